@@ -12,7 +12,8 @@ True
 
 Scenarios are made with `n_source`, `load` or the class `Scenario`; `run` simulates one, `compare` several under the same
 seeds, `check` says what is wrong with one, `draw` shows its network, `import_graph` makes one of a graph, `reproduce` runs a paper's tables again, `study` a study of
-ours, `sweep` a scenario over many settings and seeds; `report` says what came of it; `tune` searches a policy's parameters.
+ours, `sweep` a scenario over many settings and seeds; `report` says what came of it; `tune` searches a policy's parameters; `vet` holds a policy against what must hold of any,
+and puts it beside the classics.
 `read_events` reads what a run told of single segments, frames and cells; `why` says what happened to a flow. A `Cancel` ends any of these calls from another thread.
 """
 
@@ -47,6 +48,9 @@ if TYPE_CHECKING:
     from celltrain.graph import import_graph as import_graph
     from celltrain.models import *
     from celltrain.network import max_min_shares as max_min_shares
+    from celltrain.python_policy import PolicyPort as PolicyPort
+    from celltrain.python_policy import PythonPolicy as PythonPolicy
+    from celltrain.python_policy import compiled as compiled
     from celltrain.reasons import Why as Why
     from celltrain.reasons import why as why
     from celltrain.reports import Report as Report
@@ -63,6 +67,7 @@ if TYPE_CHECKING:
     from celltrain.toml import save as save
     from celltrain.tuning import Tuned as Tuned
     from celltrain.tuning import tune as tune
+    from celltrain.vetting import vet as vet
 
     __version__: str
 
@@ -84,6 +89,9 @@ _HOMES = {
     "OutputError": "errors",
     "PaperError": "errors",
     "PlanError": "errors",
+    "PolicyPort": "python_policy",
+    "PythonPolicy": "python_policy",
+    "compiled": "python_policy",
     "Report": "reports",
     "ScenarioError": "errors",
     "Store": "store",
@@ -107,6 +115,7 @@ _HOMES = {
     "study": "reproduction",
     "sweep": "sweeps",
     "tune": "tuning",
+    "vet": "vetting",
     "why": "reasons",
 }
 

@@ -84,6 +84,12 @@ class Model(BaseModel):
             raise ScenarioError([Fault.of_file(type(self).__name__, problem)]) from None
 
 
+def as_model(value: Any) -> Any:
+    """What stands for a table of a scenario as that table, such as an object of a `celltrain.PythonPolicy`."""
+    stands_for = getattr(type(value), "_as_model", None)
+    return value if stands_for is None else stands_for(value)
+
+
 class Keyed:
     """A choice among tables by the key that holds them, as in `{"epd": {"threshold": 800}}`.
 
@@ -97,11 +103,13 @@ class Keyed:
         keys: dict[type, str] = {variant: key for key, variant in self.variants.items()}
 
         def tag(value: object) -> str | None:
+            value = as_model(value)
             if isinstance(value, Mapping):
                 return next(iter(value)) if len(value) == 1 else None
             return keys.get(type(value))
 
         def content(value: object) -> object:
+            value = as_model(value)
             return next(iter(value.values())) if isinstance(value, Mapping) else value
 
         def write(value: Model, info: core_schema.SerializationInfo) -> dict[str, object]:

@@ -74,6 +74,8 @@ __all__ = [
     "Port",
     "Ppd",
     "ProcessingTimes",
+    "Python",
+    "PythonSetting",
     "RateFormat",
     "Reno",
     "RoundRobin",
@@ -1074,6 +1076,27 @@ class Formula(Model):
     )
 
 
+PythonSetting: TypeAlias = bool | int | float | str
+"""A setting of the class: a number, true or false, or a text."""
+
+
+class Python(Model):
+    """A policy of your own as a Python class: its module is imported where the run is.
+
+    Source: the class.
+    """
+
+    class_: str = Field(
+        validation_alias="class",
+        serialization_alias="class",
+        description="The class: its module, a colon and its name, such as `mine:Mine`.",
+    )
+    settings: dict[str, PythonSetting] = Field(default_factory=dict, description="What its settings are, by name.")
+    when_full: WhenFull = Field(
+        default="lose_rest_of_frame", description="What happens to a cell of an admitted frame that finds no room."
+    )
+
+
 Policy: TypeAlias = Annotated[
     TailDrop
     | Ppd
@@ -1092,7 +1115,8 @@ Policy: TypeAlias = Annotated[
     | Dfba
     | Dfba1998
     | DropFromFront
-    | Formula,
+    | Formula
+    | Python,
     Keyed(
         tail_drop=TailDrop,
         ppd=Ppd,
@@ -1112,6 +1136,7 @@ Policy: TypeAlias = Annotated[
         dfba_1998=Dfba1998,
         drop_from_front=DropFromFront,
         formula=Formula,
+        python=Python,
     ),
 ]
 """The policy of a port, as a scenario names it: one table whose key is the policy's name."""

@@ -18,6 +18,7 @@ from celltrain.text import BROKEN, broken_texts, described, shown
 
 if TYPE_CHECKING:
     from celltrain.models import Buffer, Policy, Scenario, Tcp
+    from celltrain.python_policy import PythonPolicy
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,7 +212,7 @@ def n_source(
     sources: int,
     link_delay: Time,
     buffer_cells: Buffer,
-    policy: Policy,
+    policy: Policy | PythonPolicy,
     link_rate: Rate = "155.52Mbps",
     duration: Time = "10s",
     seed: int = 1,
@@ -224,7 +225,8 @@ def n_source(
         sources: N, each source with a destination and a TCP connection of its own.
         link_delay: Propagation delay of every link, for example `"5us"`; a connection crosses three.
         buffer_cells: Places for waiting cells at the congested port, or `"infinite"`.
-        policy: What that port does with its buffer, for example `celltrain.Epd(threshold_cells=800)`.
+        policy: What that port does with its buffer, for example `celltrain.Epd(threshold_cells=800)`, or an object of a
+            `celltrain.PythonPolicy`.
         link_rate: Rate of every link.
         duration: How long to simulate.
         seed: Seed of every random choice.
@@ -250,5 +252,6 @@ def n_source(
         seed=seed,
         topology=NSource(sources=sources, link_rate=link_rate, link_delay=link_delay),
         tcp=Vanilla() if tcp is None else tcp,
-        port={"bottleneck": Port(buffer_cells=buffer_cells, policy=policy)},
+        # What stands for a policy is taken for it.
+        port={"bottleneck": Port(buffer_cells=buffer_cells, policy=policy)},  # type: ignore[arg-type]
     )

@@ -91,3 +91,20 @@ def test_what_is_no_number_is_counted_in_the_result(celltrain, tmp_path):
     path = mine(tmp_path, '{ admit = "Y / X < 2" }')
     [port] = [p for p in json.loads(celltrain("run", path, "--json").out)["ports"] if p["policy"] == "formula"]
     assert port["replaced_results"] > 0
+
+
+def test_constants_of_a_formula_are_searched():
+    from celltrain.tuning import TunePlan
+
+    assert len(TunePlan.load("tune-formula").configurations.points) == 2
+    formula = ct.Formula(admit="X <= R * K or Y * N <= Z * X", constants={"R": 0.5, "Z": 1.0})
+    tuned = ct.tune(
+        ct.n_source(sources=3, link_delay="5us", buffer_cells=200, policy=formula, duration="50ms"),
+        parameters={"Z": {"path": "port.bottleneck.policy.formula.constants.Z", "from": 0.5, "to": 2.0}},
+        trials=3,
+        batch=3,
+        finalists=2,
+        seeds={"search": 1, "selection": 2, "confirmation": 2},
+    )
+    [search] = tuned.searches
+    assert all(0.5 <= one.parameters["Z"] <= 2.0 for one in search.confirmed)

@@ -94,6 +94,11 @@ def smallest(field):
     return max(2, *least) if least else field.examples[0]
 
 
+class Half(ct.PythonPolicy):
+    def admit(self, view, vc):
+        return view.K is None or view.X <= view.K / 2
+
+
 @pytest.mark.parametrize("key, model", list(variants()))
 def test_every_variant_survives_the_core(key, model):
     required = {
@@ -103,6 +108,7 @@ def test_every_variant_survives_the_core(key, model):
         "weights": {"tcp1": 2.5, "default": 1},
         "minimum_share": {"tcp1": 0.2, "default": 0.1},
         "admit": "X <= 300 or Y < 100",
+        "class_": f"{__name__}:Half",
     }
     if key == "network":
         required = {

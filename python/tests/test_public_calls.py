@@ -172,6 +172,10 @@ def calls(lan: ct.Scenario, store: ct.Store) -> dict[str, tuple[Callable[..., An
         "Compared.write": (compared.write, {"folder": "compared"}),
         "Compared.write_csv": (compared.write_csv, {"file": "compared.csv"}),
         "Compared.plot": (compared.plot, {"file": "x.svg", "measures": ["fairness"], "width": "page", "style": None}),
+        "vet": (ct.vet, {"policy": ct.TailDrop(), "scenarios": ["lan-5"], "beside": [], "seeds": 1, "first_seed": 1}),
+        "PythonPolicy": (ct.PythonPolicy, {"when_full": "lose_cell"}),
+        "PolicyPort": (ct.PolicyPort, {"capacity": 9, "cells_per_second": 1.0, "vcs": ("tcp1",)}),
+        "compiled": (ct.compiled, {"function": lambda X, K, Y, N, V, C, now, tagged, draw: X < K}),  # noqa: N803
         "report": (ct.report, {"store": store}),
         "Store.open": (ct.Store.open, {"path": store.path}),
         "Store.create": (ct.Store.create, {"path": "new", "plan": plan}),
@@ -232,6 +236,7 @@ SLOW = {
     "tune",
     "report",
     "compare",
+    "vet",
     "Compared.plot",
     "Report.write",
     "draw",
@@ -288,6 +293,10 @@ NAMES = [
     "sweep",
     "tune",
     "compare",
+    "vet",
+    "PythonPolicy",
+    "PolicyPort",
+    "compiled",
     "Compared.to_dict",
     "Compared.write",
     "Compared.write_csv",
@@ -338,6 +347,8 @@ NAMES = [
 def test_wrong_arguments_raise_our_errors(name, lan, store):
     for extra in ("matplotlib", "networkx", "jinja2", "optuna"):
         pytest.importorskip(extra)
+    if name == "compiled":
+        pytest.importorskip("numba")
     function, right = calls(lan, store)[name]
     if name == "Store.series":
         with pytest.raises(ct.StoreError, match="the plan has no"):

@@ -45,3 +45,4 @@ pub mod tie;
 pub mod traffic;
 pub mod turns;
 pub mod units;
+pub mod vetting;

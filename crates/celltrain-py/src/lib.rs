@@ -7,6 +7,7 @@ mod cancel;
 mod captures;
 mod events;
 mod many;
+mod policy;
 mod scenario;
 mod shipped;
 
@@ -35,6 +36,7 @@ fn core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(build, module)?)?;
     module.add_function(wrap_pyfunction!(schema, module)?)?;
     module.add_function(wrap_pyfunction!(costs, module)?)?;
+    module.add_function(wrap_pyfunction!(conformance, module)?)?;
     module.add_function(wrap_pyfunction!(measures, module)?)?;
     module.add_function(wrap_pyfunction!(parse, module)?)?;
     module.add_function(wrap_pyfunction!(parse_json, module)?)?;
@@ -46,7 +48,9 @@ fn core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(bench_cases, module)?)?;
     module.add_function(wrap_pyfunction!(measure, module)?)?;
     module.add_class::<Cancel>()?;
+    module.add_class::<policy::View>()?;
     module.add_class::<Scenario>()?;
+    celltrain_core::policy::python::provide(Box::new(policy::Classes));
     module.add("__version__", env!("CARGO_PKG_VERSION"))
 }
 
@@ -70,6 +74,12 @@ fn schema() -> String {
 #[pyfunction]
 fn costs() -> String {
     describe::costs()
+}
+
+/// What must hold of any policy, of this one: the JSON of a port's `policy`, which was checked.
+#[pyfunction]
+fn conformance(py: Python<'_>, policy: &str, seed: u64) -> PyResult<String> {
+    py.detach(|| describe::conformance(policy, seed)).map_err(|error| Failure(error).into())
 }
 
 /// Every measure that an answer or a series has: name, kind, unit, meaning, by table.

@@ -6,9 +6,12 @@ use celltrain_core::network::{Network, NodeKind};
 use celltrain_core::policy::PolicyConfig;
 use celltrain_core::scheduler::SchedulerConfig;
 use celltrain_core::stop::{Interrupted, Stop};
+use celltrain_core::vetting;
 use celltrain_scenario::Reading;
 use celltrain_scenario::document::{Document, SyntaxFault};
 use serde_json::{Value, json};
+
+use crate::{Unfinished, outside};
 
 /// What came of reading a scenario, without the scenario.
 pub fn reading(reading: &Reading) -> String {
@@ -70,6 +73,30 @@ pub fn network(name: &str, network: &Network, stop: &Stop<'_>) -> Result<String,
         "bottleneck": network.bottleneck.number(),
     })
     .to_string())
+}
+
+/// What must hold of any policy, of this one (the JSON of a port's `policy`), tried with random cells of this seed.
+///
+/// # Errors
+/// Where it is not the JSON of a policy, or one that does not answer.
+pub fn conformance(policy: &str, seed: u64) -> Result<String, Unfinished> {
+    let config: PolicyConfig = serde_json::from_str(policy).map_err(|error| error.to_string())?;
+    let make = |capacity| {
+        let knows = |vc: &&str| config.per_vc().iter().all(|(_, values)| values.of(vc).is_some());
+        let fits = config.check(Some(capacity)).is_empty()
+            && vetting::VCS.iter().all(knows)
+            && config.check_vcs(Some(capacity), &vetting::VCS).is_empty();
+        fits.then(|| config.build(Some(capacity), &vetting::VCS))
+    };
+    drop(outside::take());
+    let verdicts = vetting::conformance(make, seed);
+    if let Some(problem) = outside::take() {
+        return Err(Unfinished::Refused(problem));
+    }
+    let rows = verdicts
+        .into_iter()
+        .map(|verdict| json!({"check": verdict.check.name(), "holds": verdict.holds, "evidence": verdict.evidence}));
+    Ok(Value::from_iter(rows).to_string())
 }
 
 /// What every policy and every scheduler costs a switch, by name, and what that comes to.

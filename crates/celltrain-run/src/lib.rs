@@ -14,6 +14,7 @@ pub mod describe;
 pub mod events;
 mod limit;
 pub mod measure;
+pub mod outside;
 mod panics;
 pub mod runner;
 pub mod scenario;

@@ -18,6 +18,7 @@ use crate::answer::{self, Answer, Wanted};
 use crate::capture::{About, CaptureChoice, Watch, watch};
 use crate::events::{Block, Choice, Log};
 use crate::limit::Limit;
+use crate::outside;
 use crate::panics::caught;
 use crate::scenario::{Checked, Handle};
 use crate::series::{Recorded, Trace};
@@ -134,9 +135,15 @@ pub fn one_watched(
     (stopped, share): (&AtomicBool, &Share),
 ) -> Result<Finished, Unfinished> {
     let limit = Limit::new(how.limit);
-    let go_on = || !limit.has_passed() && !stopped.load(Ordering::Relaxed);
+    // Of a run before that panicked.
+    drop(outside::take());
+    let go_on = || !limit.has_passed() && !stopped.load(Ordering::Relaxed) && !outside::has_failed();
     let run = Run { scenario, seed, how, limit: &limit, stop: &Stop::new(&go_on), stopped, share };
-    run.finished(watched).map_err(|unfinished| match (&unfinished, limit.found_passed()) {
+    let finished = run.finished(watched);
+    if let Some(problem) = outside::take() {
+        return Err(Unfinished::Refused(problem));
+    }
+    finished.map_err(|unfinished| match (&unfinished, limit.found_passed()) {
         (Unfinished::Interrupted, Some(most)) => Unfinished::TookTooLong(most),
         _ => unfinished,
     })

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "run": "run",
     "compare": "compare",
+    "vet": "vet",
     "why": "why",
     "plot": "plot",
     "reproduce": "reproduce",

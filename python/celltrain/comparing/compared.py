@@ -132,13 +132,13 @@ class Compared(Answer):
         for case, (name, condition) in enumerate(self._places()):
             about = {"name": self.names[name], **({"settings": self.settings[condition]} if self.conditions else {})}
             means = {
-                measure.name: {**_ends(own.mean[case], own.half[case]), "n": int(own.n[case])}
+                measure.name: {**ends(own.mean[case], own.half[case]), "n": int(own.n[case])}
                 for measure, own in zip(self.measures, self.means, strict=True)
             }
             scenarios.append({**about, **means})
             if name:
                 more = {
-                    measure.name: _ends(own.difference[case], own.half[case])
+                    measure.name: ends(own.difference[case], own.half[case])
                     for measure, own in zip(self.measures, self.differences, strict=True)
                 }
                 differences.append({"name": about.pop("name"), "baseline": self.names[0], **about, **more})
@@ -225,17 +225,17 @@ class Compared(Answer):
     def _rows(self) -> Iterator[dict[str, Any]]:
         for case, (name, condition) in enumerate(self._places()):
             for measure, means, more in zip(self.measures, self.means, self.differences, strict=True):
-                ends = _ends(more.difference[case], more.half[case])
+                more_ends = ends(more.difference[case], more.half[case])
                 yield {
                     "name": self.names[name],
                     **self.settings[condition],
                     "measure": measure.name,
                     "n": int(means.n[case]),
                     "sd": _number(means.sd[case]),
-                    **_ends(means.mean[case], means.half[case]),
-                    "difference": ends["mean"],
-                    "difference_low": ends["low"],
-                    "difference_high": ends["high"],
+                    **ends(means.mean[case], means.half[case]),
+                    "difference": more_ends["mean"],
+                    "difference_low": more_ends["low"],
+                    "difference_high": more_ends["high"],
                 }
 
     def _first_columns(self) -> list[Column]:
@@ -296,7 +296,7 @@ def _column(name: str, kind: str, unit: str, meaning: str) -> Column:
     return Column(name=name, kind=kind, unit=unit, meaning=meaning)
 
 
-def _ends(mean: float, half: float) -> dict[str, float | None]:
+def ends(mean: float, half: float) -> dict[str, float | None]:
     """A mean and the ends of its interval."""
     return {"mean": _number(mean), "low": _number(mean - half), "high": _number(mean + half)}
 

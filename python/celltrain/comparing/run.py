@@ -80,6 +80,38 @@ def compare(
     >>> compared.table.column_names[:5]
     ['name', 'measure', 'n', 'mean', 'sd']
     """
+    compared = put_beside(
+        scenarios,
+        names=names,
+        vary=vary,
+        seeds=seeds,
+        first_seed=first_seed,
+        measures=measures,
+        limit=limit,
+        jobs=jobs,
+        client=client,
+        worker=worker,
+        progress=progress,
+    )
+    warn(compared.warnings)
+    return compared
+
+
+def put_beside(
+    scenarios: Sequence[Any],
+    *,
+    names: Sequence[str] | None = None,
+    vary: Mapping[str, Any] | None = None,
+    seeds: int,
+    first_seed: int,
+    measures: Sequence[str] | None,
+    limit: str | None = None,
+    jobs: int | None = None,
+    client: Client | None = None,
+    worker: Worker | None = None,
+    progress: Callable[[float], object] | None = None,
+) -> Compared:
+    """What `compare` does, for callers inside; its warnings are left to them."""
     sides = _sides(scenarios, names, vary, seeds, first_seed, measures, limit)
     warnings = judge([(side.name, side.plan) for side in sides])
     where = worker_of(jobs, client, worker)
@@ -92,9 +124,7 @@ def compare(
             progress(len(work.kept) / total)
 
     where.work(work.chunks(), take)
-    compared = _compared(sides, work, warnings)
-    warn(compared.warnings)
-    return compared
+    return _compared(sides, work, warnings)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,10 +149,7 @@ def _sides(
         faults.append(Fault.of_option("scenarios", "", "names nothing to run; for example lan-tail-drop and lan-epd"))
     if names is not None and len(names) != len(scenarios):
         faults.append(Fault.of_option("names", list(names), f"is not a name for each of {len(scenarios)} scenarios"))
-    if not 1 <= seeds <= MOST_SEEDS:
-        faults.append(Fault.of_option("seeds", seeds, f"is not a number of runs from 1 to {MOST_SEEDS:,}"))
-    if not 0 <= first_seed < (1 << 64) - MOST_SEEDS:
-        faults.append(Fault.of_option("first_seed", first_seed, "is not a whole number from 0 to nearly 2^64"))
+    faults += of_seeds(seeds, first_seed)
     if faults:
         raise InputError(faults)
     document: dict[str, Any] = {
@@ -145,6 +172,16 @@ def _sides(
         # What is wrong with a setting is wrong with it in every scenario.
         raise InputError(list(dict.fromkeys(faults)))
     return sides
+
+
+def of_seeds(seeds: int, first_seed: int) -> list[Fault]:
+    """What is wrong with a number of seeds and the first of them."""
+    faults = []
+    if not 1 <= seeds <= MOST_SEEDS:
+        faults.append(Fault.of_option("seeds", seeds, f"is not a number of runs from 1 to {MOST_SEEDS:,}"))
+    if not 0 <= first_seed < (1 << 64) - MOST_SEEDS:
+        faults.append(Fault.of_option("first_seed", first_seed, "is not a whole number from 0 to nearly 2^64"))
+    return faults
 
 
 def _called(scenarios: Sequence[Any]) -> list[str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain import _core, shipped
+from celltrain.base import as_model
 from celltrain.cancel import current
 from celltrain.errors import Fault, PlanError, ScenarioError
 from celltrain.plan.document import Diagnostics, parse
@@ -38,6 +39,7 @@ def base_of(base: Scenario | str | os.PathLike[str], diagnostics: Diagnostics) -
 
 def plain(value: Any) -> Any:
     """A value as JSON and TOML know them: scenario classes as their tables, arrays as lists."""
+    value = as_model(value)
     if hasattr(value, "model_dump"):
         # Choices are written under their key, which their own class does not know.
         try:

@@ -9,6 +9,7 @@ from typing import Any
 from celltrain import _core
 from celltrain.cancel import current
 from celltrain.expressions import STEP, MeasureError, NoValueError, measure, needs_series, wanted
+from celltrain.python_policy import allow
 from celltrain.results import Series
 from celltrain.running.work import Chunk, Recording, RunRecord
 from celltrain.tables import encoded
@@ -16,6 +17,7 @@ from celltrain.tables import encoded
 
 def stream_here(chunk: Chunk, threads: int, take: Callable[[RunRecord], object]) -> None:
     """Runs a chunk on threads of this process, and hands over each run as it ends, on the calling thread."""
+    allow(chunk.modules)
     recording = chunk.recording
     measures = [chunk.measures if task.measures is None else task.measures for task in chunk.tasks]
     every = list(dict.fromkeys(text for texts in measures for text in texts))

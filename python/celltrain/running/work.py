@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+from celltrain.python_policy import modules_of
+
 
 @dataclass(frozen=True, kw_only=True)
 class Recording:
@@ -43,6 +45,12 @@ class Chunk:
     recording: Recording | None
     memory: tuple[int, ...] = ()
     """Bytes that a run of each configuration takes; empty where nothing is known of it."""
+    modules: tuple[str, ...] = ()
+    """Modules of Python policies that the configurations name."""
+
+    def __post_init__(self) -> None:
+        if not self.modules:
+            object.__setattr__(self, "modules", modules_of(self.configurations))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

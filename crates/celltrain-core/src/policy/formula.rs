@@ -104,6 +104,17 @@ pub enum WhenFull {
     PushOutFront,
 }
 
+impl WhenFull {
+    /// What a policy answers that is set so.
+    pub(super) fn overflow(self) -> Overflow {
+        match self {
+            Self::LoseRestOfFrame => Overflow::LoseRestOfFrame { keep_last_cell: true },
+            Self::LoseCell => Overflow::LoseCell,
+            Self::PushOutFront => Overflow::PushOutFront,
+        }
+    }
+}
+
 /// The policy with its state.
 #[derive(Debug)]
 pub struct Formula {
@@ -163,11 +174,7 @@ impl BufferPolicy for Formula {
     }
 
     fn overflow(&self) -> Overflow {
-        match self.config.when_full {
-            WhenFull::LoseRestOfFrame => Overflow::LoseRestOfFrame { keep_last_cell: true },
-            WhenFull::LoseCell => Overflow::LoseCell,
-            WhenFull::PushOutFront => Overflow::PushOutFront,
-        }
+        self.config.when_full.overflow()
     }
 
     fn admits_all(&self) -> bool {

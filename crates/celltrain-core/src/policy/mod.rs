@@ -66,6 +66,8 @@ registry! {
         drop_from_front: DropFromFront,
         /// A policy of your own, written as formulas in the scenario.
         formula: Formula,
+        /// A policy of your own as a Python class.
+        python: Python,
     }
 
     /// What is wrong with the settings for a buffer of `capacity` cells (`None`: without limit).

@@ -17,6 +17,8 @@ mod compare;
 mod draw;
 mod edges;
 mod found;
+#[path = "../differential/stand.rs"]
+mod stand;
 #[path = "../differential/text.rs"]
 mod text;
 mod writer;

@@ -657,6 +657,8 @@ impl Port {
         for (limit, drawn) in [(limited, drawn), (limited, &PLAIN), (Some(HUGE), &PLAIN)] {
             let policy: PolicyConfig = if *name == "formula" {
                 formula(drawn, limit)
+            } else if *name == "python" {
+                super::stand::class(drawn[0])
             } else {
                 named(&POLICIES, name, drawn, limit.unwrap_or(HUGE))
             };

@@ -8,6 +8,7 @@ mod beginning;
 mod compare;
 mod count;
 mod draw;
+mod stand;
 mod text;
 mod watch;
 

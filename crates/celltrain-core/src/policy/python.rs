@@ -1,0 +1,202 @@
+//! A policy written as a Python class. The core knows no interpreter: whoever embeds it hands in what asks the class.
+//!
+//! Source: the class; `docs/python-policies.md` says how one is written, `docs/design/formulas.md` how it is asked.
+//! Departures: none known.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Debug, Formatter};
+use std::sync::OnceLock;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::formula::{PortFacts, WhenFull};
+use super::{BufferPolicy, Configure, Grounds, Overflow, View};
+use crate::cost::{Cost, Work};
+use crate::error::Fault;
+use crate::index::Label;
+use crate::rng::Stream;
+
+/// A policy of your own as a Python class: its module is imported where the run is.
+///
+/// Source: the class.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Python")]
+pub struct Config {
+    /// The class: its module, a colon and its name, such as `mine:Mine`.
+    #[schemars(extend("x-expect" = "a module and a class, such as \"mine:Mine\""))]
+    pub class: String,
+    /// What its settings are, by name.
+    #[serde(default)]
+    pub settings: BTreeMap<String, Setting>,
+    /// What happens to a cell of an admitted frame that finds no room.
+    #[serde(default)]
+    pub when_full: WhenFull,
+}
+
+/// A setting of the class: a number, true or false, or a text.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(rename = "PythonSetting", extend("x-expect" = "a number, true or false, or a text"))]
+pub enum Setting {
+    /// True or false.
+    Truth(bool),
+    /// A whole number.
+    Whole(i64),
+    /// A number.
+    Number(f64),
+    /// A text.
+    Text(String),
+}
+
+/// What knows the interpreter.
+pub trait Interpreter: Send + Sync {
+    /// What is wrong with such a class or its settings, as faults of their keys.
+    fn check(&self, config: &Config) -> Vec<Fault>;
+
+    /// An object of the class for a port crossed by VCs of these names. What goes wrong as it is made is kept for whoever
+    /// runs it.
+    fn object(&self, config: &Config, facts: &PortFacts, vcs: &[String]) -> Box<dyn Object>;
+}
+
+/// An object of the class, at a port.
+pub trait Object: Send {
+    /// Whether the frame may enter. Where the class does not say so, the answer is yes, and what went wrong is kept for
+    /// whoever runs it: the run has no result then.
+    fn admit(&mut self, buffer: &View<'_>, vc: Label, rng: &mut Stream) -> bool;
+}
+
+static INTERPRETER: OnceLock<Box<dyn Interpreter>> = OnceLock::new();
+
+/// Hands in what knows the interpreter of this program. The first one stays.
+pub fn provide(interpreter: Box<dyn Interpreter>) {
+    drop(INTERPRETER.set(interpreter));
+}
+
+/// The policy at a port.
+pub struct Python {
+    config: Config,
+    vcs: Vec<String>,
+    capacity: u32,
+    /// Made when the port is known; before that nothing is asked.
+    object: Option<Box<dyn Object>>,
+}
+
+impl Debug for Python {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "Python({})", self.config.class)
+    }
+}
+
+impl Configure for Config {
+    type Policy = Python;
+
+    fn check(&self, _capacity: Option<u32>) -> Vec<Fault> {
+        self.check_with(INTERPRETER.get().map(AsRef::as_ref))
+    }
+
+    fn cost() -> Cost {
+        Cost::whole_frames().per_frame("what the class says", Work::NONE)
+    }
+
+    fn build(&self, capacity: u32, vcs: &[&str]) -> Python {
+        let vcs = vcs.iter().map(ToString::to_string).collect();
+        Python { config: self.clone(), vcs, capacity, object: None }
+    }
+}
+
+impl BufferPolicy for Python {
+    fn at_port(&mut self, facts: &PortFacts) {
+        let facts = PortFacts { capacity: Some(self.capacity), ..*facts };
+        self.object = INTERPRETER.get().map(|known| known.object(&self.config, &facts, &self.vcs));
+    }
+
+    fn admit_frame(&mut self, buffer: &View<'_>, vc: Label, rng: &mut Stream) -> bool {
+        self.object.as_mut().is_none_or(|object| object.admit(buffer, vc, rng))
+    }
+
+    fn overflow(&self) -> Overflow {
+        self.config.when_full.overflow()
+    }
+
+    fn admits_when_empty(&self) -> bool {
+        false
+    }
+
+    fn grounds(&self, _buffer: &View<'_>, _vc: Label) -> Grounds {
+        Grounds { rule: "the class does not admit it", ..Grounds::default() }
+    }
+}
+
+impl Config {
+    fn check_with(&self, interpreter: Option<&dyn Interpreter>) -> Vec<Fault> {
+        match interpreter {
+            Some(interpreter) => interpreter.check(self),
+            None => {
+                let problem = "is a Python class, and there is no Python here; write the policy as a formula";
+                vec![Fault::new("class", format!("\"{}\"", self.class), problem)]
+            }
+        }
+    }
+}
+
+/// Stands for an interpreter whose class draws for every frame above half the buffer.
+#[cfg(test)]
+struct Stand;
+
+#[cfg(test)]
+impl Interpreter for Stand {
+    fn check(&self, config: &Config) -> Vec<Fault> {
+        let is_known = config.class == "mine:Mine";
+        (!is_known).then(|| Fault::new("class", &config.class, "is unknown")).into_iter().collect()
+    }
+
+    fn object(&self, _config: &Config, facts: &PortFacts, _vcs: &[String]) -> Box<dyn Object> {
+        Box::new(*facts)
+    }
+}
+
+#[cfg(test)]
+impl Object for PortFacts {
+    fn admit(&mut self, buffer: &View<'_>, _vc: Label, rng: &mut Stream) -> bool {
+        buffer.occupancy <= self.capacity.unwrap_or(u32::MAX) / 2 || (!buffer.tagged && rng.unit() < 0.5)
+    }
+}
+
+#[cfg(test)]
+pub(super) fn sample(_capacity: u32) -> Config {
+    provide(Box::new(Stand));
+    Config { class: "mine:Mine".into(), settings: BTreeMap::new(), when_full: WhenFull::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_an_interpreter_a_class_is_refused() {
+        let faults = sample(100).check_with(None);
+        assert_eq!(faults.len(), 1);
+        assert_eq!(faults[0].key, "class");
+        assert!(faults[0].problem.contains("no Python here"), "{}", faults[0].problem);
+    }
+
+    #[test]
+    fn the_object_is_made_when_the_port_is_known_and_asked_then() {
+        let mut policy = sample(100).build(100, &["tcp1"]);
+        let per_vc = &[80];
+        let view = View {
+            occupancy: 80,
+            capacity: 100,
+            active_vcs: 1,
+            per_vc: typed_index_collections::TiSlice::from_ref(per_vc),
+            tagged: true,
+            now: crate::units::Time(0),
+        };
+        let mut rng = Stream::new(1, "bench");
+        assert!(policy.admit_frame(&view, Label::new(0), &mut rng), "nothing is asked before");
+        policy.at_port(&PortFacts { capacity: None, cells_per_second: 1.0, units_per_second: 1.0 });
+        assert!(!policy.admit_frame(&view, Label::new(0), &mut rng), "above half of 100");
+    }
+}

@@ -1,0 +1,328 @@
+//! What holds for every policy, whatever it decides, tried with random cells at a port of its own.
+//!
+//! The tests of the policies in the list use it, and so does whoever vets a policy of his own (`celltrain vet`).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use typed_index_collections::{TiVec, ti_vec};
+
+use crate::cell::{Cell, FrameNumber};
+use crate::index::Label;
+use crate::policy::formula::PortFacts;
+use crate::policy::{BufferPolicy, Overflow};
+use crate::port::{Port, PortCounters};
+use crate::rng::Stream;
+use crate::units::Time;
+
+/// Names of the VCs that cross the port of a trial.
+pub const VCS: [&str; 4] = ["tcp1", "tcp2", "tcp3", "tcp4"];
+/// Places for waiting cells of most trials: a buffer of the LAN scenarios in ATM Forum 96-1269.
+pub const CAPACITY: u32 = 1000;
+/// Trials of [`conformance`].
+const TRIALS: u32 = 24;
+/// Cells that come or go in one of them.
+const OPERATIONS: u32 = 8000;
+/// How many of four operations are cells that come, in turn: a buffer of a thousand places fills and empties.
+const PHASES: [u32; 8] = [3, 3, 3, 2, 1, 3, 1, 1];
+/// From one recount of a long queue to the next, in operations.
+const BETWEEN_RECOUNTS: u32 = 64;
+/// Queues up to here are recounted every time.
+const SHORT: u32 = 64;
+
+/// What a port of a trial is told to do.
+#[derive(Clone, Copy, Debug)]
+pub enum Operation {
+    /// A cell of this VC comes. `tagged` counts where it starts a frame, and the rest of the frame follows it.
+    Offer {
+        /// Which VC.
+        vc: u32,
+        /// Whether it ends its frame.
+        last: bool,
+        /// Whether its frame is tagged.
+        tagged: bool,
+    },
+    /// A cell goes, if one waits.
+    Take,
+}
+
+/// Something that holds for every policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Check {
+    /// No more cells wait than there are places.
+    Capacity,
+    /// The counts that the policy is handed, and the counters of the port, equal a recount of the cells.
+    Counts,
+    /// A frame is cut only where one of its cells found no room.
+    WholeFrames,
+    /// The same cells and the same seed give the same answers.
+    SameSeed,
+}
+
+impl Check {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Capacity, Self::Counts, Self::WholeFrames, Self::SameSeed];
+
+    /// Its name, as answers have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Capacity => "never_above_capacity",
+            Self::Counts => "counts_equal_a_recount",
+            Self::WholeFrames => "whole_frames",
+            Self::SameSeed => "same_seed_same_answers",
+        }
+    }
+}
+
+/// What came of a trial.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Outcome {
+    /// Cells that were sent, in order.
+    pub sent: Vec<Cell>,
+    /// The fate of each VC's cells, by label.
+    pub counters: Vec<PortCounters>,
+    /// The largest number of cells that ever waited.
+    pub max_queue: u32,
+    /// How often the queue was recounted.
+    pub recounts: u64,
+    /// What did not hold, the first of each check.
+    pub broken: BTreeMap<Check, String>,
+}
+
+impl Outcome {
+    fn check(&mut self, check: Check, holds: bool, what: impl FnOnce() -> String) {
+        if !holds {
+            self.broken.entry(check).or_insert_with(what);
+        }
+    }
+}
+
+/// Does all this at a port with this policy and so many places.
+pub fn trial(policy: Box<dyn BufferPolicy>, capacity: u32, seed: u64, operations: &[Operation]) -> Outcome {
+    let overflow = policy.overflow();
+    let mut bench = Bench {
+        port: Port::new(Some(capacity), VCS.len(), policy, Stream::new(seed, "trial")),
+        frames: [0; VCS.len()],
+        at_start: [true; VCS.len()],
+        tagged: [false; VCS.len()],
+    };
+    let mut outcome = Outcome::default();
+    let mut frames = Frames::default();
+    for (number, &operation) in (0u32..).zip(operations) {
+        match operation {
+            Operation::Take => outcome.sent.extend(bench.port.take()),
+            Operation::Offer { vc, last, tagged } => {
+                let before = refused(&bench.port);
+                let frame = (vc, bench.frames[vc as usize]);
+                bench.offer((vc, last, tagged), Time(u64::from(number) * 2831));
+                let is_refused = refused(&bench.port) > before;
+                let holds = frames.offered(frame, is_refused, last) || overflow == Overflow::LoseCell;
+                outcome.check(Check::WholeFrames, holds, || {
+                    format!("frame {} of {} goes on after a cell of it was refused", frame.1, VCS[vc as usize])
+                });
+            }
+        }
+        let occupancy = bench.port.occupancy();
+        outcome
+            .check(Check::Capacity, occupancy <= capacity, || format!("{occupancy} cells wait in {capacity} places"));
+        if occupancy <= SHORT || number.is_multiple_of(BETWEEN_RECOUNTS) {
+            outcome.recounts += 1;
+            if let Err(what) = recounted(&bench.port) {
+                outcome.check(Check::Counts, false, || what);
+            }
+        }
+    }
+    while let Some(cell) = bench.port.take() {
+        outcome.sent.push(cell);
+    }
+    if let Err(what) = frames.whole(&outcome.sent, &bench.port.counters(), overflow) {
+        outcome.check(Check::WholeFrames, false, || what);
+    }
+    outcome.counters = bench.port.vc_counters().collect();
+    outcome.max_queue = bench.port.max_queue();
+    outcome
+}
+
+/// A port with what its sources know: frames are numbered per VC.
+struct Bench {
+    port: Port,
+    frames: [u32; VCS.len()],
+    at_start: [bool; VCS.len()],
+    tagged: [bool; VCS.len()],
+}
+
+impl Bench {
+    fn offer(&mut self, (vc, last, tagged): (u32, bool, bool), now: Time) {
+        let at = vc as usize;
+        if std::mem::replace(&mut self.at_start[at], last) {
+            self.tagged[at] = tagged;
+        }
+        let cell = Cell::new(Label::new(vc), FrameNumber::new(self.frames[at]), last).with_tag(self.tagged[at]);
+        self.port.offer_telling(cell, now, |_| {});
+        self.frames[at] += u32::from(last);
+    }
+}
+
+/// What was offered of each frame, and which frames had a cell refused.
+#[derive(Default)]
+struct Frames {
+    offered: BTreeMap<(u32, u32), u32>,
+    cut: BTreeSet<(u32, u32)>,
+}
+
+impl Frames {
+    /// Notes a cell of a frame; whether it may be: of a frame that had a cell refused only the last one may enter.
+    fn offered(&mut self, frame: (u32, u32), is_refused: bool, last: bool) -> bool {
+        *self.offered.entry(frame).or_insert(0) += 1;
+        if is_refused {
+            self.cut.insert(frame);
+        }
+        is_refused || last || !self.cut.contains(&frame)
+    }
+
+    /// Whether no frame was cut that need not be, now that all cells are gone.
+    fn whole(&self, sent: &[Cell], counters: &PortCounters, overflow: Overflow) -> Result<(), String> {
+        if overflow == Overflow::LoseCell && counters.discarded_remainder > 0 {
+            return Err(format!("{} cells follow a lost one that should be lost alone", counters.discarded_remainder));
+        }
+        if counters.lost() > 0 {
+            return Ok(());
+        }
+        if counters.discarded_remainder > 0 {
+            return Err(format!(
+                "{} cells are discarded behind a loss, and nothing is lost",
+                counters.discarded_remainder
+            ));
+        }
+        let mut served: BTreeMap<(u32, u32), u32> = BTreeMap::new();
+        for cell in sent {
+            *served.entry((cell.label().number(), cell.frame.number())).or_insert(0) += 1;
+        }
+        match served.iter().find(|(frame, cells)| self.offered[frame] != **cells) {
+            None => Ok(()),
+            Some((frame, cells)) => Err(format!("{cells} of {} cells of a frame are sent", self.offered[frame])),
+        }
+    }
+}
+
+/// Arriving cells that did not enter so far.
+fn refused(port: &Port) -> u64 {
+    let counters = port.counters();
+    counters.lost_overflow + counters.discarded()
+}
+
+/// Counts the cells of a port anew.
+fn recounted(port: &Port) -> Result<(), String> {
+    let mut per_vc: TiVec<Label, u32> = ti_vec![0; VCS.len()];
+    for cell in port.waiting() {
+        per_vc[cell.label()] += 1;
+    }
+    let active = per_vc.iter().filter(|&&cells| cells > 0).count();
+    if *port.per_vc() != *per_vc {
+        return Err(format!("Y is {:?}, and {per_vc:?} cells wait", port.per_vc()));
+    }
+    if port.active_vcs() as usize != active {
+        return Err(format!("N is {}, and {active} VCs have cells waiting", port.active_vcs()));
+    }
+    if let Some(virtual_queues) = port.virtual_queues() {
+        let sum: u32 = virtual_queues.iter().sum();
+        if sum != port.occupancy() {
+            return Err(format!("the virtual queues hold {sum} cells, and {} wait", port.occupancy()));
+        }
+    }
+    for (counters, &waiting) in port.vc_counters().zip(&per_vc) {
+        let accounted = counters.forwarded + counters.lost() + counters.discarded() + u64::from(waiting);
+        if counters.offered != accounted {
+            return Err(format!("{} cells came, and {accounted} are accounted for", counters.offered));
+        }
+    }
+    Ok(())
+}
+
+/// One of the checks, after many trials.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdict {
+    /// Which.
+    pub check: Check,
+    /// Whether it held in all of them.
+    pub holds: bool,
+    /// What was done, or where it did not hold.
+    pub evidence: String,
+}
+
+/// Every check, with trials whose cells follow from this seed. `make` gives the policy anew for a buffer of so many
+/// places; `None` where it does not go with such a buffer.
+pub fn conformance(make: impl Fn(u32) -> Option<Box<dyn BufferPolicy>>, seed: u64) -> Vec<Verdict> {
+    let mut draws = Stream::new(seed, "conformance");
+    let mut broken: BTreeMap<Check, String> = BTreeMap::new();
+    let (mut trials, mut recounts, mut frames, mut max_queue) = (0u32, 0u64, 0u64, 0u32);
+    let mut all = PortCounters::default();
+    for number in 0..TRIALS {
+        let small = draws.below(60);
+        let operations = operations(&mut draws);
+        // Thresholds in cells may be above a small buffer.
+        let capacity = if number.is_multiple_of(3) { small } else { CAPACITY };
+        let run = || {
+            make(capacity).map(|mut policy| {
+                policy.at_port(&facts(capacity));
+                trial(policy, capacity, seed, &operations)
+            })
+        };
+        let (Some(outcome), Some(again)) = (run(), run()) else { continue };
+        trials += 1;
+        recounts += outcome.recounts;
+        max_queue = max_queue.max(outcome.max_queue);
+        frames += outcome.sent.iter().filter(|cell| cell.last_cell()).count() as u64;
+        all.add(&PortCounters::sum(outcome.counters.iter().copied()));
+        if outcome != again {
+            broken.entry(Check::SameSeed).or_insert_with(|| {
+                let told = |outcome: &Outcome| PortCounters::sum(outcome.counters.iter().copied()).discarded_frames;
+                format!(
+                    "in trial {number} it refuses {} frames the first time and {} the second, or others",
+                    told(&outcome),
+                    told(&again)
+                )
+            });
+        }
+        for (check, what) in outcome.broken {
+            broken.entry(check).or_insert_with(|| format!("in trial {number} {what}"));
+        }
+    }
+    let evidence = |check| match check {
+        Check::Capacity => format!("{trials} trials, {} cells; at most {max_queue} wait", all.offered),
+        Check::Counts => format!("{recounts} recounts"),
+        Check::WholeFrames => {
+            format!("{frames} frames sent, {} refused, {} cut by a full buffer", all.discarded_frames, all.cut_frames)
+        }
+        Check::SameSeed => format!("{trials} trials, each twice"),
+    };
+    let verdict = |check: Check| match broken.get(&check) {
+        Some(what) => Verdict { check, holds: false, evidence: what.clone() },
+        None if trials == 0 => {
+            let evidence =
+                format!("no trial: it goes with no buffer of {CAPACITY} cells that {} cross", VCS.join(", "));
+            Verdict { check, holds: false, evidence }
+        }
+        None => Verdict { check, holds: true, evidence: evidence(check) },
+    };
+    Check::ALL.map(verdict).into()
+}
+
+/// A link at the cell rate of an OC-3, and a clock of nanoseconds.
+fn facts(capacity: u32) -> PortFacts {
+    PortFacts { capacity: Some(capacity), cells_per_second: 353_207.5, units_per_second: 1e9 }
+}
+
+/// Cells that come and go, now more of these and now of those, so that the buffer fills and empties.
+fn operations(draws: &mut Stream) -> Vec<Operation> {
+    let mut all = Vec::new();
+    for number in 0..OPERATIONS {
+        let of_four = PHASES[(number / (OPERATIONS / PHASES.len() as u32)) as usize];
+        all.push(if draws.below(4) < of_four {
+            let vc = draws.below(VCS.len() as u32);
+            Operation::Offer { vc, last: draws.below(12) == 0, tagged: draws.below(4) == 0 }
+        } else {
+            Operation::Take
+        });
+    }
+    all
+}

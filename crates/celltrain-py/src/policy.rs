@@ -1,0 +1,255 @@
+//! Policies that are Python classes: what the core asks of one, handed to the interpreter.
+//!
+//! `celltrain.python_policy` finds the class and makes its objects. A compiled function is called without the interpreter.
+
+use celltrain_core::error::Fault;
+use celltrain_core::index::Label;
+use celltrain_core::policy::formula::PortFacts;
+use celltrain_core::policy::python::{Config, Interpreter, Object, Setting};
+use celltrain_core::policy::{self};
+use celltrain_core::rng::Stream;
+use celltrain_run::outside;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple};
+use serde_json::json;
+
+/// The module that knows the classes.
+const MODULE: &str = "celltrain.python_policy";
+
+/// The interpreter this module is loaded by.
+pub(crate) struct Classes;
+
+impl Interpreter for Classes {
+    fn check(&self, config: &Config) -> Vec<Fault> {
+        Python::attach(|py| {
+            let found = settings(py, config).and_then(|settings| {
+                let faults = py.import(MODULE)?.call_method1("faults", (&config.class, settings))?;
+                faults.extract::<Vec<(String, String, String)>>()
+            });
+            match found {
+                Ok(faults) => faults.into_iter().map(|(key, value, problem)| Fault::new(key, value, problem)).collect(),
+                Err(error) => {
+                    vec![Fault::new("class", format!("\"{}\"", config.class), format!("cannot be used: {error}"))]
+                }
+            }
+        })
+    }
+
+    fn object(&self, config: &Config, facts: &PortFacts, vcs: &[String]) -> Box<dyn Object> {
+        let units_per_second = facts.units_per_second;
+        let capacity = facts.capacity.filter(|&capacity| capacity != u32::MAX);
+        let made = Python::attach(|py| {
+            let port = (capacity, facts.cells_per_second, PyTuple::new(py, vcs)?);
+            let made = py.import(MODULE)?.call_method1("made", (&config.class, settings(py, config)?, port))?;
+            let (admit, address): (Py<PyAny>, Option<usize>) = made.extract()?;
+            let view = Py::new(py, View::new(capacity, facts.cells_per_second, vcs.len()))?;
+            Ok::<_, PyErr>((admit, address, view))
+        });
+        match made {
+            Ok((admit, Some(address), _)) => Box::new(Compiled {
+                function: function(address),
+                units_per_second,
+                vcs: vcs.len() as f64,
+                cells_per_second: facts.cells_per_second,
+                _holder: admit,
+            }),
+            Ok((admit, None, view)) => {
+                Box::new(Class { name: config.class.clone(), admit, view, units_per_second, has_failed: false })
+            }
+            Err(error) => {
+                Python::attach(|py| failed(py, &format!("{} cannot be made for a port", config.class), &error));
+                Box::new(Nothing)
+            }
+        }
+    }
+}
+
+/// The settings as Python has them.
+fn settings<'py>(py: Python<'py>, config: &Config) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    for (name, setting) in &config.settings {
+        match setting {
+            Setting::Truth(value) => dict.set_item(name, value)?,
+            Setting::Whole(value) => dict.set_item(name, value)?,
+            Setting::Number(value) => dict.set_item(name, value)?,
+            Setting::Text(value) => dict.set_item(name, value)?,
+        }
+    }
+    Ok(dict)
+}
+
+/// Keeps what a class raised, with its traceback below a line that says which call it was.
+fn failed(py: Python<'_>, call: &str, error: &PyErr) {
+    let traceback: Vec<String> = py
+        .import(MODULE)
+        // The value alone has no traceback before Python 3.12.
+        .and_then(|module| module.call_method1("traceback_of", (error.clone_ref(py).into_value(py),)))
+        .and_then(|lines| lines.extract())
+        .unwrap_or_default();
+    let message = format!("{call}: {error}");
+    let fault = json!({
+        "file": "", "line": null, "key": "", "value": "", "problem": message, "message": message, "excerpt": traceback,
+    });
+    outside::fail(json!({"faults": [fault], "warnings": []}).to_string());
+}
+
+/// Stands for an object that could not be made: the run ends at its next look.
+struct Nothing;
+
+impl Object for Nothing {
+    fn admit(&mut self, _buffer: &policy::View<'_>, _vc: Label, _rng: &mut Stream) -> bool {
+        true
+    }
+}
+
+/// An object of a class, at a port.
+struct Class {
+    name: String,
+    /// Its bound method.
+    admit: Py<PyAny>,
+    view: Py<View>,
+    units_per_second: f64,
+    has_failed: bool,
+}
+
+impl Object for Class {
+    fn admit(&mut self, buffer: &policy::View<'_>, vc: Label, rng: &mut Stream) -> bool {
+        if self.has_failed {
+            return true;
+        }
+        Python::attach(|py| match self.answer(py, buffer, vc, rng) {
+            Ok(admitted) => admitted,
+            Err(error) => {
+                let seconds = buffer.now.0 as f64 / self.units_per_second;
+                failed(py, &format!("{}.admit(view, {}) at {seconds} s", self.name, vc.number()), &error);
+                self.has_failed = true;
+                true
+            }
+        })
+    }
+}
+
+impl Class {
+    fn answer(&self, py: Python<'_>, buffer: &policy::View<'_>, vc: Label, rng: &mut Stream) -> PyResult<bool> {
+        self.view.try_borrow_mut(py)?.show(buffer, vc, self.units_per_second, rng);
+        let answer = self.admit.call1(py, (&self.view, vc.number()))?;
+        *rng = self.view.try_borrow(py)?.stream.clone();
+        answer.extract(py).map_err(|_| {
+            let kind = answer.bind(py).get_type().name().map_or_else(|_| String::new(), |name| name.to_string());
+            pyo3::exceptions::PyTypeError::new_err(format!("it returned {kind}, and must return True or False"))
+        })
+    }
+}
+
+/// The buffer as a class sees it when it is asked; what it is shown changes with the next frame.
+#[pyclass(module = "celltrain._core")]
+pub(crate) struct View {
+    /// Cells waiting now; the arriving one and the one in service are not counted.
+    #[pyo3(get, name = "X")]
+    occupancy: u32,
+    /// Places for waiting cells; None for a buffer without limit.
+    #[pyo3(get, name = "K")]
+    capacity: Option<u32>,
+    /// Cells of this frame's VC waiting now.
+    #[pyo3(get, name = "Y")]
+    of_vc: u32,
+    /// VCs with at least one cell waiting.
+    #[pyo3(get, name = "N")]
+    active_vcs: u32,
+    /// VCs that cross the port.
+    #[pyo3(get, name = "V")]
+    vcs: usize,
+    /// The rate of the port's link, in cells per second.
+    #[pyo3(get, name = "C")]
+    cells_per_second: f64,
+    /// Seconds since the start of the run.
+    #[pyo3(get)]
+    now: f64,
+    /// Whether the frame is tagged (CLP = 1).
+    #[pyo3(get)]
+    tagged: bool,
+    per_vc: Vec<u32>,
+    stream: Stream,
+}
+
+#[pymethods]
+impl View {
+    /// Cells of each VC waiting now, by its number at the port.
+    #[getter]
+    fn counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        PyList::new(py, &self.per_vc)
+    }
+
+    /// A number from 0 to below 1, drawn afresh from the port's own stream.
+    fn random(&mut self) -> f64 {
+        self.stream.unit()
+    }
+}
+
+impl View {
+    fn new(capacity: Option<u32>, cells_per_second: f64, vcs: usize) -> Self {
+        Self {
+            occupancy: 0,
+            capacity,
+            of_vc: 0,
+            active_vcs: 0,
+            vcs,
+            cells_per_second,
+            now: 0.0,
+            tagged: false,
+            per_vc: vec![0; vcs],
+            stream: Stream::new(0, "replaced before each question"),
+        }
+    }
+
+    fn show(&mut self, buffer: &policy::View<'_>, vc: Label, units_per_second: f64, rng: &Stream) {
+        self.occupancy = buffer.occupancy;
+        self.of_vc = buffer.per_vc[vc];
+        self.active_vcs = buffer.active_vcs;
+        self.now = buffer.now.0 as f64 / units_per_second;
+        self.tagged = buffer.tagged;
+        self.per_vc.copy_from_slice(&buffer.per_vc.raw);
+        self.stream = rng.clone();
+    }
+}
+
+/// A compiled function: X, K, Y, N, V, C, now, whether the frame is tagged, a number drawn; whether it may enter.
+type Function = extern "C" fn(f64, f64, f64, f64, f64, f64, f64, f64, f64) -> u8;
+
+/// The function at an address that `celltrain.python_policy.made` hands over.
+#[allow(
+    unsafe_code,
+    reason = "docs/design/formulas.md, Compiled functions: why an address is all there is, and what keeps it"
+)]
+fn function(address: usize) -> Function {
+    // SAFETY: the address is that of a function which numba compiled with this signature (`python_policy.compiled` is the
+    // one place where that is said), and whoever calls it holds numba's object, which owns the code.
+    unsafe { std::mem::transmute::<usize, Function>(address) }
+}
+
+/// A compiled function, at a port.
+struct Compiled {
+    function: Function,
+    units_per_second: f64,
+    vcs: f64,
+    cells_per_second: f64,
+    /// Owns the code.
+    _holder: Py<PyAny>,
+}
+
+impl Object for Compiled {
+    fn admit(&mut self, buffer: &policy::View<'_>, vc: Label, rng: &mut Stream) -> bool {
+        let capacity = if buffer.capacity == u32::MAX { f64::INFINITY } else { f64::from(buffer.capacity) };
+        (self.function)(
+            f64::from(buffer.occupancy),
+            capacity,
+            f64::from(buffer.per_vc[vc]),
+            f64::from(buffer.active_vcs),
+            self.vcs,
+            self.cells_per_second,
+            buffer.now.0 as f64 / self.units_per_second,
+            f64::from(u8::from(buffer.tagged)),
+            rng.unit(),
+        ) != 0
+    }
+}

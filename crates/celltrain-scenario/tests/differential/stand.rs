@@ -1,0 +1,55 @@
+//! Stands for an interpreter: policies that somebody else answers for, with a state of their own and draws.
+
+use std::collections::BTreeMap;
+
+use celltrain_core::error::Fault;
+use celltrain_core::index::Label;
+use celltrain_core::policy::formula::{PortFacts, WhenFull};
+use celltrain_core::policy::python::{Config, Interpreter, Object, Setting, provide};
+use celltrain_core::policy::{PolicyConfig, View};
+use celltrain_core::rng::Stream;
+
+/// A class with a setting that follows from this byte.
+pub(crate) fn class(drawn: u8) -> PolicyConfig {
+    provide(Box::new(Stand));
+    let when_full = match drawn % 3 {
+        0 => WhenFull::LoseRestOfFrame,
+        1 => WhenFull::LoseCell,
+        _ => WhenFull::PushOutFront,
+    };
+    let settings = BTreeMap::from([("share".into(), Setting::Whole(drawn.into()))]);
+    Config { class: "stand:In".into(), settings, when_full }.into()
+}
+
+struct Stand;
+
+impl Interpreter for Stand {
+    fn check(&self, _config: &Config) -> Vec<Fault> {
+        Vec::new()
+    }
+
+    fn object(&self, config: &Config, facts: &PortFacts, vcs: &[String]) -> Box<dyn Object> {
+        let Some(Setting::Whole(share)) = config.settings.get("share") else { panic!("it has a share") };
+        let limit = facts.capacity.unwrap_or(1000) / 256 * u32::try_from(*share).expect("a byte");
+        Box::new(In { limit, admitted: vec![0; vcs.len()], last: 0 })
+    }
+}
+
+/// Above its limit it draws, and whoever was admitted more often than others is refused; it minds time and tags.
+struct In {
+    limit: u32,
+    admitted: Vec<u32>,
+    last: u64,
+}
+
+impl Object for In {
+    fn admit(&mut self, buffer: &View<'_>, vc: Label, rng: &mut Stream) -> bool {
+        let vc = vc.number() as usize;
+        let since = buffer.now.0 - std::mem::replace(&mut self.last, buffer.now.0);
+        let is_busy = buffer.occupancy > self.limit || buffer.per_vc.raw[vc] * buffer.active_vcs > self.limit;
+        let mean = self.admitted.iter().sum::<u32>() / u32::try_from(self.admitted.len()).expect("a few");
+        let admits = !is_busy || (!buffer.tagged && self.admitted[vc] <= mean && rng.unit() < 0.7 && since % 7 != 3);
+        self.admitted[vc] += u32::from(admits);
+        admits
+    }
+}

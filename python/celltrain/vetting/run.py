@@ -1,0 +1,258 @@
+"""Vetting a policy: what must hold of any policy, and the standard scenarios beside the classics."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from celltrain import _core, statistics
+from celltrain.arguments import checked
+from celltrain.cancel import Cancel, endable
+from celltrain.comparing.compared import Compared, ends
+from celltrain.comparing.run import of_seeds, put_beside
+from celltrain.errors import Fault, InputError, ScenarioError
+from celltrain.pages.words import estimated
+from celltrain.results import run
+from celltrain.vetting import standard
+from celltrain.vetting.policy import Given, check, given
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from celltrain.models import Policy
+    from celltrain.python_policy import PythonPolicy
+
+#: The part of a scenario that both engines run: the reference engine is slow.
+BY_BOTH = "200ms"
+
+
+@checked()
+@endable
+def vet(
+    policy: Policy | PythonPolicy | Mapping[str, Any] | str | os.PathLike[str],
+    *,
+    scenarios: Sequence[str] | None = None,
+    beside: Sequence[str] | None = None,
+    seeds: int = 10,
+    first_seed: int = 1,
+    jobs: int | None = None,
+    progress: Callable[[float], object] | None = None,
+    cancel: Cancel | None = None,
+) -> dict[str, Any]:
+    """Holds a policy against what must hold of any, and runs it in a standard set of scenarios beside the classics.
+
+    Args:
+        policy: A policy such as `celltrain.Formula(admit="X <= 0.9 * K")`, a table such as `{"fba": {}}`, or a TOML file:
+            one with a table `policy`, as a port has it, or a scenario with one policy.
+        scenarios: Names of the standard set: `lan-5`, `lan-15`, `wan-5`, `unequal-rtt`; all of them when None.
+        beside: Names of policies it is put beside, with their default settings; `epd`, `selective_drop` and `fba` when
+            None, and `[]` for none.
+        seeds: Runs in each scenario.
+        first_seed: The first seed; the others follow.
+        jobs: Threads; one for each core when None.
+        progress: Called now and then with the share that is done, 0 to 1.
+        cancel: A handle that ends it from another thread; see `celltrain.Cancel`.
+
+    Returns:
+        A dict as `celltrain vet --json` prints it. `policy`: its name. `conformance`: for each check `check`, `holds` and
+        `evidence`. `metrics`: by name `mean`, and `low` and `high` of the 95 % interval (Student's over the seeds; None of
+        one seed): `efficiency` and `fairness` are means over the scenarios, `lan-5.efficiency` and so on those of one.
+        `beside`: the same of each other policy. `differences`: by other policy what this one has more, paired by seed.
+        `artifacts`: texts for people and programs: `policy`, `table`, `warnings`, `failures`.
+
+    Raises:
+        InputError: With every fault of the policy, its place included, and where an option makes no sense.
+        CancelledError: When `cancel` ended it.
+
+    >>> import celltrain as ct
+    >>> answer = ct.vet({"fba": {}}, scenarios=["lan-5"], beside=[], seeds=2)
+    >>> 0 < answer["metrics"]["lan-5.efficiency"]["mean"] < 1
+    True
+    """
+    named = _names("scenarios", scenarios, tuple(standard.SCENARIOS))
+    others = _names("beside", beside, tuple(_listed()), standard.CLASSICS)
+    faults = of_seeds(seeds, first_seed)
+    if not named:
+        faults.append(Fault.of_option("scenarios", "[]", "names nothing to run"))
+    if faults:
+        raise InputError(faults)
+    mine = given(policy)
+    made = {name: standard.scenario(name, mine.policy) for name in named}
+    check(mine, made)
+    verdicts = list(_conformance(mine, named, first_seed))
+    compared: dict[str, Compared] = {}
+    for done, name in enumerate(named):
+
+        def on(share: float, done: int = done) -> None:
+            if progress is not None:
+                progress((done + share) / len(named))
+
+        compared[name] = _beside(mine, others, name, (seeds, first_seed, jobs), on)
+    verdicts += _of_runs(compared)
+    of_policy = [_metrics(compared, place) for place in range(1 + len(others))]
+    answer: dict[str, Any] = {
+        "policy": mine.name,
+        "seeds": seeds,
+        "first_seed": first_seed,
+        "scenarios": list(named),
+        "conformance": verdicts,
+        "metrics": of_policy[0],
+        "beside": dict(zip(others, of_policy[1:], strict=True)),
+        "differences": {other: _differences(compared, place) for place, other in enumerate(others, 1)},
+    }
+    answer["artifacts"] = {
+        "policy": json.dumps(mine.policy, ensure_ascii=False),
+        "table": _table(answer),
+        "warnings": [f"{name}: {one}" for name, each in compared.items() for one in each.warnings],
+        "failures": [
+            {"scenario": name, "policy": one.name, "seed": one.seed, "error": one.error}
+            for name, each in compared.items()
+            for one in each.failures
+        ],
+    }
+    return answer
+
+
+def _names(option: str, asked: Sequence[str] | None, known: Sequence[str], usual: Sequence[str] = ()) -> list[str]:
+    """Names out of a list, each once."""
+    if asked is None:
+        return list(usual or known)
+    faults = [Fault.of_option(option, name, f"is not one of {', '.join(known)}") for name in asked if name not in known]
+    if faults:
+        raise InputError(faults)
+    return list(dict.fromkeys(asked))
+
+
+def _listed() -> Iterator[str]:
+    """Policies whose settings all have defaults, and EPD."""
+    for choice in json.loads(_core.schema())["$defs"]["Policy"]["oneOf"]:
+        [(name, reference)] = choice["properties"].items()
+        about = json.loads(_core.schema())["$defs"][reference["$ref"].rpartition("/")[2]] if "$ref" in reference else {}
+        if name == "epd" or not about.get("required"):
+            yield name
+
+
+def _conformance(mine: Given, named: Sequence[str], seed: int) -> Iterator[dict[str, Any]]:
+    """The trials of the core, and a part of every scenario by both engines."""
+    try:
+        yield from json.loads(_core.conformance(json.dumps(mine.policy), seed))
+    except ValueError as error:
+        raise ScenarioError.of_refusal(error) from None
+    from celltrain.models import Scenario
+
+    apart = []
+    for name in named:
+        scenario = Scenario.model_validate(standard.scenario(name, mine.policy, duration=BY_BOTH))
+        fast, reference = (run(scenario, seed=seed, engine=engine) for engine in ("fast", "reference"))
+        if fast.fingerprint != reference.fingerprint:
+            apart.append(f"{name}: {fast.fingerprint} and {reference.fingerprint}")
+    said = "; ".join(apart) or f"the same fingerprints in {BY_BOTH} of {', '.join(named)}"
+    yield {"check": "both_engines_agree", "holds": not apart, "evidence": said}
+
+
+def _beside(
+    mine: Given,
+    others: Sequence[str],
+    name: str,
+    options: tuple[int, int, int | None],
+    progress: Callable[[float], object],
+) -> Compared:
+    """The runs of one scenario: this policy first, then the others."""
+    from celltrain.models import Scenario
+
+    seeds, first_seed, jobs = options
+    tables = [mine.policy, *(standard.classic(other, name) for other in others)]
+    return put_beside(
+        [Scenario.model_validate(standard.scenario(name, table)) for table in tables],
+        names=[mine.name if mine.name not in others else f"this {mine.name}", *others],
+        seeds=seeds,
+        first_seed=first_seed,
+        measures=[*standard.MEASURES.values(), standard.REPLACED],
+        jobs=jobs,
+        progress=progress,
+    )
+
+
+def _of_runs(compared: Mapping[str, Compared]) -> Iterator[dict[str, Any]]:
+    """What the runs of this policy say of it: whether they ended, and whether its results were numbers."""
+    failed = [f"{name}, seed {one.seed}: {one.error}" for name, each in compared.items() for one in _failures(each)]
+    runs = sum(len(each.seeds) for each in compared.values())
+    yield {"check": "every_run_ends", "holds": not failed, "evidence": failed[0] if failed else f"{runs} runs"}
+    replaced = {name: float(np.nansum(each.values[0, 0, :, -1])) for name, each in compared.items()}
+    bad = [f"{count:,.0f} in {name}" for name, count in replaced.items() if count > 0]
+    said = f"replaced as they are none: {', '.join(bad)}" if bad else f"none was replaced in {runs} runs"
+    yield {"check": "every_result_is_a_number", "holds": not bad, "evidence": said}
+
+
+def _failures(compared: Compared) -> list[Any]:
+    return [one for one in compared.failures if one.name == compared.names[0]]
+
+
+def _metrics(compared: Mapping[str, Compared], place: int) -> dict[str, dict[str, float | None]]:
+    """Means of a policy with their intervals: over all scenarios, and in each."""
+    found = {}
+    for number, share in enumerate(standard.MEASURES):
+        if share in standard.SHARES:
+            found[share] = _estimate(_over_all(compared, place, number))
+    for name, each in compared.items():
+        for number, measure in enumerate(standard.MEASURES):
+            means = each.means[number]
+            found[f"{name}.{measure}"] = ends(means.mean[place], means.half[place])
+    return found
+
+
+def _differences(compared: Mapping[str, Compared], place: int) -> dict[str, dict[str, float | None]]:
+    """What this policy has more than another, seed by seed."""
+    found = {}
+    for number, share in enumerate(standard.MEASURES):
+        if share in standard.SHARES:
+            found[share] = _estimate(_over_all(compared, 0, number) - _over_all(compared, place, number))
+    for name, each in compared.items():
+        for number, measure in enumerate(standard.MEASURES):
+            more = each.differences[number]
+            # The comparison says what the other has more than this one.
+            found[f"{name}.{measure}"] = ends(-more.difference[place], more.half[place])
+    return found
+
+
+def _over_all(compared: Mapping[str, Compared], place: int, number: int) -> NDArray[np.float64]:
+    """By seed: the mean of a measure over the scenarios."""
+    values = np.array([each.values[place, 0, :, number] for each in compared.values()])
+    mean: NDArray[np.float64] = values.mean(axis=0)
+    return mean
+
+
+def _estimate(values: NDArray[np.float64]) -> dict[str, float | None]:
+    known = values[~np.isnan(values)]
+    means = statistics.means(np.zeros(len(known), dtype=np.int64), known, 1)
+    return ends(means.mean[0], means.half[0])
+
+
+def rows(answer: Mapping[str, Any]) -> Iterator[list[str]]:
+    """The table of an answer: a metric, this policy's mean, and that of each other one.
+
+    A star stands where the 95 % interval of what this one has more, paired by seed, leaves zero out.
+    """
+    for name, own in answer["metrics"].items():
+        cells = [_cell(own)]
+        for other, theirs in answer["beside"].items():
+            more = answer["differences"][other][name]
+            beyond = more["low"] is not None and (more["low"] > 0 or more["high"] < 0)
+            cells.append(f"{_cell(theirs[name])}{' *' if beyond else '  '}")
+        yield [name, *cells]
+
+
+def _cell(estimate: Mapping[str, float | None]) -> str:
+    mean, high = estimate["mean"], estimate["high"]
+    return "" if mean is None else estimated(mean, float("nan") if high is None else high - mean)
+
+
+def _table(answer: Mapping[str, Any]) -> str:
+    """The table as Markdown."""
+    columns = [answer["policy"], *answer["beside"]]
+    lines = [["metric", *columns], ["---", *("---:" for _ in columns)], *rows(answer)]
+    return "\n".join(f"| {' | '.join(cell.strip() for cell in line)} |" for line in lines)

@@ -1,0 +1,66 @@
+"""The standard set: the scenarios a policy is vetted in, what it stands beside there, and what is measured."""
+
+from __future__ import annotations
+
+from typing import Any
+
+#: By name. Those of ATM Forum 96-1269, section 3.1, with its smallest buffers, and round trips of 60 and 600 us at one
+#: port (scenarios/unequal-rtt.toml).
+SCENARIOS: dict[str, dict[str, Any]] = {
+    "lan-5": {
+        "duration": "2s",
+        "topology": {"n_source": {"sources": 5, "link_delay": "5us"}},
+        "tcp": {"vanilla": {"receive_window": "65535B"}},
+        "port": {"bottleneck": {"buffer": 1000}},
+    },
+    "lan-15": {
+        "duration": "2s",
+        "topology": {"n_source": {"sources": 15, "link_delay": "5us"}},
+        "tcp": {"vanilla": {"receive_window": "65535B"}},
+        "port": {"bottleneck": {"buffer": 1000}},
+    },
+    "wan-5": {
+        "duration": "10s",
+        "topology": {"n_source": {"sources": 5, "link_delay": "5ms"}},
+        "tcp": {"vanilla": {"receive_window": "600000B"}},
+        "port": {"bottleneck": {"buffer": 12000}},
+    },
+    "unequal-rtt": {
+        "duration": "2s",
+        "topology": {
+            "n_source": {"sources": 10, "link_delay": "10us", "access_delays": {"source6-10": "280us"}},
+        },
+        "tcp": {"reno": {}},
+        "port": {"bottleneck": {"buffer": 1000}},
+    },
+}
+
+#: What a policy is put beside where nothing is said.
+CLASSICS = ("epd", "selective_drop", "fba")
+
+#: What is measured in each scenario, by the name that metrics have.
+MEASURES = {
+    "efficiency": "efficiency",
+    "fairness": "fairness",
+    "max_queue_cells": "ports.bottleneck.max_queue_cells",
+    "timeouts": "flows.sum(*).timeouts",
+    "least_goodput_mbps": "flows.least(*).goodput_mbps",
+}
+#: Shares, whose mean over the scenarios means something.
+SHARES = ("efficiency", "fairness")
+#: Of these it is only asked whether there were any.
+REPLACED = "ports.bottleneck.replaced_results"
+
+
+def scenario(name: str, policy: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    """A scenario of the set with this policy, as a table."""
+    made = SCENARIOS[name]
+    port = {"bottleneck": {**made["port"]["bottleneck"], "policy": policy}}
+    return {"name": name, **made, "port": port, **changes}
+
+
+def classic(name: str, of: str) -> dict[str, Any]:
+    """A policy of the list for a scenario of the set; EPD has the threshold of four fifths of the buffer."""
+    if name != "epd":
+        return {name: {}}
+    return {name: {"threshold": SCENARIOS[of]["port"]["bottleneck"]["buffer"] * 4 // 5}}

@@ -1,0 +1,220 @@
+"""Policies that are Python classes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+import celltrain as ct
+
+FBA = ct.Formula(admit="X <= R or Y * N / X <= Z * (K - R) / (X - R)", constants={"R": "0.9 * K", "Z": 0.8})
+
+
+class Fba(ct.PythonPolicy):
+    r = 0.9
+    z = 0.8
+
+    def admit(self, view, vc):
+        r = self.r * view.K
+        return r >= view.X or self.z * (view.K - r) / (view.X - r) >= view.Y * view.N / view.X
+
+
+class Average(ct.PythonPolicy):
+    def start(self, port):
+        self.average = 0.0
+        self.names = port.vcs
+
+    def admit(self, view, vc):
+        self.average += 0.01 * (view.X - self.average)
+        assert view.counts[vc] == view.Y
+        assert len(self.names) == view.V == len(view.counts)
+        return self.average <= 0.3 * view.K or view.random() < 0.9
+
+
+class Raises(ct.PythonPolicy):
+    def admit(self, view, vc):
+        return 1 / (view.X < 50) > 0
+
+
+class ReturnsNone(ct.PythonPolicy):
+    def admit(self, view, vc):
+        return True if view.X < 50 else None
+
+
+class Moody(ct.PythonPolicy):
+    asked = 0
+
+    def admit(self, view, vc):
+        Moody.asked += 1
+        return Moody.asked % 5 > 0
+
+
+def lan(policy, **changes) -> ct.Scenario:
+    return ct.n_source(
+        **{"sources": 5, "link_delay": "5us", "buffer_cells": 300, "policy": policy, "duration": "200ms", **changes}
+    )
+
+
+@pytest.mark.parametrize("engine", ["fast", "reference"])
+@pytest.mark.parametrize(
+    "policy, formula",
+    [
+        (Fba(), FBA),
+        (
+            Average(),
+            ct.Formula(
+                admit="average <= 0.3 * K or random() < 0.9",
+                state={"average": 0},
+                on_frame={"average": "average + 0.01 * (X - average)"},
+            ),
+        ),
+    ],
+)
+def test_a_class_is_the_run_of_the_formula_it_says_on_both_engines(policy, formula, engine):
+    ours = ct.run(lan(policy), seed=3, engine=engine)
+    assert ours.fingerprint == ct.run(lan(formula), seed=3).fingerprint
+    assert sum(ours.ports["discarded_frames"].to_pylist()) > 0
+
+
+@pytest.mark.parametrize(
+    "policy, words",
+    [
+        (Raises(), ["Raises.admit(view, ", ") at 0.0", "ZeroDivisionError: division by zero"]),
+        (ReturnsNone(), ["ReturnsNone.admit(view, ", "it returned NoneType, and must return True or False"]),
+    ],
+)
+@pytest.mark.parametrize("engine", ["fast", "reference"])
+def test_a_class_that_raises_ends_its_run_with_the_call_and_the_traceback(policy, words, engine):
+    with pytest.raises(ct.ScenarioError) as raised:
+        ct.run(lan(policy), engine=engine)
+    [fault] = raised.value.faults
+    for word in words:
+        assert word in fault.message
+    if isinstance(policy, Raises):
+        assert fault.excerpt[0].startswith("Traceback")
+        assert any("return 1 / (view.X < 50)" in line for line in fault.excerpt)
+    # The next run of this thread knows nothing of it.
+    ct.run(lan(Fba()))
+
+
+def test_settings_are_axes_and_a_run_that_raises_costs_its_row_alone(tmp_path):
+    class Some(ct.PythonPolicy):
+        z = 1.0
+
+        def admit(self, view, vc):
+            return 200 / self.z >= view.X
+
+    store = ct.sweep(lan(Some()), over={"port.bottleneck.policy.python.settings.z": [0.0, 1.0, 2.0]}, seeds=1)
+    errors = store.wide(measures=["efficiency"])["error"].to_pylist()
+    assert "ZeroDivisionError" in errors[0]
+    assert errors[1:] == [None, None]
+
+
+@pytest.mark.filterwarnings("ignore:.*are the same runs")
+def test_an_object_stands_for_a_policy_wherever_one_is_taken(tmp_path):
+    compared = ct.compare(lan(FBA), vary={"port.bottleneck.policy": [FBA, Fba(), Fba(z=0.5)]}, seeds=2)
+    assert (compared.fingerprints[0] == compared.fingerprints[1]).all()
+    assert (compared.fingerprints[0] != compared.fingerprints[2]).any()
+    ct.save(lan(Fba(z=0.5)), tmp_path / "mine.toml")
+    again = ct.load(tmp_path / "mine.toml")
+    assert ct.run(again).fingerprint == ct.run(lan(Fba(z=0.5))).fingerprint
+
+
+def test_vetting_finds_a_class_that_answers_differently_each_time():
+    answer = ct.vet(Moody(), scenarios=["lan-5"], beside=[], seeds=1)
+    assert answer["policy"] == "Moody"
+    bad = {check["check"] for check in answer["conformance"] if not check["holds"]}
+    assert "same_seed_same_answers" in bad
+    with pytest.raises(ct.ScenarioError, match="ZeroDivisionError"):
+        ct.vet(Raises(), scenarios=["lan-5"], beside=[], seeds=1)
+
+
+def test_what_is_wrong_with_a_class_is_said():
+    class Empty(ct.PythonPolicy):
+        pass
+
+    with pytest.raises(ct.ScenarioError, match="zz = 3 is no setting; did you mean z"):
+        Fba(zz=3)
+    with pytest.raises(ct.ScenarioError, match="is not a number, a text, True or False"):
+        Fba(z=[])
+    for policy, words in [
+        (Empty(), "has no admit(self, view, vc)"),
+        (ct.Python(class_="Mine"), "write its module, a colon and its name"),
+        (ct.Python(class_="no_such_module:Mine"), "a scenario loads no code"),
+        (ct.Python(class_=f"{__name__}:Nobody"), "names no class of"),
+        (ct.Python(class_=f"{__name__}:lan"), "is no subclass of celltrain.PythonPolicy"),
+        (ct.Python(class_=f"{__name__}:Fba", settings={"zz": 3}), "is no setting; did you mean z"),
+    ]:
+        [fault] = ct.check(lan(policy))
+        assert words in fault.message, fault.message
+
+
+def test_a_module_is_imported_for_a_scenario_only_where_its_user_names_it(tmp_path):
+    (tmp_path / "elsewhere_mine.py").write_text(
+        textwrap.dedent("""
+            import celltrain as ct
+
+            class Half(ct.PythonPolicy):
+                share = 0.5
+                def admit(self, view, vc):
+                    return view.X <= self.share * view.K
+        """)
+    )
+    (tmp_path / "mine.toml").write_text(
+        'duration = "20ms"\n[topology.n_source]\nsources = 2\nlink_delay = "5us"\n'
+        '[port.bottleneck]\nbuffer = 300\n[port.bottleneck.policy.python]\nclass = "elsewhere_mine:Half"\n'
+    )
+    program = [sys.executable, "-m", "celltrain", "run", str(tmp_path / "mine.toml"), "--json"]
+    # Modules beside the program would be found.
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+
+    def run(**variables):
+        # What this test itself is found by stays.
+        found = [path for path in (variables.pop("path", str(tmp_path)), os.environ.get("PYTHONPATH")) if path]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(found), **variables}
+        return subprocess.run(program, cwd=elsewhere, env=environment, capture_output=True, text=True)
+
+    refused = run()
+    assert refused.returncode == 2
+    assert "a scenario loads no code" in refused.stdout + refused.stderr
+    done = run(CELLTRAIN_POLICIES="other, elsewhere_mine")
+    assert done.returncode == 0, done.stderr
+    missing = run(CELLTRAIN_POLICIES="elsewhere_mine", path="")
+    assert missing.returncode == 2
+    assert "which this Python cannot import" in missing.stdout + missing.stderr
+
+
+def test_a_worker_imports_the_modules_that_it_is_sent(monkeypatch):
+    from celltrain.plan import canonical
+    from celltrain.python_policy import modules_of
+    from celltrain.running import Chunk
+
+    text = canonical(lan(Fba()).to_dict())
+    chunk = Chunk(configurations=(text,), tasks=(), measures=("efficiency",), limit_s=None, recording=None)
+    assert chunk.modules == (__name__,) == modules_of([text])
+
+
+@pytest.mark.parametrize("engine", ["fast", "reference"])
+def test_a_compiled_function_is_the_run_of_the_formula_it_says(engine):
+    pytest.importorskip("numba")
+
+    @ct.compiled
+    def fba(X, K, Y, N, V, C, now, tagged, draw):
+        r = 0.9 * K
+        return r >= X or 0.8 * (K - r) / (X - r) >= Y * N / X
+
+    class Fast(ct.PythonPolicy):
+        admit = fba
+
+    assert ct.run(lan(Fast()), seed=3, engine=engine).fingerprint == ct.run(lan(FBA), seed=3).fingerprint
+
+
+def test_what_numba_cannot_compile_is_refused():
+    pytest.importorskip("numba")
+    with pytest.raises(ct.InputError, match="cannot be compiled"):
+        ct.compiled(lambda X: X)
