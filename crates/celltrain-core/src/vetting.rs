@@ -316,9 +316,9 @@ fn facts(capacity: u32) -> PortFacts {
 fn operations(draws: &mut Stream) -> Vec<Operation> {
     let mut all = Vec::new();
     for number in 0..OPERATIONS {
-        let of_four = PHASES[(number / (OPERATIONS / PHASES.len() as u32)) as usize];
+        let of_four = PHASES[number as usize * PHASES.len() / OPERATIONS as usize];
         all.push(if draws.below(4) < of_four {
-            let vc = draws.below(VCS.len() as u32);
+            let vc = draws.below(u32::try_from(VCS.len()).expect("there are four"));
             Operation::Offer { vc, last: draws.below(12) == 0, tagged: draws.below(4) == 0 }
         } else {
             Operation::Take

@@ -96,7 +96,7 @@ pub fn conformance(policy: &str, seed: u64) -> Result<String, Unfinished> {
     let rows = verdicts
         .into_iter()
         .map(|verdict| json!({"check": verdict.check.name(), "holds": verdict.holds, "evidence": verdict.evidence}));
-    Ok(Value::from_iter(rows).to_string())
+    Ok(rows.collect::<Value>().to_string())
 }
 
 /// What every policy and every scheduler costs a switch, by name, and what that comes to.

@@ -131,13 +131,11 @@ impl BufferPolicy for Python {
 
 impl Config {
     fn check_with(&self, interpreter: Option<&dyn Interpreter>) -> Vec<Fault> {
-        match interpreter {
-            Some(interpreter) => interpreter.check(self),
-            None => {
-                let problem = "is a Python class, and there is no Python here; write the policy as a formula";
-                vec![Fault::new("class", format!("\"{}\"", self.class), problem)]
-            }
+        if let Some(interpreter) = interpreter {
+            return interpreter.check(self);
         }
+        let problem = "is a Python class, and there is no Python here; write the policy as a formula";
+        vec![Fault::new("class", format!("\"{}\"", self.class), problem)]
     }
 }
 
