@@ -15,8 +15,8 @@ const CAPACITY: u32 = 30;
 
 /// Those that answer other than by one threshold and one share.
 const OTHERS: [&str; 3] = ["single_drop", "dfba", "dfba_1998"];
-/// What it compares stands in the scenario.
-const SAYS_NO_NUMBERS: &str = "formula";
+/// What they compare stands in the scenario, or in a class.
+const SAY_NO_NUMBERS: [&str; 2] = ["formula", "python"];
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..proptest_seeded(13) })]
@@ -45,7 +45,7 @@ proptest! {
                     let reaches = |most: Option<f64>, has: f64| most.is_some_and(|most| has >= most);
                     let fits = if !asks {
                         admitted && grounds.rule.is_empty()
-                    } else if name == SAYS_NO_NUMBERS {
+                    } else if SAY_NO_NUMBERS.contains(&name) {
                         true
                     } else if OTHERS.contains(&name) {
                         let sure = grounds.probability.is_none_or(|p| (0.0..=1.0).contains(&p));
