@@ -24,15 +24,21 @@ pub(crate) fn class(drawn: u8) -> PolicyConfig {
 struct Stand;
 
 impl Interpreter for Stand {
-    fn check(&self, _config: &Config) -> Vec<Fault> {
-        Vec::new()
+    fn check(&self, config: &Config) -> Vec<Fault> {
+        let problem = "is no whole number from 0 to 255";
+        share(config).map_or(vec![Fault::new("settings.share", "", problem)], |_| Vec::new())
     }
 
     fn object(&self, config: &Config, facts: &PortFacts, vcs: &[String]) -> Box<dyn Object> {
-        let Some(Setting::Whole(share)) = config.settings.get("share") else { panic!("it has a share") };
-        let limit = facts.capacity.unwrap_or(1000) / 256 * u32::try_from(*share).expect("a byte");
+        let share = share(config).expect("a setting that was checked");
+        let limit = facts.capacity.unwrap_or(1000) / 256 * u32::from(share);
         Box::new(In { limit, admitted: vec![0; vcs.len()], last: 0 })
     }
+}
+
+fn share(config: &Config) -> Option<u8> {
+    let Some(&Setting::Whole(share)) = config.settings.get("share") else { return None };
+    share.try_into().ok()
 }
 
 /// Above its limit it draws, and whoever was admitted more often than others is refused; it minds time and tags.
