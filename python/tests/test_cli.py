@@ -157,7 +157,11 @@ def test_everything_that_has_a_name_is_explained(celltrain, entry):
 
 def test_explain_tells_units_defaults_and_ranges(celltrain):
     [threshold] = celltrain("explain", "epd", "--json").json["parameters"]
-    assert (threshold["unit"], threshold["required"], threshold["type"]) == ("cells", True, "whole number")
+    assert (threshold["unit"], threshold["required"], threshold["type"]) == (
+        "cells",
+        True,
+        'whole number or text such as "buffer - 200 cells"',
+    )
     share, scale = celltrain("explain", "fba", "--json").json["parameters"]
     assert (share["default"], share["range"], scale["range"]) == (0.9, "0 to 1", "0 or more")
 

@@ -97,7 +97,7 @@ impl Making<'_> {
         let port = &network.links[link];
         let marks_above = rate_control.allocator(link).and_then(|allocator| allocator.marks_above());
         let mut policy = port.policy.build(port.buffer, &network.vc_names(routing, link));
-        policy.at_port(&PortFacts::of(port, self.clock));
+        policy.at_port(&PortFacts::of(port.buffer, port.rate, self.clock));
         Draft {
             link,
             policy,

@@ -1,7 +1,6 @@
 //! What a policy may know of the port it is at.
 
-use crate::network::Link;
-use crate::units::{CELL_BITS, Clock};
+use crate::units::{BitRate, CELL_BITS, Clock};
 
 /// What stays the same at a port during a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -15,11 +14,11 @@ pub struct PortFacts {
 }
 
 impl PortFacts {
-    /// Those of the port of a link, in a run by this clock.
-    pub(crate) fn of(link: &Link, clock: Clock) -> Self {
+    /// Those of a port with this buffer and rate, in a run by this clock.
+    pub(crate) fn of(buffer: Option<u32>, rate: BitRate, clock: Clock) -> Self {
         Self {
-            capacity: link.buffer,
-            cells_per_second: link.rate.bits_per_second as f64 / CELL_BITS as f64,
+            capacity: buffer,
+            cells_per_second: rate.bits_per_second as f64 / CELL_BITS as f64,
             units_per_second: clock.units_per_second as f64,
         }
     }
