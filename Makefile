@@ -6,6 +6,8 @@
 #   make models   writes python/celltrain/models.py anew, after a change to what a scenario may hold
 #   make docs     the site of the pages into out/site, which opens from disk; every link is looked at
 #   make wheel    wheels and an sdist into dist; the wheel of this machine is installed into an empty environment and tried
+#   make lab      the page that runs the simulator in a browser, one file: dist/lab.html (needs node 20 and npm)
+#   make lab-test its tests, in node and in a browser
 #   make lock     writes requirements/*.lock anew: what development and CI install, and what builds wheels
 #   make lint  make format  make clean
 #
@@ -47,7 +49,7 @@ UV := 0.13.9
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 
-.PHONY: demo test setup models docs wheel lock lint format clean paper studies tune-study search differential formulas adversary exits kills mutated-files bench bench-cluster performance guard counts mutants planted memory fuzz
+.PHONY: demo test setup models docs wheel lab lab-test lock lint format clean paper studies tune-study search differential formulas adversary exits kills mutated-files bench bench-cluster performance guard counts mutants planted memory fuzz
 .DELETE_ON_ERROR:
 
 demo: out/demo/report.txt
@@ -115,6 +117,49 @@ LOCKED = .make/locking/bin/uv pip compile --universal --python-version 3.10 --ge
 wheel: .make/venv .make/wheel/done
 	.make/wheel/bin/python scripts/wheels.py
 	CELLTRAIN_WHEELS=dist $(BIN)/python -m pytest python/tests/test_wheel.py -rP
+
+# The page in one file; celltrain lab opens it, and wheels have it where it was built before them.
+lab: dist/lab.html
+	@cp dist/lab.html python/celltrain/lab.html
+	@echo "The lab is dist/lab.html: open it in a browser, or type: $(BIN)/celltrain lab"
+
+LAB := $(shell find lab/src -type f) lab/build.mjs lab/package.json lab/tsconfig.json
+CORE := $(or $(CARGO_TARGET_DIR),target)/wasm32-unknown-unknown/web/celltrain_web.wasm
+
+dist/lab.html: .make/lab $(LAB) $(RUST) $(SHIPPED) out/lab/data.json
+	@echo "make: compiling the simulator to WebAssembly: some minutes the first time, on two cores"
+	@cargo build --quiet --locked --profile web --target wasm32-unknown-unknown --package celltrain-web
+	@cd lab && node_modules/.bin/tsc
+	@cd lab && node build.mjs --core "$(abspath $(CORE))" --data ../out/lab/data.json --out ../$@
+
+out/lab/data.json: .make/built $(SOURCES) scripts/lab_data.py
+	@$(BIN)/python scripts/lab_data.py $@
+
+lab-test: dist/lab.html
+	$(BIN)/python scripts/lab_native.py out/lab/native.json
+	cd lab && node build.mjs --tests out/tests
+	cd lab && CELLTRAIN_NATIVE=../out/lab/native.json node --test --test-reporter=spec \
+	    $$(find out/tests -name '*.test.mjs')
+
+# What npm installs is in lab/package-lock.json, each package with its hash; no script of a package is run.
+.make/lab: lab/package.json lab/package-lock.json | .make/lab-tools
+	@cd lab && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	@touch $@
+
+# Only the lab needs these, so nothing else asks for them. All that is missing is said at once.
+.PHONY: .make/lab-tools
+.make/lab-tools:
+	@missing=; \
+	node -e 'process.exit(Number(process.versions.node.split(".")[0]) < 20 ? 1 : 0)' 2> /dev/null || \
+	    { echo "make: node is needed, 20 or later (https://nodejs.org; on Debian: apt install nodejs)" >&2; missing=1; }; \
+	command -v npm > /dev/null || \
+	    { echo "make: npm is needed; it comes with node (on Debian: apt install npm)" >&2; missing=1; }; \
+	command -v cargo > /dev/null || \
+	    { echo "make: cargo is needed: install Rust 1.88 or later (https://rustup.rs)" >&2; missing=1; }; \
+	test -d "$$(rustc --print sysroot 2> /dev/null)/lib/rustlib/wasm32-unknown-unknown" || \
+	    { echo "make: Rust's wasm target is needed: rustup target add wasm32-unknown-unknown" >&2; missing=1; }; \
+	test -z "$$missing" || { echo "make: the lab was not built" >&2; exit 2; }
+	@mkdir -p .make
 
 .make/wheel/done: $(WHEEL_LOCK) | .make/tools
 	$(PYTHON) -m venv .make/wheel
@@ -209,8 +254,8 @@ fuzz: .make/built
 	    $(BIN)/python fuzz/python/readers.py $$reader out/fuzz/$$reader -max_total_time=$(FUZZ_SECONDS); done
 
 clean:
-	rm -rf .venv .make dist out target .pytest_cache .ruff_cache .mypy_cache .hypothesis
-	rm -f python/celltrain/_core*.so
+	rm -rf .venv .make dist out target lab/node_modules lab/out .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -f python/celltrain/_core*.so python/celltrain/lab.html
 	find python scripts -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The package, editable, with an optimised core. Changed Python needs no new build.

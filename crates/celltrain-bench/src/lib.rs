@@ -6,6 +6,7 @@
 
 mod cases;
 mod measure;
+mod networks;
 
 pub use cases::{Axis, Case, Group, all, named};
 pub use measure::{Measured, measure, peak_rss_mib};

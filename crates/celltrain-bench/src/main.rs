@@ -8,6 +8,11 @@ use celltrain_bench::{Case, Group, Measured, all, measure, named};
 use celltrain_core::engine::{Engine, Ways};
 use serde_json::json;
 
+/// Memory of runs: `docs/design/memory.md` says why not the system's.
+#[cfg(not(any(target_env = "msvc", target_family = "wasm")))]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 const USAGE: &str = "\
 celltrain-bench: how fast the engines are. Build it with --release.
 

@@ -29,6 +29,11 @@ use serde_json::json;
 use cancel::Cancel;
 use scenario::Scenario;
 
+/// Memory of runs: `docs/design/memory.md` says why not the system's.
+#[cfg(not(any(target_env = "msvc", target_family = "wasm")))]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 /// The private module.
 #[pymodule]
 #[pyo3(name = "_core")]
@@ -42,6 +47,7 @@ fn core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(parse_json, module)?)?;
     module.add_function(wrap_pyfunction!(many::run_many, module)?)?;
     module.add_function(wrap_pyfunction!(toml, module)?)?;
+    module.add_function(wrap_pyfunction!(threshold, module)?)?;
     module.add_function(wrap_pyfunction!(data, module)?)?;
     module.add_function(wrap_pyfunction!(data_names, module)?)?;
     module.add_function(wrap_pyfunction!(memory_limit, module)?)?;
@@ -113,6 +119,12 @@ fn parse_json(
 #[pyfunction]
 fn toml(text: &str, source: &str) -> String {
     describe::document(Document::from_toml(text), source)
+}
+
+/// What is wrong with a threshold written as a text; nothing where all is well.
+#[pyfunction]
+fn threshold(text: &str) -> Option<String> {
+    text.parse::<celltrain_core::threshold::Written>().err()
 }
 
 /// The text of a file shipped with the package.

@@ -5,10 +5,11 @@
 //! measures that a sweep, a tune plan or a claim may name, the printed tables and the page `docs/measures.md`.
 //!
 //! And runs with all that is around them: a [`scenario::Handle`] is read and checked once; [`runner`] runs one or many,
-//! on [`threads`], each within its limit, and makes of a panic that run's error. The [`events`] of a run are tables too,
-//! and a [`capture`] has the bytes of what was seen.
+//! on [`threads`], each within its limit, and makes of a panic that run's error. The [`events`] of a run are tables too, a
+//! [`capture`] has the bytes of what was seen, and the [`buffer`] of a port can be looked at cell by cell.
 
 pub mod answer;
+pub mod buffer;
 pub mod capture;
 pub mod describe;
 pub mod events;

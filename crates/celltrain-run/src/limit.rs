@@ -1,7 +1,9 @@
 //! What a run may take in real time.
 
 use std::cell::Cell;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use celltrain_scenario::clock::Instant;
 
 /// The limit of one run, counted from the reading of its scenario on. Once it has passed it stays so.
 pub(crate) struct Limit {

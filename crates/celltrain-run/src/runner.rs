@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use celltrain_core::engine::Engine;
 use celltrain_core::events::{self, Watcher};
@@ -11,10 +11,12 @@ use celltrain_core::network::Network;
 use celltrain_core::probe::{NetworkView, Nothing, Probe, Recorder};
 use celltrain_core::stop::{Interrupted, Stop};
 use celltrain_core::units::{self, Time};
+use celltrain_scenario::clock::Instant;
 use celltrain_scenario::memory;
 
 use crate::Unfinished;
 use crate::answer::{self, Answer, Wanted};
+use crate::buffer::Buffer;
 use crate::capture::{About, CaptureChoice, Watch, watch};
 use crate::events::{Block, Choice, Log};
 use crate::limit::Limit;
@@ -94,18 +96,29 @@ pub struct Finished {
     pub series: Option<Recorded>,
 }
 
-/// How much of a run is done, 0 to 1, for another thread to see.
+/// How much of a run is done, 0 to 1, for another thread to see; or for whom it is told, where there are no threads.
 #[derive(Debug, Default)]
-pub struct Share(AtomicU64);
+pub struct Share {
+    done: AtomicU64,
+    tell: Option<fn(f64)>,
+}
 
 impl Share {
+    /// A share that is told, every few milliseconds of work, on the thread of the run.
+    pub fn telling(tell: fn(f64)) -> Self {
+        Self { tell: Some(tell), ..Self::default() }
+    }
+
     /// How much is done.
     pub fn done(&self) -> f64 {
-        f64::from_bits(self.0.load(Ordering::Relaxed))
+        f64::from_bits(self.done.load(Ordering::Relaxed))
     }
 
     fn set(&self, done: f64) {
-        self.0.store(done.to_bits(), Ordering::Relaxed);
+        self.done.store(done.to_bits(), Ordering::Relaxed);
+        if let Some(tell) = self.tell {
+            tell(done);
+        }
     }
 }
 
@@ -327,7 +340,7 @@ impl Run<'_> {
             let into = watch::Destination { sink, about, tells_fates, stopped: self.stopped };
             Watch::new(choice, network, into, self.stop)
         });
-        Ok(LookersOn { recorder: None, log, capture: capture.transpose()? })
+        Ok(LookersOn { log, capture: capture.transpose()?, ..LookersOn::default() })
     }
 }
 
@@ -372,14 +385,33 @@ fn about(scenario: &str, seed: u64, teller: Engine) -> About {
     }
 }
 
-/// All that looks on where events are asked for.
-struct LookersOn<'a> {
-    recorder: Option<&'a mut Recorder>,
-    log: Option<Log<'a>>,
-    capture: Option<Watch<'a>>,
+/// All that looks on where events are asked for. It is one type, as engines are compiled for each.
+#[derive(Default)]
+pub struct LookersOn<'a> {
+    /// Records series.
+    pub recorder: Option<&'a mut Recorder>,
+    /// Keeps events.
+    pub log: Option<Log<'a>>,
+    /// Makes a capture.
+    pub capture: Option<Watch<'a>>,
+    /// Keeps the history of a port's buffer.
+    pub buffer: Option<Buffer<'a>>,
 }
 
 impl LookersOn<'_> {
+    /// A run for their sake, which nothing else is made of.
+    ///
+    /// # Errors
+    /// When `keep_going` says no, as in [`Engine::run`].
+    pub fn watch(
+        &mut self,
+        engine: Engine,
+        network: &Network,
+        keep_going: &mut dyn FnMut(f64) -> bool,
+    ) -> Result<(), Interrupted> {
+        engine.run(network, self, keep_going).map(drop)
+    }
+
     /// Hands over what is left.
     fn finish(self) -> Result<(), String> {
         if let Some(mut log) = self.log {
@@ -410,6 +442,9 @@ impl Watcher for LookersOn<'_> {
         }
         if let Some(capture) = &mut self.capture {
             capture.on_event(now, event);
+        }
+        if let Some(buffer) = &mut self.buffer {
+            buffer.on_event(now, event);
         }
     }
 }

@@ -13,6 +13,7 @@
 pub mod build;
 pub mod channels;
 pub mod check;
+pub mod clock;
 pub mod document;
 pub mod fault;
 pub mod form;

@@ -170,6 +170,22 @@ fn vanilla() -> TcpConfig {
 }
 
 /// The JSON Schema of a scenario.
+#[cfg(not(target_family = "wasm"))]
 pub fn schema() -> serde_json::Value {
     schemars::schema_for!(Scenario).to_value()
 }
+
+/// The JSON Schema of a scenario, as it was provided: what makes it of the types would be a large part of the page.
+#[cfg(target_family = "wasm")]
+pub fn schema() -> serde_json::Value {
+    SCHEMA.get().expect("the schema is provided before anything is read").clone()
+}
+
+/// Provides the schema that this version has elsewhere.
+#[cfg(target_family = "wasm")]
+pub fn provide_schema(schema: serde_json::Value) {
+    SCHEMA.get_or_init(|| schema);
+}
+
+#[cfg(target_family = "wasm")]
+static SCHEMA: std::sync::OnceLock<serde_json::Value> = std::sync::OnceLock::new();

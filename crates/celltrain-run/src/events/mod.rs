@@ -6,7 +6,7 @@
 mod choice;
 mod columns;
 pub(crate) mod log;
-mod places;
+pub(crate) mod places;
 pub mod tables;
 
 pub use choice::{Choice, Wrong};

@@ -22,13 +22,13 @@ struct AtPort {
 
 /// The cells of all VCs at the ports that are asked for. Cells of one VC leave a port in the order they came in.
 #[derive(Default)]
-pub(super) struct Places {
+pub(crate) struct Places {
     by_port: BTreeMap<(LinkIndex, VcIndex), AtPort>,
 }
 
 impl Places {
     /// The place of the cell that this is about; None of an RM cell, which is of no frame.
-    pub(super) fn of(&mut self, event: &CellEvent) -> Option<u32> {
+    pub(crate) fn of(&mut self, event: &CellEvent) -> Option<u32> {
         if event.rm.is_some() {
             return None;
         }

@@ -231,3 +231,15 @@ fn the_first_scenario_that_is_not_refused_says_how_long_runs_last() {
     assert_eq!(duration(&[&bad, &good, &longer]), Some(units::Duration::from_milliseconds(10)));
     assert_eq!(duration(&[&bad]), None);
 }
+
+#[test]
+fn a_share_is_told_on_the_thread_of_the_run_and_ends_at_all_of_it() {
+    thread_local! {
+        static TOLD: RefCell<Vec<f64>> = const { RefCell::new(Vec::new()) };
+    }
+    let (stopped, share) =
+        (AtomicBool::new(false), Share::telling(|done| TOLD.with_borrow_mut(|told| told.push(done))));
+    one(&small(), None, How::default(), &stopped, &share).expect("nobody stops it");
+    let told = TOLD.take();
+    assert!(told.is_sorted() && told.last() == Some(&share.done()), "{told:?}");
+}

@@ -41,6 +41,12 @@ pub const FLOW: &[Flow] = &[
     Flow::number("cwnd_segments", "segments", "congestion window at the end; 0 without TCP", |flow| {
         Some(flow.cwnd_segments)
     }),
+    Flow::count(
+        "replaced_results",
+        "1",
+        "results of its congestion control's formulas that were replaced, being no numbers",
+        |flow| Some(flow.replaced_results),
+    ),
     Flow::text("traffic", "what it has to send", |flow| flow.traffic),
     Flow::count("packets_sent", "packets", "packets put in; 0 with TCP", |flow| Some(flow.packets_sent))
         .printed("packets sent", When::Present),

@@ -354,11 +354,13 @@ impl ByVc<'_> {
     }
 }
 
-fn by_vc(port: &PortConfig) -> [ByVc<'_>; 3] {
+fn by_vc(port: &PortConfig) -> [ByVc<'_>; 4] {
     let PortConfig { policy, scheduler, .. } = port;
+    let constants = Some("constants");
     [
-        ByVc { kind: "policy", name: policy.name(), inside: Some("constants"), settings: policy.constants_by_vc() },
+        ByVc { kind: "policy", name: policy.name(), inside: constants, settings: policy.constants_by_vc() },
         ByVc { kind: "policy", name: policy.name(), inside: None, settings: policy.per_vc() },
+        ByVc { kind: "scheduler", name: scheduler.name(), inside: constants, settings: scheduler.constants_by_vc() },
         ByVc { kind: "scheduler", name: scheduler.name(), inside: None, settings: scheduler.per_vc() },
     ]
 }

@@ -35,6 +35,9 @@ pub(super) fn check(scenario: &Scenario, root: &mut Scope<'_>) -> bool {
         for fault in tcp.options().check() {
             scope.refuse_setting(fault);
         }
+        for fault in tcp.options().check_formula() {
+            scope.at("formula").refuse_setting(fault);
+        }
     });
     for (name, options) in &scenario.flow {
         if let Some(start) = options.start.filter(|&start| start > MAX_DURATION) {

@@ -1,0 +1,240 @@
+//! The networks of the scenarios, as texts.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+use celltrain_core::rng::Stream;
+
+pub(crate) const INFINITE: &str = "\"infinite\"";
+pub(crate) const TAIL_DROP: &str = "tail_drop = {}";
+
+/// N sources that share one port.
+#[derive(Clone, Copy)]
+pub(crate) struct NSource<'a> {
+    pub(crate) sources: u32,
+    pub(crate) delay: &'a str,
+    pub(crate) window: &'a str,
+    pub(crate) buffer: &'a str,
+    pub(crate) policy: &'a str,
+}
+
+impl NSource<'_> {
+    pub(crate) const LAN: NSource<'static> =
+        NSource { sources: 5, delay: "5us", window: "65535B", buffer: INFINITE, policy: TAIL_DROP };
+    pub(crate) const WAN: NSource<'static> = NSource { delay: "5ms", window: "600000B", ..NSource::LAN };
+
+    pub(crate) fn toml(self, duration: &str) -> String {
+        let NSource { sources, delay, window, buffer, policy } = self;
+        format!(
+            r#"duration = "{duration}"
+
+[topology.n_source]
+sources = {sources}
+link_delay = "{delay}"
+
+[tcp.vanilla]
+receive_window = "{window}"
+
+[port.bottleneck]
+buffer = {buffer}
+policy.{policy}
+"#
+        )
+    }
+}
+
+/// A network that is written out: the text of its lists, of the last two only what is in them.
+struct Listed<'a> {
+    hosts: String,
+    switches: String,
+    links: String,
+    flows: String,
+    tcp: &'a str,
+    buffer: &'a str,
+    policy: &'a str,
+}
+
+impl Listed<'_> {
+    fn toml(self, duration: &str) -> String {
+        format!("duration = \"{duration}\"\n{}", self.body())
+    }
+
+    /// All but the duration.
+    fn body(self) -> String {
+        let Listed { hosts, switches, links, flows, tcp, buffer, policy } = self;
+        format!(
+            r"
+[topology.network]
+hosts = {hosts}
+switches = {switches}
+links = [
+{links}]
+flows = [
+{flows}]
+
+[tcp.{tcp}]
+
+[port.default]
+buffer = {buffer}
+policy.{policy}
+"
+        )
+    }
+}
+
+/// Groups of sources, each group behind a local switch and bound for a host of its own; a group's VCs merge into one in
+/// the local switch, or stay apart.
+pub(crate) fn groups(vcs: u32, per_vc: u32, merge: bool, duration: &str) -> String {
+    let (mut hosts, mut switches) = (Vec::new(), vec!["sw1".to_string(), "sw2".to_string()]);
+    let mut links = vec![["sw1".to_string(), "sw2".to_string()]];
+    let mut flows = String::new();
+    for group in 1..=vcs {
+        let (local, to) = (format!("local{group}"), format!("to{group}"));
+        let vc = if merge { format!(", vc = \"vc{group}\"") } else { String::new() };
+        for i in 1..=per_vc {
+            let host = format!("host{group}-{i}");
+            links.push([host.clone(), local.clone()]);
+            writeln!(flows, r#"    {{ from = "{host}", to = "{to}"{vc} }},"#).expect("a string takes all");
+            hosts.push(host);
+        }
+        links.push([local.clone(), "sw1".into()]);
+        links.push(["sw2".into(), to.clone()]);
+        hosts.push(to);
+        switches.push(local);
+    }
+    let link = |between: &[String; 2]| format!("    {{ between = {between:?}, delay = \"5us\" }},\n");
+    let links = links.iter().map(link).collect();
+    let (hosts, switches) = (format!("{hosts:?}"), format!("{switches:?}"));
+    let network = Listed { hosts, switches, links, flows, tcp: "vanilla", buffer: INFINITE, policy: TAIL_DROP };
+    network.toml(duration)
+}
+
+/// N sources in IP networks around an ATM network, as in draft-jagan: one after the other begins, under `ubr`, or under
+/// ABR with rates by `efci`, `er` (explicit) or `ada` (explicit, and edge devices that drop early).
+pub(crate) fn internetwork(sources: u32, control: &str, duration: &str) -> String {
+    let (discard, policy, allocator) = match control {
+        "ubr" => ("tail_drop = {}", "policy.epd = { threshold = 700 }", ""),
+        "efci" => ("tail_drop = {}", "policy.tail_drop = {}", "allocator.efci = { threshold = 250 }"),
+        "er" => ("tail_drop = {}", "policy.tail_drop = {}", "allocator.equal_share = {}"),
+        "ada" => ("adaptive_discard = {}", "policy.tail_drop = {}", "allocator.equal_share = {}"),
+        other => unreachable!("{other} is no way of control"),
+    };
+    let mut toml = format!(
+        r#"duration = "{duration}"
+
+[topology.internetwork]
+sources = {sources}
+ip_delay = "3ms"
+atm_delay = "3ms"
+
+[tcp.newreno_hoe]
+mss = "1460B"
+receive_window = "655360B"
+
+[edge."*"]
+buffer = 500
+discard.{discard}
+
+[port."sw*->sw*"]
+buffer = 1000
+{policy}
+{allocator}
+"#
+    );
+    if control != "ubr" {
+        write!(toml, "\n[vc.\"tcp1-{sources}\".abr]\nrif = 0.03125\nrdf = 0.03125\n").expect("a string takes all");
+    }
+    for flow in 2..=sources {
+        write!(toml, "\n[flow.tcp{flow}]\nstart = \"{}ms\"\n", 10 * (flow - 1)).expect("a string takes all");
+    }
+    toml
+}
+
+/// A chain of switches joined by `trunks` links. Two connections cross all of them, two more cross each.
+pub(crate) fn chain(trunks: u32, duration: &str) -> String {
+    let (mut hosts, mut links, mut flows) = (String::new(), String::new(), String::new());
+    let mut flow = |name: String, first: u32, last: u32| {
+        write!(hosts, r#""{name}", "to-{name}", "#).expect("a string takes all");
+        writeln!(links, r#"    {{ between = ["{name}", "sw{first}"], delay = "5us" }},"#).expect("a string takes all");
+        writeln!(links, r#"    {{ between = ["sw{last}", "to-{name}"], delay = "5us" }},"#)
+            .expect("a string takes all");
+        writeln!(flows, r#"    {{ name = "{name}", from = "{name}", to = "to-{name}" }},"#)
+            .expect("a string takes all");
+    };
+    for i in 1..=2 {
+        flow(format!("long{i}"), 0, trunks);
+        for hop in 0..trunks {
+            flow(format!("cross{hop}-{i}"), hop, hop + 1);
+        }
+    }
+    for hop in 0..trunks {
+        writeln!(links, r#"    {{ between = ["sw{hop}", "sw{}"], delay = "100us" }},"#, hop + 1)
+            .expect("a string takes all");
+    }
+    let switches: Vec<String> = (0..=trunks).map(|i| format!("\"sw{i}\"")).collect();
+    let (hosts, switches) = (format!("[{hosts}]"), format!("[{}]", switches.join(", ")));
+    let policy = "selective_drop = { threshold = 0.9, z = 0.8 }";
+    Listed { hosts, switches, links, flows, tcp: "vanilla", buffer: "4000", policy }.toml(duration)
+}
+
+/// A ring of switches with as many links again between random pairs of them, a quarter of all four times as fast;
+/// connections between hosts of their own at random switches.
+pub(crate) fn mesh(duration: &str) -> String {
+    format!("duration = \"{duration}\"\n{}", random_mesh(100, 1000))
+}
+
+/// A row of switches; connections enter at each and all leave at the last, so the trunks fill up towards it.
+pub(crate) fn parking_lot(switches: u32, each: u32, delay: &str, duration: &str) -> String {
+    let (mut hosts, mut links, mut flows) = (String::new(), String::new(), String::new());
+    for switch in 1..switches {
+        writeln!(links, r#"    {{ between = ["sw{switch}", "sw{}"], delay = "{delay}" }},"#, switch + 1)
+            .expect("a string takes all");
+        for i in 1..=each {
+            let name = format!("{switch}-{i}");
+            write!(hosts, r#""from{name}", "to{name}", "#).expect("a string takes all");
+            writeln!(links, r#"    {{ between = ["from{name}", "sw{switch}"], delay = "5us" }},"#)
+                .expect("a string takes all");
+            writeln!(links, r#"    {{ between = ["sw{switches}", "to{name}"], delay = "5us" }},"#)
+                .expect("a string takes all");
+            writeln!(flows, r#"    {{ from = "from{name}", to = "to{name}" }},"#).expect("a string takes all");
+        }
+    }
+    let names: Vec<String> = (1..=switches).map(|i| format!("\"sw{i}\"")).collect();
+    let (hosts, switches) = (format!("[{hosts}]"), format!("[{}]", names.join(", ")));
+    let policy = "epd = { threshold = 800 }";
+    Listed { hosts, switches, links, flows, tcp: "reno", buffer: "1000", policy }.toml(duration)
+}
+
+/// Switches in a ring with as many links across, and connections between hosts of their own; without a duration.
+fn random_mesh(switches: u32, flows: u32) -> String {
+    let mut draws = Stream::new(1, "bench/mesh");
+    let mut joined = BTreeSet::new();
+    let mut trunks = String::new();
+    let ring = (0..switches).map(|i| (i, (i + 1) % switches));
+    let mut pairs: Vec<(u32, u32)> = ring.collect();
+    while pairs.len() < 2 * switches as usize {
+        pairs.push((draws.below(switches), draws.below(switches)));
+        pairs.retain(|&(a, b)| a != b);
+    }
+    for (a, b) in pairs {
+        if joined.insert((a.min(b), a.max(b))) {
+            let rate = if draws.below(4) == 0 { "622.08Mbps" } else { "155.52Mbps" };
+            writeln!(trunks, r#"    {{ between = ["sw{a}", "sw{b}"], rate = "{rate}", delay = "100us" }},"#)
+                .expect("a string takes all");
+        }
+    }
+    let (mut hosts, mut links, mut ends) = (String::new(), String::new(), String::new());
+    for i in 0..flows {
+        let from = draws.below(switches);
+        let to = (from + 1 + draws.below(switches - 1)) % switches;
+        write!(hosts, r#""from{i}", "to{i}", "#).expect("a string takes all");
+        writeln!(links, r#"    {{ between = ["from{i}", "sw{from}"], delay = "5us" }},"#).expect("a string takes all");
+        writeln!(links, r#"    {{ between = ["sw{to}", "to{i}"], delay = "5us" }},"#).expect("a string takes all");
+        writeln!(ends, r#"    {{ from = "from{i}", to = "to{i}" }},"#).expect("a string takes all");
+    }
+    let switches: Vec<String> = (0..switches).map(|i| format!("\"sw{i}\"")).collect();
+    let (hosts, switches) = (format!("[{hosts}]"), format!("[{}]", switches.join(", ")));
+    let links = trunks + &links;
+    let policy = "epd = { threshold = 800 }";
+    Listed { hosts, switches, links, flows: ends, tcp: "reno", buffer: "1000", policy }.body()
+}

@@ -1,0 +1,504 @@
+//! The buffer of one port cell by cell: what waits there, what comes and goes, and which of it is carried in vain.
+//!
+//! A [`Buffer`] is a probe that watches. It looks on from the start of the run, so that it knows what waits when its
+//! window begins, and keeps what happens in the window as a [`History`]: columns of plain numbers, from which the
+//! content of the buffer after any step follows.
+
+use std::cell::Cell;
+use std::collections::{BTreeMap, VecDeque};
+
+use typed_index_collections::TiVec;
+
+use celltrain_core::cell::FrameNumber;
+use celltrain_core::events::{CellEvent, CellStep, Event, FrameEvent, FrameStep, Judged, SegmentStep, Watcher};
+use celltrain_core::index::{LinkIndex, VcIndex};
+use celltrain_core::network::Network;
+use celltrain_core::probe::Probe;
+use celltrain_core::units::{Clock, Duration, Time};
+
+use crate::events::Wrong;
+use crate::events::log::link_of;
+use crate::events::places::Places;
+use crate::events::tables::{occupancy_of, reason_of_frame};
+
+/// What happens to a buffer at a step, by the names of [`STEPS`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// A frame comes, and no cell of it may enter.
+    Refused,
+    /// A frame loses a cell, and no longer can become whole.
+    Cut,
+    /// A cell waits from now on.
+    Admitted,
+    /// A cell comes and does not enter.
+    Lost,
+    /// A cell that waited makes room for another.
+    PushedOut,
+    /// A cell that waited at an edge device goes with its packet, as the rate fell.
+    Dropped,
+    /// A cell leaves the buffer: its transmission begins.
+    Departed,
+}
+
+/// The names of the kinds of steps, in their order.
+pub const STEPS: [&str; 7] = ["refused", "cut", "admitted", "lost", "pushed_out", "dropped", "departed"];
+
+/// What there is no number of, in a column of places.
+const NONE: i32 = -1;
+
+/// What happened to the buffer of a port in a window, in columns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct History {
+    /// The port.
+    pub port: String,
+    /// Places for cells; None without limit.
+    pub capacity: Option<u32>,
+    /// The names of VCs, as the port has them.
+    pub vcs: Vec<String>,
+    /// Cells that wait when the window begins, in their order, and then those that came in it.
+    pub cells: Cells,
+    /// Frames that they are of.
+    pub frames: Frames,
+    /// What the policy said of frames.
+    pub judgements: Judgements,
+    /// What happened, in order.
+    pub steps: Steps,
+    /// The names of ports that [`Frames::damaged_at`] refers to.
+    pub ports: Vec<String>,
+    /// Whether it ends before the window does, as more steps are not kept.
+    pub cut_short: bool,
+}
+
+/// Cells, a row each.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Cells {
+    /// A place in [`History::vcs`].
+    pub vc: Vec<i32>,
+    /// A place in [`History::frames`]; -1 of an RM cell.
+    pub frame: Vec<i32>,
+    /// Which of its frame's cells that came to the port, from 0; -1 of an RM cell.
+    pub index: Vec<i32>,
+    /// 1 where it ends its frame.
+    pub last: Vec<i8>,
+    /// It waits after so many steps,
+    pub from: Vec<i32>,
+    /// and no longer after so many; the largest number there is where it waits to the end.
+    pub until: Vec<i32>,
+}
+
+/// Frames, a row each.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Frames {
+    /// A place in [`History::vcs`].
+    pub vc: Vec<i32>,
+    /// Its number within the VC it was sent on, as in the tables of events.
+    pub number: Vec<i32>,
+    /// Seconds when the port judged it; NaN where that was before the window.
+    pub arrived_s: Vec<f64>,
+    /// Seconds since when it cannot become whole; NaN where it can.
+    pub damaged_s: Vec<f64>,
+    /// Where that was: a place in [`History::ports`]; -1 where it can.
+    pub damaged_at: Vec<i32>,
+    /// What the port did with it: `admitted`, `refused`, `cut`, `joined` or `dropped`.
+    pub fate: Vec<&'static str>,
+    /// The first byte of the segment it carries; NaN of an ACK.
+    pub sequence: Vec<f64>,
+    /// Bytes of that; NaN of an ACK.
+    pub length: Vec<f64>,
+}
+
+/// What the policy said of frames, a row each; NaN where it has no such number.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Judgements {
+    /// A place in [`History::frames`].
+    pub frame: Vec<i32>,
+    /// Seconds.
+    pub time_s: Vec<f64>,
+    /// 1 where it may enter.
+    pub admitted: Vec<i8>,
+    /// When the policy refuses a frame, where it did; empty where it did not.
+    pub reason: Vec<&'static str>,
+    /// X.
+    pub occupancy: Vec<f64>,
+    /// `Y_i`.
+    pub vc_cells: Vec<f64>,
+    /// `N_a`.
+    pub active_vcs: Vec<f64>,
+    /// The threshold held against X.
+    pub threshold_cells: Vec<f64>,
+    /// What the VC might hold.
+    pub share_cells: Vec<f64>,
+    /// What it held, where that is not `Y_i`.
+    pub held_cells: Vec<f64>,
+    /// The probability of a refusal, where it was drawn for.
+    pub drop_probability: Vec<f64>,
+    /// 1 where the frame is tagged.
+    pub tagged: Vec<i8>,
+}
+
+/// What happened, a row each.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Steps {
+    /// Seconds.
+    pub time_s: Vec<f64>,
+    /// A place in [`STEPS`].
+    pub kind: Vec<i8>,
+    /// The cell: a row of [`History::cells`]; -1 of a frame.
+    pub cell: Vec<i32>,
+    /// A place in [`History::vcs`].
+    pub vc: Vec<i32>,
+    /// A place in [`History::frames`]; -1 of an RM cell.
+    pub frame: Vec<i32>,
+    /// Cells waiting after it.
+    pub occupancy: Vec<i32>,
+    /// The judgement that led to it; -1 where none did.
+    pub judgement: Vec<i32>,
+}
+
+/// A frame by its VC and number.
+type Frame = (VcIndex, FrameNumber);
+
+/// A cell that waits.
+#[derive(Clone, Copy)]
+struct Waiting {
+    vc: VcIndex,
+    number: FrameNumber,
+    is_rm: bool,
+    index: Option<u32>,
+    last: bool,
+    /// Its row, once the window has begun.
+    row: usize,
+}
+
+/// Looks on at the port of a link.
+pub struct Buffer<'a> {
+    link: LinkIndex,
+    clock: Clock,
+    window: [Time; 2],
+    /// As many steps are kept.
+    most: usize,
+    /// Whether that many were: set for whoever drives the run, which has no more to show.
+    full: &'a Cell<bool>,
+    /// By VC: its place among the names; None of those that do not cross the port.
+    places_of: TiVec<VcIndex, Option<i32>>,
+    /// By VC: whether its frames have numbers with bits that tell the branch.
+    merges: TiVec<VcIndex, bool>,
+    places: Places,
+    waiting: VecDeque<Waiting>,
+    has_begun: bool,
+    /// Rows of frames.
+    rows: BTreeMap<Frame, i32>,
+    /// Frames under way that cannot become whole: since when, and where that was.
+    damaged: BTreeMap<Frame, (Time, LinkIndex)>,
+    /// What frames under way carry.
+    segments: BTreeMap<Frame, (u64, u32)>,
+    /// The judgement that the next cell to come follows from.
+    judged: i32,
+    history: History,
+}
+
+impl<'a> Buffer<'a> {
+    /// Looks on at the port of this name in a run of this network, and keeps at most so many steps of those from the
+    /// first instant on, until before the last.
+    ///
+    /// # Errors
+    /// A port that is not there.
+    pub fn new(
+        network: &Network,
+        port: &str,
+        [from, to]: [Duration; 2],
+        (most, full): (usize, &'a Cell<bool>),
+    ) -> Result<Self, Wrong> {
+        let known: Vec<&str> = network.links.iter().map(|link| link.name.as_str()).collect();
+        let found = network.links.position(|link| link.name == port);
+        let Some(link) = found.or_else(|| (port == "bottleneck").then_some(network.bottleneck)) else {
+            return Err(Wrong::new("port", port, "is not a port of this network", &known));
+        };
+        let clock = network.clock();
+        let mut vcs: Vec<String> = Vec::new();
+        let mut places_of: TiVec<VcIndex, Option<i32>> = TiVec::with_capacity(network.vcs.len());
+        for vc in &network.vcs {
+            let crosses = vc.path.contains(&link);
+            places_of.push(crosses.then(|| {
+                let name = network.merged_at(vc, link).map_or(&vc.name, |merge| &network.merges[merge].name);
+                let place = vcs.iter().position(|known| known == name).unwrap_or_else(|| {
+                    vcs.push(name.clone());
+                    vcs.len() - 1
+                });
+                whole(place)
+            }));
+        }
+        let at = |since_start: Duration| Time::default() + clock.span(since_start);
+        // What happens at the end of the run is in a window up to there.
+        let end = if to >= network.duration { Time(network.end(clock).0.saturating_add(1)) } else { at(to) };
+        full.set(false);
+        Ok(Self {
+            link,
+            clock,
+            window: [at(from), end],
+            most,
+            full,
+            places_of,
+            merges: network.vcs.iter().map(|vc| vc.merge.is_some()).collect(),
+            places: Places::default(),
+            waiting: VecDeque::new(),
+            has_begun: false,
+            rows: BTreeMap::new(),
+            damaged: BTreeMap::new(),
+            segments: BTreeMap::new(),
+            judged: NONE,
+            history: History {
+                port: network.links[link].name.clone(),
+                capacity: network.links[link].buffer,
+                vcs,
+                cells: Cells::default(),
+                frames: Frames::default(),
+                judgements: Judgements::default(),
+                steps: Steps::default(),
+                ports: network.links.iter().map(|link| link.name.clone()).collect(),
+                cut_short: false,
+            },
+        })
+    }
+
+    /// What it has kept.
+    pub fn history(mut self) -> History {
+        if !self.has_begun {
+            self.begin();
+        }
+        self.history
+    }
+
+    /// The window begins: what waits is in the history from before its first step.
+    fn begin(&mut self) {
+        self.has_begun = true;
+        for at in 0..self.waiting.len() {
+            let row = self.cell_row(self.waiting[at]);
+            self.waiting[at].row = row;
+        }
+    }
+
+    fn seconds(&self, time: Time) -> f64 {
+        self.clock.seconds(time)
+    }
+
+    /// The row of a frame, which it is given with its first cell.
+    fn frame_row(&mut self, frame: Frame) -> i32 {
+        if let Some(&row) = self.rows.get(&frame) {
+            return row;
+        }
+        let (vc, number) = frame;
+        let damaged = self.damaged.get(&frame).copied();
+        let damaged_s = damaged.map_or(f64::NAN, |(since, _)| self.seconds(since));
+        let segment = self.segments.get(&frame).copied();
+        let number = if self.merges[vc] { number.within_branch() } else { number.number() };
+        let frames = &mut self.history.frames;
+        frames.vc.push(self.places_of[vc].expect("its cells are at the port"));
+        frames.number.push(i32::try_from(number).unwrap_or(i32::MAX));
+        frames.arrived_s.push(f64::NAN);
+        frames.damaged_s.push(damaged_s);
+        frames.damaged_at.push(damaged.map_or(NONE, |(_, link)| whole(usize::from(link))));
+        frames.fate.push("admitted");
+        frames.sequence.push(segment.map_or(f64::NAN, |(sequence, _)| sequence as f64));
+        frames.length.push(segment.map_or(f64::NAN, |(_, length)| f64::from(length)));
+        let row = whole(frames.vc.len() - 1);
+        self.rows.insert(frame, row);
+        row
+    }
+
+    fn cell_row(&mut self, cell: Waiting) -> usize {
+        let frame = if cell.is_rm { NONE } else { self.frame_row((cell.vc, cell.number)) };
+        let steps = whole(self.history.steps.kind.len());
+        let cells = &mut self.history.cells;
+        cells.vc.push(self.places_of[cell.vc].expect("it is at the port"));
+        cells.frame.push(frame);
+        cells.index.push(cell.index.map_or(NONE, |index| i32::try_from(index).unwrap_or(i32::MAX)));
+        cells.last.push(i8::from(cell.last));
+        cells.from.push(steps);
+        cells.until.push(i32::MAX);
+        cells.vc.len() - 1
+    }
+
+    /// Whether what happens now is kept; the window begins with the first that is.
+    fn keeps(&mut self, now: Time) -> bool {
+        let [from, to] = self.window;
+        if now < from || now >= to || self.full.get() {
+            return false;
+        }
+        if !self.has_begun {
+            self.begin();
+        }
+        if self.history.steps.kind.len() >= self.most {
+            self.history.cut_short = true;
+            self.full.set(true);
+            return false;
+        }
+        true
+    }
+
+    /// A step, with the places of its cell, its VC, its frame and the judgement that led to it.
+    fn step(&mut self, now: Time, kind: Step, [cell, vc, frame, judgement]: [i32; 4]) {
+        let seconds = self.seconds(now);
+        let steps = &mut self.history.steps;
+        steps.time_s.push(seconds);
+        steps.kind.push(kind as i8);
+        steps.cell.push(cell);
+        steps.vc.push(vc);
+        steps.frame.push(frame);
+        steps.occupancy.push(whole(self.waiting.len()));
+        steps.judgement.push(judgement);
+    }
+
+    fn on_cell(&mut self, now: Time, event: CellEvent) {
+        let index = self.places.of(&event);
+        let CellEvent { vc, frame: number, last, step, .. } = event;
+        let is_rm = event.rm.is_some();
+        let kind = match step {
+            CellStep::Arrived | CellStep::Tagged | CellStep::Marked => return,
+            CellStep::Admitted => Step::Admitted,
+            CellStep::Lost(_) => Step::Lost,
+            CellStep::PushedOut => Step::PushedOut,
+            CellStep::Dropped => Step::Dropped,
+            CellStep::Departed => Step::Departed,
+        };
+        // Before the window's first step, so that what waited then is in it.
+        let keeps = self.keeps(now);
+        let comes = matches!(kind, Step::Admitted | Step::Lost);
+        let row = if comes {
+            let mut cell = Waiting { vc, number, is_rm, index, last, row: 0 };
+            if keeps {
+                cell.row = self.cell_row(cell);
+            }
+            if kind == Step::Admitted {
+                self.waiting.push_back(cell);
+            }
+            cell.row
+        } else {
+            let found = self.waiting.iter().position(|of| of.vc == vc && of.number == number && of.is_rm == is_rm);
+            let Some(cell) = found.and_then(|at| self.waiting.remove(at)) else { return };
+            cell.row
+        };
+        if !keeps {
+            return;
+        }
+        let steps = whole(self.history.steps.kind.len());
+        let cells = &mut self.history.cells;
+        if comes {
+            // A cell that is lost waits at no time.
+            cells.from[row] = steps + 1;
+        }
+        if kind != Step::Admitted {
+            cells.until[row] = steps + 1;
+        }
+        let frame = cells.frame[row];
+        let judgement = if comes { std::mem::replace(&mut self.judged, NONE) } else { NONE };
+        let vc = self.places_of[vc].expect("it is at the port");
+        self.step(now, kind, [whole(row), vc, frame, judgement]);
+    }
+
+    fn on_frame(&mut self, now: Time, event: FrameEvent) {
+        let frame = (event.vc, event.frame);
+        let Some(vc) = self.places_of[event.vc] else { return };
+        let Some(link) = link_of(&event) else {
+            // It and all before it have come to the end of their way.
+            forget(&mut self.damaged, frame);
+            forget(&mut self.segments, frame);
+            return;
+        };
+        let here = link == self.link;
+        let is_in_window = now < self.window[1] && !self.full.get();
+        let is_damaged = !matches!(event.step, FrameStep::Admitted(_));
+        if is_damaged && is_in_window {
+            self.damaged.entry(frame).or_insert((now, link));
+            if let Some(&row) = self.rows.get(&frame)
+                && let Ok(row) = usize::try_from(row)
+                && self.history.frames.damaged_s[row].is_nan()
+            {
+                self.history.frames.damaged_s[row] = self.clock.seconds(now);
+                self.history.frames.damaged_at[row] = whole(usize::from(link));
+            }
+        }
+        if !here || !self.keeps(now) {
+            return;
+        }
+        let row = self.frame_row(frame);
+        let judgement = match event.step {
+            FrameStep::Admitted(judged) | FrameStep::Refused(judged) | FrameStep::NoRoom(judged) => {
+                self.judge(now, row, &event.step, judged)
+            }
+            _ => NONE,
+        };
+        let frames = &mut self.history.frames;
+        let place = usize::try_from(row).expect("it has a row");
+        let (fate, kind) = match event.step {
+            FrameStep::Admitted(_) => {
+                self.judged = judgement;
+                return;
+            }
+            FrameStep::Refused(_) | FrameStep::NoRoom(_) => ("refused", Step::Refused),
+            FrameStep::LostJoined { .. } => ("joined", Step::Cut),
+            FrameStep::Dropped { rate_fell: true, .. } => ("dropped", Step::Cut),
+            _ => ("cut", Step::Cut),
+        };
+        frames.fate[place] = fate;
+        self.step(now, kind, [NONE, vc, row, judgement]);
+    }
+
+    fn judge(&mut self, now: Time, row: i32, step: &FrameStep, judged: Judged) -> i32 {
+        let seconds = self.seconds(now);
+        let number = |value: Option<f64>| value.unwrap_or(f64::NAN);
+        let place = usize::try_from(row).expect("it has a row");
+        self.history.frames.arrived_s[place] = seconds;
+        let judgements = &mut self.history.judgements;
+        judgements.frame.push(row);
+        judgements.time_s.push(seconds);
+        judgements.admitted.push(i8::from(matches!(step, FrameStep::Admitted(_))));
+        judgements.reason.push(reason_of_frame(step));
+        judgements.occupancy.push(number(occupancy_of(step).map(f64::from)));
+        judgements.vc_cells.push(f64::from(judged.vc_cells));
+        judgements.active_vcs.push(f64::from(judged.active_vcs));
+        judgements.threshold_cells.push(number(judged.grounds.threshold));
+        judgements.share_cells.push(number(judged.grounds.share));
+        judgements.held_cells.push(number(judged.grounds.held));
+        judgements.drop_probability.push(number(judged.grounds.probability));
+        judgements.tagged.push(i8::from(judged.tagged));
+        whole(judgements.frame.len() - 1)
+    }
+}
+
+impl Probe for Buffer<'_> {}
+
+impl Watcher for Buffer<'_> {
+    const WATCHES: bool = true;
+
+    fn on_event(&mut self, now: Time, event: Event) {
+        match event {
+            Event::Cell(cell) if cell.link == self.link => self.on_cell(now, cell),
+            Event::Frame(frame) => self.on_frame(now, frame),
+            Event::Segment(segment) if self.places_of[segment.vc].is_some() => {
+                if let SegmentStep::Sent { segment: bytes, .. } | SegmentStep::Retransmitted { segment: bytes, .. } =
+                    segment.step
+                {
+                    self.segments.insert((segment.vc, segment.frame), (bytes.seq, bytes.len));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Takes out a frame and all of its VC before it: frames of a VC never overtake each other.
+fn forget<T>(of: &mut BTreeMap<Frame, T>, (vc, number): Frame) {
+    while let Some((&frame, _)) = of.range((vc, FrameNumber::new(0))..=(vc, number)).next() {
+        of.remove(&frame);
+    }
+}
+
+/// A place in a list of what fits into memory.
+fn whole(place: usize) -> i32 {
+    i32::try_from(place).expect("there are fewer than 2^31")
+}
+
+#[cfg(test)]
+#[path = "buffer/tests.rs"]
+mod tests;

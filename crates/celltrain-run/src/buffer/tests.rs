@@ -1,0 +1,179 @@
+use std::collections::BTreeMap;
+
+use celltrain_core::engine::Engine;
+use celltrain_scenario::{Machine, build, read_toml};
+
+use super::*;
+use crate::events::{Block, Choice, Log, Values};
+use crate::runner::LookersOn;
+
+fn network(policy: &str) -> Network {
+    let text = format!(
+        "duration = \"20ms\"\n[topology.n_source]\nsources = 3\nlink_delay = \"5us\"\n[tcp.reno]\n\
+         [port.bottleneck]\nbuffer = 60\n[port.bottleneck.policy.{policy}]\n"
+    );
+    let reading = read_toml(&text, "test", Machine::default());
+    build::network(&reading.scenario.unwrap_or_else(|| panic!("{:?}", reading.faults)), 1)
+}
+
+fn at(text: &str) -> Duration {
+    text.parse().expect("it is a duration")
+}
+
+fn history(network: &Network, [from, to]: [&str; 2], most: usize) -> History {
+    let full = Cell::new(false);
+    let buffer = Buffer::new(network, "bottleneck", [at(from), at(to)], (most, &full)).expect("the port is there");
+    let mut lookers_on = LookersOn { buffer: Some(buffer), ..LookersOn::default() };
+    let ended = lookers_on.watch(Engine::Reference, network, &mut |_| !full.get());
+    assert_eq!(ended.is_err(), full.get());
+    lookers_on.buffer.expect("it is there").history()
+}
+
+/// The cells of a kind of step that the table of events has in the window, by VC.
+fn events(network: &Network, window: &str, event: &str) -> Vec<i64> {
+    let mut blocks: Vec<Block> = Vec::new();
+    let mut sink = |block| {
+        blocks.push(block);
+        true
+    };
+    let none = || [None, None, None];
+    let choice = Choice::new(network.duration, &["cells".to_owned()], none(), Some(window)).expect("it is right");
+    {
+        let log = Log::new(&choice, network, &mut sink).expect("it is right");
+        let mut lookers_on = LookersOn { log: Some(log), ..LookersOn::default() };
+        lookers_on.watch(Engine::Reference, network, &mut |_| true).expect("nobody stops it");
+        lookers_on.log.expect("it is there").finish();
+    }
+    let mut frames = Vec::new();
+    for block in &blocks {
+        let (Values::Words(kinds, words), Values::Counts(numbers)) = (&block.columns[7], &block.columns[5]) else {
+            panic!("event and frame")
+        };
+        let of = |kind: &i32| usize::try_from(*kind).is_ok_and(|kind| words[kind] == event);
+        frames.extend(kinds.iter().zip(numbers).filter(|(kind, _)| of(kind)).map(|(_, number)| *number));
+    }
+    frames
+}
+
+fn of_kind(history: &History, kind: Step) -> Vec<usize> {
+    (0..history.steps.kind.len()).filter(|&row| history.steps.kind[row] == kind as i8).collect()
+}
+
+#[test]
+fn every_kind_of_step_has_its_name() {
+    let kinds = [
+        (Step::Refused, "refused"),
+        (Step::Cut, "cut"),
+        (Step::Admitted, "admitted"),
+        (Step::Lost, "lost"),
+        (Step::PushedOut, "pushed_out"),
+        (Step::Dropped, "dropped"),
+        (Step::Departed, "departed"),
+    ];
+    assert_eq!(kinds.map(|(kind, _)| STEPS[kind as usize]), kinds.map(|(_, name)| name));
+}
+
+#[test]
+fn what_waits_is_what_came_and_has_not_left_from_the_beginning_of_the_window_on() {
+    let network = network("epd]\nthreshold = 40\n#");
+    let history = history(&network, ["500us", "3ms"], usize::MAX);
+    let mut waiting = history.cells.from.iter().filter(|&&from| from == 0).count();
+    assert!(waiting > 0, "the buffer is in use when the window begins");
+    for (row, &kind) in history.steps.kind.iter().enumerate() {
+        match STEPS[usize::try_from(kind).expect("a place")] {
+            "admitted" => waiting += 1,
+            "departed" | "pushed_out" | "dropped" => waiting -= 1,
+            _ => {}
+        }
+        assert_eq!(history.steps.occupancy[row], whole(waiting), "step {row}");
+        let after = whole(row + 1);
+        let cells = history.cells.from.iter().zip(&history.cells.until);
+        assert_eq!(cells.filter(|(from, until)| **from <= after && after < **until).count(), waiting, "step {row}");
+    }
+    assert!(history.steps.time_s.is_sorted() && history.steps.time_s.iter().all(|time| (0.0005..0.003).contains(time)));
+    for (kind, event) in [(Step::Admitted, "admitted"), (Step::Lost, "lost"), (Step::Departed, "departed")] {
+        let frame = |row: &usize| {
+            let frame = usize::try_from(history.steps.frame[*row]).expect("there are no RM cells");
+            i64::from(history.frames.number[frame])
+        };
+        let shown: Vec<i64> = of_kind(&history, kind).iter().map(frame).collect();
+        assert!(!shown.is_empty(), "{event}");
+        assert_eq!(shown, events(&network, "500us:3ms", event), "{event}");
+    }
+}
+
+#[test]
+fn a_refused_frame_has_the_numbers_that_it_was_judged_by() {
+    let history = history(&network("epd]\nthreshold = 40\n#"), ["0s", "5ms"], usize::MAX);
+    let refused = of_kind(&history, Step::Refused);
+    assert!(!refused.is_empty());
+    let judgements = &history.judgements;
+    for row in refused {
+        let judgement = usize::try_from(history.steps.judgement[row]).expect("it was judged");
+        assert_eq!(judgements.frame[judgement], history.steps.frame[row]);
+        assert_eq!((judgements.admitted[judgement], judgements.reason[judgement]), (0, "X is above R"));
+        assert_eq!(judgements.threshold_cells[judgement], 40.0);
+        assert!(judgements.occupancy[judgement] > 40.0);
+        let frame = usize::try_from(history.steps.frame[row]).expect("it is a frame");
+        assert_eq!(history.frames.fate[frame], "refused");
+        assert_eq!(history.frames.damaged_s[frame], history.steps.time_s[row]);
+    }
+    assert!(judgements.admitted.contains(&1), "others enter");
+    assert!(judgements.share_cells.iter().all(|share| share.is_nan()), "this policy knows no shares");
+}
+
+#[test]
+fn a_frame_that_was_cut_is_damaged_from_then_on_and_carries_its_segment() {
+    let network = network("tail_drop");
+    let history = history(&network, ["0s", "5ms"], usize::MAX);
+    let cuts = of_kind(&history, Step::Cut);
+    assert!(!cuts.is_empty());
+    for row in cuts {
+        let frame = usize::try_from(history.steps.frame[row]).expect("it is a frame");
+        let since = history.frames.damaged_s[frame];
+        assert!(since <= history.steps.time_s[row]);
+        assert_eq!(history.ports[usize::try_from(history.frames.damaged_at[frame]).expect("a port")], history.port);
+        assert!(history.frames.length[frame] > 0.0, "data");
+    }
+    let whole = (0..history.frames.vc.len()).filter(|&row| history.frames.damaged_s[row].is_nan());
+    assert!(whole.clone().count() > 0);
+    assert!(
+        whole.into_iter().all(|row| history.frames.damaged_at[row] == -1 && history.frames.fate[row] == "admitted")
+    );
+}
+
+#[test]
+fn indices_count_the_cells_of_a_frame_and_the_last_ends_it() {
+    let history = history(&network("epd]\nthreshold = 40\n#"), ["0s", "1ms"], usize::MAX);
+    let mut next: BTreeMap<i32, i32> = BTreeMap::new();
+    let cells = &history.cells;
+    for row in 0..cells.vc.len() {
+        let index = next.entry(cells.frame[row]).or_insert(0);
+        assert_eq!(cells.index[row], *index, "cell {row}");
+        *index = if cells.last[row] == 1 { i32::MIN } else { *index + 1 };
+    }
+    assert!(cells.last.contains(&1));
+}
+
+#[test]
+fn no_more_steps_are_kept_than_asked_for_and_a_port_that_is_not_there_is_refused() {
+    let network = network("tail_drop");
+    let short = history(&network, ["0s", "5ms"], 100);
+    assert!(short.cut_short);
+    assert_eq!(short.steps.kind.len(), 100);
+    let full = Cell::new(false);
+    let wrong = Buffer::new(&network, "sw1->sw3", [at("0s"), at("1ms")], (1, &full)).map(|_| ()).unwrap_err();
+    assert!(wrong.to_string().contains("did you mean sw1->sw2?"), "{wrong}");
+}
+
+#[test]
+fn a_window_after_the_last_event_has_what_waits_then() {
+    let network = network("tail_drop");
+    let all = history(&network, ["0s", "20ms"], usize::MAX);
+    let none = history(&network, ["19999999ns", "20ms"], usize::MAX);
+    let waiting = all.cells.until.iter().filter(|&&until| until == i32::MAX).count();
+    assert_eq!(
+        none.cells.from.iter().filter(|&&from| from == 0).count(),
+        waiting + of_kind(&none, Step::Departed).len()
+    );
+}

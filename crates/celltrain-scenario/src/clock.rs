@@ -1,0 +1,76 @@
+//! The time on the wall: for limits, and for how long things took.
+//!
+//! WebAssembly has no clock of its own. There the program around it provides one, and until then no time passes.
+
+#[cfg(not(all(target_arch = "wasm32", target_os = "unknown")))]
+pub use std::time::Instant;
+
+#[cfg(all(target_arch = "wasm32", target_os = "unknown"))]
+pub use provided::{Instant, provide};
+
+// Compiled in tests too, so that they run where there is a clock.
+#[cfg(any(test, all(target_arch = "wasm32", target_os = "unknown")))]
+#[cfg_attr(
+    not(target_arch = "wasm32"),
+    expect(unreachable_pub, reason = "where there is a clock, tests alone reach it")
+)]
+mod provided {
+    use std::ops::Add;
+    use std::sync::OnceLock;
+    use std::time::Duration;
+
+    static CLOCK: OnceLock<fn() -> Duration> = OnceLock::new();
+
+    /// Provides the clock: the time since any instant that stays the same. The first that is provided stays.
+    pub fn provide(clock: fn() -> Duration) {
+        CLOCK.get_or_init(|| clock);
+    }
+
+    /// An instant, as far as programs here use [`std::time::Instant`].
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub struct Instant(Duration);
+
+    impl Instant {
+        /// The instant it is.
+        pub fn now() -> Self {
+            Self(CLOCK.get().map_or(Duration::ZERO, |clock| clock()))
+        }
+
+        /// How long ago it was; nothing where a clock was set back.
+        pub fn elapsed(&self) -> Duration {
+            Self::now().0.saturating_sub(self.0)
+        }
+    }
+
+    impl Add<Duration> for Instant {
+        type Output = Self;
+
+        fn add(self, span: Duration) -> Self {
+            Self(self.0.saturating_add(span))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::time::Duration;
+
+    use super::provided::{Instant, provide};
+
+    static SECONDS: AtomicU64 = AtomicU64::new(0);
+
+    #[test]
+    fn time_passes_as_the_provided_clock_says_and_not_before_there_is_one() {
+        let before = Instant::now();
+        assert_eq!(before.elapsed(), Duration::ZERO);
+        provide(|| Duration::from_secs(SECONDS.load(Ordering::Relaxed)));
+        SECONDS.store(7, Ordering::Relaxed);
+        let then = Instant::now();
+        SECONDS.store(10, Ordering::Relaxed);
+        assert_eq!(then.elapsed(), Duration::from_secs(3));
+        assert_eq!((then + Duration::from_secs(1)).elapsed(), Duration::from_secs(2));
+        SECONDS.store(0, Ordering::Relaxed);
+        assert_eq!(then.elapsed(), Duration::ZERO, "it was set back");
+    }
+}

@@ -1,0 +1,70 @@
+//! Answers: JSON, and beside it columns of numbers that it refers to.
+
+use serde_json::{Value, json};
+
+/// An answer. Where its JSON has `{"$column": 3}` a column belongs, the fourth.
+#[derive(Debug, Default)]
+pub struct Answer {
+    /// `{"ok": ...}` or `{"error": {"kind", "message", "faults"}}`.
+    pub text: String,
+    /// The columns.
+    pub columns: Vec<Column>,
+}
+
+/// Numbers of one type.
+#[derive(Debug, PartialEq)]
+pub enum Column {
+    /// Any; NaN for none.
+    Numbers(Vec<f64>),
+    /// Places in a list; -1 for none.
+    Places(Vec<i32>),
+    /// Yes, no (1, 0) and -1 for none, or a place in a short list.
+    Small(Vec<i8>),
+}
+
+impl From<Vec<f64>> for Column {
+    fn from(values: Vec<f64>) -> Self {
+        Self::Numbers(values)
+    }
+}
+
+impl From<Vec<i32>> for Column {
+    fn from(values: Vec<i32>) -> Self {
+        Self::Places(values)
+    }
+}
+
+impl From<Vec<i8>> for Column {
+    fn from(values: Vec<i8>) -> Self {
+        Self::Small(values)
+    }
+}
+
+/// Columns under way.
+#[derive(Default)]
+pub(crate) struct Columns(pub(crate) Vec<Column>);
+
+impl Columns {
+    /// Adds a column; what stands for it in the JSON.
+    pub(crate) fn put(&mut self, column: impl Into<Column>) -> Value {
+        self.0.push(column.into());
+        json!({"$column": self.0.len() - 1})
+    }
+
+    /// Adds a column of words that repeat; the empty one is none.
+    pub(crate) fn put_words(&mut self, values: &[&'static str]) -> Value {
+        let mut words: Vec<&str> = Vec::new();
+        let places = values.iter().map(|value| {
+            if value.is_empty() {
+                return -1;
+            }
+            let known = words.iter().position(|word| word == value).unwrap_or_else(|| {
+                words.push(value);
+                words.len() - 1
+            });
+            i32::try_from(known).expect("there are a few words")
+        });
+        let places: Vec<i32> = places.collect();
+        json!({"at": self.put(places), "words": words})
+    }
+}

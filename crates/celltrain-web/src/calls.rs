@@ -1,0 +1,364 @@
+//! The calls: what each takes, and what it answers. Their types on the other side are in `lab/src/engine/api.ts`.
+
+use std::cell::Cell;
+use std::sync::atomic::AtomicBool;
+
+use celltrain_core::engine::Engine;
+use celltrain_core::network::Network;
+use celltrain_core::stop::{Interrupted, Stop};
+use celltrain_core::units::Duration;
+use celltrain_run::answer::Build;
+use celltrain_run::buffer::Buffer;
+use celltrain_run::events::{Choice, Log};
+use celltrain_run::runner::{self, How, LookersOn, Share};
+use celltrain_run::scenario::{Checked, Handle};
+use celltrain_run::series::{Array, Over, Recorded, SERIES, Trace};
+use celltrain_run::{Unfinished, describe};
+use celltrain_scenario::document::Document;
+use celltrain_scenario::memory::machine;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::answer::{Answer, Columns};
+use crate::reading::{Deadline, Limits, Refusal, accepted, read};
+use crate::{buffer, edit, events, network};
+
+/// A request.
+#[derive(Deserialize)]
+#[serde(tag = "call", rename_all = "snake_case", deny_unknown_fields)]
+enum Request {
+    /// The first: the JSON Schema of a scenario of this version, as text, so that no number in it is written anew.
+    Start {
+        schema: String,
+    },
+    Check {
+        toml: String,
+        limits: Limits,
+    },
+    Document {
+        toml: String,
+    },
+    Edit {
+        toml: String,
+        path: Vec<String>,
+        value: Option<Value>,
+    },
+    Run {
+        toml: String,
+        seed: Option<u64>,
+        engine: Option<String>,
+        series: Option<SeriesAsked>,
+        limits: Limits,
+    },
+    Events {
+        toml: String,
+        seed: Option<u64>,
+        chosen: EventsAsked,
+        limits: Limits,
+    },
+    Buffer {
+        toml: String,
+        seed: Option<u64>,
+        port: String,
+        from: f64,
+        to: f64,
+        most_steps: usize,
+        limits: Limits,
+    },
+}
+
+/// Which series.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SeriesAsked {
+    names: Vec<String>,
+    ports: Option<Ports>,
+    step: Option<String>,
+}
+
+/// Names of ports, or `all`.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Ports {
+    These(Vec<String>),
+    Word(String),
+}
+
+/// Which events.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct EventsAsked {
+    kinds: Vec<String>,
+    from: Option<f64>,
+    to: Option<f64>,
+    ports: Option<Vec<String>>,
+    flows: Option<Vec<String>>,
+    most_rows: usize,
+}
+
+/// Answers a request in UTF-8; `tell` is told how much of a run is done.
+pub fn answer(request: &[u8], tell: fn(f64)) -> Answer {
+    let mut columns = Columns::default();
+    let answered = match serde_json::from_slice(request) {
+        Ok(request) => answered(request, tell, &mut columns),
+        Err(error) => Err(Refusal::new("broken", format!("the request is not one: {error}"))),
+    };
+    let text = match answered {
+        Ok(ok) => json!({"ok": ok}).to_string(),
+        Err(refusal) => json!({"error": refusal.json()}).to_string(),
+    };
+    Answer { text, columns: columns.0 }
+}
+
+fn answered(request: Request, tell: fn(f64), columns: &mut Columns) -> Result<Value, Refusal> {
+    match request {
+        Request::Start { schema } => {
+            let schema: Value = serde_json::from_str(&schema)
+                .map_err(|error| Refusal::new("broken", format!("the schema is not JSON: {error}")))?;
+            #[cfg(target_family = "wasm")]
+            celltrain_scenario::scenario::provide_schema(schema);
+            #[cfg(not(target_family = "wasm"))]
+            drop(schema);
+            Ok(json!(Build::this()))
+        }
+        Request::Check { toml, limits } => checked(&toml, limits.deadline()),
+        Request::Document { toml } => {
+            let described = describe::document(Document::from_toml(&toml), "scenario");
+            Ok(serde_json::from_str(&described).expect("it was written as JSON"))
+        }
+        Request::Edit { toml, path, value } => Ok(json!(edit::edited(&toml, &path, value.as_ref())?)),
+        Request::Run { toml, seed, engine, series, limits } => {
+            let deadline = limits.deadline();
+            let engine = engine.as_deref().map_or(Ok(Engine::Fast), engine_named)?;
+            run(&accepted(&toml, &deadline)?, (seed, engine), series, deadline, tell, columns)
+        }
+        Request::Events { toml, seed, chosen, limits } => {
+            let deadline = limits.deadline();
+            let (full, most) = (Cell::new(false), chosen.most_rows);
+            let mut tables = events::Tables::new(most, &full);
+            let under = Under { handle: &accepted(&toml, &deadline)?, seed, deadline, tell, full: &full };
+            let (choice, until) = under.choice(&chosen)?;
+            let engine = if choice.needs_reference().is_some() { Engine::Reference } else { Engine::Fast };
+            let mut sink = |block| tables.take(block);
+            under.watch(engine, until, |network, go_on| {
+                let log = Log::new(&choice, network, &mut sink).map_err(|wrong| Refusal::of(&wrong.into()))?;
+                let mut lookers_on = LookersOn { log: Some(log), ..LookersOn::default() };
+                go_on(&mut lookers_on)?;
+                lookers_on.log.expect("it is there").finish();
+                Ok(())
+            })?;
+            let shown = tables.json(choice.kinds(), columns);
+            Ok(json!({"tables": shown, "cut_short": full.get()}))
+        }
+        Request::Buffer { toml, seed, port, from, to, most_steps, limits } => {
+            let deadline = limits.deadline();
+            let full = Cell::new(false);
+            let under = Under { handle: &accepted(&toml, &deadline)?, seed, deadline, tell, full: &full };
+            let chosen = EventsAsked {
+                kinds: vec!["cells".into()],
+                from: Some(from),
+                to: Some(to),
+                ports: None,
+                flows: None,
+                most_rows: 0,
+            };
+            // The window is judged as that of events is.
+            let (_, until) = under.choice(&chosen)?;
+            let window = [seconds(from), until.unwrap_or(Duration { picoseconds: u64::MAX })];
+            let mut history = None;
+            under.watch(Engine::Reference, until, |network, go_on| {
+                let buffer = Buffer::new(network, &port, window, (most_steps, &full))
+                    .map_err(|wrong| Refusal::of(&wrong.into()))?;
+                let mut lookers_on = LookersOn { buffer: Some(buffer), ..LookersOn::default() };
+                go_on(&mut lookers_on)?;
+                history = lookers_on.buffer.map(Buffer::history);
+                Ok(())
+            })?;
+            Ok(buffer::json(history.expect("it was watched"), columns))
+        }
+    }
+}
+
+fn engine_named(name: &str) -> Result<Engine, Refusal> {
+    Engine::named(name).ok_or_else(|| Refusal::new("refused", format!("{name:?} is not an engine")))
+}
+
+/// A number of seconds as a duration of whole picoseconds; none below 0, the longest there is above that.
+fn seconds(number: f64) -> Duration {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast stays within bounds")]
+    Duration { picoseconds: (number * 1e12).round() as u64 }
+}
+
+fn checked(toml: &str, deadline: Deadline) -> Result<Value, Refusal> {
+    let (handle, reading) = read(toml, &deadline)?;
+    let go_on = || deadline.is_ahead();
+    let stop = Stop::new(&go_on);
+    let mut answer = json!({
+        "faults": reading.faults,
+        "warnings": reading.warnings,
+        "memory_bytes": reading.footprint.map(|footprint| footprint.bytes),
+        "network": null,
+        "defaults": null,
+    });
+    if let Some(handle) = handle {
+        let checked = looked(&handle, &stop)?;
+        let name = &checked.scenario().name;
+        let shown = checked.look(&stop, |network| network::described(name, network, &stop));
+        answer["network"] = shown.map_err(|Interrupted| deadline.passed())?;
+        answer["defaults"] = serde_json::from_str(&checked.json()).expect("it was written as JSON");
+    }
+    Ok(answer)
+}
+
+fn looked(handle: &Handle, stop: &Stop<'_>) -> Result<std::sync::Arc<Checked>, Refusal> {
+    handle.checked(stop).map_err(|unfinished| Refusal::of(&unfinished))
+}
+
+fn run(
+    handle: &Handle,
+    (seed, engine): (Option<u64>, Engine),
+    series: Option<SeriesAsked>,
+    deadline: Deadline,
+    tell: fn(f64),
+    columns: &mut Columns,
+) -> Result<Value, Refusal> {
+    let go_on = || deadline.is_ahead();
+    let stop = Stop::new(&go_on);
+    let checked = looked(handle, &stop)?;
+    let refused = |unfinished: Unfinished| match unfinished {
+        Unfinished::Interrupted | Unfinished::TookTooLong(_) => deadline.passed(),
+        other => Refusal::of(&other),
+    };
+    let trace = match series {
+        None => None,
+        Some(SeriesAsked { names, ports, step }) => {
+            let ports = match ports {
+                None => None,
+                Some(Ports::These(ports)) => Some(ports),
+                Some(Ports::Word(word)) if word == "all" => Some(
+                    checked
+                        .look(&stop, |network| Ok(network.links.iter().map(|link| link.name.clone()).collect()))
+                        .map_err(refused)?,
+                ),
+                Some(Ports::Word(word)) => Some(vec![word]),
+            };
+            let duration = checked.scenario().duration;
+            let trace = Trace::new(duration, &names, step.as_deref(), ports);
+            trace.map_err(|words| Refusal::new("refused", words))?
+        }
+    };
+    let how = How { trace: trace.as_ref(), engine, limit: Some(deadline.left()), ..How::default() };
+    if let Some(trace) = &trace {
+        checked.look(&stop, |network| trace.refuse_empty(network, &stop)).map_err(refused)?;
+    }
+    fits(&checked, how, &stop).map_err(|why| why.unwrap_or_else(|| deadline.passed()))?;
+    let (stopped, share) = (AtomicBool::new(false), Share::telling(tell));
+    let finished = runner::one(handle, seed, how, &stopped, &share).map_err(refused)?;
+    let answer: Value = serde_json::from_str(&finished.answer).expect("it was written as JSON");
+    let series = finished.series.map(|recorded| recorded_json(recorded, columns));
+    Ok(json!({"answer": answer, "series": series}))
+}
+
+/// Whether a run has the memory it needs; None for a deadline that has passed.
+fn fits(checked: &Checked, how: How<'_>, stop: &Stop<'_>) -> Result<(), Option<Refusal>> {
+    let needed = checked.look(stop, |network| runner::needed(checked, network, how, stop));
+    let needed = needed.map_err(|unfinished| match unfinished {
+        Unfinished::Interrupted => None,
+        other => Some(Refusal::of(&other)),
+    })?;
+    match machine().lacks(&needed) {
+        None => Ok(()),
+        Some(free) => {
+            Err(Some(Refusal::new("too_large", format!("the run does not fit: {}", needed.in_words("about", free)))))
+        }
+    }
+}
+
+/// Recorded series by measure, each with the names of its columns; with their ports where they are of connections at
+/// ports.
+fn recorded_json(recorded: Recorded, columns: &mut Columns) -> Value {
+    let Recorded { time_s, names, occupancy_columns, arrays } = recorded;
+    let over = |measure: &str| {
+        let of = SERIES.iter().find(|series| series.columns.iter().any(|column| column.name == measure));
+        of.expect("what is recorded is in the table").over
+    };
+    let mut measures = Map::new();
+    for (name, array) in arrays {
+        let values: Vec<f64> = match array {
+            Array::Counts(values) => values.into_iter().map(f64::from).collect(),
+            Array::Bytes(values) => values.into_iter().map(|bytes| bytes as f64).collect(),
+            Array::Numbers(values) => values,
+        };
+        let (names, ports): (Vec<&String>, Option<Vec<&String>>) = match over(name) {
+            Over::PortFlows => (
+                occupancy_columns.iter().map(|of| &of.1).collect(),
+                Some(occupancy_columns.iter().map(|of| &of.0).collect()),
+            ),
+            over => {
+                let found = names.iter().find(|(list, _)| *list == over.name());
+                (found.map(|(_, names)| names.iter().collect()).unwrap_or_default(), None)
+            }
+        };
+        measures.insert(name.to_owned(), json!({"values": columns.put(values), "names": names, "ports": ports}));
+    }
+    json!({"time_s": columns.put(time_s), "measures": measures})
+}
+
+/// A run that is watched for its own sake: its result is not wanted.
+struct Under<'a> {
+    handle: &'a Handle,
+    seed: Option<u64>,
+    deadline: Deadline,
+    tell: fn(f64),
+    /// Whether no more is wanted.
+    full: &'a Cell<bool>,
+}
+
+/// Drives the run with those who look on.
+type Drive<'a> = dyn FnMut(&mut LookersOn<'_>) -> Result<(), Refusal> + 'a;
+
+impl Under<'_> {
+    /// The choice of events, and where the run may end; None for its own end.
+    fn choice(&self, chosen: &EventsAsked) -> Result<(Choice, Option<Duration>), Refusal> {
+        let duration = looked(self.handle, &Stop::never())?.scenario().duration;
+        let bound = |at: Option<f64>| match at {
+            Some(at) if !(0.0..=1e9).contains(&at) => {
+                Err(Refusal::new("refused", format!("{at} is not a time since the start, in seconds")))
+            }
+            at => Ok(at.map(seconds)),
+        };
+        let (from, to) = (bound(chosen.from)?, bound(chosen.to)?.map(|to| to.min(duration)));
+        let text = |at: Option<Duration>| at.map_or_else(String::new, |at| at.to_string());
+        let window = format!("{}:{}", text(from), text(to));
+        let window = (from.is_some() || to.is_some()).then_some(window.as_str());
+        let of = [chosen.ports.clone(), None, chosen.flows.clone()];
+        let choice = Choice::new(duration, &chosen.kinds, of, window).map_err(|wrong| Refusal::of(&wrong.into()))?;
+        Ok((choice, to.filter(|&to| to < duration)))
+    }
+
+    /// Runs it until then with those who look on as `with` has them.
+    fn watch(
+        &self,
+        engine: Engine,
+        until: Option<Duration>,
+        with: impl FnOnce(&Network, &mut Drive<'_>) -> Result<(), Refusal>,
+    ) -> Result<(), Refusal> {
+        let Self { deadline, tell, .. } = *self;
+        let in_time = || deadline.is_ahead();
+        let stop = Stop::new(&in_time);
+        let checked = looked(self.handle, &stop)?;
+        let how = How { engine, ..How::default() };
+        fits(&checked, how, &stop).map_err(|why| why.unwrap_or_else(|| deadline.passed()))?;
+        let seed = self.seed.unwrap_or(checked.scenario().seed);
+        let mut network = checked.network(seed, &stop).map_err(|Interrupted| deadline.passed())?;
+        network.ends_at = until;
+        let mut go_on = |done: f64| {
+            tell(done);
+            deadline.is_ahead() && !self.full.get()
+        };
+        with(&network, &mut |lookers_on| match lookers_on.watch(engine, &network, &mut go_on) {
+            Err(Interrupted) if !self.full.get() => Err(deadline.passed()),
+            _ => Ok(()),
+        })
+    }
+}

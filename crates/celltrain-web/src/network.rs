@@ -1,0 +1,39 @@
+//! The network of a scenario as the page draws it.
+
+use celltrain_core::network::Network;
+use celltrain_core::stop::{Interrupted, Stop};
+use celltrain_run::describe;
+use serde_json::{Value, json};
+
+/// What `celltrain network` has of it, and what its ports and VCs are.
+pub(crate) fn described(name: &str, network: &Network, stop: &Stop<'_>) -> Result<Value, Interrupted> {
+    let text = describe::network(name, network, stop)?;
+    let mut described: Value = serde_json::from_str(&text).expect("it was written as JSON");
+    let is_source = |link| network.vcs.iter().any(|vc| vc.abr.is_some() && vc.path.first() == Some(&link));
+    for (shown, (number, link)) in
+        described["links"].as_array_mut().expect("a list").iter_mut().zip(network.links.iter_enumerated())
+    {
+        stop.step()?;
+        shown["buffer_cells"] = json!(link.buffer);
+        shown["policy"] = json!(link.policy.name());
+        shown["shaped"] = json!(link.edge.is_some() || is_source(number));
+    }
+    let mut flow_of = vec![None; network.vcs.len()];
+    for (number, flow) in network.flows.iter().enumerate() {
+        for (vc, is_data) in [(flow.data_vc, true), (flow.ack_vc, false)] {
+            flow_of[usize::from(vc)].get_or_insert((number, is_data));
+        }
+    }
+    let vcs = network.vcs.iter().zip(flow_of).map(|(vc, of)| {
+        let links: Vec<u32> = vc.path.iter().map(|link| link.number()).collect();
+        json!({
+            "name": vc.name,
+            "flow": of.map(|(flow, _)| flow),
+            "is_data": of.is_some_and(|(_, is_data)| is_data),
+            "links": links,
+        })
+    });
+    described["vcs"] = stop.map(vcs, |vc| vc)?.into();
+    described["duration_s"] = json!(network.duration.seconds());
+    Ok(described)
+}

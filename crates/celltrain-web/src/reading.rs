@@ -1,0 +1,107 @@
+//! Reading a scenario within limits, and why a request has no answer.
+
+use std::time::Duration;
+
+use celltrain_core::stop::{Interrupted, Stop};
+use celltrain_run::Unfinished;
+use celltrain_run::scenario::Handle;
+use celltrain_scenario::clock::Instant;
+use celltrain_scenario::memory::machine;
+use celltrain_scenario::{Fault, Reader, Reading};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// What a request may take.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub(crate) struct Limits {
+    /// Seconds of real time.
+    seconds: f64,
+    /// Bytes that the engine may have, of which a run may take three quarters.
+    memory: u64,
+}
+
+impl Limits {
+    /// The time, which begins when the request is taken up.
+    pub(crate) fn deadline(&self) -> Deadline {
+        #[cfg(target_family = "wasm")]
+        celltrain_scenario::memory::allow(self.memory);
+        #[cfg(not(target_family = "wasm"))]
+        let _ = self.memory;
+        let most = Duration::try_from_secs_f64(self.seconds).unwrap_or(Duration::MAX);
+        Deadline { begun: Instant::now(), most }
+    }
+}
+
+/// Until when a request must be answered.
+#[derive(Clone, Copy)]
+pub(crate) struct Deadline {
+    begun: Instant,
+    pub(crate) most: Duration,
+}
+
+impl Deadline {
+    /// Whether there is time left. Once there is none it stays so.
+    pub(crate) fn is_ahead(&self) -> bool {
+        self.begun.elapsed() <= self.most
+    }
+
+    /// The time that is left.
+    pub(crate) fn left(&self) -> Duration {
+        self.most.saturating_sub(self.begun.elapsed())
+    }
+
+    /// What is said when it has passed.
+    pub(crate) fn passed(&self) -> Refusal {
+        Refusal::of(&Unfinished::TookTooLong(self.most))
+    }
+}
+
+/// Why a request has no answer: its kind, as `api.ts` has them, words, and the faults of a scenario.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    kind: &'static str,
+    message: String,
+    faults: Vec<Fault>,
+}
+
+impl Refusal {
+    pub(crate) fn new(kind: &'static str, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), faults: Vec::new() }
+    }
+
+    pub(crate) fn of(unfinished: &Unfinished) -> Self {
+        let kind = match unfinished {
+            Unfinished::Refused(_) => "refused",
+            Unfinished::TookTooLong(_) => "too_long",
+            Unfinished::Interrupted => "stopped",
+            Unfinished::Panicked(_) => "broken",
+        };
+        let subject = match unfinished {
+            Unfinished::Refused(_) => "",
+            _ => "the run ",
+        };
+        Self::new(kind, format!("{subject}{unfinished}"))
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        json!({"kind": self.kind, "message": self.message, "faults": self.faults})
+    }
+}
+
+/// What is read of a TOML text, and the handle where nothing is wrong.
+pub(crate) fn read(toml: &str, deadline: &Deadline) -> Result<(Option<Handle>, Reading), Refusal> {
+    let go_on = || deadline.is_ahead();
+    let reader = Reader { source: "scenario", machine: machine(), stop: &Stop::new(&go_on) };
+    let reading = reader.toml(toml).map_err(|Interrupted| deadline.passed())?;
+    Ok(Handle::of_reading(reading))
+}
+
+/// The handle of a scenario with nothing wrong.
+pub(crate) fn accepted(toml: &str, deadline: &Deadline) -> Result<Handle, Refusal> {
+    let (handle, reading) = read(toml, deadline)?;
+    handle.ok_or_else(|| {
+        let kind = if reading.does_not_fit { "too_large" } else { "refused" };
+        let messages: Vec<&str> = reading.faults.iter().map(|fault| fault.message.as_str()).collect();
+        Refusal { kind, message: messages.join("\n"), faults: reading.faults }
+    })
+}

@@ -1,0 +1,96 @@
+//! Requests and answers, as the page has them; what they say is tested in `lab/tests/engine`, against the page itself.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use celltrain_web::answer::Column;
+use celltrain_web::calls::answer;
+use serde_json::{Value, json};
+
+const SCENARIO: &str = r#"
+    duration = "50ms"
+    [topology.n_source]
+    sources = 2
+    link_delay = "5us"
+    [port.bottleneck]
+    buffer = 100
+    [port.bottleneck.policy.epd]
+    threshold = 80
+"#;
+
+fn limits() -> Value {
+    json!({"seconds": 1e3, "memory": 1_u64 << 30})
+}
+
+fn ask(request: &Value) -> (Value, Vec<Column>) {
+    let answered = answer(request.to_string().as_bytes(), |_| ());
+    (serde_json::from_str(&answered.text).expect("an answer is JSON"), answered.columns)
+}
+
+#[test]
+fn what_is_no_request_is_told_and_not_a_panic() {
+    for request in [&b"{"[..], b"\xff", br#"{"call": "fly"}"#, br#"{"call": "check", "toml": 1}"#] {
+        let answered = answer(request, |_| ());
+        assert!(answered.text.contains(r#""kind":"broken""#), "{}", answered.text);
+    }
+}
+
+#[test]
+fn a_run_is_the_run_of_the_command_line_and_tells_how_far_it_is() {
+    static TOLD: AtomicU64 = AtomicU64::new(0);
+    let request =
+        json!({"call": "run", "toml": SCENARIO, "seed": 3, "engine": null, "series": null, "limits": limits()});
+    let answered = answer(request.to_string().as_bytes(), |done| {
+        assert!((0.0..=1.0).contains(&done));
+        TOLD.fetch_add(1, Ordering::Relaxed);
+    });
+    let answer: Value = serde_json::from_str(&answered.text).expect("it is JSON");
+    assert_eq!(answer["ok"]["answer"]["seed"], 3);
+    assert_eq!(answer["ok"]["answer"]["fingerprint"].as_str().map(str::len), Some(16));
+    assert!(TOLD.load(Ordering::Relaxed) > 0);
+}
+
+#[test]
+fn series_are_columns_that_the_answer_refers_to() {
+    let series = json!({"names": ["queue", "occupancy"], "ports": "all", "step": "10ms"});
+    let request =
+        json!({"call": "run", "toml": SCENARIO, "seed": 3, "engine": "fast", "series": series, "limits": limits()});
+    let (answer, columns) = ask(&request);
+    let shown = &answer["ok"]["series"];
+    let column = |value: &Value| &columns[usize::try_from(value["$column"].as_u64().unwrap()).unwrap()];
+    let Column::Numbers(times) = column(&shown["time_s"]) else { panic!("times are numbers") };
+    assert_eq!(times, &[0.0, 0.01, 0.02, 0.03, 0.04, 0.05]);
+    for measure in ["queue_cells", "occupancy_cells"] {
+        let measure = &shown["measures"][measure];
+        let Column::Numbers(values) = column(&measure["values"]) else { panic!("these are numbers") };
+        assert_eq!(values.len(), 6 * measure["names"].as_array().unwrap().len());
+    }
+    assert_eq!(shown["measures"]["occupancy_cells"]["ports"][0], answer["ok"]["answer"]["ports"][0]["name"]);
+}
+
+#[test]
+fn time_that_is_up_is_told_by_every_call_that_takes_any() {
+    let none = json!({"seconds": 0.0, "memory": 1_u64 << 30});
+    let chosen = json!({"kinds": ["cells"], "from": null, "to": null, "ports": null, "flows": null, "most_rows": 10});
+    let requests = [
+        json!({"call": "check", "toml": SCENARIO, "limits": none}),
+        json!({"call": "run", "toml": SCENARIO, "seed": 3, "engine": null, "series": null, "limits": none}),
+        json!({"call": "events", "toml": SCENARIO, "seed": 3, "chosen": chosen, "limits": none}),
+        json!({"call": "buffer", "toml": SCENARIO, "seed": 3, "port": "bottleneck", "from": 0.0, "to": 0.01,
+               "most_steps": 10, "limits": none}),
+    ];
+    for request in requests {
+        let (answer, _) = ask(&request);
+        assert_eq!(answer["error"]["kind"], "too_long", "{request} {answer}");
+    }
+}
+
+#[test]
+fn the_network_of_a_check_has_what_there_is_to_draw() {
+    let (answer, _) = ask(&json!({"call": "check", "toml": SCENARIO, "limits": limits()}));
+    let network = &answer["ok"]["network"];
+    let bottleneck = &network["links"][usize::try_from(network["bottleneck"].as_u64().unwrap()).unwrap()];
+    assert_eq!((&bottleneck["policy"], &bottleneck["buffer_cells"]), (&json!("epd"), &json!(100)));
+    let of_flow = |flow: u64| network["vcs"].as_array().unwrap().iter().filter(move |vc| vc["flow"] == flow).count();
+    assert_eq!([of_flow(0), of_flow(1)], [2, 2], "data and acknowledgements");
+    assert_eq!(network["duration_s"], 0.05);
+}

@@ -1,0 +1,186 @@
+/**
+ * Builds the lab into one file: `node build.mjs --core celltrain_web.wasm --data data.json --out lab.html`.
+ *
+ * The simulator and the shipped texts stand in it compressed, as base64; the page's program and its style as they are,
+ * with their hashes in the content security policy. `--tests FOLDER` bundles the tests instead.
+ */
+
+import { createHash } from "node:crypto";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { basename, dirname, join, relative } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { gzipSync } from "node:zlib";
+import { build } from "esbuild";
+
+const here = dirname(fileURLToPath(import.meta.url));
+const root = dirname(here);
+
+/** What the file may take: issue and `docs/design/lab.md`. */
+const MOST_BYTES = 3_000_000;
+const MOST_COMPRESSED = 1_000_000;
+
+const { values: given } = parseArgs({
+  options: {
+    core: { type: "string", default: join(root, "target/wasm32-unknown-unknown/web/celltrain_web.wasm") },
+    data: { type: "string", default: join(root, "out/lab/data.json") },
+    out: { type: "string", default: join(root, "dist/lab.html") },
+    tests: { type: "string" },
+    page: { type: "string", default: "src/page/main.tsx" },
+  },
+});
+
+/** What every bundle has. */
+const common = {
+  bundle: true,
+  format: "esm",
+  target: "es2022",
+  jsx: "automatic",
+  jsxImportSource: "preact",
+  loader: { ".toml": "text", ".csv": "text", ".html": "text" },
+  absWorkingDir: here,
+  legalComments: "none",
+  logLevel: "warning",
+  write: false,
+};
+
+if (given.tests !== undefined) {
+  await buildTests(given.tests);
+} else {
+  await buildPage();
+}
+
+async function buildPage() {
+  const worker = await bundled("src/engine/worker.ts", { format: "iife" });
+  const page = await build({
+    ...common,
+    entryPoints: [given.page],
+    format: "iife",
+    minify: true,
+    outdir: "out",
+    define: { WORKER_SOURCE: JSON.stringify(worker) },
+  });
+  const file = (ending) => page.outputFiles.find((one) => one.path.endsWith(ending))?.text ?? "";
+  // In a page these two end a script or a style, wherever they stand.
+  const script = file(".js").replaceAll("</script", "<\\/script").replaceAll("<!--", "<\\!--");
+  const style = file(".css").replaceAll("</style", "<\\/style");
+  const parts = {
+    policy: policy(script, style),
+    style,
+    script,
+    core: packed(stripped(readFileSync(given.core))),
+    data: packed(JSON.stringify(data())),
+  };
+  const shell = readFileSync(join(here, "src/shell.html"), "utf8");
+  const html = shell.replace(/\{\{(\w+)\}\}/g, (_, name) => parts[name]);
+  mkdirSync(dirname(given.out), { recursive: true });
+  writeFileSync(given.out, html);
+  const [bytes, compressed] = [Buffer.byteLength(html), gzipSync(html, { level: 9 }).length];
+  const shown = relative(process.cwd(), given.out);
+  console.log(
+    `${shown}: ${bytes.toLocaleString("en")} bytes, ${compressed.toLocaleString("en")} with gzip ` +
+      `(simulator ${parts.core.length.toLocaleString("en")}, texts ${parts.data.length.toLocaleString("en")}, ` +
+      `page ${script.length.toLocaleString("en")}, style ${style.length.toLocaleString("en")})`,
+  );
+  if (bytes > MOST_BYTES || compressed > MOST_COMPRESSED) {
+    console.error(`make: ${shown} is larger than it may be: ${MOST_BYTES} bytes, ${MOST_COMPRESSED} with gzip`);
+    process.exit(1);
+  }
+}
+
+async function bundled(entry, more) {
+  const built = await build({ ...common, entryPoints: [entry], minify: true, outdir: "out", ...more });
+  return built.outputFiles[0].text;
+}
+
+/** Nothing is loaded from anywhere; what runs is what stands here. Workers are made of the page's own text. */
+function policy(script, style) {
+  const hash = (text) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
+  return [
+    "default-src 'none'",
+    `script-src ${hash(script)} 'wasm-unsafe-eval'`,
+    `style-src ${hash(style)}`,
+    "worker-src blob:",
+    "img-src data: blob:",
+    "connect-src 'none'",
+    "form-action 'none'",
+    "base-uri 'none'",
+  ].join("; ");
+}
+
+/** The simulator without names of functions and such, which only a debugger reads. */
+function stripped(module) {
+  const parts = [module.subarray(0, 8)];
+  for (let at = 8; at < module.length; ) {
+    // A section is its kind, its length in LEB128, and its content; kind 0 means nothing to the program.
+    const kind = module[at];
+    let [length, shift, content] = [0, 0, at + 1];
+    do {
+      length += (module[content] & 0x7f) * 2 ** shift;
+      shift += 7;
+    } while (module[content++] & 0x80);
+    if (kind !== 0) {
+      parts.push(module.subarray(at, content + length));
+    }
+    at = content + length;
+  }
+  return Buffer.concat(parts);
+}
+
+function packed(content) {
+  return gzipSync(content, { level: 9 }).toString("base64");
+}
+
+/** Shipped texts, as `payload.ts` has them. */
+function data() {
+  const folder = (path, ending) =>
+    readdirSync(join(root, path))
+      .filter((name) => name.endsWith(ending))
+      .sort()
+      .map((name) => [basename(name, ending), readFileSync(join(root, path, name), "utf8")]);
+  const version = /^version = "([^"]+)"/m.exec(readFileSync(join(root, "Cargo.toml"), "utf8"))[1];
+  return {
+    version,
+    scenarios: Object.fromEntries(folder("scenarios", ".toml")),
+    help: Object.fromEntries(folder("docs/models", ".md").map(([name, text]) => [name, paragraphs(text)])),
+    ...JSON.parse(readFileSync(given.data, "utf8")),
+  };
+}
+
+/** A model's page up to its sources, as plain text: what it does. */
+function paragraphs(page) {
+  const section = /^## What it does\n([\s\S]*?)(?=^## )/m.exec(page)?.[1] ?? page.replace(/^# .*\n/, "");
+  return section
+    .replace(/```[\s\S]*?```/g, "")
+    .replace(/\[([^\]]*)\]\([^)]*\)/g, "$1")
+    .replace(/[`*]/g, "")
+    .replace(/([^\n])\n(?=[^\n])/g, "$1 ")
+    .replace(/\n{2,}/g, "\n\n")
+    .trim();
+}
+
+/** Every test beside what it tests, bundled for node's own runner. */
+async function buildTests(folder) {
+  const files = readdirSync(join(here, "tests"), { recursive: true })
+    .map(String)
+    .filter((name) => name.endsWith(".test.ts") || name.endsWith(".test.tsx"))
+    .map((name) => join("tests", name));
+  rmSync(folder, { recursive: true, force: true });
+  await build({
+    ...common,
+    write: true,
+    entryPoints: files,
+    outdir: folder,
+    outbase: "tests",
+    outExtension: { ".js": ".mjs" },
+    platform: "node",
+    packages: "external",
+    sourcemap: "inline",
+    define: { WORKER_SOURCE: '""' },
+  });
+  // Packages are found from where the tests stand.
+  const modules = join(here, "node_modules");
+  if (!existsSync(modules)) {
+    throw new Error("lab/node_modules is not there: npm ci");
+  }
+}

@@ -1,0 +1,48 @@
+/** Takes the pictures of `docs/lab.md` from the built page: `node lab/pictures.mjs`, after `make lab`. */
+
+import { dirname, join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { chromium } from "playwright-core";
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const page = pathToFileURL(process.argv[2] ?? join(root, "dist/lab.html")).href;
+const browser = await chromium.launch({
+  executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+  args: ["--no-sandbox"],
+});
+
+/** Opens a place, does something there, and keeps what is seen. */
+async function picture(name, hash, options, act) {
+  const { width, height, scheme } = { width: 1280, height: 800, scheme: "light", ...options };
+  const tab = await browser.newPage({ viewport: { width, height }, colorScheme: scheme });
+  await tab.goto(page + hash);
+  await tab.locator("main h1").first().waitFor();
+  await act(tab);
+  await tab.waitForTimeout(300);
+  await tab.screenshot({ path: join(root, "docs/images", `lab-${name}.png`) });
+  await tab.close();
+}
+
+await picture("bench", "#/run", { height: 760 }, async (tab) => {
+  await tab.locator("#run:not([disabled])").click();
+  await tab.locator('.results[data-phase="done"]').waitFor();
+});
+await picture("story", "#/learn/one-cell/2", { height: 860 }, async (tab) => {
+  await tab.getByRole("button", { name: /^I guess/ }).click();
+  await tab.locator("#run-step").click();
+  await tab.locator('[data-answered="true"] .answer').waitFor();
+});
+await picture("microscope", "#/learn/one-cell/2", { height: 1060 }, async (tab) => {
+  await tab.getByRole("button", { name: /^I guess/ }).click();
+  await tab.locator("#run-step").click();
+  await tab.getByRole("button", { name: /See the buffer overflow/ }).click();
+  await tab.locator(".stage").waitFor();
+  await tab.locator(".stage-time").evaluate((element) => element.scrollIntoView());
+});
+await picture("compare", "#/compare", { height: 1180 }, async (tab) => {
+  await tab.getByRole("button", { name: "Begin with four policies" }).click();
+  await tab.locator("#run-compare").click();
+  await tab.locator("#run-compare").waitFor();
+});
+await picture("phone", "#/learn", { width: 360, height: 740, scheme: "dark" }, async () => {});
+await browser.close();

@@ -1,0 +1,214 @@
+/** The buffer of a port after any step, from the columns that the core keeps. */
+
+import type { BufferHistory, BufferStep, CellView, FrameView, Judgement, Words } from "./api.ts";
+
+/** What the core answers: columns, as `celltrain_run::buffer::History` has them. */
+export interface BufferColumns {
+  port: string;
+  capacity: number | null;
+  vcs: string[];
+  kinds: BufferStep[];
+  cells: { vc: Int32Array; frame: Int32Array; index: Int32Array; last: Int8Array; from: Int32Array; until: Int32Array };
+  frames: {
+    vc: Int32Array;
+    number: Int32Array;
+    arrived_s: Float64Array;
+    damaged_s: Float64Array;
+    damaged_at: Words;
+    fate: Words;
+    sequence: Float64Array;
+    length: Float64Array;
+  };
+  judgements: {
+    frame: Int32Array;
+    time_s: Float64Array;
+    admitted: Int8Array;
+    reason: Words;
+    occupancy: Float64Array;
+    vc_cells: Float64Array;
+    active_vcs: Float64Array;
+    threshold_cells: Float64Array;
+    share_cells: Float64Array;
+    held_cells: Float64Array;
+    drop_probability: Float64Array;
+    tagged: Int8Array;
+  };
+  steps: {
+    time_s: Float64Array;
+    kind: Int8Array;
+    cell: Int32Array;
+    vc: Int32Array;
+    frame: Int32Array;
+    occupancy: Int32Array;
+    judgement: Int32Array;
+  };
+  cut_short: boolean;
+}
+
+/** The oldest cell that waits is known every so many steps. */
+const BLOCK = 256;
+
+export function history(columns: BufferColumns, from_s: number): BufferHistory {
+  const { cells, frames, judgements, steps } = columns;
+  const length = steps.kind.length;
+  const oldest = oldestByBlock(columns);
+  const timeAfter = (step: number) => (step === 0 ? from_s : (steps.time_s[step - 1] ?? from_s));
+
+  const alive = function* (step: number): Generator<number> {
+    const first = oldest[Math.floor(step / BLOCK)] ?? 0;
+    for (let cell = first; cell < cells.vc.length && (cells.from[cell] ?? 0) <= step; cell += 1) {
+      if (step < (cells.until[cell] ?? 0)) {
+        yield cell;
+      }
+    }
+  };
+
+  const view = (cell: number, now: number): CellView => {
+    const frame = cells.frame[cell] ?? -1;
+    return {
+      vc: cells.vc[cell] ?? 0,
+      frame,
+      index: cells.index[cell] ?? -1,
+      last: cells.last[cell] === 1,
+      // A frame that is whole has NaN, which nothing is at least.
+      damaged: frame >= 0 && now >= (frames.damaged_s[frame] ?? NaN),
+    };
+  };
+
+  const frameView = (_: unknown, frame: number): FrameView => ({
+    vc: frames.vc[frame] ?? 0,
+    number: frames.number[frame] ?? 0,
+    arrived_s: frames.arrived_s[frame] ?? NaN,
+    damaged_s: frames.damaged_s[frame] ?? NaN,
+    damaged_at: word(frames.damaged_at, frame),
+    fate: word(frames.fate, frame) as FrameView["fate"],
+    sequence: frames.sequence[frame] ?? NaN,
+    length: frames.length[frame] ?? NaN,
+  });
+
+  const judgement = (_: unknown, at: number): Judgement => {
+    const told = {
+      frame: judgements.frame[at] ?? 0,
+      time_s: judgements.time_s[at] ?? NaN,
+      admitted: judgements.admitted[at] === 1,
+      reason: word(judgements.reason, at),
+      occupancy: judgements.occupancy[at] ?? NaN,
+      vc_cells: judgements.vc_cells[at] ?? NaN,
+      active_vcs: judgements.active_vcs[at] ?? NaN,
+      threshold_cells: judgements.threshold_cells[at] ?? NaN,
+      share_cells: judgements.share_cells[at] ?? NaN,
+      held_cells: judgements.held_cells[at] ?? NaN,
+      drop_probability: judgements.drop_probability[at] ?? NaN,
+      tagged: judgements.tagged[at] === 1,
+    };
+    return { ...told, sentence: sentence(told) };
+  };
+
+  const kind = (name: BufferStep) => columns.kinds.indexOf(name);
+  const losses = new Set([kind("refused"), kind("cut"), kind("lost"), kind("pushed_out"), kind("dropped")]);
+  const isOf = {
+    cell: () => true,
+    frame: (step: number) => (steps.judgement[step] ?? -1) >= 0,
+    loss: (step: number) => losses.has(steps.kind[step] ?? -1),
+  };
+
+  return {
+    port: columns.port,
+    capacity: columns.capacity ?? Infinity,
+    vcs: columns.vcs,
+    frames: Array.from(frames.vc, frameView),
+    judgements: Array.from(judgements.frame, judgement),
+    length,
+    steps: {
+      time_s: steps.time_s,
+      kind: new Uint8Array(steps.kind),
+      vc: steps.vc,
+      frame: steps.frame,
+      index: steps.cell.map((cell) => (cell < 0 ? -1 : (cells.index[cell] ?? -1))),
+      occupancy: steps.occupancy,
+      judgement: steps.judgement,
+    },
+    kinds: columns.kinds,
+    cut_short: columns.cut_short,
+    at(step) {
+      const now = timeAfter(step);
+      return Array.from(alive(step), (cell) => view(cell, now));
+    },
+    perVc(step) {
+      const counts = new Int32Array(columns.vcs.length);
+      for (const cell of alive(step)) {
+        const vc = cells.vc[cell] ?? 0;
+        counts[vc] = (counts[vc] ?? 0) + 1;
+      }
+      return counts;
+    },
+    stepAt(time_s) {
+      let [low, high] = [0, length];
+      while (low < high) {
+        const middle = (low + high) >> 1;
+        if ((steps.time_s[middle] ?? Infinity) <= time_s) {
+          low = middle + 1;
+        } else {
+          high = middle;
+        }
+      }
+      return low;
+    },
+    next(step, sort, direction) {
+      // After step n of 1 to length the row n - 1 has happened.
+      for (let at = step + direction; at >= 1 && at <= length; at += direction) {
+        if (isOf[sort](at - 1)) {
+          return at;
+        }
+      }
+      return sort === "cell" && direction === -1 && step === 1 ? 0 : null;
+    },
+  };
+}
+
+/** By block of steps: a cell before which none waits in it or later. */
+function oldestByBlock({ cells, steps }: BufferColumns): Int32Array {
+  const blocks = Math.floor(steps.kind.length / BLOCK) + 1;
+  const oldest = new Int32Array(blocks);
+  let cell = 0;
+  for (let block = 0; block < blocks; block += 1) {
+    while (cell < cells.vc.length && (cells.until[cell] ?? 0) <= block * BLOCK) {
+      cell += 1;
+    }
+    oldest[block] = cell;
+  }
+  return oldest;
+}
+
+function word(words: Words, row: number): string {
+  return words.words[words.at[row] ?? -1] ?? "";
+}
+
+/** By which rule the port decided, and with which numbers: the sentence of `celltrain why`. */
+export function sentence(judged: Omit<Judgement, "sentence">): string {
+  const number = (value: number, digits = 4) => Number(value.toPrecision(digits)).toLocaleString("en-US");
+  const counted = (value: number, what: string) => `${value.toLocaleString("en-US")} ${what}${value === 1 ? "" : "s"}`;
+  const parts = [`X = ${counted(judged.occupancy, "cell")} waited there`];
+  if (!Number.isNaN(judged.threshold_cells)) {
+    parts.push(`the threshold was ${number(judged.threshold_cells, 6)}`);
+  }
+  parts.push(`Y_i = ${judged.vc_cells.toLocaleString("en-US")} of them were of its VC`);
+  parts.push(`N_a = ${counted(judged.active_vcs, "VC")} had cells there`);
+  if (!Number.isNaN(judged.share_cells)) {
+    parts.push(`its share was ${number(judged.share_cells)} cells`);
+  }
+  if (!Number.isNaN(judged.held_cells)) {
+    parts.push(`its virtual queue held ${number(judged.held_cells)} cells`);
+  }
+  if (!Number.isNaN(judged.drop_probability)) {
+    parts.push(`the probability of a refusal was ${number(judged.drop_probability, 3)}`);
+  }
+  if (judged.tagged) {
+    parts.push("the frame was tagged");
+  }
+  const listed = `${parts.slice(0, -1).join(", ")}, and ${parts.at(-1) ?? ""}`;
+  if (judged.admitted) {
+    return `The port admitted the frame: ${listed}.`;
+  }
+  return `The port refuses a frame when ${judged.reason}: ${listed}.`;
+}

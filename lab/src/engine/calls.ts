@@ -1,0 +1,160 @@
+/** The engine's calls over whoever answers requests: workers in the page, the same thread in tests. */
+
+import {
+  EngineError,
+  type Checked,
+  type Comparison,
+  type Document,
+  type Engine,
+  type Events,
+  type Fault,
+  type Limits,
+  type Run,
+  type Series,
+} from "./api.ts";
+import { history, type BufferColumns } from "./buffer.ts";
+import { whole } from "./core.ts";
+import { positions, type Described } from "./layout.ts";
+import type { Data } from "./payload.ts";
+import type { Answers } from "./pool.ts";
+import { differences, estimate } from "./statistics.ts";
+
+const GIB = 1024 ** 3;
+const DEFAULT_LIMITS = { seconds: 60, memory: GIB };
+/** WebAssembly has addresses for 4 GiB. */
+const MOST_MEMORY = 3.5 * GIB;
+/** A check goes on while a person types. */
+const CHECK_SECONDS = 10;
+const MOST_ROWS = 2_000_000;
+const MOST_STEPS = 400_000;
+/** The measures that are compared. */
+const COMPARED = ["efficiency", "fairness", "goodput_mbps"] as const;
+
+/** @param quick Who answers what takes no run, so that it never waits for one. */
+export function engineOver(runs: Answers, quick: Answers, data: Data): Engine {
+  const run: Engine["run"] = async (toml, seed, options = {}) => {
+    const { series = null, engine = null } = options;
+    const chosen = series === null ? null : { ports: null, step: null, ...series };
+    const request = { call: "run", toml, seed: whole53(seed), engine, series: chosen, limits: limits(options.limits) };
+    const value = (await runs.ask(request, options)) as { answer: Run["answer"]; series: Series | null };
+    return { answer: value.answer, series: value.series };
+  };
+
+  const compare: Engine["compare"] = async (tomls, seeds, options = {}) => {
+    const all: Run[][] = tomls.map(() => []);
+    // One that fails stops the others.
+    const failed = new AbortController();
+    const signal = options.signal === undefined ? failed.signal : either(options.signal, failed);
+    const done = tomls.map((_, index) => seeds.map(() => index * 0));
+    const report = (index: number, at: number, share: number) => {
+      (done[index] ?? [])[at] = share;
+      const sum = done.flat().reduce((total, one) => total + one, 0);
+      options.onProgress?.(sum / Math.max(1, tomls.length * seeds.length));
+    };
+    const pairs = seeds.flatMap((seed, at) => tomls.map((toml, index) => ({ toml, index, seed, at })));
+    const one = async ({ toml, index, seed, at }: (typeof pairs)[number]) => {
+      const onProgress = (share: number) => report(index, at, share);
+      const ended = await run(toml, seed, { ...options, signal, onProgress });
+      (all[index] ?? [])[at] = ended;
+      report(index, at, 1);
+      options.onRun?.(index, seed, ended);
+    };
+    const most = Math.max(1, Math.min(options.workers ?? runs.size, runs.size));
+    await atOnce(pairs, most, one).catch((error: unknown) => {
+      failed.abort();
+      throw error;
+    });
+    return { runs: all, ...compared(all) };
+  };
+
+  return {
+    version: () => data.version,
+    workers: runs.size,
+    schema: async () => JSON.parse(data.schema) as Record<string, unknown>,
+    scenarios: async () => ({ ...data.scenarios }),
+    papers: async () => data.papers,
+    help: async (model) => (Object.hasOwn(data.help, model) ? (data.help[model] ?? null) : null),
+    measures: async () => data.measures,
+    async check(toml) {
+      const request = { call: "check", toml, limits: limits({ seconds: CHECK_SECONDS }) };
+      const value = (await quick.ask(request)) as Omit<Checked, "network" | "cell_hops"> & { network: Described | null };
+      const { network } = value;
+      return {
+        ...value,
+        faults: value.faults.map(whole),
+        network: network === null ? null : { ...network, positions: positions(network) },
+        cell_hops: network === null ? null : cellHops(network),
+      };
+    },
+    async document(toml) {
+      const value = (await quick.ask({ call: "document", toml })) as Document;
+      return { ...value, faults: (value.faults as Fault[]).map(whole) };
+    },
+    edit: async (toml, path, value) =>
+      (await quick.ask({ call: "edit", toml, path, value: value === undefined ? null : value })) as string,
+    run,
+    async events(toml, seed, options) {
+      const { kinds, from = null, to = null, ports = null, flows = null, most_rows = MOST_ROWS } = options;
+      const chosen = { kinds, from, to, ports, flows, most_rows };
+      const request = { call: "events", toml, seed: whole53(seed), chosen, limits: limits(options.limits) };
+      return (await runs.ask(request, options)) as Events;
+    },
+    async buffer(toml, seed, port, from, to, asked = {}) {
+      const most = { most_steps: MOST_STEPS, limits: limits(asked.limits) };
+      const request = { call: "buffer", toml, seed: whole53(seed), port, from, to, ...most };
+      return history((await runs.ask(request, asked)) as BufferColumns, from);
+    },
+    compare,
+  };
+}
+
+/** Estimates of every scenario, and of its differences from the first. */
+export function compared(runs: Run[][]): Pick<Comparison, "estimates" | "differences"> {
+  const values = (of: Run[], measure: (typeof COMPARED)[number]) => of.map((one) => one.answer[measure]);
+  const each = <T>(make: (measure: (typeof COMPARED)[number]) => T) =>
+    Object.fromEntries(COMPARED.map((measure) => [measure, make(measure)]));
+  return {
+    estimates: runs.map((of) => each((measure) => estimate(values(of, measure)))),
+    differences: runs.map((of) =>
+      each((measure) => estimate(differences(values(of, measure), values(runs[0] ?? [], measure)))),
+    ),
+  };
+}
+
+/** Does a piece of work of each, so many at once, in order. */
+async function atOnce<T>(items: T[], most: number, work: (item: T) => Promise<void>): Promise<void> {
+  let next = 0;
+  const one = async () => {
+    for (let item = items[next++]; item !== undefined; item = items[next++]) {
+      await work(item);
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(most, items.length) }, one));
+}
+
+function either(signal: AbortSignal, failed: AbortController): AbortSignal {
+  if (signal.aborted) {
+    failed.abort();
+  } else {
+    signal.addEventListener("abort", () => failed.abort(), { once: true, signal: failed.signal });
+  }
+  return failed.signal;
+}
+
+function limits({ seconds = DEFAULT_LIMITS.seconds, memory = DEFAULT_LIMITS.memory }: Limits = {}): Required<Limits> {
+  return { seconds: Math.max(0, Math.min(seconds, 1e9)), memory: Math.round(Math.min(memory, MOST_MEMORY)) };
+}
+
+/** A seed as JSON can hold it. */
+function whole53(seed: number): number {
+  if (!Number.isSafeInteger(seed) || seed < 0) {
+    throw new EngineError("refused", `${String(seed)} is not a seed: it must be a whole number from 0 to 2^53 - 1`);
+  }
+  return seed;
+}
+
+/** As many cell-hops as a run has at most, about: each flow sends at its fair share all of the time. */
+function cellHops(network: Described): number {
+  const hops = network.flows.map((flow) => (flow.max_min_mbps * 1e6 * network.duration_s * flow.links.length) / 384);
+  return hops.reduce((sum, of) => sum + of, 0);
+}

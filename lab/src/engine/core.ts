@@ -1,0 +1,139 @@
+/** The simulator in WebAssembly, asked and answering in this thread. `docs/design/lab.md` has the interface. */
+
+import { EngineError, type Fault, type Kind } from "./api.ts";
+
+/** What WebAssembly exports. */
+interface Exports {
+  memory: WebAssembly.Memory;
+  celltrain_start(): void;
+  celltrain_request(length: number): number;
+  celltrain_call(): number;
+  celltrain_answer(): number;
+  celltrain_answer_length(): number;
+  celltrain_column_type(column: number): number;
+  celltrain_column(column: number): number;
+  celltrain_column_length(column: number): number;
+  celltrain_forget(): void;
+}
+
+export type NumberColumn = Float64Array<ArrayBuffer> | Int32Array<ArrayBuffer> | Int8Array<ArrayBuffer>;
+
+/** What was answered, and the columns in it, for a worker to hand over without copying. */
+export interface Answered {
+  value: unknown;
+  columns: NumberColumn[];
+}
+
+/** An error as it travels from a worker. */
+export interface Told {
+  kind: Kind;
+  message: string;
+  faults: Fault[];
+}
+
+export class Core {
+  private constructor(
+    private readonly exports: Exports,
+    private readonly words: { panic: string; progress: (done: number) => void },
+  ) {}
+
+  /** @param schema The JSON Schema of a scenario, which the simulator does not make itself. */
+  static async of(module: WebAssembly.Module, schema: string): Promise<Core> {
+    const words: { panic: string; progress: (done: number) => void } = { panic: "", progress: () => undefined };
+    let memory: WebAssembly.Memory | undefined;
+    const instance = await WebAssembly.instantiate(module, {
+      celltrain: {
+        now: () => performance.now(),
+        progress: (done: number) => words.progress(done),
+        panicked: (at: number, length: number) => {
+          words.panic = text(memory, at >>> 0, length >>> 0);
+        },
+      },
+    });
+    const exports = instance.exports as unknown as Exports;
+    memory = exports.memory;
+    exports.celltrain_start();
+    const core = new Core(exports, words);
+    core.answer({ call: "start", schema });
+    return core;
+  }
+
+  /** Bytes that it has taken of the browser. They are not given back as long as it is there. */
+  get bytes(): number {
+    return this.exports.memory.buffer.byteLength;
+  }
+
+  /**
+   * The answer to a request. It takes as long as the run. After an error of kind `broken` or `too_large` the instance
+   * is of no use any more.
+   */
+  answer(request: unknown, progress: (done: number) => void = () => undefined): Answered {
+    const { exports, words } = this;
+    words.progress = progress;
+    const bytes = new TextEncoder().encode(JSON.stringify(request));
+    try {
+      const room = exports.celltrain_request(bytes.length) >>> 0;
+      new Uint8Array(exports.memory.buffer, room, bytes.length).set(bytes);
+      const count = exports.celltrain_call();
+      const columns = Array.from({ length: count }, (_, column) => this.column(column));
+      const answer = text(exports.memory, exports.celltrain_answer() >>> 0, exports.celltrain_answer_length());
+      exports.celltrain_forget();
+      return read(answer, columns);
+    } catch (error) {
+      if (error instanceof EngineError) {
+        throw error;
+      }
+      throw broken(words.panic, error);
+    }
+  }
+
+  private column(column: number): NumberColumn {
+    const { exports } = this;
+    const at = exports.celltrain_column(column) >>> 0;
+    const length = exports.celltrain_column_length(column);
+    const { buffer } = exports.memory;
+    switch (exports.celltrain_column_type(column)) {
+      case 0:
+        return new Float64Array(buffer, at, length).slice() as Float64Array<ArrayBuffer>;
+      case 1:
+        return new Int32Array(buffer, at, length).slice() as Int32Array<ArrayBuffer>;
+      default:
+        return new Int8Array(buffer, at, length).slice() as Int8Array<ArrayBuffer>;
+    }
+  }
+}
+
+/** The answer with its columns in their places. */
+function read(answer: string, columns: NumberColumn[]): Answered {
+  const parsed = JSON.parse(answer, (_, value: unknown) => {
+    if (typeof value === "object" && value !== null && "$column" in value) {
+      return columns[value.$column as number];
+    }
+    return value;
+  }) as { ok?: unknown; error?: Told };
+  if (parsed.error !== undefined) {
+    const { kind, message, faults } = parsed.error;
+    throw new EngineError(kind, message, faults.map(whole));
+  }
+  return { value: parsed.ok, columns };
+}
+
+/** A fault leaves an empty excerpt out. */
+export function whole(fault: Fault): Fault {
+  return { ...fault, excerpt: fault.excerpt ?? [] };
+}
+
+function broken(panic: string, error: unknown): EngineError {
+  if (panic !== "") {
+    return new EngineError("broken", `The simulator has ended with a fault of its own, please report it: ${panic}`);
+  }
+  // Without words it is memory that the browser did not give.
+  if (error instanceof WebAssembly.RuntimeError) {
+    return new EngineError("too_large", "The browser has no memory left for this run.");
+  }
+  return new EngineError("broken", `The simulator has ended with a fault of its own, please report it: ${String(error)}`);
+}
+
+function text(memory: WebAssembly.Memory | undefined, at: number, length: number): string {
+  return memory === undefined ? "" : new TextDecoder().decode(new Uint8Array(memory.buffer, at, length));
+}

@@ -1,0 +1,46 @@
+/** The engine of the page: the simulator out of the page's blocks, in workers. */
+
+import { EngineError, type Engine, type Start } from "./api.ts";
+import { engineOver } from "./calls.ts";
+import { block, type Data } from "./payload.ts";
+import { Pool } from "./pool.ts";
+import { answerPrograms } from "./programs.ts";
+
+/** The worker's program, which the build puts here. */
+declare const WORKER_SOURCE: string;
+
+/** More workers at once would need more memory than a phone has. */
+const MOST_WORKERS = 8;
+
+async function started(): Promise<Engine> {
+  const lacks = [
+    typeof WebAssembly === "object" ? "" : "WebAssembly",
+    typeof Worker === "function" ? "" : "workers",
+    typeof DecompressionStream === "function" ? "" : "DecompressionStream",
+  ].filter((name) => name !== "");
+  if (lacks.length > 0) {
+    const what = lacks.join(" and ");
+    throw new EngineError(
+      "unsupported",
+      `This browser has no ${what}, or it is switched off, so nothing can be simulated here. ` +
+        "Firefox 113, Chromium 97 and Safari 16.4 or later have all that is needed.",
+    );
+  }
+  const [core, text] = await Promise.all([block("celltrain-core"), block("celltrain-data")]);
+  const data = JSON.parse(new TextDecoder().decode(text)) as Data;
+  let module: WebAssembly.Module;
+  try {
+    module = await WebAssembly.compile(core);
+  } catch (error) {
+    throw new EngineError("unsupported", `This browser does not compile the simulator: ${String(error)}`);
+  }
+  const processors = Math.max(1, Math.min(navigator.hardwareConcurrency || 2, MOST_WORKERS));
+  const pool = (size: number) => new Pool(size, module, data.schema, WORKER_SOURCE);
+  return engineOver(pool(processors), pool(1), data);
+}
+
+export const start: Start = () => {
+  const engine = started();
+  answerPrograms(engine);
+  return engine;
+};

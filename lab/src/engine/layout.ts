@@ -1,0 +1,85 @@
+/** Where the nodes of a network stand in a drawing: from left to right along the data. */
+
+import type { Network } from "./api.ts";
+
+/** What the core says of a network; the rest of {@link Network} is worked out here. */
+export type Described = Omit<Network, "positions">;
+
+/** 0 to 1 in both directions: columns by the distance from the senders, in a column the order that crosses least. */
+export function positions(network: Described): Network["positions"] {
+  const count = network.nodes.length;
+  const paths = network.flows.map((flow) => nodesOf(network, flow.links));
+  const column = columns(count, paths);
+  const width = Math.max(1, ...column);
+  const rows: number[][] = Array.from({ length: width + 1 }, () => []);
+  column.forEach((at, node) => rows[at]?.push(node));
+  const height = new Float64Array(count);
+  const spread = (nodes: number[]) =>
+    nodes.forEach((node, place) => {
+      height[node] = (place + 1) / (nodes.length + 1);
+    });
+  rows.forEach(spread);
+  const beside: number[][] = Array.from({ length: count }, () => []);
+  for (const path of paths) {
+    path.slice(1).forEach((node, place) => {
+      const before = path[place] ?? node;
+      beside[node]?.push(before);
+      beside[before]?.push(node);
+    });
+  }
+  // Each node goes to the middle of those beside it, some times over.
+  for (let round = 0; round < 8; round += 1) {
+    for (const nodes of round % 2 === 0 ? rows : [...rows].reverse()) {
+      const wish = new Map(
+        nodes.map((node) => {
+          const near = beside[node] ?? [];
+          const sum = near.reduce((total, other) => total + (height[other] ?? 0.5), 0);
+          return [node, near.length === 0 ? (height[node] ?? 0.5) : sum / near.length];
+        }),
+      );
+      nodes.sort((a, b) => (wish.get(a) ?? 0) - (wish.get(b) ?? 0) || a - b);
+      spread(nodes);
+    }
+  }
+  return Array.from({ length: count }, (_, node) => ({ x: (column[node] ?? 0) / width, y: height[node] ?? 0.5 }));
+}
+
+function nodesOf(network: Described, links: readonly number[]): number[] {
+  const first = network.links[links[0] ?? -1];
+  return first === undefined ? [] : [first.from, ...links.map((link) => network.links[link]?.to ?? first.to)];
+}
+
+/** The column of each node: behind all that come before it on a path, unless paths go round in a circle. */
+function columns(count: number, paths: readonly number[][]): number[] {
+  const column = new Array<number>(count).fill(0);
+  // A path without circles is no longer than there are nodes.
+  for (let round = 0; round < Math.min(count, 64); round += 1) {
+    let changed = false;
+    for (const path of paths) {
+      path.slice(1).forEach((node, place) => {
+        const least = (column[path[place] ?? node] ?? 0) + 1;
+        if (node !== path[place] && (column[node] ?? 0) < least && least < count) {
+          column[node] = least;
+          changed = true;
+        }
+      });
+    }
+    if (!changed) {
+      return column;
+    }
+  }
+  // Both ways between the same nodes: by the first path alone that names a node.
+  const once = new Array<number>(count).fill(-1);
+  for (const path of paths) {
+    const start = path.findIndex((node) => (once[node] ?? -1) >= 0);
+    const offset = start < 0 ? 0 : (once[path[start] ?? 0] ?? 0) - start;
+    const isForward = path.every((node, place) => once[node] === -1 || (once[node] ?? 0) >= offset + place);
+    path.forEach((node, place) => {
+      if (once[node] === -1) {
+        once[node] = isForward ? offset + place : Math.max(0, (once[path[start] ?? 0] ?? 0) - (place - start));
+      }
+    });
+  }
+  const least = Math.min(...once);
+  return once.map((at) => at - least);
+}

@@ -1,0 +1,53 @@
+/** Means with intervals. Compared with Python's in the tests. */
+
+import type { Estimate } from "./api.ts";
+
+/** Mean of the values that are numbers, with its 95 % interval by Student's t. */
+export function estimate(values: readonly number[]): Estimate {
+  const numbers = values.filter((value) => Number.isFinite(value));
+  const n = numbers.length;
+  const mean = numbers.reduce((sum, value) => sum + value, 0) / n;
+  const extremes = { min: Math.min(...numbers), max: Math.max(...numbers) };
+  if (n < 2) {
+    return { n, mean, low: null, high: null, ...extremes };
+  }
+  const variance = numbers.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (n - 1);
+  const half = student(n - 1) * Math.sqrt(variance / n);
+  return { n, mean, low: mean - half, high: mean + half, ...extremes };
+}
+
+/** Each value of the one minus that of the other with the same seed. */
+export function differences(of: readonly number[], baseline: readonly number[]): number[] {
+  return of.map((value, seed) => value - (baseline[seed] ?? NaN));
+}
+
+/** The number that Student's t with so many degrees of freedom stays below in 97.5 % of cases. */
+export function student(freedom: number): number {
+  let [low, high] = [0, 1];
+  while (below(high, freedom) < 0.975) {
+    high *= 2;
+  }
+  for (let step = 0; step < 60; step += 1) {
+    const middle = (low + high) / 2;
+    if (below(middle, freedom) < 0.975) {
+      low = middle;
+    } else {
+      high = middle;
+    }
+  }
+  return (low + high) / 2;
+}
+
+/** The probability that Student's t is below t >= 0 (Abramowitz and Stegun, 26.7.3 and 26.7.4). */
+function below(t: number, freedom: number): number {
+  const angle = Math.atan(t / Math.sqrt(freedom));
+  const [sine, cosine] = [Math.sin(angle), Math.cos(angle)];
+  const isOdd = freedom % 2 === 1;
+  let [term, sum] = [isOdd ? cosine : 1, 0];
+  for (let k = isOdd ? 3 : 2; k <= freedom; k += 2) {
+    sum += term;
+    term *= (cosine * cosine * (k - 1)) / k;
+  }
+  const inside = isOdd ? (2 / Math.PI) * (angle + sine * sum) : sine * sum;
+  return 0.5 + inside / 2;
+}

@@ -1,0 +1,139 @@
+/** The shell: where one is, and the tools that are always there. */
+
+import { Component, type ComponentChildren, type JSX } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import { Compare } from "./compare/compare.tsx";
+import { Keep } from "./keep/keep.tsx";
+import { Learn } from "./learn/learn.tsx";
+import { Notice } from "./parts/parts.tsx";
+import { Bench } from "./run/bench.tsx";
+import { Inside } from "./see/inside.tsx";
+import { engine, linkFault, message, place, said, scheme, startFault, type Scheme } from "./state.ts";
+
+const PLACES = [
+  { at: "learn", text: "Learn" },
+  { at: "run", text: "Run" },
+  { at: "inside", text: "Look inside" },
+  { at: "compare", text: "Compare" },
+] as const;
+
+export function App(): JSX.Element {
+  const main = useRef<HTMLElement>(null);
+  const here = place.value.split("/")[0] ?? "";
+  const first = useRef(true);
+  useEffect(() => {
+    // Who goes elsewhere starts at the top, also with a screen reader; who has just come is left alone.
+    if (!first.current) {
+      main.current?.focus();
+      scrollTo(0, 0);
+    }
+    first.current = false;
+  }, [place.value]);
+  return (
+    <>
+      <a class="skip" href="#main" onClick={focusMain(main)}>
+        To the content
+      </a>
+      <header class="masthead">
+        <a class="brand" href="#/learn">
+          <span class="brand-mark" aria-hidden="true">
+            <i />
+            <i />
+            <i />
+          </span>
+          celltrain lab
+        </a>
+        <nav aria-label="Places">
+          <ul class="places">
+            {PLACES.map((p) => (
+              <li key={p.at}>
+                <a href={`#/${p.at}`} aria-current={here === p.at ? "page" : undefined}>
+                  {p.text}
+                </a>
+              </li>
+            ))}
+          </ul>
+        </nav>
+        <div class="masthead-tools">
+          <Keep />
+          <SchemeChoice />
+        </div>
+      </header>
+      <main id="main" ref={main} tabIndex={-1}>
+        {linkFault.value !== "" && <Notice sort="bad">{linkFault.value}</Notice>}
+        <Guard key={here}>
+          <Place here={here} />
+        </Guard>
+      </main>
+      <footer class="foot">
+        celltrain {engine.value?.version() ?? ""}: every number here is computed in this page, by the engine that the
+        command line has. Nothing is loaded from anywhere and nothing is sent.
+      </footer>
+      <div class="unseen" role="status" aria-live="polite">
+        {said.value}
+      </div>
+    </>
+  );
+}
+
+function Place(props: { readonly here: string }): JSX.Element {
+  if (startFault.value !== "") {
+    return <Notice sort="bad">{startFault.value}</Notice>;
+  }
+  if (engine.value === null) {
+    return <p role="status">The engine starts …</p>;
+  }
+  switch (props.here) {
+    case "run":
+      return <Bench />;
+    case "inside":
+      return <Inside />;
+    case "compare":
+      return <Compare />;
+    default:
+      return <Learn />;
+  }
+}
+
+function SchemeChoice(): JSX.Element {
+  const next: Record<Scheme, Scheme> = { auto: "dark", dark: "light", light: "auto" };
+  return (
+    <button
+      type="button"
+      onClick={() => {
+        scheme.value = next[scheme.value];
+      }}
+    >
+      <span class="unseen">Colours: </span>
+      {scheme.value === "auto" ? "◐ Auto" : scheme.value === "dark" ? "● Dark" : "○ Light"}
+    </button>
+  );
+}
+
+function focusMain(main: { readonly current: HTMLElement | null }): (event: Event) => void {
+  return (event) => {
+    // The fragment is the page's own: a jump would change the place.
+    event.preventDefault();
+    main.current?.focus();
+  };
+}
+
+/** A fault in one place leaves the others usable, and says what it was. */
+class Guard extends Component<{ readonly children: ComponentChildren }, { readonly fault: string }> {
+  override state = { fault: "" };
+
+  override componentDidCatch(error: unknown): void {
+    this.setState({ fault: message(error) });
+  }
+
+  render(): ComponentChildren {
+    return this.state.fault === "" ? (
+      this.props.children
+    ) : (
+      <Notice sort="bad">
+        This place of the page has failed: {this.state.fault}. The others still work; if it happens again, please report
+        it.
+      </Notice>
+    );
+  }
+}

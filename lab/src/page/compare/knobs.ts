@@ -1,0 +1,97 @@
+/** What of a scenario can be turned with a slider. */
+
+import type { Value } from "../form/schema.ts";
+
+export interface Knob {
+  readonly path: readonly string[];
+  readonly label: string;
+  readonly value: number;
+  readonly min: number;
+  readonly max: number;
+  readonly step: number;
+  /** The value as the scenario has it, such as `"100ms"`. */
+  readonly write: (value: number) => string | number;
+  readonly text: (value: number) => string;
+}
+
+type Table = { readonly [key: string]: Value };
+
+/** The knobs of a scenario's values: sources, buffers, thresholds, Z, timers. */
+export function knobs(root: Table): Knob[] {
+  const found: Knob[] = [];
+  for (const [kind, topology] of Object.entries(table(root["topology"]))) {
+    const sources = table(topology)["sources"];
+    if (typeof sources === "number") {
+      found.push(plain(["topology", kind, "sources"], "Sources", sources, 1, Math.max(30, 2 * sources), 1));
+    }
+  }
+  for (const [name, port] of Object.entries(table(root["port"]))) {
+    const buffer = table(port)["buffer"];
+    const places = typeof buffer === "number" ? buffer : undefined;
+    if (places !== undefined) {
+      found.push(
+        plain(
+          ["port", name, "buffer"],
+          "Buffer K, cells",
+          places,
+          round(places / 10),
+          round(4 * places),
+          round(places / 20),
+        ),
+      );
+    }
+    for (const [policy, settings] of Object.entries(table(table(port)["policy"]))) {
+      const path = ["port", name, "policy", policy];
+      const { threshold, z } = table(settings);
+      if (typeof threshold === "number" && threshold <= 1) {
+        found.push(plain([...path, "threshold"], "Threshold R, share of K", threshold, 0, 1, 0.05));
+      } else if (typeof threshold === "number") {
+        const most = Math.max(places ?? 0, threshold);
+        found.push(plain([...path, "threshold"], "Threshold R, cells", threshold, 0, most, round(most / 50)));
+      }
+      if (typeof z === "number") {
+        found.push(plain([...path, "z"], "Load ratio Z", z, 0, 2, 0.05));
+      }
+    }
+  }
+  for (const [kind, tcp] of Object.entries(table(root["tcp"]))) {
+    const granularity = milliseconds(table(tcp)["timer_granularity"]);
+    if (granularity !== null) {
+      found.push({
+        ...plain(["tcp", kind, "timer_granularity"], "Tick of the timer", granularity, 1, 500, 1),
+        write: (value) => `${String(value)}ms`,
+        text: (value) => `${String(value)} ms`,
+      });
+    }
+  }
+  return found;
+}
+
+function plain(path: readonly string[], label: string, value: number, min: number, max: number, step: number): Knob {
+  return {
+    path,
+    label,
+    value,
+    min,
+    max,
+    step,
+    write: (v) => Number(v.toFixed(6)),
+    text: (v) => String(Number(v.toFixed(4))),
+  };
+}
+
+/** One, two or five times a power of ten, near a number: steps that a person would choose. */
+function round(value: number): number {
+  const power = 10 ** Math.floor(Math.log10(Math.max(1, value)));
+  const lead = value / power;
+  return Math.max(1, (lead < 1.5 ? 1 : lead < 3.5 ? 2 : lead < 7.5 ? 5 : 10) * power);
+}
+
+function milliseconds(value: Value | undefined): number | null {
+  const match = typeof value === "string" ? /^(\d+(?:\.\d+)?)\s*(ms|s)$/.exec(value) : null;
+  return match === null ? null : Number(match[1]) * (match[2] === "s" ? 1000 : 1);
+}
+
+function table(value: unknown): Table {
+  return value !== null && typeof value === "object" && !Array.isArray(value) ? (value as Table) : {};
+}

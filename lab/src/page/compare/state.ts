@@ -1,0 +1,43 @@
+/** The settings that are compared. */
+
+import { signal } from "@preact/signals";
+import { Experiment, type Setting } from "../parts/experiment.ts";
+
+export interface Compared extends Setting {
+  readonly id: number;
+}
+
+export const compared = signal<readonly Compared[]>([]);
+export const experiment = new Experiment();
+/** More could not be told apart by their colours. */
+export const MOST_SETTINGS = 8;
+
+let last = 0;
+
+export function add(setting: Setting): void {
+  if (compared.value.length < MOST_SETTINGS) {
+    last += 1;
+    compared.value = [...compared.value, { ...setting, name: free(setting.name), id: last }];
+  }
+}
+
+export function change(id: number, by: Partial<Setting>): void {
+  compared.value = compared.value.map((s) => (s.id === id ? { ...s, ...by } : s));
+}
+
+export function drop(id: number): void {
+  compared.value = compared.value.filter((s) => s.id !== id);
+}
+
+/** Names tell settings apart, so a second of one name gets a number. */
+function free(name: string): string {
+  const names = new Set(compared.value.map((s) => s.name));
+  if (!names.has(name)) {
+    return name;
+  }
+  let n = 2;
+  while (names.has(`${name} (${String(n)})`)) {
+    n += 1;
+  }
+  return `${name} (${String(n)})`;
+}

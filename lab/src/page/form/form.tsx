@@ -1,0 +1,419 @@
+/** The scenario as a form, made from its JSON Schema. Every change goes into the text, and the text into the form. */
+
+import type { JSX } from "preact";
+import { useEffect, useId, useState } from "preact/hooks";
+import type { Fault } from "../../engine/api.ts";
+import { useDraft } from "../parts/parts.tsx";
+import { checkedNow, checked, edit, engine, schema } from "../state.ts";
+import { Shape, type Choice, type Field, type Schema, type Value } from "./schema.ts";
+
+type Path = readonly string[];
+
+interface Context {
+  readonly shape: Shape;
+  readonly faults: readonly Fault[];
+}
+
+/** Parts that most scenarios set, in this order; the others follow. */
+const FIRST = ["name", "duration", "topology", "port", "tcp", "seed"];
+
+export function Form(): JSX.Element {
+  const root = (checkedNow.value ?? checked.value)?.document.root;
+  if (schema.value === null || root === undefined) {
+    return <p class="soft">Reading the scenario …</p>;
+  }
+  if (root === null) {
+    return <p>The text is no TOML yet: mend the lines that are marked, then the form follows.</p>;
+  }
+  const shape = new Shape(schema.value as Schema);
+  const context = { shape, faults: checkedNow.value?.result.faults ?? [] };
+  const fields = shape.fields(shape.root);
+  const rank = (f: Field): number => (FIRST.includes(f.key) ? FIRST.indexOf(f.key) : FIRST.length);
+  const sorted = [...fields].sort((a, b) => rank(a) - rank(b));
+  const values = root as { readonly [key: string]: Value };
+  const used = (f: Field): boolean => FIRST.includes(f.key) || f.key in values;
+  return (
+    <div class="form">
+      {sorted.filter(used).map((f) => (
+        <Part key={f.key} field={f} path={[f.key]} value={values[f.key]} context={context} open />
+      ))}
+      <details class="form-more">
+        <summary>More: hosts, switches, single flows and VCs, edge devices</summary>
+        {sorted
+          .filter((f) => !used(f))
+          .map((f) => (
+            <Part key={f.key} field={f} path={[f.key]} value={undefined} context={context} open={false} />
+          ))}
+      </details>
+    </div>
+  );
+}
+
+interface PartProps {
+  readonly field: Field;
+  readonly path: Path;
+  readonly value: Value | undefined;
+  readonly context: Context;
+  readonly open: boolean;
+}
+
+function Part(props: PartProps): JSX.Element {
+  const { field, path, value, context } = props;
+  switch (field.kind) {
+    case "table":
+      return (
+        <Group title={title(field.key)} help={field.help} open={props.open}>
+          <Fields schema={field.schema} path={path} values={table(value)} context={context} />
+        </Group>
+      );
+    case "choice":
+      return <ChoicePart {...props} choices={field.choices} optional={field.optional || !field.required} />;
+    case "named":
+      return <NamedPart {...props} schema={field.schema} />;
+    default:
+      return <Simple field={field} path={path} value={value} context={context} />;
+  }
+}
+
+/** The fields of a table: what is set or must be first, the rest behind a press. */
+function Fields(props: {
+  readonly schema: Schema;
+  readonly path: Path;
+  readonly values: { readonly [key: string]: Value };
+  readonly context: Context;
+}): JSX.Element {
+  const fields = props.context.shape.fields(props.schema);
+  const shown = fields.filter((f) => f.required || f.key in props.values);
+  // Of few, none is hidden.
+  const all = fields.length <= 5 ? fields : shown;
+  const rest = fields.filter((f) => !all.includes(f));
+  const part = (f: Field): JSX.Element => (
+    <Part
+      key={f.key}
+      field={f}
+      path={[...props.path, f.key]}
+      value={props.values[f.key]}
+      context={props.context}
+      open={f.key in props.values}
+    />
+  );
+  return (
+    <>
+      <div class="form-fields">{all.map(part)}</div>
+      {rest.length > 0 && (
+        <details>
+          <summary>{rest.length} more, at their defaults</summary>
+          <div class="form-fields">{rest.map(part)}</div>
+        </details>
+      )}
+    </>
+  );
+}
+
+function Group(props: {
+  readonly title: string;
+  readonly help: string;
+  readonly open: boolean;
+  readonly children: JSX.Element | readonly (JSX.Element | null)[];
+}): JSX.Element {
+  return (
+    <details class="form-group" open={props.open}>
+      <summary>{props.title}</summary>
+      <p class="small soft">
+        <Told text={props.help} />
+      </p>
+      {props.children}
+    </details>
+  );
+}
+
+function ChoicePart(
+  props: PartProps & { readonly choices: readonly Choice[]; readonly optional: boolean },
+): JSX.Element {
+  const id = useId();
+  const { path, value, context, choices } = props;
+  const values = table(value);
+  const name = Object.keys(values)[0] ?? "";
+  const chosen = choices.find((c) => c.name === name);
+  const standard = Object.keys(table(props.field.initial))[0];
+  return (
+    <Group title={title(props.field.key)} help={props.field.help} open={props.open}>
+      <div class="field">
+        <label for={id}>Kind</label>
+        <select
+          id={id}
+          value={name}
+          onChange={(event) => {
+            const choice = choices.find((c) => c.name === event.currentTarget.value);
+            void edit(path, choice === undefined ? undefined : { [choice.name]: context.shape.start(choice) });
+          }}
+        >
+          {(props.optional || chosen === undefined) && (
+            <option value="">{standard ?? "none"} (as nothing is said)</option>
+          )}
+          {choices.map((c) => (
+            <option key={c.name} value={c.name}>
+              {c.name}
+            </option>
+          ))}
+        </select>
+        {chosen !== undefined && (
+          <span class="small soft">
+            <Told text={chosen.help} />
+          </span>
+        )}
+      </div>
+      {chosen === undefined ? null : (
+        <>
+          <Help model={chosen.name} />
+          <Fields
+            schema={chosen.schema}
+            path={[...path, chosen.name]}
+            values={table(values[chosen.name])}
+            context={context}
+          />
+        </>
+      )}
+    </Group>
+  );
+}
+
+/** The first paragraphs of a model's page, when they are asked for. */
+function Help(props: { readonly model: string }): JSX.Element {
+  const [text, setText] = useState<string | null>(null);
+  const [open, setOpen] = useState(false);
+  useEffect(() => {
+    let current = true;
+    setText(null);
+    if (open) {
+      void engine.value?.help(props.model).then((t) => {
+        if (current) {
+          setText(t ?? "There is no page about it.");
+        }
+      });
+    }
+    return () => {
+      current = false;
+    };
+  }, [props.model, open]);
+  return (
+    <details
+      class="form-help"
+      open={open}
+      onToggle={(event) => {
+        setOpen(event.currentTarget.open);
+      }}
+    >
+      <summary class="small">What {props.model} does</summary>
+      <div class="small">
+        {(text ?? "…").split("\n\n").map((p, i) => (
+          <p key={i}>
+            <Told text={p} />
+          </p>
+        ))}
+      </div>
+    </details>
+  );
+}
+
+/** A table whose keys are names, such as ports: a part for each, and one more to add. */
+function NamedPart(props: PartProps & { readonly schema: Schema }): JSX.Element {
+  const { path, value, context, field } = props;
+  const [name, setName] = useState("");
+  const id = useId();
+  const values = table(value);
+  return (
+    <Group title={title(field.key)} help={field.help} open={props.open}>
+      <>
+        {Object.entries(values).map(([key, inner]) => (
+          <fieldset key={key} class="form-named">
+            <legend>
+              <code>{key}</code>
+            </legend>
+            <Fields schema={props.schema} path={[...path, key]} values={table(inner)} context={context} />
+            <button type="button" class="quiet" onClick={() => void edit([...path, key], undefined)}>
+              Take {key} out
+            </button>
+          </fieldset>
+        ))}
+      </>
+      <form
+        class="row"
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (name !== "" && !(name in values)) {
+            const start = context.shape.start({ name: "", help: "", schema: props.schema });
+            void edit([...path, name], start);
+            setName("");
+          }
+        }}
+      >
+        <label for={id} class="small">
+          One more
+        </label>
+        <input
+          id={id}
+          value={name}
+          placeholder={`name of a ${field.key}`}
+          onInput={(event) => {
+            setName(event.currentTarget.value);
+          }}
+        />
+        <button type="submit" disabled={name === ""}>
+          Add
+        </button>
+      </form>
+    </Group>
+  );
+}
+
+function Simple(props: {
+  readonly field: Field;
+  readonly path: Path;
+  readonly value: Value | undefined;
+  readonly context: Context;
+}): JSX.Element {
+  const { field, path, value, context } = props;
+  const id = useId();
+  const key = path.join(".");
+  const faults = context.faults.filter((f) => f.key === key);
+  const unit = "unit" in field && field.unit !== "" ? `, ${field.unit}` : "";
+  const initial = field.initial === undefined || field.initial === null ? "" : String(field.initial as unknown);
+  const change = (text: string): void => void edit(path, text === "" ? undefined : written(field, text));
+  const common = {
+    id,
+    "aria-invalid": faults.length > 0,
+    "aria-describedby": `${id}-help`,
+  } as const;
+  const shown = value === undefined || value === null ? "" : typeof value === "object" ? "" : String(value);
+  const draft = useDraft(shown);
+  // What was typed has become the value, or the scenario is another one.
+  useEffect(() => {
+    if (!(field.kind === "text" && field.long)) {
+      draft.rest();
+    }
+  }, [shown]);
+  return (
+    <div class="field form-field">
+      <label for={id}>
+        {title(field.key)}
+        <span class="soft small">{unit}</span>
+      </label>
+      {field.kind === "word" ? (
+        <select
+          {...common}
+          value={shown}
+          onChange={(event) => {
+            change(event.currentTarget.value);
+          }}
+        >
+          {!field.required && (
+            <option value="">{initial === "" ? "as nothing is said" : `${initial} (default)`}</option>
+          )}
+          {field.words.map((w) => (
+            <option key={w.word} value={w.word}>
+              {w.word}
+            </option>
+          ))}
+        </select>
+      ) : field.kind === "switch" ? (
+        <select
+          {...common}
+          value={shown}
+          onChange={(event) => {
+            change(event.currentTarget.value);
+          }}
+        >
+          <option value="">{initial} (default)</option>
+          <option value="true">true</option>
+          <option value="false">false</option>
+        </select>
+      ) : field.kind === "other" ? (
+        <input
+          {...common}
+          readOnly
+          value={value === undefined ? "" : JSON.stringify(value)}
+          placeholder="set it in the text"
+        />
+      ) : field.kind === "text" && field.long ? (
+        <textarea
+          {...common}
+          rows={3}
+          class="mono"
+          spellcheck={false}
+          value={draft.text}
+          onInput={(event) => {
+            draft.type(event.currentTarget.value);
+            change(event.currentTarget.value);
+          }}
+          onBlur={draft.rest}
+        />
+      ) : (
+        <input
+          {...common}
+          value={draft.text}
+          inputMode={field.kind === "number" ? "decimal" : "text"}
+          placeholder={initial}
+          onInput={(event) => {
+            draft.type(event.currentTarget.value);
+          }}
+          onChange={(event) => {
+            const text = event.currentTarget.value.trim();
+            if (text === shown) {
+              draft.rest();
+            } else {
+              change(text);
+            }
+          }}
+        />
+      )}
+      <span id={`${id}-help`} class="small soft">
+        <Told text={field.help} /> {range(field)}
+        {faults.map((f, i) => (
+          <span key={i} class="form-fault">
+            {" "}
+            {f.key.split(".").at(-1)} {f.problem}
+            {f.excerpt.length > 0 && <span class="pre">{f.excerpt.join("\n")}</span>}
+          </span>
+        ))}
+      </span>
+    </div>
+  );
+}
+
+/** What was typed as a value of the field: a number where it is one, else the text, for the checker to judge. */
+function written(field: Field, text: string): Value {
+  if (field.kind === "switch") {
+    return text === "true";
+  }
+  const numeric = field.kind === "number" || field.kind === "number-or-text";
+  return numeric && text !== "" && Number.isFinite(Number(text)) ? Number(text) : text;
+}
+
+/** A text of the schema, with what stands in backticks as code. */
+function Told(props: { readonly text: string }): JSX.Element {
+  return <>{props.text.split("`").map((part, i) => (i % 2 === 1 ? <code key={i}>{part}</code> : part))}</>;
+}
+
+function range(field: Field): string {
+  if (field.kind === "number") {
+    const parts = [
+      field.least === undefined ? "" : `at least ${String(field.least)}`,
+      field.most === undefined ? "" : `at most ${String(field.most)}`,
+    ].filter((p) => p !== "");
+    return parts.length === 0 ? "" : `(${parts.join(", ")})`;
+  }
+  return "hint" in field && field.hint !== "" ? `(${field.hint})` : "";
+}
+
+function table(value: unknown): { readonly [key: string]: Value } {
+  return value !== null && typeof value === "object" && !Array.isArray(value)
+    ? (value as { [key: string]: Value })
+    : {};
+}
+
+/** `link_rate` as words. */
+function title(key: string): string {
+  const words = key.replaceAll("_", " ");
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}

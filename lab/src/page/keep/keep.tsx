@@ -1,0 +1,138 @@
+/** What can be taken away: a link, the scenario, the numbers, and the lines that give the same elsewhere. */
+
+import type { JSX } from "preact";
+import { useId, useRef, useState } from "preact/hooks";
+import { toFragment } from "../link/link.ts";
+import { shippedName } from "../run/gallery.tsx";
+import { checked, ensemble, firstSeed, message, place, seedCount, stale, toml } from "../state.ts";
+import { download, fileName, runsCsv } from "./files.ts";
+import { lines } from "./lines.ts";
+
+export function Keep(): JSX.Element {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const id = useId();
+  const [link, setLink] = useState("");
+  const [fault, setFault] = useState("");
+  const open = async (): Promise<void> => {
+    dialog.current?.showModal();
+    setLink("");
+    setFault("");
+    try {
+      const fragment = await toFragment({
+        toml: toml.value,
+        seed: firstSeed.value,
+        seeds: seedCount.value,
+        place: place.value,
+      });
+      setLink(`${location.href.split("#")[0] ?? ""}${fragment}`);
+    } catch (error) {
+      setFault(message(error));
+    }
+  };
+  const name = String(checked.value?.document.root?.["name"] ?? "");
+  const file = fileName(shippedName(toml.value) ?? name);
+  const { command, python } = lines(file, shippedName(toml.value), firstSeed.value, seedCount.value);
+  const runs = stale.value ? [] : ensemble.value.runs;
+  return (
+    <>
+      <button type="button" onClick={() => void open()}>
+        Share and keep
+      </button>
+      <dialog ref={dialog} aria-labelledby={id} class="keep">
+        <div class="row">
+          <h2 id={id}>Share and keep</h2>
+          <button
+            type="button"
+            class="quiet row-end"
+            onClick={() => {
+              dialog.current?.close();
+            }}
+          >
+            Close
+          </button>
+        </div>
+        <h3>A link to this scenario, its seeds and this place</h3>
+        {fault === "" ? <Copy text={link} what="link" /> : <p class="bad-text">{fault}</p>}
+        <p class="small soft">
+          The scenario itself is in the link, compressed. It is never sent to a server: what stands behind # stays in
+          the browser.
+        </p>
+        <h3>Files</h3>
+        <div class="row">
+          <button
+            type="button"
+            onClick={() => {
+              download(`${file}.toml`, toml.value, "application/toml");
+            }}
+          >
+            Scenario (TOML)
+          </button>
+          <button
+            type="button"
+            disabled={runs.length === 0}
+            onClick={() => {
+              download(`${file}-connections.csv`, runsCsv(runs, "flows"), "text/csv");
+            }}
+          >
+            Connections (CSV)
+          </button>
+          <button
+            type="button"
+            disabled={runs.length === 0}
+            onClick={() => {
+              download(`${file}-ports.csv`, runsCsv(runs, "ports"), "text/csv");
+            }}
+          >
+            Ports (CSV)
+          </button>
+        </div>
+        {runs.length === 0 && <p class="small soft">The tables are there once the scenario has been run.</p>}
+        <h3>The same on the command line</h3>
+        <Copy text={command} what="command" />
+        <h3>The same in Python</h3>
+        <Copy text={python} what="lines of Python" />
+        {runs.length > 0 && (
+          <p class="small">
+            It is the same run if the fingerprint is:{" "}
+            {runs.slice(0, 3).map((r, i) => (
+              <span key={r.seed}>
+                {i > 0 && ", "}seed {r.seed} <code>{r.answer.fingerprint}</code>
+              </span>
+            ))}
+            {runs.length > 3 && " … (all of them are below the results)"}
+          </p>
+        )}
+      </dialog>
+    </>
+  );
+}
+
+/** A text with a press that copies it. */
+export function Copy(props: { readonly text: string; readonly what: string }): JSX.Element {
+  const pre = useRef<HTMLPreElement>(null);
+  const [done, setDone] = useState("");
+  const copy = async (): Promise<void> => {
+    try {
+      await navigator.clipboard.writeText(props.text);
+      setDone("Copied");
+    } catch {
+      // From a file or without leave there is no clipboard: then it is marked, to be copied by hand.
+      const selection = getSelection();
+      if (pre.current !== null && selection !== null) {
+        selection.selectAllChildren(pre.current);
+      }
+      setDone("Marked: copy it with Ctrl-C");
+    }
+  };
+  return (
+    <div class="code-line">
+      <pre ref={pre} tabIndex={0} aria-label={props.what}>
+        {props.text === "" ? "…" : props.text}
+      </pre>
+      <button type="button" onClick={() => void copy()} disabled={props.text === ""}>
+        <span aria-live="polite">{done === "" ? "Copy" : done}</span>
+        <span class="unseen"> {props.what}</span>
+      </button>
+    </div>
+  );
+}

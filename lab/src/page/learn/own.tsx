@@ -1,0 +1,169 @@
+/** A policy of one's own: a formula with its fault under the text, and its cloud among the classics. */
+
+import type { JSX } from "preact";
+import { useEffect, useId, useMemo, useState } from "preact/hooks";
+import type { Checked } from "../../engine/api.ts";
+import { Differences } from "../compare/compare.tsx";
+import { Experiment, type Setting } from "../parts/experiment.ts";
+import { FaultNotice } from "../parts/fault.tsx";
+import { Progress, vcColour } from "../parts/parts.tsx";
+import { Plane } from "../parts/plane.tsx";
+import { Faults } from "../run/editor.tsx";
+import { engine, go, message, said, scenarios, toml } from "../state.ts";
+
+const SEEDS = Array.from({ length: 10 }, (_, i) => i + 1);
+
+const CLASSICS = [
+  { name: "tail drop", base: "lan-tail-drop" },
+  { name: "EPD", base: "lan-epd" },
+  { name: "Selective Drop", base: "lan-selective-drop" },
+] as const;
+
+const EXAMPLES = [
+  { name: "EPD", formula: "X < 0.8 * K" },
+  { name: "Selective Drop", formula: "X <= 0.9 * K or Y * N / X <= 0.8" },
+  { name: "Dynamic Threshold", formula: "Y < 1.0 * (K - X)" },
+  { name: "a coin, above half", formula: "X < 0.5 * K or random() < 0.9" },
+] as const;
+
+/** The shipped scenario whose policy is a formula: the text of mine is put into it. */
+const BASE = "lan-formula-dynamic-threshold";
+
+export function OwnPolicy(): JSX.Element {
+  const id = useId();
+  const [formula, setFormula] = useState<string>(EXAMPLES[1].formula);
+  const [mine, setMine] = useState<string | null>(null);
+  const [checked, setChecked] = useState<Checked | null>(null);
+  const [shown, setShown] = useState<readonly Setting[]>([]);
+  const experiment = useMemo(() => new Experiment(), []);
+  const { phase, progress, fault } = experiment.state.value;
+
+  useEffect(() => {
+    const e = engine.value;
+    let current = true;
+    const look = async (): Promise<void> => {
+      if (e === null) {
+        return;
+      }
+      const text = await e.edit(scenarios.value[BASE] ?? "", ["port", "bottleneck", "policy"], {
+        formula: { admit: formula },
+      });
+      const result = await e.check(text);
+      if (current) {
+        setMine(text);
+        setChecked(result);
+      }
+    };
+    const timer = setTimeout(() => {
+      look().catch((error: unknown) => {
+        said.value = message(error);
+      });
+    }, 150);
+    return () => {
+      current = false;
+      clearTimeout(timer);
+    };
+  }, [formula]);
+  useEffect(
+    () => () => {
+      experiment.stop();
+    },
+    [],
+  );
+
+  const faults = checked?.faults ?? [];
+  const run = (): void => {
+    const e = engine.value;
+    if (e === null || mine === null) {
+      return;
+    }
+    const classics = CLASSICS.map((c) => ({ name: c.name, toml: scenarios.value[c.base] ?? "" }));
+    const before = shown.slice(CLASSICS.length).filter((s) => s.toml !== mine);
+    const settings = [...classics, ...before.slice(-4), { name: formula, toml: mine }];
+    setShown(settings);
+    void experiment.run(e, settings, SEEDS).then(() => {
+      said.value = "The runs have ended.";
+    });
+  };
+  const outcomes = experiment.outcomes(shown, SEEDS);
+  return (
+    <>
+      <div class="field">
+        <label for={id}>A frame may start when</label>
+        <textarea
+          id={id}
+          class="mono formula"
+          rows={2}
+          spellcheck={false}
+          autocapitalize="off"
+          value={formula}
+          aria-invalid={faults.length > 0}
+          aria-describedby={`${id}-faults`}
+          onInput={(event) => {
+            setFormula(event.currentTarget.value);
+          }}
+        />
+        <div id={`${id}-faults`} aria-live="polite" class="formula-faults">
+          {faults.length > 0 ? <Faults faults={faults} short /> : <span class="small good-text">It can be run.</span>}
+        </div>
+      </div>
+      <p class="row small">
+        Begin with
+        {EXAMPLES.map((x) => (
+          <button
+            type="button"
+            class="small"
+            key={x.name}
+            onClick={() => {
+              setFormula(x.formula);
+            }}
+          >
+            {x.name}
+          </button>
+        ))}
+      </p>
+      <p class="row">
+        {phase === "running" ? (
+          <button
+            type="button"
+            class="main"
+            onClick={() => {
+              experiment.stop();
+            }}
+          >
+            Stop
+          </button>
+        ) : (
+          <button type="button" class="main" id="run-own" disabled={mine === null || faults.length > 0} onClick={run}>
+            Run it beside the classics
+          </button>
+        )}
+        <button
+          type="button"
+          class="quiet"
+          disabled={mine === null}
+          onClick={() => {
+            toml.value = mine ?? toml.value;
+            go("run");
+          }}
+        >
+          Take it to the bench
+        </button>
+      </p>
+      {phase === "running" && <Progress done={progress} what="Running" />}
+      <FaultNotice fault={fault} onAgain={run} />
+      {outcomes.length > 0 && (
+        <div class="story-results own-results">
+          <Plane
+            clouds={outcomes.map((o, i) => ({
+              name: o.setting.name,
+              colour: vcColour(i),
+              runs: o.runs.map((r) => ({ efficiency: r.answer.efficiency, fairness: r.answer.fairness })),
+            }))}
+          />
+          <Differences outcomes={outcomes} />
+        </div>
+      )}
+    </>
+  );
+}

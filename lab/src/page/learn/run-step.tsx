@@ -1,0 +1,338 @@
+/** A step of a story: a guess, a run, and the answer in the result. */
+
+import { batch } from "@preact/signals";
+import type { JSX } from "preact";
+import { useEffect, useId, useMemo, useState } from "preact/hooks";
+import type { Engine } from "../../engine/api.ts";
+import { estimate } from "../../engine/statistics.ts";
+import type { Guess, Means, Shown, Step, Variant } from "../../stories/story.ts";
+import { printed, type Printed } from "../compare/printed.ts";
+import { Dots } from "../parts/dots.tsx";
+import { Experiment, type Outcome, type Setting } from "../parts/experiment.ts";
+import { count } from "../parts/format.ts";
+import { FaultNotice } from "../parts/fault.tsx";
+import { Progress, Slider, vcColour } from "../parts/parts.tsx";
+import { Plane } from "../parts/plane.tsx";
+import * as lens from "../see/lens.ts";
+import { engine, firstSeed, go, message, papers, said, scenarios, toml } from "../state.ts";
+
+type Run = Extract<Step, { kind: "run" }>;
+
+export function RunStep(props: { readonly step: Run }): JSX.Element {
+  const { step } = props;
+  const experiment = useMemo(() => new Experiment(), [step]);
+  const [settings, setSettings] = useState<readonly Setting[]>([]);
+  const [guess, setGuess] = useState<number | null>(null);
+  const [more, setMore] = useState(0);
+  const [asked, setAsked] = useState(false);
+  const [points, setPoints] = useState<readonly (readonly Printed[])[]>([]);
+  const seeds = Array.from({ length: step.seeds + more }, (_, i) => i + 1);
+  const { phase, progress, fault } = experiment.state.value;
+  const outcomes = asked ? experiment.outcomes(settings, seeds) : [];
+  const enough = outcomes.length > 0 && outcomes.every((o) => o.runs.length >= step.seeds);
+
+  useEffect(() => {
+    const e = engine.value;
+    let current = true;
+    if (e !== null) {
+      void Promise.all(step.variants.map((v) => setting(e, v)))
+        .then((all) => {
+          if (current) {
+            setSettings(all);
+          }
+        })
+        .catch((error: unknown) => {
+          said.value = message(error);
+        });
+    }
+    return () => {
+      current = false;
+      experiment.stop();
+    };
+  }, [step]);
+
+  useEffect(() => {
+    const e = engine.value;
+    let current = true;
+    if (asked && step.plane === true && e !== null && papers.value.length > 0) {
+      void Promise.all(settings.map((s) => printed(e, papers.value, s.toml))).then((all) => {
+        if (current) {
+          setPoints(all);
+        }
+      });
+    }
+    return () => {
+      current = false;
+    };
+  }, [asked, settings, papers.value]);
+
+  const run = (extra: number): void => {
+    const e = engine.value;
+    if (e === null) {
+      return;
+    }
+    setAsked(true);
+    setMore(extra);
+    const list = Array.from({ length: step.seeds + extra }, (_, i) => i + 1);
+    void experiment.run(e, settings, list).then(() => {
+      said.value = "The runs have ended.";
+    });
+  };
+
+  return (
+    <div class="story-run">
+      <section class="card">
+        <h1>{step.title}</h1>
+        {step.text.map((t) => (
+          <p key={t}>{t}</p>
+        ))}
+        <GuessView guess={step.guess} value={guess} fixed={asked} onGuess={setGuess} />
+        <div class="row">
+          {phase === "running" ? (
+            <button
+              type="button"
+              class="main"
+              onClick={() => {
+                experiment.stop();
+              }}
+            >
+              Stop
+            </button>
+          ) : (
+            <button
+              type="button"
+              class="main"
+              id="run-step"
+              disabled={guess === null || settings.length === 0}
+              onClick={() => {
+                run(asked && enough ? more + step.seeds : more);
+              }}
+            >
+              {asked && enough ? `${String(step.seeds)} more seeds` : "Run it"}
+            </button>
+          )}
+          {guess === null && <span class="soft small">First your guess: it can be wrong, nothing bad happens.</span>}
+        </div>
+        {phase === "running" && (
+          <Progress done={progress} what={`Running ${count(settings.length * seeds.length)} simulations`} />
+        )}
+        <FaultNotice
+          fault={fault}
+          onAgain={() => {
+            run(more);
+          }}
+        />
+      </section>
+      {outcomes.some((o) => o.runs.length > 0) && (
+        <section class="card" aria-labelledby="answer-title" data-answered={enough}>
+          <h2 id="answer-title">What came out</h2>
+          {enough && phase !== "running" && <Answer step={step} outcomes={outcomes} guess={guess} />}
+          <div class={step.plane === true ? "story-results" : ""}>
+            <div>
+              {step.shown.map((shown, m) => (
+                <Strips key={shown.label} step={step} shown={shown} measure={m} outcomes={outcomes} guess={guess} />
+              ))}
+            </div>
+            {step.plane === true && (
+              <div>
+                <Plane
+                  clouds={outcomes.map((o, i) => ({
+                    name: o.setting.name,
+                    colour: vcColour(i),
+                    runs: o.runs.map((r) => ({ efficiency: r.answer.efficiency, fairness: r.answer.fairness })),
+                    printed: points[i] ?? [],
+                  }))}
+                />
+                {points.some((p) => p.length > 0) && (
+                  <p class="small soft">Open diamonds: what the paper prints for exactly this setting, one run each.</p>
+                )}
+              </div>
+            )}
+          </div>
+          <p class="row">
+            {step.look !== undefined && <Look variant={settings[step.look.variant]} text={step.look.text} />}
+            {settings[0] !== undefined && (
+              <button
+                type="button"
+                class="quiet"
+                onClick={() => {
+                  toml.value = settings[step.look?.variant ?? 0]?.toml ?? toml.value;
+                  go("run");
+                }}
+              >
+                Take it to the bench
+              </button>
+            )}
+          </p>
+        </section>
+      )}
+    </div>
+  );
+}
+
+/** A link into the microscope: the setting goes on the bench and is looked into at once. */
+function Look(props: { readonly variant: Setting | undefined; readonly text: string }): JSX.Element | null {
+  const { variant } = props;
+  if (variant === undefined) {
+    return null;
+  }
+  return (
+    <button
+      type="button"
+      onClick={() => {
+        batch(() => {
+          toml.value = variant.toml;
+          firstSeed.value = 1;
+        });
+        lens.lookSoon.value = true;
+        go("inside");
+      }}
+    >
+      {props.text} →
+    </button>
+  );
+}
+
+function Strips(props: {
+  readonly step: Run;
+  readonly shown: Shown;
+  readonly measure: number;
+  readonly outcomes: readonly Outcome[];
+  readonly guess: number | null;
+}): JSX.Element {
+  const { step, shown, outcomes } = props;
+  const digits = shown.digits ?? 2;
+  const text = (value: number): string => (digits === 0 ? count(value) : value.toFixed(digits));
+  const guessed = (variant: number): number | undefined =>
+    step.guess.kind === "number" && step.guess.variant === variant && step.guess.measure === props.measure
+      ? (props.guess ?? undefined)
+      : undefined;
+  const single = outcomes.length === 1;
+  return (
+    <>
+      {!single && <h3>{shown.label}</h3>}
+      <Dots
+        title={`${shown.label}, a dot for each seed`}
+        most={shown.most ?? 1}
+        text={text}
+        strips={outcomes.map((o, i) => {
+          const values = o.runs.map((r) => shown.value(r.answer));
+          const guessOfIt = guessed(i);
+          return {
+            label: single ? shown.label : o.setting.name,
+            values,
+            estimate: values.length === 0 ? null : estimate(values),
+            colour: vcColour(single ? props.measure : i),
+            ...(guessOfIt === undefined ? {} : { guess: guessOfIt }),
+          };
+        })}
+      />
+    </>
+  );
+}
+
+function Answer(props: {
+  readonly step: Run;
+  readonly outcomes: readonly Outcome[];
+  readonly guess: number | null;
+}): JSX.Element {
+  const { step, outcomes, guess } = props;
+  const means: Means = outcomes.map((o) => step.shown.map((s) => mean(o.runs.map((r) => s.value(r.answer)))));
+  return (
+    <div class="answer" role="status">
+      <p class="verdict">{verdict(step.guess, guess, means)}</p>
+      {step.answer(means).map((t) => (
+        <p key={t}>{t}</p>
+      ))}
+    </div>
+  );
+}
+
+function verdict(guess: Guess, value: number | null, means: Means): string {
+  if (value === null) {
+    return "";
+  }
+  if (guess.kind === "choice") {
+    const right = guess.right(means);
+    const words = right.map((r) => `“${guess.choices[r] ?? ""}”`).join(" or ");
+    return right.includes(value)
+      ? `So you guessed, and so it is: ${words}.`
+      : `It is not “${guess.choices[value] ?? ""}”, but ${words}.`;
+  }
+  const result = means[guess.variant]?.[guess.measure] ?? Number.NaN;
+  const off = Math.abs(result - value);
+  const near = off <= 0.05 * (guess.max - guess.min);
+  return `Your guess was ${value.toFixed(2)}, it is ${result.toFixed(2)} in the mean: ${near ? "well guessed." : result < value ? "less than you thought." : "more than you thought."}`;
+}
+
+function GuessView(props: {
+  readonly guess: Guess;
+  readonly value: number | null;
+  /** Whether it was run: then the guess stays. */
+  readonly fixed: boolean;
+  readonly onGuess: (value: number) => void;
+}): JSX.Element {
+  const { guess, value, fixed } = props;
+  const name = useId();
+  if (guess.kind === "number") {
+    const middle = (guess.min + guess.max) / 2;
+    return (
+      <fieldset class="guess" disabled={fixed}>
+        <legend>{guess.question}</legend>
+        <Slider
+          label="My guess"
+          value={value ?? middle}
+          min={guess.min}
+          max={guess.max}
+          step={guess.step}
+          text={value === null ? "not yet" : value.toFixed(2)}
+          onChange={props.onGuess}
+        />
+        {value === null && (
+          <button
+            type="button"
+            class="quiet small"
+            onClick={() => {
+              props.onGuess(middle);
+            }}
+          >
+            I guess {middle.toFixed(2)}
+          </button>
+        )}
+      </fieldset>
+    );
+  }
+  return (
+    <fieldset class="guess" disabled={fixed}>
+      <legend>{guess.question}</legend>
+      <div class="guess-choices">
+        {guess.choices.map((c, i) => (
+          <label key={c}>
+            <input
+              type="radio"
+              name={name}
+              checked={value === i}
+              onChange={() => {
+                props.onGuess(i);
+              }}
+            />
+            {c}
+          </label>
+        ))}
+      </div>
+    </fieldset>
+  );
+}
+
+/** A variant as a scenario: the shipped text with its changes. */
+async function setting(e: Engine, variant: Variant): Promise<Setting> {
+  let text = scenarios.value[variant.base] ?? "";
+  for (const change of variant.changes ?? []) {
+    text = await e.edit(text, [...change.path], change.value);
+  }
+  return { name: variant.name, toml: text };
+}
+
+function mean(values: readonly number[]): number {
+  return values.reduce((sum, v) => sum + v, 0) / Math.max(1, values.length);
+}

@@ -1,0 +1,133 @@
+/** The bench: a scenario, its seeds, and what comes out. */
+
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import { Form } from "../form/form.tsx";
+import { span } from "../parts/fault.tsx";
+import { bytes } from "../parts/format.ts";
+import { Segments, WholeNumber } from "../parts/parts.tsx";
+import { MOST_SEEDS } from "../link/link.ts";
+import { checkedNow, engine, ensemble, firstSeed, run, scenarios, seedCount, stop, toml } from "../state.ts";
+import { Editor } from "./editor.tsx";
+import { Gallery, about, shippedName } from "./gallery.tsx";
+import { Results } from "./results.tsx";
+
+export function Bench(): JSX.Element {
+  const [side, setSide] = useState<"form" | "text">("form");
+  const name = shippedName(toml.value);
+  return (
+    <div class="bench">
+      <section class="card setting bench-head" aria-labelledby="setting-title">
+        <h1 id="setting-title">Set up and run</h1>
+        <div class="row">
+          <label for="scenario-choice" class="unseen">
+            Shipped scenario
+          </label>
+          <select
+            id="scenario-choice"
+            value={name ?? ""}
+            onChange={(event) => {
+              toml.value = scenarios.value[event.currentTarget.value] ?? toml.value;
+            }}
+          >
+            {name === null && <option value="">a scenario of your own</option>}
+            {Object.keys(scenarios.value).map((n) => (
+              <option key={n} value={n}>
+                {n}
+              </option>
+            ))}
+          </select>
+          <Gallery />
+        </div>
+        <p class="about soft">{about(toml.value)}</p>
+        <Running />
+      </section>
+      <Results />
+      <section class="card setting bench-side" aria-label="The scenario">
+        <div class="row">
+          <Segments
+            label="How to change the scenario"
+            value={side}
+            choices={[
+              { value: "form", text: "Form" },
+              { value: "text", text: "Text (TOML)" },
+            ]}
+            onChange={setSide}
+            controls="setting-side"
+          />
+          <Verdict />
+        </div>
+        <div id="setting-side" role="tabpanel" aria-label={side === "form" ? "Form" : "Text"}>
+          {side === "form" ? <Form /> : <Editor />}
+        </div>
+      </section>
+    </div>
+  );
+}
+
+/** Seeds and the press that starts them. */
+function Running(): JSX.Element {
+  const going = ensemble.value.phase === "running";
+  const faults = checkedNow.value?.result.faults.length ?? 0;
+  return (
+    <div class="row running">
+      <WholeNumber
+        label="Seeds"
+        value={seedCount.value}
+        min={1}
+        max={MOST_SEEDS}
+        onChange={(n) => {
+          seedCount.value = n;
+        }}
+      />
+      <WholeNumber
+        label="First seed"
+        value={firstSeed.value}
+        min={0}
+        max={Number.MAX_SAFE_INTEGER}
+        onChange={(n) => {
+          firstSeed.value = n;
+        }}
+      />
+      {going ? (
+        <button type="button" class="main" onClick={stop}>
+          Stop
+        </button>
+      ) : (
+        <button type="button" class="main" id="run" disabled={faults > 0} onClick={() => void run()}>
+          {seedCount.value === 1 ? "Run it" : `Run ${String(seedCount.value)} seeds`}
+        </button>
+      )}
+    </div>
+  );
+}
+
+/** Whether the checker is content, in a few words. */
+function Verdict(): JSX.Element {
+  const now = checkedNow.value;
+  if (now === null) {
+    return <span class="small soft">checking …</span>;
+  }
+  const { faults, warnings, network, memory_bytes: memory, cell_hops: hops } = now.result;
+  const seconds = ((hops ?? 0) / 1e7) * Math.ceil(seedCount.value / Math.max(1, engine.value?.workers ?? 1));
+  if (faults.length > 0) {
+    return (
+      <span class="small bad-text" role="status">
+        {faults.length === 1 ? "1 fault" : `${String(faults.length)} faults`}: see the text
+      </span>
+    );
+  }
+  return (
+    <span class="small soft" role="status">
+      {network === null ? "" : `${String(network.nodes.length)} nodes, ${String(network.flows.length)} connections`}
+      {memory === null ? "" : `, ${bytes(memory)} of memory`}
+      {seconds > 30 && <span class="warn-text"> This can take {span(seconds)}.</span>}
+      {warnings.map((w, i) => (
+        <span key={i} class="warn-text">
+          {" "}
+          {w.message}
+        </span>
+      ))}
+    </span>
+  );
+}

@@ -1,0 +1,139 @@
+/** The shipped scenarios and the papers' rows, to choose one from. */
+
+import type { JSX } from "preact";
+import { useId, useMemo, useRef, useState } from "preact/hooks";
+import type { PaperRow } from "../../engine/api.ts";
+import { number } from "../parts/format.ts";
+import { papers, scenarios, toml } from "../state.ts";
+
+interface Entry {
+  readonly name: string;
+  readonly about: string;
+  readonly toml: string;
+  readonly group: string;
+}
+
+/** How many entries are shown at once; a few letters in the search find the others. */
+const SHOWN = 80;
+
+export function Gallery(): JSX.Element {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const [search, setSearch] = useState("");
+  const id = useId();
+  const entries = useMemo(() => [...shipped(scenarios.value), ...rows(papers.value)], [scenarios.value, papers.value]);
+  const words = search.toLowerCase().split(/\s+/).filter(Boolean);
+  const found = entries.filter((e) => {
+    // A word stands at the beginning of one: 4 finds table 4, and no buffer of 24000.
+    const text = ` ${e.name} ${e.about} ${e.group}`.toLowerCase();
+    return words.every((w) => [" ", "-", "("].some((before) => text.includes(`${before}${w}`)));
+  });
+  const groups = [...new Set(found.slice(0, SHOWN).map((e) => e.group))];
+  return (
+    <>
+      <button
+        type="button"
+        onClick={() => {
+          dialog.current?.showModal();
+        }}
+      >
+        Choose a scenario …
+      </button>
+      <dialog ref={dialog} class="gallery" aria-labelledby={`${id}-title`}>
+        <div class="row">
+          <h2 id={`${id}-title`}>Scenarios</h2>
+          <button
+            type="button"
+            class="quiet row-end"
+            onClick={() => {
+              dialog.current?.close();
+            }}
+          >
+            Close
+          </button>
+        </div>
+        <div class="field">
+          <label for={id}>Search</label>
+          <input
+            id={id}
+            type="search"
+            value={search}
+            placeholder="for example: lan fba, or af-96-1269 table 2"
+            onInput={(event) => {
+              setSearch(event.currentTarget.value);
+            }}
+          />
+        </div>
+        {groups.map((g) => (
+          <section key={g}>
+            <h3>{g}</h3>
+            <ul class="gallery-list">
+              {found
+                .slice(0, SHOWN)
+                .filter((e) => e.group === g)
+                .map((e) => (
+                  <li key={e.name}>
+                    <button
+                      type="button"
+                      onClick={() => {
+                        toml.value = e.toml;
+                        dialog.current?.close();
+                      }}
+                    >
+                      <strong>{e.name}</strong>
+                      <span class="small soft">{e.about}</span>
+                    </button>
+                  </li>
+                ))}
+            </ul>
+          </section>
+        ))}
+        <p class="small soft" aria-live="polite">
+          {found.length === 0
+            ? "Nothing has these words."
+            : found.length > SHOWN
+              ? `${String(SHOWN)} of ${String(found.length)} are shown: search for the others.`
+              : `${String(found.length)} found.`}
+        </p>
+      </dialog>
+    </>
+  );
+}
+
+/** The name under which a text is shipped, or null. */
+export function shippedName(text: string): string | null {
+  return Object.entries(scenarios.value).find(([, t]) => t === text)?.[0] ?? null;
+}
+
+function shipped(all: Readonly<Record<string, string>>): Entry[] {
+  return Object.entries(all).map(([name, text]) => ({
+    name,
+    about: about(text),
+    toml: text,
+    group: "Shipped with celltrain",
+  }));
+}
+
+/** The sentences of a file's first comment, up to the command below it. */
+export function about(text: string): string {
+  const lines: string[] = [];
+  for (const line of text.split("\n")) {
+    if (!line.startsWith("#") || line.trim() === "#") {
+      break;
+    }
+    lines.push(line.replace(/^#\s?/, ""));
+  }
+  return lines.join(" ");
+}
+
+function rows(all: readonly PaperRow[]): Entry[] {
+  return all.map((r) => {
+    const keys = Object.entries(r.keys).map(([key, value]) => `${key.replaceAll("_", " ")} ${String(value)}`);
+    const printed = Object.entries(r.published).map(([key, value]) => `${key.replaceAll("_", " ")} ${number(value)}`);
+    return {
+      name: keys.join(", "),
+      about: `printed: ${printed.join(", ")}`,
+      toml: r.toml,
+      group: `${r.paper}, ${r.heading}`,
+    };
+  });
+}

@@ -1,0 +1,199 @@
+/** What came out: clouds of seeds with their intervals, connections, ports, and each run with its fingerprint. */
+
+import type { JSX } from "preact";
+import type { Row } from "../../engine/api.ts";
+import { estimate } from "../../engine/statistics.ts";
+import { Dots } from "../parts/dots.tsx";
+import { FaultNotice } from "../parts/fault.tsx";
+import { count, number, share } from "../parts/format.ts";
+import { Notice, Progress, Swatch } from "../parts/parts.tsx";
+import { Word } from "../parts/words.tsx";
+import { ensemble, run, stale, stop, type Done } from "../state.ts";
+
+export function Results(): JSX.Element {
+  const { phase, runs, seeds, progress, fault } = ensemble.value;
+  return (
+    <section class="card results" aria-labelledby="results-title" data-phase={phase}>
+      <div class="row">
+        <h2 id="results-title">What came out</h2>
+        {phase === "running" && (
+          <button type="button" class="row-end" onClick={stop}>
+            Stop
+          </button>
+        )}
+      </div>
+      {phase === "idle" && (
+        <p class="soft">
+          Nothing yet. Each run gets a <Word of="seed" /> of its own and becomes a dot here, as soon as it ends.
+        </p>
+      )}
+      {phase === "running" && (
+        <Progress done={progress} what={`${String(runs.length)} of ${String(seeds.length)} runs`} />
+      )}
+      <FaultNotice fault={fault} onAgain={() => void run()} />
+      {phase === "stopped" && <Notice sort="warn">Stopped. The runs that had ended are below.</Notice>}
+      {stale.value && phase !== "running" && (
+        <Notice sort="warn">The scenario has changed since: these results are of what stood there before.</Notice>
+      )}
+      {runs.length > 0 && <Outcome runs={runs} />}
+    </section>
+  );
+}
+
+export function Outcome(props: { readonly runs: readonly Done[] }): JSX.Element {
+  const { runs } = props;
+  const efficiency = runs.map((r) => r.answer.efficiency);
+  const fairness = runs.map((r) => r.answer.fairness);
+  return (
+    <>
+      <Dots
+        title="Efficiency and fairness, a dot for each seed"
+        strips={[
+          { label: "Efficiency", values: efficiency, estimate: estimate(efficiency), colour: "var(--vc-1)" },
+          { label: "Fairness", values: fairness, estimate: estimate(fairness), colour: "var(--vc-3)" },
+        ]}
+      />
+      <p class="small soft">
+        A dot is a run with a seed of its own, the bar is the mean with its <Word of="95 % interval" />.{" "}
+        <Word of="efficiency">Efficiency</Word>, <Word of="fairness">fairness</Word>.
+      </p>
+      <Connections runs={runs} />
+      <Ports runs={runs} />
+      <Runs runs={runs} />
+    </>
+  );
+}
+
+/** The most rows of a table before it is cut. */
+const MOST_ROWS = 40;
+
+function Connections(props: { readonly runs: readonly Done[] }): JSX.Element {
+  const names = rowNames(props.runs, "flows");
+  return (
+    <div class="scroll" tabIndex={0} role="region" aria-label="Connections">
+      <table>
+        <caption>Connections, means over {props.runs.length} seeds</caption>
+        <thead>
+          <tr>
+            <th scope="col">connection</th>
+            <th scope="col">goodput Mb/s</th>
+            <th scope="col">segments sent</th>
+            <th scope="col">sent again</th>
+            <th scope="col">
+              <Word of="timeout">timeouts</Word>
+            </th>
+            <th scope="col">fast retransmits</th>
+          </tr>
+        </thead>
+        <tbody>
+          {names.slice(0, MOST_ROWS).map((name, i) => (
+            <tr key={name}>
+              <th scope="row">
+                <Swatch n={i} />
+                {name}
+              </th>
+              <td>{mean(props.runs, "flows", i, "goodput_mbps").toFixed(2)}</td>
+              <td>{count(mean(props.runs, "flows", i, "segments_sent"))}</td>
+              <td>{count(mean(props.runs, "flows", i, "retransmitted_segments"))}</td>
+              <td>{number(mean(props.runs, "flows", i, "timeouts"))}</td>
+              <td>{number(mean(props.runs, "flows", i, "fast_retransmits"))}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {names.length > MOST_ROWS && <p class="small soft">{`… and ${String(names.length - MOST_ROWS)} more.`}</p>}
+    </div>
+  );
+}
+
+function Ports(props: { readonly runs: readonly Done[] }): JSX.Element {
+  const names = rowNames(props.runs, "ports");
+  // Ports without a limit, such as those of hosts, only matter where something was lost.
+  const busy = names
+    .map((name, i) => ({ name, i }))
+    .filter(
+      ({ i }) =>
+        row(props.runs[0], "ports", i)?.["buffer_cells"] != null ||
+        mean(props.runs, "ports", i, "lost_cells") + mean(props.runs, "ports", i, "discarded_cells") > 0,
+    );
+  return (
+    <div class="scroll" tabIndex={0} role="region" aria-label="Ports">
+      <table>
+        <caption>Ports with a buffer of so many places, means over {props.runs.length} seeds</caption>
+        <thead>
+          <tr>
+            <th scope="col">port</th>
+            <th scope="col">policy</th>
+            <th scope="col">link busy</th>
+            <th scope="col">largest queue</th>
+            <th scope="col">cells lost</th>
+            <th scope="col">cells refused</th>
+          </tr>
+        </thead>
+        <tbody>
+          {busy.slice(0, MOST_ROWS).map(({ name, i }) => (
+            <tr key={name}>
+              <th scope="row">{name}</th>
+              <td>{String(row(props.runs[0], "ports", i)?.["policy"] ?? "")}</td>
+              <td>{share(mean(props.runs, "ports", i, "utilisation"))}</td>
+              <td>{count(mean(props.runs, "ports", i, "max_queue_cells"))}</td>
+              <td>{count(mean(props.runs, "ports", i, "lost_cells"))}</td>
+              <td>{count(mean(props.runs, "ports", i, "discarded_cells"))}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function Runs(props: { readonly runs: readonly Done[] }): JSX.Element {
+  return (
+    <details>
+      <summary>Each run, with its fingerprint</summary>
+      <div class="scroll" tabIndex={0} role="region" aria-label="Runs">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">seed</th>
+              <th scope="col">efficiency</th>
+              <th scope="col">fairness</th>
+              <th scope="col">
+                <Word of="fingerprint" />
+              </th>
+              <th scope="col">cell-hops</th>
+              <th scope="col">million a second</th>
+            </tr>
+          </thead>
+          <tbody>
+            {props.runs.map(({ seed, answer }) => (
+              <tr key={seed}>
+                <th scope="row">{seed}</th>
+                <td>{answer.efficiency.toFixed(4)}</td>
+                <td>{answer.fairness.toFixed(4)}</td>
+                <td>
+                  <code>{answer.fingerprint}</code>
+                </td>
+                <td>{count(answer.cell_hops)}</td>
+                <td>{(answer.cell_hops_per_second / 1e6).toFixed(1)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </details>
+  );
+}
+
+function rowNames(runs: readonly Done[], of: "flows" | "ports"): string[] {
+  return (runs[0]?.answer[of] ?? []).map((r) => r.name);
+}
+
+function row(run: Done | undefined, of: "flows" | "ports", i: number): Row | undefined {
+  return run?.answer[of][i];
+}
+
+function mean(runs: readonly Done[], of: "flows" | "ports", i: number, measure: string): number {
+  const values = runs.map((r) => Number(row(r, of, i)?.[measure] ?? 0));
+  return values.reduce((sum, v) => sum + v, 0) / Math.max(1, values.length);
+}

@@ -1,0 +1,253 @@
+/** What is looked at: a run, a window of it, a port, and one instant that all lenses share. */
+
+import { batch, computed, signal } from "@preact/signals";
+import type { BufferHistory, Column, EngineError, Network, Run, Table, Words } from "../../engine/api.ts";
+import { asFault, engine, firstSeed, limits, network, toml } from "../state.ts";
+
+/** One run as a whole: queues and windows at a fixed step. */
+export interface Overview {
+  readonly toml: string;
+  readonly seed: number;
+  readonly run: Run;
+  readonly network: Network;
+}
+
+/** What happened to a port's buffer and to the connections in a window. */
+export interface Closely {
+  readonly port: string;
+  readonly from: number;
+  readonly to: number;
+  readonly history: BufferHistory;
+  readonly segments: Table;
+  readonly timers: Table;
+  /** Instants of timeouts, in order, and whose. */
+  readonly timeouts: readonly { readonly time_s: number; readonly flow: string }[];
+  /** Steps at which a frame was refused or a cell lost, in order. */
+  readonly losses: readonly number[];
+}
+
+export const overview = signal<Overview | null>(null);
+export const closely = signal<Closely | null>(null);
+/** What is being worked out, in words; empty where nothing is. */
+export const busy = signal("");
+export const progress = signal(0);
+export const fault = signal<EngineError | null>(null);
+
+/** Steps of the port's buffer that have been done at the instant looked at. */
+export const step = signal(0);
+/** The part of the window that plots show. */
+export const zoom = signal<readonly [number, number]>([0, 1]);
+export const flow = signal("");
+/** Whether the scenario on the bench is to be looked into as soon as it is checked: a story leads here. */
+export const lookSoon = signal(false);
+
+/** The instant looked at. */
+export const now = computed(() => {
+  const c = closely.value;
+  if (c === null) {
+    return Number.NaN;
+  }
+  return step.value === 0 ? c.from : (c.history.steps.time_s[step.value - 1] ?? c.to);
+});
+
+/** Samples of a whole run. */
+const SAMPLES = 2000;
+
+let stopper: AbortController | null = null;
+
+export function stopLooking(): void {
+  stopper?.abort();
+}
+
+/** Runs the scenario on the bench once and looks at the first time its buffer was well filled. */
+export async function look(): Promise<void> {
+  const e = engine.peek();
+  const net = network.peek();
+  if (e === null || net === null) {
+    return;
+  }
+  const text = toml.peek();
+  const seed = firstSeed.peek();
+  await work("Running it once", async (asked) => {
+    const few = net.links.length <= 60;
+    const run = await e.run(text, seed, {
+      ...asked,
+      series: {
+        names: ["queue", "cwnd"],
+        step: `${String(Math.max(1, Math.round((net.duration_s * 1e6) / SAMPLES)))}us`,
+        ...(few ? { ports: "all" as const } : {}),
+      },
+    });
+    batch(() => {
+      overview.value = { toml: text, seed, run, network: net };
+      closely.value = null;
+    });
+    const port = net.links[net.bottleneck]?.name ?? "bottleneck";
+    const [from, to] = firstPeak(overview.peek(), port);
+    await closer(port, from, to, asked);
+  });
+}
+
+/** Looks closely at a port from `from` to `to`. */
+export async function lookAt(port: string, from: number, to: number): Promise<void> {
+  await work(`Looking at ${port}`, (asked) => closer(port, from, to, asked));
+}
+
+interface Asked {
+  readonly signal: AbortSignal;
+  readonly onProgress: (done: number) => void;
+  readonly limits: { seconds: number; memory: number };
+}
+
+async function work(what: string, task: (asked: Asked) => Promise<void>): Promise<void> {
+  stopper?.abort();
+  const mine = new AbortController();
+  stopper = mine;
+  batch(() => {
+    busy.value = what;
+    progress.value = 0;
+    fault.value = null;
+  });
+  try {
+    await task({
+      signal: mine.signal,
+      limits: limits(),
+      onProgress: (done) => {
+        if (stopper === mine) {
+          progress.value = done;
+        }
+      },
+    });
+  } catch (error) {
+    if (stopper === mine) {
+      fault.value = asFault(error);
+    }
+  } finally {
+    if (stopper === mine) {
+      busy.value = "";
+    }
+  }
+}
+
+async function closer(port: string, from: number, to: number, asked: Asked): Promise<void> {
+  const e = engine.peek();
+  const o = overview.peek();
+  if (e === null || o === null) {
+    return;
+  }
+  busy.value = `Looking at ${port}`;
+  const [history, events] = await Promise.all([
+    e.buffer(o.toml, o.seed, port, from, to, asked),
+    e.events(o.toml, o.seed, { ...asked, kinds: ["segments", "timers"], from, to }),
+  ]);
+  const segments = events.tables.segments ?? { rows: 0, columns: {} };
+  const timers = events.tables.timers ?? { rows: 0, columns: {} };
+  const losses = lossSteps(history);
+  batch(() => {
+    closely.value = { port, from, to, history, segments, timers, timeouts: timeouts(timers), losses };
+    zoom.value = [from, to];
+    step.value = beginning(history, losses);
+    if (!o.network.flows.some((f) => f.name === flow.peek())) {
+      flow.value = o.network.flows[0]?.name ?? "";
+    }
+  });
+}
+
+/** A window around the first time at which most of the largest queue waited. */
+function firstPeak(o: Overview | null, port: string): [number, number] {
+  const series = o?.run.series;
+  const duration = o?.network.duration_s ?? 1;
+  const width = Math.min(duration, 0.012);
+  const queue = series?.measures["queue_cells"];
+  const column = queue?.names.findIndex((n) => n === port) ?? -1;
+  if (series == null || queue === undefined || column < 0) {
+    return [0, width];
+  }
+  const values = queue.values;
+  const samples = series.time_s.length;
+  const at = (i: number): number => values[i * queue.names.length + column] ?? 0;
+  let most = 0;
+  for (let i = 0; i < samples; i += 1) {
+    most = Math.max(most, at(i));
+  }
+  for (let i = 0; i < samples; i += 1) {
+    if (at(i) >= 0.75 * most && most > 0) {
+      const from = Math.max(0, (series.time_s[i] ?? 0) - width / 2);
+      return [from, Math.min(duration, from + width)];
+    }
+  }
+  return [0, width];
+}
+
+/** Where to look first: at the first refusal, else amid the losses, else where most cells wait. */
+function beginning(history: BufferHistory, losses: readonly number[]): number {
+  const { judgement, occupancy } = history.steps;
+  const refused = losses.find((i) => history.judgements[judgement[i] ?? -1]?.admitted === false);
+  if (refused !== undefined) {
+    return refused + 1;
+  }
+  const middle = losses[losses.length >> 1];
+  return middle === undefined ? occupancy.indexOf(occupancy.reduce((a, b) => Math.max(a, b), 0)) + 1 : middle + 1;
+}
+
+function lossSteps(history: BufferHistory): number[] {
+  const { kind } = history.steps;
+  const bad = new Set(history.kinds.flatMap((k, i) => (k === "admitted" || k === "departed" ? [] : [i])));
+  const steps: number[] = [];
+  for (let i = 0; i < history.length; i += 1) {
+    if (bad.has(kind[i] ?? -1)) {
+      steps.push(i);
+    }
+  }
+  return steps;
+}
+
+function timeouts(timers: Table): { time_s: number; flow: string }[] {
+  const times = numbers(timers, "time_s");
+  const found = [];
+  for (let row = 0; row < timers.rows; row += 1) {
+    if (word(timers, "event", row) === "expired" && word(timers, "timer", row) === "retransmission") {
+      found.push({ time_s: times[row] ?? 0, flow: word(timers, "flow", row) });
+    }
+  }
+  return found;
+}
+
+/** A column of numbers; none where the table is empty. */
+export function numbers(table: Table, name: string): Float64Array {
+  const column = table.columns[name];
+  return column instanceof Float64Array ? column : new Float64Array(0);
+}
+
+/** The word in a row; empty where there is none. */
+export function word(table: Table, name: string, row: number): string {
+  const column = table.columns[name];
+  return isWords(column) ? (column.words[column.at[row] ?? -1] ?? "") : "";
+}
+
+export function isWords(column: Column | undefined): column is Words {
+  return column !== undefined && "words" in column;
+}
+
+export type Sort = "cell" | "frame" | "loss" | "timeout";
+
+/** Goes to the next step of a sort, forwards (1) or backwards (-1); says whether there was one. */
+export function move(sort: Sort, direction: 1 | -1): boolean {
+  const c = closely.peek();
+  if (c === null) {
+    return false;
+  }
+  const next = sort === "timeout" ? nextTimeout(c, direction) : c.history.next(step.peek(), sort, direction);
+  if (next === null) {
+    return false;
+  }
+  step.value = next;
+  return true;
+}
+
+function nextTimeout(c: Closely, direction: 1 | -1): number | null {
+  const steps = c.timeouts.map((t) => c.history.stepAt(t.time_s));
+  const here = step.peek();
+  const found = direction === 1 ? steps.find((s) => s > here) : steps.findLast((s) => s < here);
+  return found ?? null;
+}

@@ -1,0 +1,213 @@
+/** The cell microscope: a port's buffer cell by cell, oldest first, coloured by VC, damaged frames hatched. */
+
+import type { JSX } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { BufferHistory, CellView } from "../../engine/api.ts";
+import { colours } from "../state.ts";
+import { count } from "../parts/format.ts";
+import { vcName } from "./paint.ts";
+import { toldCell } from "./sentence.ts";
+
+/** Beyond that a square would be smaller than can be seen. */
+const MOST = 40_000;
+
+interface Grid {
+  readonly side: number;
+  readonly columns: number;
+  readonly rows: number;
+}
+
+export function Microscope(props: { readonly history: BufferHistory; readonly step: number }): JSX.Element {
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const box = useRef<HTMLDivElement>(null);
+  const [width, setWidth] = useState(600);
+  const [chosen, setChosen] = useState(-1);
+  const { history, step } = props;
+  const cells = history.at(step);
+  const most = largest(history);
+  const places = Math.min(
+    MOST,
+    Number.isFinite(history.capacity) ? Math.min(history.capacity, Math.max(most, 200)) : most,
+  );
+  const grid = layout(places, width);
+
+  useEffect(() => {
+    const element = box.current;
+    if (element === null) {
+      return undefined;
+    }
+    const resized = new ResizeObserver(() => {
+      setWidth(Math.max(160, element.clientWidth));
+    });
+    resized.observe(element);
+    return () => {
+      resized.disconnect();
+    };
+  }, []);
+
+  const scheme = colours.value;
+  useEffect(() => {
+    if (canvas.current !== null) {
+      draw(canvas.current, cells, history, grid, places, chosen);
+    }
+  }, [history, step, width, chosen, scheme]);
+
+  const placeAt = (event: MouseEvent): number => {
+    const rect = canvas.current?.getBoundingClientRect();
+    if (rect === undefined) {
+      return -1;
+    }
+    const column = Math.floor((event.clientX - rect.left) / grid.side);
+    const row = Math.floor((event.clientY - rect.top) / grid.side);
+    const place = row * grid.columns + column;
+    return column < grid.columns && place < cells.length ? place : -1;
+  };
+  const damaged = cells.reduce((sum, c) => sum + (c.damaged ? 1 : 0), 0);
+  const spoken = chosen >= 0 && chosen < cells.length ? toldCell(history, step, chosen) : "";
+  return (
+    <div class="microscope" ref={box}>
+      <canvas
+        id="microscope"
+        ref={canvas}
+        role="img"
+        tabIndex={0}
+        aria-label={
+          `The buffer of ${history.port}: ${count(cells.length)} cells wait, ${count(damaged)} of them of damaged frames. ` +
+          `Arrow keys choose a cell. ${spoken}`
+        }
+        onMouseMove={(event) => {
+          setChosen(placeAt(event));
+        }}
+        onClick={(event) => {
+          setChosen(placeAt(event));
+        }}
+        onKeyDown={(event) => {
+          const by = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: grid.columns, ArrowUp: -grid.columns }[event.key];
+          if (by !== undefined) {
+            event.preventDefault();
+            setChosen(Math.max(0, Math.min(cells.length - 1, chosen + by)));
+          }
+        }}
+      />
+      <p class="small microscope-cell" aria-live="polite">
+        {spoken === ""
+          ? "The oldest cell is top left: it leaves next. Point at a cell, or use the arrow keys."
+          : spoken}
+      </p>
+      <p class="small">
+        <strong>{count(cells.length)}</strong> cells wait
+        {Number.isFinite(history.capacity) && ` in ${count(history.capacity)} places`},{" "}
+        <strong>{count(damaged)}</strong> of them hatched: their frames have lost a cell and are carried in vain.
+      </p>
+      <ul class="legend small" aria-label="Colours">
+        {history.vcs.slice(0, 16).map((name, i) => (
+          <li key={name}>
+            <span class="swatch" style={{ background: `var(${vcName(i)})` }} />
+            {name}
+          </li>
+        ))}
+        {history.vcs.length > 16 && <li>and {history.vcs.length - 16} more, in the same colours again</li>}
+      </ul>
+    </div>
+  );
+}
+
+const largestOf = new WeakMap<BufferHistory, number>();
+
+function largest(history: BufferHistory): number {
+  const known = largestOf.get(history);
+  if (known !== undefined) {
+    return known;
+  }
+  const most = history.steps.occupancy.reduce((a, b) => Math.max(a, b), history.at(0).length);
+  largestOf.set(history, most);
+  return most;
+}
+
+/** The largest squares with which all places fit into the width and some 320 pixels of height. */
+function layout(places: number, width: number): Grid {
+  for (let side = 16; side > 3; side -= 1) {
+    const columns = Math.floor(width / side);
+    const rows = Math.ceil(places / columns);
+    if (rows * side <= 320) {
+      return { side, columns, rows };
+    }
+  }
+  const columns = Math.floor(width / 3);
+  return { side: 3, columns, rows: Math.ceil(places / columns) };
+}
+
+function draw(
+  canvas: HTMLCanvasElement,
+  cells: readonly CellView[],
+  history: BufferHistory,
+  grid: Grid,
+  places: number,
+  chosen: number,
+): void {
+  const css = getComputedStyle(document.documentElement);
+  const colour = (name: string): string => css.getPropertyValue(name).trim();
+  const ratio = devicePixelRatio;
+  const { side, columns, rows } = grid;
+  canvas.width = Math.round(columns * side * ratio);
+  canvas.height = Math.round(rows * side * ratio);
+  canvas.style.width = `${String(columns * side)}px`;
+  canvas.style.height = `${String(rows * side)}px`;
+  const context = canvas.getContext("2d");
+  if (context === null) {
+    return;
+  }
+  context.scale(ratio, ratio);
+  const gap = side >= 6 ? 1 : side >= 4 ? 0.5 : 0;
+  const size = side - gap;
+  const at = (place: number): readonly [number, number] => [
+    (place % columns) * side,
+    Math.floor(place / columns) * side,
+  ];
+  context.fillStyle = colour("--sunken");
+  for (let place = cells.length; place < places; place += 1) {
+    const [x, y] = at(place);
+    context.fillRect(x, y, size, size);
+  }
+  const fills = history.vcs.map((_, i) => colour(vcName(i)));
+  cells.slice(0, MOST).forEach((cell, place) => {
+    const [x, y] = at(place);
+    context.fillStyle = fills[cell.vc] ?? colour("--ink-soft");
+    // Frames that follow each other are told apart by their strength.
+    const number = history.frames[cell.frame]?.number ?? 0;
+    context.globalAlpha = number % 2 === 0 ? 1 : 0.72;
+    context.fillRect(x, y, size, size);
+  });
+  context.globalAlpha = 1;
+  context.strokeStyle = colour("--paper");
+  context.lineWidth = Math.max(1, side / 6);
+  context.beginPath();
+  cells.slice(0, MOST).forEach((cell, place) => {
+    if (cell.damaged) {
+      const [x, y] = at(place);
+      context.moveTo(x, y + size);
+      context.lineTo(x + size, y);
+      if (side >= 9) {
+        context.moveTo(x, y + size / 2);
+        context.lineTo(x + size / 2, y);
+        context.moveTo(x + size / 2, y + size);
+        context.lineTo(x + size, y + size / 2);
+      }
+    }
+  });
+  context.stroke();
+  // A frame ends with a dark edge.
+  context.fillStyle = colour("--ink");
+  cells.slice(0, MOST).forEach((cell, place) => {
+    if (cell.last && side >= 5) {
+      const [x, y] = at(place);
+      context.fillRect(x + size - 1.5, y, 1.5, size);
+    }
+  });
+  if (chosen >= 0 && chosen < cells.length) {
+    const [x, y] = at(chosen);
+    context.strokeStyle = colour("--focus");
+    context.lineWidth = 2;
+    context.strokeRect(x - 0.5, y - 0.5, size + 1, size + 1);
+  }
+}

@@ -1,0 +1,262 @@
+/** What is painted into plots: queues, windows, the buffer by VC, segments. */
+
+import type { BufferHistory, Series, Table } from "../../engine/api.ts";
+import { firstAt, thin } from "./downsample.ts";
+import { isWords, numbers, word, type Closely } from "./lens.ts";
+import type { Canvas } from "./plot.tsx";
+
+/** The property of the n-th VC's colour. */
+export function vcName(n: number): string {
+  return `--vc-${String((n % 8) + 1)}`;
+}
+
+/** One column of recorded series as values of their own. */
+export function column(series: Series, measure: string, name: string): Float64Array {
+  const found = series.measures[measure];
+  const at = found?.names.indexOf(name) ?? -1;
+  if (found === undefined || at < 0) {
+    return new Float64Array(series.time_s.length);
+  }
+  return Float64Array.from(series.time_s, (_, i) => found.values[i * found.names.length + at] ?? 0);
+}
+
+/** A line through points; with steps it keeps a value until the next. */
+export function line(c: Canvas, times: Float64Array, values: Float64Array, colour: string, steps: boolean): void {
+  const { context } = c;
+  context.strokeStyle = c.colour(colour);
+  context.lineWidth = 1.6 * c.scale;
+  context.lineJoin = "round";
+  context.beginPath();
+  let started = false;
+  let before = 0;
+  for (const i of thin(times, values, c.from, c.to, c.columns)) {
+    const x = c.x(times[i] ?? 0);
+    const y = c.y(values[i] ?? 0);
+    if (!started) {
+      context.moveTo(x, y);
+    } else {
+      if (steps) {
+        context.lineTo(x, before);
+      }
+      context.lineTo(x, y);
+    }
+    before = y;
+    started = true;
+  }
+  if (steps && started) {
+    context.lineTo(c.x(c.to), before);
+  }
+  context.stroke();
+}
+
+/** What waits, one VC upon the other, looked at once a column. */
+export function stack(c: Canvas, history: BufferHistory): void {
+  const n = Math.min(c.columns, 900);
+  const { context } = c;
+  const width = (c.to - c.from) / n;
+  const vcs = history.vcs.length;
+  const counts: Int32Array[] = [];
+  for (let k = 0; k <= n; k += 1) {
+    counts.push(history.perVc(history.stepAt(c.from + k * width)));
+  }
+  const base = new Float64Array(n + 1);
+  for (let vc = 0; vc < vcs; vc += 1) {
+    context.fillStyle = c.colour(vcName(vc));
+    context.beginPath();
+    context.moveTo(c.x(c.from), c.y(base[0] ?? 0));
+    for (let k = 0; k <= n; k += 1) {
+      context.lineTo(c.x(c.from + k * width), c.y((base[k] ?? 0) + (counts[k]?.[vc] ?? 0)));
+    }
+    for (let k = n; k >= 0; k -= 1) {
+      context.lineTo(c.x(c.from + k * width), c.y(base[k] ?? 0));
+      base[k] = (base[k] ?? 0) + (counts[k]?.[vc] ?? 0);
+    }
+    context.fill();
+  }
+}
+
+/** A level line with dashes, such as a threshold. */
+export function level(c: Canvas, value: number): void {
+  const { context } = c;
+  context.strokeStyle = c.colour("--ink");
+  context.lineWidth = c.scale;
+  context.setLineDash([6 * c.scale, 4 * c.scale]);
+  context.beginPath();
+  context.moveTo(c.x(c.from), c.y(value));
+  context.lineTo(c.x(c.to), c.y(value));
+  context.stroke();
+  context.setLineDash([]);
+}
+
+/** A cross where a frame was refused, a triangle where a cell was lost for want of room. */
+export function marks(c: Canvas, looked: Closely): void {
+  const { steps, kinds } = looked.history;
+  const { context } = c;
+  const size = 4 * c.scale;
+  let lastX = Number.NEGATIVE_INFINITY;
+  let lastKind = -1;
+  for (const i of looked.losses) {
+    const t = steps.time_s[i] ?? 0;
+    if (t < c.from || t > c.to) {
+      continue;
+    }
+    const x = c.x(t);
+    const kind = steps.kind[i] ?? 0;
+    // One mark a pixel of each kind is all that can be seen.
+    if (kind === lastKind && x - lastX < c.scale) {
+      continue;
+    }
+    lastX = x;
+    lastKind = kind;
+    const y = Math.max(c.y(steps.occupancy[i] ?? 0), c.top + size + c.scale);
+    context.strokeStyle = c.colour("--ink");
+    context.fillStyle = c.colour("--bad");
+    context.lineWidth = 1.5 * c.scale;
+    context.beginPath();
+    if (kinds[kind] === "refused") {
+      context.moveTo(x - size, y - size);
+      context.lineTo(x + size, y + size);
+      context.moveTo(x - size, y + size);
+      context.lineTo(x + size, y - size);
+      context.stroke();
+    } else {
+      context.moveTo(x, y + size);
+      context.lineTo(x + size, y - size);
+      context.lineTo(x - size, y - size);
+      context.fill();
+    }
+  }
+}
+
+/** Bars at instants, from bottom to top, such as timeouts. */
+export function bars(c: Canvas, times: readonly number[], colour: string): void {
+  const { context } = c;
+  context.strokeStyle = c.colour(colour);
+  context.lineWidth = 1.5 * c.scale;
+  context.setLineDash([2 * c.scale, 3 * c.scale]);
+  context.beginPath();
+  for (const t of times.slice(0, 2000)) {
+    if (t >= c.from && t <= c.to) {
+      context.moveTo(c.x(t), c.top);
+      context.lineTo(c.x(t), c.bottom);
+    }
+  }
+  context.stroke();
+  context.setLineDash([]);
+}
+
+/** Instants and congestion windows of one connection, from what its segments say; before the first, from the samples. */
+export function windows(
+  looked: Closely,
+  series: Series | null,
+  flow: string,
+): { times: Float64Array; values: Float64Array } {
+  const { segments, from } = looked;
+  const rows = rowsOf(segments, flow);
+  const time = numbers(segments, "time_s");
+  const cwnd = numbers(segments, "cwnd");
+  const known = rows.filter((r) => !Number.isNaN(cwnd[r] ?? Number.NaN));
+  const times = known.map((r) => time[r] ?? 0);
+  const values = known.map((r) => cwnd[r] ?? 0);
+  if (series?.measures["cwnd_segments"]?.names.includes(flow) === true) {
+    times.unshift(from);
+    values.unshift(valueAt(series.time_s, column(series, "cwnd_segments", flow), from));
+  }
+  return { times: Float64Array.from(times), values: Float64Array.from(values) };
+}
+
+/** Segments of one connection for the plot of time and sequence. */
+export interface Sequence {
+  readonly sent: readonly Bar[];
+  /** The sender's highest acknowledgement: steps. */
+  readonly acked: { readonly times: Float64Array; readonly values: Float64Array };
+  readonly least: number;
+  readonly most: number;
+}
+
+interface Bar {
+  readonly time: number;
+  readonly from: number;
+  readonly to: number;
+  readonly again: boolean;
+}
+
+export function sequence(segments: Table, flow: string): Sequence {
+  const time = numbers(segments, "time_s");
+  const start = numbers(segments, "sequence");
+  const length = numbers(segments, "length");
+  const ack = numbers(segments, "acknowledgement");
+  const sent: Bar[] = [];
+  const times: number[] = [];
+  const values: number[] = [];
+  let highest = Number.NEGATIVE_INFINITY;
+  for (const row of rowsOf(segments, flow)) {
+    const event = word(segments, "event", row);
+    if (event === "sent" || event === "retransmitted") {
+      const from = start[row] ?? 0;
+      sent.push({ time: time[row] ?? 0, from, to: from + (length[row] ?? 0), again: event === "retransmitted" });
+    } else if (event === "acknowledged" && (ack[row] ?? 0) > highest) {
+      highest = ack[row] ?? 0;
+      times.push(time[row] ?? 0);
+      values.push(highest);
+    }
+  }
+  const ends = [...sent.map((s) => s.to), ...values];
+  const starts = [...sent.map((s) => s.from), ...values];
+  return {
+    sent,
+    acked: { times: Float64Array.from(times), values: Float64Array.from(values) },
+    least: starts.length === 0 ? 0 : starts.reduce((a, b) => Math.min(a, b)),
+    most: ends.reduce((a, b) => Math.max(a, b), 1),
+  };
+}
+
+/** Bars from first to last byte of each segment when it was sent, and steps of what is acknowledged. */
+export function sequencePlot(c: Canvas, s: Sequence): void {
+  const { context } = c;
+  for (const again of [false, true]) {
+    context.strokeStyle = c.colour(again ? "--vc-2" : "--ink");
+    context.lineWidth = (again ? 2.5 : 1.5) * c.scale;
+    context.beginPath();
+    let lastX = Number.NaN;
+    let lastTo = Number.NaN;
+    for (const bar of s.sent) {
+      if (bar.again !== again || bar.time < c.from || bar.time > c.to) {
+        continue;
+      }
+      const x = Math.round(c.x(bar.time));
+      const to = Math.round(c.y(bar.to));
+      if (x === lastX && to === lastTo) {
+        continue;
+      }
+      lastX = x;
+      lastTo = to;
+      context.moveTo(x, Math.min(c.y(bar.from), to + c.scale * 400));
+      context.lineTo(x, to - c.scale);
+    }
+    context.stroke();
+  }
+  line(c, s.acked.times, s.acked.values, "--good", true);
+}
+
+/** The rows of one connection, in order. */
+function rowsOf(table: Table, flow: string): number[] {
+  const column = table.columns["flow"];
+  if (!isWords(column)) {
+    return [];
+  }
+  const code = column.words.indexOf(flow);
+  const rows: number[] = [];
+  column.at.forEach((word, row) => {
+    if (word === code) {
+      rows.push(row);
+    }
+  });
+  return rows;
+}
+
+/** The value of a step function at an instant. */
+export function valueAt(times: Float64Array, values: Float64Array, t: number): number {
+  const i = firstAt(times, t);
+  return (times[i] === t ? values[i] : values[i - 1]) ?? 0;
+}

@@ -1,0 +1,258 @@
+/** A plot over time: uPlot makes axes, cursor and zoom; what is in it is painted from all points in view. */
+
+import type { JSX } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import uPlot from "uplot";
+import { colours } from "../state.ts";
+import { time } from "../parts/format.ts";
+
+/** What a painter gets: the context, clipped to the plot, and where values are. */
+export interface Canvas {
+  readonly context: CanvasRenderingContext2D;
+  /** Pixels of a time or a value. */
+  readonly x: (time: number) => number;
+  readonly y: (value: number) => number;
+  readonly from: number;
+  readonly to: number;
+  /** Columns of pixels. */
+  readonly columns: number;
+  readonly bottom: number;
+  readonly top: number;
+  /** Device pixels of one CSS pixel. */
+  readonly scale: number;
+  readonly colour: (name: string) => string;
+}
+
+export interface PlotProps {
+  readonly id: string;
+  /** What it shows, for screen readers too. */
+  readonly label: string;
+  readonly height: number;
+  readonly unit: string;
+  /** The view in time, and all there is to see. */
+  readonly view: readonly [number, number];
+  readonly all: readonly [number, number];
+  /** The largest value. */
+  readonly most: number;
+  readonly least?: number;
+  /** The instant looked at, or NaN. */
+  readonly now: number;
+  readonly paint: (canvas: Canvas) => void;
+  /** A stretch was chosen. */
+  readonly onView: (view: readonly [number, number]) => void;
+  /** An instant was chosen. */
+  readonly onPick: (time: number) => void;
+  /** Plots of one name share their cursor. */
+  readonly sync?: string;
+}
+
+const AXIS = 58;
+
+export function Plot(props: PlotProps): JSX.Element {
+  const box = useRef<HTMLDivElement>(null);
+  const plot = useRef<uPlot | null>(null);
+  const latest = useRef(props);
+  latest.current = props;
+  const scheme = colours.value;
+
+  useEffect(() => {
+    const element = box.current;
+    if (element === null) {
+      return undefined;
+    }
+    const made = new uPlot(
+      options(element, latest),
+      [
+        [0, 1],
+        [null, null],
+      ],
+      element,
+    );
+    plot.current = made;
+    const resized = new ResizeObserver(() => {
+      made.setSize({ width: Math.max(200, element.clientWidth), height: latest.current.height });
+    });
+    resized.observe(element);
+    // A press without a drag is a choice of an instant.
+    let down = Number.NaN;
+    const pressed = (event: MouseEvent): void => {
+      down = event.clientX;
+    };
+    const released = (event: MouseEvent): void => {
+      if (Math.abs(event.clientX - down) < 4) {
+        const left = event.clientX - made.over.getBoundingClientRect().left;
+        latest.current.onPick(made.posToVal(left, "x"));
+      }
+    };
+    const wheel = (event: WheelEvent): void => {
+      if (!event.shiftKey && !event.ctrlKey) {
+        return;
+      }
+      event.preventDefault();
+      const left = event.clientX - made.over.getBoundingClientRect().left;
+      const amount = Math.sign(event.deltaY === 0 ? event.deltaX : event.deltaY);
+      latest.current.onView(
+        event.ctrlKey ? zoomed(latest.current, amount, made.posToVal(left, "x")) : panned(latest.current, amount),
+      );
+    };
+    made.over.addEventListener("mousedown", pressed);
+    made.over.addEventListener("mouseup", released);
+    made.over.addEventListener("wheel", wheel, { passive: false });
+    return () => {
+      resized.disconnect();
+      made.destroy();
+      plot.current = null;
+    };
+    // Axes have the colours of the scheme in them, so it is made anew with another.
+  }, [scheme]);
+
+  const [from, to] = props.view;
+  useEffect(() => {
+    plot.current?.batch(() => {
+      plot.current?.setScale("x", { min: from, max: to });
+      plot.current?.setScale("y", { min: props.least ?? 0, max: props.most });
+    });
+    plot.current?.redraw(false);
+  });
+
+  return (
+    <div
+      class="plot"
+      id={props.id}
+      ref={box}
+      role="group"
+      tabIndex={0}
+      aria-label={`${props.label}, from ${time(from)} to ${time(to)}. Plus and minus zoom, arrow keys move.`}
+      onKeyDown={(event) => {
+        const view = keyed(event.key, props);
+        if (view !== null) {
+          event.preventDefault();
+          props.onView(view);
+        }
+      }}
+    />
+  );
+}
+
+function keyed(key: string, props: PlotProps): readonly [number, number] | null {
+  const middle = (props.view[0] + props.view[1]) / 2;
+  switch (key) {
+    case "+":
+    case "=":
+      return zoomed(props, -1, middle);
+    case "-":
+      return zoomed(props, 1, middle);
+    case "ArrowLeft":
+      return panned(props, -1);
+    case "ArrowRight":
+      return panned(props, 1);
+    case "0":
+      return props.all;
+    default:
+      return null;
+  }
+}
+
+/** The view made wider (1) or narrower (-1) about an instant. */
+export function zoomed(
+  props: { readonly view: readonly [number, number]; readonly all: readonly [number, number] },
+  direction: number,
+  about: number,
+): readonly [number, number] {
+  const factor = direction > 0 ? 1.5 : 1 / 1.5;
+  const [from, to] = props.view;
+  const least = 1e-7;
+  const width = Math.min(props.all[1] - props.all[0], Math.max(least, (to - from) * factor));
+  const start = about - ((about - from) / (to - from)) * width;
+  return within(start, width, props.all);
+}
+
+/** The view moved by a part of its width. */
+export function panned(
+  props: { readonly view: readonly [number, number]; readonly all: readonly [number, number] },
+  direction: number,
+): readonly [number, number] {
+  const width = props.view[1] - props.view[0];
+  return within(props.view[0] + 0.15 * direction * width, width, props.all);
+}
+
+function within(start: number, width: number, all: readonly [number, number]): readonly [number, number] {
+  const from = Math.max(all[0], Math.min(start, all[1] - width));
+  return [from, Math.min(all[1], from + width)];
+}
+
+function options(element: HTMLElement, latest: { readonly current: PlotProps }): uPlot.Options {
+  const css = getComputedStyle(document.documentElement);
+  const colour = (name: string): string => css.getPropertyValue(name).trim();
+  const font = `12px ${colour("--sans")}`;
+  const axis = {
+    stroke: colour("--ink-soft"),
+    font,
+    grid: { stroke: colour("--line"), width: 1 },
+    ticks: { show: false },
+  };
+  const { sync, unit } = latest.current;
+  return {
+    width: Math.max(200, element.clientWidth),
+    height: latest.current.height,
+    legend: { show: false },
+    scales: { x: { time: false, auto: false }, y: { auto: false } },
+    series: [{}, { show: false }],
+    axes: [
+      { ...axis, space: 90, size: 28, values: (_, ticks) => ticks.map((t) => time(t)) },
+      { ...axis, size: AXIS, label: unit, labelFont: font, labelSize: 18, labelGap: 0 },
+    ],
+    cursor: {
+      y: false,
+      points: { show: false },
+      drag: { x: true, y: false, setScale: false },
+      ...(sync === undefined ? {} : { sync: { key: sync, setSeries: false } }),
+    },
+    hooks: {
+      setSelect: [
+        (u) => {
+          if (u.select.width > 3) {
+            latest.current.onView([u.posToVal(u.select.left, "x"), u.posToVal(u.select.left + u.select.width, "x")]);
+          }
+          u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+        },
+      ],
+      draw: [
+        (u) => {
+          paint(u, latest.current, colour);
+        },
+      ],
+    },
+  };
+}
+
+function paint(u: uPlot, props: PlotProps, colour: (name: string) => string): void {
+  const { ctx: context, bbox } = u;
+  const x = (value: number): number => u.valToPos(value, "x", true);
+  const y = (value: number): number => u.valToPos(value, "y", true);
+  context.save();
+  context.beginPath();
+  context.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+  context.clip();
+  props.paint({
+    context,
+    x,
+    y,
+    from: props.view[0],
+    to: props.view[1],
+    columns: Math.max(1, Math.round(bbox.width)),
+    top: bbox.top,
+    bottom: bbox.top + bbox.height,
+    scale: devicePixelRatio,
+    colour,
+  });
+  if (props.now >= props.view[0] && props.now <= props.view[1]) {
+    context.strokeStyle = colour("--focus");
+    context.lineWidth = 2 * devicePixelRatio;
+    context.beginPath();
+    context.moveTo(x(props.now), bbox.top);
+    context.lineTo(x(props.now), bbox.top + bbox.height);
+    context.stroke();
+  }
+  context.restore();
+}

@@ -1,0 +1,192 @@
+/** The plots of a run: the queue as a whole, then the buffer by VC, windows and segments in the window looked at. */
+
+import type { JSX } from "preact";
+import { useId, useMemo } from "preact/hooks";
+import { Pictures } from "../keep/pictures.tsx";
+import { time } from "../parts/format.ts";
+import { Word } from "../parts/words.tsx";
+import * as lens from "./lens.ts";
+import { bars, column, level, line, marks, sequence, sequencePlot, stack, vcName, windows } from "./paint.ts";
+import { Plot, type Canvas } from "./plot.tsx";
+
+/** The queue over the whole run; a stretch dragged over it is looked at closely. */
+export function Overall(props: { readonly overview: lens.Overview }): JSX.Element {
+  const { run, network } = props.overview;
+  const looked = lens.closely.value;
+  const port = looked?.history.port ?? network.links[network.bottleneck]?.name ?? "";
+  const series = run.series;
+  const values = useMemo(
+    () => (series === null ? new Float64Array(0) : column(series, "queue_cells", port)),
+    [series, port],
+  );
+  const all: readonly [number, number] = [0, network.duration_s];
+  const most =
+    Math.max(
+      10,
+      values.reduce((a, b) => Math.max(a, b), 0),
+    ) * 1.05;
+  const recorded = series?.measures["queue_cells"]?.names.includes(port) === true;
+  if (series === null || !recorded) {
+    return <p class="small soft">The queue of {port} was not recorded over the whole run.</p>;
+  }
+  return (
+    <>
+      <h2 class="plot-title">
+        Cells waiting at {port}, the whole run <Pictures of="plot-overall" name="queue" />
+      </h2>
+      <Plot
+        id="plot-overall"
+        label={`Cells waiting at ${port}`}
+        unit="cells"
+        height={150}
+        view={all}
+        all={all}
+        most={most}
+        now={lens.now.value}
+        paint={(c: Canvas) => {
+          if (looked !== null) {
+            c.context.fillStyle = c.colour("--accent-wash");
+            const left = c.x(looked.from);
+            c.context.fillRect(left, c.top, Math.max(3 * c.scale, c.x(looked.to) - left), c.bottom - c.top);
+          }
+          line(c, series.time_s, values, "--accent", false);
+        }}
+        onView={([from, to]) => {
+          void lens.lookAt(port, Math.max(0, from), Math.min(network.duration_s, to));
+        }}
+        onPick={(t) => {
+          const half = ((looked?.to ?? 0.01) - (looked?.from ?? 0)) / 2;
+          const from = Math.max(0, t - half);
+          void lens.lookAt(port, from, Math.min(network.duration_s, from + 2 * half));
+        }}
+      />
+      <p class="small soft">
+        Drag over a stretch of it, or press an instant, to look closer. The stretch looked at is shaded
+        {looked === null ? "" : `: ${time(looked.from)} to ${time(looked.to)}`}.
+      </p>
+    </>
+  );
+}
+
+export function Plots(props: { readonly overview: lens.Overview; readonly looked: lens.Closely }): JSX.Element {
+  const { looked, overview } = props;
+  const { history } = looked;
+  const all: readonly [number, number] = [looked.from, looked.to];
+  const view = lens.zoom.value;
+  const flows = overview.network.flows.map((f) => f.name);
+  const flow = lens.flow.value;
+  const id = useId();
+  const common = {
+    view,
+    all,
+    now: lens.now.value,
+    sync: "inside",
+    onView: (v: readonly [number, number]): void => {
+      lens.zoom.value = [Math.max(all[0], v[0]), Math.min(all[1], v[1])];
+    },
+    onPick: (t: number): void => {
+      lens.step.value = history.stepAt(t);
+    },
+  };
+  const lines = useMemo(() => flows.slice(0, 24).map((f) => windows(looked, overview.run.series, f)), [looked]);
+  const mostWindow = lines.reduce((m, l) => l.values.reduce((a, b) => Math.max(a, b), m), 4) * 1.1;
+  const segments = useMemo(() => sequence(looked.segments, flow), [looked, flow]);
+  const mostCells = useMemo(() => history.steps.occupancy.reduce((a, b) => Math.max(a, b), 10), [looked]);
+  const room = Number.isFinite(history.capacity) && history.capacity < 1.6 * mostCells ? history.capacity : mostCells;
+  const threshold = history.judgements.findLast((j) => Number.isFinite(j.threshold_cells))?.threshold_cells;
+  const mine = looked.timeouts.filter((t) => t.flow === flow).map((t) => t.time_s);
+  return (
+    <section class="card" aria-labelledby="plots-title">
+      <div class="row">
+        <h2 id="plots-title">Over time</h2>
+        <span class="row row-end">
+          <button
+            type="button"
+            onClick={() => {
+              lens.zoom.value = all;
+            }}
+          >
+            Show the whole window
+          </button>
+        </span>
+      </div>
+      <h3 class="plot-title">
+        The buffer, one VC upon the other: × frame refused, ▼ cell lost <Pictures of="plot-stack" name="buffer-by-vc" />
+      </h3>
+      <Plot
+        {...common}
+        id="plot-stack"
+        label="Cells waiting by VC, with marks for refused frames and lost cells"
+        unit="cells"
+        height={230}
+        most={Math.max(room, mostCells) * 1.08}
+        paint={(c) => {
+          stack(c, history);
+          if (threshold !== undefined) {
+            level(c, threshold);
+          }
+          marks(c, looked);
+        }}
+      />
+      <h3 class="plot-title">
+        <Word of="cwnd">Congestion windows</Word>, all connections <Pictures of="plot-cwnd" name="cwnd" />
+      </h3>
+      <Plot
+        {...common}
+        id="plot-cwnd"
+        label="Congestion windows of all connections"
+        unit="segments"
+        height={190}
+        most={mostWindow}
+        paint={(c) => {
+          lines.forEach((l, i) => {
+            line(c, l.times, l.values, vcName(i), true);
+          });
+          bars(
+            c,
+            looked.timeouts.map((t) => t.time_s),
+            "--bad",
+          );
+        }}
+      />
+      <div class="row plot-title">
+        <h3>Segments of one connection</h3>
+        <label for={id} class="unseen">
+          Connection
+        </label>
+        <select
+          id={id}
+          value={flow}
+          onChange={(event) => {
+            lens.flow.value = event.currentTarget.value;
+          }}
+        >
+          {flows.map((f) => (
+            <option key={f} value={f}>
+              {f}
+            </option>
+          ))}
+        </select>
+        <Pictures of="plot-sequence" name="sequence" />
+      </div>
+      <Plot
+        {...common}
+        id="plot-sequence"
+        label={`Time and sequence of ${flow}`}
+        unit="kB of its data"
+        height={260}
+        least={segments.least / 1000}
+        most={Math.max(segments.most / 1000, segments.least / 1000 + 1)}
+        paint={(c) => {
+          sequencePlot({ ...c, y: (v) => c.y(v / 1000) }, segments);
+          bars(c, mine, "--bad");
+        }}
+      />
+      <p class="small soft">
+        Dark bars are segments when they are sent, <span class="again">orange ones</span> those sent again, the green
+        steps what is acknowledged. Dotted lines are timeouts. Shift and wheel move, Ctrl and wheel zoom; with the
+        keyboard: plus, minus, arrows.
+      </p>
+    </section>
+  );
+}

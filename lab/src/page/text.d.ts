@@ -1,0 +1,13 @@
+// Files that the bundler puts in as text.
+
+declare module "*.csv" {
+  const text: string;
+  export default text;
+}
+
+declare module "*.toml" {
+  const text: string;
+  export default text;
+}
+
+declare module "*.css";

@@ -1,0 +1,86 @@
+import { EFFICIENCY, FAIRNESS, two, type Story, type Variant } from "./story.ts";
+
+const TICKS = [1, 10, 50, 100, 200, 500] as const;
+
+function tick(ms: number): Variant {
+  return {
+    name: `${String(ms)} ms`,
+    base: "lan-epd",
+    changes: [{ path: ["tcp", "vanilla", "timer_granularity"], value: `${String(ms)}ms` }],
+  };
+}
+
+function variant(tcp: string, name: string): Variant {
+  const settings = { mss: "512B", receive_window: "65535B", timer_granularity: "100ms" };
+  return { name, base: "lan-epd", changes: [{ path: ["tcp"], value: { [tcp]: settings } }] };
+}
+
+export const clock: Story = {
+  id: "clock",
+  title: "Waiting for a clock",
+  lead: "Two lost frames cost a connection a quarter of a second. What is it waiting for?",
+  steps: [
+    {
+      kind: "read",
+      title: "A long sleep",
+      text: [
+        "A sender that misses an acknowledgement waits until its retransmission timer runs out. The timer is a coarse clock: it is looked at once a tick, and the least wait is two ticks.",
+        "In this network a segment is there and back in a hundredth of a millisecond when nothing waits. A tick is a hundred milliseconds: time for the link to carry 37,000 cells.",
+      ],
+    },
+    {
+      kind: "run",
+      title: "A finer clock",
+      text: [
+        "The same network under EPD, the same losses. Only the tick of the senders' timers is changed, from 1 to 500 ms.",
+      ],
+      guess: {
+        kind: "number",
+        question: "With a tick of 100 ms the efficiency is below one half. What is it with a tick of 1 ms?",
+        min: 0,
+        max: 1,
+        step: 0.01,
+        variant: 0,
+        measure: 0,
+      },
+      variants: TICKS.map(tick),
+      shown: [EFFICIENCY],
+      seeds: 10,
+      answer: (m) => [
+        `1 ms gives ${two(m[0]?.[0])}, 100 ms ${two(m[3]?.[0])}, 500 ms ${two(m[5]?.[0])}. The loss is the same; the sleep after it is not.`,
+        "So most of what the buffer policy seemed to cost was the timer's. Who studies one has to say how the other was set.",
+      ],
+      look: { variant: 3, text: "See a connection wait for its clock: step by timeout" },
+    },
+    {
+      kind: "run",
+      title: "TCPs that do not wait",
+      text: [
+        "Later TCPs do not wait for the timer: three duplicate acknowledgements tell them that a segment is missing. Tahoe, Reno, NewReno and SACK differ in what they do then.",
+      ],
+      guess: {
+        kind: "choice",
+        question: "With such a TCP, a tick of 100 ms and EPD: what is the efficiency?",
+        choices: ["Still about one half", "Above 0.9 for all of them", "Only SACK comes above 0.9"],
+        right: (m) => {
+          const later = m.slice(1).map((v) => v[0] ?? 0);
+          return [later.every((v) => v > 0.9) ? 1 : (later.at(-1) ?? 0) > 0.9 ? 2 : 0];
+        },
+      },
+      variants: [
+        variant("vanilla", "no fast retransmit"),
+        variant("tahoe", "Tahoe"),
+        variant("reno", "Reno"),
+        variant("newreno", "NewReno"),
+        variant("sack", "SACK"),
+      ],
+      shown: [EFFICIENCY, FAIRNESS],
+      seeds: 10,
+      plane: true,
+      answer: (m) => [
+        `Tahoe ${two(m[1]?.[0])}, Reno ${two(m[2]?.[0])}, NewReno ${two(m[3]?.[0])}, SACK ${two(m[4]?.[0])}, against ${two(m[0]?.[0])} without fast retransmit.`,
+        "What was the buffer policy good for, then? Look at fairness; and try a wide area network (wan-epd) or many sources under “Compare”.",
+      ],
+    },
+  ],
+};

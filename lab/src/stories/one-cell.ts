@@ -1,0 +1,109 @@
+import { EFFICIENCY, FAIRNESS, atBottleneck, largest, percent, two, type Shown, type Story } from "./story.ts";
+
+const BUSY: Shown = { label: "Link busy", value: (a) => atBottleneck(a, "utilisation") };
+const USELESS: Shown = {
+  label: "Of what it carried: of no use",
+  value: (a) => 1 - a.efficiency / atBottleneck(a, "utilisation"),
+};
+const TIMEOUTS: Shown = {
+  label: "Timeouts of a connection",
+  value: (a) => a.flows.reduce((sum, f) => sum + Number(f["timeouts"]), 0) / Math.max(1, a.flows.length),
+  most: 50,
+  digits: 0,
+};
+
+const THRESHOLDS = [100, 300, 500, 700, 800, 900, 980] as const;
+
+export const oneCell: Story = {
+  id: "one-cell",
+  title: "One cell costs a frame",
+  lead: "A full buffer loses a few single cells. Why is the link idle most of the time then?",
+  steps: [
+    {
+      kind: "read",
+      title: "A segment travels in twelve cells",
+      text: [
+        "An ATM network moves cells: packets of 53 bytes. A TCP segment of 512 bytes is put into a frame, and the frame is cut into twelve cells. The receiver puts the twelve together again.",
+        "Lose one of them below and see what the receiver can do with the other eleven.",
+      ],
+      toy: "frame",
+    },
+    {
+      kind: "run",
+      title: "Five senders, one link, a full buffer",
+      text: [
+        "Five TCP connections share one link. The buffer in front of it has room for 1000 cells. When it is full it loses whatever cell comes next: that is tail drop.",
+      ],
+      guess: {
+        kind: "number",
+        question: "How much of what the link could carry arrives as useful data? Guess the efficiency.",
+        min: 0,
+        max: 1,
+        step: 0.01,
+        variant: 0,
+        measure: 0,
+      },
+      variants: [{ name: "tail drop", base: "lan-tail-drop" }],
+      shown: [EFFICIENCY, BUSY, USELESS, TIMEOUTS],
+      seeds: 10,
+      answer: ([m]) => [
+        `The efficiency is ${two(m?.[0])} in the mean. Dead frames and data sent twice are only ${percent(m?.[2])} of what the link carries: it is idle ${percent(1 - (m?.[1] ?? 0))} of the time.`,
+        `One cell costs a frame, and a lost frame costs its sender a sleep until its timer runs out: ${(m?.[3] ?? 0).toFixed(0)} times in ten seconds. While the buffer overflows, cells of all five are lost, so all five sleep together.`,
+      ],
+      look: { variant: 0, text: "See the buffer overflow: frames that have lost a cell are hatched" },
+    },
+    {
+      kind: "run",
+      title: "Do not carry the dead",
+      text: [
+        "Partial packet discard (PPD): once a frame has lost a cell, the switch refuses the rest of it. Early packet discard (EPD): while more than 800 cells wait, no new frame may start, so that frames under way stay whole.",
+      ],
+      guess: {
+        kind: "choice",
+        question: "Which change helps efficiency?",
+        choices: ["Neither: what is lost is lost", "Only EPD", "Both, by a good deal"],
+        right: (m) => {
+          const [tail, ppd, epd] = m.map((v) => v[0] ?? 0);
+          const helps = (v: number | undefined): boolean => (v ?? 0) > 1.15 * (tail ?? 0);
+          return [helps(ppd) && helps(epd) ? 2 : helps(epd) ? 1 : 0];
+        },
+      },
+      variants: [
+        { name: "tail drop", base: "lan-tail-drop" },
+        { name: "PPD", base: "lan-ppd" },
+        { name: "EPD", base: "lan-epd" },
+      ],
+      shown: [EFFICIENCY, FAIRNESS],
+      seeds: 10,
+      answer: (m) => [
+        `Tail drop ${two(m[0]?.[0])}, PPD ${two(m[1]?.[0])}, EPD ${two(m[2]?.[0])}: if cells must be lost, let them be of one frame and not of twelve, so that fewer senders have to sleep.`,
+        "Look at the clouds, too: single runs differ by more than the policies do. One run says nothing.",
+      ],
+      look: { variant: 2, text: "See EPD refuse whole frames, with the numbers it looked at" },
+    },
+    {
+      kind: "run",
+      title: "Where to put the threshold",
+      text: [
+        "Above EPD's threshold no frame may start. The room above it is for the rest of frames that have started. The buffer has 1000 places.",
+      ],
+      guess: {
+        kind: "choice",
+        question: "Which threshold gives the best efficiency?",
+        choices: THRESHOLDS.map((t) => `${String(t)} cells`),
+        right: (m) => [largest(m.map((v) => v[0] ?? 0))],
+      },
+      variants: THRESHOLDS.map((t) => ({
+        name: `R = ${String(t)}`,
+        base: "lan-epd",
+        changes: [{ path: ["port", "bottleneck", "policy", "epd", "threshold"], value: t }],
+      })),
+      shown: [EFFICIENCY],
+      seeds: 10,
+      answer: (m) => [
+        `The best here is ${String(THRESHOLDS[largest(m.map((v) => v[0] ?? 0))])} cells. A low threshold wastes the buffer: it refuses frames that would have found room.`,
+        "Too high leaves no room for frames that have started: they lose cells again, and dead frames are back. With five senders little room is enough; with hundreds it is not.",
+      ],
+    },
+  ],
+};

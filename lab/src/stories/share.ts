@@ -1,0 +1,82 @@
+import { EFFICIENCY, FAIRNESS, largest, two, type Story, type Variant } from "./story.ts";
+
+const LOAD_RATIOS = [0.2, 0.5, 0.8, 0.95, 1, 1.2] as const;
+
+function selectiveDrop(z: number): Variant {
+  return {
+    name: `Z = ${String(z)}`,
+    base: "lan-selective-drop",
+    changes: [{ path: ["port", "bottleneck", "policy", "selective_drop", "z"], value: z }],
+  };
+}
+
+function fba(z: number): Variant {
+  return {
+    name: `FBA, Z = ${String(z)}`,
+    base: "lan-selective-drop",
+    changes: [{ path: ["port", "bottleneck", "policy"], value: { fba: { threshold: 0.9, z } } }],
+  };
+}
+
+export const share: Story = {
+  id: "share",
+  title: "A fair share",
+  lead: "Refuse frames of those who hold more than their share. How much more?",
+  steps: [
+    {
+      kind: "read",
+      title: "Who is over the share",
+      text: [
+        "EPD refuses whoever comes next once the buffer is nearly full. Selective Drop looks at who it is: X cells wait, N connections have some of them, so a fair share is X / N.",
+        "Above the threshold a frame is refused if its connection holds more than Z times the fair share. Z is the knob: 0.8 refuses a little before the share is reached, 1 exactly at it, 1.2 a little later.",
+      ],
+    },
+    {
+      kind: "run",
+      title: "Turn Z",
+      text: ["Five sources, a buffer of 1000 cells, a threshold of 0.9 of it. Six values of Z."],
+      guess: {
+        kind: "choice",
+        question: "Which value of Z is the worst for efficiency?",
+        choices: LOAD_RATIOS.map((z) => `Z = ${String(z)}`),
+        right: (m) => [largest(m.map((v) => -(v[0] ?? 0)))],
+      },
+      variants: LOAD_RATIOS.map(selectiveDrop),
+      shown: [EFFICIENCY, FAIRNESS],
+      seeds: 10,
+      plane: true,
+      answer: (m) => {
+        const worst = LOAD_RATIOS[largest(m.map((v) => -(v[0] ?? 0)))];
+        const best = LOAD_RATIOS[largest(m.map((v) => v[0] ?? 0))];
+        return [
+          `The worst is Z = ${String(worst)}, with ${two(m.map((v) => v[0] ?? 0).reduce((a, b) => Math.min(a, b), 1))}; the best is Z = ${String(best)}.`,
+          "At exactly one, all connections stand at their shares together: a hair decides, all are refused in the same moment, and all wait for their timers in step. A little below or above, they are refused one after the other. The paper prints the same hole: the open diamonds on the plane.",
+        ];
+      },
+    },
+    {
+      kind: "run",
+      title: "A share that shrinks",
+      text: [
+        "Fair Buffer Allocation (FBA) is like Selective Drop, but the share it tolerates shrinks as the buffer fills: it begins mildly and ends strictly.",
+      ],
+      guess: {
+        kind: "choice",
+        question: "Which has the better efficiency here, Selective Drop or FBA, both with Z = 0.8?",
+        choices: ["Selective Drop", "FBA", "No difference that ten seeds can show"],
+        right: (m) => {
+          const less = (m[1]?.[0] ?? 0) - (m[0]?.[0] ?? 0);
+          return [Math.abs(less) < 0.05 ? 2 : less > 0 ? 1 : 0];
+        },
+      },
+      variants: [selectiveDrop(0.8), fba(0.8), fba(0.5), fba(0.2)],
+      shown: [EFFICIENCY, FAIRNESS],
+      seeds: 10,
+      plane: true,
+      answer: (m) => [
+        `Selective Drop ${two(m[0]?.[0])}, FBA ${two(m[1]?.[0])} with the same Z, ${two(m[2]?.[0])} with 0.5 and ${two(m[3]?.[0])} with 0.2.`,
+        "Compare the intervals before you call one better. The papers printed one run each: their diamonds lie within or outside the clouds, and that is what one run can say.",
+      ],
+    },
+  ],
+};

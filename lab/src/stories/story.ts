@@ -1,0 +1,100 @@
+/** What a story of the lessons is made of. Texts are data; the player in `page/learn` shows them. */
+
+import type { Answer } from "../engine/api.ts";
+
+/** A change of a scenario: a key and its value; undefined takes it out. */
+export interface Change {
+  readonly path: readonly string[];
+  readonly value: unknown;
+}
+
+/** A setting: a shipped scenario and what is changed in it. */
+export interface Variant {
+  readonly name: string;
+  readonly base: string;
+  readonly changes?: readonly Change[];
+}
+
+/** A measure of a run that a step shows. */
+export interface Shown {
+  readonly label: string;
+  readonly value: (answer: Answer) => number;
+  /** The end of its axis; 1 where nothing is said. */
+  readonly most?: number;
+  /** Digits behind the point; 2 where nothing is said. */
+  readonly digits?: number;
+}
+
+/** Means of what is shown: by variant, by measure, in the order of the step. */
+export type Means = readonly (readonly number[])[];
+
+export type Guess =
+  /** A number on a slider, about one measure of one variant. */
+  | {
+      readonly kind: "number";
+      readonly question: string;
+      readonly min: number;
+      readonly max: number;
+      readonly step: number;
+      readonly variant: number;
+      readonly measure: number;
+    }
+  /** One of some answers; which are right follows from the runs. */
+  | {
+      readonly kind: "choice";
+      readonly question: string;
+      readonly choices: readonly string[];
+      readonly right: (means: Means) => readonly number[];
+    };
+
+export type Step =
+  | {
+      readonly kind: "read";
+      readonly title: string;
+      readonly text: readonly string[];
+      readonly toy?: "frame" | "round-trip";
+    }
+  | {
+      readonly kind: "run";
+      readonly title: string;
+      readonly text: readonly string[];
+      readonly guess: Guess;
+      readonly variants: readonly Variant[];
+      readonly shown: readonly Shown[];
+      readonly seeds: number;
+      /** Whether the plane of efficiency and fairness is shown too, with what papers print. */
+      readonly plane?: boolean;
+      /** The answer, with the numbers that came out. */
+      readonly answer: (means: Means) => readonly string[];
+      /** The variant to look into, with words for the link. */
+      readonly look?: { readonly variant: number; readonly text: string };
+    }
+  | { readonly kind: "free"; readonly title: string; readonly text: readonly string[] };
+
+export interface Story {
+  readonly id: string;
+  readonly title: string;
+  /** One sentence for the card. */
+  readonly lead: string;
+  readonly steps: readonly Step[];
+}
+
+/** Efficiency and fairness, which most steps show. */
+export const EFFICIENCY: Shown = { label: "Efficiency", value: (a) => a.efficiency };
+export const FAIRNESS: Shown = { label: "Fairness", value: (a) => a.fairness };
+
+/** Two digits, for sentences. */
+export const two = (value: number | undefined): string => (value ?? Number.NaN).toFixed(2);
+/** A share as a percentage without digits behind the point. */
+export const percent = (value: number | undefined): string => `${(100 * (value ?? Number.NaN)).toFixed(0)} %`;
+
+/** The place of the largest of some numbers. */
+export function largest(values: readonly number[]): number {
+  return values.indexOf(Math.max(...values));
+}
+
+/** A measure of the bottleneck's row among the ports. */
+export function atBottleneck(answer: Answer, measure: string): number {
+  const port = answer.ports.find((p) => p.name === answer.bottleneck);
+  return Number(port?.[measure] ?? Number.NaN);
+}

@@ -1,0 +1,70 @@
+import { EFFICIENCY, FAIRNESS, two, type Story, type Variant } from "./story.ts";
+
+function order(name: string, value: string): Variant {
+  return { name, base: "lan-tail-drop", changes: [{ path: ["switch", "tie_order"], value }] };
+}
+
+export const tie: Story = {
+  id: "tie",
+  title: "The tie that takes all",
+  lead: "Five cells arrive in the same instant at a buffer with one free place. Who gets it?",
+  steps: [
+    {
+      kind: "read",
+      title: "Somebody has to be first",
+      text: [
+        "Links of one speed are like clocks in step: cells of several sources reach the switch in the same instant, again and again. When one place is free, one cell gets it and the others are lost.",
+        "Switches and simulators decide this somehow, mostly without saying so. It looks like a detail of the code.",
+      ],
+    },
+    {
+      kind: "run",
+      title: "Always the first",
+      text: [
+        "Let the first input always go first. All senders are alike otherwise. Fairness is 1 if all get the same, and 0.2 if one of five gets everything.",
+      ],
+      guess: {
+        kind: "number",
+        question: "How fair is it, if the same input always goes first?",
+        min: 0.2,
+        max: 1,
+        step: 0.01,
+        variant: 0,
+        measure: 1,
+      },
+      variants: [order("always the first", "fixed")],
+      shown: [EFFICIENCY, FAIRNESS],
+      seeds: 10,
+      plane: true,
+      answer: ([m]) => [
+        `Efficiency ${two(m?.[0])}, fairness ${two(m?.[1])}: one source has everything, and the link looks perfect.`,
+        "Who looks at efficiency alone would call it the best policy of all. Two measures are needed.",
+      ],
+      look: { variant: 0, text: "See whose cells fill the buffer" },
+    },
+    {
+      kind: "run",
+      title: "In turns, or at random",
+      text: ["Now the inputs take turns, or each tie is drawn anew. Nothing else is changed: same switch, same TCP."],
+      guess: {
+        kind: "choice",
+        question: "What happens to efficiency when ties are shared out?",
+        choices: ["It stays as it is", "It falls to less than half", "It rises"],
+        right: (m) => {
+          const [fixed, turns, random] = m.map((v) => v[0] ?? 0);
+          const after = ((turns ?? 0) + (random ?? 0)) / 2;
+          return [after > 1.05 * (fixed ?? 0) ? 2 : after < 0.5 * (fixed ?? 0) ? 1 : 0];
+        },
+      },
+      variants: [order("always the first", "fixed"), order("in turns", "rotating"), order("at random", "random")],
+      shown: [EFFICIENCY, FAIRNESS],
+      seeds: 10,
+      plane: true,
+      answer: (m) => [
+        `In turns: ${two(m[1]?.[0])} and ${two(m[1]?.[1])}. At random: ${two(m[2]?.[0])} and ${two(m[2]?.[1])}. All five lose something while the buffer overflows, so all five sleep until their timers run out, and the link is idle.`,
+        "In turns there is no chance in it at all: ten seeds give the same run ten times.",
+        "A tie is a policy. A result that does not say how ties are broken cannot be compared with another one.",
+      ],
+    },
+  ],
+};

@@ -1,0 +1,188 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import { EngineError, type Words } from "../../src/engine/api.ts";
+import { local } from "./local.ts";
+
+const { engine, core } = await local();
+const scenarios = await engine.scenarios();
+const epd = scenarios["lan-epd"] ?? "";
+const short = epd.replace(/duration = "[^"]*"/, 'duration = "200ms"');
+
+/** By scenario what the native engine gave, as `scripts/lab_native.py` writes it. */
+const native = process.env["CELLTRAIN_NATIVE"];
+
+test("every shipped scenario has the fingerprint and the numbers of the native run", {
+  skip: native === undefined ? "CELLTRAIN_NATIVE names no file of native answers" : false,
+}, async (t) => {
+  const answers = JSON.parse(readFileSync(native ?? "", "utf8")) as Record<string, Record<string, unknown>>;
+  assert.deepEqual(Object.keys(answers).sort(), Object.keys(scenarios).sort());
+  for (const [name, expected] of Object.entries(answers)) {
+    await t.test(name, async () => {
+      const seed = expected["seed"] as number;
+      const { answer } = await engine.run(scenarios[name] ?? "", seed, { limits: { seconds: 1e5 } });
+      const timed = ["engine_seconds", "cell_hops_per_second", "build"];
+      for (const measure of Object.keys(expected).filter((key) => !timed.includes(key))) {
+        assert.deepEqual(answer[measure], expected[measure], measure);
+      }
+    });
+  }
+});
+
+test("a check tells every fault with its line, and a scenario without has a network to draw", async () => {
+  const faulty = epd.replace("threshold = 800", "threshold = 8000").replace('"65535B"', '"many"');
+  const checked = await engine.check(faulty);
+  assert.equal(checked.network, null);
+  const lines = faulty.split("\n");
+  for (const { line, key, problem, message } of checked.faults) {
+    assert.ok(line !== null && lines[line - 1]?.includes(key.split(".").at(-1) ?? "?"), message);
+    assert.ok(message.endsWith(problem) && message.startsWith(`scenario:${line}: `));
+  }
+  assert.equal(checked.faults.length, 2);
+  const { network, defaults, memory_bytes, cell_hops } = await engine.check(epd);
+  assert.deepEqual(network?.flows.length, 5);
+  assert.equal(network?.positions.length, network?.nodes.length);
+  assert.equal(network?.links[network.bottleneck]?.policy, "epd");
+  assert.equal(network?.links[network.bottleneck]?.buffer_cells, 1000);
+  assert.ok(network?.positions.every(({ x, y }) => x >= 0 && x <= 1 && y >= 0 && y <= 1));
+  const x = (name: string) => network?.positions[network.nodes.findIndex((node) => node.name === name)]?.x ?? NaN;
+  assert.ok(x("source1") < x("sw1") && x("sw1") < x("sw2") && x("sw2") < x("destination1"));
+  assert.ok((memory_bytes ?? 0) > 0 && typeof defaults === "object");
+  // 155.52 Mb/s for 10 s over three links, less the headers.
+  assert.ok((cell_hops ?? 0) > 9e6 && (cell_hops ?? 0) < 12e6, String(cell_hops));
+});
+
+test("a formula's fault comes with marks under the place", async () => {
+  const own = (scenarios["lan-formula-red"] ?? "").replace(/admit = """[^"]*"""/, 'admit = "X < K +"');
+  const { faults } = await engine.check(own);
+  assert.ok(faults.some(({ excerpt }) => excerpt.some((line) => line.includes("^"))), JSON.stringify(faults));
+});
+
+test("every shipped scenario is read without a fault, and drawn with no two nodes at one place", async () => {
+  for (const [name, toml] of Object.entries(scenarios)) {
+    const { faults, network } = await engine.check(toml);
+    assert.deepEqual(faults, [], name);
+    const places = new Set(network?.positions.map(({ x, y }) => `${x} ${y}`));
+    assert.equal(places.size, network?.nodes.length, name);
+  }
+});
+
+test("a text is edited in place and read as values with lines", async () => {
+  const { root, lines, faults } = await engine.document(epd);
+  assert.deepEqual(faults, []);
+  assert.equal((root?.["topology"] as { n_source: { sources: number } }).n_source.sources, 5);
+  const line = lines["port.bottleneck.policy.epd.threshold"] ?? 0;
+  assert.match(epd.split("\n")[line - 1] ?? "", /^threshold = /);
+  const edited = await engine.edit(epd, ["port", "bottleneck", "policy", "epd", "threshold"], 700);
+  const changed = edited.split("\n").flatMap((text, at) => (text === epd.split("\n")[at] ? [] : [at + 1]));
+  assert.deepEqual(changed, [line]);
+  const gone = await engine.edit(epd, ["seed"], undefined);
+  assert.doesNotMatch(gone, /^seed/m);
+  const other = await engine.edit(epd, ["port", "bottleneck", "policy"], { fba: { threshold: 0.9, z: 0.8 } });
+  assert.deepEqual((await engine.check(other)).faults, []);
+  const syntax = await engine.document("name = ");
+  assert.equal(syntax.root, null);
+  assert.equal(syntax.faults[0]?.line, 1);
+});
+
+test("series have a value for each sample and name", async () => {
+  const names = ["queue", "occupancy", "cwnd", "delivered"];
+  const { series, answer } = await engine.run(short, 3, { series: { names, ports: "all", step: "1ms" } });
+  assert.equal(series?.time_s.length, 201);
+  for (const [measure, { values, names: of, ports }] of Object.entries(series?.measures ?? {})) {
+    assert.equal(values.length, 201 * of.length, measure);
+    assert.equal(ports?.length ?? of.length, of.length);
+  }
+  const queue = series?.measures["queue_cells"];
+  assert.equal(queue?.names.length, answer.ports.length);
+  const plain = await engine.run(short, 3);
+  assert.equal(plain.answer.fingerprint, answer.fingerprint, "looking on changes nothing");
+  const reference = await engine.run(short, 3, { engine: "reference" });
+  assert.equal(reference.answer.fingerprint, answer.fingerprint, "two engines, one run");
+});
+
+test("events are columns of the same length, cut where there are more than asked for", async () => {
+  const kinds = ["segments", "timers", "frames", "cells", "rates"] as const;
+  const { tables, cut_short } = await engine.events(short, 3, { kinds: [...kinds], from: 0.001, to: 0.003 });
+  assert.equal(cut_short, false);
+  for (const kind of kinds) {
+    const table = tables[kind];
+    assert.ok(table !== undefined, kind);
+    for (const [name, column] of Object.entries(table.columns)) {
+      const values = "words" in column ? column.at : column;
+      assert.equal(values.length, table.rows, `${kind}.${name}`);
+    }
+    const times = table.columns["time_s"] as Float64Array;
+    assert.ok(times.every((time) => time >= 0.001 && time < 0.003), kind);
+  }
+  assert.ok((tables.cells?.rows ?? 0) > 1000, String(tables.cells?.rows));
+  const words = tables.cells?.columns["event"] as Words;
+  assert.ok(words.words.includes("departed"));
+  const few = await engine.events(short, 3, { kinds: ["cells"], most_rows: 100 });
+  assert.deepEqual([few.tables.cells?.rows, few.cut_short], [100, true]);
+  const fast = await engine.events(short, 3, { kinds: ["segments"] });
+  assert.ok((fast.tables.segments?.rows ?? 0) > 0);
+});
+
+test("a comparison has pairs by seed and estimates", async () => {
+  const tail = (scenarios["lan-tail-drop"] ?? "").replace(/duration = "[^"]*"/, 'duration = "200ms"');
+  let ended = 0;
+  const { runs, estimates, differences } = await engine.compare([tail, short], [1, 2, 3], { onRun: () => (ended += 1) });
+  assert.equal(ended, 6);
+  assert.deepEqual(runs.map((of) => of.map(({ answer }) => answer.seed)), [[1, 2, 3], [1, 2, 3]]);
+  assert.equal(estimates[1]?.["efficiency"]?.n, 3);
+  assert.deepEqual([differences[0]?.["efficiency"]?.mean, differences[0]?.["efficiency"]?.low], [0, 0]);
+  const [of, base] = [1, 0].map((at) => runs[at]?.map(({ answer }) => answer.efficiency) ?? []);
+  const mean = (of ?? []).reduce((sum, value, seed) => sum + value - (base?.[seed] ?? 0), 0) / 3;
+  assert.ok(Math.abs((differences[1]?.["efficiency"]?.mean ?? NaN) - mean) < 1e-12);
+});
+
+test("what is refused is told in words, by kind", async () => {
+  const kind = (name: string, words: RegExp) => (error: unknown) =>
+    error instanceof EngineError && error.kind === name && words.test(error.message);
+  await assert.rejects(engine.run("name = ", 1), kind("refused", /scenario:1/));
+  await assert.rejects(engine.run(epd, -1), kind("refused", /not a seed/));
+  await assert.rejects(engine.run(epd, 1, { limits: { seconds: 0 } }), kind("too_long", /longer than 0 s/));
+  const large = epd.replace("sources = 5", "sources = 5000");
+  await assert.rejects(engine.run(large, 1, { limits: { memory: 2 ** 20 } }), kind("too_large", /memory/));
+  await assert.rejects(engine.buffer(epd, 1, "nowhere", 0, 0.1), kind("refused", /nowhere.*not a port/));
+  await assert.rejects(engine.buffer(epd, 1, "bottleneck", 2, 1), kind("refused", /window/));
+  await assert.rejects(engine.run(epd, 1, { series: { names: ["nothing"] } }), kind("refused", /not a series/));
+  await assert.rejects(engine.events(epd, 1, { kinds: ["cells"], from: -1 }), kind("refused", /not a time/));
+});
+
+test("a run that passes its limit leaves the instance as good as before", async () => {
+  const before = (await engine.run(short, 1)).answer.fingerprint;
+  await assert.rejects(engine.run(epd.replace("10s", "1000s"), 1, { limits: { seconds: 0.05 } }), /longer than 0.05 s/);
+  assert.equal((await engine.run(short, 1)).answer.fingerprint, before);
+});
+
+test("names of a scenario are texts, markup too", async () => {
+  const name = '<img src=x onerror="alert(1)">';
+  const { answer } = await engine.run(short.replace(/^name = .*$/m, `name = '${name}'`), 1);
+  assert.equal(answer.scenario, name);
+});
+
+test("papers' rows, help and measures are there", async () => {
+  const papers = await engine.papers();
+  const printed = papers.filter(({ paper, table }) => paper === "af-96-1269" && table === "2");
+  assert.ok(printed.length > 0 && printed.every(({ published }) => typeof published["efficiency"] === "number"));
+  assert.deepEqual((await engine.check(printed[0]?.toml ?? "")).faults, []);
+  assert.match((await engine.help("epd")) ?? "", /whole frame is refused/);
+  assert.equal(await engine.help("constructor"), null);
+  const measures = await engine.measures();
+  assert.ok(measures.flows.some(({ name, unit }) => name === "goodput_mbps" && unit === "Mb/s"));
+  assert.equal(measures.events.length, 5);
+});
+
+test("every gallery entry is checked and begun within the memory of a phone", async () => {
+  for (const [name, toml] of Object.entries(scenarios)) {
+    const one = await core();
+    const limits = { seconds: 60, memory: 2 ** 30 };
+    const request = { call: "run", toml, seed: 1, engine: null, series: null, limits };
+    if ((await engine.check(toml)).network !== null) {
+      one.answer({ ...request, toml: toml.replace(/^duration = .*$/m, 'duration = "100ms"') });
+      assert.ok(one.bytes < 300e6, `${name}: ${one.bytes}`);
+    }
+  }
+});

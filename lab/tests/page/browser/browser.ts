@@ -1,0 +1,89 @@
+/** The built page in Debian's chromium, from the file system. Every message on its console is a fault of a test. */
+
+import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
+import { resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { chromium, type Browser, type Page } from "playwright-core";
+
+export const CHROMIUM = process.env["CHROMIUM"] ?? "/usr/bin/chromium";
+export const PAGE = resolve(process.env["CELLTRAIN_LAB"] ?? "../dist/lab.html");
+
+/** Why the tests with a browser cannot be run, or false. */
+export const skip: string | false = existsSync(CHROMIUM)
+  ? existsSync(PAGE)
+    ? false
+    : `${PAGE} is not there: make lab`
+  : `${CHROMIUM} is not there`;
+
+/** A wait that is longer than anything here takes on a busy machine, not an assertion. */
+const PATIENCE = 300_000;
+
+export interface Opened {
+  readonly page: Page;
+  /** What was on the console so far. */
+  readonly messages: string[];
+}
+
+let browser: Promise<Browser> | null = null;
+
+export async function open(
+  hash = "",
+  options: {
+    readonly width?: number;
+    readonly height?: number;
+    readonly colorScheme?: "light" | "dark";
+    readonly init?: string;
+  } = {},
+): Promise<Opened> {
+  browser ??= chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox"] });
+  const context = await (
+    await browser
+  ).newContext({
+    viewport: { width: options.width ?? 1280, height: options.height ?? 800 },
+    colorScheme: options.colorScheme ?? "light",
+    acceptDownloads: true,
+  });
+  const page = await context.newPage();
+  page.setDefaultTimeout(PATIENCE);
+  const messages: string[] = [];
+  page.on("console", (m) => messages.push(`${m.type()}: ${m.text()}`));
+  page.on("pageerror", (e) => messages.push(`error: ${e.message}`));
+  page.on("request", (r) => {
+    if (!/^(file|blob|data):/.test(r.url())) {
+      messages.push(`request: ${r.url()}`);
+    }
+  });
+  if (options.init !== undefined) {
+    await page.addInitScript(options.init);
+  }
+  await page.goto(`${pathToFileURL(PAGE).href}${hash}`);
+  await page.waitForFunction(() => {
+    const text = document.querySelector("main")?.textContent ?? "The engine starts";
+    return !text.includes("The engine starts");
+  });
+  return { page, messages };
+}
+
+/** Closes a page, which must not have said anything. */
+export async function close({ page, messages }: Opened): Promise<void> {
+  await page.context().close();
+  assert.deepEqual(messages, []);
+}
+
+export async function closeBrowser(): Promise<void> {
+  await (await browser)?.close();
+  browser = null;
+}
+
+/** Puts a text into the editor of the bench and waits until it has been checked. */
+export async function write(page: Page, toml: string): Promise<void> {
+  await page.getByRole("tab", { name: "Text (TOML)" }).click();
+  await page.getByLabel("Scenario as TOML").fill(toml);
+  await page.waitForFunction(() => !document.body.textContent?.includes("checking …"));
+}
+
+/** Whether something is wider than the window. */
+export async function overflow(page: Page): Promise<number> {
+  return page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+}

@@ -1,0 +1,95 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { after, test } from "node:test";
+import { toFragment } from "../../../src/page/link/link.ts";
+import { close, closeBrowser, open, skip, write } from "./browser.ts";
+
+after(closeBrowser);
+
+test("a link opened elsewhere gives the same scenario, seeds and fingerprints", { skip }, async () => {
+  const first = await open("#/run");
+  const text = (await first.page.evaluate(() => window.celltrain.scenarios()))["lan-fba"] ?? "";
+  await write(first.page, text.replace('"10s"', '"200ms"').replace("# Fair", "# My own: fair"));
+  for (const [label, value] of [
+    ["Seeds", "3"],
+    ["First seed", "7"],
+  ] as const) {
+    await first.page.getByLabel(label, { exact: true }).fill(value);
+    await first.page.getByLabel(label, { exact: true }).blur();
+  }
+  await first.page.locator("#run:not([disabled])").click();
+  await first.page.locator('.results[data-phase="done"]').waitFor();
+  const fingerprints = await first.page.locator(".results details code").allTextContents();
+  assert.equal(fingerprints.length, 3);
+  await first.page.getByRole("button", { name: "Share and keep" }).click();
+  const link = first.page.getByLabel("link", { exact: true });
+  await first.page.waitForFunction(() => document.querySelector(".keep pre")?.textContent?.includes("#v1."));
+  const address = (await link.textContent()) ?? "";
+  const said = await first.page.locator(".keep").innerText();
+  assert.match(said, /celltrain run .*\.toml --seed 7 --seeds 3/);
+  assert.ok(said.includes(fingerprints[0] ?? "?"));
+  await close(first);
+
+  const second = await open(`#${address.split("#")[1] ?? ""}`);
+  await second.page.locator("#run:not([disabled])").click();
+  await second.page.locator('.results[data-phase="done"]').waitFor();
+  assert.deepEqual(await second.page.locator(".results details code").allTextContents(), fingerprints);
+  await second.page.getByRole("tab", { name: "Text (TOML)" }).click();
+  assert.match(await second.page.getByLabel("Scenario as TOML").inputValue(), /# My own: fair/);
+  await close(second);
+});
+
+test("a link to a place opens there", { skip }, async () => {
+  const opened = await open(await toFragment({ toml: "# nothing", seed: 1, seeds: 1, place: "learn/tie/2" }));
+  await opened.page.getByRole("heading", { name: "Always the first" }).waitFor();
+  await close(opened);
+});
+
+test("a link cut short, one of another version and one that is none are told in words", { skip }, async () => {
+  const whole = await toFragment({ toml: "x".repeat(500), seed: 1, seeds: 1, place: "run" });
+  for (const [fragment, words] of [
+    [whole.slice(0, -8), /not complete/],
+    ["#v9.abcd", /another version/],
+    ["#something", /holds no scenario/],
+  ] as const) {
+    const opened = await open(fragment);
+    assert.match(await opened.page.getByRole("alert").first().innerText(), words);
+    // The page is usable all the same.
+    await opened.page.locator("#run:not([disabled])").waitFor();
+    await close(opened);
+  }
+});
+
+test("the scenario and the tables can be downloaded", { skip }, async () => {
+  const opened = await open("#/run");
+  const { page } = opened;
+  await page.getByLabel("Seeds", { exact: true }).fill("2");
+  await page.getByLabel("Seeds", { exact: true }).blur();
+  await page.getByRole("button", { name: "Run 2 seeds" }).click();
+  await page.locator('.results[data-phase="done"]').waitFor();
+  await page.getByRole("button", { name: "Share and keep" }).click();
+  const take = async (name: string): Promise<{ name: string; text: string }> => {
+    const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name }).click()]);
+    return { name: download.suggestedFilename(), text: readFileSync(await download.path(), "utf8") };
+  };
+  const toml = await take("Scenario (TOML)");
+  assert.equal(toml.name, "lan-epd.toml");
+  assert.match(toml.text, /\[port\.bottleneck\.policy\.epd\]/);
+  const csv = await take("Connections (CSV)");
+  assert.equal(csv.name, "lan-epd-connections.csv");
+  assert.equal(csv.text.trim().split("\r\n").length, 11);
+  await close(opened);
+});
+
+test("pictures can be downloaded as SVG that stands alone and as PNG", { skip }, async () => {
+  const opened = await open("#/compare");
+  const { page } = opened;
+  await page.getByRole("button", { name: "Begin with four policies" }).click();
+  const [svg] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "SVG" }).click()]);
+  const text = readFileSync(await svg.path(), "utf8");
+  assert.match(text, /^<svg[^>]* xmlns="http:\/\/www\.w3\.org\/2000\/svg"/);
+  assert.doesNotMatch(text, /var\(|class=/);
+  const [png] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "PNG" }).click()]);
+  assert.deepEqual([...readFileSync(await png.path()).subarray(1, 4)], [0x50, 0x4e, 0x47]);
+  await close(opened);
+});

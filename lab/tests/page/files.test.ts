@@ -1,0 +1,47 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { csv, fileName, runsCsv } from "../../src/page/keep/files.ts";
+import { lines } from "../../src/page/keep/lines.ts";
+import { local } from "../engine/local.ts";
+
+const { engine } = await local();
+
+test("cells of a CSV with commas, quotes and line breaks are quoted, and no number is an empty cell", () => {
+  assert.equal(
+    csv(
+      ["a", "b"],
+      [
+        ['x,"y"', "1\n2"],
+        [Number.NaN, null],
+      ],
+    ),
+    'a,b\r\n"x,""y""","1\n2"\r\n,\r\n',
+  );
+});
+
+test("a file is named after its scenario, whatever that is called", () => {
+  assert.equal(fileName("five sources, LAN, EPD"), "five-sources-lan-epd");
+  assert.equal(fileName("../../<img>"), "img");
+  assert.equal(fileName("…"), "scenario");
+});
+
+test("the table of runs has a row for each run and connection, with the fingerprint", async () => {
+  const toml = ((await engine.scenarios())["lan-epd"] ?? "").replace('"10s"', '"50ms"');
+  const runs = [];
+  for (const seed of [1, 2]) {
+    runs.push({ seed, answer: (await engine.run(toml, seed)).answer });
+  }
+  const rows = runsCsv(runs, "flows").trim().split("\r\n");
+  assert.equal(rows.length, 1 + 2 * 5);
+  const header = rows[0]?.split(",") ?? [];
+  assert.deepEqual(header.slice(0, 6), ["scenario", "seed", "efficiency", "fairness", "fingerprint", "flow"]);
+  assert.ok(header.includes("goodput_mbps"));
+  assert.ok(rows[6]?.includes(runs[1]?.answer.fingerprint ?? "?"));
+});
+
+test("the lines name a shipped scenario by its name and any other by its file", () => {
+  assert.equal(lines("x", "lan-epd", 3, 1).command, "celltrain run lan-epd --seed 3");
+  assert.match(lines("x", "lan-epd", 3, 1).python, /ct\.run\("lan-epd", seed=3\)/);
+  assert.equal(lines("my own", null, 1, 20).command, "celltrain run my-own.toml --seed 1 --seeds 20");
+  assert.match(lines("my own", null, 5, 20).python, /for seed in range\(5, 25\)/);
+});

@@ -1,0 +1,79 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Shape, type Schema } from "../../src/page/form/schema.ts";
+import { local } from "../engine/local.ts";
+
+const { engine } = await local();
+const shape = new Shape((await engine.schema()) as Schema);
+const scenarios = await engine.scenarios();
+
+/** Walks a scenario's values beside the form's fields: whatever is written has a field. */
+function walked(schema: Schema, values: Record<string, unknown>, path: string): string[] {
+  const fields = shape.fields(schema);
+  return Object.entries(values).flatMap(([key, value]) => {
+    const field = fields.find((f) => f.key === key);
+    if (field === undefined) {
+      return [`${path}.${key}`];
+    }
+    const inner = value as Record<string, unknown>;
+    switch (field.kind) {
+      case "table":
+        return walked(field.schema, inner, `${path}.${key}`);
+      case "named":
+        return Object.entries(inner).flatMap(([name, one]) =>
+          walked(field.schema, one as Record<string, unknown>, `${path}.${key}.${name}`),
+        );
+      case "choice":
+        return Object.entries(inner).flatMap(([name, one]) => {
+          const choice = field.choices.find((c) => c.name === name);
+          return choice === undefined
+            ? [`${path}.${key}.${name}`]
+            : walked(choice.schema, one as Record<string, unknown>, `${path}.${key}.${name}`);
+        });
+      default:
+        return [];
+    }
+  });
+}
+
+test("every key of every shipped scenario has a field in the form", async () => {
+  for (const [name, text] of Object.entries(scenarios)) {
+    const { root } = await engine.document(text);
+    assert.ok(root !== null, name);
+    assert.deepEqual(walked(shape.root, root, name), []);
+  }
+});
+
+test("fields know unit, range, default and whether they must be there", () => {
+  const port = shape.fields(shape.root).find((f) => f.key === "port");
+  assert.ok(port?.kind === "named");
+  const policy = shape.fields(port.schema).find((f) => f.key === "policy");
+  assert.ok(policy?.kind === "choice" && policy.required);
+  const selective = policy.choices.find((c) => c.name === "selective_drop");
+  assert.ok(selective !== undefined);
+  const z = shape.fields(selective.schema).find((f) => f.key === "z");
+  assert.ok(z?.kind === "number" && z.least === 0 && z.initial === 0.8 && !z.required);
+  const epd = policy.choices.find((c) => c.name === "epd");
+  const threshold = epd === undefined ? undefined : shape.fields(epd.schema)[0];
+  assert.ok(threshold?.kind === "number-or-text" && threshold.unit === "cells" && threshold.required);
+});
+
+test("a policy that is chosen in the form begins with values that the checker takes", async () => {
+  const port = shape.fields(shape.root).find((f) => f.key === "port");
+  assert.ok(port?.kind === "named");
+  const policy = shape.fields(port.schema).find((f) => f.key === "policy");
+  assert.ok(policy?.kind === "choice");
+  const path = ["port", "bottleneck", "policy"];
+  for (const choice of policy.choices.filter((c) => c.name !== "python")) {
+    const text = await engine.edit(scenarios["lan-epd"] ?? "", path, { [choice.name]: shape.start(choice) });
+    const { faults } = await engine.check(text);
+    const { root } = await engine.document(text);
+    const port = (root?.["port"] as Record<string, Record<string, unknown>>)["bottleneck"];
+    assert.deepEqual(Object.keys(port?.["policy"] as object), [choice.name]);
+    // What is still to be filled in is told by the checker, at its key.
+    assert.ok(
+      faults.every((f) => f.key.startsWith(`port.bottleneck.policy.${choice.name}`)),
+      `${choice.name}: ${faults.map((f) => f.message).join("; ")}`,
+    );
+  }
+});

@@ -1,0 +1,60 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { firstAt, thin } from "../../src/page/see/downsample.ts";
+import { valueAt } from "../../src/page/see/paint.ts";
+import { panned, zoomed } from "../../src/page/see/plot.tsx";
+import { told, toldCell } from "../../src/page/see/sentence.ts";
+import { local } from "../engine/local.ts";
+
+const { engine } = await local();
+
+test("of a million points those are drawn that a screen can show, and no peak is lost", () => {
+  const n = 1_000_000;
+  const times = Float64Array.from({ length: n }, (_, i) => i);
+  const values = Float64Array.from({ length: n }, (_, i) => Math.sin(i / 1000));
+  values[654_321] = 50;
+  values[123_456] = -50;
+  const kept = thin(times, values, 0, n, 800);
+  assert.ok(kept.length <= 4 * 802);
+  assert.ok(kept.includes(654_321) && kept.includes(123_456));
+  assert.ok(kept.every((k, i) => i === 0 || k > (kept[i - 1] ?? 0)));
+});
+
+test("of few points all are drawn, with one before and one after the view", () => {
+  const times = Float64Array.from([0, 1, 2, 3, 4, 5]);
+  assert.deepEqual(thin(times, times, 1.5, 3.5, 800), [1, 2, 3, 4]);
+  assert.equal(firstAt(times, 2), 2);
+  assert.equal(firstAt(times, 9), 6);
+  assert.equal(valueAt(times, times, 2), 2);
+  assert.equal(valueAt(times, times, 2.5), 2);
+});
+
+test("a view zooms about an instant and never leaves what there is", () => {
+  const all = [0, 10] as const;
+  const [from, to] = zoomed({ view: [4, 6], all }, -1, 4);
+  assert.ok(from === 4 && Math.abs(to - (4 + 2 / 1.5)) < 1e-12);
+  assert.deepEqual(zoomed({ view: [1, 9], all }, 1, 5), [0, 10]);
+  assert.deepEqual(panned({ view: [0, 2], all }, -1), [0, 2]);
+  assert.deepEqual(panned({ view: [9, 10], all }, 1), [9, 10]);
+});
+
+test("a refused frame is told with the policy's numbers, a cell with its frame", async () => {
+  const toml = (await engine.scenarios())["lan-epd"] ?? "";
+  const history = await engine.buffer(toml, 18, "sw1->sw2", 2.12, 2.1205);
+  const refusal = history.judgements.find((j) => !j.admitted);
+  assert.ok(refusal !== undefined);
+  // The frame that `celltrain why` finds in docs/looking-inside.md.
+  const i = Array.from(history.steps.frame).findIndex((frame, at) => {
+    const number = history.frames[frame]?.number;
+    return number === 627 && history.kinds[history.steps.kind[at] ?? 0] === "refused";
+  });
+  assert.ok(i >= 0);
+  const words = told(history, i + 1);
+  assert.ok(words.bad);
+  assert.match(words.what, /frame 627 of tcp4 came and is refused\. 805 cells wait/);
+  assert.match(words.why, /X = 805/);
+  assert.match(words.why, /threshold was 800/);
+  assert.match(words.why, /Y_i = 204/);
+  assert.match(toldCell(history, i + 1, 0), /^Place 1: cell \d+ of frame [\d,]+ of tcp\d, bytes [\d,]+ to [\d,]+\./);
+  assert.match(told(history, 0).what, /Before the first/);
+});

@@ -1,0 +1,50 @@
+"""`celltrain lab`: the page that runs the simulator in a browser."""
+
+from __future__ import annotations
+
+import webbrowser
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from celltrain.cli import shell
+
+#: Where `make lab` puts the page, and a wheel has it.
+PAGE = Path(__file__).parent.parent / "lab.html"
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("lab", epilog="For example: celltrain lab; celltrain lab --out lab.html")(lab)
+
+
+@shell.command
+def lab(
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the page there instead: one file, which needs no network."),
+    ] = None,
+    as_json: shell.Json = False,
+) -> int:
+    """Open the lab in a browser: the simulator in one page, with a buffer to look into and exercises."""
+    from celltrain.errors import CelltrainError
+
+    try:
+        page = PAGE.read_bytes()
+    except FileNotFoundError:
+        raise CelltrainError(
+            "this installation came without the page of the lab; in a checkout, make lab builds it (node 20 and npm)"
+        ) from None
+    if out is not None:
+        with shell.writing(out):
+            out.write_bytes(page)
+    address = (out or PAGE).resolve().as_uri()
+    opened = out is None and not as_json and webbrowser.open(address)
+    if as_json:
+        shell.answer({"page": address, "bytes": len(page)})
+    elif opened:
+        shell.say(f"The lab is open in a browser: {address}")
+    else:
+        shell.say(f"The lab is {address}: open it in a browser.")
+    return shell.DONE

@@ -1,0 +1,151 @@
+"""The lab: its command here, the page itself by `make lab-test` where node and the page are."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import celltrain as ct
+import celltrain.cli.lab as command
+from celltrain import shipped
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "dist" / "lab.html"
+
+
+def without_tools(tmp_path: Path) -> dict[str, str]:
+    """An environment whose PATH has the tools of a system and neither node, npm nor cargo."""
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for tool in ("sh", "bash", "make", "find", "test", "mkdir", "touch"):
+        found = shutil.which(tool)
+        if found is not None:
+            (tools / tool).symlink_to(found)
+    return {"PATH": str(tools), "HOME": str(tmp_path), "MAKEFLAGS": ""}
+
+
+def test_the_command_opens_the_page(celltrain, tmp_path, monkeypatch):
+    page = tmp_path / "lab.html"
+    page.write_text("<title>celltrain lab</title>")
+    monkeypatch.setattr(command, "PAGE", page)
+    opened: list[str] = []
+    monkeypatch.setattr(command.webbrowser, "open", lambda address: opened.append(address) or True)
+    assert page.as_uri() in celltrain("lab").out
+    assert opened == [page.as_uri()]
+    answer = celltrain("lab", "--json").json
+    assert answer == {"page": page.as_uri(), "bytes": page.stat().st_size}
+    copy = tmp_path / "copy.html"
+    assert copy.as_uri() in celltrain("lab", "--out", copy).out
+    assert copy.read_bytes() == page.read_bytes()
+    assert opened == [page.as_uri()], "only the command alone opens it"
+
+
+def test_an_installation_without_the_page_says_how_to_have_it(celltrain, tmp_path, monkeypatch):
+    monkeypatch.setattr(command, "PAGE", tmp_path / "lab.html")
+    answer = celltrain("lab")
+    assert answer.code == 2
+    assert "make lab" in answer.err
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not there")
+def test_make_lab_says_all_that_is_missing_and_builds_nothing(tmp_path):
+    done = subprocess.run(
+        ["make", ".make/lab-tools"], cwd=ROOT, env=without_tools(tmp_path), capture_output=True, text=True
+    )
+    assert done.returncode == 2
+    for words in ("node is needed", "npm is needed", "cargo is needed", "rustup target add wasm32-unknown-unknown"):
+        assert words in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_demo_and_test_need_no_node():
+    text = (ROOT / "Makefile").read_text()
+    rules = dict(re.findall(r"^([\w./ -]+):([^=\n]*)$", text, re.MULTILINE))
+
+    def needs(target: str) -> set[str]:
+        found: set[str] = set()
+        ahead = [target]
+        while ahead:
+            for needed in rules.get(ahead.pop(), "").replace("|", " ").split():
+                if needed not in found:
+                    found.add(needed)
+                    ahead.append(needed)
+        return found
+
+    assert ".make/lab-tools" in needs("lab")
+    for target in ("demo", "test", "setup", "docs", "wheel"):
+        assert ".make/lab-tools" not in needs(target)
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    if not PAGE.is_file():
+        pytest.skip("dist/lab.html is not there: make lab builds it")
+    return PAGE.read_text(encoding="utf-8")
+
+
+def test_the_page_is_one_small_file_that_loads_nothing(page):
+    assert len(page.encode()) <= 3_000_000
+    assert len(gzip.compress(page.encode(), 9)) <= 1_000_000
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)
+    assert policy is not None
+    rules = dict(rule.split(" ", 1) for rule in policy[1].split("; "))
+    assert rules["default-src"] == rules["connect-src"] == rules["form-action"] == rules["base-uri"] == "'none'"
+    assert "unsafe-inline" not in policy[1] and "'unsafe-eval'" not in policy[1]
+    head = page[: page.index("<script")]
+    assert not re.search(r'(?:src|href)="(?!data:)', head)
+
+
+def node_tests(tests: list[Path], tmp_path: Path, **environment: str) -> None:
+    """Bundles the lab's tests and runs these."""
+    if shutil.which("node") is None:
+        pytest.skip("node is not there")
+    if not (ROOT / "lab" / "node_modules").is_dir():
+        pytest.skip("lab/node_modules is not there: make lab installs it")
+    # Packages are looked for from where a test stands.
+    folder = ROOT / "lab" / "out" / tmp_path.name
+    try:
+        subprocess.run(["node", "build.mjs", "--tests", str(folder)], cwd=ROOT / "lab", check=True)
+        files = [str(folder / test.with_suffix(".mjs")) for test in tests]
+        done = subprocess.run(
+            ["node", "--test", *files],
+            cwd=ROOT / "lab",
+            env={**os.environ, "CELLTRAIN_LAB": str(PAGE), **environment},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, (done.stdout + done.stderr)[-8000:]
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def tests_in(*folders: str) -> list[Path]:
+    tests = ROOT / "lab" / "tests"
+    return sorted(test.relative_to(tests) for folder in folders for test in (tests / folder).glob("*.test.ts*"))
+
+
+@pytest.fixture(scope="module")
+def native(tmp_path_factory) -> str:
+    """A file with this machine's answers for all shipped scenarios."""
+    answers = {name: ct.run(ct.load(name)).to_dict() for name in shipped.names("scenario")}
+    file: Path = tmp_path_factory.mktemp("lab") / "native.json"
+    file.write_text(json.dumps(answers))
+    return str(file)
+
+
+def test_the_page_runs_every_shipped_scenario_as_this_machine_does(page, native, tmp_path):
+    node_tests(tests_in("engine", "page"), tmp_path, CELLTRAIN_NATIVE=native)
+
+
+def test_the_page_does_in_a_browser_what_a_person_asks_of_it(page, native, tmp_path):
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    if chromium is None:
+        pytest.skip("neither chromium nor google-chrome is there")
+    node_tests(tests_in("engine/browser", "page/browser"), tmp_path, CHROMIUM=chromium, CELLTRAIN_NATIVE=native)
