@@ -110,6 +110,11 @@ enum Body {
 /// departures.
 pub(crate) const BYTES_PER_FLOW: u64 =
     size::<Connection>() + RECOVERY_BYTES + CONTROL_BYTES + 4 * 4 + size::<(Time, FlowIndex)>();
+/// Memory that a connection takes beside where formulas set its windows.
+pub(crate) fn bytes_of_formulas<'a>(flows: impl Iterator<Item = &'a Flow>) -> u64 {
+    let formulas = flows.filter_map(|flow| flow.tcp.options().formula.as_ref());
+    formulas.map(|formula| formula.bytes()).fold(0, u64::saturating_add)
+}
 /// Memory of a VC's two ends.
 pub(crate) const BYTES_PER_VC: u64 = size::<VcEnds>() + size::<Collection>() + size::<Vec<VcIndex>>();
 /// Memory of a frame on its way, as long as it is not forgotten.
@@ -310,7 +315,7 @@ impl EndSystems {
             match kind {
                 ClockKind::Retransmission => {
                     let timeouts = connection.sender.counters().timeouts;
-                    let may_send = connection.sender.on_tick();
+                    let may_send = connection.sender.on_tick(now);
                     if connection.sender.counters().timeouts > timeouts {
                         connection.fingerprint.fold_all([Seen::Timeout as u64, now.0]);
                     }

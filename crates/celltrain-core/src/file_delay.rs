@@ -136,7 +136,7 @@ mod tests {
     fn a_first_byte_that_is_sent_again_does_not_start_the_clock_again() {
         let mut line = Timeline::of(1024);
         assert_eq!(line.send(5), [0]);
-        let ticks = (1..1000).find(|_| line.sender.on_tick()).unwrap();
+        let ticks = (1..1000).find(|_| line.sender.on_tick(Time(0))).unwrap();
         assert!(ticks > 1, "the timeout takes its time");
         assert_eq!(line.send(3005), [0], "the first byte again");
         assert_eq!(line.ack(1, 3010), [1, 2], "and a second file");

@@ -99,7 +99,8 @@ impl Shape<'_> {
     /// End systems, contracts, shaped ports, loops and allocators: both engines drive the same.
     fn models(&self) -> u64 {
         let network = self.network;
-        let flows = count(network.flows.len()) * end_systems::BYTES_PER_FLOW;
+        let flows = count(network.flows.len()) * end_systems::BYTES_PER_FLOW
+            + end_systems::bytes_of_formulas(network.flows.iter());
         let abr = count(network.vcs.iter().filter(|vc| vc.abr.is_some()).count());
         let contracts = count(network.vcs.iter().filter(|vc| vc.contract.is_some()).count());
         let vcs = count(network.vcs.len())

@@ -20,6 +20,7 @@ mod feeders;
 pub mod file_delay;
 pub mod fingerprint;
 pub mod footprint;
+pub mod formulas;
 pub mod gfr;
 pub mod host;
 pub mod index;

@@ -91,6 +91,8 @@ pub struct FlowResult {
     pub fast_retransmits: u64,
     /// cwnd at the end, in segments; 0 without TCP.
     pub cwnd_segments: f64,
+    /// Results of its congestion control's formulas that were replaced, because they are no numbers.
+    pub replaced_results: u64,
     /// Packets put in; 0 with TCP.
     pub packets_sent: u64,
     /// Packets that arrived whole; 0 with TCP.
@@ -292,6 +294,7 @@ impl FinalState<'_> {
                 timeouts: sent.timeouts,
                 fast_retransmits: sent.fast_retransmits,
                 cwnd_segments: connection.windows()[0],
+                replaced_results: connection.sender.replaced_results(),
                 packets_sent: packets.sent,
                 packets_delivered: packets.delivered,
                 completion_s: connection.completion().map(|span| self.clock.seconds(Time::default() + span)),

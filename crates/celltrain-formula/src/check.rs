@@ -198,6 +198,7 @@ impl<'a> Checker<'a> {
                 Err(Fault::new(parts[0].at.clone(), problem))
             }
             Function::Abs => Ok(Kind::Number(self.number(&parts[0], "abs")?)),
+            Function::Floor => Ok(Kind::Number(self.number(&parts[0], "floor")?)),
             Function::Sqrt => match self.number(&parts[0], "sqrt")? {
                 None => Ok(Kind::Number(None)),
                 Some(unit) => unit.root().map(|unit| Kind::Number(Some(unit))).ok_or_else(|| {

@@ -53,6 +53,10 @@ pub(crate) enum Instruction {
         to: u8,
         a: u8,
     },
+    Floor {
+        to: u8,
+        a: u8,
+    },
     Root {
         to: u8,
         a: u8,
@@ -133,6 +137,7 @@ impl Program {
                 }
                 Instruction::Negative { to, a } => r[usize::from(to)] = -r[usize::from(a)],
                 Instruction::Absolute { to, a } => r[usize::from(to)] = r[usize::from(a)].abs(),
+                Instruction::Floor { to, a } => r[usize::from(to)] = r[usize::from(a)].floor(),
                 Instruction::Root { to, a } => {
                     r[usize::from(to)] = arithmetic::root(r[usize::from(a)], replaced);
                 }

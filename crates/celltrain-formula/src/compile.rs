@@ -312,6 +312,7 @@ impl<'a> Writer<'a> {
                 return Ok(all);
             }
             Function::Abs => (|a, _| a.abs(), |to, a| Instruction::Absolute { to, a }),
+            Function::Floor => (|a, _| a.floor(), |to, a| Instruction::Floor { to, a }),
             Function::Sqrt => (arithmetic::root, |to, a| Instruction::Root { to, a }),
             Function::Exp => (arithmetic::exponential, |to, a| Instruction::Exponential { to, a }),
             Function::Log => (arithmetic::logarithm, |to, a| Instruction::Logarithm { to, a }),

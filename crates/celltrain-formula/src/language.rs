@@ -17,6 +17,8 @@ pub enum Function {
     Exp,
     /// The natural logarithm.
     Log,
+    /// The largest whole number that is not above it.
+    Floor,
     /// A random number.
     Random,
     /// Of a constant by VC: the sum over all VCs.
@@ -68,6 +70,7 @@ pub const FUNCTIONS: &[FunctionWord] = &[
         "the natural logarithm of a, which has no unit; of 0 or less it is the smallest number, counted",
         (1, 1),
     ),
+    word(Function::Floor, "floor", "floor(a)", "a rounded down to a whole number of its unit", (1, 1)),
     word(
         Function::Random,
         "random",
@@ -91,6 +94,8 @@ pub const UNITS: &[(&str, Unit, f64)] = &[
     ("s", Unit::SECONDS, 1.0),
     ("ms", Unit::SECONDS, 1e-3),
     ("us", Unit::SECONDS, 1e-6),
+    ("bytes", Unit::BYTES, 1.0),
+    ("byte", Unit::BYTES, 1.0),
 ];
 
 /// Words that are no names.

@@ -169,7 +169,7 @@ impl Texts<'_> {
                     0 => self.operand(unit, d),
                     _ => format!("sqrt ( {} * {} )", self.operand(unit, d), self.operand(unit, d)),
                 };
-                format!("abs ( {of} )")
+                format!("{} ( {of} )", ["abs", "floor"][self.index(2)])
             }
             10 => format!("if {} then {} else {}", self.truth(d), self.number(unit, d), self.number(unit, d)),
             11 => {

@@ -93,6 +93,7 @@ impl<'a> Walker<'a> {
                     Function::Min => values.into_iter().reduce(f64::min).unwrap(),
                     Function::Max => values.into_iter().reduce(f64::max).unwrap(),
                     Function::Abs => values[0].abs(),
+                    Function::Floor => values[0].floor(),
                     Function::Sqrt => exact::root(values[0], n),
                     Function::Exp => exact::exponential(values[0], n),
                     Function::Log => exact::logarithm(values[0], n),

@@ -9,32 +9,41 @@ pub struct Unit {
     pub cells: i8,
     /// The power of seconds.
     pub seconds: i8,
+    /// The power of bytes.
+    pub bytes: i8,
 }
 
 impl Unit {
     /// A number without a unit.
-    pub const NONE: Unit = Unit { cells: 0, seconds: 0 };
+    pub const NONE: Unit = Unit { cells: 0, seconds: 0, bytes: 0 };
     /// Cells.
-    pub const CELLS: Unit = Unit { cells: 1, seconds: 0 };
+    pub const CELLS: Unit = Unit { cells: 1, ..Self::NONE };
     /// Seconds.
-    pub const SECONDS: Unit = Unit { cells: 0, seconds: 1 };
+    pub const SECONDS: Unit = Unit { seconds: 1, ..Self::NONE };
     /// Cells per second.
-    pub const RATE: Unit = Unit { cells: 1, seconds: -1 };
+    pub const RATE: Unit = Unit { cells: 1, seconds: -1, ..Self::NONE };
+    /// Bytes.
+    pub const BYTES: Unit = Unit { bytes: 1, ..Self::NONE };
 
     /// The unit of a product; none where a power grows past all use.
     pub(crate) fn times(self, other: Unit) -> Option<Unit> {
         let power = |a: i8, b: i8| a.checked_add(b).filter(|power| power.abs() <= MOST_POWER);
-        Some(Unit { cells: power(self.cells, other.cells)?, seconds: power(self.seconds, other.seconds)? })
+        Some(Unit {
+            cells: power(self.cells, other.cells)?,
+            seconds: power(self.seconds, other.seconds)?,
+            bytes: power(self.bytes, other.bytes)?,
+        })
     }
 
     pub(crate) fn per(self, other: Unit) -> Option<Unit> {
-        self.times(Unit { cells: -other.cells, seconds: -other.seconds })
+        self.times(Unit { cells: -other.cells, seconds: -other.seconds, bytes: -other.bytes })
     }
 
     /// The unit of a square root; none where it is no power of whole numbers.
     pub(crate) fn root(self) -> Option<Unit> {
-        let is_square = self.cells % 2 == 0 && self.seconds % 2 == 0;
-        is_square.then_some(Unit { cells: self.cells / 2, seconds: self.seconds / 2 })
+        let Unit { cells, seconds, bytes } = self;
+        let is_square = [cells, seconds, bytes].iter().all(|power| power % 2 == 0);
+        is_square.then_some(Unit { cells: cells / 2, seconds: seconds / 2, bytes: bytes / 2 })
     }
 }
 
@@ -48,7 +57,7 @@ impl fmt::Display for Unit {
             1 => Some(name.to_string()),
             power => Some(format!("{name}^{power}")),
         };
-        let powers = [("cells", self.cells), ("s", self.seconds)];
+        let powers = [("cells", self.cells), ("bytes", self.bytes), ("s", self.seconds)];
         let part = |keep: fn(i8) -> bool| -> Vec<String> {
             powers.iter().filter(|(_, power)| keep(*power)).filter_map(|(name, power)| word(name, *power)).collect()
         };

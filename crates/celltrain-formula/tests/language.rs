@@ -112,6 +112,7 @@ fn functions_give_what_they_say() {
     assert_eq!(value("min(3, 1, 2) + max(3, 1, 2)"), 4.0);
     assert_eq!(value("max(X, K, R) - min(X, K, R)"), 100.0);
     assert_eq!(value("abs(R - X)"), 50.0);
+    assert_eq!(value("floor(X / 100) + floor(-1.5) + floor(7)"), 14.0);
     assert_eq!(value("sqrt(X * X)"), 950.0);
     assert_eq!(value("exp(log(X / K))"), arithmetic::exponential(arithmetic::logarithm(0.95, &mut 0), &mut 0));
 }
@@ -147,12 +148,13 @@ fn a_fault_has_its_place_and_what_would_be_right() {
         ("!tagged", "has !, which is not of the language; write not"),
         ("X^2", "has ^, which is not of the language; write x * x"),
         ("X < 90%", "has %, which is not of the language; write 0.9 for 90 %"),
-        ("2X < K", "has X behind a number; write * between them, or a unit (cells, cell, s, ms, us)"),
+        ("2X < K", "has X behind a number; write * between them, or a unit (cells, cell, s, ms, us, bytes, byte)"),
         ("X < 1e999", "has a number beyond the largest there is"),
         ("X < 1.2.3", "goes on where an operator or the end is expected"),
         ("mim(X, K) < K", "does not know the function mim; did you mean min? there are min, max,"),
         ("min(X) < K", "gives min 1 argument; write min(a, b, ...)"),
         ("random(1) < 1", "gives random 1 argument; write random()"),
+        ("X + 512 bytes < K", "here one is in cells, the other in bytes"),
         ("exp(X) < 1", "is in cells; exp takes a number without unit, such as X / K"),
         ("sqrt(X) < 1", "is in cells, which is the square of no unit"),
         ("sum(X) < 1", "is no constant by VC"),

@@ -106,7 +106,9 @@ fn scheduler(name: &str) -> Option<Sums> {
         // A weight's reciprocal, F_prev and a node; v_now. F: v_now, F_prev and the reciprocal are read and F written;
         // the larger, and the sum. Who goes: the winner and F_prev are read, v_now and F_prev written, and one
         // addition.
-        "wfq" => all(&[ENDS, LINKS, TOURNAMENT], [16 + 32 + (32 + 16), 32, (3 + 1 + 2) + (2 + 2 + 1)], LINK, 0),
+        "wfq" | "wfq_formula" => {
+            all(&[ENDS, LINKS, TOURNAMENT], [16 + 32 + (32 + 16), 32, (3 + 1 + 2) + (2 + 2 + 1)], LINK, 0)
+        }
         "round_robin" => all(&[ENDS, LINKS, RING], [0; 3], LINK, 0),
         "minimum_rate" => all(&[ENDS, LINKS, RING, SHARES, TOURNAMENT], [0; 3], LINK, 0),
         _ => return None,

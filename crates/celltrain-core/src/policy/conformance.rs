@@ -84,6 +84,20 @@ pub(super) fn asked<C: Configure>(config: &C, buffer: &View<'_>, vc: u32, rng: &
     policy.admit_frame(buffer, Label::new(vc), rng)
 }
 
+/// What a policy in its first state answers to a frame of `vc`, one of two, that holds `x_i` of `x` cells; K = 1000.
+pub(super) fn asked_of_two<C: Configure>(config: &C, x: u32, vc: u32, x_i: u32) -> bool {
+    let per_vc = if vc == 0 { [x_i, x - x_i] } else { [x - x_i, x_i] };
+    let view = View {
+        occupancy: x,
+        capacity: 1000,
+        active_vcs: 2,
+        per_vc: TiSlice::from_ref(&per_vc),
+        tagged: false,
+        now: Time(0),
+    };
+    asked(config, &view, vc, &mut Stream::new(1, "bench"))
+}
+
 /// A policy that follows cells has seen these come.
 fn fill(policy: &mut (impl BufferPolicy + ?Sized), per_vc: &TiSlice<Label, u32>) {
     if policy.follows_cells() {

@@ -10,7 +10,9 @@ mod names;
 mod rules;
 
 pub use facts::PortFacts;
-pub use names::{PORT_NAMES, PortName};
+pub use names::PORT_NAMES;
+
+pub use crate::formulas::{Constant, Start};
 
 use std::collections::BTreeMap;
 
@@ -20,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use super::{BufferPolicy, Configure, Grounds, Overflow, PerVc, View};
 use crate::cost::{Cost, Work};
 use crate::error::Fault;
+use crate::formulas;
 use crate::index::Label;
 use crate::rng::Stream;
 use events::Running;
@@ -31,7 +34,7 @@ use rules::Rules;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Formula")]
-pub struct Config {
+pub struct Table {
     /// Where this condition holds, a frame may start: `X <= R or Y * N / X <= Z`.
     #[schemars(extend("x-expect" = "a formula, such as \"X <= 0.9 * K\""))]
     pub admit: String,
@@ -69,27 +72,8 @@ pub struct Config {
     pub when_full: WhenFull,
 }
 
-/// A constant: a number, a formula, or a table of numbers by the VC's name.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
-#[schemars(rename = "FormulaConstant", extend("x-expect" = "a number, a formula, or a table of numbers by the VC's name"))]
-pub enum Constant {
-    /// A formula of other constants.
-    Formula(String),
-    /// A number, or one for each VC.
-    Value(PerVc),
-}
-
-/// What state starts with: a number, or a formula of constants.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
-#[schemars(rename = "FormulaStart", extend("x-expect" = "a number, or a formula of constants"))]
-pub enum Start {
-    /// A number.
-    Number(f64),
-    /// A formula of constants.
-    Formula(String),
-}
+/// The table of a scenario, in one place of memory: every port of a network has room for the largest policy's settings.
+pub type Config = Box<Table>;
 
 /// What happens to a cell of an admitted frame that finds no room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -118,7 +102,7 @@ impl WhenFull {
 /// The policy with its state.
 #[derive(Debug)]
 pub struct Formula {
-    config: Box<Config>,
+    config: Config,
     capacity: u32,
     vcs: Vec<String>,
     running: Running,
@@ -142,11 +126,7 @@ impl Configure for Config {
     }
 
     fn constants_by_vc(&self) -> Vec<(&str, &PerVc)> {
-        let by_vc = self.constants.iter().filter_map(|(name, constant)| match constant {
-            Constant::Value(values @ PerVc::ByName(_)) => Some((name.as_str(), values)),
-            _ => None,
-        });
-        by_vc.collect()
+        formulas::constants_by_vc(&self.constants)
     }
 
     fn cost() -> Cost {
@@ -156,7 +136,7 @@ impl Configure for Config {
     fn build(&self, capacity: u32, vcs: &[&str]) -> Formula {
         let facts = PortFacts { capacity: Some(capacity), ..PortFacts::unknown() };
         let vcs: Vec<String> = vcs.iter().map(ToString::to_string).collect();
-        Formula { running: Running::new(self, &facts, &vcs), config: Box::new(self.clone()), capacity, vcs }
+        Formula { running: Running::new(self, &facts, &vcs), config: self.clone(), capacity, vcs }
     }
 }
 
@@ -211,7 +191,7 @@ impl BufferPolicy for Formula {
     }
 }
 
-impl Config {
+impl Table {
     /// One that says nothing yet.
     fn empty() -> Self {
         Self {
@@ -271,11 +251,11 @@ impl Config {
 
 #[cfg(test)]
 pub(super) fn sample(_capacity: u32) -> Config {
-    let table = |entries: &[(&str, &str)]| -> BTreeMap<String, String> {
+    let updates = |entries: &[(&str, &str)]| -> BTreeMap<String, String> {
         entries.iter().map(|(name, text)| ((*name).to_string(), (*text).to_string())).collect()
     };
     let number = |value| Constant::Value(PerVc::Same(value));
-    Config {
+    let table = Table {
         admit: "average <= R or Y * N <= Z * X".into(),
         constants: [
             ("R".to_string(), Constant::Formula("0.5 * K".into())),
@@ -284,9 +264,10 @@ pub(super) fn sample(_capacity: u32) -> Config {
         ]
         .into(),
         state: [("average".to_string(), Start::Number(0.0))].into(),
-        on_frame: table(&[("average", "average + w * (X - average)")]),
-        ..Config::empty()
-    }
+        on_frame: updates(&[("average", "average + w * (X - average)")]),
+        ..Table::empty()
+    };
+    table.into()
 }
 
 #[cfg(test)]

@@ -136,23 +136,14 @@ mod tests {
     use typed_index_collections::TiSlice;
 
     use super::*;
-    use crate::policy::conformance::asked;
+    use crate::policy::conformance::{asked, asked_of_two};
     use crate::policy::selective_drop;
     use crate::units::Time;
 
     /// Whether VC `vc` of two, with weights 1 and 3, may start a frame when it holds `x_i` of `x` cells; K = 1000.
     fn admitted(x: u32, vc: u32, x_i: u32) -> bool {
         let weights = PerVc::ByName([("vc0".to_string(), 1.0), ("vc1".to_string(), 3.0)].into());
-        let per_vc = if vc == 0 { [x_i, x - x_i] } else { [x - x_i, x_i] };
-        let view = View {
-            occupancy: x,
-            capacity: 1000,
-            active_vcs: 2,
-            per_vc: TiSlice::from_ref(&per_vc),
-            tagged: false,
-            now: Time(0),
-        };
-        asked(&Config { weights, ..sample(1000) }, &view, vc, &mut Stream::new(1, "bench"))
+        asked_of_two(&Config { weights, ..sample(1000) }, x, vc, x_i)
     }
 
     #[test]

@@ -33,6 +33,8 @@ registry! {
         guaranteed_rate: GuaranteedRate,
         /// Weighted fair queuing: a queue for each VC, served in proportion to weights.
         wfq: Wfq,
+        /// Weighted fair queuing with weights of your own, written as a formula in the scenario.
+        wfq_formula: WfqFormula,
         /// Round robin (per-VC queuing): a queue for each VC, served in turns, a cell a turn.
         round_robin: RoundRobin,
         /// Minimum rate: a queue for each VC, served at minimum shares of the link first, and round robin beyond.
@@ -44,6 +46,9 @@ registry! {
 
     /// The settings that may differ from VC to VC, by key.
     pub fn per_vc(&self) -> Vec<(&'static str, &PerVc)> { |config| config.per_vc() }
+
+    /// Of the constants in its `constants` table, those that differ from VC to VC, by name.
+    pub fn constants_by_vc(&self) -> Vec<(&str, &PerVc)> { |config| config.constants_by_vc() }
 
     /// What is wrong with the settings of VCs of these names, by label, that share a link.
     pub fn check_vcs(&self, vcs: &[&str]) -> Vec<Fault> { |config| config.check_vcs(vcs) }
@@ -199,6 +204,11 @@ pub trait Configure {
 
     /// The settings that may differ from VC to VC, by key: whether every VC has a value is checked for all alike.
     fn per_vc(&self) -> Vec<(&'static str, &PerVc)> {
+        Vec::new()
+    }
+
+    /// Of the constants in a `constants` table, those that differ from VC to VC, by name.
+    fn constants_by_vc(&self) -> Vec<(&str, &PerVc)> {
         Vec::new()
     }
 

@@ -59,13 +59,18 @@ impl Configure for Config {
 
     fn build(&self, vcs: &[VcKind<'_>]) -> Option<Service> {
         let names: Vec<&str> = vcs.iter().map(|vc| vc.name).collect();
-        let steps = steps(&self.weights.resolve(&names));
-        let queue_of = (0..vcs.len()).collect();
-        Some(if steps.iter().all(|&step| step <= u64::MOST_STEP) {
-            Service::new(vcs.len(), queue_of, Wfq::<u64>::new(&steps))
-        } else {
-            Service::new(vcs.len(), queue_of, Wfq::<u128>::new(&steps))
-        })
+        Some(service(&self.weights.resolve(&names)))
+    }
+}
+
+/// A queue for each VC, served in proportion to these weights, by label.
+pub(super) fn service(weights: &[f64]) -> Service {
+    let steps = steps(weights);
+    let queue_of = (0..weights.len()).collect();
+    if steps.iter().all(|&step| step <= u64::MOST_STEP) {
+        Service::new(weights.len(), queue_of, Wfq::<u64>::new(&steps))
+    } else {
+        Service::new(weights.len(), queue_of, Wfq::<u128>::new(&steps))
     }
 }
 

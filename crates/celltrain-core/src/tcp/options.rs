@@ -5,6 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::congestion::formula;
 use super::{Congestion, window_scale};
 use crate::error::Fault;
 use crate::units::{BitRate, Bytes, Duration};
@@ -65,6 +66,8 @@ pub struct TcpOptions {
     pub offered_window: OfferedWindow,
     /// How cwnd grows in congestion avoidance, and by how much congestion shrinks it.
     pub congestion: Congestion,
+    /// Formulas for cwnd and ssthresh: what `congestion = "formula"` does.
+    pub formula: Option<formula::Config>,
     /// The sender is paced: its segments leave no closer together than one takes at this rate, a rate of the line, cell
     /// headers included. They leave as the windows allow when absent.
     pub pacing_rate: Option<BitRate>,
@@ -101,6 +104,7 @@ impl Default for TcpOptions {
             estimate_forgotten: EstimateForgotten::default(),
             offered_window: OfferedWindow::default(),
             congestion: Congestion::default(),
+            formula: None,
             pacing_rate: None,
             lose_at_window: None,
         }
@@ -343,6 +347,23 @@ impl TcpOptions {
         if let Some(rate) = self.pacing_rate.filter(|rate| !(MIN_PACE..=MAX_PACE).contains(rate)) {
             refuse("pacing_rate", quoted(&rate), format!("is outside {MIN_PACE} to {MAX_PACE}"));
         }
+        match (self.congestion, &self.formula) {
+            (Congestion::Formula, None) => {
+                refuse("formula", String::new(), "is missing; congestion = \"formula\" does what it says".into());
+            }
+            (Congestion::Formula, Some(formula)) if formula.is_empty() => {
+                let problem = "says nothing of cwnd and ssthresh; write on_ack, on_loss or on_timeout";
+                refuse("formula", String::new(), problem.into());
+            }
+            (Congestion::Formula, Some(_)) | (_, None) => {}
+            (other, Some(_)) => {
+                let problem = format!(
+                    "has no effect, as congestion is \"{}\"; write congestion = \"formula\", or leave the formulas out",
+                    other.name()
+                );
+                refuse("formula", String::new(), problem);
+            }
+        }
         let tick = self.timer_granularity;
         if tick < MIN_TICK || tick > MAX_TICK {
             refuse("timer_granularity", quoted(&tick), format!("is outside {MIN_TICK} to {MAX_TICK}"));
@@ -358,6 +379,11 @@ impl TcpOptions {
             }
         }
         faults
+    }
+
+    /// What is wrong with the formulas for windows, by key in their table.
+    pub fn check_formula(&self) -> Vec<Fault> {
+        self.formula.as_ref().map(|formula| formula.check(self.mss.bytes)).unwrap_or_default()
     }
 
     /// A duration in ticks, rounded up.

@@ -81,7 +81,7 @@ impl Pipe {
                 self.send(&mut fate);
             }
             if next == tick {
-                self.sender.on_tick();
+                self.sender.on_tick(Time(next));
                 if tick.is_multiple_of(DELAYED_ACK_TICK) {
                     let ack = self.receiver.on_delayed_ack_tick();
                     self.acknowledge(ack, &mut fate);
@@ -149,6 +149,7 @@ proptest! {
                 out_of_order: if keep { OutOfOrder::Keep } else { OutOfOrder::Discard },
                 delayed_acks: if delay_acks { DelayedAcks::On } else { DelayedAcks::Off },
                 congestion,
+                formula: (congestion == Congestion::Formula).then(super::congestion::formula::sample),
                 timer_restart: if timer_per_segment { TimerRestart::PerSegment } else { TimerRestart::EveryNewAck },
                 ..TcpOptions::default()
             };

@@ -179,11 +179,11 @@ impl Player {
             }
             ["at", milliseconds] => self.now = Time(number(milliseconds)?),
             ["tick"] => {
-                self.sender.on_tick();
+                self.sender.on_tick(self.now);
             }
             ["tick", times] => {
                 for _ in 0..number(times)? {
-                    self.sender.on_tick();
+                    self.sender.on_tick(self.now);
                     self.collect();
                 }
             }

@@ -244,14 +244,14 @@ impl Sender {
     }
 
     /// One tick of the retransmission clock; whether something may have to be sent.
-    pub fn on_tick(&mut self) -> bool {
+    pub fn on_tick(&mut self, now: Time) -> bool {
         let timeout = match &mut self.timer {
             RetransmissionTimer::Common(timer) => timer.on_tick(),
             RetransmissionTimer::PerSegment(timers) => timers.on_tick(self.snd_una, self.rtt.rto()),
         };
         let probe = self.persist.on_tick();
         if timeout {
-            self.on_timeout();
+            self.on_timeout(now);
         }
         if probe {
             self.on_persist_timeout();
@@ -283,6 +283,11 @@ impl Sender {
     /// The retransmission timeout in ticks, backoff included.
     pub fn rto(&self) -> u32 {
         self.rtt.rto()
+    }
+
+    /// Results of its control's formulas that were replaced so far, because they are no numbers.
+    pub fn replaced_results(&self) -> u64 {
+        self.windows.replaced_results()
     }
 
     /// What it did so far.
@@ -421,6 +426,19 @@ impl Sender {
         Flight { una: self.snd_una, max: self.snd_max, end: self.end, mss: u64::from(self.mss), board }
     }
 
+    /// Segments outstanding.
+    fn outstanding(&self) -> f64 {
+        (self.snd_max - self.snd_una) as f64 / f64::from(self.mss)
+    }
+
+    /// What a control that sets the windows itself may know beside them.
+    #[inline]
+    fn tell_control(&mut self, now: Time) {
+        if self.windows.ruled() {
+            self.windows.at(now, self.outstanding());
+        }
+    }
+
     fn on_new_ack(&mut self, ack: u64, now: Time) {
         if let Some(timing) = self.timing.take_if(|timing| ack >= timing.until) {
             self.rtt.sample(timing.ticks);
@@ -432,6 +450,7 @@ impl Sender {
         if !self.board.is_empty() {
             self.board.forget_before(ack);
         }
+        self.tell_control(now);
         let flight = self.flight(&self.board);
         let progress = self.recovery.on_new_ack(&flight, acked, &mut self.windows);
         if ack == self.snd_max {
@@ -456,6 +475,7 @@ impl Sender {
     }
 
     fn on_duplicate_ack(&mut self, news: bool, now: Time) {
+        self.tell_control(now);
         if self.duplicate_acks == DuplicateAcks::GrowWindow {
             self.windows.on_new_ack(now, 1.0);
         }
@@ -464,11 +484,13 @@ impl Sender {
             Reaction::Ignore => {}
             Reaction::GoBack => {
                 self.counters.fast_retransmits += 1;
+                self.windows.after_loss();
                 self.cause = Cause::DuplicateAcks;
                 self.go_back();
             }
             Reaction::Resend => {
                 self.counters.fast_retransmits += 1;
+                self.windows.after_loss();
                 self.timing = None;
                 self.restart_timer();
                 self.pending = Pending::Resend;
@@ -478,13 +500,14 @@ impl Sender {
         self.chosen = self.recovery.chooses();
     }
 
-    fn on_timeout(&mut self) {
+    fn on_timeout(&mut self, now: Time) {
         self.counters.timeouts += 1;
         self.rtt.on_timeout();
         if self.backoff == Backoff::Double {
             self.rtt.back_off();
         }
-        self.windows.on_timeout((self.snd_max - self.snd_una) as f64 / f64::from(self.mss));
+        self.tell_control(now);
+        self.windows.on_timeout(self.outstanding());
         let flight = self.flight(&self.board);
         self.recovery.on_timeout(&flight);
         self.chosen = false;
@@ -528,8 +551,8 @@ mod tests {
         assert_eq!(sender.next_segment(NOW), Some(Segment { seq: 0, len: 512 }));
         sender.on_ack(Ack { ack: 512, window: 0 }, &SackBlocks::default(), NOW);
         assert_eq!(sender.next_segment(NOW), None);
-        assert!(!sender.on_tick() && !sender.on_tick(), "the first probe waits for a retransmission timeout");
-        assert!(sender.on_tick());
+        assert!(!sender.on_tick(NOW) && !sender.on_tick(NOW), "the first probe waits for a retransmission timeout");
+        assert!(sender.on_tick(NOW));
         assert_eq!(sender.next_segment(NOW), Some(Segment { seq: 512, len: 1 }));
         assert_eq!(sender.next_segment(NOW), None);
         // RFC 1122 (4.2.2.17): the window has opened, and the update was lost.
@@ -553,7 +576,7 @@ mod tests {
             }
             assert!(sender.has_ended());
             assert_eq!((sender.cwnd(), sender.rto()), (5.0, 3));
-            (0..ticks).for_each(|_| assert!(!sender.on_tick()));
+            (0..ticks).for_each(|_| assert!(!sender.on_tick(NOW)));
             sender.write(512);
             assert_eq!((sender.cwnd(), sender.ssthresh()), (cwnd, 127.0));
         }

@@ -533,6 +533,9 @@ fn tcp(sizes: Sizes) -> impl Strategy<Value = TcpConfig> {
         let variant = TCPS.iter().find(|variant| variant.name == name).expect("a listed name");
         let size = |bytes: u64| json!(Bytes { bytes });
         let mut options = variant.settings(&drawn, 0);
+        if options.get("congestion") == Some(&json!("formula")) {
+            options.insert("formula".into(), Draws::new(seed(&drawn)).control(mss));
+        }
         options.insert("mss".into(), size(mss));
         options.insert("receive_window".into(), size(window.max(mss)));
         options.insert("timer_granularity".into(), json!(Duration::from_milliseconds(tick)));
@@ -652,7 +655,10 @@ impl Port {
     fn config(&self, frame: u32) -> PortConfig {
         let (name, drawn) = &self.policy;
         let limited = self.beyond_a_frame.map(|cells| frame + cells);
-        let scheduler = self.scheduler.as_ref().map(|(name, drawn)| named(&SCHEDULERS, name, drawn, 0));
+        let scheduler = self.scheduler.as_ref().map(|(name, drawn)| match *name {
+            "wfq_formula" => weights(drawn),
+            name => named(&SCHEDULERS, name, drawn, 0),
+        });
         // What was drawn may not go together, and some policies want a limit.
         for (limit, drawn) in [(limited, drawn), (limited, &PLAIN), (Some(HUGE), &PLAIN)] {
             let policy: PolicyConfig = if *name == "formula" {
@@ -675,9 +681,8 @@ impl Port {
 
 /// A policy of random formulas; a plain one if what was drawn does not go together.
 fn formula(drawn: &Drawn, limit: Option<u32>) -> PolicyConfig {
-    let seed = drawn.iter().fold(0u64, |seed, &byte| seed.wrapping_mul(257).wrapping_add(byte.into()));
     let plain = json!({"formula": {"admit": "X < 100"}});
-    let random = json!({"formula": Draws::new(seed).formula("tcp1")});
+    let random = json!({"formula": Draws::new(seed(drawn)).formula("tcp1")});
     let [plain, random]: [PolicyConfig; 2] =
         [plain, random].map(|policy| serde_json::from_value(policy).expect("a formula has these keys"));
     // The rest is refused where it is not sound.
@@ -686,6 +691,19 @@ fn formula(drawn: &Drawn, limit: Option<u32>) -> PolicyConfig {
     } else {
         plain
     }
+}
+
+/// Fair queuing with weights of a random formula; of a plain one if what was drawn does not go together.
+fn weights(drawn: &Drawn) -> SchedulerConfig {
+    let [plain, random]: [SchedulerConfig; 2] = [json!({"weight": "V"}), Draws::new(seed(drawn)).weight("tcp1")]
+        .map(|table| serde_json::from_value(json!({"wfq_formula": table})).expect("a formula has these keys"));
+    // The rest is refused where it is not sound.
+    let is_sound = *drawn != PLAIN && random.check().is_empty() && random.check_vcs(&["tcp1", "tcp2"]).is_empty();
+    if is_sound { random } else { plain }
+}
+
+fn seed(drawn: &Drawn) -> u64 {
+    drawn.iter().fold(0u64, |seed, &byte| seed.wrapping_mul(257).wrapping_add(byte.into()))
 }
 
 /// A byte for each setting, in the order of the schema: below [`DRAWN`] the default.

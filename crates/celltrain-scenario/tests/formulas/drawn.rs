@@ -2,6 +2,7 @@
 
 use celltrain_core::policy::formula::PORT_NAMES;
 use celltrain_core::rng::Stream;
+use celltrain_core::tcp::congestion::formula::{NAMES, Table};
 use celltrain_formula::samples::{Sample, Texts};
 use celltrain_formula::{Kind, Unit};
 use serde_json::{Map, Value, json};
@@ -72,6 +73,54 @@ impl Draws {
         Value::Object(policy)
     }
 
+    /// A congestion control of random formulas, all of which fit in their units, for segments of so many bytes.
+    pub(crate) fn control(&mut self, mss: u64) -> Value {
+        let pure = Kind::Number(Some(Unit::NONE));
+        let own = |name: &str, kind: Kind| Sample { name: name.into(), kind, by_vc: false };
+        let mut names: Vec<Sample> = NAMES.iter().map(|(name, _)| own(name.name, name.kind)).collect();
+        names.extend([own("beta", pure), own("kept", pure), own("since", Kind::Number(Some(Unit::SECONDS)))]);
+        let changing = |name: &str| ["cwnd", "ssthresh", "kept", "since"].contains(&name);
+        let changing: Vec<Sample> = names.iter().filter(|sample| changing(&sample.name)).cloned().collect();
+        let mut control = Map::new();
+        control.insert("constants".into(), json!({"beta": f64::from(self.below(12)) / 10.0}));
+        control.insert("state".into(), json!({"kept": "beta * 3", "since": "0 s"}));
+        for event in ["on_ack", "on_loss", "on_timeout"] {
+            let known: Vec<Sample> =
+                names.iter().filter(|sample| event == "on_ack" || sample.name != "acked").cloned().collect();
+            self.updates(&mut control, event, &changing, &known, false);
+        }
+        // Most often cwnd grows, so that more follows.
+        let grown =
+            control.get("on_ack").and_then(|updates| updates["cwnd"].as_str()).unwrap_or("1 / cwnd").to_string();
+        let cwnd = match self.below(3) {
+            0 => grown,
+            1 => format!("cwnd + min(1, abs({grown}))"),
+            _ => format!("if cwnd < ssthresh then cwnd + acked else {grown}"),
+        };
+        let on_ack = control.entry("on_ack").or_insert_with(|| json!({}));
+        on_ack["cwnd"] = json!(cwnd);
+        let control = Value::Object(control);
+        let table: Table = serde_json::from_value(control.clone()).expect("a control has these keys");
+        if table.check(mss).is_empty() { control } else { json!({"on_ack": {"cwnd": "cwnd + 1 / cwnd"}}) }
+    }
+
+    /// Weights of a random formula for fair queuing, at ports that a VC of this name crosses.
+    pub(crate) fn weight(&mut self, vc: &str) -> Value {
+        let pure = Kind::Number(Some(Unit::NONE));
+        let own = |name: &str, by_vc: bool| Sample { name: name.into(), kind: pure, by_vc };
+        let names = [own("V", false), own("z", false), own("W", true), own("w", true)];
+        let depth = 1 + self.below(3);
+        let text = self.text(&names, pure, depth, false);
+        json!({
+            "weight": format!("1 + min(99, abs({text}))"),
+            "constants": {
+                "z": f64::from(self.below(30)) / 10.0,
+                "W": {vc: 1 + self.below(8), "default": 1 + self.below(3)},
+                "w": "W / sum(W)",
+            },
+        })
+    }
+
     /// Most often one that admits something, so that more follows.
     fn admit(&mut self, names: &[Sample]) -> String {
         let depth = 1 + self.below(4);
@@ -103,6 +152,6 @@ impl Draws {
 }
 
 fn port_names(keep: fn(&str) -> bool) -> Vec<Sample> {
-    let all = PORT_NAMES.iter().filter(|known| keep(known.name));
+    let all = PORT_NAMES.iter().map(|(known, _)| known).filter(|known| keep(known.name));
     all.map(|known| Sample { name: known.name.into(), kind: known.kind, by_vc: false }).collect()
 }

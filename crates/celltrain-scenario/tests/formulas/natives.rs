@@ -1,6 +1,7 @@
 //! Native policies as formulas: the same operations in the same order, so the same numbers to the last bit.
 
 use celltrain_core::policy::PolicyConfig;
+use celltrain_core::scheduler::SchedulerConfig;
 use serde_json::{Value, json};
 
 use crate::drawn::Draws;
@@ -47,6 +48,14 @@ pub(crate) fn as_formula(policy: &PolicyConfig) -> Option<PolicyConfig> {
     };
     let formula = json!({"formula": {"admit": admit, "constants": constants}});
     Some(serde_json::from_value(formula).expect("a formula has these keys"))
+}
+
+/// Fair queuing by weights, as a formula of a constant that is a table.
+pub(crate) fn weights_as_formula(scheduler: &SchedulerConfig) -> Option<SchedulerConfig> {
+    let SchedulerConfig::Wfq(wfq) = scheduler else { return None };
+    let weights = serde_json::to_value(&wfq.weights).expect("settings are plain");
+    let table = json!({"wfq_formula": {"weight": "W", "constants": {"W": weights}}});
+    Some(serde_json::from_value(table).expect("a formula has these keys"))
 }
 
 /// One of them, with random settings, at ports that a VC of this name crosses.

@@ -12,7 +12,7 @@ use super::run_queues::{self, ReportGranularity, RunQueues};
 use crate::cell::{Cell, Run};
 use crate::index::Label;
 use crate::policy::{BufferPolicy, View};
-use crate::port::admission::{Admission, BYTES_OF_REFUSED, BYTES_OF_STATE, Verdict, is_of_frame};
+use crate::port::admission::{Admission, BYTES_OF_REFUSED, BYTES_OF_STATE, Verdict};
 use crate::port::{Fate, PortCounters, PortState};
 use crate::rng::Stream;
 use crate::scheduler::waiting::Counts;
@@ -569,34 +569,9 @@ impl BatchingPort {
             self.counts.take(label, cells);
         }
     }
-
-    /// Makes room for `arriving`: removes the waiting cell nearest to transmission that does not end a frame, and the
-    /// waiting rest of its frame but for the last cell, which keeps the next frame apart from the remains.
-    fn push_out_front(&mut self, arriving: Cell) {
-        self.dequeue_deferred();
-        let ends_frame = |run: &Run| run.cells == 1 && run.last.last_cell();
-        let data = || self.fifo.iter().filter(|run| !run.last.is_rm());
-        let Some(&victim) = data().find(|run| !ends_frame(run)).or_else(|| data().next()) else {
-            return; // Nothing can be pushed out: the arriving cell is lost.
-        };
-        let keeps_last = !ends_frame(&victim);
-        let victim = victim.last;
-        let mut pushed_out = 0;
-        self.fifo.retain_mut(|run| {
-            if !is_of_frame(run.last, victim) {
-                return true;
-            }
-            let kept = u32::from(keeps_last && run.last.last_cell());
-            pushed_out += run.cells - kept;
-            run.cells = kept;
-            kept > 0
-        });
-        self.counts.take(victim.label(), pushed_out);
-        self.occupancy -= pushed_out;
-        self.admission.on_pushed_out(victim, pushed_out, arriving);
-    }
 }
 
 mod batches;
+mod push_out;
 #[cfg(test)]
 mod tests;

@@ -40,7 +40,7 @@ pub enum Ways {
 /// A port takes streams if its cells matter elsewhere no sooner than after so many cell times, since a batch would be a
 /// few cells otherwise; and if as many VCs cross it, since few VCs often keep in step.
 pub(super) const FAR: u64 = 8;
-pub(super) const MANY: usize = 8;
+pub(super) const MANY: usize = 5;
 
 /// What ports are made by.
 pub(super) struct Making<'a> {

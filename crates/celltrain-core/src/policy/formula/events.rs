@@ -1,15 +1,13 @@
 //! A policy of formulas as it runs: what it is told and asked, and how its state goes on.
 
-use super::Config;
+use super::Table;
 use super::facts::PortFacts;
 use super::names::{FIRST_OWN, N, NOW, TAGGED, X, Y};
-use super::rules::{Rules, Updates};
+use super::rules::Rules;
+use crate::formulas::update;
 use crate::index::Label;
 use crate::policy::View;
 use crate::rng::Stream;
-
-/// Variables of state that one event can change.
-const MOST_UPDATES: usize = 32;
 
 /// The rules with their state.
 #[derive(Clone, Debug)]
@@ -29,7 +27,7 @@ pub(super) struct Running {
 impl Running {
     /// The policy at a port, crossed by VCs of these names. A scenario whose formulas cannot be read is refused, and does
     /// not run; until then such a policy admits every frame.
-    pub(super) fn new(config: &Config, facts: &PortFacts, vcs: &[String]) -> Self {
+    pub(super) fn new(config: &Table, facts: &PortFacts, vcs: &[String]) -> Self {
         let vcs: Vec<&str> = vcs.iter().map(String::as_str).collect();
         let rules = Rules::of(config, facts, Some(&vcs)).unwrap_or_else(|_| Rules::admit_all());
         let every = config.every.unwrap_or(1).max(1);
@@ -94,25 +92,5 @@ impl Running {
             let mut replaced = 0;
             admit.run(&mut registers, &mut || 0.0, &mut replaced) != 0.0 && replaced == 0
         })
-    }
-}
-
-/// New values of state, all worked out of the old ones.
-fn update(
-    updates: &Updates,
-    registers: &mut celltrain_formula::Registers,
-    draw: &mut impl FnMut() -> f64,
-    replaced: &mut u64,
-) {
-    if let [(register, program)] = updates.as_slice() {
-        registers[usize::from(*register)] = program.run(registers, draw, replaced);
-        return;
-    }
-    let mut values = [0.0; MOST_UPDATES];
-    for (value, (_, program)) in values.iter_mut().zip(updates) {
-        *value = program.run(registers, draw, replaced);
-    }
-    for (value, (register, _)) in values.into_iter().zip(updates) {
-        registers[usize::from(*register)] = value;
     }
 }

@@ -21,7 +21,7 @@ fn by_name(values: &[(&str, f64)]) -> PerVc {
 
 fn formula(admit: &str, constants: &[(&str, Constant)]) -> Config {
     let constants = constants.iter().map(|(name, constant)| ((*name).to_string(), constant.clone())).collect();
-    Config { admit: admit.into(), constants, ..Config::empty() }
+    Table { admit: admit.into(), constants, ..Table::empty() }.into()
 }
 
 fn text(formula: &str) -> Constant {
@@ -250,11 +250,16 @@ fn the_ports_rate_and_the_clock_are_known() {
 
 #[test]
 fn what_happens_when_the_buffer_is_full_is_chosen() {
-    let overflow = |when_full| Config { when_full, ..formula("true", &[]) }.build(10, &[]).overflow();
+    let overflow = |when_full| {
+        let mut config = formula("true", &[]);
+        config.when_full = when_full;
+        config.build(10, &[]).overflow()
+    };
     assert_eq!(overflow(WhenFull::LoseCell), Overflow::LoseCell);
     assert_eq!(overflow(WhenFull::LoseRestOfFrame), Overflow::LoseRestOfFrame { keep_last_cell: true });
     assert_eq!(overflow(WhenFull::PushOutFront), Overflow::PushOutFront);
-    let mut config = Config { when_full: WhenFull::PushOutFront, ..formula("gone < 3", &[]) };
+    let mut config = formula("gone < 3", &[]);
+    config.when_full = WhenFull::PushOutFront;
     config.state = [("gone".to_string(), Start::Number(0.0))].into();
     config.on_departure = table(&[("gone", "gone + 1")]);
     assert_eq!(config.check(Some(10))[0].key, "when_full");
@@ -398,11 +403,12 @@ fn the_page_lists_the_words_of_the_language() {
         let rows = rows.into_iter().map(|[word, about]| format!("| `{word}` | {about} |\n"));
         format!("| {head} | meaning |\n|---|---|\n{}", rows.collect::<String>())
     };
-    let unit = |name: &PortName| match name.kind {
+    let unit = |name: &crate::formulas::Name| match name.kind {
         celltrain_formula::Kind::Number(Some(unit)) => unit.to_string(),
         kind => kind.to_string(),
     };
-    let names = PORT_NAMES.iter().map(|name| [name.name.into(), format!("{}; {}", name.about, unit(name))]).collect();
+    let names =
+        PORT_NAMES.iter().map(|(name, _)| [name.name.into(), format!("{}; {}", name.about, unit(name))]).collect();
     let functions = FUNCTIONS.iter().map(|word| [word.usage.into(), word.about.into()]).collect();
     let operators = OPERATORS.iter().map(|(word, about)| [(*word).to_string(), (*about).to_string()]).collect();
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/models/formula.md");

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::{Congestion, Windows};
+use super::{Congestion, Windows, formula};
 use crate::rng::proptest_seeded;
 use crate::tcp::options::{SsthreshRule, TcpOptions, WindowGrowth};
 use crate::units::{Bytes, Clock, Span, Time};
@@ -37,7 +37,8 @@ fn operations() -> impl Strategy<Value = Vec<Operation>> {
 
 fn options(congestion: Congestion, growth: WindowGrowth) -> TcpOptions {
     let receive_window = Bytes { bytes: 100 * 512 };
-    TcpOptions { congestion, receive_window, window_growth: growth, ..TcpOptions::default() }
+    let formula = (congestion == Congestion::Formula).then(formula::sample);
+    TcpOptions { congestion, formula, receive_window, window_growth: growth, ..TcpOptions::default() }
 }
 
 fn apply(windows: &mut Windows, now: &mut Time, operation: Operation) {

@@ -17,6 +17,8 @@ registry! {
         jacobson: Jacobson,
         /// Along a cubic of the time since the last loss, and 0.7 (RFC 9438).
         cubic: Cubic,
+        /// As formulas of your own say (`formula` of the TCP).
+        formula: Formula,
     }
 
     /// The control of a connection that has sent nothing. Times are on `clock`.
@@ -48,6 +50,65 @@ pub trait CongestionControl: Send {
     fn on_timeout(&mut self, window: f64) {
         let _ = window;
     }
+
+    /// Whether it sets both windows itself, in slow start and at a loss too: only then the questions below are asked.
+    fn sets_windows(&self) -> bool {
+        false
+    }
+
+    /// It is this instant, and so many segments are outstanding; said before each event.
+    fn at(&mut self, now: Time, flight: f64) {
+        let _ = (now, flight);
+    }
+
+    /// What an event makes of the windows.
+    fn set(&mut self, event: Event, seen: Seen) -> Set {
+        let _ = (event, seen);
+        Set::default()
+    }
+
+    /// cwnd as the recovery begins that a fast retransmit started, where it is another than the variant's.
+    fn after_loss(&mut self) -> Option<f64> {
+        None
+    }
+
+    /// Results of its formulas that were replaced so far, because they are no numbers.
+    fn replaced_results(&self) -> u64 {
+        0
+    }
+}
+
+/// What happens to a sender, as a control sees it that sets the windows itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// An acknowledgement of new data that lets cwnd grow.
+    NewAck,
+    /// Duplicate acknowledgements start a fast retransmit.
+    FastRetransmit,
+    /// The retransmission timer ran out.
+    Timeout,
+}
+
+/// What a sender has before an event, in segments.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen {
+    /// cwnd.
+    pub cwnd: f64,
+    /// ssthresh.
+    pub ssthresh: f64,
+    /// rwnd.
+    pub rwnd: f64,
+    /// How many segments an acknowledgement acknowledges.
+    pub acked: f64,
+}
+
+/// What becomes of the windows, in segments; where nothing is said, what would become of them with the usual control.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Set {
+    /// cwnd.
+    pub cwnd: Option<f64>,
+    /// ssthresh.
+    pub ssthresh: Option<f64>,
 }
 
 /// An acknowledgement of new data, as a control sees it.
@@ -81,18 +142,23 @@ pub struct Windows {
     rule: SsthreshRule,
     /// In what numbers loss sets ssthresh.
     arithmetic: SsthreshArithmetic,
+    /// Whether the control sets both windows itself.
+    ruled: bool,
     /// How cwnd grows, and by how much congestion shrinks it.
     control: Box<dyn CongestionControl>,
 }
 
 /// ATM Forum 96-1269, section 2: ssthresh is never below two segments.
 const MIN_SSTHRESH: f64 = 2.0;
+/// And cwnd not below one, whatever a control says.
+const MIN_CWND: f64 = 1.0;
 
 impl Windows {
     /// The windows of a connection that has sent nothing.
     pub fn new(options: &TcpOptions, clock: Clock) -> Self {
         let rwnd = options.window_segments() as f64;
         let segments = |bytes: u64| bytes as f64 / options.mss.bytes as f64;
+        let control = options.congestion.control(options, clock);
         Self {
             cwnd: 1.0,
             ssthresh: options.initial_ssthresh.map_or(rwnd, |bytes| segments(bytes.bytes)),
@@ -102,7 +168,8 @@ impl Windows {
             slow_start: options.slow_start,
             rule: options.ssthresh_rule,
             arithmetic: options.ssthresh_arithmetic,
-            control: options.congestion.control(options, clock),
+            ruled: control.sets_windows(),
+            control,
         }
     }
 
@@ -127,20 +194,67 @@ impl Windows {
     /// cwnd grows for one acknowledgement of new data, `acked` segments of it.
     #[inline]
     pub fn on_new_ack(&mut self, now: Time, acked: f64) {
-        let at_most = self.slow_start == SlowStart::UpToSsthresh;
-        let grown = if self.cwnd < self.ssthresh || (at_most && self.cwnd == self.ssthresh) {
-            // Slow start, whatever the control: RFC 5681 (3.1), RFC 9438 (4.10).
-            self.cwnd + 1.0
-        } else {
-            self.control.on_new_ack(NewAck { now, acked, cwnd: self.cwnd, rwnd: self.rwnd })
-        };
+        let set = self.asked(Event::NewAck, acked);
+        let grown = set.cwnd.unwrap_or_else(|| self.grown(now, acked));
+        if let Some(ssthresh) = set.ssthresh {
+            self.ssthresh = ssthresh.max(MIN_SSTHRESH);
+        }
         self.cwnd = match self.growth {
+            // Only growth stops: what a control shrinks is shrunk.
+            _ if grown < self.cwnd => grown.max(MIN_CWND),
             WindowGrowth::Uncapped => grown,
-            // Only growth stops: a window the receiver shrank does not shrink cwnd.
+            // A window the receiver shrank does not shrink cwnd.
             WindowGrowth::Capped => self.cwnd.max(grown.min(self.rwnd)),
             // 4.3BSD: snd_cwnd = MIN(cw + incr, TCP_MAXWIN), and since there is scaling TCP_MAXWIN << snd_scale.
             WindowGrowth::CappedByField => grown.min(self.field),
         };
+    }
+
+    /// What an acknowledgement makes of cwnd where the control does not set it.
+    #[inline]
+    fn grown(&mut self, now: Time, acked: f64) -> f64 {
+        let at_most = self.slow_start == SlowStart::UpToSsthresh;
+        if self.cwnd < self.ssthresh || (at_most && self.cwnd == self.ssthresh) {
+            // Slow start, whatever the control: RFC 5681 (3.1), RFC 9438 (4.10).
+            self.cwnd + 1.0
+        } else {
+            self.control.on_new_ack(NewAck { now, acked, cwnd: self.cwnd, rwnd: self.rwnd })
+        }
+    }
+
+    /// What a control says that sets the windows itself.
+    #[inline]
+    fn asked(&mut self, event: Event, acked: f64) -> Set {
+        if !self.ruled {
+            return Set::default();
+        }
+        self.control.set(event, Seen { cwnd: self.cwnd, ssthresh: self.ssthresh, rwnd: self.rwnd, acked })
+    }
+
+    /// Whether the control sets both windows itself, and wants to be told of the time and what is outstanding.
+    #[inline]
+    pub fn ruled(&self) -> bool {
+        self.ruled
+    }
+
+    /// It is this instant, and so many segments are outstanding.
+    pub fn at(&mut self, now: Time, flight: f64) {
+        self.control.at(now, flight);
+    }
+
+    /// The variant has begun its recovery: cwnd becomes what a control wants that sets it itself.
+    #[inline]
+    pub fn after_loss(&mut self) {
+        if self.ruled
+            && let Some(cwnd) = self.control.after_loss()
+        {
+            self.cwnd = cwnd.max(MIN_CWND);
+        }
+    }
+
+    /// Results of the control's formulas that were replaced so far, because they are no numbers.
+    pub fn replaced_results(&self) -> u64 {
+        self.control.replaced_results()
     }
 
     /// A segment that was sent once took this long to be acknowledged.
@@ -153,22 +267,24 @@ impl Windows {
     /// to slow start from one segment.
     pub fn on_timeout(&mut self, flight_size: f64) {
         let window = self.window();
+        let set = self.asked(Event::Timeout, 0.0);
         let share = self.control.decrease(window);
-        self.ssthresh = self.least_two(match self.rule {
+        self.ssthresh = self.least_two(set.ssthresh.unwrap_or(match self.rule {
             SsthreshRule::HalfOfCwnd => (self.cwnd * share).min(self.rwnd),
             SsthreshRule::HalfOfWindow => window * share,
             SsthreshRule::HalfOfFlight => flight_size * share,
             SsthreshRule::OpenWindow => (self.cwnd * share).min(self.rwnd - flight_size),
-        });
+        }));
         self.control.on_timeout(window);
-        self.cwnd = 1.0;
+        self.cwnd = set.cwnd.map_or(1.0, |cwnd| cwnd.max(MIN_CWND));
     }
 
     /// What every variant's fast retransmit makes of ssthresh (`docs/mechanisms.md` 3.4): max(2, min(cwnd, rwnd) / 2),
     /// where a control may have another share of the window.
     pub fn on_fast_retransmit(&mut self) {
         let window = self.window();
-        self.ssthresh = self.least_two(window * self.control.decrease(window));
+        let set = self.asked(Event::FastRetransmit, 0.0);
+        self.ssthresh = self.least_two(set.ssthresh.unwrap_or_else(|| window * self.control.decrease(window)));
         self.control.on_fast_retransmit(window);
     }
 

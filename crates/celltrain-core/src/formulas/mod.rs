@@ -1,0 +1,195 @@
+//! Formulas of a scenario, whoever asks for them: a policy, a congestion control, a scheduler.
+//!
+//! The language is `celltrain-formula`'s. Here are constants, state and what carries it on, read, checked and compiled
+//! with the names that a [`Host`] hands in; `docs/design/formulas.md` says why it is as it is.
+
+mod reading;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use celltrain_formula::{Kind, Program, Registers, Unit, Word};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::error::Fault;
+use crate::per_vc::PerVc;
+
+/// A constant: a number, a formula, or a table of numbers by the VC's name.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(rename = "FormulaConstant", extend("x-expect" = "a number, a formula, or a table of numbers by the VC's name"))]
+pub enum Constant {
+    /// A formula of other constants.
+    Formula(String),
+    /// A number, or one for each VC.
+    Value(PerVc),
+}
+
+/// What state starts with: a number, or a formula of constants.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(rename = "FormulaStart", extend("x-expect" = "a number, or a formula of constants"))]
+pub enum Start {
+    /// A number.
+    Number(f64),
+    /// A formula of constants.
+    Formula(String),
+}
+
+impl From<Start> for Constant {
+    fn from(start: Start) -> Self {
+        match start {
+            Start::Number(value) => Self::Value(PerVc::Same(value)),
+            Start::Formula(text) => Self::Formula(text),
+        }
+    }
+}
+
+/// Of these constants, those that differ from VC to VC, by name.
+pub(crate) fn constants_by_vc(constants: &BTreeMap<String, Constant>) -> Vec<(&str, &PerVc)> {
+    let by_vc = constants.iter().filter_map(|(name, constant)| match constant {
+        Constant::Value(values @ PerVc::ByName(_)) => Some((name.as_str(), values)),
+        _ => None,
+    });
+    by_vc.collect()
+}
+
+/// A name that a host hands in.
+pub struct Name {
+    /// The name.
+    pub name: &'static str,
+    /// What it is, and in which unit.
+    pub kind: Kind,
+    /// What it means, for the page.
+    pub about: &'static str,
+}
+
+impl Name {
+    /// A number of this unit.
+    pub(crate) const fn number(name: &'static str, unit: Unit, about: &'static str) -> Self {
+        Self { name, kind: Kind::Number(Some(unit)), about }
+    }
+}
+
+/// When a formula is worked out, which decides what it may use.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum On {
+    /// Once, as the run starts.
+    Start,
+    /// At this question or event, by its key.
+    Event(&'static str),
+}
+
+/// Whoever asks for formulas, and hands names in.
+pub(crate) trait Host {
+    /// Its names, with what stands for each of them then.
+    fn words(&self, on: On) -> Vec<Word>;
+
+    /// Whether this name of its own stands for something that is not known before the run.
+    fn is_open(&self, name: &str) -> bool {
+        let _ = name;
+        false
+    }
+
+    /// Why no random number is drawn then: a clause; none where there are.
+    fn no_random(&self, on: On) -> Option<&'static str>;
+
+    /// Why nothing of a single VC is known then: a clause that follows the name of a constant by VC, and one that
+    /// follows the name of state that would be changed.
+    fn no_vc(&self, on: On) -> Option<[&'static str; 2]> {
+        let _ = on;
+        None
+    }
+
+    /// Whose names its own are, which a user's may not be called like, and the page that lists them.
+    fn taken(&self) -> [&'static str; 2];
+
+    /// Names of its own that events may change.
+    fn settable(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// What an event may change, in words.
+    fn targets(&self) -> &'static str;
+}
+
+/// What there is to read.
+#[derive(Clone, Copy)]
+pub(crate) struct Texts<'a> {
+    pub(crate) constants: &'a BTreeMap<String, Constant>,
+    pub(crate) state: &'a BTreeMap<String, Start>,
+    pub(crate) vc_state: &'a BTreeMap<String, Start>,
+    /// Questions during a run: key, formula, what it has to give.
+    pub(crate) questions: &'a [(&'static str, &'a str, Kind)],
+    /// New values by event.
+    pub(crate) events: &'a [(&'static str, &'a BTreeMap<String, String>)],
+    /// The VCs, by label; `None` where they are not known yet.
+    pub(crate) vcs: Option<&'a [&'a str]>,
+    /// The first register for the user's own names.
+    pub(crate) first: u8,
+}
+
+/// New values of state, worked out together.
+pub(crate) type Updates = Vec<(u8, Program)>;
+
+/// Formulas that can be run.
+#[derive(Clone, Debug)]
+pub(crate) struct Rules {
+    /// By question.
+    pub(crate) answers: Vec<Program>,
+    /// By event.
+    pub(crate) updates: Vec<Updates>,
+    /// With constants and the state that is not of a VC in place.
+    pub(crate) registers: Box<Registers>,
+    /// Of every VC, by label, what goes into the registers from the first of one's own on: constants by VC, then its
+    /// state.
+    pub(crate) by_vc: Vec<f64>,
+    /// How many of these a VC has.
+    pub(crate) per_vc: usize,
+    /// Whether a constant differs from VC to VC.
+    pub(crate) has_constants_by_vc: bool,
+    /// All names in the texts.
+    pub(crate) names: BTreeSet<String>,
+    /// Results that were replaced as constants were worked out.
+    pub(crate) replaced: u64,
+}
+
+impl Rules {
+    /// Reads, checks and compiles.
+    ///
+    /// # Errors
+    /// With everything that is wrong.
+    pub(crate) fn of(texts: Texts<'_>, host: &dyn Host) -> Result<Self, Vec<Fault>> {
+        reading::rules(texts, host)
+    }
+}
+
+/// What one formula gives as a run starts, by label, where VCs are known; and whether results had to be replaced.
+///
+/// # Errors
+/// With everything that is wrong.
+pub(crate) fn at_start(
+    texts: Texts<'_>,
+    host: &dyn Host,
+    (key, text): (&'static str, &str),
+) -> Result<Vec<f64>, Vec<Fault>> {
+    reading::at_start(texts, host, (key, text))
+}
+
+/// Variables that one event can change.
+const MOST_UPDATES: usize = 34;
+
+/// New values of state, all worked out of the old ones.
+pub(crate) fn update(updates: &Updates, registers: &mut Registers, draw: &mut impl FnMut() -> f64, replaced: &mut u64) {
+    if let [(register, program)] = updates.as_slice() {
+        registers[usize::from(*register)] = program.run(registers, draw, replaced);
+        return;
+    }
+    let mut values = [0.0; MOST_UPDATES];
+    for (value, (_, program)) in values.iter_mut().zip(updates) {
+        *value = program.run(registers, draw, replaced);
+    }
+    for (value, (register, _)) in values.into_iter().zip(updates) {
+        registers[usize::from(*register)] = value;
+    }
+}

@@ -1,0 +1,199 @@
+//! Weighted fair queuing whose weights a formula says.
+//!
+//! Source: the scenario for the weights; the scheduler is [`wfq`](super::wfq)'s, `docs/mechanisms.md` 2.15.
+//! Departures: none known.
+
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
+
+use std::collections::BTreeMap;
+
+use celltrain_formula::{Meaning, Unit, Word};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Configure, Service, VcKind, wfq};
+use crate::cost::Cost;
+use crate::error::Fault;
+use crate::formulas::{self, Constant, Host, Name, On, Texts};
+use crate::policy::PerVc;
+
+/// Weighted fair queuing with weights of your own: a formula of constants says the weight of each VC.
+///
+/// Source: the scenario for the weights; Golestani, A self-clocked fair queueing scheme for broadband applications,
+/// 1994.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "WfqFormula")]
+pub struct Table {
+    /// `w_v`: the weight of a VC, worked out once for each, as the run starts: `G + (1 - sum(G)) / V`. Only the ratios of
+    /// the weights count.
+    #[schemars(extend("x-expect" = "a formula, such as \"G + (1 - sum(G)) / V\""))]
+    pub weight: String,
+    /// Names for numbers: each a number, a formula of constants, or a table of numbers by the VC's name.
+    #[serde(default)]
+    pub constants: BTreeMap<String, Constant>,
+}
+
+/// The table of a scenario, in one place of memory: every port of a network has room for the largest settings.
+pub type Config = Box<Table>;
+
+impl Configure for Config {
+    fn check(&self) -> Vec<Fault> {
+        self.weights(None).err().unwrap_or_default()
+    }
+
+    fn constants_by_vc(&self) -> Vec<(&str, &PerVc)> {
+        formulas::constants_by_vc(&self.constants)
+    }
+
+    fn check_vcs(&self, vcs: &[&str]) -> Vec<Fault> {
+        // What is wrong whatever the VCs is told once, of the scheduler.
+        if !self.check().is_empty() {
+            return Vec::new();
+        }
+        let weights = match self.weights(Some(vcs)) {
+            Ok(weights) => weights,
+            Err(faults) => return faults,
+        };
+        let wrong = vcs.iter().zip(weights).find(|(_, weight)| !is_weight(*weight));
+        let fault = wrong.map(|(vc, weight)| {
+            let problem = format!("gives {weight} for the VC {vc}; a weight is a number above 0");
+            Fault::new("weight", format!("\"{}\"", self.weight), problem)
+        });
+        fault.into_iter().collect()
+    }
+
+    fn cost() -> Cost {
+        wfq::Config::cost()
+    }
+
+    fn build(&self, vcs: &[VcKind<'_>]) -> Option<Service> {
+        let names: Vec<&str> = vcs.iter().map(|vc| vc.name).collect();
+        // A scenario whose formula cannot be read, or gives no weight, is refused, and does not run.
+        let weights = self.weights(Some(&names)).unwrap_or_else(|_| vec![1.0; names.len()]);
+        let weights: Vec<f64> =
+            weights.into_iter().map(|weight| if is_weight(weight) { weight } else { 1.0 }).collect();
+        Some(wfq::service(&weights))
+    }
+}
+
+impl Table {
+    /// The weights of these VCs, by label; `None` where it is not known which there are.
+    fn weights(&self, vcs: Option<&[&str]>) -> Result<Vec<f64>, Vec<Fault>> {
+        let none = BTreeMap::new();
+        let texts = Texts {
+            constants: &self.constants,
+            state: &none,
+            vc_state: &none,
+            questions: &[],
+            events: &[],
+            vcs,
+            first: 0,
+        };
+        formulas::at_start(texts, &Vcs(vcs.map(<[&str]>::len)), ("weight", &self.weight))
+    }
+}
+
+fn is_weight(weight: f64) -> bool {
+    weight > 0.0 && weight.is_finite()
+}
+
+/// How many VCs cross the port, where that is known.
+struct Vcs(Option<usize>);
+
+/// Every name that a weight may have beside constants.
+pub const NAMES: &[Name] = &[Name::number("V", Unit::NONE, "VCs that cross the port")];
+
+impl Host for Vcs {
+    fn words(&self, _on: On) -> Vec<Word> {
+        let meaning = Meaning::Constant(self.0.map_or(1.0, |vcs| vcs as f64));
+        NAMES.iter().map(|name| Word { name: name.name.into(), kind: name.kind, meaning }).collect()
+    }
+
+    fn is_open(&self, name: &str) -> bool {
+        name == "V" && self.0.is_none()
+    }
+
+    fn no_random(&self, _on: On) -> Option<&'static str> {
+        None
+    }
+
+    fn taken(&self) -> [&'static str; 2] {
+        ["the port's", "docs/models/wfq_formula.md"]
+    }
+
+    fn targets(&self) -> &'static str {
+        "nothing"
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unnecessary_box_returns, reason = "settings are a box wherever they are handed on")]
+pub(super) fn sample() -> Config {
+    let table = Table {
+        weight: "G + (9 - sum(G)) / V".into(),
+        constants: [("G".to_string(), Constant::Value(PerVc::ByName([("default".into(), 0.5)].into())))].into(),
+    };
+    table.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::port::CellQueues;
+    use crate::scheduler::Class;
+    use crate::scheduler::conformance::{kinds, sent};
+
+    #[expect(clippy::unnecessary_box_returns, reason = "settings are a box wherever they are handed on")]
+    fn config(weight: &str, constants: &[(&str, Constant)]) -> Config {
+        let constants = constants.iter().map(|(name, constant)| ((*name).to_string(), constant.clone())).collect();
+        Table { weight: weight.into(), constants }.into()
+    }
+
+    fn by_name(entries: &[(&str, f64)]) -> Constant {
+        Constant::Value(PerVc::ByName(entries.iter().map(|(vc, value)| ((*vc).to_string(), *value)).collect()))
+    }
+
+    #[test]
+    fn each_vc_has_the_weight_that_the_formula_gives_it() {
+        let rest = config("G + (1 - sum(G)) / V", &[("G", by_name(&[("a", 0.5), ("b", 0.2), ("default", 0.0)]))]);
+        assert_eq!(rest.check(), []);
+        let weights = rest.weights(Some(&["a", "b", "c"])).unwrap();
+        let part = (1.0 - 0.7) / 3.0;
+        assert_eq!(weights, [0.5 + part, 0.2 + part, part]);
+        let product = config("a * W * W", &[("W", by_name(&[("default", 3.0)])), ("a", Constant::Formula("2".into()))]);
+        assert_eq!(product.weights(Some(&["a", "b"])).unwrap(), [18.0, 18.0]);
+        assert_eq!(config("V", &[]).weights(Some(&["a", "b"])).unwrap(), [2.0, 2.0]);
+    }
+
+    #[test]
+    fn cells_leave_as_under_weights_that_are_written_down() {
+        let formula = config("2 * W + 1", &[("W", by_name(&[("vc0", 1.0), ("default", 0.0)]))]);
+        let vcs = kinds(&[Class::Ubr; 2]);
+        let written = wfq::Config { weights: PerVc::ByName([("vc0".into(), 3.0), ("default".into(), 1.0)].into()) };
+        let arrivals = [0, 0, 0, 0, 0, 0, 0, 1, 1, 1];
+        let [ours, theirs] = [formula.build(&vcs).unwrap(), written.build(&vcs).unwrap()]
+            .map(|service| sent(&mut CellQueues::new(service), &arrivals, 10));
+        assert_eq!(ours, theirs);
+        assert_eq!(ours[..8], [0, 0, 0, 1, 0, 0, 0, 1]);
+    }
+
+    #[test]
+    fn a_mistake_is_told_with_its_place() {
+        let told = |config: &Config, words: &str| {
+            let faults = [config.check(), config.check_vcs(&["a", "b"])].concat();
+            assert_eq!(faults.len(), 1, "{faults:?}");
+            assert!(faults[0].problem.contains(words), "{faults:?}");
+            faults[0].clone()
+        };
+        let w = || ("W", by_name(&[("a", 1.0), ("default", 0.0)]));
+        assert_eq!(told(&config("w + 1", &[w()]), "does not know w; did you mean W?").excerpt, ["w + 1", "^"]);
+        told(&config("W > 1", &[w()]), "is a condition, and a number is wanted");
+        told(&config("W", &[w()]), "gives 0 for the VC b; a weight is a number above 0");
+        told(&config("1 / W", &[w()]), "gives no number");
+        told(&config("W - 2", &[w()]), "gives -1 for the VC a");
+        told(&config("random()", &[]), "has random(), and this is worked out once");
+        told(&config("1", &[("V", by_name(&[("default", 1.0)]))]), "is a name of the port's already");
+        told(&config("X", &[]), "does not know X");
+    }
+}

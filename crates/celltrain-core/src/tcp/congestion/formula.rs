@@ -1,0 +1,296 @@
+//! A congestion control written as formulas in the scenario: what becomes of cwnd and ssthresh with an acknowledgement,
+//! a loss and a timeout.
+//!
+//! Source: the scenario; the language is `celltrain-formula`'s, `docs/design/formulas.md` says how it is run. Names are
+//! those of `docs/mechanisms.md` 3.
+//! Departures: what no formula says is as in [`jacobson`](super::jacobson).
+
+use std::collections::BTreeMap;
+
+use celltrain_formula::{Meaning, Program, Unit, Word};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::jacobson::Jacobson;
+use super::{CongestionControl, Event, NewAck, Seen, Set};
+use crate::error::Fault;
+use crate::formulas::{Constant, Host, Name, On, Rules, Start, Texts, Updates, update};
+use crate::sizes::{LIST, size};
+use crate::tcp::options::TcpOptions;
+use crate::units::{Clock, Span, Time};
+
+/// A congestion control of your own: formulas for cwnd and ssthresh, constants, and state that is carried on.
+///
+/// Source: the scenario.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "CongestionFormula")]
+pub struct Table {
+    /// New values of cwnd, ssthresh and state with an acknowledgement that lets cwnd grow, in slow start too:
+    /// `cwnd = "if cwnd < ssthresh then cwnd + 1 else cwnd + 1 / cwnd"`.
+    #[serde(default)]
+    pub on_ack: BTreeMap<String, String>,
+    /// New values when duplicate acknowledgements start a fast retransmit.
+    #[serde(default)]
+    pub on_loss: BTreeMap<String, String>,
+    /// New values when the retransmission timer runs out.
+    #[serde(default)]
+    pub on_timeout: BTreeMap<String, String>,
+    /// Names for what stays the same during a run: a number, or a formula of constants.
+    #[serde(default)]
+    pub constants: BTreeMap<String, Start>,
+    /// Names for numbers that the connection keeps, each with the value it starts with.
+    #[serde(default)]
+    pub state: BTreeMap<String, Start>,
+}
+
+/// The table of a scenario, in one place of memory: the options of every connection have room for it.
+pub type Config = Box<Table>;
+
+/// Registers of what the sender hands in; those of the user's own names follow.
+const CWND: u8 = 0;
+const SSTHRESH: u8 = 1;
+const RWND: u8 = 2;
+const ACKED: u8 = 3;
+const FLIGHT: u8 = 4;
+const RTT: u8 = 5;
+const SRTT: u8 = 6;
+const MIN_RTT: u8 = 7;
+const NOW: u8 = 8;
+const FIRST_OWN: u8 = 9;
+
+/// Every name of the sender's, and the register it is in; none of what stays the same.
+pub const NAMES: &[(Name, Option<u8>)] = &[
+    (Name::number("cwnd", Unit::NONE, "congestion window, in segments"), Some(CWND)),
+    (Name::number("ssthresh", Unit::NONE, "slow start threshold, in segments"), Some(SSTHRESH)),
+    (Name::number("rwnd", Unit::NONE, "the receiver's window, in segments"), Some(RWND)),
+    (Name::number("acked", Unit::NONE, "segments that this acknowledgement acknowledges"), Some(ACKED)),
+    (Name::number("flight", Unit::NONE, "segments sent and not acknowledged"), Some(FLIGHT)),
+    (Name::number("rtt", Unit::SECONDS, "the latest round-trip time; 0 before the first"), Some(RTT)),
+    (Name::number("srtt", Unit::SECONDS, "its average: an eighth of each sample (RFC 6298)"), Some(SRTT)),
+    (Name::number("min_rtt", Unit::SECONDS, "the shortest round-trip time so far"), Some(MIN_RTT)),
+    (Name::number("now", Unit::SECONDS, "seconds since the start of the run"), Some(NOW)),
+    (Name::number("mss", Unit::BYTES, "payload of a full segment"), None),
+];
+
+/// RFC 6298 (2.3): alpha.
+const GAIN: f64 = 0.125;
+
+/// A sender whose segments have so many bytes.
+struct OfSender {
+    mss: f64,
+}
+
+impl Host for OfSender {
+    fn words(&self, on: On) -> Vec<Word> {
+        let meaning = |register: Option<u8>| match register {
+            None => Meaning::Constant(self.mss),
+            Some(_) if on == On::Start => {
+                Meaning::NotHere("which changes, and this is worked out once, as the run starts")
+            }
+            Some(ACKED) if on != On::Event(ON_ACK) => {
+                Meaning::NotHere("which only an acknowledgement of new data has: on_ack")
+            }
+            Some(register) => Meaning::Register(register),
+        };
+        let word = |(name, register): &(Name, Option<u8>)| Word {
+            name: name.name.into(),
+            kind: name.kind,
+            meaning: meaning(*register),
+        };
+        NAMES.iter().map(word).collect()
+    }
+
+    fn no_random(&self, _on: On) -> Option<&'static str> {
+        Some("and a sender draws no random numbers")
+    }
+
+    fn taken(&self) -> [&'static str; 2] {
+        ["the sender's", "docs/models/congestion_formula.md"]
+    }
+
+    fn settable(&self) -> &'static [&'static str] {
+        &["cwnd", "ssthresh"]
+    }
+
+    fn targets(&self) -> &'static str {
+        "cwnd, ssthresh or a name of state"
+    }
+}
+
+const ON_ACK: &str = "on_ack";
+
+impl Table {
+    /// What is wrong with it at segments of so many bytes.
+    pub fn check(&self, mss: u64) -> Vec<Fault> {
+        self.rules(mss).err().unwrap_or_default()
+    }
+
+    /// Whether it says nothing of windows.
+    pub fn is_empty(&self) -> bool {
+        self.events().iter().all(|(_, updates)| updates.is_empty())
+    }
+
+    /// Memory that a connection takes for it.
+    pub(crate) fn bytes(&self) -> u64 {
+        let texts = self.events().map(|(_, updates)| updates.values().map(|text| text.len() as u64).sum::<u64>());
+        let formulas: u64 = self.events().iter().map(|(_, updates)| updates.len() as u64).sum();
+        let names = (self.constants.len() + self.state.len()) as u64 + formulas;
+        let rules = size::<Formula>() + size::<celltrain_formula::Registers>() + formulas.saturating_mul(PROGRAM);
+        // The texts stand in the options of the connection, in maps; an operation comes of two bytes of a text or more.
+        let settings = size::<Self>() + names.saturating_mul(NAME);
+        rules + settings + texts.iter().sum::<u64>().saturating_mul(1 + celltrain_formula::BYTES_PER_OPERATION / 2)
+    }
+
+    fn rules(&self, mss: u64) -> Result<Rules, Vec<Fault>> {
+        let constants =
+            self.constants.iter().map(|(name, start)| (name.clone(), Constant::from(start.clone()))).collect();
+        let texts = Texts {
+            constants: &constants,
+            state: &self.state,
+            vc_state: &BTreeMap::new(),
+            questions: &[],
+            events: &self.events(),
+            vcs: Some(&[]),
+            first: FIRST_OWN,
+        };
+        Rules::of(texts, &OfSender { mss: mss as f64 })
+    }
+
+    fn events(&self) -> [(&'static str, &BTreeMap<String, String>); 3] {
+        [(ON_ACK, &self.on_ack), ("on_loss", &self.on_loss), ("on_timeout", &self.on_timeout)]
+    }
+}
+
+/// A compiled formula without its operations, and a name in a map with its share of the map.
+const PROGRAM: u64 = size::<(u8, Program)>() + 2 * LIST;
+const NAME: u64 = 6 * LIST;
+
+/// The control with its state.
+#[derive(Debug)]
+pub struct Formula {
+    /// What no formula says.
+    usual: Jacobson,
+    rules: Rules,
+    /// When the sender last asked, and how many segments were outstanding.
+    now: Time,
+    flight: f64,
+    units_per_second: f64,
+    /// Seconds.
+    rtt: f64,
+    srtt: f64,
+    min_rtt: f64,
+    /// What cwnd is to be when the variant has begun its recovery.
+    after_loss: Option<f64>,
+    replaced: u64,
+}
+
+impl CongestionControl for Formula {
+    fn on_new_ack(&mut self, ack: NewAck) -> f64 {
+        self.usual.on_new_ack(ack)
+    }
+
+    fn decrease(&self, window: f64) -> f64 {
+        self.usual.decrease(window)
+    }
+
+    fn on_round_trip(&mut self, took: Span) {
+        let sample = took.0 as f64 / self.units_per_second;
+        let is_first = self.rtt == 0.0;
+        self.rtt = sample;
+        self.srtt = if is_first { sample } else { self.srtt + GAIN * (sample - self.srtt) };
+        self.min_rtt = if is_first { sample } else { self.min_rtt.min(sample) };
+    }
+
+    fn sets_windows(&self) -> bool {
+        true
+    }
+
+    fn at(&mut self, now: Time, flight: f64) {
+        (self.now, self.flight) = (now, flight);
+    }
+
+    fn set(&mut self, event: Event, seen: Seen) -> Set {
+        let updates = match event {
+            Event::NewAck => 0,
+            Event::FastRetransmit => 1,
+            Event::Timeout => 2,
+        };
+        let Rules { updates: all, registers, .. } = &mut self.rules;
+        let updates: &Updates = &all[updates];
+        for (register, value) in [
+            (CWND, seen.cwnd),
+            (SSTHRESH, seen.ssthresh),
+            (RWND, seen.rwnd),
+            (ACKED, seen.acked),
+            (FLIGHT, self.flight),
+            (RTT, self.rtt),
+            (SRTT, self.srtt),
+            (MIN_RTT, self.min_rtt),
+            (NOW, self.now.0 as f64 / self.units_per_second),
+        ] {
+            registers[usize::from(register)] = value;
+        }
+        update(updates, registers, &mut || 0.0, &mut self.replaced);
+        let is_set = |name: u8| updates.iter().any(|(register, _)| *register == name);
+        let value = |name: u8| is_set(name).then(|| registers[usize::from(name)]);
+        let mut set = Set { cwnd: value(CWND), ssthresh: value(SSTHRESH) };
+        if event == Event::FastRetransmit {
+            self.after_loss = set.cwnd.take();
+        }
+        set
+    }
+
+    fn after_loss(&mut self) -> Option<f64> {
+        self.after_loss.take()
+    }
+
+    fn replaced_results(&self) -> u64 {
+        self.replaced
+    }
+}
+
+impl Formula {
+    /// The control of a connection that has sent nothing. A scenario whose formulas cannot be read is refused, and does
+    /// not run; until then such a control is the usual one.
+    pub fn new(options: &TcpOptions, clock: Clock) -> Self {
+        let nothing = Table::default();
+        let table = options.formula.as_deref().unwrap_or(&nothing);
+        let rules = table
+            .rules(options.mss.bytes)
+            .or_else(|_| nothing.rules(options.mss.bytes))
+            .expect("what says nothing can be read");
+        Self {
+            usual: Jacobson::new(options, clock),
+            replaced: rules.replaced,
+            rules,
+            now: Time(0),
+            flight: 0.0,
+            units_per_second: clock.units_per_second as f64,
+            rtt: 0.0,
+            srtt: 0.0,
+            min_rtt: 0.0,
+            after_loss: None,
+        }
+    }
+}
+
+/// Reno, of which the tests for every control run.
+#[cfg(test)]
+#[expect(clippy::unnecessary_box_returns, reason = "settings are a box wherever they are handed on")]
+pub(crate) fn sample() -> Config {
+    let updates = |entries: &[(&str, &str)]| -> BTreeMap<String, String> {
+        entries.iter().map(|(name, text)| ((*name).to_string(), (*text).to_string())).collect()
+    };
+    let table = Table {
+        on_ack: updates(&[("cwnd", "if cwnd < ssthresh then cwnd + 1 else cwnd + 1 / cwnd"), ("acks", "acks + 1")]),
+        on_loss: updates(&[("ssthresh", "max(2, beta * min(cwnd, rwnd))")]),
+        on_timeout: updates(&[("ssthresh", "max(2, min(beta * cwnd, rwnd))"), ("cwnd", "1"), ("acks", "0")]),
+        constants: [("beta".to_string(), Start::Number(0.5))].into(),
+        state: [("acks".to_string(), Start::Number(0.0))].into(),
+    };
+    table.into()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,204 @@
+use super::*;
+use crate::tcp::congestion::{Congestion, Windows};
+use crate::tcp::options::WindowGrowth;
+use crate::units::Bytes;
+
+const MILLISECOND: Clock = Clock { units_per_second: 1000, exact: true };
+
+type Updates<'a> = &'a [(&'a str, &'a str)];
+
+fn table([on_ack, on_loss, on_timeout]: [Updates<'_>; 3], state: &[(&str, f64)]) -> Table {
+    let updates = |of: Updates<'_>| of.iter().map(|(name, text)| ((*name).to_string(), (*text).to_string())).collect();
+    Table {
+        on_ack: updates(on_ack),
+        on_loss: updates(on_loss),
+        on_timeout: updates(on_timeout),
+        constants: BTreeMap::new(),
+        state: state.iter().map(|(name, value)| ((*name).to_string(), Start::Number(*value))).collect(),
+    }
+}
+
+fn options(table: Table) -> TcpOptions {
+    TcpOptions {
+        congestion: Congestion::Formula,
+        formula: Some(table.into()),
+        receive_window: Bytes { bytes: 200 * 512 },
+        ..TcpOptions::default()
+    }
+}
+
+fn windows(table: Table) -> Windows {
+    let options = options(table);
+    assert_eq!([options.check(), options.check_formula()], [[], []]);
+    Windows::new(&options, MILLISECOND)
+}
+
+#[test]
+fn each_event_sets_what_its_formulas_say() {
+    let mut w = windows(table(
+        [
+            &[("cwnd", "if cwnd < ssthresh then cwnd + acked else cwnd + 1 / cwnd")],
+            &[("ssthresh", "0.7 * cwnd"), ("cwnd", "0.7 * cwnd + 1")],
+            &[("ssthresh", "flight / 4"), ("cwnd", "2")],
+        ],
+        &[],
+    ));
+    w.ssthresh = 8.0;
+    w.on_new_ack(Time(0), 3.0);
+    assert_eq!(w.cwnd, 4.0);
+    w.cwnd = 8.0;
+    w.on_new_ack(Time(0), 3.0);
+    assert_eq!(w.cwnd, 8.125);
+    w.cwnd = 10.0;
+    w.on_fast_retransmit();
+    // What the variant makes of it, Reno here.
+    w.cwnd = w.ssthresh + 3.0;
+    w.after_loss();
+    assert_eq!((w.ssthresh, w.cwnd), (7.0, 8.0));
+    w.after_loss();
+    assert_eq!(w.cwnd, 8.0, "once");
+    w.at(Time(0), 20.0);
+    w.on_timeout(20.0);
+    assert_eq!((w.ssthresh, w.cwnd), (5.0, 2.0));
+}
+
+#[test]
+fn what_no_formula_says_is_as_in_jacobson() {
+    let mut ours = windows(table([&[], &[("kept", "kept + 1")], &[]], &[("kept", 0.0)]));
+    let receive_window = Bytes { bytes: 200 * 512 };
+    let mut theirs = Windows::new(&TcpOptions { receive_window, ..TcpOptions::default() }, MILLISECOND);
+    for step in 0..2000 {
+        for w in [&mut ours, &mut theirs] {
+            match step % 300 {
+                250 => {
+                    w.on_fast_retransmit();
+                    w.cwnd = w.ssthresh;
+                    w.after_loss();
+                }
+                299 => w.on_timeout(17.0),
+                _ => w.on_new_ack(Time(step), 1.0),
+            }
+        }
+        assert_eq!((ours.cwnd, ours.ssthresh), (theirs.cwnd, theirs.ssthresh), "step {step}");
+    }
+}
+
+#[test]
+fn windows_stay_at_their_least_and_growth_stops_where_the_options_say() {
+    let shrinking =
+        || table([&[("cwnd", "cwnd - 7")], &[("ssthresh", "0")], &[("ssthresh", "-1"), ("cwnd", "0")]], &[]);
+    let mut w = windows(shrinking());
+    w.cwnd = 12.0;
+    w.on_new_ack(Time(0), 1.0);
+    assert_eq!(w.cwnd, 5.0, "a control may shrink cwnd");
+    w.on_new_ack(Time(0), 1.0);
+    assert_eq!(w.cwnd, 1.0);
+    w.on_fast_retransmit();
+    assert_eq!(w.ssthresh, 2.0);
+    w.on_timeout(3.0);
+    assert_eq!((w.cwnd, w.ssthresh), (1.0, 2.0));
+
+    let growing = options(table([&[("cwnd", "cwnd + 100")], &[], &[]], &[]));
+    let capped = TcpOptions { window_growth: WindowGrowth::Capped, ..growing };
+    let mut w = Windows::new(&capped, MILLISECOND);
+    (0..4).for_each(|_| w.on_new_ack(Time(0), 1.0));
+    assert_eq!(w.cwnd, 200.0);
+}
+
+#[test]
+fn state_time_and_round_trips_are_kept() {
+    let average = table(
+        [
+            &[("cwnd", "srtt / 1 ms"), ("ssthresh", "min_rtt / 1 ms + 100"), ("last", "now"), ("since", "now - last")],
+            &[],
+            &[("cwnd", "rtt / 1 ms + since / 1 ms")],
+        ],
+        &[("last", 0.0), ("since", 0.0)],
+    );
+    let mut w = windows(average);
+    w.cwnd = 500.0;
+    for took in [80, 160, 40] {
+        w.on_round_trip(Span(took));
+    }
+    // 80, then 80 + 80 / 8 = 90, then 90 - 50 / 8.
+    for now in [10, 35] {
+        w.at(Time(now), 0.0);
+        w.on_new_ack(Time(now), 1.0);
+        assert!((w.cwnd - 83.75).abs() < 1e-9 && (w.ssthresh - 140.0).abs() < 1e-9, "{} {}", w.cwnd, w.ssthresh);
+    }
+    w.on_timeout(3.0);
+    assert!((w.cwnd - 65.0).abs() < 1e-9, "{}: 25 ms between the two, and 40 ms", w.cwnd);
+}
+
+#[test]
+fn what_is_no_number_is_counted() {
+    let mut w = windows(table([&[("cwnd", "cwnd / 0 * 0")], &[], &[]], &[]));
+    w.on_new_ack(Time(0), 1.0);
+    assert_eq!((w.cwnd, w.replaced_results()), (1.0, 1), "0 times the largest number, and a segment is the least");
+}
+
+#[test]
+fn a_mistake_is_told_with_its_place() {
+    let told = |table: Table, key: &str, words: &str| {
+        let options = options(table);
+        let faults = [options.check(), options.check_formula()].concat();
+        assert_eq!(faults.len(), 1, "{faults:?}");
+        assert_eq!(faults[0].key, key);
+        assert!(faults[0].problem.contains(words), "{faults:?}");
+        faults[0].excerpt.clone()
+    };
+    let on_ack = |name, text| table([&[(name, text)], &[], &[]], &[]);
+    assert_eq!(
+        told(on_ack("cwnd", "cwnd + 1 / cwmd"), "on_ack.cwnd", "does not know cwmd; did you mean cwnd?"),
+        ["cwnd + 1 / cwmd", "           ^^^^"]
+    );
+    told(on_ack("cwnd", "cwnd + now"), "on_ack.cwnd", "one is a number without unit, the other in s");
+    told(on_ack("cwnd", "cwnd + mss"), "on_ack.cwnd", "the other in bytes");
+    told(on_ack("cwnd", "cwnd > 1"), "on_ack.cwnd", "is a condition; cwnd is a number");
+    told(on_ack("cwnd", "random()"), "on_ack.cwnd", "a sender draws no random numbers");
+    told(on_ack("swnd", "1"), "on_ack.swnd", "did you mean cwnd? It must be cwnd, ssthresh or a name of state");
+    told(on_ack("rwnd", "1"), "on_ack.rwnd", "It must be cwnd, ssthresh or a name of state");
+    let on_loss = table([&[], &[("cwnd", "acked")], &[]], &[]);
+    told(on_loss, "on_loss.cwnd", "which only an acknowledgement of new data has");
+    told(table([&[("cwnd", "1")], &[], &[]], &[("srtt", 0.0)]), "state.srtt", "is a name of the sender's");
+    told(Table::default(), "formula", "says nothing of cwnd and ssthresh");
+    let start = Table { constants: [("a".into(), Start::Formula("cwnd".into()))].into(), ..on_ack("cwnd", "a") };
+    told(start, "constants.a", "which changes, and this is worked out once");
+
+    let without = TcpOptions { congestion: Congestion::Formula, ..TcpOptions::default() };
+    assert!(without.check()[0].problem.contains("is missing"));
+    let idle = TcpOptions { congestion: Congestion::Cubic, ..options(on_ack("cwnd", "1")) };
+    assert!(idle.check()[0].problem.contains("has no effect, as congestion is \"cubic\""));
+}
+
+#[test]
+fn whole_bytes_of_bsd_are_a_formula() {
+    use crate::tcp::options::WindowArithmetic;
+    let text = "let grown = max(1 byte, floor(mss / cwnd)); if cwnd < ssthresh then cwnd + 1 else cwnd + grown / mss";
+    let mut ours = windows(table([&[("cwnd", text)], &[], &[]], &[]));
+    let window_arithmetic = WindowArithmetic::WholeBytes;
+    let mut theirs = Windows::new(&TcpOptions { window_arithmetic, ..TcpOptions::default() }, MILLISECOND);
+    for w in [&mut ours, &mut theirs] {
+        w.ssthresh = 5.0;
+    }
+    for _ in 0..3000 {
+        ours.on_new_ack(Time(0), 1.0);
+        theirs.on_new_ack(Time(0), 1.0);
+        assert_eq!(ours.cwnd, theirs.cwnd);
+    }
+}
+
+#[test]
+fn the_page_lists_the_names() {
+    let rows: Vec<String> = NAMES
+        .iter()
+        .map(|(name, _)| {
+            let celltrain_formula::Kind::Number(Some(unit)) = name.kind else { unreachable!("all are numbers") };
+            format!("| `{}` | {}; {unit} |\n", name.name, name.about)
+        })
+        .collect();
+    let rows = rows.concat();
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/models/congestion_formula.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains(&format!("| name | meaning |\n|---|---|\n{rows}\n")), "the page's table is to be\n{rows}");
+}

@@ -1,0 +1,86 @@
+//! The usual congestion control as formulas, whatever its options say; random ones.
+
+use celltrain_core::tcp::{
+    Congestion, SlowStart, SsthreshArithmetic, SsthreshRule, TcpConfig, TcpOptions, WindowArithmetic,
+};
+use serde_json::{Value, json};
+
+use crate::drawn::Draws;
+
+/// What formulas say of the windows, where it is the usual control that does.
+pub(crate) fn as_formula(tcp: &TcpConfig) -> Option<TcpConfig> {
+    let options = tcp.options();
+    if options.congestion != Congestion::Jacobson {
+        return None;
+    }
+    let below = if options.slow_start == SlowStart::BelowSsthresh { "<" } else { "<=" };
+    let grown = match options.window_arithmetic {
+        WindowArithmetic::Fractions => "1 / cwnd",
+        WindowArithmetic::WholeBytes => "max(floor(mss / cwnd), 1 byte) / mss",
+        WindowArithmetic::WholeBytesAndAnEighth => "(floor(mss / cwnd) + floor(mss / 8)) / mss",
+    };
+    let left = "min(cwnd, rwnd) / 2";
+    let left = match options.ssthresh_arithmetic {
+        SsthreshArithmetic::Fractions => format!("max(2, {left})"),
+        SsthreshArithmetic::WholeSegments => format!("max(2, floor({left}))"),
+    };
+    let after_loss = match tcp.name() {
+        "tahoe" => "1".to_string(),
+        "reno" | "newreno" => format!("{left} + 3"),
+        _ => left.clone(),
+    };
+    let after_timeout = match options.ssthresh_rule {
+        SsthreshRule::HalfOfCwnd => "min(cwnd / 2, rwnd)",
+        SsthreshRule::HalfOfWindow => "min(cwnd, rwnd) / 2",
+        SsthreshRule::HalfOfFlight => "flight / 2",
+        SsthreshRule::OpenWindow => "min(cwnd / 2, rwnd - flight)",
+    };
+    let formula = json!({
+        "on_ack": {"cwnd": format!("if cwnd {below} ssthresh then cwnd + 1 else cwnd + {grown}")},
+        "on_loss": {"ssthresh": left, "cwnd": after_loss},
+        "on_timeout": {"ssthresh": after_timeout, "cwnd": "1"},
+    });
+    let formula = Some(serde_json::from_value(formula).expect("a control has these keys"));
+    let options = TcpOptions { congestion: Congestion::Formula, formula, ..options.clone() };
+    TcpConfig::named(tcp.name(), options)
+}
+
+/// A TCP whose usual control has random options.
+pub(crate) fn drawn(draws: &mut Draws) -> Value {
+    let mut of = |choices: &[&str]| -> String {
+        choices[draws.below(u32::try_from(choices.len()).expect("a few")) as usize].to_string()
+    };
+    let name = of(&["tahoe", "reno", "reno", "tahoe", "newreno", "newreno_hoe", "sack", "sack_pipe", "vanilla"]);
+    json!({name: {
+        "mss": of(&["64B", "512B", "1460B"]),
+        "receive_window": of(&["20000B", "65535B"]),
+        "timer_granularity": of(&["1ms", "2ms"]),
+        "initial_rto": "4ms",
+        "slow_start": of(&["below_ssthresh", "up_to_ssthresh"]),
+        "window_arithmetic": of(&["fractions", "fractions", "whole_bytes", "whole_bytes_and_an_eighth"]),
+        "ssthresh_arithmetic": of(&["fractions", "whole_segments"]),
+        "ssthresh_rule": of(&["half_of_cwnd", "half_of_window", "half_of_flight", "open_window"]),
+        "window_growth": of(&["uncapped", "capped", "capped_by_field"]),
+        "duplicate_acks": of(&["ignored", "ignored", "grow_window"]),
+        "delayed_acks": of(&["off", "200ms"]),
+    }})
+}
+
+/// Gives a scenario windows of random formulas, and weights, each now and then.
+pub(crate) fn with_random_ones(draws: &mut Draws, scenario: &mut Value, vc: &str) {
+    if draws.below(2) == 0 {
+        let (_, options) = scenario["tcp"].as_object_mut().and_then(|tcp| tcp.iter_mut().next()).expect("a TCP");
+        let mss = options["mss"].as_str().and_then(|mss| mss.strip_suffix('B')?.parse().ok()).expect("bytes");
+        options["congestion"] = json!("formula");
+        options["formula"] = draws.control(mss);
+        options["timer_granularity"] = json!("1ms");
+        options["initial_rto"] = json!("3ms");
+    }
+    let policy = &scenario["port"]["default"]["policy"]["formula"];
+    let follows = ["on_departure", "on_cells"].iter().any(|event| !policy[event].is_null());
+    // These need one queue.
+    if !follows && policy["when_full"] != "push_out_front" && draws.below(3) == 0 {
+        let weight = draws.weight(vc);
+        scenario["port"]["default"]["scheduler"] = json!({"wfq_formula": weight});
+    }
+}

@@ -1,0 +1,118 @@
+"""Measures how many formulas an hour can be vetted, and what each way of writing a policy costs beside the native one.
+
+python scripts/evaluations.py                  both; CPU seconds, so that other work on the machine counts little
+python scripts/evaluations.py --count 20       of that many formulas
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from typing import Any
+
+import celltrain as ct
+
+FBA = "X <= R or Y * N / X <= Z * (K - R) / (X - R)"
+HOUR = 3600
+
+
+class Fba(ct.PythonPolicy):
+    """Fair Buffer Allocation as a class."""
+
+    r = 0.9
+    z = 0.8
+
+    def start(self, port: ct.PolicyPort) -> None:
+        """Works R out."""
+        assert port.capacity is not None
+        self.limit = self.r * port.capacity
+
+    def admit(self, view: Any, vc: int) -> bool:
+        """The condition of FBA."""
+        x, limit = view.X, self.limit
+        return bool(x <= limit or view.Y * view.N / x <= self.z * (view.K - limit) / (x - limit))
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """CPU seconds of all threads."""
+    begun = time.process_time()
+    work()
+    return time.process_time() - begun
+
+
+def main() -> None:
+    """Measure, print."""
+    parser = argparse.ArgumentParser(description="Measure what vetting a formula and running a policy costs.")
+    parser.add_argument("--count", type=int, default=30, help="formulas that are vetted (default: 30)")
+    parser.add_argument("--times", type=int, default=5, help="runs of each policy (default: 5)")
+    arguments = parser.parse_args()
+    vetted(arguments.count)
+    beside(arguments.times)
+
+
+def vetted(count: int) -> None:
+    """What it takes to vet a formula in the LAN of five sources, the checker and the conformance trials included."""
+
+    def vet(number: int) -> None:
+        constants = {"R": f"{0.3 + 0.6 * number / count:.3f} * K", "Z": 0.5 + number / count}
+        formula = {"formula": {"admit": FBA, "constants": constants}}
+        ct.vet(formula, scenarios=["lan-5"], beside=[], seeds=1, jobs=1)
+
+    vet(0)
+
+    def all_of_them() -> None:
+        for number in range(count):
+            vet(number)
+
+    taken = seconds(all_of_them) / count
+    print(
+        f"vetting a formula in lan-5, one seed: {taken:.3f} CPU seconds; {2 * HOUR / taken:,.0f} an hour on two cores"
+    )
+
+
+def beside(times: int) -> None:
+    """What runs of FBA cost, written in each way: the least of several, and the ratio to the native one."""
+    policies: dict[str, Any] = {
+        "native": ct.Fba(),
+        "formula": ct.Formula(admit=FBA, constants={"R": "0.9 * K", "Z": 0.8}),
+        "Python class": Fba(),
+    }
+    try:
+        policies["numba"] = compiled()()
+    except ct.MissingExtraError as error:
+        print(error)
+    print("| sources | policy | CPU seconds | of the native one |\n| ---: | --- | ---: | ---: |")
+    for sources in (5, 15):
+        least: dict[str, float] = {}
+        prints = set()
+        # Alternating, so that what else the machine does meets all of them alike; the class is slow enough to run once.
+        for turn in range(times):
+            for name, policy in policies.items():
+                if turn > 0 and name == "Python class":
+                    continue
+                lan = ct.n_source(sources=sources, link_delay="5us", buffer_cells=1000, policy=policy, duration="20s")
+                begun = time.process_time()
+                prints.add(ct.run(lan, seed=1).fingerprint)
+                taken = time.process_time() - begun
+                least[name] = min(taken, least.get(name, taken))
+        assert len(prints) == 1, "all of them are one policy"
+        for name, taken in least.items():
+            print(f"| {sources} | {name} | {taken:.3f} | {taken / least['native']:.2f} |", flush=True)
+
+
+def compiled() -> type[ct.PythonPolicy]:
+    """Fair Buffer Allocation compiled by numba, for a buffer of 1000 cells."""
+
+    @ct.compiled
+    def admit(
+        x: float, k: float, y: float, n: float, v: float, c: float, now: float, tagged: float, draw: float
+    ) -> bool:
+        limit = 0.9 * k
+        return x <= limit or y * n / x <= 0.8 * (k - limit) / (x - limit)
+
+    return type("CompiledFba", (ct.PythonPolicy,), {"admit": admit})
+
+
+if __name__ == "__main__":
+    main()
