@@ -33,7 +33,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
-from celltrain.base import Keyed, Model
+from celltrain.base import Experiment, Keyed, Model, Threshold
 '''
 
 #: Words that the field writes with capitals of their own.
@@ -116,7 +116,9 @@ class Writer:
         required = schema.get("required", [])
         fields = [self.field(key, s, key in required) for key, s in schema.get("properties", {}).items()]
         self.written.append(name)
-        self.code.append("\n".join([f"class {name}(Model):", docstring(schema["description"]), "", *fields]))
+        # The whole is shown by print and notebooks, its parts as they are written.
+        parent = "Experiment" if name == "Scenario" else "Model"
+        self.code.append("\n".join([f"class {name}({parent}):", docstring(schema["description"]), "", *fields]))
 
     def field(self, key: str, schema: Schema, required: bool) -> str:
         """A line of a class: a setting with its type, default, limits and meaning."""
@@ -185,7 +187,9 @@ class Writer:
         if values := constants(schema):
             return f"Literal[{', '.join(map(repr, values))}]"
         if alternatives := schema.get("anyOf") or schema.get("oneOf"):
-            return " | ".join(limited(self.type_of(s), s) for s in alternatives)
+            expression = " | ".join(limited(self.type_of(s), s) for s in alternatives)
+            is_threshold = any(s.get("x-text") == "threshold" for s in alternatives)
+            return f"Annotated[{expression}, Threshold]" if is_threshold else expression
         kind = schema.get("type")
         if isinstance(kind, list):
             return " | ".join(self.type_of({**schema, "type": k}) for k in kind)

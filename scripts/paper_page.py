@@ -78,7 +78,7 @@ def numbers(answer: dict[str, Any], paper: Paper) -> str:
     )
     parts = [
         f"{summary['inside']} of {summary['scored']} scored numbers are inside "
-        f"({percent(summary['share_inside'])}); {counts(summary['verdicts'], summary['scored'])}. {seeds.capitalize()}, "
+        f"({percent(summary['share_inside'])}); {counts(summary['verdicts'], summary['scored'])}. {seeds[:1].upper()}{seeds[1:]}, "
         f"version {answer['build']['version']}.",
         grid(list(SHARES), share_rows(summary), left=("network", "quantity")),
         f"{LEGEND[0].upper()}{LEGEND[1:]}; it is at least 1 / (n + 1).",

@@ -94,7 +94,8 @@ def gain(left: Left) -> list[str]:
 
 def difference(estimate: Estimate) -> str:
     """A difference, in bold where it is beyond the spread."""
-    text = f"{estimate.mean:+.3f} ± {estimate.half:.3f}"
+    # What rounds to nothing has no minus.
+    text = f"{round(estimate.mean, 3) + 0.0:+.3f} ± {estimate.half:.3f}"
     return f"**{text}**" if estimate.beyond else text
 
 

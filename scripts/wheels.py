@@ -19,6 +19,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 DIST = ROOT / "dist"
+#: Wheels have it where it was built before them.
+PAGE = DIST / "lab.html"
 BIN = Path(sys.executable).parent
 LINUX = ("x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu")
 #: One wheel for both, where Rust has both.
@@ -32,13 +34,23 @@ LARGEST_BYTES = 20_000_000
 
 def main() -> int:
     """Builds, looks, and prints a line for each file."""
-    shutil.rmtree(DIST, ignore_errors=True)
+    for old in built():
+        old.unlink()
+    if PAGE.is_file():
+        shutil.copyfile(PAGE, ROOT / "python" / "celltrain" / PAGE.name)
+    else:
+        print(f"without the page of the lab: make lab writes {PAGE.relative_to(ROOT)}")
     for target in targets():
         build(target)
-    for path in sorted(DIST.iterdir()):
+    for path in built():
         print(f"{path.name}: {path.stat().st_size / 1e6:.1f} MB")
     judged = [fine(wheel) for wheel in sorted(DIST.glob("*.whl"))]
     return int(not all(judged))
+
+
+def built() -> list[Path]:
+    """The files that this builds, as far as they are there."""
+    return sorted([*DIST.glob("*.whl"), *DIST.glob("*.tar.gz")])
 
 
 def targets() -> list[str | None]:
@@ -60,6 +72,9 @@ def build(target: str | None) -> None:
     paths = os.pathsep.join([str(BIN), os.environ["PATH"]])
     # The sdist is unpacked elsewhere; what is compiled already is here.
     settings = {"PATH": paths, "CARGO_TARGET_DIR": str(ROOT / "target")}
+    if target is not None and target.startswith("aarch64"):
+        # Some kernels for ARM have pages of 64 KiB, and jemalloc has to know the largest there may be.
+        settings["JEMALLOC_SYS_WITH_LG_PAGE"] = "16"
     subprocess.run(command, check=True, cwd=ROOT, env={**os.environ, **settings})
 
 

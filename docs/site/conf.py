@@ -29,7 +29,12 @@ exclude_patterns = [
 myst_enable_extensions = ["colon_fence"]
 # As GitHub does it, so that a link to a heading holds in both places.
 myst_heading_anchors = 6
-nb_execution_mode = "off"
+# The notebooks of docs/notebooks have no outputs of their own; other pages have no cells.
+nb_execution_mode = "force"
+nb_execution_raise_on_error = True
+nb_execution_timeout = 300
+nb_execution_in_temp = True
+nb_merge_streams = True
 suppress_warnings = [
     # Outputs in console blocks are no commands, and a few scenarios are shown with what is wrong in them.
     "misc.highlighting_failure",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationError
-from pydantic_core import CoreSchema, PydanticSerializationError, core_schema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, GetCoreSchemaHandler, ValidationError
+from pydantic_core import CoreSchema, PydanticCustomError, PydanticSerializationError, core_schema
 from typing_extensions import Self
 
+from celltrain.cards import Card, Carded, Grid
 from celltrain.errors import Fault, ScenarioError
 from celltrain.text import described
 
@@ -84,6 +85,30 @@ class Model(BaseModel):
             raise ScenarioError([Fault.of_file(type(self).__name__, problem)]) from None
 
 
+class Experiment(Carded, Model):
+    """A whole scenario: `print` and notebooks show what is not as it is by default, as in a file."""
+
+    def _card(self) -> Card:
+        said = self._to_dict(exclude_defaults=True)
+        name = said.pop("name", "") or "A scenario"
+        rows = [[".".join(path) or "scenario", own or "all by default"] for path, own in _settings(said, ())]
+        return Card(
+            title=str(name),
+            grids=[Grid(heads=["table", "settings"], rows=rows, left=(0, 1))],
+            notes=["what is not there is as it is by default; celltrain.save(scenario, file) writes a file"],
+        )
+
+
+def _settings(table: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
+    """The tables of a scenario by their paths, each with its own settings in one line."""
+    own = ", ".join(f"{key} = {value}" for key, value in table.items() if not isinstance(value, Mapping))
+    inner = {key: value for key, value in table.items() if isinstance(value, Mapping)}
+    if own or not inner:
+        yield path, own
+    for key, value in inner.items():
+        yield from _settings(value, (*path, key))
+
+
 def as_model(value: Any) -> Any:
     """What stands for a table of a scenario as that table, such as an object of a `celltrain.PythonPolicy`."""
     stands_for = getattr(type(value), "_as_model", None)
@@ -136,6 +161,19 @@ class Keyed:
         )
 
 
+def _is_threshold(value: Any) -> Any:
+    """Refuses a text that the core reads no threshold in."""
+    from celltrain import _core
+
+    if isinstance(value, str) and (problem := _core.threshold(value)):
+        raise PydanticCustomError("threshold", "{problem}", {"problem": problem})
+    return value
+
+
+#: Of a number, or a text that stands for one: `"90%"`, `"800 cells"`.
+Threshold = BeforeValidator(_is_threshold)
+
+
 def _faults(error: ValidationError, model: type[Model]) -> list[Fault]:
     """One fault for each setting, however many types its value failed to be."""
     names = {str(field.validation_alias): name for name, field in model.model_fields.items()}
@@ -152,6 +190,8 @@ def _faults(error: ValidationError, model: type[Model]) -> list[Fault]:
         value, problem = described(part["input"]), f"is refused: {said[:1].lower()}{said[1:]}"
         if part["type"] == "missing":
             value, problem = "", "is missing"
+        elif part["type"] == "threshold":
+            problem = said
         elif part["type"] == "string_type" and (example := _example(model, part["loc"])):
             problem = f'is not a text with a unit, such as "{example}"'
         elif part["type"] == "extra_forbidden":

@@ -157,14 +157,15 @@ def everything() -> tuple[Entry, ...]:
 
 
 def page_of(kind: str, name: str) -> str:
-    """The file of a model's page: its name's, with `edge_` before it where a policy has that name too.
+    """The file of a model's page: its name's, with a word before it where a policy has that name too.
 
-    >>> page_of("policies", "tail_drop"), page_of("discards", "tail_drop")
-    ('tail_drop', 'edge_tail_drop')
+    >>> page_of("policies", "tail_drop"), page_of("discards", "tail_drop"), page_of("congestion", "formula")
+    ('tail_drop', 'edge_tail_drop', 'congestion_formula')
     """
     definitions: Schema = json.loads(_core.schema())["$defs"]
     policies = [choice["required"][0] for choice in definitions[CHOICES["policies"]]["oneOf"]]
-    return f"edge_{name}" if kind == "discards" and name in policies else name
+    word = {"discards": "edge_", "congestion": "congestion_"}.get(kind, "")
+    return word + name if name in policies else name
 
 
 def _models(kind: str) -> Iterator[Entry]:
@@ -174,6 +175,9 @@ def _models(kind: str) -> Iterator[Entry]:
         # A choice among tables, or among words.
         [(name, reference)] = choice.get("properties", {choice.get("const"): {}}).items()
         table = _resolved(reference, definitions)
+        if kind == "congestion":
+            # A word, whose settings are a table beside it where it has any.
+            table = _resolved(definitions["TcpOptions"]["properties"].get(name, {}), definitions)
         cost = costs.get(name)
         yield Entry(
             kind=kind,

@@ -20,6 +20,7 @@ pattern in which `*` stands for any characters, such as `edge*->sw1`. A path tha
 
 from __future__ import annotations
 
+import difflib
 import json
 import math
 import re
@@ -36,6 +37,10 @@ from celltrain.cancel import current
 from celltrain.errors import CelltrainError, ScenarioError
 
 Series = Mapping[str, Any]
+
+
+#: Names among which one is looked for that may have been meant: a mesh has thousands of connections.
+MOST_NEAR = 200
 
 
 class MeasureError(CelltrainError, ValueError):
@@ -135,7 +140,8 @@ def follow(answer: Any, path: Sequence[str]) -> float:
     several = _several(step)
     if several is None:
         if step not in members:
-            raise MeasureError(f"there is no {step!r}")
+            near = difflib.get_close_matches(step, members, n=1) if len(members) <= MOST_NEAR else []
+            raise MeasureError(f"there is no {step!r}{f'; did you mean {near[0]}?' if near else ''}")
         return follow(members[step], rest)
     combine, names = several
     if combine not in COMBINE:

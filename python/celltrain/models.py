@@ -7,7 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
-from celltrain.base import Keyed, Model
+from celltrain.base import Experiment, Keyed, Model, Threshold
 
 __all__ = [
     "Aal5Options",
@@ -21,6 +21,7 @@ __all__ = [
     "Chain",
     "Class",
     "Congestion",
+    "CongestionFormula",
     "ConstantRate",
     "DelayedAcks",
     "Dfba",
@@ -115,6 +116,7 @@ __all__ = [
     "Wba",
     "WeightedFba",
     "Wfq",
+    "WfqFormula",
     "WhenFull",
     "WindowArithmetic",
     "WindowGrowth",
@@ -242,7 +244,7 @@ AfterIdle: TypeAlias = Literal["keep_window", "slow_start"]
 Backoff: TypeAlias = Literal["double", "none"]
 """Whether a timeout doubles the next one."""
 
-Congestion: TypeAlias = Literal["jacobson", "cubic"]
+Congestion: TypeAlias = Literal["jacobson", "cubic", "formula"]
 """How cwnd grows in congestion avoidance, and by how much congestion shrinks it."""
 
 DelayedAcks: TypeAlias = Literal["off", "200ms"]
@@ -253,6 +255,39 @@ DuplicateAcks: TypeAlias = Literal["ignored", "grow_window"]
 
 EstimateForgotten: TypeAlias = Literal["never", "at_fourth_timeout", "at_each_timeout"]
 """When timeouts make the sender forget its estimate of the round-trip time (A-63)."""
+
+FormulaStart: TypeAlias = float | str
+"""What state starts with: a number, or a formula of constants."""
+
+
+class CongestionFormula(Model):
+    """A congestion control of your own: formulas for cwnd and ssthresh, constants, and state that is carried on.
+
+    Source: the scenario.
+    """
+
+    constants: dict[str, FormulaStart] = Field(
+        default_factory=dict,
+        description="Names for what stays the same during a run: a number, or a formula of constants.",
+    )
+    on_ack: dict[str, str] = Field(
+        default_factory=dict,
+        description=(
+            "New values of cwnd, ssthresh and state with an acknowledgement that lets cwnd grow, in slow start "
+            'too: `cwnd = "if cwnd < ssthresh then cwnd + 1 else cwnd + 1 / cwnd"`.'
+        ),
+    )
+    on_loss: dict[str, str] = Field(
+        default_factory=dict, description="New values when duplicate acknowledgements start a fast retransmit."
+    )
+    on_timeout: dict[str, str] = Field(
+        default_factory=dict, description="New values when the retransmission timer runs out."
+    )
+    state: dict[str, FormulaStart] = Field(
+        default_factory=dict,
+        description="Names for numbers that the connection keeps, each with the value it starts with.",
+    )
+
 
 OfferedWindow: TypeAlias = Literal["whole", "less_kept"]
 """What the receiver advertises while it keeps segments that arrived ahead of a gap (A-64)."""
@@ -311,6 +346,9 @@ class TcpOptions(Model):
     )
     estimate_forgotten: EstimateForgotten = Field(
         default="never", description="When timeouts make the sender forget its estimate of the round-trip time (A-63)."
+    )
+    formula: CongestionFormula | None = Field(
+        default=None, description='Formulas for cwnd and ssthresh: what `congestion = "formula"` does.'
     )
     initial_rto: str = Field(
         default="3s", description="The retransmission timeout before the first round-trip sample.", examples=["5us"]
@@ -711,7 +749,7 @@ class Epd(Model):
     Source: Romanow and Floyd 1995; ATM Forum 96-1269, section 5.
     """
 
-    threshold_cells: Annotated[int, Field(ge=0)] | str = Field(
+    threshold_cells: Annotated[Annotated[int, Field(ge=0)] | str, Threshold] = Field(
         validation_alias="threshold",
         serialization_alias="threshold",
         description="R: waiting cells above which no frame may start. ATM Forum 96-1269 uses the buffer less 200.",
@@ -725,12 +763,12 @@ class DoubleEpd(Model):
     Source: Bonaventure 1997.
     """
 
-    tagged_threshold_cells: Annotated[int, Field(ge=0)] | str = Field(
+    tagged_threshold_cells: Annotated[Annotated[int, Field(ge=0)] | str, Threshold] = Field(
         validation_alias="tagged_threshold",
         serialization_alias="tagged_threshold",
         description="LBO: waiting cells above which no tagged frame may start.",
     )
-    threshold_cells: Annotated[int, Field(ge=0)] | str = Field(
+    threshold_cells: Annotated[Annotated[int, Field(ge=0)] | str, Threshold] = Field(
         validation_alias="threshold",
         serialization_alias="threshold",
         description="HBO: waiting cells above which no frame may start.",
@@ -749,7 +787,7 @@ class PerVcAccounting(Model):
         ge=0.0,
         description="k: how many times its part Q / `N_a` of the queue a VC may hold when it starts a frame.",
     )
-    threshold_cells: Annotated[int, Field(ge=0)] | str = Field(
+    threshold_cells: Annotated[Annotated[int, Field(ge=0)] | str, Threshold] = Field(
         validation_alias="threshold",
         serialization_alias="threshold",
         description="Th: waiting cells up to which every frame may start.",
@@ -768,7 +806,7 @@ class PerVcAccountingFixed(Model):
         ge=0.0,
         description="k: how many times its part Th / `N_a` of the threshold a VC may hold when it starts a frame.",
     )
-    threshold_cells: Annotated[int, Field(ge=0)] | str = Field(
+    threshold_cells: Annotated[Annotated[int, Field(ge=0)] | str, Threshold] = Field(
         validation_alias="threshold",
         serialization_alias="threshold",
         description="Th: waiting cells up to which every frame may start.",
@@ -791,7 +829,7 @@ class VirtualQueuing(Model):
             " frame."
         ),
     )
-    threshold_cells: Annotated[int, Field(ge=0)] | str = Field(
+    threshold_cells: Annotated[Annotated[int, Field(ge=0)] | str, Threshold] = Field(
         validation_alias="threshold",
         serialization_alias="threshold",
         description="Th: waiting cells up to which every frame may start.",
@@ -814,7 +852,7 @@ class VirtualQueuingThreshold(Model):
             "a frame."
         ),
     )
-    threshold_cells: Annotated[int, Field(ge=0)] | str = Field(
+    threshold_cells: Annotated[Annotated[int, Field(ge=0)] | str, Threshold] = Field(
         validation_alias="threshold",
         serialization_alias="threshold",
         description="Th: the cells of all virtual queues together that are shared out among those that have some.",
@@ -846,7 +884,7 @@ class VirtualQueuingWeighted(Model):
             "most 1 together."
         )
     )
-    threshold_cells: Annotated[int, Field(ge=0)] | str = Field(
+    threshold_cells: Annotated[Annotated[int, Field(ge=0)] | str, Threshold] = Field(
         validation_alias="threshold",
         serialization_alias="threshold",
         description="Th: waiting cells up to which every frame may start.",
@@ -860,7 +898,7 @@ class SelectiveDrop(Model):
     Source: ATM Forum 96-1269, section 6 and Table 4.
     """
 
-    threshold: Annotated[float, Field(le=1, ge=0)] | str = Field(
+    threshold: Annotated[Annotated[float, Field(le=1, ge=0)] | str, Threshold] = Field(
         default=0.9, description="R / K: the share of the buffer up to which every frame is admitted, 0 to 1."
     )
     z: float = Field(default=0.8, ge=0.0, description="Z: the largest load ratio `Y_i` `N_a` / X tolerated above it.")
@@ -873,7 +911,7 @@ class Wba(Model):
     Source: ATM Forum 97-0607.
     """
 
-    threshold: Annotated[float, Field(le=1, ge=0)] | str = Field(
+    threshold: Annotated[Annotated[float, Field(le=1, ge=0)] | str, Threshold] = Field(
         default=0.9, description="R / K: the share of the buffer up to which every frame is admitted, 0 to 1."
     )
     weights: PerVc = Field(
@@ -894,7 +932,7 @@ class Fba(Model):
     Source: Heinanen and Kilkki; ATM Forum 96-1269, section 7 and Tables 5 and 6.
     """
 
-    threshold: Annotated[float, Field(le=1, ge=0)] | str = Field(
+    threshold: Annotated[Annotated[float, Field(le=1, ge=0)] | str, Threshold] = Field(
         default=0.9, description="R / K: the share of the buffer up to which every frame is admitted, 0 to 1."
     )
     z: float = Field(
@@ -911,7 +949,7 @@ class WeightedFba(Model):
     Source: ATM Forum 97-0607.
     """
 
-    threshold: Annotated[float, Field(le=1, ge=0)] | str = Field(
+    threshold: Annotated[Annotated[float, Field(le=1, ge=0)] | str, Threshold] = Field(
         default=0.9, description="R / K: the share of the buffer up to which every frame is admitted, 0 to 1."
     )
     weights: PerVc = Field(
@@ -951,7 +989,7 @@ class Dfba(Model):
     Source: ATM Forum 97-0831, section 4.
     """
 
-    congestion_threshold_cells: Annotated[int, Field(ge=0)] | str | None = Field(
+    congestion_threshold_cells: Annotated[Annotated[int, Field(ge=0)] | str, Threshold] | None = Field(
         default=None,
         validation_alias="congestion_threshold",
         serialization_alias="congestion_threshold",
@@ -989,10 +1027,10 @@ class Dfba1998(Model):
             "for the queue."
         ),
     )
-    high_threshold: Annotated[float, Field(le=1, ge=0)] | str = Field(
+    high_threshold: Annotated[Annotated[float, Field(le=1, ge=0)] | str, Threshold] = Field(
         default=0.9, description="H / K: the share of the buffer above which no frame may start, 0 to 1."
     )
-    low_threshold: Annotated[float, Field(le=1, ge=0)] | str = Field(
+    low_threshold: Annotated[Annotated[float, Field(le=1, ge=0)] | str, Threshold] = Field(
         default=0.5, description="L / K: the share of the buffer up to which every frame is admitted, 0 to 1."
     )
     weights: PerVc = Field(
@@ -1020,9 +1058,6 @@ class DropFromFront(Model):
 
 FormulaConstant: TypeAlias = str | PerVc
 """A constant: a number, a formula, or a table of numbers by the VC's name."""
-
-FormulaStart: TypeAlias = float | str
-"""What state starts with: a number, or a formula of constants."""
 
 WhenFull: TypeAlias = Literal["lose_rest_of_frame", "lose_cell", "push_out_front"]
 """What happens to a cell of an admitted frame that finds no room."""
@@ -1181,6 +1216,25 @@ class Wfq(Model):
     )
 
 
+class WfqFormula(Model):
+    """Weighted fair queuing with weights of your own: a formula of constants says the weight of each VC.
+
+    Source: the scenario for the weights; Golestani, A self-clocked fair queueing scheme for broadband
+    applications, 1994.
+    """
+
+    constants: dict[str, FormulaConstant] = Field(
+        default_factory=dict,
+        description="Names for numbers: each a number, a formula of constants, or a table of numbers by the VC's name.",
+    )
+    weight: str = Field(
+        description=(
+            "`w_v`: the weight of a VC, worked out once for each, as the run starts: `G + (1 - sum(G)) / V`. Only"
+            " the ratios of the weights count."
+        )
+    )
+
+
 class RoundRobin(Model):
     """Round robin: every VC has a queue of its own, and those that have cells waiting send a cell each in turn.
     Nothing to set.
@@ -1206,12 +1260,13 @@ class MinimumRate(Model):
 
 
 Scheduler: TypeAlias = Annotated[
-    Fifo | StrictPriority | GuaranteedRate | Wfq | RoundRobin | MinimumRate,
+    Fifo | StrictPriority | GuaranteedRate | Wfq | WfqFormula | RoundRobin | MinimumRate,
     Keyed(
         fifo=Fifo,
         strict_priority=StrictPriority,
         guaranteed_rate=GuaranteedRate,
         wfq=Wfq,
+        wfq_formula=WfqFormula,
         round_robin=RoundRobin,
         minimum_rate=MinimumRate,
     ),
@@ -1627,7 +1682,7 @@ class VcOptions(Model):
     tagged: bool = Field(default=False, description="Whether its source sends all of it tagged (CLP = 1).")
 
 
-class Scenario(Model):
+class Scenario(Experiment):
     """One experiment: a network, its traffic, its buffers."""
 
     aal5: Aal5Options = Field(default_factory=Aal5Options, description="Framing.")

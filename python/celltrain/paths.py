@@ -167,6 +167,9 @@ def _unknown(step: str, place: list[Schema], parent: str) -> str:
         return f"is no setting: there is nothing below {parent}"
     near = difflib.get_close_matches(step, known, n=1)
     hint = f"did you mean {near[0]}? " if near else ""
+    # What is asked of a port most often is asked for without saying which.
+    if not parent and step in _schema()["$defs"]["PortConfig"]["properties"]:
+        hint = f"did you mean port.bottleneck.{step}? "
     return (
         f"is no setting: {step!r} is unknown; {hint}Known {f'below {parent}' if parent else 'keys'}: {', '.join(known)}"
     )

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 SIGNATURE = f"boolean({', '.join(['float64'] * 9)})"
 #: What a class may say beside its settings.
 _OWN = ("when_full",)
+_NO_ADMIT = "has no admit(self, view, vc), which says whether a frame may enter"
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -107,7 +108,7 @@ class PythonPolicy:
                 VC by its number; `random()`, which draws from the port's own stream.
             vc: The number of the frame's VC at this port; `start` was told the names.
         """
-        raise NotImplementedError(f"{type(self).__name__} has no admit(self, view, vc)")
+        raise ScenarioError([Fault.of_option("policy", type(self).__name__, _NO_ADMIT)])
 
     def _as_model(self) -> Python:
         """The table of a scenario that stands for this policy."""
@@ -186,7 +187,7 @@ def faults(called: str, settings: dict[str, Any]) -> list[tuple[str, str, str]]:
     except Exception as error:
         return [("settings", "", f"cannot be given to {called}: {type(error).__name__}: {error}")]
     if cls.admit is PythonPolicy.admit:
-        return [("class", quoted, "has no admit(self, view, vc), which says whether a frame may enter")]
+        return [("class", quoted, _NO_ADMIT)]
     return []
 
 

@@ -16,10 +16,12 @@ from celltrain import tables
 from celltrain.arguments import Answer, Time, checked
 from celltrain.cancel import Cancel, current, endable
 from celltrain.captures import Capture
+from celltrain.cards import Card, Carded, Grid
 from celltrain.errors import Fault, InputError, NotTracedError, ScenarioError, warn
 from celltrain.event_log import EventLog
 from celltrain.events import Events
 from celltrain.measures import SERIES
+from celltrain.progress import watched
 from celltrain.scenario import read, table
 from celltrain.text import described, shown
 from celltrain.writing import writing
@@ -33,14 +35,15 @@ if TYPE_CHECKING:
     from celltrain.steady import Steady
 
 ENGINES = ("fast", "reference")
-#: Ports that a message names.
-MOST_PORTS = 8
+#: Ports that a message names, and those that a card shows.
+MOST_PORTS, MOST_PORTS_SHOWN = 8, 4
 #: What can be recorded: each series and what it is.
 TRACES = {name: series.meaning for name, series in SERIES.items()}
 
 
 @checked(ScenarioError)
 @endable
+@watched
 def run(
     scenario: Scenario | str | os.PathLike[str],
     *,
@@ -157,7 +160,7 @@ def _facts(settings: Mapping[str, Any], seed: Any) -> dict[str, str]:
     }
 
 
-class RunResult(Answer):
+class RunResult(Carded, Answer):
     """What came of a run: measures as numbers, flows, ports and series as Arrow tables, plots.
 
     pandas, polars and duckdb read the tables without copying: `result.flows.to_pandas()`,
@@ -360,6 +363,36 @@ class RunResult(Answer):
 
         with writing(folder):
             return export.write(self, Path(folder), plots=plots)
+
+    def _card(self) -> Card:
+        flows = [
+            [one["name"], f"{one['goodput_mbps']:.3f}", f"{one['retransmitted_segments']:,}", f"{one['timeouts']:,}"]
+            for one in self._answer["flows"]
+        ]
+        # Where most is lost comes first; a mesh has thousands of ports.
+        columns = ("lost_cells", "discarded_cells", "max_queue_cells")
+        ports = sorted(self._answer["ports"], key=lambda one: [-one[name] for name in columns])
+        counted = [[one["name"], *(f"{one[name]:,}" for name in columns)] for one in ports[:MOST_PORTS_SHOWN]]
+        offered, *parts = (
+            f"{self.cells[name]:,} {name.replace('_', ' ')}"
+            for name in ("offered", "delivered", "lost", "discarded", "in_flight")
+        )
+        return Card(
+            title=f"{self.scenario or 'A run'}, seed {self.seed}",
+            lines=[
+                f"efficiency {self.efficiency:.4f}, fairness {self.fairness:.4f}, goodput {self.goodput_mbps:.4g} Mb/s "
+                f"in {self.duration_s:g} s",
+            ],
+            grids=[
+                Grid(heads=["flow", "goodput (Mb/s)", "retransmitted segments", "timeouts"], rows=flows),
+                Grid(
+                    heads=["port", "lost cells", "discarded cells", "largest queue (cells)"],
+                    rows=counted,
+                    more=max(0, len(ports) - MOST_PORTS_SHOWN),
+                ),
+            ],
+            notes=[f"cells: {offered} = {' + '.join(parts)}", f"fingerprint {self.fingerprint}"],
+        )
 
     def __repr__(self) -> str:
         name = f"{self.scenario!r}, " if self.scenario else ""

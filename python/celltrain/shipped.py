@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 import os
 import re
 from pathlib import Path
@@ -47,6 +48,12 @@ def found(said: str | os.PathLike[str], kind: str, folder: Path | None = Path())
     return file, content
 
 
+def policies() -> list[str]:
+    """The policies a port may have, as a scenario names them."""
+    choices = json.loads(_core.schema())["$defs"]["Policy"]["oneOf"]
+    return [name for one in choices for name in one["properties"]]
+
+
 def advice(path: Path, kind: str) -> str:
     """What to say of a path that leads to no file, after that it does: how a shipped one of about this name is called.
 
@@ -54,11 +61,16 @@ def advice(path: Path, kind: str) -> str:
     ', and no shipped scenario has this name; did you mean lan-epd? See: celltrain list scenarios'
     >>> advice(Path("elsewhere/lan-epd.toml"), "scenario")
     '; there is a shipped scenario, celltrain explain lan-epd prints it: write lan-epd for it'
+    >>> advice(Path("tail_drop"), "scenario")
+    '; tail_drop is a policy, which a scenario has at a port, as in celltrain compare lan-epd --vary port.bottleneck.policy=tail_drop'
     """
     stem = path.name.removesuffix(".toml")
     known = names(kind)
     if str(path) != path.name or _NAME.fullmatch(path.name) is None:
         return f"; there is a shipped {kind}, celltrain explain {stem} prints it: write {stem} for it" * (stem in known)
+    if kind == "scenario" and stem in policies():
+        example = f"celltrain compare lan-epd --vary port.bottleneck.policy={stem}"
+        return f"; {stem} is a policy, which a scenario has at a port, as in {example}"
     near = difflib.get_close_matches(stem, known, n=1)
     hint = f"; did you mean {near[0]}?" if near else "."
     return f", and no shipped {kind} has this name{hint} See: celltrain list {FOLDERS[kind]}"

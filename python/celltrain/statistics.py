@@ -44,6 +44,10 @@ class Means:
         """Upper end of the interval."""
         return self.mean + self.half
 
+    def of(self, groups: Ints) -> Means:
+        """Those of these groups alone, by their places."""
+        return Means(n=self.n[groups], mean=self.mean[groups], sd=self.sd[groups], half=self.half[groups])
+
 
 @dataclass(frozen=True, kw_only=True)
 class Differences:

@@ -21,6 +21,7 @@ from celltrain.cancel import Cancel, endable
 from celltrain.coordination import Progress, run_plan
 from celltrain.errors import Fault, PlanError, warn
 from celltrain.plan import Plan
+from celltrain.progress import watched
 from celltrain.running import Worker, worker_of
 from celltrain.store import Store
 from celltrain.store.lock_step import warnings
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 @checked(PlanError)
 @endable
+@watched
 def sweep(
     base: Scenario | Plan | str | os.PathLike[str],
     *,

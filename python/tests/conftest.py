@@ -32,6 +32,20 @@ threshold = 60
 """
 
 
+#: A scenario but for the policy of its bottleneck.
+WITHOUT_POLICY = """\
+name = "mine"
+duration = "20ms"
+
+[topology.n_source]
+sources = 3
+link_delay = "5us"
+
+[port.bottleneck]
+buffer = 200
+"""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Answer:
     """What a command said, and how it ended."""
@@ -46,6 +60,14 @@ class Answer:
 
 
 Command = Callable[..., Answer]
+
+
+def is_refused(answer: Answer, words: list[str]) -> None:
+    """Asserts that a command refused its input, with all of these words."""
+    assert answer.code == 2
+    assert "Traceback" not in answer.err
+    for word in words:
+        assert word in answer.err
 
 
 @pytest.fixture

@@ -1,30 +1,18 @@
-"""Policies written as formulas, from the command line and from Python."""
+"""Policies, windows and weights written as formulas, from the command line and from Python."""
 
 from __future__ import annotations
 
 import json
 
 import pytest
+from conftest import WITHOUT_POLICY, is_refused
 
 import celltrain as ct
-
-SCENARIO = """\
-name = "mine"
-duration = "20ms"
-
-[topology.n_source]
-sources = 3
-link_delay = "5us"
-
-[port.bottleneck]
-buffer = 200
-policy.formula = {formula}
-"""
 
 
 def mine(tmp_path, formula: str) -> str:
     path = tmp_path / "mine.toml"
-    path.write_text(SCENARIO.format(formula=formula))
+    path.write_text(f"{WITHOUT_POLICY}policy.formula = {formula}\n")
     return str(path)
 
 
@@ -56,11 +44,7 @@ def test_check_shows_a_mistake_at_its_place(celltrain, tmp_path):
     ],
 )
 def test_every_mistake_is_refused_with_its_key(celltrain, tmp_path, formula, words):
-    told = celltrain("check", mine(tmp_path, formula))
-    assert told.code == 2
-    assert "Traceback" not in told.err
-    for word in words:
-        assert word in told.err
+    is_refused(celltrain("check", mine(tmp_path, formula)), words)
 
 
 def test_a_formula_of_a_megabyte_is_refused_in_a_few_lines(celltrain, tmp_path):
@@ -108,3 +92,105 @@ def test_constants_of_a_formula_are_searched():
     )
     [search] = tuned.searches
     assert all(0.5 <= one.parameters["Z"] <= 2.0 for one in search.confirmed)
+
+
+RENO = """\
+on_ack = { cwnd = "if cwnd < ssthresh then cwnd + 1 else cwnd + 1 / cwnd" }
+on_loss = { ssthresh = "max(2, min(cwnd, rwnd) / 2)", cwnd = "max(2, min(cwnd, rwnd) / 2) + 3" }
+on_timeout = { ssthresh = "max(2, min(cwnd / 2, rwnd))", cwnd = "1" }
+"""
+
+
+def sender(tmp_path, formula: str, control: str = "formula") -> str:
+    path = tmp_path / "sender.toml"
+    tcp = f'[tcp.reno]\ncongestion = "{control}"\n[tcp.reno.formula]\n{formula}'
+    path.write_text(f"{WITHOUT_POLICY}policy.epd.threshold = 100\n{tcp}")
+    return str(path)
+
+
+def test_windows_as_formulas_are_the_run_of_the_control_they_say(celltrain, tmp_path):
+    ours = celltrain("run", sender(tmp_path, RENO), "--json").json
+    lan = ct.n_source(
+        sources=3,
+        link_delay="5us",
+        buffer_cells=200,
+        policy=ct.Epd(threshold_cells=100),
+        duration="20ms",
+        tcp=ct.Reno(),
+    )
+    assert ours["fingerprint"] == ct.run(lan).to_dict()["fingerprint"]
+    slower = ct.CongestionFormula(on_ack={"cwnd": "cwnd + a"}, constants={"a": 0.01})
+    other = ct.run(lan.replace(tcp=ct.Reno(congestion="formula", formula=slower)))
+    # A segment to begin with, and a hundredth for each acknowledgement.
+    for sent, cwnd in zip(
+        other.flows["segments_sent"].to_pylist(), other.flows["cwnd_segments"].to_pylist(), strict=True
+    ):
+        assert sent > 100 and 1.5 < cwnd < 1 + sent / 100
+
+
+def test_a_mistake_about_windows_is_shown_at_its_place(celltrain, tmp_path):
+    told = celltrain("check", sender(tmp_path, 'on_ack = { cwnd = "cwnd + 1 / cwmd" }\n'))
+    is_refused(told, ["sender.toml:14: tcp.reno.formula.on_ack.cwnd", "did you mean cwnd?"])
+    text, carets = told.err.splitlines()[-2:]
+    assert carets.index("^") == text.index("cwmd")
+
+
+@pytest.mark.parametrize(
+    "formula, control, words",
+    [
+        ('on_ack = { cwnd = "cwnd + mss" }', "formula", ["on_ack.cwnd", "the other in bytes"]),
+        ('on_ack = { rwnd = "3" }', "formula", ["on_ack.rwnd", "It must be cwnd, ssthresh or a name of state"]),
+        ('on_loss = { cwnd = "acked" }', "formula", ["on_loss.cwnd", "which only an acknowledgement"]),
+        ('on_los = { cwnd = "1" }', "formula", ["formula.on_los", "did you mean on_loss?"]),
+        ("constants = { W = { tcp1 = 3 } }", "formula", ["constants.W", "is not a number, or a formula of constants"]),
+        ("", "formula", ["tcp.reno.formula", "says nothing of cwnd and ssthresh"]),
+        ('on_ack = { cwnd = "1" }', "cubic", ["tcp.reno.formula", 'has no effect, as congestion is "cubic"']),
+    ],
+)
+def test_every_mistake_about_windows_is_refused_with_its_key(celltrain, tmp_path, formula, control, words):
+    is_refused(celltrain("check", sender(tmp_path, f"{formula}\n", control)), words)
+
+
+def test_what_is_no_number_in_a_window_is_counted_in_the_result(celltrain, tmp_path):
+    flows = celltrain("run", sender(tmp_path, 'on_ack = { cwnd = "cwnd + 1 / (cwnd - 1)" }\n'), "--json").json["flows"]
+    assert all(flow["replaced_results"] > 0 for flow in flows)
+
+
+def weighted(tmp_path, scheduler: str) -> str:
+    path = tmp_path / "weighted.toml"
+    path.write_text(f"{WITHOUT_POLICY}policy.epd.threshold = 100\nscheduler.wfq_formula = {scheduler}\n")
+    return str(path)
+
+
+def test_weights_as_a_formula_are_the_run_of_the_weights_it_gives(celltrain, tmp_path):
+    formula = '{ weight = "2 * W + 1", constants = { W = { tcp1 = 1, default = 0 } } }'
+    ours = celltrain("run", weighted(tmp_path, formula), "--json").json
+    port = ct.Port(
+        buffer_cells=200,
+        policy=ct.Epd(threshold_cells=100),
+        scheduler=ct.Wfq(weights={"tcp1": 3, "default": 1}),
+    )
+    lan = ct.n_source(sources=3, link_delay="5us", buffer_cells=200, policy=ct.TailDrop(), duration="20ms")
+    assert ours["fingerprint"] == ct.run(lan.replace(port={"bottleneck": port})).to_dict()["fingerprint"]
+
+
+@pytest.mark.parametrize(
+    "scheduler, words",
+    [
+        ('{ weight = "w", constants = { W = 3 } }', ["weighted.toml:11", "wfq_formula.weight", "did you mean W?", "^"]),
+        ('{ weight = "W", constants.W = { tcp2 = 0, default = 1 } }', ["weight", "gives 0 for the VC tcp2"]),
+        ('{ weight = "W", constants.W = { tcp9 = 1, default = 1 } }', ["constants.W.tcp9", "names no VC"]),
+        ('{ weight = "W", constants.W = { tcp1 = 1 } }', ["constants.W", 'has no value for "tcp2"']),
+        ('{ weight = "random()" }', ["weight", "worked out once, as the run starts"]),
+        ("{}", ["wfq_formula.weight", "is missing; it must be a formula"]),
+    ],
+)
+def test_every_mistake_about_weights_is_refused_with_its_key(celltrain, tmp_path, scheduler, words):
+    is_refused(celltrain("check", weighted(tmp_path, scheduler)), words)
+
+
+def test_explain_shows_the_page_and_the_keys_of_windows_as_formulas(celltrain):
+    told = celltrain("explain", "congestion/formula").out
+    assert "min_rtt" in told
+    assert "on_timeout" in told
+    assert "formula" in celltrain("list", "congestion").out

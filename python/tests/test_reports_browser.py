@@ -41,6 +41,33 @@ def opened(page, folder, *options):
     return done.stdout, [line for line in done.stderr.splitlines() if "CONSOLE" in line]
 
 
+def framed(page, folder, screen):
+    """A page on a screen of so many pixels: its width, its figures, and how many tables scroll sideways.
+
+    Of each figure: whether it is the narrow one, how wide it is, and whether it fits.
+    """
+    measured = folder / "measured.html"
+    measure = """
+    const drawings = [...document.querySelectorAll("figure .drawn")].filter(one => one.offsetParent !== null).map(one => ({
+      narrow: one.className.includes("column"),
+      width: Math.round(one.querySelector("svg").getBoundingClientRect().width),
+      fits: one.scrollWidth <= one.clientWidth,
+    }));
+    const boxes = [...document.querySelectorAll(".wide")].filter(one => one.scrollWidth > one.clientWidth).length;
+    document.title = JSON.stringify([document.documentElement.scrollWidth, drawings, boxes]);
+    """
+    measured.write_text(page.read_text().replace("</body>", f"<script>{measure}</script></body>"))
+    # Chromium's window is 500 pixels wide at least; a frame may be narrower.
+    frame = folder / f"framed-{screen}.html"
+    frame.write_text(
+        f"<iframe src='{measured.as_uri()}' style='width:{screen}px;height:900px;border:0' "
+        "onload='setTimeout(() => document.title = frames[0].document.title, 0)'></iframe>"
+    )
+    text, _ = opened(frame, folder, "--window-size=1400,1000", "--allow-file-access-from-files")
+    width, drawings, scrolling = json.loads(html.unescape(re.search(r"<title>(.*?)</title>", text)[1]))
+    return width, drawings, scrolling
+
+
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
     folder = tmp_path_factory.mktemp("browser")
@@ -91,42 +118,18 @@ def test_a_click_on_a_head_sorts_its_table(written, tmp_path):
     assert keys == sorted(keys, reverse=True)
 
 
-def test_on_a_narrow_screen_only_figures_and_tables_scroll_sideways(written, tmp_path):
-    page, _ = written
-    measured = tmp_path / "measured.html"
-    measure = "document.title = `${document.documentElement.scrollWidth} of ${window.innerWidth}`;"
-    measured.write_text(page.read_text().replace("</body>", f"<script>{measure}</script></body>"))
-    text, _ = opened(measured, tmp_path, "--window-size=500,900")
-    [(width, screen)] = re.findall(r"<title>(\d+) of (\d+)</title>", text)
-    assert int(width) <= int(screen) <= 500
-
-
-def test_every_figure_fits_a_telephone_and_its_letters_stay_as_large(written, tmp_path):
+@pytest.mark.parametrize(("screen", "narrow", "pixels"), [(400, True, 336), (1280, False, 691)])
+def test_every_figure_fits_its_screen_and_on_a_telephone_nothing_scrolls_sideways(
+    written, tmp_path, screen, narrow, pixels
+):
     """At 400 pixels there is the narrow figure, at 1280 the wide one, and neither is shrunk nor scrolled."""
     page, report = written
-    measured = tmp_path / "measured.html"
-    measure = """
-    const told = [...document.querySelectorAll("figure .drawn")].filter(one => one.offsetParent !== null).map(one => {
-      const svg = one.querySelector("svg").getBoundingClientRect();
-      return [one.className.includes("column"), Math.round(svg.width), one.scrollWidth <= one.clientWidth];
-    });
-    document.title = JSON.stringify(told);
-    """
-    measured.write_text(page.read_text().replace("</body>", f"<script>{measure}</script></body>"))
-    drawings = len(list(report.drawings()))
-    for screen, narrow, pixels in ((400, True, 336), (1280, False, 691)):
-        # Chromium's window is 500 pixels wide at least; a frame may be narrower.
-        framed = tmp_path / f"framed-{screen}.html"
-        framed.write_text(
-            f"<iframe src='{measured.as_uri()}' style='width:{screen}px;height:900px;border:0' "
-            "onload='setTimeout(() => document.title = frames[0].document.title, 0)'></iframe>"
-        )
-        text, _ = opened(framed, tmp_path, "--window-size=1400,1000", "--allow-file-access-from-files")
-        told = json.loads(html.unescape(re.search(r"<title>(.*?)</title>", text)[1]))
-        shown = [one for one in told if one[0] == narrow]
-        assert told == shown
-        # Those that are folded are not laid out.
-        assert 0 < len(shown) <= drawings
-        for _, width, fits in shown:
-            assert fits
-            assert width == 0 or abs(width - pixels) <= 1
+    width, drawings, scrolling = framed(page, tmp_path, screen)
+    assert width <= screen
+    assert not narrow or scrolling == 0
+    assert {one["narrow"] for one in drawings} == {narrow}
+    # Those that are folded are not laid out.
+    assert 0 < len(drawings) <= len(list(report.drawings()))
+    for one in drawings:
+        assert one["fits"]
+        assert one["width"] == 0 or abs(one["width"] - pixels) <= 1

@@ -103,6 +103,8 @@ def test_a_page_has_a_column_for_each_verdict_there_is(rates: Reproduction) -> N
     lan = filled("af-96-1269", 1.03)
     text = paper_page.numbers(lan.to_dict(), lan.paper)
     assert "| network | sources | buffer cells | policy | efficiency | ours | in range | PIT |" in text
+    # As the paper writes them.
+    assert "30 seeds LAN" in text or "1 seed LAN" in text or " seeds LAN" in text
     assert "| - 1) |" in text, "what is not scored has no verdict, and its note"
 
 

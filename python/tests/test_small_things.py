@@ -127,3 +127,22 @@ def test_help_shows_options_and_an_example():
     assert "over: 'Mapping[str, Any] | None'" in text
     assert ">>> store = ct.sweep(lan, over=" in text
     assert next(iter(inspect.signature(ct.compare).parameters)) == "scenarios"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (
+            ["tail_drop", "lan-epd"],
+            "tail_drop is a policy, which a scenario has at a port, as in celltrain compare lan-epd",
+        ),
+        (["lan-epd", "--vary", "policy=tail_drop,fba"], "did you mean port.bottleneck.policy?"),
+        (["lan-epd", "--vary", "buffer=1000,2000"], "did you mean port.bottleneck.buffer?"),
+        (["lan-epd", "--measures", "efficency"], "there is no 'efficency'; did you mean efficiency?"),
+        (["lan-epd", "--measures", "ports.bottleneck.max_queue"], "did you mean max_queue_cells?"),
+    ],
+)
+def test_a_first_comparison_with_a_slip_is_told_what_to_write(celltrain, arguments, expected):
+    answer = celltrain("compare", *arguments, "--seeds", 1)
+    assert answer.code == 2
+    assert expected in " ".join(answer.err.split())

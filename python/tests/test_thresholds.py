@@ -116,11 +116,24 @@ def test_a_number_that_is_none_has_one_fault_in_python_too():
     with pytest.raises(ct.ScenarioError) as refused:
         ct.Epd(threshold_cells=-1)
     assert [(fault.key, fault.value) for fault in refused.value.faults] == [("threshold_cells", "-1")]
-    lan = ct.n_source(
-        sources=2, link_delay="5us", buffer_cells=80, duration="1ms", policy=ct.SelectiveDrop(threshold="60")
-    )
-    [fault] = ct.check(lan)
-    assert fault.problem.startswith("does not say of what")
+
+
+@pytest.mark.parametrize(
+    "make, key, words",
+    [
+        (lambda: ct.Epd(threshold_cells="nonsense"), "threshold_cells", "is no threshold; write a number, or a text"),
+        (lambda: ct.SelectiveDrop(threshold="60"), "threshold", "does not say of what"),
+        (lambda: ct.Fba(threshold="101%"), "threshold", "is more than the buffer"),
+        (lambda: ct.Dfba(thresholds=3, congestion_threshold="x"), "congestion_threshold_cells", "is no threshold"),
+        (lambda: ct.Epd(threshold_cells="80%").replace(threshold_cells="80"), "threshold_cells", "of what"),
+    ],
+)
+def test_a_text_that_is_no_threshold_is_refused_as_it_is_set(make, key, words):
+    with pytest.raises(ct.ScenarioError) as refused:
+        make()
+    [fault] = refused.value.faults
+    assert fault.key == key
+    assert words in fault.problem
 
 
 def test_a_threshold_that_goes_with_the_buffer_is_no_caution(celltrain, tmp_path):

@@ -26,7 +26,7 @@ from celltrain.quantities import exact
 from celltrain.running import Local
 from celltrain.store import Store
 from celltrain.store.manifest import checksum
-from celltrain.tuning import Tuned, TunePlan, TuneProgress, run_tune
+from celltrain.tuning import Estimate, Tuned, TunePlan, TuneProgress, run_tune
 from celltrain.tuning.analysis import best, finalists
 from celltrain.tuning.ask import Trial, ask
 from celltrain.tuning.folder import Folder, title
@@ -591,7 +591,7 @@ def test_the_command_line(tmp_path, celltrain, monkeypatch):
     assert "<svg" in html
     assert "http://" not in html.replace("http://www.w3.org", "")
     svg = (tmp_path / "out/tiny/report/figures/fronts.svg").read_text()
-    for text in ("efficiency, larger is better", "cells.lost (cells), smaller is better", "the paper's", "trials"):
+    for text in ("efficiency, larger is better", "cells lost, smaller is better", "the paper's", "trials"):
         assert text in svg
     again = celltrain("tune", path, "--resume")
     assert again.code == 0
@@ -611,7 +611,44 @@ def test_the_page_opens_in_a_browser_without_a_word_in_its_console(undisturbed, 
     text, console = opened(page, tmp_path)
     assert console == []
     assert text.count("<figure") == 1
-    assert "cells.lost (cells), smaller is better" in text
+    assert "cells lost, smaller is better" in text
+
+
+def test_at_400_pixels_nothing_of_the_page_scrolls_sideways(undisturbed, tmp_path):
+    from test_reports_browser import BROWSER, framed
+
+    if BROWSER is None:
+        pytest.skip("no chromium or google-chrome on PATH")
+    tuned, _ = undisturbed
+    [page, *_] = tuned.write(tmp_path / "report")
+    for screen, narrow in ((400, True), (1280, False)):
+        width, drawings, scrolling = framed(page, tmp_path, screen)
+        assert width <= screen
+        assert not narrow or scrolling == 0
+        assert [one["narrow"] for one in drawings] == [narrow]
+        assert all(one["fits"] for one in drawings)
+
+
+def test_no_interval_of_the_figure_is_cut(undisturbed):
+    from matplotlib.collections import LineCollection
+
+    tuned, _ = undisturbed
+    for width in ("page", "column"):
+        for axes in tuned.drawing(width=width).figure.axes:
+            (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
+            bars = [one for one in axes.collections if isinstance(one, LineCollection)]
+            assert bars
+            ends = np.concatenate([segment for one in bars for segment in one.get_segments()])
+            assert left <= ends[:, 0].min() and ends[:, 0].max() <= right
+            assert low <= ends[:, 1].min() and ends[:, 1].max() <= high
+
+
+def test_what_rounds_to_nothing_has_no_minus_on_the_page_of_the_study(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    import tune_page
+
+    assert tune_page.difference(Estimate(mean=-0.0004, half=0.01)) == "+0.000 ± 0.010"
+    assert tune_page.difference(Estimate(mean=-0.0006, half=0.01)) == "-0.001 ± 0.010"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are different there")

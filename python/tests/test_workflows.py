@@ -45,3 +45,17 @@ def test_the_citation_is_in_its_format_and_of_this_version():
     assert answer.returncode == 0, answer.stdout + answer.stderr
     version = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
     assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text()
+
+
+def test_the_version_of_the_workspace_stands_wherever_a_person_reads_it():
+    """Whoever changes it in one place is told of the others."""
+    cargo = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]
+    version = cargo["package"]["version"]
+    own = {name: one["version"] for name, one in cargo["dependencies"].items() if name.startswith("celltrain-")}
+    assert own and set(own.values()) == {version}
+    assert f"/celltrain-{version}-cp310-abi3-" in (ROOT / "docs/installing.md").read_text()
+    assert f"\n## {version}\n" in (ROOT / "CHANGELOG.md").read_text()
+    for lock in ("Cargo.lock", "fuzz/Cargo.lock"):
+        packages = tomllib.loads((ROOT / lock).read_text())["package"]
+        mine = {one["version"] for one in packages if one["name"] in {*own, "celltrain-core"}}
+        assert mine == {version}, lock

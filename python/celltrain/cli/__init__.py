@@ -37,6 +37,7 @@ COMMANDS = {
     "explain": "describe",
     "schema": "describe",
     "bench": "bench",
+    "lab": "lab",
     "doctor": "doctor",
 }
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -133,70 +131,45 @@ def answered(
 
 def show(compared: Compared, console: Console) -> None:
     """Prints a comparison for people."""
-    seeds = compared.seeds
-    said = f"seeds {seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"seed {seeds[0]}"
-    alone = len(compared.names) == 1
-    console.print(f"{', '.join(compared.names)}: {said}{'' if alone else ' each'}", style="bold")
-    if alone and not compared.conditions:
+    from celltrain.comparing import rows
+
+    console.print(rows.heading(compared), style="bold")
+    if rows.is_alone(compared):
         _one(compared, console)
     else:
         _several(compared, console)
-    if len(seeds) > 1:
-        console.print("±: half the 95 % interval of the mean (Student's t over the seeds)")
+    if len(compared.seeds) > 1:
+        console.print(rows.HALF)
 
 
 def _one(compared: Compared, console: Console) -> None:
     """A scenario alone: a row for each measure."""
-    from celltrain.pages.words import estimated, figure
-    from celltrain.pages.words import measure as worded
+    from celltrain.comparing.rows import alone
 
     grid = shell.grid("measure", "mean", "least", "largest", left=("measure",))
-    for i, (measure, means) in enumerate(zip(compared.measures, compared.means, strict=True)):
-        values = compared.values[0, 0, :, i]
-        known = values[values == values]
-        ends = [figure(float(known.min())), figure(float(known.max()))] if len(known) else ["none", "none"]
-        mean = estimated(float(means.mean[0]), float(means.half[0]))
-        grid.add_row(worded(measure.name, measure.unit), mean, *ends)
+    for row in alone(compared):
+        grid.add_row(*row)
     console.print(grid)
 
 
 def _several(compared: Compared, console: Console) -> None:
     """A block of rows for each measure: what is compared at each combination, and what it has more than the first."""
+    from celltrain.comparing import rows
     from celltrain.pages.words import measure as worded
 
-    conditions = [axis.name for axis in compared.conditions]
-    against = [] if len(compared.names) == 1 else [f"more than {compared.names[0]}"]
-    grid = shell.grid("", compared.what, *conditions, "mean", *against, left=("", compared.what))
+    heads = rows.heads(compared)
+    grid = shell.grid("", *heads, left=("", compared.what))
     each = len(compared.names) * len(compared.settings)
     shown = max(1, MOST_ROWS // each)
     for i, measure in enumerate(compared.measures[:shown]):
         label = worded(measure.name, measure.unit)
-        for number, cells in enumerate(_cells(compared, i)):
-            grid.add_row(label if number == 0 else "", *(cells if against else cells[:-1]))
+        for number, cells in enumerate(rows.rows(compared, i)):
+            grid.add_row(label if number == 0 else "", *cells)
         if i < shown - 1:
             grid.add_section()
     console.print(grid)
-    if against and len(compared.seeds) > 1:
-        console.print(
-            "*: beyond the seeds' spread; the 95 % interval of the differences, paired by seed, leaves zero out"
-        )
+    if len(compared.names) > 1 and len(compared.seeds) > 1:
+        console.print(rows.BEYOND)
     if (left := len(compared.measures) - shown) > 0:
         more = "measure is" if left == 1 else "measures are"
         console.print(f"{left} more {more} in --json, --csv and --out; --measures chooses")
-
-
-def _cells(compared: Compared, measure: int) -> Iterator[list[str]]:
-    """Name, combination, mean and difference of each case, the combinations one after the other."""
-    from celltrain.pages.words import estimated, valued
-
-    means, more = compared.means[measure], compared.differences[measure]
-    names = len(compared.names)
-    for place, settings in enumerate(compared.settings):
-        values = [valued(settings[axis.name], axis.unit) for axis in compared.conditions]
-        for name in range(names):
-            case = name * len(compared.settings) + place
-            mean = estimated(float(means.mean[case]), float(means.half[case]))
-            difference = float(more.difference[case])
-            text = "" if math.isnan(difference) else estimated(difference, float(more.half[case]))
-            sign, mark = "+" if difference > 0 else "", " *" if more.beyond[case] else "  "
-            yield [compared.names[name], *values, mean, f"{sign}{text}{mark}" if text else ""]

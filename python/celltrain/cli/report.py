@@ -33,6 +33,12 @@ def report(
         str | None,
         typer.Option(metavar="TWO", help="Measures of the Pareto front; - before one of which smaller is better."),
     ] = None,
+    front_by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="AXES", help="A front for each of their combinations; for each network when absent, or none."
+        ),
+    ] = None,
     compare: Annotated[
         Path | None, typer.Option(metavar="STORE2", help="Say what moved from STORE to this one.")
     ] = None,
@@ -60,9 +66,19 @@ def report(
     if (said := measures) is not None and not (said := _listed(said)):
         raise InputError([Fault.of_option("--measures", "", "names no measure; for example efficiency,fairness")])
     two = None if front is None else _listed([front])
+    each = None if front_by is None else [] if front_by == "none" else _listed([front_by])
     over = None if lines is None else _listed([lines])
     require_matplotlib()
-    made = look(store, measures=said, front=two, compare_with=compare, style=style, lines=over, baseline=baseline)
+    made = look(
+        store,
+        measures=said,
+        front=two,
+        front_by=each,
+        compare_with=compare,
+        style=style,
+        lines=over,
+        baseline=baseline,
+    )
     folder = shell.folder(inner(store / "report") if out is None else out)
     with shell.waiting(f"drawing {shown(store)}") as progress, shell.writing(folder):
         written = made.write(folder, progress=progress)
@@ -83,7 +99,7 @@ def _listed(texts: list[str]) -> list[str]:
 def _said(report: Report) -> Iterator[str]:
     """The report in a few lines."""
     from celltrain.pages.words import counted
-    from celltrain.reports.groups import label
+    from celltrain.reports.analysis import label
     from celltrain.text import shown
 
     data, front, compared = report.data, report.analysis.front, report.comparison
@@ -93,7 +109,8 @@ def _said(report: Report) -> Iterator[str]:
     yield f"{shown(data.name or 'a sweep')}, by celltrain {data.version}: {points}, {counted(data.runs, 'run')}{failed}{missing}"
     if front is not None:
         two = " and ".join(data.measures[i].name for i in (front.x, front.y))
-        yield f"{counted(len(front.order), 'point')} on the front of {two}"
+        each = "" if front.by is None else f", one for each {shown(front.by.axis.name)}"
+        yield f"{counted(len(front.order), 'point')} on the front of {two}{each}"
     if (against := report.baseline) is not None:
         for i, measure in enumerate(data.measures):
             for level in range(len(against.factor.axis.values)):

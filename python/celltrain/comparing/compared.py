@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from celltrain import cautions, statistics
 from celltrain.arguments import Answer, checked
+from celltrain.cards import Card, Carded
 from celltrain.plan import Axis
 from celltrain.statistics import Differences, Means
 from celltrain.store.columns import Measured
@@ -40,7 +41,7 @@ class Failure:
     error: str
 
 
-class Compared(Answer):
+class Compared(Carded, Answer):
     """Scenarios beside each other under the same seeds; `celltrain.compare` makes it."""
 
     _call = "celltrain.compare"
@@ -285,6 +286,11 @@ class Compared(Answer):
             for name, idle in zip(self.names, pairs, strict=True):
                 if idle:
                     yield f"{shown(name)}: {cautions.idle_words(shown(axis.name), idle)}"
+
+    def _card(self) -> Card:
+        from celltrain.comparing.rows import card
+
+        return card(self)
 
     def __repr__(self) -> str:
         seeds = f"{len(self.seeds)} seed{'' if len(self.seeds) == 1 else 's'}"

@@ -19,6 +19,7 @@ from celltrain.errors import Fault, InputError, ScenarioError, warn
 from celltrain.pages.words import valued
 from celltrain.plan import Axis, Plan
 from celltrain.plan.plan import canonical_with_memory
+from celltrain.progress import watched
 from celltrain.running import Chunk, Rows, Task, Worker, worker_of
 from celltrain.store.columns import measured
 from celltrain.text import shown
@@ -34,6 +35,7 @@ MEASURES = ("efficiency", "fairness", "goodput_mbps", "cells.lost", "cells.disca
 
 @checked()
 @endable
+@watched
 def compare(
     *scenarios: Scenario | str | os.PathLike[str],
     names: Sequence[str] | None = None,

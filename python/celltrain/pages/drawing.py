@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +43,8 @@ STYLE: dict[Any, Any] = {
 MOST_MARKS = 1500
 #: Dots an inch of such an image, by the kind of file. A page holds each SVG in two widths, so those are for screens.
 DOTS = {"svg": 120, "pdf": 200}
+#: The same of a notebook.
+SCREEN = 110
 #: Panels in a row, at most.
 MOST_ACROSS = 3
 
@@ -156,6 +159,26 @@ def _is_file(path: str) -> bool:
         return False
 
 
+@cache
+def _shown_figure() -> Any:
+    """A figure that a notebook shows, also where pyplot was never imported."""
+    from matplotlib.figure import Figure
+
+    class ShownFigure(Figure):
+        def _repr_png_(self) -> bytes:
+            content = io.BytesIO()
+            self.savefig(content, format="png", dpi=SCREEN)
+            return content.getvalue()
+
+    return ShownFigure
+
+
+def new_figure(**options: Any) -> Figure:
+    """A figure that no window ever shows, of whatever matplotlib's `Figure` takes."""
+    made: Figure = _shown_figure()(**options)
+    return made
+
+
 def direction(label: str, larger: bool) -> str:
     """A label that says which way is better."""
     return f"{label}, {'larger' if larger else 'smaller'} is better"
@@ -174,13 +197,12 @@ def panelled(
         most: Panels in a row of a page.
         shared: What panels share, as `Figure.subplots` has it.
     """
-    from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     down, across = look.shape(count, most)
     # Room between panels, so that the numbers at their ends do not touch.
     layout = ConstrainedLayoutEngine(w_pad=0.09, h_pad=0.06)
-    figure = Figure(figsize=(look.inches, height * down + 0.3 + extra), layout=layout)
+    figure = new_figure(figsize=(look.inches, height * down + 0.3 + extra), layout=layout)
     grid = list(figure.subplots(down, across, squeeze=False, **shared).flat)
     for axes in grid[count:]:
         axes.remove()

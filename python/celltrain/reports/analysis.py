@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,8 @@ from numpy.typing import NDArray
 
 from celltrain import statistics
 from celltrain.errors import Fault, StoreError
-from celltrain.reports.data import Data, Factor, Measure
+from celltrain.pages import words
+from celltrain.reports.data import Axis, Data, Factor, Measure
 from celltrain.statistics import Differences, Means
 
 #: Ranges a sampled axis is cut into: so many points at least in each, so many ranges at most.
@@ -39,8 +41,20 @@ class Effect:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Part:
+    """The front of one configuration: of the points that no other point of it beats in two measures."""
+
+    level: int
+    """Which configuration: its place among the values of `Front.by`; 0 where there is one front for all."""
+    order: NDArray[np.int64]
+    """The points of the front, from the best in the first measure."""
+    doubtful: NDArray[np.int64]
+    """The points that their intervals do not tell from the front."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Front:
-    """The points no other beats in two measures."""
+    """The points no other beats in two measures, for each configuration."""
 
     x: int
     y: int
@@ -48,10 +62,26 @@ class Front:
     larger_x: bool
     larger_y: bool
     """Whether larger is better."""
-    order: NDArray[np.int64]
-    """The points of the front, from the best in `x`."""
-    doubtful: NDArray[np.int64]
-    """The points that their intervals do not tell from the front."""
+    by: Factor | None
+    """Each of its values has a front of its own; None where there is one for all points."""
+    axes: tuple[Factor, ...]
+    """What `by` is made of."""
+    parts: tuple[Part, ...]
+
+    @property
+    def order(self) -> NDArray[np.int64]:
+        """The points of all fronts, one configuration after the other."""
+        return np.concatenate([part.order for part in self.parts])
+
+    @property
+    def doubtful(self) -> NDArray[np.int64]:
+        """The points that their intervals do not tell from the front of their configuration."""
+        return np.sort(np.concatenate([part.doubtful for part in self.parts]))
+
+    @property
+    def places(self) -> NDArray[np.int64]:
+        """For each of `order` its place on its own front, from 1."""
+        return np.concatenate([np.arange(len(part.order)) + 1 for part in self.parts])
 
 
 class Analysis:
@@ -61,11 +91,13 @@ class Analysis:
         data: The runs.
         front: The two measures of the Pareto front, one of which larger is better; `-` before one of which smaller is. The
             two are efficiency and fairness when None; then there is none where these were not measured, or for one point.
+        front_by: Axes whose combinations have a front each; when None those that make another network, and one front for
+            all where this is empty.
     """
 
-    def __init__(self, data: Data, front: Sequence[str] | None = None) -> None:
+    def __init__(self, data: Data, front: Sequence[str] | None = None, front_by: Sequence[str] | None = None) -> None:
         self.data = data
-        self.front = self._front(front)
+        self.front = self._front(front, front_by)
 
     @cached_property
     def effects(self) -> tuple[tuple[Effect, ...], ...]:
@@ -94,7 +126,8 @@ class Analysis:
     @cached_property
     def colouring(self) -> Factor | None:
         """The axis that tells the points of the front's figure apart best."""
-        several = self.strongest(list(self.data.factors))
+        panels = () if self.front is None else self.front.axes
+        several = self.strongest([one for one in self.data.factors if all(one is not used for used in panels)])
         return several[0] if several else None
 
     def strongest(self, factors: Sequence[Factor], most: int | None = None) -> list[Factor]:
@@ -127,7 +160,8 @@ class Analysis:
         about = data.measures[measure]
         return Effect(factor=factor, measure=about, means=means, places=places, of_points=of_points, share=share)
 
-    def _front(self, wanted: Sequence[str] | None) -> Front | None:
+    def _front(self, wanted: Sequence[str] | None, by: Sequence[str] | None) -> Front | None:
+        axes = self._configurations(by)
         names = [measure.name for measure in self.data.measures]
         if wanted is None and (not {"efficiency", "fairness"} <= set(names) or len(self.data.points) == 1):
             return None
@@ -147,12 +181,66 @@ class Analysis:
         x, y = (names.index(name.removeprefix("-")) for name in pair)
         larger_x, larger_y = (not name.startswith("-") for name in pair)
         better = [_turned(self.data.means[i], larger) for i, larger in ((x, larger_x), (y, larger_y))]
-        front = statistics.pareto_front(better[0].mean, better[1].mean)
+        combined = combination(self.data, axes)
+        levels = np.zeros(len(self.data.points), np.int64) if combined is None else combined.levels
+        parts = tuple(
+            self._part(np.flatnonzero(levels == level), level, better) for level in range(int(levels.max()) + 1)
+        )
+        return Front(x=x, y=y, larger_x=larger_x, larger_y=larger_y, by=combined, axes=axes, parts=parts)
+
+    def _part(self, own: NDArray[np.int64], level: int, better: Sequence[Means]) -> Part:
+        """The front of these points alone."""
+        first, second = (one.of(own) for one in better)
+        front = statistics.pareto_front(first.mean, second.mean)
         order = np.flatnonzero(front)
-        order = order[np.lexsort((self.data.points[order], -better[1].mean[order], -better[0].mean[order]))]
-        sure = np.isnan(better[0].half) | np.isnan(better[1].half) | statistics.behind(*better)
-        doubtful = np.flatnonzero(~front & ~sure)
-        return Front(x=x, y=y, larger_x=larger_x, larger_y=larger_y, order=order, doubtful=doubtful)
+        order = order[np.lexsort((self.data.points[own[order]], -second.mean[order], -first.mean[order]))]
+        sure = np.isnan(first.half) | np.isnan(second.half) | statistics.behind(first, second)
+        return Part(level=level, order=own[order], doubtful=own[~front & ~sure])
+
+    def _configurations(self, said: Sequence[str] | None) -> tuple[Factor, ...]:
+        """The axes whose combinations have a front each."""
+        if said is None:
+            factors = [one for one in self.data.factors if not one.axis.sampled and self.data.is_network(one)]
+            # Where every point is a network of its own, a front for each would say nothing.
+            each = combination(self.data, factors)
+            return tuple(factors) if each is not None and np.bincount(each.levels).max() > 1 else ()
+        factors = [factor_of(self.data, name, "front-by") for name in said]
+        return tuple(one for place, one in enumerate(factors) if all(one is not other for other in factors[:place]))
+
+
+def combination(data: Data, factors: Sequence[Factor]) -> Factor | None:
+    """Axes as one whose values are those combinations that have points; None for no axes."""
+    if len(factors) < 2:
+        return factors[0] if factors else None
+    rows, levels = np.unique(np.stack([factor.levels for factor in factors]), axis=1, return_inverse=True)
+    texts = tuple(
+        ", ".join(titled(factor, int(level)) for factor, level in zip(factors, row, strict=True)) for row in rows.T
+    )
+    name = ", ".join(factor.axis.name for factor in factors)
+    axis = Axis(name=name, unit="", meaning="axes together", values=texts)
+    return Factor(axis=axis, levels=levels.reshape(-1), scale=axis)
+
+
+def factor_of(data: Data, name: str, option: str) -> Factor:
+    """The factor that an axis is, or belongs to; raises `StoreError`."""
+    for factor in data.factors:
+        if name in (factor.axis.name, *factor.axis.name.split(", ")) and not factor.axis.sampled:
+            return factor
+    known = [one for factor in data.factors if not factor.axis.sampled for one in factor.axis.name.split(", ")]
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean {near[0]}? " if near else ""
+    there = f"There are {', '.join(known)}" if known else "Nothing is varied on a grid"
+    raise StoreError([Fault.of_option(option, name, f"is no axis that is varied on a grid; {hint}{there}")])
+
+
+def label(factor: Factor, level: int) -> str:
+    """A value of an axis with its unit."""
+    return words.valued(factor.axis.values[level], factor.axis.unit)
+
+
+def titled(factor: Factor, level: int) -> str:
+    """A value of an axis where nothing says which axis: numbers have its name before them."""
+    return label(factor, level) if factor.axis.words else f"{factor.axis.name} {label(factor, level)}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -215,9 +303,7 @@ def compare(first: Data, second: Data, names: tuple[str, str]) -> Comparison:
 
 def named(data: Data, point: int) -> str:
     """A point by its values."""
-    from celltrain.pages.words import valued
-
-    texts = [f"{axis.name} {valued(data.value(point, i), axis.unit)}" for i, axis in enumerate(data.axes)]
+    texts = [f"{axis.name} {words.valued(data.value(point, i), axis.unit)}" for i, axis in enumerate(data.axes)]
     return ", ".join(texts) or "the only point"
 
 

@@ -155,6 +155,11 @@ class Data:
                 groups.append([i])
         return tuple(self._factor(group) for group in groups)
 
+    def is_network(self, factor: Factor) -> bool:
+        """Whether an axis, or one of several that move together, makes another network."""
+        names = factor.axis.name.split(", ")
+        return any(axis.name in names and axis.meaning.startswith("topology") for axis in self.axes)
+
     def _together(self, first: int, second: int) -> bool:
         one, other = self.axes[first], self.axes[second]
         if one.sampled or other.sampled or len(one.values) != len(other.values):

@@ -28,10 +28,12 @@ from celltrain.pages.drawing import (
     Look,
     direction,
     fit,
+    new_figure,
     panelled,
 )
-from celltrain.reports.analysis import Analysis, Comparison, Effect
-from celltrain.reports.data import Axis, Factor
+from celltrain.pages.labels import put, thinned
+from celltrain.reports.analysis import Analysis, Comparison, Effect, Part, titled
+from celltrain.reports.data import Axis, Data, Factor, Measure
 from celltrain.text import shown
 
 if TYPE_CHECKING:
@@ -52,39 +54,82 @@ MOST_FIGURES_IN_CELLS = 90
 MOST_NUMBERED = 12
 MOST_BARRED = 40
 MOST_BINS = 30
+#: Characters above a panel, by the width of the figure.
+LONGEST_TITLE = {"column": 44, "page": 34}
 
 
 def front(analysis: Analysis, look: Look) -> Drawing | None:
-    """The points by two measures, with the Pareto front; None where there are not two."""
+    """The points by two measures, with the Pareto front of each configuration; None where there are not two."""
     trade = analysis.front
     if trade is None:
         return None
     data = analysis.data
     across, up = (data.measures[i] for i in (trade.x, trade.y))
-    x, y = data.means[trade.x], data.means[trade.y]
     colouring = analysis.colouring
     # Those of the legend: the front, and the values of an axis that is told by colours.
     named = colouring is not None and len(colouring.axis.values) <= MOST_COLOURS
-    figure, axes = _single(look, 1 + (len(colouring.axis.values) if colouring is not None and named else 0))
-    _coloured(axes, analysis.colouring, x.mean, y.mean, rasterized=len(x.mean) > MOST_MARKS)
-    line = trade.order
-    # Of many points the intervals would hide the points.
-    barred = line if len(x.mean) > MOST_BARRED else np.arange(len(x.mean))
+    entries = 1 + (len(colouring.axis.values) if colouring is not None and named else 0)
+    drawn = [trade.parts[place] for place in _spread(len(trade.parts), MOST_PANELS)]
+    if len(drawn) == 1:
+        figure, axes = _single(look, entries)
+        grid = [axes]
+    else:
+        figure, grid = panelled(len(drawn), look, height=2.7, extra=0.3, most=MOST_ACROSS)
+    image = None
+    for panel, part in zip(grid, drawn, strict=True):
+        chosen = np.ones(len(data.points), np.bool_) if trade.by is None else trade.by.levels == part.level
+        image = _trade_off(panel, analysis, part, chosen)
+        if trade.by is not None:
+            panel.set_title(legible(titled(trade.by, part.level), LONGEST_TITLE[look.width]), fontsize="small")
+    columns = look.shape(len(grid), MOST_ACROSS)[1] if len(grid) > 1 else 1
+    for place, panel in enumerate(grid):
+        if place % columns == 0:
+            panel.set_ylabel(direction(_measured(up), trade.larger_y))
+        if place + columns >= len(grid):
+            panel.set_xlabel(direction(_measured(across), trade.larger_x))
+    if image is not None and colouring is not None:
+        _coloured_bar(figure, grid, image, colouring.axis)
+    _legend(figure, grid, look, "" if colouring is None else _axis_label(colouring.axis))
+    # What stands where is known now.
+    figure.draw_without_rendering()
+    x, y = data.means[trade.x].mean, data.means[trade.y].mean
+    for panel, part in zip(grid, drawn, strict=True):
+        numbered = _spread(len(part.order), MOST_NUMBERED)
+        beside = [(float(x[part.order[i]]), float(y[part.order[i]])) for i in numbered]
+        own = np.ones(len(x), np.bool_) if trade.by is None else trade.by.levels == part.level
+        put(panel, beside, [str(i + 1) for i in numbered], hidden=np.stack([x, y], axis=1)[own])
+    sure = np.isnan(data.means[trade.x].half).all()
+    whose = "the means" if all(_barred(data, trade.by, part) for part in drawn) else "the fronts' means"
+    of_each = "" if trade.by is None else f" A panel for each {trade.by.axis.name}."
+    some = "" if len(drawn) == len(trade.parts) else " Not all have one."
+    caption = (
+        "Every dot is a point of the sweep: the mean over its seeds. Ringed and numbered: the Pareto front, points that no "
+        f"other{' of its configuration' if trade.by is not None else ''} beats in both measures.{of_each}{some}"
+        f"{'' if sure else f' Grey bars: the 95 % intervals of {whose}.'}"
+    )
+    title = f"{words.measure(up.name)} against {words.measure(across.name)}"
+    return Drawing(name="front", title=title, caption=caption, figure=figure, look=look)
+
+
+def _barred(data: Data, by: Factor | None, part: Part) -> bool:
+    """Whether every point of a configuration shows its interval; of many the intervals would hide the points."""
+    return (len(data.points) if by is None else int((by.levels == part.level).sum())) <= MOST_BARRED
+
+
+def _trade_off(axes: Axes, analysis: Analysis, part: Part, chosen: NDArray[np.bool_]) -> Any:
+    """The points of one configuration with their front; what its colours are scaled by, where they are."""
+    data, trade = analysis.data, analysis.front
+    assert trade is not None, "asked for where there is one"
+    x, y = data.means[trade.x], data.means[trade.y]
+    image = _coloured(axes, analysis.colouring, x.mean, y.mean, chosen)
+    line = part.order
+    barred = np.flatnonzero(chosen) if _barred(data, trade.by, part) else line
     bars: dict[str, Any] = {"fmt": "none", "ecolor": "#8A929B", "elinewidth": 0.7, "alpha": 0.7, "zorder": 1}
     axes.errorbar(x.mean[barred], y.mean[barred], xerr=_bars(x)[barred], yerr=_bars(y)[barred], **bars)
     axes.plot(x.mean[line], y.mean[line], color=INK, linewidth=1, zorder=2, drawstyle="steps-post")
     axes.scatter(x.mean[line], y.mean[line], s=70, facecolors="none", edgecolors=INK, zorder=4, label="Pareto front")
-    _number(axes, look, x.mean[line], y.mean[line])
-    axes.set_xlabel(direction(words.labelled(across.name, across.unit), trade.larger_x))
-    axes.set_ylabel(direction(words.labelled(up.name, up.unit), trade.larger_y))
-    _legend(figure, axes, look, "" if analysis.colouring is None else _axis_label(analysis.colouring.axis))
-    whose = "the means" if len(barred) == len(x.mean) else "the front's means"
-    sure = "" if np.isnan(x.half).all() else f" Grey bars: the 95 % intervals of {whose}."
-    caption = (
-        f"Every dot is a point of the sweep: the mean over its seeds. Ringed and numbered: the Pareto front, points that no "
-        f"other beats in both measures.{sure}"
-    )
-    return Drawing(name="front", title=f"{up.name} against {across.name}", caption=caption, figure=figure, look=look)
+    axes.locator_params(nbins=5)
+    return image
 
 
 def effects(analysis: Analysis, measure: int, look: Look) -> Drawing | None:
@@ -101,7 +146,7 @@ def effects(analysis: Analysis, measure: int, look: Look) -> Drawing | None:
         _effect(axes, effect)
         axes.set_title(f"{effect.share:.0%} of the differences", fontsize="small", color="#555555")
     for axes in grid[:: look.shape(len(grid), MOST_ACROSS)[1]]:
-        axes.set_ylabel(words.labelled(about.name, about.unit))
+        axes.set_ylabel(_measured(about))
     parts = [
         "The mean over all points with a value of the axis, everything else averaged over. Above each panel: how much of the "
         "differences between points the axis makes up."
@@ -112,7 +157,7 @@ def effects(analysis: Analysis, measure: int, look: Look) -> Drawing | None:
         parts.append("Axes that were sampled are cut into ranges of equally many points (grey dots: the points).")
     return Drawing(
         name=f"effects-{analysis.slug(measure)}",
-        title=f"{about.name}: what each axis does",
+        title=f"{words.measure(about.name)}: what each axis does",
         caption=" ".join(parts),
         figure=figure,
         look=look,
@@ -141,14 +186,15 @@ def heat_map(analysis: Analysis, measure: int, look: Look) -> Drawing | None:
         if third is not None and panel is not None:
             axes.set_title(_titled(third.axis, panel))
         _outer(axes, place, len(panels), look)
-    figure.colorbar(image, ax=list(grid), label=words.labelled(about.name, about.unit), fraction=0.06, pad=0.02)
+    figure.colorbar(image, ax=list(grid), label=_measured(about), fraction=0.06, pad=0.02)
+    thinned(figure)
     rest = [f.axis.name for f in data.factors if f not in (across, up, third)]
     over = f" A panel for each value of {third.axis.name}." if third is not None else ""
     some = "" if third is None or len(panels) == len(third.axis.values) else " Not all values have one."
     holes = " Hatched: no values, or the same scenario as an earlier point." if _holes(maps) else ""
     also = f" Averaged over {', '.join(rest)}." if rest else ""
     caption = f"The mean over the seeds for each {across.axis.name} and {up.axis.name}.{over}{some}{also}{holes}"
-    title = f"{about.name} over {across.axis.name} and {up.axis.name}"
+    title = f"{words.measure(about.name)} over {_setting(across.axis)} and {_setting(up.axis)}"
     return Drawing(name=f"map-{analysis.slug(measure)}", title=title, caption=caption, figure=figure, look=look)
 
 
@@ -167,11 +213,12 @@ def pairs(analysis: Analysis, measure: int, look: Look) -> Drawing | None:
         image = _cells(axes, look, len(maps), (across.axis, up.axis), values, limits=_limits(maps))
         axes.set_xlabel(_axis_label(across.axis))
         axes.set_ylabel(_axis_label(up.axis))
-    figure.colorbar(image, ax=list(grid), label=words.labelled(about.name, about.unit), fraction=0.06, pad=0.02)
+    figure.colorbar(image, ax=list(grid), label=_measured(about), fraction=0.06, pad=0.02)
+    thinned(figure)
     few = f" Of {len(data.factors)} axes the {MOST_PAIRED} that matter most." if len(data.factors) > MOST_PAIRED else ""
     return Drawing(
         name=f"pairs-{analysis.slug(measure)}",
-        title=f"{about.name} over every pair of axes",
+        title=f"{words.measure(about.name)} over every pair of axes",
         caption=f"In each panel the mean over the seeds and over all axes that are not in it.{few}",
         figure=figure,
         look=look,
@@ -200,12 +247,12 @@ def sample(analysis: Analysis, measure: int, look: Look) -> Drawing | None:
         image = axes.scatter(at, height, c=values, cmap=MAP, s=size_of_dots, linewidths=0, rasterized=rasterized)
         _scale(axes, "x", across.axis)
         _scale(axes, "y", up.axis)
-    figure.colorbar(image, ax=list(grid), label=words.labelled(about.name, about.unit), fraction=0.06, pad=0.02)
+    figure.colorbar(image, ax=list(grid), label=_measured(about), fraction=0.06, pad=0.02)
     rest = [f.axis.name for f in data.factors if not f.axis.sampled]
     also = f" Averaged over {', '.join(rest)}." if rest else ""
     return Drawing(
         name=f"sample-{analysis.slug(measure)}",
-        title=f"{about.name} over the sampled axes",
+        title=f"{words.measure(about.name)} over the sampled axes",
         caption=f"A dot for each draw: the colour is the mean over its seeds.{also}",
         figure=figure,
         look=look,
@@ -228,7 +275,7 @@ def spread(analysis: Analysis, look: Look) -> Drawing | None:
             axes.hist(values, bins=bins, color=COLOURS[0], alpha=0.5, edgecolor="white")
             axes.axvline(mean, color=INK, linewidth=1)
             axes.axvspan(mean - half, mean + half, color=COLOURS[1], alpha=0.25, linewidth=0)
-        axes.set(xlabel=words.labelled(about.name, about.unit), ylabel="runs")
+        axes.set(xlabel=_measured(about), ylabel="runs")
     return Drawing(
         name="spread",
         title="What the seeds gave",
@@ -262,7 +309,7 @@ def comparison(compared: Comparison, look: Look) -> Drawing:
                 axes.scatter(
                     first.mean[chosen], second.mean[chosen], color=colour, s=16, label=label, rasterized=rasterized
                 )
-        name = words.labelled(about.name, about.unit)
+        name = _measured(about)
         axes.set_xlabel(f"{name}\n{compared.first}")
         axes.set_ylabel(f"{name}\n{compared.second}")
     handles = {label: handle for axes in grid for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
@@ -310,51 +357,37 @@ def _effect(axes: Axes, effect: Effect) -> None:
         _scale(axes, "x", axis)
 
 
-def _coloured(axes: Axes, factor: Factor | None, x: NDArray[Any], y: NDArray[Any], *, rasterized: bool) -> None:
-    """Dots coloured by an axis: by name where there are few values, by a scale where they are many."""
-    common: dict[str, Any] = {"s": 20, "linewidths": 0, "zorder": 3, "rasterized": rasterized}
+def _coloured(axes: Axes, factor: Factor | None, x: NDArray[Any], y: NDArray[Any], chosen: NDArray[np.bool_]) -> Any:
+    """Dots coloured by an axis: by name where there are few values, by a scale, which is returned, where they are many."""
+    common: dict[str, Any] = {"s": 20, "linewidths": 0, "zorder": 3, "rasterized": int(chosen.sum()) > MOST_MARKS}
     if factor is None:
-        axes.scatter(x, y, color=COLOURS[0], **common)
-        return
+        axes.scatter(x[chosen], y[chosen], color=COLOURS[0], **common)
+        return None
     axis = factor.axis
     if axis.sampled or len(axis.values) > MOST_COLOURS:
-        from matplotlib.colors import LogNorm
+        from matplotlib.colors import LogNorm, Normalize
 
-        unit, _ = _ruler(axis)
-        image = axes.scatter(
-            x, y, c=_places(axis)[factor.levels], cmap=MAP, norm=LogNorm() if axis.logarithmic else None, **common
-        )
-        bar = axes.figure.colorbar(image, ax=axes, label=words.labelled(axis.name, unit), pad=0.02, format="{x:g}")
-        if axis.words:
-            chosen = _spread(len(axis.values), MOST_TICKS)
-            bar.set_ticks(chosen, labels=[_shortened(str(axis.values[i])) for i in chosen])
-        return
+        places = _places(axis)
+        # The same colours in all panels.
+        norm = (LogNorm if axis.logarithmic else Normalize)(float(places.min()), float(places.max()))
+        return axes.scatter(x[chosen], y[chosen], c=places[factor.levels[chosen]], cmap=MAP, norm=norm, **common)
     from matplotlib import colormaps
 
     ordered = not axis.words
     for level in range(len(axis.values)):
-        chosen = factor.levels == level
+        own = chosen & (factor.levels == level)
         colour = colormaps[MAP](level / max(len(axis.values) - 1, 1) * 0.92) if ordered else COLOURS[level]
         marker = "o" if ordered else MARKERS[level]
-        label = _shortened(words.valued(axis.values[level], axis.unit))
-        axes.scatter(x[chosen], y[chosen], color=[colour], marker=marker, label=label, **common)
+        text = _shortened(words.valued(axis.values[level], axis.unit))
+        axes.scatter(x[own], y[own], color=[colour], marker=marker, label=text, **common)
+    return None
 
 
-def _number(axes: Axes, look: Look, x: NDArray[Any], y: NDArray[Any]) -> None:
-    """Numbers beside the points of a front, those left out that would stand on another."""
-    if not len(x):
-        return
-    # In inches, nearly: the plot fills four fifths of the figure.
-    size = (0.8 * look.inches, 0.8 * look.inches * TALL)
-    limits = (axes.get_xlim(), axes.get_ylim())
-    scaled = [values / np.ptp(ends) * inches for values, ends, inches in zip((x, y), limits, size, strict=True)]
-    written: list[tuple[float, float]] = []
-    for place, spot in enumerate(zip(*scaled, strict=True)):
-        if len(written) < MOST_NUMBERED and all(math.dist(spot, other) > 0.2 for other in written):
-            written.append(spot)
-            axes.annotate(
-                str(place + 1), (x[place], y[place]), (6, 5), textcoords="offset points", fontsize="small", color=INK
-            )
+def _coloured_bar(figure: Figure, grid: Sequence[Axes], image: Any, axis: Axis) -> None:
+    bar = figure.colorbar(image, ax=list(grid), label=_axis_label(axis), pad=0.02, format="{x:g}")
+    if axis.words:
+        chosen = _spread(len(axis.values), MOST_TICKS)
+        bar.set_ticks(chosen, labels=[_shortened(str(axis.values[i])) for i in chosen])
 
 
 def _cells(
@@ -496,7 +529,19 @@ def _ruler(axis: Axis) -> tuple[str, float]:
 
 
 def _axis_label(axis: Axis) -> str:
-    return words.labelled(axis.name, _ruler(axis)[0])
+    return words.labelled(_setting(axis), _ruler(axis)[0])
+
+
+def _setting(axis: Axis) -> str:
+    """An axis for people: one that is called by its path by the end of it."""
+    return ", ".join(
+        words.setting(name) if name == axis.meaning.partition(":")[0] else name for name in axis.name.split(", ")
+    )
+
+
+def _measured(measure: Measure) -> str:
+    """A measure as the label of an axis, with its unit."""
+    return words.labelled(words.measure(measure.name, measure.unit), "")
 
 
 def _titled(axis: Axis, level: int) -> str:
@@ -517,20 +562,19 @@ def _bars(means: statistics.Means) -> NDArray[np.float64]:
 
 
 def _single(look: Look, entries: int) -> tuple[Figure, Axes]:
-    from matplotlib.figure import Figure
-
     # A narrow figure has its legend in a column of its own.
     height = look.inches * TALL + 0.3 if not look.narrow else look.inches + 0.16 * entries
-    figure = Figure(figsize=(look.inches, height), layout="constrained")
+    figure = new_figure(figsize=(look.inches, height), layout="constrained")
     return figure, figure.add_subplot()
 
 
-def _legend(figure: Figure, axes: Axes, look: Look, name: str) -> None:
-    handles, labels = axes.get_legend_handles_labels()
+def _legend(figure: Figure, grid: Sequence[Axes], look: Look, name: str) -> None:
+    handles = {text: handle for axes in grid for handle, text in zip(*axes.get_legend_handles_labels(), strict=True)}
+    labels = list(handles)
     # Without values there is a scale beside the axes, which says what it is.
     title = name if len(labels) > 1 else None
     figure.legend(
-        handles,
+        handles.values(),
         labels,
         title=title,
         loc="outside lower center",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,7 +15,7 @@ from celltrain.errors import Fault, StoreError
 from celltrain.pages import words
 from celltrain.pages.drawing import COLOURS, Drawing, Look
 from celltrain.pages.groups import Across, Group, Panel, lines
-from celltrain.reports.analysis import Analysis
+from celltrain.reports.analysis import Analysis, factor_of, label, titled
 from celltrain.reports.data import Data, Factor
 from celltrain.statistics import Means
 
@@ -135,22 +134,10 @@ def layout(analysis: Analysis, said: Sequence[str] | None, compared: Factor | No
     first = (numbers or [factor for factor in analysis.strongest(grids) if factor is not compared])[0]
     rest = [factor for factor in analysis.strongest(grids) if factor is not first]
     # Networks get panels: a mean over them says nothing.
-    rest.sort(key=lambda factor: factor.axis.meaning.startswith("topology"))
+    rest.sort(key=data.is_network)
     by = compared or next((one for one in rest if len(one.axis.values) <= MOST_COLOURS), None)
     panel = next((one for one in rest[::-1] if one is not by and len(one.axis.values) <= MOST_PANELS), None)
     return Layout(over=first, by=by, panel=panel)
-
-
-def factor_of(data: Data, name: str, option: str) -> Factor:
-    """The factor that an axis is, or belongs to; raises `StoreError`."""
-    for factor in data.factors:
-        if name in (factor.axis.name, *factor.axis.name.split(", ")) and not factor.axis.sampled:
-            return factor
-    known = [one for factor in data.factors if not factor.axis.sampled for one in factor.axis.name.split(", ")]
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean {near[0]}? " if near else ""
-    there = f"There are {', '.join(known)}" if known else "Nothing is varied on a grid"
-    raise StoreError([Fault.of_option(option, name, f"is no axis that is varied on a grid; {hint}{there}")])
 
 
 def draw(analysis: Analysis, measure: int, chosen: Layout, look: Look, against: Baseline | None = None) -> Drawing:
@@ -193,7 +180,7 @@ def draw(analysis: Analysis, measure: int, chosen: Layout, look: Look, against: 
     kind, title = ("lines", "") if against is None else ("differences", f" more than {against.name}")
     return Drawing(
         name=f"{kind}-{analysis.slug(measure)}",
-        title=f"{about.name}{title} over {chosen.over.axis.name}",
+        title=f"{words.measure(about.name)}{title} over {chosen.over.axis.name}",
         caption=f"{what}, with its 95 % interval.{also}",
         figure=figure,
         look=look,
@@ -207,13 +194,8 @@ def over(data: Data, values: NDArray[np.float64], levels: NDArray[np.int64], cou
     return statistics.effects(levels[point], point, data.seed[known], values[known], count)
 
 
-def label(factor: Factor, level: int) -> str:
-    """A value of an axis with its unit."""
-    return words.valued(factor.axis.values[level], factor.axis.unit)
-
-
 def _titled(factor: Factor, level: int) -> str:
-    return legible(label(factor, level) if factor.axis.words else f"{factor.axis.name} {label(factor, level)}", 30)
+    return legible(titled(factor, level), 30)
 
 
 def _across(factor: Factor) -> Across:

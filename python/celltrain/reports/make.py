@@ -14,6 +14,7 @@ import numpy as np
 from celltrain import cautions
 from celltrain.arguments import Answer, checked
 from celltrain.axes import require_matplotlib
+from celltrain.cards import Card, Carded
 from celltrain.errors import Fault, StoreError
 from celltrain.pages.drawing import Look
 from celltrain.reports import groups
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from celltrain.reports.groups import Baseline, Layout
 
 
-class Report(Answer):
+class Report(Carded, Answer):
     """What a store's runs say: tables, the front of two measures, main effects, and what moved since another store."""
 
     _call = "celltrain.report"
@@ -55,6 +56,7 @@ class Report(Answer):
         data: Data,
         *,
         front: Sequence[str] | None,
+        front_by: Sequence[str] | None = None,
         comparison: Comparison | None,
         warnings: Sequence[str] = (),
         style: str | None = None,
@@ -63,7 +65,7 @@ class Report(Answer):
     ) -> Report:
         made = cls.__new__(cls)
         made.data = data
-        made.analysis = Analysis(data, front)
+        made.analysis = Analysis(data, front, front_by)
         made.comparison = comparison
         made.style = style
         made.baseline = None if baseline is None else groups.baseline(data, baseline)
@@ -103,7 +105,7 @@ class Report(Answer):
 
     @cached_property
     def front(self) -> pa.Table:
-        """The points of the Pareto front, from the best in its first measure; without rows where there is no front."""
+        """The points of each configuration's Pareto front, from the best in its first measure; no rows where there is none."""
         import pyarrow as pa
 
         data, front = self.data, self.analysis.front
@@ -387,6 +389,7 @@ class Report(Answer):
             else {
                 "measures": [data.measures[i].name for i in (front.x, front.y)],
                 "larger_is_better": [front.larger_x, front.larger_y],
+                "by": [name for factor in front.axes for name in factor.axis.name.split(", ")],
                 "points": self.front.to_pylist(),
                 "doubtful": [int(data.points[point]) for point in front.doubtful],
             },
@@ -396,6 +399,11 @@ class Report(Answer):
     def to_json(self) -> str:
         """The same as text."""
         return json.dumps(self.to_dict(), allow_nan=False, indent=1)
+
+    def _card(self) -> Card:
+        from celltrain.reports.page import card
+
+        return card(self)
 
     def __repr__(self) -> str:
         data = self.data
@@ -432,6 +440,7 @@ def report(
     out: str | os.PathLike[str] | None = None,
     measures: Sequence[str] | None = None,
     front: Sequence[str] | None = None,
+    front_by: Sequence[str] | None = None,
     compare_with: Store | str | os.PathLike[str] | None = None,
     style: str | None = None,
     lines: Sequence[str] | None = None,
@@ -445,6 +454,8 @@ def report(
         measures: Those wanted, in their order; all when None.
         front: The two measures of the Pareto front, `-` before one of which smaller is better; efficiency and fairness
             when None.
+        front_by: Axes whose combinations have a front each; when None those that make another network, and one front for
+            all where this is empty.
         compare_with: Another store of the same axes and measures: what moved from the first to this one?
         style: Of the figures: a style of matplotlib, by its name or its file; ours when None.
         lines: Up to three axes: over which the measures are drawn, by which they are coloured, by which there are panels;
@@ -473,6 +484,7 @@ def report(
     made = Report._of(
         data,
         front=front,
+        front_by=front_by,
         comparison=comparison,
         warnings=[*cautions.of_store(first), *data.warnings],
         style=style,

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from celltrain.cards import Card, Grid
 from celltrain.pages import words
 from celltrain.pages.html import Cell, Head, Inlined, Table, environment
-from celltrain.reports.analysis import Comparison, named
+from celltrain.reports.analysis import Comparison, label, named
 from celltrain.reports.data import Axis, Data, Measure
-from celltrain.reports.groups import Baseline, label
+from celltrain.reports.groups import Baseline
 
 if TYPE_CHECKING:
     from celltrain.reports.make import Report
@@ -30,6 +31,35 @@ def page(report: Report, drawings: Sequence[Inlined]) -> str:
     by_name = {drawing.name: drawing for drawing in drawings}
     text: str = environment("report").get_template("reports/report.html").render(_content(report, by_name))
     return text
+
+
+def card(report: Report) -> Card:
+    """The report as `print` and notebooks show it: what moves what, and the front."""
+    data, front = report.data, report.analysis.front
+    fewest, most = data.seeds
+    seeds = f"{fewest:,}" if fewest == most else f"{fewest:,} to {most:,}"
+    counted = f"{words.counted(len(data.points), 'point')} of {seeds} seeds"
+    failed = f", {words.counted(len(data.failures), 'run')} failed" if data.failures else ""
+    missing = f", {words.counted(data.missing, 'run')} still to be run" if data.missing else ""
+    grids = []
+    if front is not None:
+        two = [data.measures[i] for i in (front.x, front.y)]
+        heads = [
+            "on the front",
+            *(axis.name for axis in data.axes),
+            *(words.measure(one.name, one.unit) for one in two),
+        ]
+        cells = [
+            [str(place), *(cell.text for cell in (*_settings(data, point), *_figures(data, point, (front.x, front.y))))]
+            for place, point in zip(front.places.tolist(), front.order.tolist(), strict=True)
+        ]
+        grids.append(Grid(heads=heads, rows=cells, left=tuple(range(1 + len(data.axes)))))
+    return Card(
+        title=f"Report of {data.name or 'a sweep'}",
+        lines=[f"{counted}{failed}{missing}", *glance(report), *report.warnings],
+        grids=grids,
+        notes=[".write(folder) makes a page with figures; .summary, .effects and .front are tables"],
+    )
 
 
 def _content(report: Report, drawings: Mapping[str, Inlined]) -> dict[str, Any]:
@@ -54,7 +84,7 @@ def _content(report: Report, drawings: Mapping[str, Inlined]) -> dict[str, Any]:
         "subtitle": f"Report of a sweep by celltrain {data.version}{build}",
         "contents": contents,
         "facts": list(_facts(data)),
-        "glance": list(_glance(report)),
+        "glance": list(glance(report)),
         "warnings": report.warnings,
         "axes": _axes(data) if data.axes else None,
         "measures": _measures(data),
@@ -79,7 +109,7 @@ def _facts(data: Data) -> Iterator[dict[str, str]]:
     yield {"number": data.version, "text": "version of celltrain"}
 
 
-def _glance(report: Report) -> Iterator[str]:
+def glance(report: Report) -> Iterator[str]:
     """For each measure its range, and the axis it moves most with."""
     data = report.data
     for i, measure in enumerate(data.measures):
@@ -176,12 +206,13 @@ def _front(report: Report, drawing: Inlined) -> dict[str, Any]:
     assert front is not None, "asked for where there is one"
     shown = front.order[:MOST_ROWS]
     rows = [
-        [Cell(text=str(place + 1), key=place + 1), *_settings(data, point), *_figures(data, point, (front.x, front.y))]
-        for place, point in enumerate(shown.tolist())
+        [Cell(text=str(place), key=place), *_settings(data, point), *_figures(data, point, (front.x, front.y))]
+        for place, point in zip(front.places.tolist(), shown.tolist(), strict=False)
     ]
     heads = [Head(text="on the front"), *_axis_heads(data), *(_head(data.measures[i]) for i in (front.x, front.y))]
     doubtful = len(front.doubtful)
-    text = f"{words.counted(len(front.order), 'point')} of {len(data.points):,} on the front. "
+    on = "on the front" if front.by is None else f"on the fronts, one for each {front.by.axis.name}"
+    text = f"{words.counted(len(front.order), 'point')} of {len(data.points):,} {on}. "
     if doubtful:
         be = "is" if doubtful == 1 else "are"
         text += (

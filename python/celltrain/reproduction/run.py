@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from celltrain import _core
 from celltrain.arguments import MOST_JOBS, checked
 from celltrain.cancel import Cancel, endable
+from celltrain.progress import watched
 from celltrain.reproduction import claims, score
 from celltrain.reproduction.claims import Claim
 from celltrain.reproduction.outcomes import Outcomes, Progress
@@ -146,6 +147,7 @@ class Reproduction:
 
 @checked()
 @endable
+@watched
 def reproduce(
     paper_id: str,
     *,
@@ -183,6 +185,7 @@ def reproduce(
 
 @checked()
 @endable
+@watched
 def study(
     study_id: str,
     *,

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain.arguments import Answer, checked
+from celltrain.cards import Card, Carded, Grid
 from celltrain.errors import Fault, StoreError
 from celltrain.plan import Axis, Plan
 from celltrain.running import RunRecord
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class Store(Locked, Answer):
+class Store(Carded, Locked, Answer):
     """Rows of a plan's runs, in a folder."""
 
     _call = "celltrain.sweep or celltrain.Store.open"
@@ -148,6 +149,44 @@ class Store(Locked, Answer):
     def verify(self) -> list[Fault]:
         """Everything that is wrong: parts that cannot be read, keys that occur twice, a ledger that disagrees."""
         return verify(self)
+
+    def _card(self) -> Card:
+        manifest = self.manifest
+        # Metadata alone: a store may hold millions of rows, and its plan may be another version's.
+        done, failed = self._counted()
+        planned = manifest.get("runs")
+        of_all = f" of {planned:,}" if isinstance(planned, int) else ""
+        said = (
+            f"{done:,}{of_all} runs done{f', {failed:,} of them failed' if failed else ''}" if done is not None else ""
+        )
+        axes = manifest["columns"]
+        names = [column["name"] for column in axes]
+        varied = axes[names.index("point") + 1 : names.index("seed")]
+        return Card(
+            title=manifest["name"] or "A store",
+            lines=[*([said] if said else []), f"in {self.path}, by celltrain {self.version}"],
+            grids=[
+                Grid(heads=["axis", "what it sets", "unit"], rows=_described(varied), left=(0, 1, 2)),
+                Grid(
+                    heads=["measure", "meaning", "unit"],
+                    rows=_described([{"name": name, **about} for name, about in manifest["units"].items()]),
+                    left=(0, 1, 2),
+                ),
+            ],
+            notes=[".summary() has the means with their intervals, celltrain.report(store) a page about it"],
+        )
+
+    def _counted(self) -> tuple[int | None, int]:
+        """Runs done, those that another point has among them, and how many of them failed; None where nobody can tell."""
+        try:
+            ledger = Ledger(self.path / LEDGER, write=False)
+        except StoreError:
+            return None, 0
+        try:
+            done, failed, _, repeats = ledger.counts()
+        finally:
+            ledger.close()
+        return done + repeats, failed
 
     def __repr__(self) -> str:
         return f"Store({str(self.path)!r}, {len(self.parts())} parts)"
@@ -321,6 +360,11 @@ class Store(Locked, Answer):
             for run in shapes.runs_of(table, None if until is None else until.measure)
         ]
         self.ledger.enter(number, _part(len(entries), parts.content(path)), entries)
+
+
+def _described(columns: Sequence[dict[str, Any]]) -> list[list[str]]:
+    """Name, meaning and unit of columns; pure numbers have no unit."""
+    return [[one["name"], one["meaning"], "" if one["unit"] == "1" else one["unit"]] for one in columns]
 
 
 def _refuse_existing(folder: Path) -> None:

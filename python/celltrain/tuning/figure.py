@@ -26,7 +26,8 @@ def fronts(tuned: Tuned, look: Look) -> Drawing:
     require_matplotlib()
     about = tuned.facts["objectives"]
     labels = [
-        drawing.direction(words.labelled(one["measure"], one["unit"]), one["better"] == "larger") for one in about
+        drawing.direction(words.labelled(words.measure(one["measure"], one["unit"]), ""), one["better"] == "larger")
+        for one in about
     ]
     colours = {one["label"]: drawing.COLOURS[1 + i % 6] for i, one in enumerate(tuned.facts["references"])}
     with look.applied():
@@ -80,7 +81,10 @@ def _panel(axes: Axes, searched: Searched, larger: list[bool], colours: dict[str
     for label, colour in colours.items():
         own = [c for c in searched.confirmed if c.label == label and c.estimates is not None]
         _bars(axes, own, color=colour, fmt="D", markersize=6, zorder=4, label=legible(label))
-    _limits(axes, np.array([_means(c) for c in searched.confirmed if c.estimates is not None]).reshape(-1, 2), tried)
+    known = [c.estimates for c in searched.confirmed if c.estimates is not None]
+    means = np.array([[one.mean for one in both] for both in known]).reshape(-1, 2)
+    half = np.nan_to_num(np.array([[one.half for one in both] for both in known], dtype=np.float64)).reshape(-1, 2)
+    _limits(axes, np.concatenate([means - half, means + half]), tried)
     axes.locator_params(nbins=5)
     axes.ticklabel_format(useOffset=False)
 
@@ -102,7 +106,7 @@ def _means(confirmed: Confirmed) -> tuple[float, float]:
 
 
 def _limits(axes: Axes, confirmed: Any, tried: Any) -> None:
-    """Room for what was confirmed, and for the trials near it: one that collapsed would squeeze the front into a corner."""
+    """Room for the intervals of what was confirmed, and for the trials near it: one that collapsed would squeeze the front into a corner."""
     if not len(confirmed):
         return
     low, high = confirmed.min(axis=0), confirmed.max(axis=0)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from celltrain.arguments import checked
 from celltrain.cancel import Cancel, endable
 from celltrain.errors import Fault, PlanError
+from celltrain.progress import watched
 from celltrain.running import Worker, worker_of
 from celltrain.tuning.ask import silent_optuna
 from celltrain.tuning.folder import Folder
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 @checked(PlanError)
 @endable
+@watched
 def tune(
     base: Scenario | TunePlan | str | os.PathLike[str],
     *,

@@ -16,6 +16,7 @@ from celltrain.comparing.compared import Compared, ends
 from celltrain.comparing.run import of_seeds, put_beside
 from celltrain.errors import Fault, InputError, ScenarioError
 from celltrain.pages.words import estimated
+from celltrain.progress import watched
 from celltrain.results import run
 from celltrain.vetting import standard
 from celltrain.vetting.policy import Given, check, given
@@ -32,6 +33,7 @@ BY_BOTH = "200ms"
 
 @checked()
 @endable
+@watched
 def vet(
     policy: Policy | PythonPolicy | Mapping[str, Any] | str | os.PathLike[str],
     *,

@@ -1,0 +1,210 @@
+"""The example notebooks run from the first cell to the last, and what answers look like in one."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import types
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+
+import celltrain as ct
+from celltrain import progress
+from celltrain.cards import MOST_ROWS, Card, Grid
+
+NOTEBOOKS = sorted((ROOT / "docs/notebooks").glob("*.ipynb"))
+HARMFUL = "<script>alert('x')</script>\x1b[31m & \u202e"
+
+
+@pytest.fixture(scope="module")
+def answers():
+    """One of each, with a name that would be markup and a command to a terminal."""
+    lan = ct.n_source(
+        sources=2, link_delay="5us", buffer_cells=60, policy=ct.SelectiveDrop(), duration="5ms", name=HARMFUL
+    )
+    other = ct.n_source(
+        sources=2, link_delay="5us", buffer_cells=60, policy=ct.TailDrop(), duration="5ms", name="other"
+    )
+    z = {"path": "port.bottleneck.policy.selective_drop.z", "values": {HARMFUL: 0.5, "more": 1.1}}
+    store = ct.sweep(lan, over={"Z": z}, seeds=2, measures=["efficiency", "fairness"])
+    compared = ct.compare(lan, other, seeds=2, measures=["efficiency", "cells.lost"])
+    return {
+        "Scenario": lan,
+        "RunResult": ct.run(lan),
+        "Compared": compared,
+        "Store": store,
+        "Report": ct.report(store),
+    }
+
+
+class Words(HTMLParser):
+    """The tags of an element, and its texts."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.open, self.texts = [], [], []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.texts += [data.strip()] if data.strip() else []
+
+
+@pytest.mark.parametrize("name", ["Scenario", "RunResult", "Compared", "Store", "Report"])
+def test_an_answer_is_shown_as_html_and_as_text_that_say_the_same(answers, name):
+    answer = answers[name]
+    html, text = answer._repr_html_(), str(answer)
+    words = Words(html)
+    assert not words.open
+    assert set(words.tags) <= {"div", "strong", "small", "table", "thead", "tbody", "tr", "th", "td"}
+    plain = re.sub(r"\s+", " ", text)
+    for said in words.texts:
+        assert re.sub(r"\s+", " ", said) in plain, said
+    # A dozen lines or two, in one screen.
+    assert len(text.splitlines()) < 45
+
+
+@pytest.mark.parametrize("name", ["Scenario", "RunResult", "Compared", "Store", "Report"])
+def test_names_of_others_are_neither_markup_nor_commands_to_a_terminal(answers, name):
+    html, text = answers[name]._repr_html_(), str(answers[name])
+    assert "&lt;script&gt;" in html
+    for one in (html, text):
+        assert "\x1b" not in one and "\u202e" not in one
+        assert "\\x1b[31m" in one
+
+
+def test_a_card_has_no_colours_of_its_own(answers):
+    """Letters and lines are those of the page around it, light or dark."""
+    for answer in answers.values():
+        styles = " ".join(re.findall(r'style="([^"]*)"', answer._repr_html_()))
+        assert not re.search(r"(?<!-)color:|background:(?!none)|#[0-9a-f]{3}", styles)
+
+
+def test_a_card_leaves_rows_out_and_says_how_many():
+    rows = [[f"flow {i}", str(i)] for i in range(MOST_ROWS + 5)]
+    card = Card(title="many", grids=[Grid(heads=["flow", "count"], rows=rows, more=2)])
+    for text in (card.text(), card.html()):
+        assert f"flow {MOST_ROWS - 1}" in text and f"flow {MOST_ROWS}" not in text
+        assert "and 7 more" in text
+
+
+def test_numbers_of_a_card_are_those_of_the_answer(answers):
+    result, compared = answers["RunResult"], answers["Compared"]
+    assert f"efficiency {result.efficiency:.4f}, fairness {result.fairness:.4f}" in str(result)
+    assert result.fingerprint in str(result)
+    [mean] = [
+        row["mean"] for row in compared.table.to_pylist() if row["name"] == "other" and row["measure"] == "cells.lost"
+    ]
+    assert re.search(rf"other +{mean:g}\b", str(compared).partition("cells lost")[2])
+    assert "4 of 4 runs done" in str(answers["Store"])
+
+
+class Shell:
+    """What IPython knows in a notebook."""
+
+    def __init__(self, kernel):
+        self.kernel = kernel
+
+
+class Handle:
+    def __init__(self, shown):
+        self.shown = shown
+
+    def update(self, drawn):
+        self.shown.append(drawn)
+
+
+@pytest.fixture
+def notebook(monkeypatch):
+    """A notebook's kernel, as far as a bar asks; what was displayed."""
+    shown = []
+
+    def display(drawn, *, display_id):
+        assert display_id
+        shown.append(drawn)
+        return Handle(shown)
+
+    ipython, drawing = types.ModuleType("IPython"), types.ModuleType("IPython.display")
+    ipython.get_ipython = lambda: Shell(object())
+    drawing.HTML, drawing.display = str, display
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    monkeypatch.setitem(sys.modules, "IPython.display", drawing)
+    monkeypatch.setattr(progress, "AFTER_S", 0.0)
+    monkeypatch.setattr(progress, "EVERY_S", 0.0)
+    return shown
+
+
+def test_a_long_call_shows_a_bar_in_a_notebook_that_goes_at_the_end(notebook):
+    lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=60, policy=ct.TailDrop(), duration="5ms")
+    ct.compare(lan, seeds=4, jobs=1)
+    ct.sweep(lan, over={"port.bottleneck.buffer": [50, 60]}, seeds=2, jobs=1)
+    bars = [re.search(r'value="([\d.]+)"', one) for one in notebook]
+    shares = [float(bar[1]) for bar in bars if bar]
+    assert shares and all(0 <= share <= 1 for share in shares)
+    assert any(one.startswith("<div>compare <progress") for one in notebook)
+    assert any("of 4 runs" in one for one in notebook if "sweep" in one)
+    assert notebook[-1] == ""
+
+
+def test_who_asks_for_progress_gets_no_bar_besides(notebook):
+    lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=60, policy=ct.TailDrop(), duration="5ms")
+    told = []
+    ct.compare(lan, seeds=2, progress=told.append)
+    assert told and not notebook
+
+
+def test_a_terminal_and_a_script_get_no_bar(monkeypatch):
+    monkeypatch.setitem(sys.modules, "IPython", None)
+    assert not progress.in_notebook()
+    console = types.ModuleType("IPython")
+    console.get_ipython = lambda: Shell(None)
+    monkeypatch.setitem(sys.modules, "IPython", console)
+    assert not progress.in_notebook()
+
+
+def cells(path: Path):
+    return json.loads(path.read_text(encoding="utf-8"))["cells"]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_holds_no_outputs(path):
+    """They would be those of another version; the site and the tests make them anew."""
+    for cell in cells(path):
+        assert cell["cell_type"] == "markdown" or (cell["outputs"], cell["execution_count"]) == ([], None)
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_runs_and_shows_tables_and_figures(path, tmp_path, monkeypatch):
+    nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
+    pytest.importorskip("ipykernel")
+    pytest.importorskip("polars")
+    pytest.importorskip("pandas")
+    # The kernel is the Python of this test, whatever is on the path.
+    monkeypatch.delenv("MPLBACKEND", raising=False)
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:/usr/bin:/bin")
+    notebook = nbformat.read(path, as_version=4)
+    nbclient.NotebookClient(
+        notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}
+    ).execute()
+    kinds = [kind for cell in notebook.cells for output in cell.get("outputs", []) for kind in output.get("data", {})]
+    assert kinds.count("text/html") >= 2
+    assert kinds.count("image/png") >= 2
+    errors = [output for cell in notebook.cells for output in cell.get("outputs", []) if output.output_type == "stream"]
+    assert all(output.name == "stdout" for output in errors), errors
+
+
+def test_there_are_three_of_them():
+    assert len(NOTEBOOKS) >= 3
+    text = (ROOT / "docs/notebooks.md").read_text(encoding="utf-8")
+    assert all(f"notebooks/{path.stem}" in text for path in NOTEBOOKS)

@@ -1,0 +1,227 @@
+"""A front for each configuration, and labels of figures: none lies on another, no error bar is cut."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+
+import numpy as np
+import pytest
+from test_reports import made
+
+import celltrain as ct
+from celltrain.pages import labels
+from celltrain.pages.drawing import new_figure
+
+pytest.importorskip("matplotlib")
+pytest.importorskip("jinja2")
+
+NETWORK = {"path": "topology.n_source.link_delay", "values": {"LAN": "5us", "WAN": "1ms"}}
+SOURCES = {"path": "topology.n_source.sources", "values": [3, 5]}
+BUFFER = {"path": "port.bottleneck.buffer", "values": [80, 90, 100, 110]}
+#: In the LAN one buffer beats all; in the WAN, whose points beat none of the LAN's, three are on the front.
+LAN = [(0.9, 0.9), (0.8, 0.8), (0.85, 0.7), (0.7, 0.6)]
+WAN = [(0.5, 0.1), (0.4, 0.3), (0.2, 0.2), (0.1, 0.5)]
+
+
+def store(folder, points, axes):
+    values = [[(x + d, y - d) for d in (-0.001, 0.001)] for x, y in points]
+    return made(folder, values, axes=axes, seeds=(1, 2))
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory):
+    return store(tmp_path_factory.mktemp("fronts") / "store", [*LAN, *WAN], {"network": NETWORK, "buffer": BUFFER})
+
+
+def test_every_network_has_a_front_of_its_own(two):
+    report = ct.report(two)
+    front = report.analysis.front
+    assert [part.order.tolist() for part in front.parts] == [[0], [4, 5, 7]]
+    assert report.front["network"].to_pylist() == ["LAN", "WAN", "WAN", "WAN"]
+    assert report.front["buffer"].to_pylist() == [80, 80, 90, 110]
+    assert front.places.tolist() == [1, 1, 2, 3]
+    assert report.to_dict()["front"]["by"] == ["network"]
+
+
+def test_one_front_over_all_is_there_for_who_asks(two):
+    """Of the WAN nothing is left."""
+    report = ct.report(two, front_by=[])
+    assert report.front["network"].to_pylist() == ["LAN"]
+    assert report.to_dict()["front"]["by"] == []
+    [drawing] = [one for one in report.drawings() if one.name == "front"]
+    assert len(drawing.figure.axes) == 1
+
+
+def test_any_axis_gives_fronts(two):
+    report = ct.report(two, front_by=["buffer", "network"])
+    # Eight combinations of one point each, every one of which is alone.
+    assert report.front.num_rows == 8
+    assert [part.order.size for part in report.analysis.front.parts] == [1] * 8
+    assert ct.report(two, front_by=["buffer"]).front["network"].to_pylist() == ["LAN"] * 4
+
+
+def test_each_configuration_has_a_panel_with_its_name(two, tmp_path):
+    report = ct.report(two, out=tmp_path)
+    [drawing] = [one for one in report.drawings() if one.name == "front"]
+    assert [axes.get_title() for axes in drawing.figure.axes] == ["LAN", "WAN"]
+    numbers = [[text.get_text() for text in axes.texts] for axes in drawing.figure.axes]
+    assert numbers == [["1"], ["1", "2", "3"]]
+    assert "no other of its configuration beats in both" in drawing.caption
+    page = (tmp_path / "report.html").read_text()
+    assert "4 points of 8 on the fronts, one for each network" in page
+
+
+def test_networks_of_two_axes_are_configurations_together(tmp_path):
+    points = [*LAN, *WAN, *reversed(LAN), *reversed(WAN)]
+    axes = {"sources": SOURCES, "network": NETWORK, "buffer": BUFFER}
+    report = ct.report(store(tmp_path / "s", points, axes))
+    front = report.analysis.front
+    assert front.by.axis.values == ("sources 3, LAN", "sources 3, WAN", "sources 5, LAN", "sources 5, WAN")
+    assert report.to_dict()["front"]["by"] == ["sources", "network"]
+    assert [part.order.tolist() for part in front.parts] == [[0], [4, 5, 7], [11], [15, 14, 12]]
+
+
+def test_where_every_point_is_its_own_network_there_is_one_front(tmp_path):
+    report = ct.report(store(tmp_path / "s", LAN[:2], {"network": NETWORK}))
+    assert report.analysis.front.by is None
+    assert report.front.num_rows == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [("bufer", "did you mean buffer? There are network, buffer"), ("nothing", "is no axis that is varied on a grid")],
+)
+def test_an_axis_that_is_none_is_named(celltrain, two, tmp_path, said, expected):
+    answer = celltrain("report", two.path, "--front-by", said, "--out", tmp_path / "page")
+    assert answer.code == 2
+    assert expected in answer.err
+
+
+def test_the_command_makes_fronts_by_axes_and_one_for_all(celltrain, two, tmp_path):
+    options = ("--measures", "efficiency,fairness", "--json", "--out", tmp_path / "page")
+    answer = celltrain("report", two.path, "--front-by", "buffer", *options)
+    assert [row["buffer"] for row in answer.json["front"]["points"]] == [80, 90, 100, 110]
+    assert len(celltrain("report", two.path, "--front-by", "none", *options).json["front"]["points"]) == 1
+
+
+def texts_of(figure):
+    """Every text that can be seen, upright ones, with what is around it in pixels."""
+    from matplotlib.text import Text
+
+    figure.draw_without_rendering()
+    # Ticks beyond the ends of an axis are there and not drawn.
+    hidden = {id(tick.label1) for axes in figure.axes for tick in ticks_beyond(axes)}
+    return [
+        (text.get_text(), Text.get_window_extent(text))
+        for text in figure.findobj(Text)
+        if text.get_text().strip()
+        and text.get_visible()
+        and id(text) not in hidden
+        and math.isclose(text.get_rotation() % 90, 0)
+    ]
+
+
+def ticks_beyond(axes):
+    for axis, ends in ((axes.xaxis, sorted(axes.get_xlim())), (axes.yaxis, sorted(axes.get_ylim()))):
+        reach = 1e-9 * (ends[1] - ends[0])
+        for tick in [*axis.get_major_ticks(), *axis.get_minor_ticks()]:
+            if not ends[0] - reach <= tick.get_loc() <= ends[1] + reach:
+                yield tick
+
+
+def overlaps(figure):
+    """Pairs of texts that share more than a hair's breadth."""
+    for (one, first), (other, second) in itertools.combinations(texts_of(figure), 2):
+        wide = min(first.x1, second.x1) - max(first.x0, second.x0)
+        tall = min(first.y1, second.y1) - max(first.y0, second.y0)
+        if wide > 1 and tall > 1:
+            yield one, other
+
+
+@pytest.fixture(scope="module")
+def crowded(tmp_path_factory):
+    """Fronts of many points close together, with intervals of all sizes; long names of everything."""
+    rng = np.random.default_rng(20)
+    axes = {
+        "network": {"path": NETWORK["path"], "values": {"a local network of an office": "5us", "a satellite": "9ms"}},
+        "a buffer at the bottleneck": {"path": BUFFER["path"], "values": [80 + i for i in range(12)]},
+        "Z": {"path": "tcp.vanilla.mss", "values": ["512B", "1024B", "1460B"]},
+    }
+    angle = rng.uniform(0, np.pi / 2, (2, 12, 3))
+    near = 1 - 0.02 * rng.random((2, 12, 3))
+    x, y = 0.5 + 0.01 * near * np.sin(angle), 0.3 + 0.01 * near * np.cos(angle)
+    noise = rng.normal(0, 0.0005, (2, 12, 3, 4, 2))
+    values = (np.stack([x, y], axis=-1)[..., None, :] + noise).reshape(72, 4, 2)
+    return made(tmp_path_factory.mktemp("crowded") / "store", values.tolist(), axes=axes)
+
+
+def within(axes):
+    """Whether every error bar ends inside the axes, and every label stands there."""
+    from matplotlib.collections import LineCollection
+    from matplotlib.text import Text
+
+    (left, right), (low, high) = sorted(axes.get_xlim()), sorted(axes.get_ylim())
+    bars = [one for one in axes.collections if isinstance(one, LineCollection)]
+    ends = np.concatenate([np.zeros((0, 2)), *(segment for one in bars for segment in one.get_segments())])
+    edge = axes.get_window_extent().padded(1)
+    boxes = [Text.get_window_extent(text) for text in axes.texts]
+    return (
+        bool(((ends >= (left, low)) & (ends <= (right, high))).all())
+        and all(edge.x0 <= box.x0 and box.x1 <= edge.x1 for box in boxes)
+        and all(edge.y0 <= box.y0 and box.y1 <= edge.y1 for box in boxes)
+    )
+
+
+@pytest.mark.parametrize("width", ["page", "column"])
+def test_no_text_of_any_figure_lies_on_another_and_no_error_bar_is_cut(crowded, width):
+    report = ct.report(crowded, baseline="Z=512 B")
+    names = []
+    for drawing in report.drawings(width=width):
+        assert not list(overlaps(drawing.figure)), drawing.name
+        if drawing.name.startswith(("front", "lines", "effects", "differences")):
+            assert all(map(within, drawing.figure.axes)), drawing.name
+        names.append(drawing.name)
+    assert {"front", "lines-efficiency", "differences-fairness", "effects-efficiency"} <= set(names)
+
+
+def axes_with(points):
+    figure = new_figure(figsize=(3, 3), layout="constrained")
+    axes = figure.add_subplot()
+    axes.scatter(*zip(*points, strict=True))
+    figure.draw_without_rendering()
+    return axes
+
+
+def test_a_label_stands_up_to_the_right_where_nothing_is_in_its_way():
+    axes = axes_with([(0, 0), (1, 1), (2, 0)])
+    assert labels.put(axes, [(1.0, 0.5)], ["1"]) == 0
+    [text] = axes.texts
+    x, y = text.get_position()
+    assert x > 0 and y > 0
+    assert text.arrow_patch is None
+
+
+def test_labels_of_one_place_go_around_it_and_those_far_away_have_a_line():
+    axes = axes_with([(0, 0), (1, 1), (2, 2)])
+    assert labels.put(axes, [(1.0, 1.0)] * 20, [f"label {i}" for i in range(20)]) == 0
+    assert not list(overlaps(axes.figure))
+    assert any(text.arrow_patch is not None for text in axes.texts)
+    assert axes.texts[0].arrow_patch is None
+
+
+def test_what_finds_no_place_is_left_out_and_counted():
+    axes = axes_with([(0, 0), (1, 1)])
+    left_out = labels.put(axes, [(0.5, 0.5)] * 400, ["a long label"] * 400)
+    assert left_out > 0
+    assert len(axes.texts) == 400 - left_out
+    assert not list(overlaps(axes.figure))
+
+
+def test_the_same_figure_has_the_same_labels(crowded):
+    positions = []
+    for _ in range(2):
+        [front] = [one for one in ct.report(crowded).drawings() if one.name == "front"]
+        positions.append(json.dumps([text.get_position() for axes in front.figure.axes for text in axes.texts]))
+    assert positions[0] == positions[1]
