@@ -82,15 +82,15 @@ lint: .make/built
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	cargo fetch --locked --quiet
 	$(BIN)/python scripts/cargo_deny.py
-	$(BIN)/ruff format --check --quiet python scripts
-	$(BIN)/ruff check --quiet python scripts
+	$(BIN)/ruff format --check --quiet
+	$(BIN)/ruff check --quiet
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/mypy
 
 format: .make/built
 	rustfmt $(filter %.rs,$(RUST))
-	$(BIN)/ruff format python scripts
-	$(BIN)/ruff check --fix python scripts
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
 	$(BIN)/python scripts/wrap_pages.py
 
 docs: .make/built

@@ -5,6 +5,7 @@ Colours are those of the page around it, so that it can be read on light and on 
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -78,8 +79,9 @@ class Card:
 class Carded:
     """An answer that is shown as a card: by `print`, and where a cell of a notebook ends in it."""
 
+    @abstractmethod
     def _card(self) -> Card:
-        raise NotImplementedError
+        """The card of this answer."""
 
     def __str__(self) -> str:
         return self._card().text()

@@ -253,6 +253,8 @@ def _type(schema: Schema, definitions: Schema) -> str:
         return f"list of {count}{_type(items[0], definitions)}s"
     if kind == "object" and isinstance(schema.get("additionalProperties"), dict):
         return f"table by name, each a {_type(schema['additionalProperties'], definitions)}"
+    if kind == "object" and schema.get("properties"):
+        return "table of the keys below"
     names = {"integer": "whole number", "number": "number", "boolean": "true or false", "string": "text"}
     return names.get(str(kind), "table")
 

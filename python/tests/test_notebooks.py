@@ -208,3 +208,12 @@ def test_there_are_three_of_them():
     assert len(NOTEBOOKS) >= 3
     text = (ROOT / "docs/notebooks.md").read_text(encoding="utf-8")
     assert all(f"notebooks/{path.stem}" in text for path in NOTEBOOKS)
+
+
+def test_a_notebook_shows_the_sentences_of_why():
+    lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=60, policy=ct.TailDrop(), duration="300ms")
+    why = ct.why(lan, flow="tcp1", at="0.1s")
+    shown: list[str] = []
+    why._repr_pretty_(types.SimpleNamespace(text=shown.append), cycle=False)
+    assert shown == [str(why)]
+    assert "tcp1" in shown[0]

@@ -112,6 +112,10 @@ class Why(Answer):
     def __str__(self) -> str:
         return self.text()
 
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """In notebooks the sentences themselves."""
+        printer.text(repr(self) if cycle else self.text())
+
     def __repr__(self) -> str:
         return f"Why(flow={self._facts['flow']!r}, at_s={self._facts['at_s']:g}, {len(self._told)} sentences)"
 
