@@ -40,6 +40,9 @@ SERIES = {
     "buffer": ("buffer (cells)", True),
     "hops": ("contended ports in a row", False),
     "seconds": ("simulated time (s)", True),
+    "switches": ("switches of a mesh", True),
+    "degree": ("trunks of a switch of a mesh", True),
+    "vcs": ("VCs of a mesh", True),
 }
 # 10 s of the LAN that other simulators were timed on. Without loss a segment of 512 bytes is 12 cells there and its
 # acknowledgement 2 back, three links each.
@@ -92,14 +95,16 @@ def measure(scaling: Path) -> None:
 
 
 def draw(scaling: list[Row]) -> None:
-    """Four panels, cost of a cell-hop against what grows."""
+    """A panel for each axis, cost of a cell-hop against what grows."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     with rc_context(STYLE):
-        figure = Figure(figsize=(8.5, 6), layout="constrained")
-        panels = figure.subplots(2, 2, sharey=True)
-        for axes, (axis, (label, by_factors)) in zip(panels.flat, SERIES.items(), strict=True):
+        figure = Figure(figsize=(8.5, 11), layout="constrained")
+        panels = figure.subplots(4, 2, sharey=True)
+        for axes in panels.flat[len(SERIES) :]:
+            axes.set_axis_off()
+        for axes, (axis, (label, by_factors)) in zip(panels.flat, SERIES.items(), strict=False):
             panel(axes, [row for row in scaling if row["axis"] == axis], by_factors=by_factors)
             axes.set_xlabel(label)
         # Shared by all panels.
@@ -111,7 +116,8 @@ def draw(scaling: list[Row]) -> None:
         for axes in panels[:, 0]:
             axes.set_ylabel("cost of a cell-hop (ns)")
         handles, labels = panels[0, 0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+        # In the place that no panel takes.
+        panels.flat[-1].legend(handles, labels, loc="center")
         IMAGE.parent.mkdir(parents=True, exist_ok=True)
         for ending, metadata in (("png", {}), ("svg", {"Date": None})):
             path = IMAGE.with_suffix(f".{ending}")
@@ -154,7 +160,8 @@ def fill(scaling: list[Row], whole: list[Row], machine: Row) -> None:
         f"with other work.\nMedians of {ROUNDS} runs, each in a process of its own, the engines in turn. "
         "M/s: million cell-hops per second.\nMiB: peak memory. Ratio: how many times the fast engine is faster.",
         whole_table(whole),
-        "![Cost of a cell-hop against sources, buffer, hops and simulated time](images/scaling.svg)",
+        "![Cost of a cell-hop against sources, buffer, hops, simulated time, and the size of a random "
+        "network](images/scaling.svg)",
         "The points of the figure, medians of three runs:",
         scaling_table(scaling),
     ]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use celltrain_core::network::Network;
 use celltrain_scenario::{Machine, build, read_toml};
 
-use crate::networks::{INFINITE, NSource, TAIL_DROP, chain, groups, internetwork, mesh, parking_lot};
+use crate::networks::{INFINITE, Mesh, NSource, TAIL_DROP, chain, groups, internetwork, parking_lot};
 
 /// A scenario to measure.
 #[derive(Clone)]
@@ -63,6 +63,12 @@ pub enum Axis {
     Hops,
     /// Simulated seconds.
     Seconds,
+    /// Switches of a random network, ten VCs for each.
+    Switches,
+    /// Trunks of a switch of a random network.
+    Degree,
+    /// VCs that cross a random network.
+    Vcs,
 }
 
 impl Axis {
@@ -73,6 +79,9 @@ impl Axis {
             Axis::Buffer => "buffer",
             Axis::Hops => "hops",
             Axis::Seconds => "seconds",
+            Axis::Switches => "switches",
+            Axis::Degree => "degree",
+            Axis::Vcs => "vcs",
         }
     }
 }
@@ -133,6 +142,9 @@ impl Case {
             Axis::Buffer => format!("WAN, 20 sources, windows of 4 MB, K = {value}, tail drop, 5 s"),
             Axis::Hops => format!("chain, hops: {value}, cross traffic on each, Selective Drop, 2 s"),
             Axis::Seconds => format!("LAN, 5 sources, infinite buffer, {value} s"),
+            Axis::Switches => format!("random network of {value} switches, 10 VCs for each, EPD, 0.2 s"),
+            Axis::Degree => format!("random network of 100 switches with {value} trunks each, 1000 VCs, EPD, 0.2 s"),
+            Axis::Vcs => format!("random network of 100 switches, {value} VCs, EPD, 0.2 s"),
         };
         Case { name, group: Group::Scaling { axis, value, reference }, title, text: Arc::new(text) }
     }
@@ -192,10 +204,10 @@ fn whole() -> Vec<Case> {
         cases.push(Case::whole(name, title, move || parking_lot(10, 3, delay, "1s")));
     }
     let title = "random network of 100 switches, 1000 VCs, EPD, 1 s";
-    cases.push(Case::whole("mesh", title, || mesh("1s")));
+    cases.push(Case::whole("mesh", title, || Mesh::USUAL.toml("1s")));
     for (ports, name, title) in MESH_PORTS {
         let title = format!("the random network under {title}, 0.2 s");
-        let toml = || mesh("200ms").replace(MESH_POLICY, ports);
+        let toml = || Mesh::USUAL.toml("200ms").replace(MESH_POLICY, ports);
         cases.push(Case::whole(format!("mesh-{name}"), title, toml));
     }
     for (control, title) in [("ubr", "UBR, EPD"), ("efci", "ABR, EFCI"), ("er", "ABR, ER"), ("ada", "ABR, ER and ADA")]
@@ -265,6 +277,21 @@ fn scaling() -> Vec<Case> {
         let toml = move || NSource::LAN.toml(&format!("{seconds}s"));
         cases.push(Case::point(Axis::Seconds, seconds.to_string(), [1, 10].contains(&seconds), toml));
     }
+    for switches in [10, 30, 100, 300, 1000] {
+        let mesh = Mesh { switches, vcs: 10 * switches, ..Mesh::USUAL };
+        let toml = move || mesh.toml("200ms");
+        cases.push(Case::point(Axis::Switches, switches.to_string(), [10, 1000].contains(&switches), toml));
+    }
+    for degree in [2, 4, 8, 16] {
+        let mesh = Mesh { degree, ..Mesh::USUAL };
+        let toml = move || mesh.toml("200ms");
+        cases.push(Case::point(Axis::Degree, degree.to_string(), [2, 16].contains(&degree), toml));
+    }
+    for vcs in [100, 300, 1000, 3000, 10_000] {
+        let mesh = Mesh { vcs, ..Mesh::USUAL };
+        let toml = move || mesh.toml("200ms");
+        cases.push(Case::point(Axis::Vcs, vcs.to_string(), [100, 10_000].contains(&vcs), toml));
+    }
     cases
 }
 
@@ -278,7 +305,7 @@ fn guard() -> Vec<Case> {
         Case::guard("merged", "LAN, 5 x 3 sources, VCs merged, 0.5 s", || groups(5, 3, true, "500ms")),
         Case::guard("er", "internetwork, 10 sources, ABR, ER, 0.2 s", || internetwork(10, "er", "200ms")),
         Case::guard("chain", "chain of 5 switches, cross traffic, Selective Drop, 0.5 s", || chain(4, "500ms")),
-        Case::guard("mesh", "random network of 100 switches, 1000 VCs, EPD, 40 ms", || mesh("40ms")),
+        Case::guard("mesh", "random network of 100 switches, 1000 VCs, EPD, 40 ms", || Mesh::USUAL.toml("40ms")),
     ]
 }
 
@@ -352,7 +379,7 @@ mod tests {
     /// Both assert that no cell was made or lost unaccounted.
     #[test]
     fn a_random_network_of_a_hundred_switches_is_the_same_run_on_both_engines() {
-        let short = Case::whole("short", "", || mesh("10ms"));
+        let short = Case::whole("short", "", || Mesh::USUAL.toml("10ms"));
         let [fast, reference] = [Engine::Fast, Engine::Reference]
             .map(|engine| engine.run(&short.network(), &mut Nothing, |_| true).unwrap());
         assert!(fast == reference, "{:?} {:?}", fast.cells, reference.cells);

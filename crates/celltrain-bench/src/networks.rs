@@ -177,10 +177,23 @@ pub(crate) fn chain(trunks: u32, duration: &str) -> String {
     Listed { hosts, switches, links, flows, tcp: "vanilla", buffer: "4000", policy }.toml(duration)
 }
 
-/// A ring of switches with as many links again between random pairs of them, a quarter of all four times as fast;
+/// A random network: a ring of switches and trunks between random pairs of them, a quarter of all four times as fast;
 /// connections between hosts of their own at random switches.
-pub(crate) fn mesh(duration: &str) -> String {
-    format!("duration = \"{duration}\"\n{}", random_mesh(100, 1000))
+#[derive(Clone, Copy)]
+pub(crate) struct Mesh {
+    pub(crate) switches: u32,
+    /// Trunks of a switch in the mean, where no two would join the same pair.
+    pub(crate) degree: u32,
+    pub(crate) vcs: u32,
+}
+
+impl Mesh {
+    /// The one of the main table.
+    pub(crate) const USUAL: Mesh = Mesh { switches: 100, degree: 4, vcs: 1000 };
+
+    pub(crate) fn toml(self, duration: &str) -> String {
+        format!("duration = \"{duration}\"\n{}", self.body())
+    }
 }
 
 /// A row of switches; connections enter at each and all leave at the last, so the trunks fill up towards it.
@@ -205,36 +218,40 @@ pub(crate) fn parking_lot(switches: u32, each: u32, delay: &str, duration: &str)
     Listed { hosts, switches, links, flows, tcp: "reno", buffer: "1000", policy }.toml(duration)
 }
 
-/// Switches in a ring with as many links across, and connections between hosts of their own; without a duration.
-fn random_mesh(switches: u32, flows: u32) -> String {
-    let mut draws = Stream::new(1, "bench/mesh");
-    let mut joined = BTreeSet::new();
-    let mut trunks = String::new();
-    let ring = (0..switches).map(|i| (i, (i + 1) % switches));
-    let mut pairs: Vec<(u32, u32)> = ring.collect();
-    while pairs.len() < 2 * switches as usize {
-        pairs.push((draws.below(switches), draws.below(switches)));
-        pairs.retain(|&(a, b)| a != b);
-    }
-    for (a, b) in pairs {
-        if joined.insert((a.min(b), a.max(b))) {
-            let rate = if draws.below(4) == 0 { "622.08Mbps" } else { "155.52Mbps" };
-            writeln!(trunks, r#"    {{ between = ["sw{a}", "sw{b}"], rate = "{rate}", delay = "100us" }},"#)
-                .expect("a string takes all");
+impl Mesh {
+    /// Without a duration.
+    fn body(self) -> String {
+        let Mesh { switches, degree, vcs } = self;
+        let mut draws = Stream::new(1, "bench/mesh");
+        let mut joined = BTreeSet::new();
+        let mut trunks = String::new();
+        let ring = (0..switches).map(|i| (i, (i + 1) % switches));
+        let mut pairs: Vec<(u32, u32)> = ring.collect();
+        while pairs.len() < (degree * switches / 2) as usize {
+            pairs.push((draws.below(switches), draws.below(switches)));
+            pairs.retain(|&(a, b)| a != b);
         }
+        for (a, b) in pairs {
+            if joined.insert((a.min(b), a.max(b))) {
+                let rate = if draws.below(4) == 0 { "622.08Mbps" } else { "155.52Mbps" };
+                writeln!(trunks, r#"    {{ between = ["sw{a}", "sw{b}"], rate = "{rate}", delay = "100us" }},"#)
+                    .expect("a string takes all");
+            }
+        }
+        let (mut hosts, mut links, mut ends) = (String::new(), String::new(), String::new());
+        for i in 0..vcs {
+            let from = draws.below(switches);
+            let to = (from + 1 + draws.below(switches - 1)) % switches;
+            write!(hosts, r#""from{i}", "to{i}", "#).expect("a string takes all");
+            writeln!(links, r#"    {{ between = ["from{i}", "sw{from}"], delay = "5us" }},"#)
+                .expect("a string takes all");
+            writeln!(links, r#"    {{ between = ["sw{to}", "to{i}"], delay = "5us" }},"#).expect("a string takes all");
+            writeln!(ends, r#"    {{ from = "from{i}", to = "to{i}" }},"#).expect("a string takes all");
+        }
+        let switches: Vec<String> = (0..switches).map(|i| format!("\"sw{i}\"")).collect();
+        let (hosts, switches) = (format!("[{hosts}]"), format!("[{}]", switches.join(", ")));
+        let links = trunks + &links;
+        let policy = "epd = { threshold = 800 }";
+        Listed { hosts, switches, links, flows: ends, tcp: "reno", buffer: "1000", policy }.body()
     }
-    let (mut hosts, mut links, mut ends) = (String::new(), String::new(), String::new());
-    for i in 0..flows {
-        let from = draws.below(switches);
-        let to = (from + 1 + draws.below(switches - 1)) % switches;
-        write!(hosts, r#""from{i}", "to{i}", "#).expect("a string takes all");
-        writeln!(links, r#"    {{ between = ["from{i}", "sw{from}"], delay = "5us" }},"#).expect("a string takes all");
-        writeln!(links, r#"    {{ between = ["sw{to}", "to{i}"], delay = "5us" }},"#).expect("a string takes all");
-        writeln!(ends, r#"    {{ from = "from{i}", to = "to{i}" }},"#).expect("a string takes all");
-    }
-    let switches: Vec<String> = (0..switches).map(|i| format!("\"sw{i}\"")).collect();
-    let (hosts, switches) = (format!("[{hosts}]"), format!("[{}]", switches.join(", ")));
-    let links = trunks + &links;
-    let policy = "epd = { threshold = 800 }";
-    Listed { hosts, switches, links, flows: ends, tcp: "reno", buffer: "1000", policy }.body()
 }
