@@ -114,17 +114,18 @@ impl Stream {
     pub(super) fn push(&mut self, time: Time, cell: Cell) -> Option<Time> {
         let is_first = self.next == NEVER;
         self.cells.push(Arriving { time, cell });
-        if is_first {
-            self.next = time;
-        }
-        if self.every_cell_matters {
-            return is_first.then_some(time);
-        }
-        if cell.last_cell() || cell.is_rm() { self.push_end(time) } else { None }
+        self.next = if is_first { time } else { self.next };
+        // One question of three, as which stream a cell goes to cannot be foreseen.
+        let ends = cell.last_cell() | cell.is_rm();
+        let may_matter = (self.every_cell_matters & is_first) | (!self.every_cell_matters & ends);
+        if may_matter { self.first_to_matter(time) } else { None }
     }
 
     #[inline(never)]
-    fn push_end(&mut self, time: Time) -> Option<Time> {
+    fn first_to_matter(&mut self, time: Time) -> Option<Time> {
+        if self.every_cell_matters {
+            return Some(time);
+        }
         let ends = &mut self.apart_mut().ends;
         ends.push_back(time);
         (ends.len() == 1).then_some(time)
@@ -247,7 +248,7 @@ pub(super) struct Batch {
     cells: Vec<Cell>,
     /// The first place of each input's cells, by which ties are decided.
     firsts: Vec<u32>,
-    /// The first place of each run of keys in order.
+    /// Where each run of keys in order begins in `keys`; while there are several, [`BEHIND_ALL`] stands behind each.
     runs: Vec<u32>,
     /// Room for merging.
     merged: Vec<u64>,
@@ -258,7 +259,9 @@ const PLACE: u32 = 16;
 /// Cells of a batch at most.
 pub(super) const MOST: usize = 1 << PLACE;
 /// The longest time of a batch.
-pub(super) const LONGEST: Span = Span((1 << (64 - PLACE)) - 1);
+pub(super) const LONGEST: Span = Span((1 << (64 - PLACE)) - 2);
+/// Larger than any key, which has a time of at most [`LONGEST`].
+const BEHIND_ALL: u64 = u64::MAX;
 
 impl Batch {
     pub(super) fn len(&self) -> usize {
@@ -274,7 +277,10 @@ impl Batch {
     /// What is added next is in order.
     #[inline]
     pub(super) fn begin_run(&mut self) {
-        self.runs.push(u32::try_from(self.cells.len()).expect("places fit 16 bits"));
+        if !self.runs.is_empty() {
+            self.keys.push(BEHIND_ALL);
+        }
+        self.runs.push(u32::try_from(self.keys.len()).expect("places fit 32 bits"));
     }
 
     pub(super) fn clear(&mut self) {
@@ -310,43 +316,56 @@ impl Batch {
     /// Puts them in order; those of each link are so already.
     #[inline]
     pub(super) fn sort(&mut self) {
-        // Neighbours are merged until one run is left, so a cell is moved once for each doubling of the runs.
-        while self.runs.len() > 1 {
-            self.merge_pairs();
+        if self.runs.len() > 1 {
+            self.keys.push(BEHIND_ALL);
+            // Neighbours are merged until one run is left, so a cell is moved once for each doubling of the runs.
+            while self.runs.len() > 1 {
+                self.merge_pairs();
+            }
+            self.keys.pop();
         }
         self.runs.clear();
     }
 
     fn merge_pairs(&mut self) {
         let Self { keys, merged, runs, .. } = self;
-        merged.clear();
-        merged.reserve(keys.len());
-        let (mut pair, mut left) = (0, 0);
+        merged.resize(keys.len(), BEHIND_ALL);
+        let (mut pair, mut left, mut out) = (0, 0, 0);
         while pair < runs.len() {
             let first = runs[pair] as usize;
-            let middle = runs.get(pair + 1).map_or(keys.len(), |&first| first as usize);
             let end = runs.get(pair + 2).map_or(keys.len(), |&first| first as usize);
-            merge(&keys[first..middle], &keys[middle..end], merged);
-            runs[left] = runs[pair];
+            runs[left] = u32::try_from(out).expect("places fit 32 bits");
+            if let Some(&middle) = runs.get(pair + 1) {
+                let cells = end - first - 2;
+                merge(&keys[first..middle as usize], &keys[middle as usize..end], &mut merged[out..out + cells]);
+                out += cells;
+                merged[out] = BEHIND_ALL;
+                out += 1;
+            } else {
+                merged[out..out + end - first].copy_from_slice(&keys[first..end]);
+                out += end - first;
+            }
             left += 1;
             pair += 2;
         }
         runs.truncate(left);
+        merged.truncate(out);
         std::mem::swap(keys, merged);
     }
 }
 
-/// Merges two lists in order. Which is next cannot be foreseen, so it is no branch.
+/// Merges two lists in order, which fill a third; behind each stands [`BEHIND_ALL`]. Which is next cannot be foreseen,
+/// nor when one of them ends, so neither is a branch.
 #[inline]
-fn merge(mut one: &[u64], mut other: &[u64], into: &mut Vec<u64>) {
-    while let (Some(&a), Some(&b)) = (one.first(), other.first()) {
+fn merge(one: &[u64], other: &[u64], into: &mut [u64]) {
+    let (mut i, mut j) = (0, 0);
+    for key in into {
+        let (a, b) = (one[i], other[j]);
         let takes_one = a < b;
-        into.push(if takes_one { a } else { b });
-        one = &one[usize::from(takes_one)..];
-        other = &other[usize::from(!takes_one)..];
+        *key = if takes_one { a } else { b };
+        i += usize::from(takes_one);
+        j += usize::from(!takes_one);
     }
-    into.extend_from_slice(one);
-    into.extend_from_slice(other);
 }
 
 /// Of a key: the time since the base of its batch.
