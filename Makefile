@@ -229,8 +229,8 @@ performance: .make/built
 guard: .make/built
 	$(BIN)/python scripts/instruction_guard.py
 
-counts:
-	$(BIN)/python scripts/count_events.py
+counts: .make/built
+	$(BIN)/python scripts/count_events.py --page
 
 mutants: SEED ?= 1
 mutants: COUNT ?= 300

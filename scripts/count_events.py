@@ -1,6 +1,7 @@
 """Counts what a cell-hop costs: instructions, mispredicted branches and misses of the caches, by valgrind's cachegrind.
 
-    python scripts/count_events.py                      the scenarios of the table in docs/performance.md
+    python scripts/count_events.py                      every scenario below
+    python scripts/count_events.py --page               the same, into the table of docs/performance.md
     python scripts/count_events.py mesh --ways trains   one, with the ways of contended ports forced
 
 A count is the difference of two runs, a short and a longer one, so that reading the scenario, building the engine and
@@ -17,7 +18,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from bench_program import build
+from bench_program import ROOT, build
+from paper_page import replaced
+
+PAGE = ROOT / "docs" / "performance.md"
 
 # By scenario: a short duration and a longer one.
 DURATIONS = {
@@ -26,6 +30,8 @@ DURATIONS = {
     "chain": ("50ms", "250ms"),
     "parking-lot": ("50ms", "250ms"),
     "parking-lot-wan": ("50ms", "250ms"),
+    "vcs-5x3-apart": ("50ms", "250ms"),
+    "vcs-5x3-merged": ("50ms", "250ms"),
     "internetwork-ubr": ("50ms", "250ms"),
     "internetwork-er": ("50ms", "250ms"),
     "lan-5-wfq": ("100ms", "400ms"),
@@ -55,18 +61,23 @@ def main() -> None:
     parser.add_argument(
         "--ways", default="planned", choices=["planned", "trains", "streams"], help="of contended ports"
     )
+    parser.add_argument("--page", action="store_true", help="fill the table of docs/performance.md")
     arguments = parser.parse_args()
     if shutil.which("valgrind") is None:
         sys.exit("valgrind is needed: apt install valgrind")
     program = build()
-    print("| a cell-hop of | " + " | ".join(COUNTS) + " |\n|---|" + "---:|" * len(COUNTS))
+    lines = ["| a cell-hop of | " + " | ".join(COUNTS) + " |", "|---|" + "---:|" * len(COUNTS)]
+    print("\n".join(lines))
     for scenario in arguments.scenario or DURATIONS:
         (hops, short), (more_hops, longer) = (
             counted(program, scenario, duration, arguments.ways) for duration in DURATIONS[scenario]
         )
         of_each = [(longer[name] - short[name]) / (more_hops - hops) for name in COUNTS]
         cells = [f"{of_each[0]:.1f}", *(f"{count:.2f}" for count in of_each[1:])]
-        print(f"| {scenario} | " + " | ".join(cells) + " |", flush=True)
+        lines.append(f"| {scenario} | " + " | ".join(cells) + " |")
+        print(lines[-1], flush=True)
+    if arguments.page:
+        PAGE.write_text(replaced(PAGE.read_text(encoding="utf-8"), "counts", "\n".join(lines)), encoding="utf-8")
 
 
 def counted(program: Path, scenario: str, duration: str, ways: str) -> tuple[int, dict[str, int]]:

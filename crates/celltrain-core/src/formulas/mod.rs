@@ -180,11 +180,22 @@ pub(crate) fn at_start(
 const MOST_UPDATES: usize = 34;
 
 /// New values of state, all worked out of the old ones.
+#[inline]
 pub(crate) fn update(updates: &Updates, registers: &mut Registers, draw: &mut impl FnMut() -> f64, replaced: &mut u64) {
-    if let [(register, program)] = updates.as_slice() {
-        registers[usize::from(*register)] = program.run(registers, draw, replaced);
-        return;
+    match updates.as_slice() {
+        [] => {}
+        [(register, program)] => registers[usize::from(*register)] = program.run(registers, draw, replaced),
+        several => update_together(several, registers, draw, replaced),
     }
+}
+
+#[inline(never)]
+fn update_together(
+    updates: &[(u8, Program)],
+    registers: &mut Registers,
+    draw: &mut impl FnMut() -> f64,
+    replaced: &mut u64,
+) {
     let mut values = [0.0; MOST_UPDATES];
     for (value, (_, program)) in values.iter_mut().zip(updates) {
         *value = program.run(registers, draw, replaced);

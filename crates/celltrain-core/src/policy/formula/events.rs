@@ -47,12 +47,17 @@ impl Running {
         let own = usize::from(FIRST_OWN)..usize::from(FIRST_OWN) + *per_vc;
         let of_vc = vc.number() as usize * *per_vc;
         let of_vc = &mut by_vc[of_vc..of_vc + *per_vc];
-        registers[own.clone()].copy_from_slice(of_vc);
+        // Most policies keep nothing for a VC, and a copy of nothing is a call all the same.
+        if !of_vc.is_empty() {
+            registers[own.clone()].copy_from_slice(of_vc);
+        }
         let draw = &mut || rng.unit();
         update(on_frame, registers, draw, replaced);
         let admitted = admit.run(registers, draw, replaced) != 0.0;
         update(if admitted { on_admission } else { on_refusal }, registers, draw, replaced);
-        of_vc.copy_from_slice(&registers[own]);
+        if !of_vc.is_empty() {
+            of_vc.copy_from_slice(&registers[own]);
+        }
         admitted
     }
 
