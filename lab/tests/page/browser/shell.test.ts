@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { after, test } from "node:test";
 import type { Page } from "playwright-core";
-import { close, closeBrowser, open, overflow, skip } from "./browser.ts";
+import { close, closeBrowser, look, open, overflow, run, skip, typeSeeds } from "./browser.ts";
 
 const PLACES = ["", "#/learn/one-cell/1", "#/learn/share/2", "#/learn/own/1", "#/run", "#/inside", "#/compare"];
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
@@ -62,10 +62,8 @@ test("no place has a serious finding of axe, in light and in dark", { skip }, as
 test("results, the microscope and a comparison have no serious finding either", { skip }, async () => {
   const opened = await open("#/run");
   const { page } = opened;
-  await page.getByLabel("Seeds", { exact: true }).fill("2");
-  await page.getByLabel("Seeds", { exact: true }).blur();
-  await page.getByRole("button", { name: "Run 2 seeds" }).click();
-  await page.locator('.results[data-phase="done"]').waitFor();
+  await typeSeeds(page, 2);
+  await run(page);
   assert.deepEqual(await findings(page), []);
   await page.getByRole("tab", { name: "Text (TOML)" }).click();
   assert.deepEqual(await findings(page), []);
@@ -73,8 +71,7 @@ test("results, the microscope and a comparison have no serious finding either", 
   assert.deepEqual(await findings(page), []);
   await page.getByRole("button", { name: "Close" }).click();
   await page.getByRole("link", { name: "Look inside", exact: true }).click();
-  await page.getByRole("button", { name: "Run and look" }).click();
-  await page.locator(".stage").waitFor();
+  await look(page);
   assert.deepEqual(await findings(page), []);
   await page.getByRole("link", { name: "Compare", exact: true }).click();
   await page.getByRole("button", { name: "Begin with four policies" }).click();
@@ -114,9 +111,24 @@ test("the colours can be chosen, and nothing is remembered outside the page", { 
   const { page } = opened;
   const ground = async (): Promise<string> =>
     page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
+  const press = page.getByRole("button", { name: /Colours/ });
   const light = await ground();
-  await page.getByRole("button", { name: /Colours/ }).click();
-  assert.notEqual(await ground(), light);
+  await page.emulateMedia({ colorScheme: "dark" });
+  const dark = await ground();
+  assert.notEqual(dark, light, "without a choice the system's colours hold");
+  await press.click();
+  assert.deepEqual([await press.textContent(), await ground()], ["Colours: ● Dark", dark]);
+  await page.emulateMedia({ colorScheme: "light" });
+  assert.equal(await ground(), dark, "what is chosen stays");
+  await press.click();
+  assert.deepEqual([await press.textContent(), await ground()], ["Colours: ○ Light", light]);
+  await page.emulateMedia({ colorScheme: "dark" });
+  assert.equal(await ground(), light);
+  await press.click();
+  assert.deepEqual([await press.textContent(), await ground()], ["Colours: ◐ Auto", dark]);
+  await page.emulateMedia({ colorScheme: "light" });
+  await press.click();
+  assert.equal(await ground(), dark);
   const kept = await page.evaluate(() => [localStorage.length, sessionStorage.length, document.cookie.length]);
   assert.deepEqual(kept, [0, 0, 0]);
   await page.reload();
