@@ -108,11 +108,11 @@ export function Plot(props: PlotProps): JSX.Element {
 
   const [from, to] = props.view;
   useEffect(() => {
+    // A batch draws at its end, whether or not a scale has changed.
     plot.current?.batch(() => {
       plot.current?.setScale("x", { min: from, max: to });
       plot.current?.setScale("y", { min: props.least ?? 0, max: props.most });
     });
-    plot.current?.redraw(false);
   });
 
   return (
