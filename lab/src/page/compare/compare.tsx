@@ -319,7 +319,11 @@ export function Differences(props: { readonly outcomes: readonly Outcome[] }): J
           CSV
         </button>
       </div>
-      <Table label="Comparison" columns={["setting", "runs", "efficiency", "difference", "fairness", "difference"]}>
+      <Table
+        label="Comparison"
+        class="intervals"
+        columns={["setting", "runs", "efficiency", "difference", "fairness", "difference"]}
+      >
         {rows.map((r, i) => (
           <tr key={i}>
             <th scope="row">
@@ -352,7 +356,5 @@ function paired(o: Outcome, first: Outcome | undefined, of: "efficiency" | "fair
   if (less.length === 0) {
     return "–";
   }
-  const e = estimate(less);
-  const sign = (v: number): string => (v > 0 ? `+${share(v)}` : share(v));
-  return e.low === null || e.high === null ? sign(e.mean) : `${sign(e.mean)} [${sign(e.low)}, ${sign(e.high)}]`;
+  return interval(estimate(less), (v) => (v > 0 ? `+${share(v)}` : share(v)));
 }

@@ -4,6 +4,7 @@ import type { ComponentChildren, JSX } from "preact";
 
 export function Table(props: {
   readonly label: string;
+  readonly class?: string;
   readonly caption?: string;
   readonly columns: readonly ComponentChildren[];
   /** The rows. */
@@ -13,7 +14,7 @@ export function Table(props: {
 }): JSX.Element {
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label={props.label}>
-      <table>
+      <table class={props.class}>
         {props.caption !== undefined && <caption>{props.caption}</caption>}
         <thead>
           <tr>

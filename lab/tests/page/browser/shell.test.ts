@@ -44,6 +44,14 @@ test("no place scrolls sideways, from a phone to a projector", { skip }, async (
       await goTo(opened.page, place);
       assert.ok((await overflow(opened.page)) <= 0, `${place} at ${String(width)} px`);
     }
+    await goTo(opened.page, "#/run");
+    for (const name of ["Choose a scenario …", "Share and keep"]) {
+      await opened.page.getByRole("button", { name }).click();
+      const dialog = opened.page.locator("dialog[open]");
+      const wider = await dialog.evaluate((element) => element.scrollWidth - element.clientWidth);
+      assert.ok(wider <= 0, `“${name}” at ${String(width)} px`);
+      await opened.page.keyboard.press("Escape");
+    }
     await close(opened);
   }
 });
@@ -79,6 +87,8 @@ test("results, the microscope and a comparison have no serious finding either", 
   await page.getByRole("button", { name: "Run them all" }).waitFor();
   assert.deepEqual(await findings(page), []);
   assert.ok((await overflow(page)) <= 0);
+  const cut = await page.getByRole("region", { name: "Comparison" }).evaluate((e) => e.scrollWidth - e.clientWidth);
+  assert.ok(cut <= 0, "a laptop shows the whole table of differences");
   await close(opened);
 });
 
