@@ -4,7 +4,8 @@
  * speed   cell-hops a second here and of the command line, by turns, with the same seed
  * first   from a press until the first result is on the screen: the bench and every run of the stories, each in a new page
  * pan     frames a second while a plot of a million points moves, and while those of a looked-at run do
- * memory  the most that the page's process takes while it runs ten seeds of each shipped scenario, on eight workers
+ * memory  the most that the page and its workers take while ten seeds of a shipped scenario run on eight workers and one
+ *         run is looked into
  * paint   from opening the file to the first paint, and to the first heading with the simulator ready
  *
  * Each figure is the median of several, in one sitting.
@@ -224,15 +225,13 @@ function kilobytes(path, name) {
   return Number(new RegExp(`^${name}:\\s+(\\d+) kB`, "m").exec(readFileSync(path, "utf8"))?.[1] ?? Number.NaN);
 }
 
-/** The process that a browser's only page and its workers are in. */
-async function renderer(browser) {
+/** The most that one of a browser's renderers took until now: the page is in one of them, the others are spare. */
+async function renderers(browser) {
   const session = await browser.newBrowserCDPSession();
   const { processInfo } = await session.send("SystemInfo.getProcessInfo");
-  const found = processInfo.filter((p) => p.type === "renderer" && existsSync(`/proc/${p.id}`));
-  if (found.length !== 1) {
-    throw new Error(`${found.length} renderers, where one was expected`);
-  }
-  return found[0].id;
+  const ids = processInfo.filter((p) => p.type === "renderer" && existsSync(`/proc/${p.id}`)).map((p) => p.id);
+  const most = (file, name) => Math.max(...ids.map((id) => kilobytes(`/proc/${id}/${file}`, name))) / 1024;
+  return { own: () => most("smaps_rollup", "Pss"), resident: () => most("status", "VmHWM") };
 }
 
 async function memory() {
@@ -243,22 +242,24 @@ async function memory() {
   const all = [];
   for (const name of names) {
     const { browser, page } = await opened("#/run", eight);
-    const pid = await renderer(browser);
-    const idle = kilobytes(`/proc/${pid}/smaps_rollup`, "Pss") / 1024;
+    const taken = await renderers(browser);
     let most = 0;
-    const watch = setInterval(() => {
-      most = Math.max(most, kilobytes(`/proc/${pid}/smaps_rollup`, "Pss") / 1024);
-    }, 50);
+    const look = () => (most = Math.max(most, taken.own()));
+    const watch = setInterval(look, 50);
     await page.getByLabel("Shipped scenario").selectOption(name);
     await page.locator("#run:not([disabled])").click();
-    await page.locator('.results:is([data-phase="done"], [data-phase="failed"])').waitFor();
+    await page.locator('.results[data-phase="done"]').waitFor();
+    look();
+    const run = most;
+    await page.getByRole("link", { name: "Look inside", exact: true }).click();
+    await page.locator("#look:not([disabled])").click();
+    await page.locator(".stage").waitFor();
+    look();
     clearInterval(watch);
-    const phase = await page.locator(".results").getAttribute("data-phase");
-    const resident = kilobytes(`/proc/${pid}/status`, "VmHWM") / 1024;
-    all.push({ name, most, resident });
+    all.push({ name, most });
     console.log(
-      `memory ${name}: ${phase}, ${idle.toFixed(0)} MiB before, at most ${most.toFixed(0)} MiB ` +
-        `(${resident.toFixed(0)} MiB with what it shares with the browser's other processes)`,
+      `memory ${name}: ten seeds ${run.toFixed(0)} MiB, then looked inside ${most.toFixed(0)} MiB ` +
+        `(${taken.resident().toFixed(0)} MiB with all of what processes share)`,
     );
     await browser.close();
   }
