@@ -20,6 +20,35 @@ test("of a million points those are drawn that a screen can show, and no peak is
   assert.ok(kept.every((k, i) => i === 0 || k > (kept[i - 1] ?? 0)));
 });
 
+test("what is drawn of many points are the first, least, largest and last of each column", () => {
+  const n = 50_000;
+  // No point is on the edge of a column, where rounding would decide.
+  const times = Float64Array.from({ length: n }, (_, i) => (i + 0.3 * Math.sin(i)) / 7);
+  const values = Float64Array.from({ length: n }, (_, i) => ((i * 7919) % 1009) - (i % 13));
+  for (const [from, to, columns] of [
+    [0, n / 7, 100],
+    [333.3, 6100.7, 313],
+    [-500, n, 64],
+  ] as const) {
+    const width = (to - from) / columns;
+    const expected = new Set<number>();
+    const start = Math.max(0, firstAt(times, from) - 1);
+    const end = Math.min(n, firstAt(times, to) + 1);
+    for (let i = start; i < end; ) {
+      const edge = from + (Math.floor(((times[i] ?? 0) - from) / width) + 1) * width;
+      const column: number[] = [];
+      for (; i < end && (column.length === 0 || (times[i] ?? 0) < edge); i += 1) {
+        column.push(i);
+      }
+      const by = (sign: number) => column.reduce((a, b) => (sign * (values[b] ?? 0) > sign * (values[a] ?? 0) ? b : a));
+      for (const one of [column[0], by(-1), by(1), column.at(-1)]) {
+        expected.add(one ?? -1);
+      }
+    }
+    assert.deepEqual(thin(times, values, from, to, columns), [...expected].sort((a, b) => a - b));
+  }
+});
+
 test("of few points all are drawn, with one before and one after the view", () => {
   const times = Float64Array.from([0, 1, 2, 3, 4, 5]);
   assert.deepEqual(thin(times, times, 1.5, 3.5, 800), [1, 2, 3, 4]);
