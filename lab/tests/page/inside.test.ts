@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { firstAt, thin } from "../../src/page/see/downsample.ts";
-import { valueAt } from "../../src/page/see/paint.ts";
-import { panned, zoomed } from "../../src/page/see/plot.tsx";
+import { line, valueAt } from "../../src/page/see/paint.ts";
+import { panned, zoomed, type Canvas } from "../../src/page/see/plot.tsx";
 import { told, toldCell } from "../../src/page/see/sentence.ts";
 import { local } from "../engine/local.ts";
 
@@ -47,6 +47,28 @@ test("what is drawn of many points are the first, least, largest and last of eac
     }
     assert.deepEqual(thin(times, values, from, to, columns), [...expected].sort((a, b) => a - b));
   }
+});
+
+test("a line of many points is the range in each column, and goes on where there are none", () => {
+  const filled: { x: number; top: number; bottom: number }[] = [];
+  const lines: string[] = [];
+  const context = {
+    beginPath: () => undefined,
+    stroke: () => undefined,
+    fillRect: (x: number, y: number, _: number, height: number) => filled.push({ x, top: y, bottom: y + height }),
+    moveTo: (x: number, y: number) => lines.push(`from ${x.toFixed(1)} ${y.toFixed(1)}`),
+    lineTo: (x: number, y: number) => lines.push(`to ${x.toFixed(1)} ${y.toFixed(1)}`),
+  } as unknown as CanvasRenderingContext2D;
+  // A hundred columns: full of points up to 45 and from 60 to 99, with nothing between.
+  const times = Float64Array.from({ length: 84_000 }, (_, i) => i / 1000 + (i < 45_000 ? 0 : 15));
+  const values = Float64Array.from(times, (_, i) => (i === 44_999 ? 7 : i % 2));
+  values[4321] = 9;
+  const view = { from: 0, to: 100, columns: 100, top: 0, bottom: 100, scale: 1 };
+  line({ ...view, context, x: (t) => t, y: (v) => 100 - v, colour: () => "" } as Canvas, times, values, "", true);
+  assert.ok(filled.some(({ x, top }) => x === 3 || x === 4 ? top <= 91 : false), "the peak");
+  assert.ok(filled.every(({ top, bottom }) => bottom > top));
+  assert.ok(lines.join().includes("from 45.0 93.0,to 60.0 93.0,to 60.0 100.0"), lines.join());
+  assert.ok(lines.join().endsWith(",to 100.0 99.0"), lines.join());
 });
 
 test("of few points all are drawn, with one before and one after the view", () => {
