@@ -54,7 +54,7 @@ async function speed() {
   const texts = await page.evaluate(() => window.celltrain.scenarios());
   for (const name of ["lan-epd", "wan-epd", "internetwork-abr-er"]) {
     const [there, here, seconds] = [[], [], []];
-    for (let turn = 0; turn < 9; turn += 1) {
+    for (let turn = 0; turn < 15; turn += 1) {
       const answer = await page.evaluate((toml) => window.celltrain.run(toml, 1), texts[name]);
       const said = JSON.parse(execFileSync(native, ["run", name, "--seed", "1", "--json"], { encoding: "utf8" }));
       if (answer.fingerprint !== said.fingerprint) {
@@ -64,11 +64,14 @@ async function speed() {
       seconds.push(answer.engine_seconds);
       there.push(said.cell_hops_per_second);
     }
-    const million = (values) => (median(values) / 1e6).toFixed(1);
-    const share = median(here.map((one, i) => one / there[i]));
+    const million = (value) => (value / 1e6).toFixed(1);
+    const share = (one, other) => `${((100 * one) / other).toFixed(0)} %`;
+    // On a busy machine the fastest of each say more, as nothing makes a run faster than it is.
+    const [best, bestThere] = [Math.max(...here), Math.max(...there)];
     console.log(
-      `speed ${name}: ${million(here)} million cell-hops/s in the page, ${million(there)} on the command line, ` +
-        `${(100 * share).toFixed(0)} % of it; a run takes ${median(seconds).toFixed(2)} s`,
+      `speed ${name}: ${million(median(here))} million cell-hops/s in the page, ${million(median(there))} on the ` +
+        `command line, ${share(median(here), median(there))} of it; the fastest ${million(best)} and ` +
+        `${million(bestThere)}, ${share(best, bestThere)}; a run takes ${median(seconds).toFixed(2)} s`,
     );
   }
   await browser.close();
