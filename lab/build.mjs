@@ -63,10 +63,13 @@ async function buildPage() {
   const file = (ending) => page.outputFiles.find((one) => one.path.endsWith(ending))?.text ?? "";
   // In a page these two end a script or a style, wherever they stand.
   const script = file(".js").replaceAll("</script", "<\\/script").replaceAll("<!--", "<\\!--");
-  const style = file(".css").replaceAll("</style", "<\\/style");
+  const safe = (css) => css.replaceAll("</style", "<\\/style");
+  const style = safe(file(".css"));
+  const dark = safe(await bundled("src/page/styles/dark.css"));
   const parts = {
-    policy: policy(script, style),
+    policy: policy(script, [style, dark]),
     style,
+    dark,
     script,
     core: packed(stripped(readFileSync(given.core))),
     data: packed(JSON.stringify(data())),
@@ -94,12 +97,12 @@ async function bundled(entry, more) {
 }
 
 /** Nothing is loaded from anywhere; what runs is what stands here. Workers are made of the page's own text. */
-function policy(script, style) {
+function policy(script, styles) {
   const hash = (text) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
   return [
     "default-src 'none'",
     `script-src ${hash(script)} 'wasm-unsafe-eval'`,
-    `style-src ${hash(style)}`,
+    `style-src ${styles.map(hash).join(" ")}`,
     "worker-src blob:",
     "img-src data: blob:",
     "connect-src 'none'",

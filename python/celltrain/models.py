@@ -492,7 +492,7 @@ class Bursts(Model):
     bytes: str = Field(description="Size of a burst.", examples=["512B"])
     pause: str = Field(
         description="From the acknowledgement of a burst's last byte to the next burst: each time, or in the mean.",
-        examples=["5us"],
+        examples=["300ms"],
     )
     times: Times = Field(default="fixed", description="Whether it is always the same or drawn.")
 
@@ -543,7 +543,7 @@ class FlowOptions(Model):
     """What a flow has of its own."""
 
     start: str | None = Field(
-        default=None, description="When it starts to send; as the topology says when absent.", examples=["5us"]
+        default=None, description="When it starts to send; as the topology says when absent.", examples=["500ms"]
     )
     tcp: Tcp | None = Field(default=None, description="Its TCP; that of all flows when absent.")
     traffic: Traffic | None = Field(
@@ -609,9 +609,9 @@ class MeasureOptions(Model):
             "From when on rates, efficiency, fairness, utilisations and counters count: a run that starts from "
             "nothing needs some time to settle. From the start when absent."
         ),
-        examples=["5us"],
+        examples=["2s"],
     )
-    to: str | None = Field(default=None, description="Until when they count. To the end when absent.", examples=["5us"])
+    to: str | None = Field(default=None, description="Until when they count. To the end when absent.", examples=["10s"])
 
 
 class Efci(Model):
@@ -1548,7 +1548,7 @@ class Abr(Model):
     frtt: str | None = Field(
         default=None,
         description="FRTT: the fixed part of the VC's round trip, which limits ICR; the path's when absent.",
-        examples=["5us"],
+        examples=["30ms"],
     )
     icr: str | None = Field(
         default=None,
@@ -1686,7 +1686,7 @@ class Scenario(Experiment):
     """One experiment: a network, its traffic, its buffers."""
 
     aal5: Aal5Options = Field(default_factory=Aal5Options, description="Framing.")
-    duration: str = Field(description="How long to simulate.", examples=["5us"])
+    duration: str = Field(description="How long to simulate.", examples=["10s"])
     edge: dict[str, Edge] = Field(
         default_factory=dict,
         description=(

@@ -126,7 +126,7 @@ def node_tests(tests: list[Path], tmp_path: Path, **environment: str) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def tests_in(*folders: str) -> list[Path]:
+def files_in(*folders: str) -> list[Path]:
     tests = ROOT / "lab" / "tests"
     return sorted(test.relative_to(tests) for folder in folders for test in (tests / folder).glob("*.test.ts*"))
 
@@ -141,11 +141,11 @@ def native(tmp_path_factory) -> str:
 
 
 def test_the_page_runs_every_shipped_scenario_as_this_machine_does(page, native, tmp_path):
-    node_tests(tests_in("engine", "page"), tmp_path, CELLTRAIN_NATIVE=native)
+    node_tests(files_in("engine", "page"), tmp_path, CELLTRAIN_NATIVE=native)
 
 
 def test_the_page_does_in_a_browser_what_a_person_asks_of_it(page, native, tmp_path):
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
     if chromium is None:
         pytest.skip("neither chromium nor google-chrome is there")
-    node_tests(tests_in("engine/browser", "page/browser"), tmp_path, CHROMIUM=chromium, CELLTRAIN_NATIVE=native)
+    node_tests(files_in("engine/browser", "page/browser"), tmp_path, CHROMIUM=chromium, CELLTRAIN_NATIVE=native)

@@ -42,7 +42,7 @@ def test_a_store_opens_by_its_folder(lan, tmp_path):
         ),
         (lambda: ct.NSource(sources=5, link_delay=5e-6), 'link_delay = 5e-06 is not a text with a unit, such as "5us"'),
         (lambda: ct.Vanilla(mss=512), 'mss = 512 is not a text with a unit, such as "512B"'),
-        (lambda: ct.n_source(**LAN).replace(duration=5), 'duration = 5 is not a text with a unit, such as "5us"'),
+        (lambda: ct.n_source(**LAN).replace(duration=5), 'duration = 5 is not a text with a unit, such as "10s"'),
         (lambda: ct.run(ct.n_source(**LAN), step=1e-3), 'step = 0.001 is not a time with its unit, such as "5us"'),
     ],
 )

@@ -27,6 +27,7 @@ pub struct Scenario {
     #[serde(default)]
     pub name: String,
     /// How long to simulate.
+    #[schemars(example = "10s")]
     pub duration: Duration,
     /// Seed of every random choice; the same seed gives the same run.
     #[serde(default = "first_seed")]
@@ -72,6 +73,7 @@ pub struct FlowOptions {
     /// Its TCP; that of all flows when absent.
     pub tcp: Option<TcpConfig>,
     /// When it starts to send; as the topology says when absent.
+    #[schemars(example = "500ms")]
     pub start: Option<Duration>,
     /// What it has to send; data without end over TCP when absent.
     pub traffic: Option<TrafficConfig>,
@@ -156,8 +158,10 @@ pub struct MeasureOptions {
     pub file_size: Option<Bytes>,
     /// From when on rates, efficiency, fairness, utilisations and counters count: a run that starts from nothing needs
     /// some time to settle. From the start when absent.
+    #[schemars(example = "2s")]
     pub from: Option<Duration>,
     /// Until when they count. To the end when absent.
+    #[schemars(example = "10s")]
     pub to: Option<Duration>,
 }
 

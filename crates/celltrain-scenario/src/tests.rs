@@ -238,7 +238,7 @@ fn a_misspelt_or_refused_port_is_not_missing_as_well() {
 fn a_missing_key_says_what_it_must_be() {
     assert_eq!(
         message("duration = \"10s\"\n", ""),
-        "test.toml:1: duration is missing; it must be a time such as \"5us\""
+        "test.toml:1: duration is missing; it must be a time such as \"10s\""
     );
     let text = GOOD.split("[port.bottleneck.policy").next().unwrap();
     let policies = PolicyConfig::NAMES.join(", ");

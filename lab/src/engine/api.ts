@@ -393,7 +393,7 @@ export class EngineError extends Error {
 }
 
 export interface Engine {
-  /** Of celltrain, such as `0.1.0`. */
+  /** Of celltrain, such as `0.2.0`. */
   version(): string;
   /** How many runs there are at once. */
   readonly workers: number;

@@ -26,15 +26,17 @@ import {
 /** What stands on the bench of whoever comes without a link. */
 const STANDARD = "lan-epd";
 
+const DARK = "(prefers-color-scheme: dark)";
+
 effect(() => {
-  if (scheme.value === "auto") {
-    delete document.documentElement.dataset["scheme"];
-  } else {
-    document.documentElement.dataset["scheme"] = scheme.value;
+  // The dark colours are a sheet of their own, so whether they hold is a matter of its media.
+  const sheet = document.querySelector<HTMLStyleElement>("#dark");
+  if (sheet !== null) {
+    sheet.media = { auto: DARK, dark: "all", light: "not all" }[scheme.value];
   }
   colours.value = colours.peek() + 1;
 });
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+matchMedia(DARK).addEventListener("change", () => {
   colours.value += 1;
 });
 

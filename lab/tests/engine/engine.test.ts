@@ -175,6 +175,18 @@ test("papers' rows, help and measures are there", async () => {
   assert.equal(measures.events.length, 5);
 });
 
+test("every row of a paper is checked without a fault and runs", async () => {
+  const texts = new Set((await engine.papers()).map(({ toml }) => toml));
+  assert.ok(texts.size > 100, String(texts.size));
+  for (const toml of texts) {
+    const { faults, network } = await engine.check(toml);
+    assert.deepEqual(faults, [], toml);
+    // A tenth of a second is enough to see that cells move; whole runs are those of the shipped scenarios.
+    const { answer } = await engine.run(toml.replace(/^duration = .*$/m, 'duration = "100ms"'), 1);
+    assert.ok(answer.cell_hops > 0 && answer.flows.length === network?.flows.length, toml);
+  }
+});
+
 test("every gallery entry is checked and begun within the memory of a phone", async () => {
   for (const [name, toml] of Object.entries(scenarios)) {
     const one = await core();

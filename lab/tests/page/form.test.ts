@@ -58,6 +58,19 @@ test("fields know unit, range, default and whether they must be there", () => {
   assert.ok(threshold?.kind === "number-or-text" && threshold.unit === "cells" && threshold.required);
 });
 
+test("an example fits its key, and a default that is a text is its own example", () => {
+  const hint = (of: Schema, key: string): string => {
+    const field = shape.fields(of).find((f) => f.key === key);
+    assert.ok(field?.kind === "text", key);
+    return field.hint;
+  };
+  assert.equal(hint(shape.root, "duration"), "for example 10s");
+  const tcp = shape.fields(shape.root).find((f) => f.key === "tcp");
+  const reno = tcp?.kind === "choice" ? tcp.choices.find((c) => c.name === "reno") : undefined;
+  assert.ok(reno !== undefined);
+  assert.equal(hint(reno.schema, "initial_rto"), "", "the default is 3s");
+});
+
 test("a policy that is chosen in the form begins with values that the checker takes", async () => {
   const port = shape.fields(shape.root).find((f) => f.key === "port");
   assert.ok(port?.kind === "named");

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { firstAt, thin } from "../../src/page/see/downsample.ts";
-import { valueAt } from "../../src/page/see/paint.ts";
-import { panned, zoomed } from "../../src/page/see/plot.tsx";
+import { line, valueAt } from "../../src/page/see/paint.ts";
+import { panned, zoomed, type Canvas } from "../../src/page/see/plot.tsx";
 import { told, toldCell } from "../../src/page/see/sentence.ts";
 import { local } from "../engine/local.ts";
 
@@ -18,6 +18,57 @@ test("of a million points those are drawn that a screen can show, and no peak is
   assert.ok(kept.length <= 4 * 802);
   assert.ok(kept.includes(654_321) && kept.includes(123_456));
   assert.ok(kept.every((k, i) => i === 0 || k > (kept[i - 1] ?? 0)));
+});
+
+test("what is drawn of many points are the first, least, largest and last of each column", () => {
+  const n = 50_000;
+  // No point is on the edge of a column, where rounding would decide.
+  const times = Float64Array.from({ length: n }, (_, i) => (i + 0.3 * Math.sin(i)) / 7);
+  const values = Float64Array.from({ length: n }, (_, i) => ((i * 7919) % 1009) - (i % 13));
+  for (const [from, to, columns] of [
+    [0, n / 7, 100],
+    [333.3, 6100.7, 313],
+    [-500, n, 64],
+  ] as const) {
+    const width = (to - from) / columns;
+    const expected = new Set<number>();
+    const start = Math.max(0, firstAt(times, from) - 1);
+    const end = Math.min(n, firstAt(times, to) + 1);
+    for (let i = start; i < end; ) {
+      const edge = from + (Math.floor(((times[i] ?? 0) - from) / width) + 1) * width;
+      const column: number[] = [];
+      for (; i < end && (column.length === 0 || (times[i] ?? 0) < edge); i += 1) {
+        column.push(i);
+      }
+      const by = (sign: number) => column.reduce((a, b) => (sign * (values[b] ?? 0) > sign * (values[a] ?? 0) ? b : a));
+      for (const one of [column[0], by(-1), by(1), column.at(-1)]) {
+        expected.add(one ?? -1);
+      }
+    }
+    assert.deepEqual(thin(times, values, from, to, columns), [...expected].sort((a, b) => a - b));
+  }
+});
+
+test("a line of many points is the range in each column, and goes on where there are none", () => {
+  const filled: { x: number; top: number; bottom: number }[] = [];
+  const lines: string[] = [];
+  const context = {
+    beginPath: () => undefined,
+    stroke: () => undefined,
+    fillRect: (x: number, y: number, _: number, height: number) => filled.push({ x, top: y, bottom: y + height }),
+    moveTo: (x: number, y: number) => lines.push(`from ${x.toFixed(1)} ${y.toFixed(1)}`),
+    lineTo: (x: number, y: number) => lines.push(`to ${x.toFixed(1)} ${y.toFixed(1)}`),
+  } as unknown as CanvasRenderingContext2D;
+  // A hundred columns: full of points up to 45 and from 60 to 99, with nothing between.
+  const times = Float64Array.from({ length: 84_000 }, (_, i) => i / 1000 + (i < 45_000 ? 0 : 15));
+  const values = Float64Array.from(times, (_, i) => (i === 44_999 ? 7 : i % 2));
+  values[4321] = 9;
+  const view = { from: 0, to: 100, columns: 100, top: 0, bottom: 100, scale: 1 };
+  line({ ...view, context, x: (t) => t, y: (v) => 100 - v, colour: () => "" } as Canvas, times, values, "", true);
+  assert.ok(filled.some(({ x, top }) => x === 3 || x === 4 ? top <= 91 : false), "the peak");
+  assert.ok(filled.every(({ top, bottom }) => bottom > top));
+  assert.ok(lines.join().includes("from 45.0 93.0,to 60.0 93.0,to 60.0 100.0"), lines.join());
+  assert.ok(lines.join().endsWith(",to 100.0 99.0"), lines.join());
 });
 
 test("of few points all are drawn, with one before and one after the view", () => {

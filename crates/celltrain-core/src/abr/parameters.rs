@@ -59,6 +59,7 @@ pub struct Parameters {
     /// They are turned around out of rate too.
     pub out_of_rate: bool,
     /// FRTT: the fixed part of the VC's round trip, which limits ICR; the path's when absent.
+    #[schemars(example = "30ms")]
     pub frtt: Option<Duration>,
     /// How rates stand in RM cells.
     pub rate_format: RateFormat,

@@ -21,6 +21,7 @@ pub struct Config {
     /// Size of a burst.
     pub bytes: Bytes,
     /// From the acknowledgement of a burst's last byte to the next burst: each time, or in the mean.
+    #[schemars(example = "300ms")]
     pub pause: Duration,
     /// Whether it is always the same or drawn.
     #[serde(default)]

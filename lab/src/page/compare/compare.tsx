@@ -8,12 +8,13 @@ import { csv, download } from "../keep/files.ts";
 import { Pictures } from "../keep/pictures.tsx";
 import { interval, share } from "../parts/format.ts";
 import { FaultNotice } from "../parts/fault.tsx";
-import { Progress, Slider, WholeNumber, useDraft, vcColour } from "../parts/parts.tsx";
-import { Plane } from "../parts/plane.tsx";
+import { Progress, Slider, Swatch, useDraft, vcColour } from "../parts/parts.tsx";
+import { Plane, clouds } from "../parts/plane.tsx";
+import { RunOrStop, SeedCount, ToBench } from "../parts/running.tsx";
+import { Table } from "../parts/table.tsx";
 import { Word } from "../parts/words.tsx";
 import type { Outcome } from "../parts/experiment.ts";
-import { MOST_SEEDS } from "../link/link.ts";
-import { engine, go, papers, said, scenarios, seedCount, seeds, shippedNow, toml } from "../state.ts";
+import { engine, papers, said, scenarios, seeds, shippedNow, toml } from "../state.ts";
 import { knobs, type Knob } from "./knobs.ts";
 import { printed, type Printed } from "./printed.ts";
 import { MOST_SETTINGS, add, change, compared, drop, experiment, type Compared } from "./state.ts";
@@ -92,30 +93,17 @@ export function Compare(): JSX.Element {
               ))}
             </div>
             <div class="row running">
-              <WholeNumber
-                label="Seeds"
-                value={seedCount.value}
-                min={1}
-                max={MOST_SEEDS}
-                onChange={(n) => {
-                  seedCount.value = n;
+              <SeedCount />
+              <RunOrStop
+                id="run-compare"
+                running={phase === "running"}
+                onRun={start}
+                onStop={() => {
+                  experiment.stop();
                 }}
-              />
-              {phase === "running" ? (
-                <button
-                  type="button"
-                  class="main"
-                  onClick={() => {
-                    experiment.stop();
-                  }}
-                >
-                  Stop
-                </button>
-              ) : (
-                <button type="button" class="main" id="run-compare" onClick={start}>
-                  Run them all
-                </button>
-              )}
+              >
+                Run them all
+              </RunOrStop>
             </div>
           </>
         )}
@@ -123,7 +111,7 @@ export function Compare(): JSX.Element {
         <FaultNotice fault={fault} onAgain={start} />
       </section>
       {settings.length > 0 && (
-        <div class="compare-results">
+        <div class="cards compare-results">
           <section class="card" aria-labelledby="plane-title">
             <div class="row">
               <h2 id="plane-title">Efficiency and fairness</h2>
@@ -133,12 +121,10 @@ export function Compare(): JSX.Element {
             </div>
             <Plane
               id="plane-svg"
-              clouds={outcomes.map((o, i) => ({
-                name: o.setting.name,
-                colour: vcColour(i),
-                runs: o.runs.map((r) => ({ efficiency: r.answer.efficiency, fairness: r.answer.fairness })),
-                printed: points[settings[i]?.id ?? -1] ?? [],
-              }))}
+              clouds={clouds(
+                outcomes,
+                settings.map((s) => points[s.id]),
+              )}
             />
             <p class="small soft">
               A dot is a run, a cross the mean of a setting, an open diamond what a paper prints for exactly this
@@ -249,16 +235,9 @@ function SettingCard(props: {
         >
           Copy it
         </button>
-        <button
-          type="button"
-          class="quiet small"
-          onClick={() => {
-            toml.value = setting.toml;
-            go("run");
-          }}
-        >
+        <ToBench toml={setting.toml} class="quiet small">
           Edit under “Run”
-        </button>
+        </ToBench>
       </div>
     </fieldset>
   );
@@ -340,35 +319,25 @@ export function Differences(props: { readonly outcomes: readonly Outcome[] }): J
           CSV
         </button>
       </div>
-      <div class="scroll" tabIndex={0} role="region" aria-label="Comparison">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">setting</th>
-              <th scope="col">runs</th>
-              <th scope="col">efficiency</th>
-              <th scope="col">difference</th>
-              <th scope="col">fairness</th>
-              <th scope="col">difference</th>
-            </tr>
-          </thead>
-          <tbody>
-            {rows.map((r, i) => (
-              <tr key={i}>
-                <th scope="row">
-                  <span class="swatch" style={{ background: vcColour(i) }} />
-                  {r.name}
-                </th>
-                <td>{r.runs}</td>
-                <td>{r.efficiency === null ? "–" : interval(r.efficiency)}</td>
-                <td>{i === 0 ? "" : r.less}</td>
-                <td>{r.fairness === null ? "–" : interval(r.fairness)}</td>
-                <td>{i === 0 ? "" : r.lessFair}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table
+        label="Comparison"
+        class="intervals"
+        columns={["setting", "runs", "efficiency", "difference", "fairness", "difference"]}
+      >
+        {rows.map((r, i) => (
+          <tr key={i}>
+            <th scope="row">
+              <Swatch n={i} />
+              {r.name}
+            </th>
+            <td>{r.runs}</td>
+            <td>{r.efficiency === null ? "–" : interval(r.efficiency)}</td>
+            <td>{i === 0 ? "" : r.less}</td>
+            <td>{r.fairness === null ? "–" : interval(r.fairness)}</td>
+            <td>{i === 0 ? "" : r.lessFair}</td>
+          </tr>
+        ))}
+      </Table>
       <p class="small soft">
         In brackets: the <Word of="95 % interval" />. A difference whose interval holds 0 is no difference that these
         runs have shown.
@@ -387,7 +356,5 @@ function paired(o: Outcome, first: Outcome | undefined, of: "efficiency" | "fair
   if (less.length === 0) {
     return "–";
   }
-  const e = estimate(less);
-  const sign = (v: number): string => (v > 0 ? `+${share(v)}` : share(v));
-  return e.low === null || e.high === null ? sign(e.mean) : `${sign(e.mean)} [${sign(e.low)}, ${sign(e.high)}]`;
+  return interval(estimate(less), (v) => (v > 0 ? `+${share(v)}` : share(v)));
 }

@@ -114,8 +114,7 @@ export class Shape {
       const texts = alternatives.filter((s) => s.type === "string" || s.oneOf !== undefined);
       const example = schema.examples?.[0] ?? texts.flatMap((s) => s.examples ?? [])[0];
       if (numbers && texts.length > 0) {
-        const hint = example === undefined ? (schema["x-expect"] ?? "") : `for example ${String(example)}`;
-        return { ...common, kind: "number-or-text", unit: schema["x-unit"] ?? "", hint };
+        return { ...common, kind: "number-or-text", unit: schema["x-unit"] ?? "", hint: hint(schema, example) };
       }
       return { ...common, kind: "other" };
     }
@@ -134,9 +133,8 @@ export class Shape {
       return { ...common, kind: "switch" };
     }
     if (schema.type === "string" || (Array.isArray(schema.type) && schema.type.includes("string"))) {
-      const example = schema.examples?.[0];
-      const hint = example === undefined ? (schema["x-expect"] ?? "") : `for example ${String(example)}`;
-      return { ...common, kind: "text", hint, long: (schema["x-expect"] ?? "").includes("formula") };
+      const long = (schema["x-expect"] ?? "").includes("formula");
+      return { ...common, kind: "text", hint: hint(schema, schema.examples?.[0]), long };
     }
     if (schema.type === "object" && typeof schema.additionalProperties === "object") {
       const inner = this.resolve(schema.additionalProperties);
@@ -186,6 +184,14 @@ export class Shape {
     }
     return field.kind === "text" && field.long ? "X < 0.8 * K" : "";
   }
+}
+
+/** What a value looks like. A default that is a text shows that already, in the unit that fits the key. */
+function hint(schema: Schema, example: Value | undefined): string {
+  if (typeof schema.default === "string" && schema.default !== "") {
+    return "";
+  }
+  return example === undefined ? (schema["x-expect"] ?? "") : `for example ${String(example)}`;
 }
 
 function isNumber(schema: Schema): boolean {

@@ -1,20 +1,24 @@
 /** What can be taken away: a link, the scenario, the numbers, and the lines that give the same elsewhere. */
 
 import type { JSX } from "preact";
-import { useId, useRef, useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { toFragment } from "../link/link.ts";
+import { Dialog } from "../parts/dialog.tsx";
 import { shippedName } from "../run/gallery.tsx";
 import { checked, ensemble, firstSeed, message, place, seedCount, stale, toml } from "../state.ts";
 import { download, fileName, runsCsv } from "./files.ts";
 import { lines } from "./lines.ts";
 
+/** The tables of a run that there are as files. */
+const TABLES = [
+  { of: "flows", called: "connections", press: "Connections (CSV)" },
+  { of: "ports", called: "ports", press: "Ports (CSV)" },
+] as const;
+
 export function Keep(): JSX.Element {
-  const dialog = useRef<HTMLDialogElement>(null);
-  const id = useId();
   const [link, setLink] = useState("");
   const [fault, setFault] = useState("");
-  const open = async (): Promise<void> => {
-    dialog.current?.showModal();
+  const compress = async (): Promise<void> => {
     setLink("");
     setFault("");
     try {
@@ -34,76 +38,57 @@ export function Keep(): JSX.Element {
   const { command, python } = lines(file, shippedName(toml.value), firstSeed.value, seedCount.value);
   const runs = stale.value ? [] : ensemble.value.runs;
   return (
-    <>
-      <button type="button" onClick={() => void open()}>
-        Share and keep
-      </button>
-      <dialog ref={dialog} aria-labelledby={id} class="keep">
-        <div class="row">
-          <h2 id={id}>Share and keep</h2>
-          <button
-            type="button"
-            class="quiet row-end"
-            onClick={() => {
-              dialog.current?.close();
-            }}
-          >
-            Close
-          </button>
-        </div>
-        <h3>A link to this scenario, its seeds and this place</h3>
-        {fault === "" ? <Copy text={link} what="link" /> : <p class="bad-text">{fault}</p>}
-        <p class="small soft">
-          The scenario itself is in the link, compressed. It is never sent to a server: what stands behind # stays in
-          the browser.
-        </p>
-        <h3>Files</h3>
-        <div class="row">
-          <button
-            type="button"
-            onClick={() => {
-              download(`${file}.toml`, toml.value, "application/toml");
-            }}
-          >
-            Scenario (TOML)
-          </button>
-          <button
-            type="button"
-            disabled={runs.length === 0}
-            onClick={() => {
-              download(`${file}-connections.csv`, runsCsv(runs, "flows"), "text/csv");
-            }}
-          >
-            Connections (CSV)
-          </button>
-          <button
-            type="button"
-            disabled={runs.length === 0}
-            onClick={() => {
-              download(`${file}-ports.csv`, runsCsv(runs, "ports"), "text/csv");
-            }}
-          >
-            Ports (CSV)
-          </button>
-        </div>
-        {runs.length === 0 && <p class="small soft">The tables are there once the scenario has been run.</p>}
-        <h3>The same on the command line</h3>
-        <Copy text={command} what="command" />
-        <h3>The same in Python</h3>
-        <Copy text={python} what="lines of Python" />
-        {runs.length > 0 && (
-          <p class="small">
-            It is the same run if the fingerprint is:{" "}
-            {runs.slice(0, 3).map((r, i) => (
-              <span key={r.seed}>
-                {i > 0 && ", "}seed {r.seed} <code>{r.answer.fingerprint}</code>
-              </span>
-            ))}
-            {runs.length > 3 && " … (all of them are below the results)"}
+    <Dialog press="Share and keep" title="Share and keep" class="keep" onOpen={() => void compress()}>
+      {() => (
+        <>
+          <h3>A link to this scenario, its seeds and this place</h3>
+          {fault === "" ? <Copy text={link} what="link" /> : <p class="bad-text">{fault}</p>}
+          <p class="small soft">
+            The scenario itself is in the link, compressed. It is never sent to a server: what stands behind # stays in
+            the browser.
           </p>
-        )}
-      </dialog>
-    </>
+          <h3>Files</h3>
+          <div class="row">
+            <button
+              type="button"
+              onClick={() => {
+                download(`${file}.toml`, toml.value, "application/toml");
+              }}
+            >
+              Scenario (TOML)
+            </button>
+            {TABLES.map(({ of, called, press }) => (
+              <button
+                type="button"
+                key={of}
+                disabled={runs.length === 0}
+                onClick={() => {
+                  download(`${file}-${called}.csv`, runsCsv(runs, of), "text/csv");
+                }}
+              >
+                {press}
+              </button>
+            ))}
+          </div>
+          {runs.length === 0 && <p class="small soft">The tables are there once the scenario has been run.</p>}
+          <h3>The same on the command line</h3>
+          <Copy text={command} what="command" />
+          <h3>The same in Python</h3>
+          <Copy text={python} what="lines of Python" />
+          {runs.length > 0 && (
+            <p class="small">
+              It is the same run if the fingerprint is:{" "}
+              {runs.slice(0, 3).map((r, i) => (
+                <span key={r.seed}>
+                  {i > 0 && ", "}seed {r.seed} <code>{r.answer.fingerprint}</code>
+                </span>
+              ))}
+              {runs.length > 3 && " … (all of them are below the results)"}
+            </p>
+          )}
+        </>
+      )}
+    </Dialog>
   );
 }
 

@@ -6,10 +6,11 @@ import type { Checked } from "../../engine/api.ts";
 import { Differences } from "../compare/compare.tsx";
 import { Experiment, type Setting } from "../parts/experiment.ts";
 import { FaultNotice } from "../parts/fault.tsx";
-import { Progress, vcColour } from "../parts/parts.tsx";
-import { Plane } from "../parts/plane.tsx";
+import { Progress } from "../parts/parts.tsx";
+import { Plane, clouds } from "../parts/plane.tsx";
+import { RunOrStop, ToBench } from "../parts/running.tsx";
 import { Faults } from "../run/editor.tsx";
-import { engine, go, message, said, scenarios, toml } from "../state.ts";
+import { engine, message, said, scenarios } from "../state.ts";
 
 const SEEDS = Array.from({ length: 10 }, (_, i) => i + 1);
 
@@ -123,44 +124,26 @@ export function OwnPolicy(): JSX.Element {
         ))}
       </p>
       <p class="row">
-        {phase === "running" ? (
-          <button
-            type="button"
-            class="main"
-            onClick={() => {
-              experiment.stop();
-            }}
-          >
-            Stop
-          </button>
-        ) : (
-          <button type="button" class="main" id="run-own" disabled={mine === null || faults.length > 0} onClick={run}>
-            Run it beside the classics
-          </button>
-        )}
-        <button
-          type="button"
-          class="quiet"
-          disabled={mine === null}
-          onClick={() => {
-            toml.value = mine ?? toml.value;
-            go("run");
+        <RunOrStop
+          id="run-own"
+          running={phase === "running"}
+          disabled={mine === null || faults.length > 0}
+          onRun={run}
+          onStop={() => {
+            experiment.stop();
           }}
         >
+          Run it beside the classics
+        </RunOrStop>
+        <ToBench toml={mine} class="quiet">
           Take it to the bench
-        </button>
+        </ToBench>
       </p>
       {phase === "running" && <Progress done={progress} what="Running" />}
       <FaultNotice fault={fault} onAgain={run} />
       {outcomes.length > 0 && (
         <div class="story-results own-results">
-          <Plane
-            clouds={outcomes.map((o, i) => ({
-              name: o.setting.name,
-              colour: vcColour(i),
-              runs: o.runs.map((r) => ({ efficiency: r.answer.efficiency, fairness: r.answer.fairness })),
-            }))}
-          />
+          <Plane clouds={clouds(outcomes, [])} />
           <Differences outcomes={outcomes} />
         </div>
       )}

@@ -12,7 +12,8 @@ import { Experiment, type Outcome, type Setting } from "../parts/experiment.ts";
 import { count } from "../parts/format.ts";
 import { FaultNotice } from "../parts/fault.tsx";
 import { Progress, Slider, vcColour } from "../parts/parts.tsx";
-import { Plane } from "../parts/plane.tsx";
+import { Plane, clouds } from "../parts/plane.tsx";
+import { RunOrStop, ToBench } from "../parts/running.tsx";
 import * as lens from "../see/lens.ts";
 import { engine, firstSeed, go, message, papers, said, scenarios, toml } from "../state.ts";
 
@@ -80,7 +81,7 @@ export function RunStep(props: { readonly step: Run }): JSX.Element {
   };
 
   return (
-    <div class="story-run">
+    <div class="cards story-run">
       <section class="card">
         <h1>{step.title}</h1>
         {step.text.map((t) => (
@@ -88,29 +89,19 @@ export function RunStep(props: { readonly step: Run }): JSX.Element {
         ))}
         <GuessView guess={step.guess} value={guess} fixed={asked} onGuess={setGuess} />
         <div class="row">
-          {phase === "running" ? (
-            <button
-              type="button"
-              class="main"
-              onClick={() => {
-                experiment.stop();
-              }}
-            >
-              Stop
-            </button>
-          ) : (
-            <button
-              type="button"
-              class="main"
-              id="run-step"
-              disabled={guess === null || settings.length === 0}
-              onClick={() => {
-                run(asked && enough ? more + step.seeds : more);
-              }}
-            >
-              {asked && enough ? `${String(step.seeds)} more seeds` : "Run it"}
-            </button>
-          )}
+          <RunOrStop
+            id="run-step"
+            running={phase === "running"}
+            disabled={guess === null || settings.length === 0}
+            onRun={() => {
+              run(asked && enough ? more + step.seeds : more);
+            }}
+            onStop={() => {
+              experiment.stop();
+            }}
+          >
+            {asked && enough ? `${String(step.seeds)} more seeds` : "Run it"}
+          </RunOrStop>
           {guess === null && <span class="soft small">First your guess: it can be wrong, nothing bad happens.</span>}
         </div>
         {phase === "running" && (
@@ -135,14 +126,7 @@ export function RunStep(props: { readonly step: Run }): JSX.Element {
             </div>
             {step.plane === true && (
               <div>
-                <Plane
-                  clouds={outcomes.map((o, i) => ({
-                    name: o.setting.name,
-                    colour: vcColour(i),
-                    runs: o.runs.map((r) => ({ efficiency: r.answer.efficiency, fairness: r.answer.fairness })),
-                    printed: points[i] ?? [],
-                  }))}
-                />
+                <Plane clouds={clouds(outcomes, points)} />
                 {points.some((p) => p.length > 0) && (
                   <p class="small soft">Open diamonds: what the paper prints for exactly this setting, one run each.</p>
                 )}
@@ -151,18 +135,9 @@ export function RunStep(props: { readonly step: Run }): JSX.Element {
           </div>
           <p class="row">
             {step.look !== undefined && <Look variant={settings[step.look.variant]} text={step.look.text} />}
-            {settings[0] !== undefined && (
-              <button
-                type="button"
-                class="quiet"
-                onClick={() => {
-                  toml.value = settings[step.look?.variant ?? 0]?.toml ?? toml.value;
-                  go("run");
-                }}
-              >
-                Take it to the bench
-              </button>
-            )}
+            <ToBench toml={settings[step.look?.variant ?? 0]?.toml ?? null} class="quiet">
+              Take it to the bench
+            </ToBench>
           </p>
         </section>
       )}

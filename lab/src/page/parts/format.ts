@@ -53,10 +53,10 @@ export function bytes(value: number): string {
 }
 
 /** A mean with its interval: "0.45 [0.41, 0.49]". */
-export function interval(e: {
-  readonly mean: number;
-  readonly low: number | null;
-  readonly high: number | null;
-}): string {
-  return e.low === null || e.high === null ? share(e.mean) : `${share(e.mean)} [${share(e.low)}, ${share(e.high)}]`;
+export function interval(
+  e: { readonly mean: number; readonly low: number | null; readonly high: number | null },
+  text: (value: number) => string = share,
+): string {
+  // Where there is no room, the line breaks before the bracket.
+  return e.low === null || e.high === null ? text(e.mean) : `${text(e.mean)} [${text(e.low)},\u00a0${text(e.high)}]`;
 }

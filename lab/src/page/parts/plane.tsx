@@ -2,7 +2,9 @@
 
 import type { JSX } from "preact";
 import { diamond } from "./dots.tsx";
+import type { Outcome } from "./experiment.ts";
 import { share } from "./format.ts";
+import { vcColour } from "./parts.tsx";
 
 export interface Cloud {
   readonly name: string;
@@ -91,6 +93,16 @@ export function Plane(props: { readonly clouds: readonly Cloud[]; readonly id?: 
       </svg>
     </figure>
   );
+}
+
+/** A cloud for each setting, and what a paper prints for it. */
+export function clouds(outcomes: readonly Outcome[], printed: readonly (Cloud["printed"] | undefined)[]): Cloud[] {
+  return outcomes.map((o, i) => ({
+    name: o.setting.name,
+    colour: vcColour(i),
+    runs: o.runs.map((r) => ({ efficiency: r.answer.efficiency, fairness: r.answer.fairness })),
+    printed: printed[i] ?? [],
+  }));
 }
 
 function clip(value: number): number {

@@ -5,9 +5,9 @@ import { useState } from "preact/hooks";
 import { Form } from "../form/form.tsx";
 import { span } from "../parts/fault.tsx";
 import { bytes } from "../parts/format.ts";
-import { Segments, WholeNumber } from "../parts/parts.tsx";
-import { MOST_SEEDS } from "../link/link.ts";
-import { checkedNow, engine, ensemble, firstSeed, run, scenarios, seedCount, stop, toml } from "../state.ts";
+import { Segments } from "../parts/parts.tsx";
+import { FirstSeed, RunOrStop, SeedCount } from "../parts/running.tsx";
+import { checkedNow, engine, ensemble, run, scenarios, seedCount, stop, toml } from "../state.ts";
 import { Editor } from "./editor.tsx";
 import { Gallery, about, shippedName } from "./gallery.tsx";
 import { Results } from "./results.tsx";
@@ -16,7 +16,7 @@ export function Bench(): JSX.Element {
   const [side, setSide] = useState<"form" | "text">("form");
   const name = shippedName(toml.value);
   return (
-    <div class="bench">
+    <div class="cards bench">
       <section class="card setting bench-head" aria-labelledby="setting-title">
         <h1 id="setting-title">Set up and run</h1>
         <div class="row">
@@ -67,37 +67,20 @@ export function Bench(): JSX.Element {
 
 /** Seeds and the press that starts them. */
 function Running(): JSX.Element {
-  const going = ensemble.value.phase === "running";
   const faults = checkedNow.value?.result.faults.length ?? 0;
   return (
     <div class="row running">
-      <WholeNumber
-        label="Seeds"
-        value={seedCount.value}
-        min={1}
-        max={MOST_SEEDS}
-        onChange={(n) => {
-          seedCount.value = n;
-        }}
-      />
-      <WholeNumber
-        label="First seed"
-        value={firstSeed.value}
-        min={0}
-        max={Number.MAX_SAFE_INTEGER}
-        onChange={(n) => {
-          firstSeed.value = n;
-        }}
-      />
-      {going ? (
-        <button type="button" class="main" onClick={stop}>
-          Stop
-        </button>
-      ) : (
-        <button type="button" class="main" id="run" disabled={faults > 0} onClick={() => void run()}>
-          {seedCount.value === 1 ? "Run it" : `Run ${String(seedCount.value)} seeds`}
-        </button>
-      )}
+      <SeedCount />
+      <FirstSeed label="First seed" />
+      <RunOrStop
+        id="run"
+        running={ensemble.value.phase === "running"}
+        disabled={faults > 0}
+        onRun={() => void run()}
+        onStop={stop}
+      >
+        {seedCount.value === 1 ? "Run it" : `Run ${String(seedCount.value)} seeds`}
+      </RunOrStop>
     </div>
   );
 }

@@ -1,8 +1,9 @@
 /** The shipped scenarios and the papers' rows, to choose one from. */
 
 import type { JSX } from "preact";
-import { useId, useMemo, useRef, useState } from "preact/hooks";
+import { useId, useMemo, useState } from "preact/hooks";
 import type { PaperRow } from "../../engine/api.ts";
+import { Dialog } from "../parts/dialog.tsx";
 import { number } from "../parts/format.ts";
 import { papers, scenarios, toml } from "../state.ts";
 
@@ -17,7 +18,6 @@ interface Entry {
 const SHOWN = 80;
 
 export function Gallery(): JSX.Element {
-  const dialog = useRef<HTMLDialogElement>(null);
   const [search, setSearch] = useState("");
   const id = useId();
   const entries = useMemo(() => [...shipped(scenarios.value), ...rows(papers.value)], [scenarios.value, papers.value]);
@@ -29,73 +29,55 @@ export function Gallery(): JSX.Element {
   });
   const groups = [...new Set(found.slice(0, SHOWN).map((e) => e.group))];
   return (
-    <>
-      <button
-        type="button"
-        onClick={() => {
-          dialog.current?.showModal();
-        }}
-      >
-        Choose a scenario …
-      </button>
-      <dialog ref={dialog} class="gallery" aria-labelledby={`${id}-title`}>
-        <div class="row">
-          <h2 id={`${id}-title`}>Scenarios</h2>
-          <button
-            type="button"
-            class="quiet row-end"
-            onClick={() => {
-              dialog.current?.close();
-            }}
-          >
-            Close
-          </button>
-        </div>
-        <div class="field">
-          <label for={id}>Search</label>
-          <input
-            id={id}
-            type="search"
-            value={search}
-            placeholder="for example: lan fba, or af-96-1269 table 2"
-            onInput={(event) => {
-              setSearch(event.currentTarget.value);
-            }}
-          />
-        </div>
-        {groups.map((g) => (
-          <section key={g}>
-            <h3>{g}</h3>
-            <ul class="gallery-list">
-              {found
-                .slice(0, SHOWN)
-                .filter((e) => e.group === g)
-                .map((e) => (
-                  <li key={e.name}>
-                    <button
-                      type="button"
-                      onClick={() => {
-                        toml.value = e.toml;
-                        dialog.current?.close();
-                      }}
-                    >
-                      <strong>{e.name}</strong>
-                      <span class="small soft">{e.about}</span>
-                    </button>
-                  </li>
-                ))}
-            </ul>
-          </section>
-        ))}
-        <p class="small soft" aria-live="polite">
-          {found.length === 0
-            ? "Nothing has these words."
-            : found.length > SHOWN
-              ? `${String(SHOWN)} of ${String(found.length)} are shown: search for the others.`
-              : `${String(found.length)} found.`}
-        </p>
-      </dialog>
-    </>
+    <Dialog press="Choose a scenario …" title="Scenarios" class="gallery">
+      {(close) => (
+        <>
+          <div class="field">
+            <label for={id}>Search</label>
+            <input
+              id={id}
+              type="search"
+              value={search}
+              placeholder="for example: lan fba, or af-96-1269 table 2"
+              onInput={(event) => {
+                setSearch(event.currentTarget.value);
+              }}
+            />
+          </div>
+          {groups.map((g) => (
+            <section key={g}>
+              <h3>{g}</h3>
+              <ul class="gallery-list">
+                {found
+                  .slice(0, SHOWN)
+                  .filter((e) => e.group === g)
+                  .map((e) => (
+                    <li key={e.name}>
+                      <button
+                        type="button"
+                        onClick={() => {
+                          toml.value = e.toml;
+                          close();
+                        }}
+                      >
+                        <strong>{e.name}</strong>
+                        <span class="small soft">{e.about}</span>
+                      </button>
+                    </li>
+                  ))}
+              </ul>
+            </section>
+          ))}
+          <p class="small soft" aria-live="polite">
+            {found.length === 0
+              ? "Nothing has these words."
+              : found.length > SHOWN
+                ? `${String(SHOWN)} of ${String(found.length)} are shown: search for the others.`
+                : `${String(found.length)} found.`}
+          </p>
+        </>
+      )}
+    </Dialog>
   );
 }
 

@@ -7,6 +7,7 @@ import { Dots } from "../parts/dots.tsx";
 import { FaultNotice } from "../parts/fault.tsx";
 import { count, number, share } from "../parts/format.ts";
 import { Notice, Progress, Swatch } from "../parts/parts.tsx";
+import { Table } from "../parts/table.tsx";
 import { Word } from "../parts/words.tsx";
 import { ensemble, run, stale, stop, type Done } from "../state.ts";
 
@@ -70,39 +71,35 @@ const MOST_ROWS = 40;
 function Connections(props: { readonly runs: readonly Done[] }): JSX.Element {
   const names = rowNames(props.runs, "flows");
   return (
-    <div class="scroll" tabIndex={0} role="region" aria-label="Connections">
-      <table>
-        <caption>Connections, means over {props.runs.length} seeds</caption>
-        <thead>
-          <tr>
-            <th scope="col">connection</th>
-            <th scope="col">goodput Mb/s</th>
-            <th scope="col">segments sent</th>
-            <th scope="col">sent again</th>
-            <th scope="col">
-              <Word of="timeout">timeouts</Word>
-            </th>
-            <th scope="col">fast retransmits</th>
-          </tr>
-        </thead>
-        <tbody>
-          {names.slice(0, MOST_ROWS).map((name, i) => (
-            <tr key={name}>
-              <th scope="row">
-                <Swatch n={i} />
-                {name}
-              </th>
-              <td>{mean(props.runs, "flows", i, "goodput_mbps").toFixed(2)}</td>
-              <td>{count(mean(props.runs, "flows", i, "segments_sent"))}</td>
-              <td>{count(mean(props.runs, "flows", i, "retransmitted_segments"))}</td>
-              <td>{number(mean(props.runs, "flows", i, "timeouts"))}</td>
-              <td>{number(mean(props.runs, "flows", i, "fast_retransmits"))}</td>
-            </tr>
+    <Table
+      label="Connections"
+      caption={`Connections, means over ${String(props.runs.length)} seeds`}
+      columns={[
+        "connection",
+        "goodput Mb/s",
+        "segments sent",
+        "sent again",
+        <Word of="timeout">timeouts</Word>,
+        "fast retransmits",
+      ]}
+      below={<Rest of={names.length} />}
+    >
+      {names.slice(0, MOST_ROWS).map((name, i) => (
+        <tr key={name}>
+          <th scope="row">
+            <Swatch n={i} />
+            {name}
+          </th>
+          <td>{mean(props.runs, "flows", i, "goodput_mbps").toFixed(2)}</td>
+          {["segments_sent", "retransmitted_segments"].map((measure) => (
+            <td key={measure}>{count(mean(props.runs, "flows", i, measure))}</td>
           ))}
-        </tbody>
-      </table>
-      {names.length > MOST_ROWS && <p class="small soft">{`… and ${String(names.length - MOST_ROWS)} more.`}</p>}
-    </div>
+          {["timeouts", "fast_retransmits"].map((measure) => (
+            <td key={measure}>{number(mean(props.runs, "flows", i, measure))}</td>
+          ))}
+        </tr>
+      ))}
+    </Table>
   );
 }
 
@@ -117,70 +114,52 @@ function Ports(props: { readonly runs: readonly Done[] }): JSX.Element {
         mean(props.runs, "ports", i, "lost_cells") + mean(props.runs, "ports", i, "discarded_cells") > 0,
     );
   return (
-    <div class="scroll" tabIndex={0} role="region" aria-label="Ports">
-      <table>
-        <caption>Ports with a buffer of so many places, means over {props.runs.length} seeds</caption>
-        <thead>
-          <tr>
-            <th scope="col">port</th>
-            <th scope="col">policy</th>
-            <th scope="col">link busy</th>
-            <th scope="col">largest queue</th>
-            <th scope="col">cells lost</th>
-            <th scope="col">cells refused</th>
-          </tr>
-        </thead>
-        <tbody>
-          {busy.slice(0, MOST_ROWS).map(({ name, i }) => (
-            <tr key={name}>
-              <th scope="row">{name}</th>
-              <td>{String(row(props.runs[0], "ports", i)?.["policy"] ?? "")}</td>
-              <td>{share(mean(props.runs, "ports", i, "utilisation"))}</td>
-              <td>{count(mean(props.runs, "ports", i, "max_queue_cells"))}</td>
-              <td>{count(mean(props.runs, "ports", i, "lost_cells"))}</td>
-              <td>{count(mean(props.runs, "ports", i, "discarded_cells"))}</td>
-            </tr>
+    <Table
+      label="Ports"
+      caption={`Ports with a buffer of so many places, means over ${String(props.runs.length)} seeds`}
+      columns={["port", "policy", "link busy", "largest queue", "cells lost", "cells refused"]}
+      below={<Rest of={busy.length} />}
+    >
+      {busy.slice(0, MOST_ROWS).map(({ name, i }) => (
+        <tr key={name}>
+          <th scope="row">{name}</th>
+          <td>{String(row(props.runs[0], "ports", i)?.["policy"] ?? "")}</td>
+          <td>{share(mean(props.runs, "ports", i, "utilisation"))}</td>
+          {["max_queue_cells", "lost_cells", "discarded_cells"].map((measure) => (
+            <td key={measure}>{count(mean(props.runs, "ports", i, measure))}</td>
           ))}
-        </tbody>
-      </table>
-    </div>
+        </tr>
+      ))}
+    </Table>
   );
+}
+
+/** How many rows of a table were cut. */
+function Rest(props: { readonly of: number }): JSX.Element | null {
+  return props.of > MOST_ROWS ? <p class="small soft">{`… and ${String(props.of - MOST_ROWS)} more.`}</p> : null;
 }
 
 function Runs(props: { readonly runs: readonly Done[] }): JSX.Element {
   return (
     <details>
       <summary>Each run, with its fingerprint</summary>
-      <div class="scroll" tabIndex={0} role="region" aria-label="Runs">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">seed</th>
-              <th scope="col">efficiency</th>
-              <th scope="col">fairness</th>
-              <th scope="col">
-                <Word of="fingerprint" />
-              </th>
-              <th scope="col">cell-hops</th>
-              <th scope="col">million a second</th>
-            </tr>
-          </thead>
-          <tbody>
-            {props.runs.map(({ seed, answer }) => (
-              <tr key={seed}>
-                <th scope="row">{seed}</th>
-                <td>{answer.efficiency.toFixed(4)}</td>
-                <td>{answer.fairness.toFixed(4)}</td>
-                <td>
-                  <code>{answer.fingerprint}</code>
-                </td>
-                <td>{count(answer.cell_hops)}</td>
-                <td>{(answer.cell_hops_per_second / 1e6).toFixed(1)}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table
+        label="Runs"
+        columns={["seed", "efficiency", "fairness", <Word of="fingerprint" />, "cell-hops", "million a second"]}
+      >
+        {props.runs.map(({ seed, answer }) => (
+          <tr key={seed}>
+            <th scope="row">{seed}</th>
+            <td>{answer.efficiency.toFixed(4)}</td>
+            <td>{answer.fairness.toFixed(4)}</td>
+            <td>
+              <code>{answer.fingerprint}</code>
+            </td>
+            <td>{count(answer.cell_hops)}</td>
+            <td>{(answer.cell_hops_per_second / 1e6).toFixed(1)}</td>
+          </tr>
+        ))}
+      </Table>
     </details>
   );
 }

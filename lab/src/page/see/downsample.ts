@@ -31,22 +31,51 @@ export function thin(times: Float64Array, values: Float64Array, from: number, to
     return kept;
   }
   const width = (to - from) / columns;
-  let i = start;
-  while (i < end) {
-    const column = Math.floor(((times[i] ?? 0) - from) / width);
-    const first = i;
-    let least = i;
-    let most = i;
-    while (i < end && Math.floor(((times[i] ?? 0) - from) / width) === column) {
-      if ((values[i] ?? 0) < (values[least] ?? 0)) {
-        least = i;
-      }
-      if ((values[i] ?? 0) > (values[most] ?? 0)) {
-        most = i;
-      }
-      i += 1;
-    }
-    kept.push(...[...new Set([first, least, most, i - 1])].sort((a, b) => a - b));
+  for (let first = start; first < end; ) {
+    const column = Math.floor(((times[first] ?? 0) - from) / width);
+    const next = Math.max(first + 1, Math.min(end, firstAt(times, from + (column + 1) * width)));
+    const [least, most] = extremes(values, first, next);
+    kept.push(...[...new Set([first, least, most, next - 1])].sort((a, b) => a - b));
+    first = next;
   }
   return kept;
+}
+
+/** Points whose extremes are kept, so that a view of a million need not look at each of them in every frame. */
+const BLOCK = 64;
+
+/** Of each block of values where the least and the largest are, one after the other. Values never change once drawn. */
+const blocks = new WeakMap<Float64Array, Int32Array>();
+
+function blocksOf(values: Float64Array): Int32Array {
+  let found = blocks.get(values);
+  if (found === undefined) {
+    found = Int32Array.from({ length: 2 * Math.floor(values.length / BLOCK) });
+    for (let block = 0; 2 * block < found.length; block += 1) {
+      const from = block * BLOCK;
+      let [least, most] = [from, from];
+      for (let i = from; i < from + BLOCK; i += 1) {
+        least = (values[i] ?? 0) < (values[least] ?? 0) ? i : least;
+        most = (values[i] ?? 0) > (values[most] ?? 0) ? i : most;
+      }
+      found[2 * block] = least;
+      found[2 * block + 1] = most;
+    }
+    blocks.set(values, found);
+  }
+  return found;
+}
+
+/** Where the least and the largest of the values from `from` up to `to` are; the first of equal ones. */
+function extremes(values: Float64Array, from: number, to: number): readonly [number, number] {
+  const known = blocksOf(values);
+  let [least, most] = [from, from];
+  for (let i = from; i < to; ) {
+    const isWhole = i % BLOCK === 0 && i + BLOCK <= to;
+    const [low, high] = isWhole ? [known[(2 * i) / BLOCK] ?? i, known[(2 * i) / BLOCK + 1] ?? i] : [i, i];
+    least = (values[low] ?? 0) < (values[least] ?? 0) ? low : least;
+    most = (values[high] ?? 0) > (values[most] ?? 0) ? high : most;
+    i += isWhole ? BLOCK : 1;
+  }
+  return [least, most];
 }

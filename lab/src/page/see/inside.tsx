@@ -5,7 +5,8 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { Pictures } from "../keep/pictures.tsx";
 import { count, time } from "../parts/format.ts";
 import { FaultNotice } from "../parts/fault.tsx";
-import { Notice, Progress, WholeNumber } from "../parts/parts.tsx";
+import { Notice, Progress } from "../parts/parts.tsx";
+import { FirstSeed, RunOrStop } from "../parts/running.tsx";
 import { checkedNow, firstSeed, network, shippedNow, toml } from "../state.ts";
 import * as lens from "./lens.ts";
 import { Microscope } from "./microscope.tsx";
@@ -36,30 +37,16 @@ export function Inside(): JSX.Element {
           go to an instant. All pictures show the same instant.
         </p>
         <div class="row running">
-          <WholeNumber
-            label="Seed"
-            value={firstSeed.value}
-            min={0}
-            max={Number.MAX_SAFE_INTEGER}
-            onChange={(n) => {
-              firstSeed.value = n;
-            }}
-          />
-          {lens.busy.value === "" ? (
-            <button
-              type="button"
-              class="main"
-              id="look"
-              disabled={faults > 0 || !ready}
-              onClick={() => void lens.look()}
-            >
-              Run and look
-            </button>
-          ) : (
-            <button type="button" class="main" onClick={lens.stopLooking}>
-              Stop
-            </button>
-          )}
+          <FirstSeed label="Seed" />
+          <RunOrStop
+            id="look"
+            running={lens.busy.value !== ""}
+            disabled={faults > 0 || !ready}
+            onRun={() => void lens.look()}
+            onStop={lens.stopLooking}
+          >
+            Run and look
+          </RunOrStop>
           <a href="#/run">Change the scenario</a>
         </div>
         {faults > 0 && <Notice sort="warn">The scenario has faults: mend them first, under “Run”.</Notice>}
@@ -111,7 +98,7 @@ function Stage(props: { readonly overview: lens.Overview; readonly looked: lens.
           {why !== "" && <p class="why">{why}</p>}
         </div>
       </section>
-      <div class="stage">
+      <div class="cards stage">
         <section class="card" aria-labelledby="buffer-title">
           <div class="row">
             <h2 id="buffer-title">The buffer of {looked.history.port}</h2>

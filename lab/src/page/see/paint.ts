@@ -20,33 +20,72 @@ export function column(series: Series, measure: string, name: string): Float64Ar
   return Float64Array.from(series.time_s, (_, i) => found.values[i * found.names.length + at] ?? 0);
 }
 
+/** Pixels that a line is wide. */
+const LINE = 1.6;
+
 /** A line through points; with steps it keeps a value until the next. */
 export function line(c: Canvas, times: Float64Array, values: Float64Array, colour: string, steps: boolean): void {
   const { context } = c;
   context.strokeStyle = c.colour(colour);
-  context.lineWidth = 1.6 * c.scale;
+  context.fillStyle = c.colour(colour);
+  context.lineWidth = LINE * c.scale;
   context.lineJoin = "round";
   context.beginPath();
-  let started = false;
-  let before = 0;
-  for (const i of thin(times, values, c.from, c.to, c.columns)) {
+  const kept = thin(times, values, c.from, c.to, c.columns);
+  // Where most columns have the line going up and down in them, a path of it would take several times as long to fill.
+  const dense = kept.length > 2 * c.columns;
+  let [beforeX, before] = [Number.NaN, Number.NaN];
+  let range: Range | null = null;
+  for (const i of kept) {
     const x = c.x(times[i] ?? 0);
     const y = c.y(values[i] ?? 0);
-    if (!started) {
+    if (dense && x - beforeX < c.scale) {
+      range = widened(c, range, x, y, before);
+    } else if (Number.isNaN(beforeX)) {
       context.moveTo(x, y);
     } else {
+      if (dense) {
+        context.moveTo(beforeX, before);
+      }
       if (steps) {
         context.lineTo(x, before);
       }
       context.lineTo(x, y);
     }
-    before = y;
-    started = true;
+    [beforeX, before] = [x, y];
   }
-  if (steps && started) {
+  if (range !== null) {
+    fill(c, range);
+  }
+  if (steps && !Number.isNaN(before)) {
+    context.moveTo(beforeX, before);
     context.lineTo(c.x(c.to), before);
   }
   context.stroke();
+}
+
+/** The values that a line has in one column of pixels. */
+interface Range {
+  readonly column: number;
+  readonly top: number;
+  readonly bottom: number;
+}
+
+/** The range with one more point, or the next one, from where the line was before it; then what was is drawn. */
+function widened(c: Canvas, range: Range | null, x: number, y: number, before: number): Range {
+  const column = Math.round(x);
+  if (range !== null && range.column === column) {
+    return { column, top: Math.min(range.top, y), bottom: Math.max(range.bottom, y) };
+  }
+  if (range !== null) {
+    fill(c, range);
+  }
+  return { column, top: Math.min(y, before), bottom: Math.max(y, before) };
+}
+
+function fill(c: Canvas, range: Range): void {
+  const width = Math.max(1, Math.round(LINE * c.scale));
+  c.context.fillRect(range.column - (width >> 1), range.top - width / 2, width, range.bottom - range.top + width);
 }
 
 /** What waits, one VC upon the other, looked at once a column. */

@@ -108,11 +108,11 @@ export function Plot(props: PlotProps): JSX.Element {
 
   const [from, to] = props.view;
   useEffect(() => {
+    // A batch draws at its end, whether or not a scale has changed.
     plot.current?.batch(() => {
       plot.current?.setScale("x", { min: from, max: to });
       plot.current?.setScale("y", { min: props.least ?? 0, max: props.most });
     });
-    plot.current?.redraw(false);
   });
 
   return (
@@ -228,8 +228,8 @@ function options(element: HTMLElement, latest: { readonly current: PlotProps }):
 
 function paint(u: uPlot, props: PlotProps, colour: (name: string) => string): void {
   const { ctx: context, bbox } = u;
-  const x = (value: number): number => u.valToPos(value, "x", true);
-  const y = (value: number): number => u.valToPos(value, "y", true);
+  const x = linear(u, "x", props.view[0], props.view[1]);
+  const y = linear(u, "y", props.least ?? 0, props.most);
   context.save();
   context.beginPath();
   context.rect(bbox.left, bbox.top, bbox.width, bbox.height);
@@ -255,4 +255,11 @@ function paint(u: uPlot, props: PlotProps, colour: (name: string) => string): vo
     context.stroke();
   }
   context.restore();
+}
+
+/** Pixels of values on a scale, both ends of which are known: thousands of points are drawn with it. */
+function linear(u: uPlot, scale: "x" | "y", low: number, high: number): (value: number) => number {
+  const [from, to] = [u.valToPos(low, scale, true), u.valToPos(high, scale, true)];
+  const each = (to - from) / (high - low);
+  return (value) => from + (value - low) * each;
 }

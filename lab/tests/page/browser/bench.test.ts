@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { after, test } from "node:test";
-import { close, closeBrowser, open, overflow, skip, write } from "./browser.ts";
+import { close, closeBrowser, look, open, overflow, run, shipped, skip, typeSeeds, write } from "./browser.ts";
 
 after(closeBrowser);
 
@@ -20,14 +20,10 @@ test(
     const choice = page.getByLabel("Shipped scenario");
     const names = (await choice.locator("option").allInnerTexts()).filter((n) => !n.startsWith("a scenario"));
     assert.deepEqual(names.sort(), Object.keys(native).sort());
-    await page.getByLabel("Seeds", { exact: true }).fill("1");
-    await page.getByLabel("Seeds", { exact: true }).blur();
     await page.getByRole("tab", { name: "Text (TOML)" }).click();
     for (const name of names) {
       await choice.selectOption(name);
-      const seed = String(native[name]?.seed ?? 1);
-      await page.getByLabel("First seed").fill(seed);
-      await page.getByLabel("First seed").blur();
+      await typeSeeds(page, 1, native[name]?.seed ?? 1);
       await page.locator("#run:not([disabled])").waitFor();
       await page.locator("#run").click();
       await page.locator('.results:is([data-phase="done"], [data-phase="failed"])').waitFor();
@@ -79,11 +75,9 @@ test("faults are shown at their lines, and a text with markup is shown as text",
   });
   assert.equal(selected, "[tcp.vanila]");
   await write(page, toml.replace("sources = 0", "sources = 2").replace("vanila", "vanilla").replace("1900", "800"));
-  await page.locator("#run:not([disabled])").click();
-  await page.locator('.results[data-phase="done"]').waitFor();
+  await run(page);
   await page.getByRole("link", { name: "Look inside", exact: true }).click();
-  await page.getByRole("button", { name: "Run and look" }).click();
-  await page.locator(".stage").waitFor();
+  await look(page);
   assert.equal(await page.locator("main img").count(), 0);
   assert.ok((await page.getByText(bad).count()) > 0, "it is shown as text");
   assert.equal(await page.title(), "celltrain lab");
@@ -93,31 +87,30 @@ test("faults are shown at their lines, and a text with markup is shown as text",
 test("a run can be stopped at once, and the page goes on", { skip }, async () => {
   const opened = await open("#/run");
   const { page } = opened;
-  const text = (await page.evaluate(() => window.celltrain.scenarios()))["lan-epd"] ?? "";
+  const text = await shipped(page, "lan-epd");
   await write(page, text.replace('"10s"', '"10000s"'));
   await page.getByText(/This can take/).waitFor();
   await page.locator("#run:not([disabled])").click();
   await page.locator('.results[data-phase="running"]').getByRole("button", { name: "Stop" }).click();
   await page.getByText("Stopped. The runs").waitFor();
   await write(page, text);
-  await page.locator("#run:not([disabled])").click();
-  await page.locator('.results[data-phase="done"]').waitFor();
+  await run(page);
   await close(opened);
 });
 
 test("a scenario larger than the memory is told in words", { skip }, async () => {
   const opened = await open("#/run");
   const { page } = opened;
-  const text = (await page.evaluate(() => window.celltrain.scenarios()))["lan-epd"] ?? "";
+  const text = await shipped(page, "lan-epd");
   await write(page, text.replace("sources = 5", "sources = 1000000"));
-  const run = page.locator("#run");
+  const press = page.locator("#run");
   await page.waitForFunction(
     () => document.querySelector(".faults li") !== null || document.querySelector("#run:not([disabled])") !== null,
   );
-  if (await run.isDisabled()) {
+  if (await press.isDisabled()) {
     assert.match(await page.locator(".faults").innerText(), /memory|GiB|GB|large/i);
   } else {
-    await run.click();
+    await press.click();
     assert.match(await page.getByRole("alert").first().innerText(), /memory|GiB|GB/i);
   }
   await close(opened);

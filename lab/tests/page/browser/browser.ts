@@ -83,6 +83,42 @@ export async function write(page: Page, toml: string): Promise<void> {
   await page.waitForFunction(() => !document.body.textContent?.includes("checking …"));
 }
 
+/** The text of a shipped scenario. */
+export async function shipped(page: Page, name: string): Promise<string> {
+  return (await page.evaluate(() => window.celltrain.scenarios()))[name] ?? "";
+}
+
+/** Types how many seeds there are, and from which on. */
+export async function typeSeeds(page: Page, count: number, first?: number): Promise<void> {
+  for (const [label, value] of [
+    ["Seeds", count],
+    ["First seed", first],
+  ] as const) {
+    if (value !== undefined) {
+      await page.getByLabel(label, { exact: true }).fill(String(value));
+      await page.getByLabel(label, { exact: true }).blur();
+    }
+  }
+}
+
+/** Runs what is on the bench and waits until it has ended well. */
+export async function run(page: Page): Promise<void> {
+  await page.locator("#run:not([disabled])").click();
+  await page.locator('.results[data-phase="done"]').waitFor();
+}
+
+/** Runs what is looked into and waits for its buffer. */
+export async function look(page: Page): Promise<void> {
+  await page.getByRole("button", { name: "Run and look" }).click();
+  await page.locator(".stage").waitFor();
+}
+
+/** Takes the guess that a step of a story offers, and runs it. */
+export async function guessAndRun(page: Page): Promise<void> {
+  await page.getByRole("button", { name: /^I guess/ }).click();
+  await page.locator("#run-step").click();
+}
+
 /** Whether something is wider than the window. */
 export async function overflow(page: Page): Promise<number> {
   return page.evaluate(() => document.documentElement.scrollWidth - innerWidth);

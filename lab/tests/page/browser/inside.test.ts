@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { close, closeBrowser, open, overflow, skip } from "./browser.ts";
+import { close, closeBrowser, look, open, overflow, skip } from "./browser.ts";
 
 after(closeBrowser);
 
@@ -10,8 +10,7 @@ test(
   async () => {
     const opened = await open("#/inside");
     const { page } = opened;
-    await page.getByRole("button", { name: "Run and look" }).click();
-    await page.locator(".stage").waitFor();
+    await look(page);
     const scrub = page.locator("#scrub");
     const at = async (): Promise<number> => Number(await scrub.inputValue());
     assert.match(
@@ -48,8 +47,7 @@ test(
 test("dragging over the whole run looks closer there", { skip }, async () => {
   const opened = await open("#/inside");
   const { page } = opened;
-  await page.getByRole("button", { name: "Run and look" }).click();
-  await page.locator(".stage").waitFor();
+  await look(page);
   const before = await page.locator(".timeline p").innerText();
   const box = await page.locator("#plot-overall .u-over").boundingBox();
   assert.ok(box !== null);
@@ -69,8 +67,7 @@ test("dragging over the whole run looks closer there", { skip }, async () => {
 test("plots zoom and move with the keyboard", { skip }, async () => {
   const opened = await open("#/inside", { width: 360 });
   const { page } = opened;
-  await page.getByRole("button", { name: "Run and look" }).click();
-  await page.locator(".stage").waitFor();
+  await look(page);
   assert.ok((await overflow(page)) <= 0, "a phone has room for it");
   const plot = page.locator("#plot-stack");
   const label = async (): Promise<string> => (await plot.getAttribute("aria-label")) ?? "";

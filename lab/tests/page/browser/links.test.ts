@@ -2,23 +2,16 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, test } from "node:test";
 import { toFragment } from "../../../src/page/link/link.ts";
-import { close, closeBrowser, open, skip, write } from "./browser.ts";
+import { close, closeBrowser, open, run, shipped, skip, typeSeeds, write } from "./browser.ts";
 
 after(closeBrowser);
 
 test("a link opened elsewhere gives the same scenario, seeds and fingerprints", { skip }, async () => {
   const first = await open("#/run");
-  const text = (await first.page.evaluate(() => window.celltrain.scenarios()))["lan-fba"] ?? "";
+  const text = await shipped(first.page, "lan-fba");
   await write(first.page, text.replace('"10s"', '"200ms"').replace("# Fair", "# My own: fair"));
-  for (const [label, value] of [
-    ["Seeds", "3"],
-    ["First seed", "7"],
-  ] as const) {
-    await first.page.getByLabel(label, { exact: true }).fill(value);
-    await first.page.getByLabel(label, { exact: true }).blur();
-  }
-  await first.page.locator("#run:not([disabled])").click();
-  await first.page.locator('.results[data-phase="done"]').waitFor();
+  await typeSeeds(first.page, 3, 7);
+  await run(first.page);
   const fingerprints = await first.page.locator(".results details code").allTextContents();
   assert.equal(fingerprints.length, 3);
   await first.page.getByRole("button", { name: "Share and keep" }).click();
@@ -31,8 +24,7 @@ test("a link opened elsewhere gives the same scenario, seeds and fingerprints", 
   await close(first);
 
   const second = await open(`#${address.split("#")[1] ?? ""}`);
-  await second.page.locator("#run:not([disabled])").click();
-  await second.page.locator('.results[data-phase="done"]').waitFor();
+  await run(second.page);
   assert.deepEqual(await second.page.locator(".results details code").allTextContents(), fingerprints);
   await second.page.getByRole("tab", { name: "Text (TOML)" }).click();
   assert.match(await second.page.getByLabel("Scenario as TOML").inputValue(), /# My own: fair/);
@@ -63,10 +55,8 @@ test("a link cut short, one of another version and one that is none are told in 
 test("the scenario and the tables can be downloaded", { skip }, async () => {
   const opened = await open("#/run");
   const { page } = opened;
-  await page.getByLabel("Seeds", { exact: true }).fill("2");
-  await page.getByLabel("Seeds", { exact: true }).blur();
-  await page.getByRole("button", { name: "Run 2 seeds" }).click();
-  await page.locator('.results[data-phase="done"]').waitFor();
+  await typeSeeds(page, 2);
+  await run(page);
   await page.getByRole("button", { name: "Share and keep" }).click();
   const take = async (name: string): Promise<{ name: string; text: string }> => {
     const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name }).click()]);

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { after, test } from "node:test";
 import type { Page } from "playwright-core";
-import { close, closeBrowser, open, overflow, skip } from "./browser.ts";
+import { close, closeBrowser, look, open, overflow, run, skip, typeSeeds } from "./browser.ts";
 
 const PLACES = ["", "#/learn/one-cell/1", "#/learn/share/2", "#/learn/own/1", "#/run", "#/inside", "#/compare"];
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
@@ -44,6 +44,14 @@ test("no place scrolls sideways, from a phone to a projector", { skip }, async (
       await goTo(opened.page, place);
       assert.ok((await overflow(opened.page)) <= 0, `${place} at ${String(width)} px`);
     }
+    await goTo(opened.page, "#/run");
+    for (const name of ["Choose a scenario …", "Share and keep"]) {
+      await opened.page.getByRole("button", { name }).click();
+      const dialog = opened.page.locator("dialog[open]");
+      const wider = await dialog.evaluate((element) => element.scrollWidth - element.clientWidth);
+      assert.ok(wider <= 0, `“${name}” at ${String(width)} px`);
+      await opened.page.keyboard.press("Escape");
+    }
     await close(opened);
   }
 });
@@ -62,10 +70,8 @@ test("no place has a serious finding of axe, in light and in dark", { skip }, as
 test("results, the microscope and a comparison have no serious finding either", { skip }, async () => {
   const opened = await open("#/run");
   const { page } = opened;
-  await page.getByLabel("Seeds", { exact: true }).fill("2");
-  await page.getByLabel("Seeds", { exact: true }).blur();
-  await page.getByRole("button", { name: "Run 2 seeds" }).click();
-  await page.locator('.results[data-phase="done"]').waitFor();
+  await typeSeeds(page, 2);
+  await run(page);
   assert.deepEqual(await findings(page), []);
   await page.getByRole("tab", { name: "Text (TOML)" }).click();
   assert.deepEqual(await findings(page), []);
@@ -73,8 +79,7 @@ test("results, the microscope and a comparison have no serious finding either", 
   assert.deepEqual(await findings(page), []);
   await page.getByRole("button", { name: "Close" }).click();
   await page.getByRole("link", { name: "Look inside", exact: true }).click();
-  await page.getByRole("button", { name: "Run and look" }).click();
-  await page.locator(".stage").waitFor();
+  await look(page);
   assert.deepEqual(await findings(page), []);
   await page.getByRole("link", { name: "Compare", exact: true }).click();
   await page.getByRole("button", { name: "Begin with four policies" }).click();
@@ -82,6 +87,8 @@ test("results, the microscope and a comparison have no serious finding either", 
   await page.getByRole("button", { name: "Run them all" }).waitFor();
   assert.deepEqual(await findings(page), []);
   assert.ok((await overflow(page)) <= 0);
+  const cut = await page.getByRole("region", { name: "Comparison" }).evaluate((e) => e.scrollWidth - e.clientWidth);
+  assert.ok(cut <= 0, "a laptop shows the whole table of differences");
   await close(opened);
 });
 
@@ -114,9 +121,24 @@ test("the colours can be chosen, and nothing is remembered outside the page", { 
   const { page } = opened;
   const ground = async (): Promise<string> =>
     page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
+  const press = page.getByRole("button", { name: /Colours/ });
   const light = await ground();
-  await page.getByRole("button", { name: /Colours/ }).click();
-  assert.notEqual(await ground(), light);
+  await page.emulateMedia({ colorScheme: "dark" });
+  const dark = await ground();
+  assert.notEqual(dark, light, "without a choice the system's colours hold");
+  await press.click();
+  assert.deepEqual([await press.textContent(), await ground()], ["Colours: ● Dark", dark]);
+  await page.emulateMedia({ colorScheme: "light" });
+  assert.equal(await ground(), dark, "what is chosen stays");
+  await press.click();
+  assert.deepEqual([await press.textContent(), await ground()], ["Colours: ○ Light", light]);
+  await page.emulateMedia({ colorScheme: "dark" });
+  assert.equal(await ground(), light);
+  await press.click();
+  assert.deepEqual([await press.textContent(), await ground()], ["Colours: ◐ Auto", dark]);
+  await page.emulateMedia({ colorScheme: "light" });
+  await press.click();
+  assert.equal(await ground(), dark);
   const kept = await page.evaluate(() => [localStorage.length, sessionStorage.length, document.cookie.length]);
   assert.deepEqual(kept, [0, 0, 0]);
   await page.reload();

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { STORIES } from "../../../src/stories/index.ts";
-import { close, closeBrowser, open, overflow, skip } from "./browser.ts";
+import { close, closeBrowser, guessAndRun, open, overflow, skip } from "./browser.ts";
 
 after(closeBrowser);
 
@@ -38,8 +38,7 @@ for (const story of STORIES) {
 test("a story leads into the microscope, where its setting is looked into at once", { skip }, async () => {
   const opened = await open("#/learn/one-cell/2");
   const { page } = opened;
-  await page.getByRole("button", { name: /^I guess/ }).click();
-  await page.locator("#run-step").click();
+  await guessAndRun(page);
   await page.getByRole("button", { name: /See the buffer overflow/ }).click();
   await page.getByRole("heading", { name: "The buffer of sw1->sw2" }).waitFor();
   await page.getByText("One run of lan-tail-drop").waitFor();
@@ -49,8 +48,7 @@ test("a story leads into the microscope, where its setting is looked into at onc
 test("more seeds come on a press, beside those that were there", { skip }, async () => {
   const opened = await open("#/learn/one-cell/2");
   const { page } = opened;
-  await page.getByRole("button", { name: /^I guess/ }).click();
-  await page.locator("#run-step").click();
+  await guessAndRun(page);
   await page.locator('[data-answered="true"] .answer').waitFor();
   assert.equal(await page.locator(".dots-row").first().locator(".dots-cloud i").count(), 10);
   await page.getByRole("button", { name: "10 more seeds" }).click();

@@ -1,0 +1,42 @@
+/** A press and the dialog that it opens: a heading, a press that closes it, and what it is about. */
+
+import type { ComponentChildren, JSX } from "preact";
+import { useId, useRef } from "preact/hooks";
+
+export function Dialog(props: {
+  /** The words of the press. */
+  readonly press: string;
+  readonly title: string;
+  readonly class: string;
+  readonly onOpen?: () => void;
+  /** What is in it; a choice can close it. */
+  readonly children: (close: () => void) => ComponentChildren;
+}): JSX.Element {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const id = useId();
+  const close = (): void => {
+    dialog.current?.close();
+  };
+  return (
+    <>
+      <button
+        type="button"
+        onClick={() => {
+          dialog.current?.showModal();
+          props.onOpen?.();
+        }}
+      >
+        {props.press}
+      </button>
+      <dialog ref={dialog} class={props.class} aria-labelledby={id}>
+        <div class="row">
+          <h2 id={id}>{props.title}</h2>
+          <button type="button" class="quiet row-end" onClick={close}>
+            Close
+          </button>
+        </div>
+        {props.children(close)}
+      </dialog>
+    </>
+  );
+}
