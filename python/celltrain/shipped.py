@@ -60,14 +60,18 @@ def advice(path: Path, kind: str) -> str:
     >>> advice(Path("lan-edp"), "scenario")
     ', and no shipped scenario has this name; did you mean lan-epd? See: celltrain list scenarios'
     >>> advice(Path("elsewhere/lan-epd.toml"), "scenario")
-    '; there is a shipped scenario, celltrain explain lan-epd prints it: write lan-epd for it'
+    '; write lan-epd for the scenario that celltrain ships under this name (celltrain explain lan-epd prints it)'
     >>> advice(Path("tail_drop"), "scenario")
     '; tail_drop is a policy, which a scenario has at a port, as in celltrain compare lan-epd --vary port.bottleneck.policy=tail_drop'
     """
     stem = path.name.removesuffix(".toml")
     known = names(kind)
     if str(path) != path.name or _NAME.fullmatch(path.name) is None:
-        return f"; there is a shipped {kind}, celltrain explain {stem} prints it: write {stem} for it" * (stem in known)
+        if stem not in known:
+            return ""
+        return (
+            f"; write {stem} for the {kind} that celltrain ships under this name (celltrain explain {stem} prints it)"
+        )
     if kind == "scenario" and stem in policies():
         example = f"celltrain compare lan-epd --vary port.bottleneck.policy={stem}"
         return f"; {stem} is a policy, which a scenario has at a port, as in {example}"

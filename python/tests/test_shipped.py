@@ -55,7 +55,7 @@ def test_a_file_goes_before_a_shipped_scenario_of_its_name():
     [
         ("lan-edp", "there is no such file, and no shipped scenario has this name; did you mean lan-epd?"),
         ("qqqq", "there is no such file, and no shipped scenario has this name. See: celltrain list scenarios"),
-        ("nowhere/lan-epd.toml", "there is no such file; there is a shipped scenario"),
+        ("nowhere/lan-epd.toml", "there is no such file; write lan-epd for the scenario that celltrain ships"),
         ("nowhere/mine.toml", "there is no such file"),
     ],
 )

@@ -39,6 +39,10 @@ def tune(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only say how many runs there are, and how long they take.")
     ] = False,
+    style: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Of the figure: a style of matplotlib, such as grayscale, or its file."),
+    ] = None,
     jobs: workers.Jobs = None,
     dask: workers.Dask = None,
     scheduler_file: workers.SchedulerFile = None,
@@ -47,6 +51,7 @@ def tune(
 ) -> int:
     """Search parameters for the front of two measures. Ctrl-C keeps what is done; --resume goes on."""
     from celltrain.axes import require_matplotlib
+    from celltrain.pages.drawing import Look
     from celltrain.pages.html import environment
     from celltrain.text import shown
     from celltrain.tuning import TunePlan, run_tune
@@ -58,7 +63,8 @@ def tune(
             return _foretell(what, worker, as_json=as_json)
     # Now rather than after an hour.
     require_matplotlib()
-    environment("tune")
+    with Look.of("page", style).applied():
+        environment("tune")
     folder = Path("out") / plan.stem if out is None else out
     latest: list[TuneProgress] = []
     with (
@@ -74,7 +80,7 @@ def tune(
             shell.complain("interrupted: what is done is kept; go on with --resume")
             return shell.INTERRUPTED
     with shell.waiting("drawing") as progress:
-        written = tuned.write(inner(folder / "report"), progress=progress)
+        written = tuned.write(inner(folder / "report"), style=style, progress=progress)
     if as_json:
         files = [shown(path) for path in written]
         shell.answer({"folder": shown(folder), "interrupted": False, **tuned.to_dict(), "files": files})

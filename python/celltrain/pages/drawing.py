@@ -24,6 +24,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 MARKERS = "osD^vPX"
 MAP = "viridis"
 PALE = "#B8BEC6"
+GREY = "#8A929B"
 INK = "#222222"
 STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
@@ -116,6 +117,22 @@ class Look:
                 raise
             problem = f"cannot be used as a style ({error})"
             raise InputError([Fault.of_option("style", self.style, problem)]) from None
+
+
+def colour_of(place: int) -> str:
+    """A colour of the style that holds now, after the last the first again; to be asked inside `Look.applied`."""
+    return _cycle()[place % len(_cycle())]
+
+
+def marked(place: int) -> tuple[str, str]:
+    """Colour and mark of a group, the colours as the style has them; no two groups have both the same for long."""
+    return colour_of(place), MARKERS[(place + place // len(_cycle())) % len(MARKERS)]
+
+
+def _cycle() -> list[str]:
+    from matplotlib import rcParams
+
+    return [str(one) for one in rcParams["axes.prop_cycle"].by_key().get("color", COLOURS)]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from celltrain.axes import legible
-from celltrain.pages.drawing import COLOURS, INK, MARKERS, MOST_ACROSS, PALE, Look, fit, panelled
+from celltrain.pages.drawing import INK, MOST_ACROSS, PALE, Look, fit, marked, panelled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -70,7 +70,7 @@ def dots(panels: Sequence[Panel], look: Look) -> Figure:
     names = [legible(group.name, LONGEST_NAME[look.width]) for group in panels[0].groups]
     for place, (axes, panel) in enumerate(zip(grid, panels, strict=True)):
         for row, group in enumerate(panel.groups):
-            colour, marker = _marked(row)
+            colour, marker = marked(row)
             for values in group.runs:
                 axes.plot(values, np.full(len(values), row), "|", color=colour, alpha=0.35, markersize=7, zorder=1)
             half = np.nan_to_num(group.half)
@@ -100,7 +100,7 @@ def lines(panels: Sequence[Panel], across: Across, look: Look, *, columns: int =
     turned = sum(map(len, across.words)) * columns > look.inches * 9
     for place, (axes, panel) in enumerate(zip(grid, panels, strict=True)):
         for row, group in enumerate(panel.groups):
-            colour, marker = _marked(row)
+            colour, marker = marked(row)
             at = _beside(across, row, len(panel.groups))
             bars: dict[str, Any] = {"marker": marker, "capsize": 2, "elinewidth": 1.1, "markersize": 4, "zorder": 3}
             bars |= {"linewidth": 0 if across.words else 1.2, "elinewidth": 1.1}
@@ -117,14 +117,6 @@ def lines(panels: Sequence[Panel], across: Across, look: Look, *, columns: int =
         handles, _ = grid[0].get_legend_handles_labels()
         figure.legend(handles, names, loc="outside lower center", ncols=beside, fontsize="small")
     return figure
-
-
-def _marked(row: int) -> tuple[str, str]:
-    """Colour and mark of a group, the colours as the style has them; no two groups have both the same for long."""
-    from matplotlib import rcParams
-
-    colours = rcParams["axes.prop_cycle"].by_key().get("color", list(COLOURS))
-    return str(colours[row % len(colours)]), MARKERS[(row + row // len(colours)) % len(MARKERS)]
 
 
 def _beside(across: Across, row: int, rows: int) -> NDArray[np.float64]:

@@ -18,6 +18,7 @@ from celltrain.axes import legible
 from celltrain.pages import words
 from celltrain.pages.drawing import (
     COLOURS,
+    GREY,
     INK,
     MAP,
     MARKERS,
@@ -26,6 +27,7 @@ from celltrain.pages.drawing import (
     PALE,
     Drawing,
     Look,
+    colour_of,
     direction,
     fit,
     new_figure,
@@ -124,7 +126,7 @@ def _trade_off(axes: Axes, analysis: Analysis, part: Part, chosen: NDArray[np.bo
     image = _coloured(axes, analysis.colouring, x.mean, y.mean, chosen)
     line = part.order
     barred = np.flatnonzero(chosen) if _barred(data, trade.by, part) else line
-    bars: dict[str, Any] = {"fmt": "none", "ecolor": "#8A929B", "elinewidth": 0.7, "alpha": 0.7, "zorder": 1}
+    bars: dict[str, Any] = {"fmt": "none", "ecolor": GREY, "elinewidth": 0.7, "alpha": 0.7, "zorder": 1}
     axes.errorbar(x.mean[barred], y.mean[barred], xerr=_bars(x)[barred], yerr=_bars(y)[barred], **bars)
     axes.plot(x.mean[line], y.mean[line], color=INK, linewidth=1, zorder=2, drawstyle="steps-post")
     axes.scatter(x.mean[line], y.mean[line], s=70, facecolors="none", edgecolors=INK, zorder=4, label="Pareto front")
@@ -272,14 +274,14 @@ def spread(analysis: Analysis, look: Look) -> Drawing | None:
             # What differs by no more than rounding is one value.
             same = np.ptp(values) <= 1e-9 * np.abs(values).max()
             bins = 1 if same else min(MOST_BINS, math.ceil(math.sqrt(len(values))))
-            axes.hist(values, bins=bins, color=COLOURS[0], alpha=0.5, edgecolor="white")
+            axes.hist(values, bins=bins, color=colour_of(0), alpha=0.5, edgecolor="white")
             axes.axvline(mean, color=INK, linewidth=1)
-            axes.axvspan(mean - half, mean + half, color=COLOURS[1], alpha=0.25, linewidth=0)
+            axes.axvspan(mean - half, mean + half, color=colour_of(1), alpha=0.25, linewidth=0)
         axes.set(xlabel=_measured(about), ylabel="runs")
     return Drawing(
         name="spread",
         title="What the seeds gave",
-        caption="Runs by their value. Line and orange band: the mean and its 95 % interval.",
+        caption="Runs by their value. Line and band: the mean and its 95 % interval.",
         figure=figure,
         look=look,
     )
@@ -295,7 +297,7 @@ def comparison(compared: Comparison, look: Look) -> Drawing:
         ends = ends[~np.isnan(ends)]
         if len(ends):
             axes.axline((ends[0], ends[0]), slope=1, color=PALE, linewidth=1, zorder=1)
-        for chosen, colour, label in ((~beyond, COLOURS[5], "within the spread"), (beyond, COLOURS[1], "beyond it")):
+        for chosen, colour, label in ((~beyond, GREY, "within the spread"), (beyond, colour_of(1), "beyond it")):
             if chosen.any():
                 bars: dict[str, Any] = {"fmt": "none", "ecolor": colour, "elinewidth": 0.6, "alpha": 0.5}
                 if not rasterized:
@@ -342,12 +344,12 @@ def _effect(axes: Axes, effect: Effect) -> None:
     line = 0 if axis.words else 1.2
     if len(at) > MOST_BARRED:
         rasterized = len(at) > MOST_MARKS
-        axes.plot(at, means.mean, color=COLOURS[0], linewidth=line or 0.6, rasterized=rasterized)
-        band: dict[str, Any] = {"color": COLOURS[0], "alpha": 0.2, "linewidth": 0, "rasterized": rasterized}
+        axes.plot(at, means.mean, color=colour_of(0), linewidth=line or 0.6, rasterized=rasterized)
+        band: dict[str, Any] = {"color": colour_of(0), "alpha": 0.2, "linewidth": 0, "rasterized": rasterized}
         axes.fill_between(at, means.mean - half, means.mean + half, **band)
     else:
         bars: dict[str, Any] = {"marker": "o", "markersize": 4, "elinewidth": 1.2, "capsize": 2}
-        axes.errorbar(at, means.mean, yerr=half, color=COLOURS[0], linewidth=line, **bars)
+        axes.errorbar(at, means.mean, yerr=half, color=colour_of(0), linewidth=line, **bars)
     if axis.words:
         _ticks(axes, "x", axis)
         axes.set_xlim(-0.5, len(axis.values) - 0.5)
@@ -361,7 +363,7 @@ def _coloured(axes: Axes, factor: Factor | None, x: NDArray[Any], y: NDArray[Any
     """Dots coloured by an axis: by name where there are few values, by a scale, which is returned, where they are many."""
     common: dict[str, Any] = {"s": 20, "linewidths": 0, "zorder": 3, "rasterized": int(chosen.sum()) > MOST_MARKS}
     if factor is None:
-        axes.scatter(x[chosen], y[chosen], color=COLOURS[0], **common)
+        axes.scatter(x[chosen], y[chosen], color=colour_of(0), **common)
         return None
     axis = factor.axis
     if axis.sampled or len(axis.values) > MOST_COLOURS:
@@ -376,7 +378,7 @@ def _coloured(axes: Axes, factor: Factor | None, x: NDArray[Any], y: NDArray[Any
     ordered = not axis.words
     for level in range(len(axis.values)):
         own = chosen & (factor.levels == level)
-        colour = colormaps[MAP](level / max(len(axis.values) - 1, 1) * 0.92) if ordered else COLOURS[level]
+        colour = colormaps[MAP](level / max(len(axis.values) - 1, 1) * 0.92) if ordered else colour_of(level)
         marker = "o" if ordered else MARKERS[level]
         text = _shortened(words.valued(axis.values[level], axis.unit))
         axes.scatter(x[own], y[own], color=[colour], marker=marker, label=text, **common)

@@ -29,12 +29,17 @@ def fronts(tuned: Tuned, look: Look) -> Drawing:
         drawing.direction(words.labelled(words.measure(one["measure"], one["unit"]), ""), one["better"] == "larger")
         for one in about
     ]
-    colours = {one["label"]: drawing.COLOURS[1 + i % 6] for i, one in enumerate(tuned.facts["references"])}
     with look.applied():
+        # Diamonds first; a style of few colours tells references apart by their marks.
+        marks = "D^vsPX"
+        references = {
+            one["label"]: (drawing.colour_of(1 + place % 6), marks[place % len(marks)])
+            for place, one in enumerate(tuned.facts["references"])
+        }
         figure, grid = drawing.panelled(len(tuned.searches), look, height=2.7, extra=0.1, most=MOST_ACROSS)
         across = look.shape(len(grid), MOST_ACROSS)[1]
         for place, (axes, searched) in enumerate(zip(grid, tuned.searches, strict=True)):
-            _panel(axes, searched, [one["better"] == "larger" for one in about], colours)
+            _panel(axes, searched, [one["better"] == "larger" for one in about], references)
             axes.set_title(shown(searched.title or tuned.facts["name"]), fontsize="small")
             if place % across == 0:
                 axes.set_ylabel(labels[1])
@@ -48,7 +53,7 @@ def fronts(tuned: Tuned, look: Look) -> Drawing:
         )
     seeds = tuned.facts["seeds"]
     caption = (
-        f"Pale dots: the trials of the search, means of {seeds['search']['count']} seeds each. Blue: what was chosen among them, run "
+        f"Pale dots: the trials of the search, means of {seeds['search']['count']} seeds each. Full dots: what was chosen among them, run "
         f"again with {seeds['confirmation']['count']} fresh seeds, with 95 % intervals; the line joins those that no other "
         "beats. Trials far below are outside the panels."
     )
@@ -56,7 +61,7 @@ def fronts(tuned: Tuned, look: Look) -> Drawing:
     return drawing.Drawing(name="fronts", title=f"The fronts of {name}", caption=caption, figure=figure, look=look)
 
 
-def _panel(axes: Axes, searched: Searched, larger: list[bool], colours: dict[str, str]) -> None:
+def _panel(axes: Axes, searched: Searched, larger: list[bool], references: dict[str, tuple[str, str]]) -> None:
     tried = np.array([t.means for t in searched.trials if t.means is not None]).reshape(-1, 2)
     rasterized = len(tried) > drawing.MOST_MARKS
     axes.scatter(
@@ -70,7 +75,7 @@ def _panel(axes: Axes, searched: Searched, larger: list[bool], colours: dict[str
         rasterized=rasterized,
     )
     chosen = [c for c in searched.confirmed if c.chosen and c.estimates is not None]
-    _bars(axes, chosen, color=drawing.COLOURS[0], fmt="o", markersize=4, zorder=3, label="confirmed")
+    _bars(axes, chosen, color=drawing.colour_of(0), fmt="o", markersize=4, zorder=3, label="confirmed")
     line = sorted(_means(c) for c in searched.confirmed if c.front)
     if line:
         x, y = zip(*line, strict=True)
@@ -78,9 +83,9 @@ def _panel(axes: Axes, searched: Searched, larger: list[bool], colours: dict[str
         axes.plot(
             x, y, color=drawing.INK, linewidth=0.9, zorder=2, drawstyle="steps-pre" if larger[0] else "steps-post"
         )
-    for label, colour in colours.items():
+    for label, (colour, mark) in references.items():
         own = [c for c in searched.confirmed if c.label == label and c.estimates is not None]
-        _bars(axes, own, color=colour, fmt="D", markersize=6, zorder=4, label=legible(label))
+        _bars(axes, own, color=colour, fmt=mark, markersize=6, zorder=4, label=legible(label))
     known = [c.estimates for c in searched.confirmed if c.estimates is not None]
     means = np.array([[one.mean for one in both] for both in known]).reshape(-1, 2)
     half = np.nan_to_num(np.array([[one.half for one in both] for both in known], dtype=np.float64)).reshape(-1, 2)

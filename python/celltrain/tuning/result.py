@@ -267,16 +267,20 @@ class Tuned(Answer):
         return "{" + ",\n".join(lines) + "}\n"
 
     @checked()
-    def drawing(self, *, width: str = "page") -> Drawing:
+    def drawing(self, *, width: str = "page", style: str | None = None) -> Drawing:
         """The fronts: a panel for each configuration.
 
         Args:
             width: `"page"` (7.2 inches), or `"column"` (3.5 inches).
+            style: A style of matplotlib, by its name or its file; ours when None.
+
+        Raises:
+            InputError: Where there is no such width or style.
         """
         from celltrain.pages.drawing import Look
         from celltrain.tuning.figure import fronts
 
-        return fronts(self, Look.of(width, None))
+        return fronts(self, Look.of(width, style))
 
     def html(self) -> str:
         """The report as one page that needs nothing else."""
@@ -285,16 +289,31 @@ class Tuned(Answer):
         return page(self)
 
     @checked()
-    def write(self, folder: str | os.PathLike[str], *, progress: Callable[[float], object] | None = None) -> list[Path]:
-        """Writes the page, the answer as JSON and the figure as SVG and PDF into a folder; returns the files."""
-        with writing(folder):
-            return self._write(Path(folder), progress)
+    def write(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        style: str | None = None,
+        progress: Callable[[float], object] | None = None,
+    ) -> list[Path]:
+        """Writes the page, the answer as JSON and the figure as SVG and PDF into a folder; returns the files.
 
-    def _write(self, folder: Path, progress: Callable[[float], object] | None) -> list[Path]:
+        Args:
+            folder: Where they go; it is made where it is not there.
+            style: Of the figure: a style of matplotlib, by its name or its file; ours when None.
+            progress: Called now and then with the share that is done, 0 to 1.
+
+        Raises:
+            InputError: Where there is no such style.
+        """
+        with writing(folder):
+            return self._write(Path(folder), style, progress)
+
+    def _write(self, folder: Path, style: str | None, progress: Callable[[float], object] | None) -> list[Path]:
         from celltrain.tuning.page import page
 
+        drawings = self.drawing(style=style), self.drawing(width="column", style=style)
         plots = inner(folder / "figures")
-        drawings = self.drawing(), self.drawing(width="column")
         written = []
         for drawing, suffix in zip(drawings, ("", "-column"), strict=True):
             for kind in ("svg", "pdf"):
