@@ -117,7 +117,7 @@ impl Stream {
         self.next = if is_first { time } else { self.next };
         // One question of three, as which stream a cell goes to cannot be foreseen.
         let ends = cell.last_cell() | cell.is_rm();
-        let may_matter = (self.every_cell_matters & is_first) | (!self.every_cell_matters & ends);
+        let may_matter = [ends, is_first][usize::from(self.every_cell_matters)];
         if may_matter { self.first_to_matter(time) } else { None }
     }
 
