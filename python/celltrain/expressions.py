@@ -341,7 +341,8 @@ def _factor(token: str, answer: Mapping[str, Any], series: Series | None) -> flo
     except NoValueError:
         raise NoValueError(f"{token!r} has no value in this run") from None
     except MeasureError as error:
-        raise MeasureError(f"{token!r} leads nowhere in the answer of a run: {error}") from None
+        hint = "" if "did you mean" in str(error) else "; see: celltrain list measures"
+        raise MeasureError(f"{token!r} leads nowhere in the answer of a run: {error}{hint}") from None
 
 
 def _window(series: Series, flow: str, name: str) -> NDArray[np.float64]:

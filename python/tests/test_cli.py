@@ -125,6 +125,28 @@ def test_list_lists(celltrain, kind):
     assert all(entry["name"] in plain.out for entry in listed)
 
 
+def test_measures_are_listed_by_paths_that_a_run_has(celltrain, small):
+    listed = celltrain("list", "measures", "--json").json
+    names = [entry["name"] for entry in listed]
+    assert len(names) == len(set(names)) and {"efficiency", "flows.tcp1.timeouts"} <= set(names)
+    plain = celltrain("list", "measures")
+    assert plain.code == 0 and all(name in plain.out for name in names)
+    # Contracts and rates have only the networks that ask for them; files, completions and shares are absent elsewhere.
+    here = [name for name in names if name.startswith(("cells.", "ports.", "flows.tcp1.")) and "file_delay" not in name]
+    here = [name for name in here if not name.endswith(("completion_s", "buffer_cells"))]
+    assert len(here) > 20
+    buffers = ["--vary", "port.bottleneck.buffer=100,200"]
+    compared = celltrain("compare", small, *buffers, "--seeds", "2", "--measures", ",".join(here), "--json")
+    assert compared.code == 0, compared.err
+
+
+def test_a_measure_that_is_nowhere_points_to_the_list(celltrain, small):
+    buffers = ["--vary", "port.bottleneck.buffer=100,200"]
+    answer = celltrain("compare", small, *buffers, "--measures", "throughput")
+    assert answer.code == 2
+    assert "see: celltrain list measures" in answer.err
+
+
 def names_of(celltrain, kind: str) -> set[str]:
     return {entry["name"] for entry in celltrain("list", kind, "--json").json}
 

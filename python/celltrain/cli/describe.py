@@ -31,6 +31,7 @@ class Kind(str, Enum):
     studies = "studies"
     plans = "plans"
     scenarios = "scenarios"
+    measures = "measures"
 
 
 def register(app: typer.Typer) -> None:
@@ -48,9 +49,12 @@ def list_(
     kind: Annotated[Kind, typer.Argument(help="What to list.")],
     as_json: shell.Json = False,
 ) -> None:
-    """List what there is of a kind: models such as policies and TCP variants, services, papers, studies, plans or scenarios."""
+    """List what there is of a kind: models such as policies and TCP variants, services, papers, studies, plans, scenarios, measures."""
     from celltrain.catalog import entries
 
+    if kind is Kind.measures:
+        _list_measures(as_json=as_json)
+        return
     found = entries(kind.value)
     if as_json:
         shell.answer([{"name": entry.name, "summary": entry.summary} for entry in found])
@@ -59,6 +63,24 @@ def list_(
     for entry in found:
         grid.add_row(entry.name, entry.summary)
     shell.console().print(grid)
+
+
+def _list_measures(*, as_json: bool) -> None:
+    """Every number of a run, by the path that names it."""
+    from celltrain.measures import ROWS, RUN
+
+    members = {"flows": "tcp1", "ports": "bottleneck", "contracts": "VC", "abr": "VC"}
+    found = [("", one) for one in RUN]
+    found += [(f"{rows}.{members[rows]}.", one) for rows, columns in ROWS.items() for one in columns]
+    numbers = [(f"{path}{one.name}", one) for path, one in found if one.kind != "string"]
+    if as_json:
+        shell.answer([{"name": name, "unit": one.unit, "summary": one.meaning} for name, one in numbers])
+        return
+    grid = shell.grid("name", "unit", "what it is", left=("name", "unit", "what it is"))
+    for name, one in numbers:
+        grid.add_row(name, "" if one.unit == "1" else one.unit, one.meaning)
+    shell.console().print(grid)
+    shell.say("Of several connections or ports: flows.sum(*).timeouts, flows.mean(tcp1-3).goodput_mbps; docs/sweeps.md")
 
 
 @shell.command
