@@ -135,12 +135,14 @@ def test_measures_are_listed_by_paths_that_a_run_has(celltrain, small):
     here = [name for name in names if name.startswith(("cells.", "ports.", "flows.tcp1.")) and "file_delay" not in name]
     here = [name for name in here if not name.endswith(("completion_s", "buffer_cells"))]
     assert len(here) > 20
-    compared = celltrain("compare", small, small, "--seeds", "2", "--measures", ",".join(here), "--json")
+    buffers = ["--vary", "port.bottleneck.buffer=100,200"]
+    compared = celltrain("compare", small, *buffers, "--seeds", "2", "--measures", ",".join(here), "--json")
     assert compared.code == 0, compared.err
 
 
 def test_a_measure_that_is_nowhere_points_to_the_list(celltrain, small):
-    answer = celltrain("compare", small, small, "--seeds", "2", "--measures", "throughput")
+    buffers = ["--vary", "port.bottleneck.buffer=100,200"]
+    answer = celltrain("compare", small, *buffers, "--measures", "throughput")
     assert answer.code == 2
     assert "see: celltrain list measures" in answer.err
 
