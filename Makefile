@@ -260,15 +260,21 @@ clean:
 
 # The package, editable, with an optimised core. Changed Python needs no new build.
 .make/built: .make/venv $(RUST) $(SHIPPED)
-	@echo "make: compiling the simulator with all optimisation: about two minutes the first time, on two cores"
+	@echo "make: building celltrain with all optimisation; what is compiled already is kept"
 	@$(BIN)/maturin develop --release --quiet
 	@touch $@
 
-# What the lock file says and nothing else: maturin finds every requirement there already.
+# What the lock file says and nothing else: maturin finds every requirement there already. It comes first, so that the
+# simulator is compiled while the others are installed.
 .make/venv: pyproject.toml $(LOCK) | .make/tools
-	@echo "make: installing $$(grep -c == $(LOCK)) Python packages into .venv, as $(LOCK) says: less than a minute"
+	@echo "make: compiling the simulator with all optimisation: about two minutes the first time, on two cores;"
+	@echo "make: meanwhile installing $$(grep -c == $(LOCK)) Python packages into .venv, as $(LOCK) says"
 	@$(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --require-hashes --no-deps --requirement $(LOCK)
+	@sed -n '/^maturin==/,/# via/p; /^tomli==/,/# via/p' $(LOCK) > .make/maturin.lock
+	@$(BIN)/python -m pip install --require-hashes --no-deps --requirement .make/maturin.lock
+	@$(BIN)/maturin develop --release --quiet --skip-install & compiling=$$!; \
+	    $(BIN)/python -m pip install --require-hashes --no-deps --requirement $(LOCK); installed=$$?; \
+	    wait $$compiling && exit $$installed
 	@touch $@
 
 .make/tools:
