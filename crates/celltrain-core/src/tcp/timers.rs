@@ -3,7 +3,7 @@
 //! Source: 4.3BSD's slow (retransmission) and fast (delayed acknowledgement) timeouts; `docs/mechanisms.md` 3.2. A
 //! timer set to n ticks runs out after n - 1 to n ticks of real time, because the first tick may come at once.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use super::Segment;
 use crate::units::{Duration, Span, Time};
@@ -82,23 +82,34 @@ impl RetransmissionTimer {
 pub struct SegmentTimers {
     /// Ticks so far.
     now: u64,
-    /// The end of each segment, and the tick after which it was sent: in the order of sending.
-    sent: VecDeque<(u64, u64)>,
+    /// The end of each segment, and the tick after which it was sent: in the order of sending. Nothing where the segment
+    /// was sent again since; such places are never the first.
+    sent: VecDeque<Option<(u64, u64)>>,
+    /// How many were first and are gone, so the number of a segment is its place and this.
+    gone: u64,
+    /// The end and the number of each, so that one that is sent again is found among very many.
+    by_end: BTreeSet<(u64, u64)>,
 }
 
 impl SegmentTimers {
     /// A segment was sent, or one is waiting to be sent `again`: its timer starts anew.
     pub fn start(&mut self, segment: Segment, again: bool) {
-        if again && let Some(at) = self.sent.iter().position(|(end, _)| (segment.seq + 1..=segment.end()).contains(end))
-        {
-            self.sent.remove(at);
+        if again {
+            let of_it = self.by_end.range((segment.seq + 1, 0)..=(segment.end(), u64::MAX));
+            if let Some(&(end, number)) = of_it.min_by_key(|(_, number)| number) {
+                self.by_end.remove(&(end, number));
+                self.sent[place(number - self.gone)] = None;
+                self.drop_empty_places();
+            }
         }
-        self.sent.push_back((segment.end(), self.now));
+        self.by_end.insert((segment.end(), self.gone + self.sent.len() as u64));
+        self.sent.push_back(Some((segment.end(), self.now)));
     }
 
     /// Stops them all.
     pub fn stop(&mut self) {
         self.sent.clear();
+        self.by_end.clear();
     }
 
     /// Whether any runs.
@@ -108,7 +119,7 @@ impl SegmentTimers {
 
     /// Ticks until the first of a segment beyond `snd_una` runs out at `rto` ticks, at least 1; 0 when none runs.
     pub fn left(&self, snd_una: u64, rto: u32) -> u64 {
-        let first = self.sent.iter().find(|&&(end, _)| end > snd_una);
+        let first = self.sent.iter().flatten().find(|&&(end, _)| end > snd_una);
         first.map_or(0, |&(_, at)| (at + u64::from(rto)).saturating_sub(self.now).max(1))
     }
 
@@ -116,15 +127,28 @@ impl SegmentTimers {
     pub fn on_tick(&mut self, snd_una: u64, rto: u32) -> bool {
         self.now += 1;
         let mut ran_out = false;
-        while let Some(&(end, at)) = self.sent.front() {
+        while let Some(&Some((end, at))) = self.sent.front() {
             if end > snd_una && self.now - at < u64::from(rto) {
                 break;
             }
             ran_out |= end > snd_una;
-            self.sent.pop_front();
+            self.by_end.remove(&(end, self.gone));
+            self.sent[0] = None;
+            self.drop_empty_places();
         }
         ran_out
     }
+
+    fn drop_empty_places(&mut self) {
+        while let Some(None) = self.sent.front() {
+            self.sent.pop_front();
+            self.gone += 1;
+        }
+    }
+}
+
+fn place(number: u64) -> usize {
+    usize::try_from(number).expect("what is in memory has a place")
 }
 
 /// When a host's clock ticks next: at `phase`, then every `period`.
@@ -166,6 +190,63 @@ mod tests {
         timer.start(2);
         timer.stop();
         assert!(!timer.on_tick());
+    }
+
+    /// The same with a list that is searched from its beginning.
+    #[derive(Default)]
+    struct Searched {
+        now: u64,
+        sent: Vec<(u64, u64)>,
+    }
+
+    impl Searched {
+        fn start(&mut self, segment: Segment, again: bool) {
+            let is_it = |&(end, _): &(u64, u64)| (segment.seq + 1..=segment.end()).contains(&end);
+            if again && let Some(at) = self.sent.iter().position(is_it) {
+                self.sent.remove(at);
+            }
+            self.sent.push((segment.end(), self.now));
+        }
+
+        fn left(&self, snd_una: u64, rto: u32) -> u64 {
+            let first = self.sent.iter().find(|&&(end, _)| end > snd_una);
+            first.map_or(0, |&(_, at)| (at + u64::from(rto)).saturating_sub(self.now).max(1))
+        }
+
+        fn on_tick(&mut self, snd_una: u64, rto: u32) -> bool {
+            self.now += 1;
+            let over = |&(end, at): &(u64, u64)| end <= snd_una || self.now - at >= u64::from(rto);
+            let gone = self.sent.iter().take_while(|one| over(one)).count();
+            self.sent.drain(..gone).any(|(end, _)| end > snd_una)
+        }
+    }
+
+    #[test]
+    fn timers_of_segments_are_those_of_a_list_that_is_searched() {
+        let mut rng = crate::rng::Stream::new(1, "segment timers");
+        for _ in 0..200 {
+            let (mut timers, mut twin) = (SegmentTimers::default(), Searched::default());
+            let mut snd_una = 0;
+            for _ in 0..200 {
+                let segment = Segment { seq: snd_una + u64::from(rng.below(12)), len: 1 + rng.below(4) };
+                match rng.below(12) {
+                    0 => {
+                        timers.stop();
+                        twin.sent.clear();
+                    }
+                    1 | 2 => assert_eq!(timers.on_tick(snd_una, 3), twin.on_tick(snd_una, 3)),
+                    3 => snd_una += u64::from(rng.below(3)),
+                    _ => {
+                        let again = rng.below(3) > 0;
+                        timers.start(segment, again);
+                        twin.start(segment, again);
+                    }
+                }
+                assert_eq!(timers.left(snd_una, 3), twin.left(snd_una, 3));
+                assert_eq!(timers.is_running(), !twin.sent.is_empty());
+                assert_eq!(timers.by_end.len(), twin.sent.len());
+            }
+        }
     }
 
     #[test]

@@ -15,6 +15,7 @@ mod watch;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::thread;
 
 use celltrain_core::engine::Engine;
 use celltrain_core::probe::Nothing;
@@ -26,17 +27,28 @@ use serde_json::{Value, json};
 use compare::{compare, run};
 use text::text;
 
+/// The longest of these tests, so on two threads.
 #[test]
 fn both_engines_agree_on_random_networks() {
-    let drawn = RefCell::new(BTreeMap::new());
-    let scenarios = draw::any_network().prop_map(|scenario| {
-        for what in count::all_of(&scenario) {
-            *drawn.borrow_mut().entry(what).or_insert(0) += 1;
-        }
-        scenario
+    let halves = [5, 15].map(|seed| {
+        thread::spawn(move || {
+            let drawn = RefCell::new(BTreeMap::new());
+            let scenarios = draw::any_network().prop_map(|scenario| {
+                for what in count::all_of(&scenario) {
+                    *drawn.borrow_mut().entry(what).or_insert(0) += 1;
+                }
+                scenario
+            });
+            agree_on(scenarios, cases() / 2, RngSeed::Fixed(seed));
+            drawn.into_inner()
+        })
     });
-    agree_on(scenarios, cases(), RngSeed::Fixed(5));
-    let drawn = drawn.borrow();
+    let mut drawn = BTreeMap::new();
+    for half in halves {
+        for (what, times) in half.join().expect("the engines agree") {
+            *drawn.entry(what).or_insert(0) += times;
+        }
+    }
     let rare: Vec<_> = count::every_one()
         .into_iter()
         .map(|what| (drawn.get(&what).copied().unwrap_or(0), what))
