@@ -182,7 +182,7 @@ pub(crate) fn chain(trunks: u32, duration: &str) -> String {
 #[derive(Clone, Copy)]
 pub(crate) struct Mesh {
     pub(crate) switches: u32,
-    /// Trunks of a switch in the mean, where no two would join the same pair.
+    /// Mean trunks of a switch; fewer where several were drawn between the same two switches, as only one is kept.
     pub(crate) degree: u32,
     pub(crate) vcs: u32,
 }

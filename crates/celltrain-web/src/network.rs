@@ -5,7 +5,7 @@ use celltrain_core::stop::{Interrupted, Stop};
 use celltrain_run::describe;
 use serde_json::{Value, json};
 
-/// What `celltrain network` has of it, and what its ports and VCs are.
+/// Nodes, links, ports and VCs of a network, as the page draws them.
 pub(crate) fn described(name: &str, network: &Network, stop: &Stop<'_>) -> Result<Value, Interrupted> {
     let text = describe::network(name, network, stop)?;
     let mut described: Value = serde_json::from_str(&text).expect("it was written as JSON");

@@ -52,7 +52,7 @@ export type Step =
       readonly kind: "read";
       readonly title: string;
       readonly text: readonly string[];
-      readonly toy?: "frame" | "round-trip";
+      readonly toy?: "frame";
     }
   | {
       readonly kind: "run";

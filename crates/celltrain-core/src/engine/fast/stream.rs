@@ -115,7 +115,7 @@ impl Stream {
         let is_first = self.next == NEVER;
         self.cells.push(Arriving { time, cell });
         self.next = if is_first { time } else { self.next };
-        // One question of three, as which stream a cell goes to cannot be foreseen.
+        // One branch in all: the stream changes from cell to cell, so a branch on its kind would be a guess.
         let ends = cell.last_cell() | cell.is_rm();
         let may_matter = [ends, is_first][usize::from(self.every_cell_matters)];
         if may_matter { self.first_to_matter(time) } else { None }
