@@ -25,7 +25,7 @@ export const clock: Story = {
       title: "A long sleep",
       text: [
         "A sender that misses an acknowledgement waits until its retransmission timer runs out. The timer is a coarse clock: it is looked at once a tick, and the least wait is two ticks.",
-        "In this network a segment is there and back in a hundredth of a millisecond when nothing waits. A tick is a hundred milliseconds: time for the link to carry 37,000 cells.",
+        "In this network a segment is there and back in about a tenth of a millisecond when nothing waits. A tick is a hundred milliseconds: time for the link to carry 37,000 cells.",
       ],
     },
     {
