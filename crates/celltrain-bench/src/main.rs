@@ -20,6 +20,7 @@ celltrain-bench: how fast the engines are. Build it with --release.
     celltrain-bench --scenario NAME [--engine fast|reference] [--json]  runs one once
         [--duration 60ms]                                               for another time
         [--ways planned|trains|streams]                                 with the ways of contended ports forced
+        [--threads 2]                                                   shared out among threads
     celltrain-bench --scaling                                           how cost grows, in CSV; takes a minute or two
 ";
 
@@ -62,13 +63,13 @@ enum What {
     Help,
     List,
     Scaling,
-    Run { case: Box<Case>, engine: Engine, ways: Ways },
+    Run { case: Box<Case>, engine: Engine, ways: Ways, threads: usize },
 }
 
 impl Asked {
     fn read(mut words: impl Iterator<Item = String>) -> Result<Self, String> {
         let (mut what, mut scenario, mut engine, mut as_json) = (None, None, None, false);
-        let (mut ways, mut duration) = (Ways::default(), None);
+        let (mut ways, mut threads, mut duration) = (Ways::default(), 1, None);
         while let Some(word) = words.next() {
             match word.as_str() {
                 "--help" | "-h" => what = Some(What::Help),
@@ -81,6 +82,10 @@ impl Asked {
                 "--ways" => {
                     let name = words.next().ok_or("--ways needs a name")?;
                     ways = WAYS.iter().find(|way| way.0 == name).ok_or("ways are planned, trains or streams")?.1;
+                }
+                "--threads" => {
+                    let number = words.next().and_then(|word| word.parse().ok()).filter(|&number| number > 0);
+                    threads = number.ok_or("--threads needs a number, 1 or more")?;
                 }
                 other => return Err(format!("{other} is no option")),
             }
@@ -96,7 +101,7 @@ impl Asked {
                 if let Some(duration) = duration {
                     case = case.lasting(&duration);
                 }
-                What::Run { case: Box::new(case), engine, ways }
+                What::Run { case: Box::new(case), engine, ways, threads }
             }
             _ => return Err("say one of --list, --scenario NAME, --scaling".into()),
         };
@@ -108,7 +113,9 @@ impl Asked {
             What::Help => write!(out, "{USAGE}")?,
             What::List => list(out, self.as_json)?,
             What::Scaling => scaling(out)?,
-            What::Run { case, engine, ways } => show(out, &measure(&case, engine, ways, 1), self.as_json)?,
+            What::Run { case, engine, ways, threads } => {
+                show(out, &measure(&case, engine, (ways, threads), 1), self.as_json)?;
+            }
         }
         Ok(out.flush()?)
     }

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use celltrain_core::engine::{Engine, Ways};
+use celltrain_core::engine::{Engine, Sharing, Ways};
 use celltrain_core::probe::Nothing;
 use serde::{Deserialize, Serialize};
 
@@ -36,11 +36,15 @@ impl Measured {
 
 /// Runs a case so many times, at least once; the time is that of the fastest, since whatever else the machine does can
 /// only slow a run down. For a peak of memory that is its own, in a process of its own.
-pub fn measure(case: &Case, engine: Engine, ways: Ways, times: u32) -> Measured {
+pub fn measure(case: &Case, engine: Engine, (ways, threads): (Ways, usize), times: u32) -> Measured {
     let network = case.network();
     let run = |_| {
         let begun = Instant::now();
-        let result = engine.run_by(ways, &network, &mut Nothing, |_| true).expect("nobody interrupts a benchmark");
+        let outcome = match threads {
+            1 => engine.run_by(ways, &network, &mut Nothing, |_| true),
+            threads => engine.run_shared(Sharing::among(threads), &network, |_| true),
+        };
+        let result = outcome.expect("nobody interrupts a benchmark");
         (begun.elapsed().as_secs_f64(), result)
     };
     let (engine_seconds, result) =

@@ -142,6 +142,24 @@ impl<B: Copy> FrameLog<B> {
         self.frames.get_mut(index).expect("a cell belongs to a frame that was sent and not yet forgotten")
     }
 
+    /// The number of the next frame.
+    pub fn next(&self) -> FrameNumber {
+        let kept = u32::try_from(self.frames.len()).expect("frames fit 32 bits");
+        self.first.later(kept, self.mask)
+    }
+
+    /// The frames from this number on.
+    pub fn since(&self, number: FrameNumber) -> impl Iterator<Item = Frame<B>> {
+        self.frames.iter().skip(number.since(self.first, self.mask) as usize).copied()
+    }
+
+    /// Takes the oldest one out, for a log kept elsewhere.
+    pub fn take_oldest(&mut self) -> Option<Frame<B>> {
+        let oldest = self.frames.pop_front()?;
+        self.first = self.first.later(1, self.mask);
+        Some(oldest)
+    }
+
     /// Forgets every frame before this number.
     pub fn forget_before(&mut self, number: FrameNumber) {
         while number.since(self.first, self.mask) > 0 {

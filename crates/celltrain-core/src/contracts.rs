@@ -50,6 +50,13 @@ impl Edge {
         }
     }
 
+    /// Takes over what another has found in the cells of the VCs that it looked after, of the same run.
+    pub(crate) fn take_over(&mut self, mut other: Edge, looked_after: impl Fn(VcIndex) -> bool) {
+        for (vc, mine) in self.by_vc.iter_mut_enumerated().filter(|&(vc, _)| looked_after(vc)) {
+            std::mem::swap(mine, &mut other.by_vc[vc]);
+        }
+    }
+
     /// What was found in the cells of each VC that has a contract.
     pub fn counters(&self, vc: VcIndex) -> Option<EdgeCounters> {
         self.by_vc[vc].as_ref().map(|policer| policer.counters)

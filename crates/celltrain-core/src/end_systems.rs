@@ -4,6 +4,7 @@
 //! to put on the output port of a host. Nothing in here knows when that port will send them. What happens is told to a
 //! watcher that watches ([`telling`]).
 
+pub(crate) mod apart;
 mod clocks;
 mod connection;
 mod processing;
@@ -27,8 +28,8 @@ use crate::tcp::congestion::cubic::Cubic;
 use crate::tcp::{Ack, SackBlocks, Segment};
 use crate::units::{Clock, Duration, Time};
 use clocks::{ClockKind, HostClock, host_clocks};
-use connection::sends_over_tcp;
 pub use connection::{Connection, PacketCounters};
+use connection::{Seen, sends_over_tcp};
 use processing::Processing;
 pub(crate) use processing::{BYTES_PER_HOST, BYTES_PER_PACKET};
 use vc_ends::{VcEnds, sender_of};
@@ -89,7 +90,7 @@ pub struct VcCounters {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Body {
+pub(crate) enum Body {
     Data {
         flow: FlowIndex,
         segment: Segment,
@@ -229,7 +230,7 @@ impl EndSystems {
             Body::Data { flow, segment } => {
                 let before = telling::before(&self.flows[flow], watcher);
                 let connection = &mut self.flows[flow];
-                connection.fingerprint.fold_all([Seen::Segment as u64, now.0, segment.seq]);
+                connection.sees(Seen::Segment, now, segment.seq);
                 let ack = connection.receiver.on_segment(segment);
                 self.tell_arrived((flow, number), segment, before, now, watcher);
                 if let Some(ack) = ack {
@@ -240,7 +241,7 @@ impl EndSystems {
             Body::Ack { flow, ack } => {
                 let before = telling::before(&self.flows[flow], watcher);
                 let connection = &mut self.flows[flow];
-                connection.fingerprint.fold_all([Seen::Ack as u64, now.0, ack.ack]);
+                connection.sees(Seen::Ack, now, ack.ack);
                 let mut reported = SackBlocks::NONE;
                 match blocks {
                     None => connection.sender.on_ack(ack, &SackBlocks::NONE, now),
@@ -271,7 +272,7 @@ impl EndSystems {
             }
             Body::Packet { flow, number: packet } => {
                 let connection = &mut self.flows[flow];
-                connection.fingerprint.fold_all([Seen::Packet as u64, now.0, packet]);
+                connection.sees(Seen::Packet, now, packet);
                 let packets = connection.packets.as_mut().expect("who sends packets counts them");
                 packets.counters.delivered += 1;
                 packets.counters.delivered_bytes += packets.bytes;
@@ -317,7 +318,7 @@ impl EndSystems {
                     let timeouts = connection.sender.counters().timeouts;
                     let may_send = connection.sender.on_tick(now);
                     if connection.sender.counters().timeouts > timeouts {
-                        connection.fingerprint.fold_all([Seen::Timeout as u64, now.0]);
+                        connection.sees(Seen::Timeout, now, 0);
                     }
                     let before = self.tell_expired(flow, before, now, watcher);
                     if may_send {
@@ -470,15 +471,6 @@ fn leave(processing: &mut Option<Box<Processing>>, departure: Departure, now: Ti
         None => out.push(departure),
         Some(processing) => processing.take(departure, now),
     }
-}
-
-/// What a connection's fingerprint folds.
-#[derive(Clone, Copy)]
-enum Seen {
-    Segment = 1,
-    Ack = 2,
-    Timeout = 3,
-    Packet = 4,
 }
 
 #[cfg(test)]

@@ -259,6 +259,16 @@ impl Network {
         self.vcs.iter_enumerated().map(first).collect()
     }
 
+    /// The host a VC begins at.
+    pub fn source(&self, vc: VcIndex) -> NodeIndex {
+        self.links[self.vcs[vc].path[0]].from
+    }
+
+    /// The host it ends at.
+    pub fn destination(&self, vc: VcIndex) -> NodeIndex {
+        self.links[*self.vcs[vc].path.last().expect("a path has links")].to
+    }
+
     /// The part of a VC's path that cells cross under the rules of ATM, see [`atm_part`].
     pub fn atm_part(&self, vc: &Vc) -> Range<usize> {
         atm_part(&self.nodes, &self.links, &vc.path)

@@ -214,7 +214,9 @@ impl JsonSchema for Threshold<u32> {
     }
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        or_text(&u32::json_schema(generator))
+        let mut cells = u32::json_schema(generator);
+        cells.insert("x-expect".into(), "a whole number of cells (0 or more; a share is a text)".into());
+        or_text(&cells)
     }
 }
 

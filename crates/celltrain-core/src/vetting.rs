@@ -288,10 +288,14 @@ pub fn conformance(make: impl Fn(u32) -> Option<Box<dyn BufferPolicy>>, seed: u6
         }
     }
     let evidence = |check| match check {
-        Check::Capacity => format!("{trials} trials, {} cells; at most {max_queue} wait", all.offered),
-        Check::Counts => format!("{recounts} recounts"),
+        Check::Capacity => {
+            let (cells, most) = (grouped(all.offered), grouped(u64::from(max_queue)));
+            format!("{trials} trials, {cells} cells; at most {most} wait")
+        }
+        Check::Counts => format!("{} recounts", grouped(recounts)),
         Check::WholeFrames => {
-            format!("{frames} frames sent, {} refused, {} cut by a full buffer", all.discarded_frames, all.cut_frames)
+            let [sent, refused, cut] = [frames, all.discarded_frames, all.cut_frames].map(grouped);
+            format!("{sent} frames sent, {refused} refused, {cut} cut by a full buffer")
         }
         Check::SameSeed => format!("{trials} trials, each twice"),
     };
@@ -307,9 +311,22 @@ pub fn conformance(make: impl Fn(u32) -> Option<Box<dyn BufferPolicy>>, seed: u6
     Check::ALL.map(verdict).into()
 }
 
+/// A count with a comma between its thousands, as all that is printed for people has it.
+fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 /// A link at the cell rate of an OC-3, and a clock of nanoseconds.
-fn facts(capacity: u32) -> PortFacts {
-    PortFacts { capacity: Some(capacity), cells_per_second: 353_207.5, units_per_second: 1e9 }
+fn facts(capacity: u32) -> PortFacts<'static> {
+    PortFacts { name: "trial", capacity: Some(capacity), cells_per_second: 353_207.5, units_per_second: 1e9 }
 }
 
 /// Cells that come and go, now more of these and now of those, so that the buffer fills and empties.
@@ -325,4 +342,15 @@ fn operations(draws: &mut Stream) -> Vec<Operation> {
         });
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::grouped;
+
+    #[test]
+    fn counts_have_a_comma_between_their_thousands() {
+        let counts = [0, 999, 1000, 101_842, 1_000_000].map(grouped);
+        assert_eq!(counts, ["0", "999", "1,000", "101,842", "1,000,000"]);
+    }
 }

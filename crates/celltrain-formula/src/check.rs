@@ -190,7 +190,11 @@ impl<'a> Checker<'a> {
                     Node::Name(name) if self.named.iter().all(|(named, _)| named != name) => self.vocabulary.find(name),
                     _ => None,
                 };
-                if let Some(Word { meaning: Meaning::ByVc { .. }, kind, .. }) = word {
+                if let Some(Word { meaning: Meaning::ByVc { sum, .. }, kind, .. }) = word {
+                    if !sum.is_finite() {
+                        let problem = "is no number: over the VCs of the port it comes to more than 1.8e308";
+                        return Err(Fault::new(all.at.clone(), problem));
+                    }
                     return Ok(*kind);
                 }
                 self.kind(&parts[0])?;

@@ -88,9 +88,23 @@ struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    fn too_large(at: &Expression) -> Fault {
-        let problem = format!("needs more than the {REGISTERS} registers there are; use fewer numbers and names");
+    /// There is no place for one more number.
+    fn too_many(&self, at: &Expression) -> Fault {
+        let (names, left) = (self.compiler.first, LEAST_TEMPORARY - usize::from(self.compiler.first));
+        let problem = format!(
+            "has one number too many: names take {names} of {LEAST_TEMPORARY} places, which leaves {left} for the different \
+             numbers of all formulas"
+        );
         Fault::new(at.at.clone(), problem)
+    }
+
+    /// There is no place for one more value that comes in between.
+    fn too_large(at: &Expression) -> Fault {
+        let most = REGISTERS - LEAST_TEMPORARY;
+        Fault::new(
+            at.at.clone(),
+            format!("has to keep more than {most} values at once; write it with fewer let and if in each other"),
+        )
     }
 
     fn constant(&mut self, value: f64, at: &Expression) -> Result<u8, Fault> {
@@ -101,9 +115,9 @@ impl<'a> Writer<'a> {
                 self.compiler.constants.push(value);
                 self.compiler.constants.len() - 1
             }
-            None => return Err(Self::too_large(at)),
+            None => return Err(self.too_many(at)),
         };
-        u8::try_from(usize::from(self.compiler.first) + place).map_err(|_| Self::too_large(at))
+        u8::try_from(usize::from(self.compiler.first) + place).map_err(|_| self.too_many(at))
     }
 
     /// A register for what comes in between.

@@ -52,8 +52,8 @@ const fn word(
 
 /// Every function.
 pub const FUNCTIONS: &[FunctionWord] = &[
-    word(Function::Min, "min", "min(a, b, ...)", "the smallest; all of the same unit", (2, 16)),
-    word(Function::Max, "max", "max(a, b, ...)", "the largest; all of the same unit", (2, 16)),
+    word(Function::Min, "min", "min(a, b, ...)", "the smallest of 2 to 16; all of the same unit", (2, 16)),
+    word(Function::Max, "max", "max(a, b, ...)", "the largest of 2 to 16; all of the same unit", (2, 16)),
     word(Function::Abs, "abs", "abs(a)", "a without its sign", (1, 1)),
     word(
         Function::Sqrt,

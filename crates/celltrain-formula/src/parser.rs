@@ -79,7 +79,11 @@ impl<'a> Parser<'a> {
     fn node(&self, start: usize, node: Node, depth: usize) -> Result<Expression, Fault> {
         let at = start..self.end();
         if depth > MOST_DEPTH {
-            return Err(too_deep(at));
+            let problem = format!(
+                "is {depth} operations deep, and {MOST_DEPTH} are the most; a long chain is less deep with parentheses \
+                 around its parts: (a + b) + (c + d)"
+            );
+            return Err(Fault::new(at, problem));
         }
         Ok(Expression { node, at, depth })
     }
@@ -242,7 +246,8 @@ impl<'a> Parser<'a> {
         self.needs(")", &format!(" for {}", word.usage))?;
         let (least, most) = word.arguments;
         if !(least..=most).contains(&arguments.len()) {
-            let problem = format!("gives {} {}; write {}", name, count(arguments.len()), word.usage);
+            let range = if most > least { format!(", {least} to {most} of them") } else { String::new() };
+            let problem = format!("gives {} {}; write {}{range}", name, count(arguments.len()), word.usage);
             return Err(Fault::new(start..self.end(), problem));
         }
         // Several arguments are taken two by two.
@@ -260,10 +265,9 @@ fn count(arguments: usize) -> String {
 }
 
 fn too_deep(at: std::ops::Range<usize>) -> Fault {
-    Fault::new(
-        at,
-        format!("is nested more than {MOST_DEPTH} deep; a long sum or chain of or can be cut with parentheses"),
-    )
+    let problem =
+        format!("is nested more than {MOST_DEPTH} deep; give parts of it names: let v = a; b, or make them constants");
+    Fault::new(at, problem)
 }
 
 /// Letters of a name.

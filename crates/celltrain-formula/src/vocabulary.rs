@@ -18,8 +18,16 @@ pub fn is_name(text: &str) -> Result<(), String> {
     if text.len() > MOST_NAME {
         return Err(format!("has {} letters; a name has {MOST_NAME} at most", text.len()));
     }
-    let is_word = RESERVED.contains(&text) || UNITS.iter().any(|(word, ..)| *word == text);
-    if is_word || FUNCTIONS.iter().any(|word| word.name == text) {
+    if UNITS.iter().any(|(word, ..)| *word == text) {
+        let unit = match text {
+            "s" => "the unit of seconds",
+            "ms" => "the unit of milliseconds",
+            "us" => "the unit of microseconds",
+            _ => "a unit",
+        };
+        return Err(format!("is {unit}, as in 3 {text}; choose another name"));
+    }
+    if RESERVED.contains(&text) || FUNCTIONS.iter().any(|word| word.name == text) {
         return Err("is a word of the language; choose another name".into());
     }
     Ok(())

@@ -152,7 +152,8 @@ fn a_fault_has_its_place_and_what_would_be_right() {
         ("X < 1e999", "has a number beyond the largest there is"),
         ("X < 1.2.3", "goes on where an operator or the end is expected"),
         ("mim(X, K) < K", "does not know the function mim; did you mean min? there are min, max,"),
-        ("min(X) < K", "gives min 1 argument; write min(a, b, ...)"),
+        ("min(X) < K", "gives min 1 argument; write min(a, b, ...), 2 to 16 of them"),
+        ("let s = 2; s < X", "names a value s, which is the unit of seconds, as in 3 s; choose another name"),
         ("random(1) < 1", "gives random 1 argument; write random()"),
         ("X + 512 bytes < K", "here one is in cells, the other in bytes"),
         ("exp(X) < 1", "is in cells; exp takes a number without unit, such as X / K"),
@@ -178,15 +179,24 @@ fn a_fault_has_its_place_and_what_would_be_right() {
 #[test]
 fn what_is_too_large_is_refused() {
     let sum = vec!["X"; 200].join(" + ");
-    assert!(fault(&format!("{sum} < K")).contains("nested more than 100 deep"));
+    // Parentheses help a chain, and nothing that has too many of them.
+    let chain = fault(&format!("{sum} < K"));
+    assert!(chain.contains("is 101 operations deep, and 100 are the most; a long chain is less deep with"), "{chain}");
     assert_eq!(value(&format!("({}) + ({})", vec!["1"; 90].join(" + "), vec!["1"; 90].join(" + "))), 180.0);
-    assert!(fault(&format!("{}1{}", "(".repeat(1000), ")".repeat(1000))).contains("nested more than 100 deep"));
+    let nested = fault(&format!("{}1{}", "(".repeat(1000), ")".repeat(1000)));
+    assert!(nested.contains("nested more than 100 deep; give parts of it names"), "{nested}");
     assert!(fault(&"-".repeat(1000)).contains("nested more than 100 deep"));
     assert!(fault(&"not ".repeat(900)).contains("nested more than 100 deep"));
     assert!(fault(&"x".repeat(1 << 20)).contains("is 1048576 bytes long; 4000 is the most"));
     let many: Vec<String> = (0..200).map(|i| format!("X * {i}.5")).collect();
     let many = many.chunks(50).map(|part| format!("({})", part.join(" + "))).collect::<Vec<_>>().join(" + ");
-    assert!(fault(&many).contains("needs more than the 256 registers"));
+    let many = fault(&many);
+    let places = "names take 6 of 128 places, which leaves 122 for the different numbers of all formulas";
+    assert!(many.contains(&format!("has one number too many: {places}")), "{many}");
+    assert_eq!(value(&format!("min({}) + X", ["X"; 16].join(", "))), 1900.0);
+    assert!(
+        fault(&format!("min({})", ["X"; 17].join(", "))).contains("17 arguments; write min(a, b, ...), 2 to 16 of")
+    );
 }
 
 #[test]

@@ -168,7 +168,8 @@ fn measure(py: Python<'_>, scenario: &str, engine: &str, times: u32) -> PyResult
     let unknown = || PyValueError::new_err(format!("{scenario:?} is not a benchmark's scenario"));
     let case = celltrain_bench::named(scenario).ok_or_else(unknown)?;
     Ok(py.detach(|| {
-        json!(celltrain_bench::measure(&case, engine, celltrain_core::engine::Ways::Planned, times.max(1))).to_string()
+        json!(celltrain_bench::measure(&case, engine, (celltrain_core::engine::Ways::Planned, 1), times.max(1)))
+            .to_string()
     }))
 }
 

@@ -60,7 +60,7 @@ pub(crate) fn run_many(
         let trace = first.map_or(Ok(None), |duration| Trace::new(duration, &trace, step, links));
         trace.map_err(PyValueError::new_err)?
     };
-    let how = How { trace: trace.as_ref(), engine, limit, wanted: wanted.as_ref() };
+    let how = How { trace: trace.as_ref(), engine, limit, wanted: wanted.as_ref(), threads: None };
     let on = |event| {
         Python::attach(|py| {
             cancel::look(py, cancel)?;

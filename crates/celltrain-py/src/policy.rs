@@ -4,7 +4,7 @@
 
 use celltrain_core::error::Fault;
 use celltrain_core::index::Label;
-use celltrain_core::policy::formula::PortFacts;
+use celltrain_core::policy::formula::{PortFacts, WhenFull};
 use celltrain_core::policy::python::{Config, Interpreter, Object, Setting};
 use celltrain_core::policy::{self};
 use celltrain_core::rng::Stream;
@@ -35,7 +35,14 @@ impl Interpreter for Classes {
         })
     }
 
-    fn object(&self, config: &Config, facts: &PortFacts, vcs: &[String]) -> Box<dyn Object> {
+    fn when_full(&self, config: &Config) -> Option<WhenFull> {
+        let said: PyResult<Option<String>> =
+            Python::attach(|py| py.import(MODULE)?.call_method1("when_full", (&config.class,))?.extract());
+        // What is no word is a fault of the class.
+        said.ok().flatten().and_then(|said| serde_json::from_value(said.into()).ok())
+    }
+
+    fn object(&self, config: &Config, facts: &PortFacts<'_>, vcs: &[String]) -> Box<dyn Object> {
         let units_per_second = facts.units_per_second;
         let capacity = facts.capacity.filter(|&capacity| capacity != u32::MAX);
         let made = Python::attach(|py| {
@@ -53,11 +60,18 @@ impl Interpreter for Classes {
                 cells_per_second: facts.cells_per_second,
                 _holder: admit,
             }),
-            Ok((admit, None, view)) => {
-                Box::new(Class { name: config.class.clone(), admit, view, units_per_second, has_failed: false })
-            }
+            Ok((admit, None, view)) => Box::new(Class {
+                name: config.class.clone(),
+                port: facts.name.to_string(),
+                vcs: vcs.to_vec(),
+                admit,
+                view,
+                units_per_second,
+                has_failed: false,
+            }),
             Err(error) => {
-                Python::attach(|py| failed(py, &format!("{} cannot be made for a port", config.class), &error));
+                let call = format!("{} cannot be made for the port {}", config.class, facts.name);
+                Python::attach(|py| failed(py, &call, &error));
                 Box::new(Nothing)
             }
         }
@@ -105,6 +119,9 @@ impl Object for Nothing {
 /// An object of a class, at a port.
 struct Class {
     name: String,
+    /// Where it is, and the names of the VCs by label, for what went wrong.
+    port: String,
+    vcs: Vec<String>,
     /// Its bound method.
     admit: Py<PyAny>,
     view: Py<View>,
@@ -120,8 +137,12 @@ impl Object for Class {
         Python::attach(|py| match self.answer(py, buffer, vc, rng) {
             Ok(admitted) => admitted,
             Err(error) => {
-                let seconds = buffer.now.0 as f64 / self.units_per_second;
-                failed(py, &format!("{}.admit(view, {}) at {seconds} s", self.name, vc.number()), &error);
+                // Nine places are nanoseconds.
+                let seconds = format!("{:.9}", buffer.now.0 as f64 / self.units_per_second);
+                let seconds = seconds.trim_end_matches('0').trim_end_matches('.');
+                let of = self.vcs.get(vc.number() as usize).map_or("", String::as_str);
+                let call = format!("{}.admit(view, {}) for {of} at {}, {seconds} s", self.name, vc.number(), self.port);
+                failed(py, &call, &error);
                 self.has_failed = true;
                 true
             }

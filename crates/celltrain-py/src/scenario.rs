@@ -1,8 +1,9 @@
 //! A scenario in Python: a handle that is read and checked once, pickles as its JSON, and runs.
 
+use std::num::NonZeroUsize;
 use std::sync::atomic::AtomicBool;
 
-use celltrain_core::engine::Engine;
+use celltrain_core::engine::{Engine, Sharing};
 use celltrain_core::stop::{Interrupted, Stop};
 use celltrain_run::answer::outlined;
 use celltrain_run::capture::CaptureChoice;
@@ -70,9 +71,18 @@ impl Scenario {
         })
     }
 
+    /// How many threads a run takes that may take so many.
+    #[pyo3(signature = (threads, cancel=None))]
+    fn threads_of(&self, py: Python<'_>, threads: usize, cancel: Option<Py<Cancel>>) -> PyResult<usize> {
+        self.look(py, cancel.as_ref(), |checked, stop| {
+            let sharing = Sharing::among(threads);
+            Ok(checked.look(stop, |network| Engine::Fast.threads_of(sharing, network, stop))?)
+        })
+    }
+
     /// Runs it, with this seed or its own.
     #[expect(clippy::too_many_arguments, reason = "Python passes options one by one")]
-    #[pyo3(signature = (seed, trace=vec![], step=None, links=None, engine="fast", on_progress=None, cancel=None, events=None, on_events=None, capture=None, on_capture=None, told_by=None))]
+    #[pyo3(signature = (seed, trace=vec![], step=None, links=None, engine="fast", on_progress=None, cancel=None, events=None, on_events=None, capture=None, on_capture=None, told_by=None, threads=None))]
     fn run<'py>(
         &self,
         py: Python<'py>,
@@ -88,6 +98,7 @@ impl Scenario {
         capture: Option<captures::Asked>,
         on_capture: Option<Py<PyAny>>,
         told_by: Option<&str>,
+        threads: Option<NonZeroUsize>,
     ) -> PyResult<(String, Option<Bound<'py, PyDict>>)> {
         let engine = engine_named(engine)?;
         let told_by = told_by.map(engine_named).transpose()?;
@@ -103,7 +114,7 @@ impl Scenario {
         let choice = events.map(|events| events.choice(duration)).transpose()?;
         let capture = capture.map(|capture| capture.choice(duration)).transpose()?;
         let sinks = [on_events.as_ref(), on_capture.as_ref()].map(|call| call.map(Sink::new));
-        let how = How { trace: trace.as_ref(), engine, ..How::default() };
+        let how = How { trace: trace.as_ref(), engine, threads, ..How::default() };
         let asked = (choice.as_ref().zip(sinks[0].as_ref()), capture.as_ref().zip(sinks[1].as_ref()));
         let finished = self.run_on_a_thread(py, (seed, how), asked, told_by, on_progress.as_ref(), cancel);
         if let Some(error) = sinks.into_iter().flatten().find_map(Sink::raised) {

@@ -1,10 +1,11 @@
 //! Runs, one or many: read, built, run and measured on threads, each within its limit.
 
 use std::io;
+use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use celltrain_core::engine::Engine;
+use celltrain_core::engine::{Engine, Outcome, Sharing};
 use celltrain_core::events::{self, Watcher};
 use celltrain_core::footprint::Footprint;
 use celltrain_core::network::Network;
@@ -38,6 +39,14 @@ pub struct How<'a> {
     pub limit: Option<Duration>,
     /// What of the answers is wanted; all of it when None.
     pub wanted: Option<&'a Wanted>,
+    /// Among how many threads a run is shared out at most, where nobody looks on; one when None.
+    pub threads: Option<NonZeroUsize>,
+}
+
+impl How<'_> {
+    fn most_threads(&self) -> usize {
+        self.threads.map_or(1, NonZeroUsize::get)
+    }
 }
 
 /// What is made of the events of a run. Who takes it says whether to go on.
@@ -232,7 +241,13 @@ pub fn first_duration(scenarios: &[&Handle], stop: &Stop<'_>) -> Result<Option<u
 pub fn needed(checked: &Checked, network: &Network, how: How<'_>, stop: &Stop<'_>) -> Result<Footprint, Unfinished> {
     let footprint = checked.footprint(network, how.engine, stop)?;
     let series = how.trace.map_or(Ok(0), |trace| trace.bytes(network, stop))?;
-    let bytes = footprint.bytes.max(footprint.kept + answer::bytes(network, how.wanted)).saturating_add(series);
+    // Each part of a network that is shared out has the state of the whole.
+    let parts = match how.most_threads() {
+        1 => 1,
+        threads => how.engine.threads_of(Sharing::among(threads), network, stop)?,
+    };
+    let running = footprint.bytes.saturating_mul(parts as u64);
+    let bytes = running.max(footprint.kept + answer::bytes(network, how.wanted)).saturating_add(series);
     Ok(Footprint { bytes, ..footprint })
 }
 
@@ -275,10 +290,11 @@ impl Run<'_> {
         for (bound, part) in bounds.iter_mut().zip(parts) {
             let Some(part) = part else { continue };
             network.ends_at = Some(part);
-            *bound = Some(how.engine.run(&network, &mut Nothing, |done| {
+            let keep_going = |done| {
                 self.share.set(shares.of(part, done));
                 stop.ask().is_ok()
-            })?);
+            };
+            *bound = Some(unwatched(how, &network, keep_going)?);
             shares.end(part);
         }
         network.ends_at = None;
@@ -305,7 +321,7 @@ impl Run<'_> {
             }
             match &mut recorder {
                 Some(recorder) => how.engine.run(&network, recorder, keep_going),
-                None => how.engine.run(&network, &mut Nothing, keep_going),
+                None => unwatched(how, &network, keep_going),
             }
         }?;
         let [before, until] = bounds;
@@ -341,6 +357,14 @@ impl Run<'_> {
             Watch::new(choice, network, into, self.stop)
         });
         Ok(LookersOn { log, capture: capture.transpose()?, ..LookersOn::default() })
+    }
+}
+
+/// A run that nobody looks at.
+fn unwatched(how: How<'_>, network: &Network, keep_going: impl FnMut(f64) -> bool) -> Outcome {
+    match how.most_threads() {
+        1 => how.engine.run(network, &mut Nothing, keep_going),
+        threads => how.engine.run_shared(Sharing::among(threads), network, keep_going),
     }
 }
 

@@ -84,6 +84,7 @@ pub fn check(
     let Some(laid) = laid.filter(|_| root.found().is_empty()) else { return Ok(verdict) };
     traffic::rates(&laid, &mut verdict.warnings, stop)?;
     beyond(&laid, &mut verdict.warnings, stop)?;
+    unused(scenario, &mut verdict.warnings);
     verdict.warnings.extend(scenario.topology.config().warnings(&laid.layout, stop)?);
     let network = laid.network(scenario.seed, stop)?;
     clock(&network, &mut verdict.warnings);
@@ -115,6 +116,28 @@ fn beyond(laid: &Laid<'_>, warnings: &mut Vec<Warning>, stop: &Stop<'_>) -> Resu
         }
     }
     Ok(())
+}
+
+/// Constants and state that no formula uses: a name was mistaken, perhaps.
+fn unused(scenario: &Scenario, warnings: &mut Vec<Warning>) {
+    let of_ports = scenario.port.iter().flat_map(|(name, port)| {
+        let at = |kind: &str, which: &str| join(&join(&join("port", name), kind), which);
+        let (policy, scheduler) = (&port.policy, &port.scheduler);
+        [(at("policy", policy.name()), policy.unused()), (at("scheduler", scheduler.name()), scheduler.unused())]
+    });
+    let of_flows =
+        scenario.flow.iter().filter_map(|(name, flow)| Some((join(&join("flow", name), "tcp"), flow.tcp.as_ref()?)));
+    let of_tcps = of_flows.chain([("tcp".to_string(), &scenario.tcp)]).filter_map(|(at, tcp)| {
+        let unused = tcp.options().formula.as_ref()?.unused();
+        Some((join(&join(&at, tcp.name()), "formula"), unused))
+    });
+    for (table, names) in of_ports.chain(of_tcps) {
+        for name in names {
+            let key = format!("{table}.{name}");
+            let message = format!("{key} is used by no formula; leave it out, or look whether another name was meant");
+            warnings.push(Warning { key, message });
+        }
+    }
 }
 
 /// Whether something holds of any of these names.

@@ -196,6 +196,7 @@ fn checked(toml: &str, deadline: Deadline) -> Result<Value, Refusal> {
     let mut answer = json!({
         "faults": reading.faults,
         "warnings": reading.warnings,
+        "does_not_fit": reading.does_not_fit,
         "memory_bytes": reading.footprint.map(|footprint| footprint.bytes),
         "network": null,
         "defaults": null,

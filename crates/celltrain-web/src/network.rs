@@ -1,6 +1,7 @@
 //! The network of a scenario as the page draws it.
 
 use celltrain_core::network::Network;
+use celltrain_core::scheduler::SchedulerConfig;
 use celltrain_core::stop::{Interrupted, Stop};
 use celltrain_run::describe;
 use serde_json::{Value, json};
@@ -10,12 +11,15 @@ pub(crate) fn described(name: &str, network: &Network, stop: &Stop<'_>) -> Resul
     let text = describe::network(name, network, stop)?;
     let mut described: Value = serde_json::from_str(&text).expect("it was written as JSON");
     let is_source = |link| network.vcs.iter().any(|vc| vc.abr.is_some() && vc.path.first() == Some(&link));
+    let merges = |link| network.vcs.iter().any(|vc| vc.merge.is_some() && vc.path.contains(&link));
     for (shown, (number, link)) in
         described["links"].as_array_mut().expect("a list").iter_mut().zip(network.links.iter_enumerated())
     {
         stop.step()?;
         shown["buffer_cells"] = json!(link.buffer);
         shown["policy"] = json!(link.policy.name());
+        let is_fifo = matches!(link.scheduler, SchedulerConfig::Fifo(_));
+        shown["in_order"] = json!(is_fifo && !merges(number));
         shown["shaped"] = json!(link.edge.is_some() || is_source(number));
     }
     let mut flow_of = vec![None; network.vcs.len()];

@@ -90,6 +90,11 @@ fn the_network_of_a_check_has_what_there_is_to_draw() {
     let network = &answer["ok"]["network"];
     let bottleneck = &network["links"][usize::try_from(network["bottleneck"].as_u64().unwrap()).unwrap()];
     assert_eq!((&bottleneck["policy"], &bottleneck["buffer_cells"]), (&json!("epd"), &json!(100)));
+    assert_eq!((&bottleneck["in_order"], &answer["ok"]["does_not_fit"]), (&json!(true), &json!(false)));
+    let turns = format!("{SCENARIO}\n[port.bottleneck.scheduler.round_robin]");
+    let (answer, _) = ask(&json!({"call": "check", "toml": turns, "limits": limits()}));
+    let links = answer["ok"]["network"]["links"].as_array().unwrap();
+    assert_eq!(links.iter().filter(|link| link["in_order"] == false).count(), 1, "that port alone");
     let of_flow = |flow: u64| network["vcs"].as_array().unwrap().iter().filter(move |vc| vc["flow"] == flow).count();
     assert_eq!([of_flow(0), of_flow(1)], [2, 2], "data and acknowledgements");
     assert_eq!(network["duration_s"], 0.05);

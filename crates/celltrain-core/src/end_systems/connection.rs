@@ -36,6 +36,38 @@ pub struct Connection {
     /// What sends instead of TCP.
     pub(super) packets: Option<Box<Packets>>,
     pub(super) fingerprint: Fingerprint,
+    /// What its ends saw and its fingerprint has not folded yet, where its two ends are simulated apart.
+    pub(super) sights: Option<Box<Sights>>,
+}
+
+/// Something that an end of a connection saw, as its fingerprint folds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sight {
+    pub(super) time: Time,
+    pub(super) seen: Seen,
+    /// Which: a sequence number or a packet's; nothing of a timeout.
+    pub(super) which: u64,
+}
+
+/// What there is to see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Seen {
+    Segment = 1,
+    Ack = 2,
+    Timeout = 3,
+    Packet = 4,
+}
+
+/// Sights in the order of time, of one end.
+pub(super) type Sights = Vec<Sight>;
+
+impl Sight {
+    fn fold_into(self, fingerprint: &mut Fingerprint) {
+        fingerprint.fold_all([self.seen as u64, self.time.0]);
+        if self.seen != Seen::Timeout {
+            fingerprint.fold(self.which);
+        }
+    }
 }
 
 /// Bursts over TCP.
@@ -103,6 +135,38 @@ impl Connection {
             bursts,
             packets,
             fingerprint: Fingerprint::default(),
+            sights: None,
+        }
+    }
+
+    /// An end saw something.
+    #[inline]
+    pub(super) fn sees(&mut self, seen: Seen, time: Time, which: u64) {
+        let sight = Sight { time, seen, which };
+        match &mut self.sights {
+            None => sight.fold_into(&mut self.fingerprint),
+            Some(sights) => sights.push(sight),
+        }
+    }
+
+    /// Folds what its ends saw, each end's in order. In an instant what is delivered comes first, by link, and then what
+    /// clocks do.
+    pub(super) fn fold_sights(&mut self, others: impl Iterator<Item = Sight>, data_goes_first: bool) {
+        let Some(own) = &mut self.sights else { unreachable!("its ends are simulated apart") };
+        let rank = |sight: &Sight| match sight.seen {
+            Seen::Segment | Seen::Packet => (sight.time, u8::from(!data_goes_first)),
+            Seen::Ack => (sight.time, u8::from(data_goes_first)),
+            Seen::Timeout => (sight.time, 2),
+        };
+        let mut others = others.peekable();
+        for sight in own.drain(..) {
+            while let Some(other) = others.next_if(|other| rank(other) < rank(&sight)) {
+                other.fold_into(&mut self.fingerprint);
+            }
+            sight.fold_into(&mut self.fingerprint);
+        }
+        for other in others {
+            other.fold_into(&mut self.fingerprint);
         }
     }
 

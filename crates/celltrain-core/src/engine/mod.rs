@@ -5,10 +5,11 @@ pub mod reference;
 
 use std::cell::{Cell, RefCell};
 
-pub use self::fast::Ways;
+pub use self::fast::{Sharing, Ways};
 pub use crate::metrics::Outcome;
+use crate::metrics::RunResult;
 use crate::network::Network;
-use crate::probe::Probe;
+use crate::probe::{Nothing, Probe};
 pub use crate::stop::Interrupted;
 use crate::stop::Stop;
 use crate::units::Time;
@@ -63,14 +64,62 @@ impl Engine {
         probe: &mut impl Probe,
         keep_going: impl FnMut(f64) -> bool,
     ) -> Outcome {
-        let (keep_going, progress) = (RefCell::new(keep_going), Progress::default());
-        let go_on = || keep_going.borrow_mut()(progress.share());
-        let stop = Stop::new(&go_on);
+        asking(keep_going, |progress, stop| match self {
+            Engine::Fast => fast::run(ways, network, probe, progress, stop),
+            Engine::Reference => reference::run(network, probe, progress, stop),
+        })
+    }
+
+    /// A run that nobody looks at, shared out among several threads, which changes nothing but the time it takes. The
+    /// reference engine has one thread only, and so have networks that do not come apart: those with a rate that is
+    /// controlled, edge devices, policies outside the core, or all nodes close together.
+    ///
+    /// # Errors
+    /// As [`Engine::run`].
+    pub fn run_shared(self, sharing: Sharing, network: &Network, keep_going: impl FnMut(f64) -> bool) -> Outcome {
+        asking(keep_going, |progress, stop| {
+            let ways = Ways::default();
+            match self {
+                Engine::Fast => match fast::parts::run((ways, sharing), network, progress, stop)? {
+                    Some(result) => Ok(result),
+                    None => fast::run(ways, network, &mut Nothing, progress, stop),
+                },
+                Engine::Reference => reference::run(network, &mut Nothing, progress, stop),
+            }
+        })
+    }
+
+    /// How many threads such a run takes.
+    ///
+    /// # Errors
+    /// When it is told to stop.
+    pub fn threads_of(self, sharing: Sharing, network: &Network, stop: &Stop<'_>) -> Result<usize, Interrupted> {
         match self {
-            Engine::Fast => fast::run(ways, network, probe, &progress, &stop),
-            Engine::Reference => reference::run(network, probe, &progress, &stop),
+            Engine::Fast => fast::parts::number(sharing, network, stop),
+            Engine::Reference => Ok(1),
         }
     }
+
+    /// The same on the fast engine with the ways of contended ports forced; `None` where the network does not come
+    /// apart.
+    ///
+    /// # Errors
+    /// As [`Engine::run`].
+    #[doc(hidden)]
+    pub fn run_in_parts(
+        (ways, sharing): (Ways, Sharing),
+        network: &Network,
+        keep_going: impl FnMut(f64) -> bool,
+    ) -> Result<Option<RunResult>, Interrupted> {
+        asking(keep_going, |progress, stop| fast::parts::run((ways, sharing), network, progress, stop))
+    }
+}
+
+/// Does work that asks whether to go on.
+fn asking<T>(keep_going: impl FnMut(f64) -> bool, work: impl FnOnce(&Progress, &Stop<'_>) -> T) -> T {
+    let (keep_going, progress) = (RefCell::new(keep_going), Progress::default());
+    let go_on = || keep_going.borrow_mut()(progress.share());
+    work(&progress, &Stop::new(&go_on))
 }
 
 /// The progress of a run.

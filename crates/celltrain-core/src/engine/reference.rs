@@ -167,7 +167,7 @@ impl<'a> Engine<'a> {
             let vcs = routing.vcs[index].len();
             stop.steps(vcs)?;
             let mut policy = link.policy.build(link.buffer, &network.vc_names(&routing, index));
-            policy.at_port(&PortFacts::of(link.buffer, link.rate, clock));
+            policy.at_port(&PortFacts::of(&link.name, link.buffer, link.rate, clock));
             let queues = link.scheduler.build(&network.vc_kinds(&routing, index));
             let port = Port::new(link.buffer, vcs, policy, stream(index, "policy"));
             Ok(port.merging(&routing.merging[index]).scheduled(queues))

@@ -176,6 +176,50 @@ pub(crate) fn at_start(
     reading::at_start(texts, host, (key, text))
 }
 
+/// Whether a formula has this name.
+pub(crate) fn have(texts: Texts<'_>, name: &str) -> bool {
+    texts.names().iter().any(|(_, used)| used == name)
+}
+
+/// The user's own names, by their keys, that no formula has but those that say what they are themselves: they may be
+/// left out, or another was meant.
+pub(crate) fn unused(texts: Texts<'_>) -> Vec<String> {
+    let used = texts.names();
+    let is_used = |name: &str| used.iter().any(|(of, used)| used == name && of != name);
+    let tables = [
+        ("constants", texts.constants.keys().collect::<Vec<_>>()),
+        ("state", texts.state.keys().collect()),
+        ("vc_state", texts.vc_state.keys().collect()),
+    ];
+    let own = tables.into_iter().flat_map(|(table, names)| names.into_iter().map(move |name| (table, name)));
+    own.filter(|(_, name)| !is_used(name)).map(|(table, name)| format!("{table}.{name}")).collect()
+}
+
+impl Texts<'_> {
+    /// Every name in a formula, beside the name that this formula says the value of; empty for a question.
+    fn names(&self) -> BTreeSet<(String, String)> {
+        let Self { constants, state, vc_state, questions, events, .. } = *self;
+        let asked = questions.iter().map(|&(_, text, _)| ("", text));
+        let of_constants = constants.iter().filter_map(|(name, constant)| match constant {
+            Constant::Formula(text) => Some((name.as_str(), text.as_str())),
+            Constant::Value(_) => None,
+        });
+        let of_state = state.iter().chain(vc_state).filter_map(|(name, start)| match start {
+            Start::Formula(text) => Some((name.as_str(), text.as_str())),
+            Start::Number(_) => None,
+        });
+        let of_events =
+            events.iter().flat_map(|&(_, updates)| updates).map(|(name, text)| (name.as_str(), text.as_str()));
+        let mut found = BTreeSet::new();
+        for (of, text) in asked.chain(of_constants).chain(of_state).chain(of_events) {
+            // One that cannot be read has a fault.
+            let Ok(tree) = celltrain_formula::parse(text) else { continue };
+            found.extend(tree.names().into_iter().map(|name| (of.to_string(), name.to_string())));
+        }
+        found
+    }
+}
+
 /// Variables that one event can change.
 const MOST_UPDATES: usize = 34;
 

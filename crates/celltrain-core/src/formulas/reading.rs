@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use celltrain_formula::{
-    Compiler, Expression, Fault as TextFault, Kind, Meaning, Program, Registers, Vocabulary, Word, is_name, nearest,
-    parse,
+    Compiler, Expression, Fault as TextFault, Kind, Meaning, Program, Registers, Vocabulary, Word, arithmetic, is_name,
+    nearest, parse,
 };
 
 use super::{Constant, Host, On, Rules, Start, Texts, Updates};
@@ -326,8 +326,11 @@ impl<'a> Reading<'a> {
                 } else if !state.contains_key(name) && !vc_state.contains_key(name) && !is_settable() {
                     let names = state.keys().chain(vc_state.keys()).map(String::as_str);
                     let names = names.chain(self.host.settable().iter().copied());
-                    let hint = nearest(name, names).map(|meant| format!("did you mean {meant}? ")).unwrap_or_default();
-                    let problem = format!("is no state; {hint}It must be {}", self.host.targets());
+                    let targets = self.host.targets();
+                    let problem = match nearest(name, names) {
+                        Some(meant) => format!("is no state; did you mean {meant}? It must be {targets}"),
+                        None => format!("is no state; it must be {targets}"),
+                    };
                     self.faults.push(Fault::new(key, "", problem));
                 }
             }
@@ -335,6 +338,12 @@ impl<'a> Reading<'a> {
     }
 
     fn read(&mut self, key: &str, text: &str) {
+        // TOML's numbers that are none come as texts.
+        let bare = text.trim_start_matches(['+', '-']);
+        if matches!(bare, "nan" | "inf") && !self.texts.constants.contains_key(bare) {
+            self.faults.push(Fault::new(key, text, NOT_FINITE));
+            return;
+        }
         match parse(text) {
             Ok(tree) => drop(self.trees.insert(key.to_string(), tree)),
             Err(fault) => self.refuse(key, text, &fault),
@@ -368,23 +377,29 @@ impl<'a> Reading<'a> {
 
     /// Works a constant out, and before it those it needs. Nothing is left to do where the answer is `None`.
     fn constant(&mut self, name: &'a str) -> Option<()> {
-        if self.vocabulary.words.iter().any(|word| word.name == name) || self.refused.contains(name) {
+        if self.refused.contains(name) {
+            return None;
+        }
+        if self.vocabulary.words.iter().any(|word| word.name == name) {
             return Some(());
         }
         let key = format!("constants.{name}");
         match &self.texts.constants[name] {
             Constant::Value(PerVc::Same(value)) => {
                 if !value.is_finite() {
-                    self.faults.push(Fault::new(key, value, "is no finite number"));
+                    self.faults.push(Fault::new(key, in_toml(*value), NOT_FINITE));
                     self.refused.insert(name);
+                    return None;
                 }
                 self.define(name, Kind::Number(None), Meaning::Constant(*value));
             }
             Constant::Value(table @ PerVc::ByName(_)) => {
-                let faults = table.check(&key, f64::is_finite, "is no finite number");
+                let faults = table.check(&key, f64::is_finite, NOT_FINITE);
                 if !faults.is_empty() {
+                    let faults = faults.into_iter().map(|fault| Fault { value: fault.value.to_lowercase(), ..fault });
                     self.faults.extend(faults);
                     self.refused.insert(name);
+                    return None;
                 }
                 // A VC without a value has a fault of its own, where it is known which VCs there are.
                 let value = |vc: &&str| table.of(vc).filter(|value| value.is_finite()).unwrap_or(0.0);
@@ -396,9 +411,6 @@ impl<'a> Reading<'a> {
                 self.visiting.push(name);
                 for needed in tree.names() {
                     let Some((needed, _)) = self.texts.constants.get_key_value(needed) else { continue };
-                    if self.refused.contains(needed.as_str()) {
-                        return None;
-                    }
                     if let Some(from) = self.visiting.iter().position(|visited| visited == needed) {
                         let circle = self.visiting[from..].join(", which needs ");
                         let problem = format!("goes in a circle: {circle}, which needs {needed}");
@@ -428,7 +440,11 @@ impl<'a> Reading<'a> {
 
     fn define_by_vc(&mut self, name: &str, kind: Kind, values: Vec<f64>) {
         let register = self.take_register(&format!("constants.{name}"));
-        let sum = values.iter().sum();
+        // One that is no number is refused where `sum()` asks for it; what depends on a rate that is not known is none.
+        let mut sum = values.iter().sum();
+        if self.unsure.contains(name) {
+            sum = values.iter().fold(0.0, |sum, value| arithmetic::sum(sum, *value, &mut self.replaced));
+        }
         self.started.push(Started { register, of_vc: true, values: values.clone() });
         self.by_vc.push(ByVc { register, values });
         self.define(name, kind, Meaning::ByVc { register, sum });
@@ -517,11 +533,15 @@ impl<'a> Reading<'a> {
             let (kind, values) = match start {
                 Start::Number(value) if value.is_finite() => (Kind::Number(None), Values::Same(*value)),
                 Start::Number(value) => {
-                    self.faults.push(Fault::new(&*key, value, "is no finite number"));
+                    self.faults.push(Fault::new(&*key, in_toml(*value), NOT_FINITE));
                     continue;
                 }
                 Start::Formula(text) => {
                     let tree = self.trees[&key].clone();
+                    // What is wrong with a constant is said once.
+                    if tree.names().into_iter().any(|name| self.refused.contains(name)) {
+                        continue;
+                    }
                     let Some(worked_out) = self.worked_out(&key, text, &tree, must_be_same) else { continue };
                     worked_out
                 }
@@ -540,6 +560,14 @@ impl<'a> Reading<'a> {
             self.started.push(Started { register, of_vc: by_vc, values });
         }
     }
+}
+
+/// What is wrong with a number that TOML can say and no formula works with.
+const NOT_FINITE: &str = "is no finite number; write one such as 0.8, or 1e300 for what is never reached";
+
+/// Such a number as a scenario has it.
+fn in_toml(value: f64) -> String {
+    value.to_string().to_lowercase()
 }
 
 enum Values {

@@ -14,15 +14,17 @@ pub use names::PORT_NAMES;
 
 pub use crate::formulas::{Constant, Start};
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
+use celltrain_formula::Kind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{BufferPolicy, Configure, Grounds, Overflow, PerVc, View};
 use crate::cost::{Cost, Work};
 use crate::error::Fault;
-use crate::formulas;
+use crate::formulas::{self, Texts};
 use crate::index::Label;
 use crate::rng::Stream;
 use events::Running;
@@ -105,7 +107,27 @@ pub struct Formula {
     config: Config,
     capacity: u32,
     vcs: Vec<String>,
-    running: Running,
+    /// Made when the port is known, or when something is asked before that: to read formulas takes as long as a few
+    /// hundred frames.
+    running: OnceCell<Running>,
+}
+
+impl Formula {
+    fn running(&self) -> &Running {
+        self.running.get_or_init(|| {
+            let facts = PortFacts { capacity: Some(self.capacity), ..PortFacts::unknown() };
+            let running = Running::new(&self.config, &facts, &self.vcs);
+            running.unwrap_or_else(|_| Running::admits_all(&self.config, &facts))
+        })
+    }
+
+    #[inline]
+    fn running_mut(&mut self) -> &mut Running {
+        if self.running.get().is_none() {
+            self.running();
+        }
+        self.running.get_mut().expect("it was made")
+    }
 }
 
 impl Configure for Config {
@@ -118,15 +140,26 @@ impl Configure for Config {
     }
 
     fn check_vcs(&self, capacity: Option<u32>, vcs: &[&str]) -> Vec<Fault> {
-        // What is wrong whatever the VCs is told once, of the policy.
-        if !self.check(capacity).is_empty() {
+        // Where no VC crosses, nothing is ever asked.
+        let facts = PortFacts { capacity, ..PortFacts::unknown() };
+        let Some(faults) = (!vcs.is_empty()).then(|| Rules::of(self, &facts, Some(vcs)).err()).flatten() else {
             return Vec::new();
-        }
-        Rules::of(self, &PortFacts { capacity, ..PortFacts::unknown() }, Some(vcs)).err().unwrap_or_default()
+        };
+        // What is wrong whatever the VCs is told once, of the policy.
+        if self.check(capacity).is_empty() { faults } else { Vec::new() }
     }
 
     fn constants_by_vc(&self) -> Vec<(&str, &PerVc)> {
         formulas::constants_by_vc(&self.constants)
+    }
+
+    fn counts_vcs(&self) -> bool {
+        // Most formulas have no V in them, and to know the VCs of every port takes memory.
+        formulas::have(self.texts(&self.questions(), &self.events()), "V")
+    }
+
+    fn unused(&self) -> Vec<String> {
+        formulas::unused(self.texts(&self.questions(), &self.events()))
     }
 
     fn cost() -> Cost {
@@ -134,23 +167,24 @@ impl Configure for Config {
     }
 
     fn build(&self, capacity: u32, vcs: &[&str]) -> Formula {
-        let facts = PortFacts { capacity: Some(capacity), ..PortFacts::unknown() };
-        let vcs: Vec<String> = vcs.iter().map(ToString::to_string).collect();
-        Formula { running: Running::new(self, &facts, &vcs), config: self.clone(), capacity, vcs }
+        let vcs = vcs.iter().map(ToString::to_string).collect();
+        Formula { running: OnceCell::new(), config: self.clone(), capacity, vcs }
     }
 }
 
 impl BufferPolicy for Formula {
-    fn at_port(&mut self, facts: &PortFacts) {
+    fn at_port(&mut self, facts: &PortFacts<'_>) {
         let facts = PortFacts { capacity: Some(self.capacity), ..*facts };
         // Names of VCs take much room, and nobody asks for them again.
         let vcs = std::mem::take(&mut self.vcs);
-        self.running = Running::new(&self.config, &facts, &vcs);
+        let running = Running::new(&self.config, &facts, &vcs);
+        debug_assert!(vcs.is_empty() || running.is_ok(), "formulas of a checked scenario can be read: {running:?}");
+        self.running = running.unwrap_or_else(|_| Running::admits_all(&self.config, &facts)).into();
     }
 
     #[inline]
     fn admit_frame(&mut self, buffer: &View<'_>, vc: Label, rng: &mut Stream) -> bool {
-        self.running.admits(buffer, vc, rng)
+        self.running_mut().admits(buffer, vc, rng)
     }
 
     fn overflow(&self) -> Overflow {
@@ -158,15 +192,15 @@ impl BufferPolicy for Formula {
     }
 
     fn admits_all(&self) -> bool {
-        self.running.rules.admits_all()
+        self.running().rules.admits_all()
     }
 
     fn reads_counts(&self) -> bool {
-        self.running.rules.reads_counts()
+        self.running().rules.reads_counts()
     }
 
     fn admits_when_empty(&self) -> bool {
-        self.running.admits_when_empty()
+        self.running().admits_when_empty()
     }
 
     fn follows_cells(&self) -> bool {
@@ -174,11 +208,11 @@ impl BufferPolicy for Formula {
     }
 
     fn on_enter(&mut self, _vc: Label, cells: u32) {
-        self.running.on_enter(cells);
+        self.running_mut().on_enter(cells);
     }
 
     fn on_leave(&mut self, cells: u32) {
-        self.running.on_leave(cells);
+        self.running_mut().on_leave(cells);
     }
 
     fn grounds(&self, _buffer: &View<'_>, _vc: Label) -> Grounds {
@@ -187,7 +221,7 @@ impl BufferPolicy for Formula {
     }
 
     fn replaced_results(&self) -> u64 {
-        self.running.replaced
+        self.running().replaced
     }
 }
 
@@ -206,6 +240,28 @@ impl Table {
             on_cells: BTreeMap::new(),
             every: None,
             when_full: WhenFull::default(),
+        }
+    }
+
+    /// What is asked of it: key, formula, what it has to give.
+    fn questions(&self) -> [(&'static str, &str, Kind); 1] {
+        [("admit", &self.admit, Kind::Truth)]
+    }
+
+    /// All that there is to read, for VCs that are not known.
+    fn texts<'a>(
+        &'a self,
+        questions: &'a [(&'static str, &'a str, Kind)],
+        events: &'a [(&'static str, &'a BTreeMap<String, String>)],
+    ) -> Texts<'a> {
+        Texts {
+            constants: &self.constants,
+            state: &self.state,
+            vc_state: &self.vc_state,
+            questions,
+            events,
+            vcs: None,
+            first: names::FIRST_OWN,
         }
     }
 

@@ -84,6 +84,12 @@ registry! {
     /// Of the constants in its `constants` table, those that differ from VC to VC, by name.
     pub fn constants_by_vc(&self) -> Vec<(&str, &PerVc)> { |config| config.constants_by_vc() }
 
+    /// Whether the number of VCs matters to the settings, though none of these differs from VC to VC.
+    pub fn counts_vcs(&self) -> bool { |config| config.counts_vcs() }
+
+    /// Names in its tables that nothing uses, by their keys.
+    pub fn unused(&self) -> Vec<String> { |config| config.unused() }
+
     /// The policy for a buffer of `capacity` cells (`None`: without limit) crossed by VCs of these names, by label.
     pub fn build(&self, capacity: Option<u32>, vcs: &[&str]) -> Box<dyn BufferPolicy> {
         |config| Box::new(config.build(capacity.unwrap_or(u32::MAX), vcs))
@@ -107,7 +113,7 @@ impl PolicyConfig {
 /// What a policy is asked. Both engines ask only these questions.
 pub trait BufferPolicy: Send {
     /// It is at this port; said once, before the run.
-    fn at_port(&mut self, facts: &PortFacts) {
+    fn at_port(&mut self, facts: &PortFacts<'_>) {
         let _ = facts;
     }
 
@@ -256,6 +262,16 @@ pub trait Configure {
 
     /// Of the constants in a `constants` table, those that differ from VC to VC, by name.
     fn constants_by_vc(&self) -> Vec<(&str, &PerVc)> {
+        Vec::new()
+    }
+
+    /// Whether the number of VCs matters to the settings, though none of these differs from VC to VC.
+    fn counts_vcs(&self) -> bool {
+        false
+    }
+
+    /// Names in its tables that nothing uses, by their keys.
+    fn unused(&self) -> Vec<String> {
         Vec::new()
     }
 

@@ -30,9 +30,9 @@ pub struct Config {
     /// What its settings are, by name.
     #[serde(default)]
     pub settings: BTreeMap<String, Setting>,
-    /// What happens to a cell of an admitted frame that finds no room.
+    /// What happens to a cell of an admitted frame that finds no room; what the class says if not given.
     #[serde(default)]
-    pub when_full: WhenFull,
+    pub when_full: Option<WhenFull>,
 }
 
 /// A setting of the class: a number, true or false, or a text.
@@ -55,9 +55,12 @@ pub trait Interpreter: Send + Sync {
     /// What is wrong with such a class or its settings, as faults of their keys.
     fn check(&self, config: &Config) -> Vec<Fault>;
 
+    /// What the class says of a cell that finds no room, if it can be found.
+    fn when_full(&self, config: &Config) -> Option<WhenFull>;
+
     /// An object of the class for a port crossed by VCs of these names. What goes wrong as it is made is kept for whoever
     /// runs it.
-    fn object(&self, config: &Config, facts: &PortFacts, vcs: &[String]) -> Box<dyn Object>;
+    fn object(&self, config: &Config, facts: &PortFacts<'_>, vcs: &[String]) -> Box<dyn Object>;
 }
 
 /// An object of the class, at a port.
@@ -79,6 +82,7 @@ pub struct Python {
     config: Config,
     vcs: Vec<String>,
     capacity: u32,
+    when_full: WhenFull,
     /// Made when the port is known; before that nothing is asked.
     object: Option<Box<dyn Object>>,
 }
@@ -102,12 +106,14 @@ impl Configure for Config {
 
     fn build(&self, capacity: u32, vcs: &[&str]) -> Python {
         let vcs = vcs.iter().map(ToString::to_string).collect();
-        Python { config: self.clone(), vcs, capacity, object: None }
+        let of_class = || INTERPRETER.get()?.when_full(self);
+        let when_full = self.when_full.or_else(of_class).unwrap_or_default();
+        Python { config: self.clone(), vcs, capacity, when_full, object: None }
     }
 }
 
 impl BufferPolicy for Python {
-    fn at_port(&mut self, facts: &PortFacts) {
+    fn at_port(&mut self, facts: &PortFacts<'_>) {
         let facts = PortFacts { capacity: Some(self.capacity), ..*facts };
         self.object = INTERPRETER.get().map(|known| known.object(&self.config, &facts, &self.vcs));
     }
@@ -117,7 +123,7 @@ impl BufferPolicy for Python {
     }
 
     fn overflow(&self) -> Overflow {
-        self.config.when_full.overflow()
+        self.when_full.overflow()
     }
 
     fn admits_when_empty(&self) -> bool {
@@ -150,13 +156,17 @@ impl Interpreter for Stand {
         (!is_known).then(|| Fault::new("class", &config.class, "is unknown")).into_iter().collect()
     }
 
-    fn object(&self, _config: &Config, facts: &PortFacts, _vcs: &[String]) -> Box<dyn Object> {
-        Box::new(*facts)
+    fn when_full(&self, config: &Config) -> Option<WhenFull> {
+        (config.class == "mine:Losing").then_some(WhenFull::LoseCell)
+    }
+
+    fn object(&self, _config: &Config, facts: &PortFacts<'_>, _vcs: &[String]) -> Box<dyn Object> {
+        Box::new(PortFacts { name: "", ..*facts })
     }
 }
 
 #[cfg(test)]
-impl Object for PortFacts {
+impl Object for PortFacts<'static> {
     fn admit(&mut self, buffer: &View<'_>, _vc: Label, rng: &mut Stream) -> bool {
         buffer.occupancy <= self.capacity.unwrap_or(u32::MAX) / 2 || (!buffer.tagged && rng.unit() < 0.5)
     }
@@ -165,7 +175,7 @@ impl Object for PortFacts {
 #[cfg(test)]
 pub(super) fn sample(_capacity: u32) -> Config {
     provide(Box::new(Stand));
-    Config { class: "mine:Mine".into(), settings: BTreeMap::new(), when_full: WhenFull::default() }
+    Config { class: "mine:Mine".into(), settings: BTreeMap::new(), when_full: None }
 }
 
 #[cfg(test)]
@@ -178,6 +188,18 @@ mod tests {
         assert_eq!(faults.len(), 1);
         assert_eq!(faults[0].key, "class");
         assert!(faults[0].problem.contains("no Python here"), "{}", faults[0].problem);
+    }
+
+    /// The class's own was ignored where a scenario named the class.
+    #[test]
+    fn a_full_buffer_does_what_the_table_says_or_else_the_class() {
+        let overflow = |class: &str, when_full| {
+            let config = Config { class: class.into(), when_full, ..sample(100) };
+            config.build(100, &["tcp1"]).overflow()
+        };
+        assert_eq!(overflow("mine:Mine", None), WhenFull::LoseRestOfFrame.overflow());
+        assert_eq!(overflow("mine:Losing", None), Overflow::LoseCell);
+        assert_eq!(overflow("mine:Losing", Some(WhenFull::PushOutFront)), Overflow::PushOutFront);
     }
 
     #[test]
@@ -194,7 +216,7 @@ mod tests {
         };
         let mut rng = Stream::new(1, "bench");
         assert!(policy.admit_frame(&view, Label::new(0), &mut rng), "nothing is asked before");
-        policy.at_port(&PortFacts { capacity: None, cells_per_second: 1.0, units_per_second: 1.0 });
+        policy.at_port(&PortFacts { name: "sw1->sw2", capacity: None, cells_per_second: 1.0, units_per_second: 1.0 });
         assert!(!policy.admit_frame(&view, Label::new(0), &mut rng), "above half of 100");
     }
 }

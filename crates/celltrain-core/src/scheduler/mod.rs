@@ -50,6 +50,12 @@ registry! {
     /// Of the constants in its `constants` table, those that differ from VC to VC, by name.
     pub fn constants_by_vc(&self) -> Vec<(&str, &PerVc)> { |config| config.constants_by_vc() }
 
+    /// Whether the number of VCs matters to the settings, though none of these differs from VC to VC.
+    pub fn counts_vcs(&self) -> bool { |config| config.counts_vcs() }
+
+    /// Names in its tables that nothing uses, by their keys.
+    pub fn unused(&self) -> Vec<String> { |config| config.unused() }
+
     /// What is wrong with the settings of VCs of these names, by label, that share a link.
     pub fn check_vcs(&self, vcs: &[&str]) -> Vec<Fault> { |config| config.check_vcs(vcs) }
 
@@ -209,6 +215,16 @@ pub trait Configure {
 
     /// Of the constants in a `constants` table, those that differ from VC to VC, by name.
     fn constants_by_vc(&self) -> Vec<(&str, &PerVc)> {
+        Vec::new()
+    }
+
+    /// Whether the number of VCs matters to the settings, though none of these differs from VC to VC.
+    fn counts_vcs(&self) -> bool {
+        false
+    }
+
+    /// Names in its tables that nothing uses, by their keys.
+    fn unused(&self) -> Vec<String> {
         Vec::new()
     }
 

@@ -7,14 +7,14 @@
 
 use std::collections::BTreeMap;
 
-use celltrain_formula::{Meaning, Unit, Word};
+use celltrain_formula::{Kind, Meaning, Unit, Word};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Configure, Service, VcKind, wfq};
 use crate::cost::Cost;
 use crate::error::Fault;
-use crate::formulas::{self, Constant, Host, Name, On, Texts};
+use crate::formulas::{self, Constant, Host, Name, On, Start, Texts};
 use crate::policy::PerVc;
 
 /// Weighted fair queuing with weights of your own: a formula of constants says the weight of each VC.
@@ -46,9 +46,18 @@ impl Configure for Config {
         formulas::constants_by_vc(&self.constants)
     }
 
+    fn counts_vcs(&self) -> bool {
+        true
+    }
+
+    fn unused(&self) -> Vec<String> {
+        let (state, questions) = (BTreeMap::new(), [("weight", self.weight.as_str(), Kind::Number(None))]);
+        formulas::unused(Texts { questions: &questions, ..self.texts(&state, None) })
+    }
+
     fn check_vcs(&self, vcs: &[&str]) -> Vec<Fault> {
-        // What is wrong whatever the VCs is told once, of the scheduler.
-        if !self.check().is_empty() {
+        // What is wrong whatever the VCs is told once, of the scheduler. Where none crosses, nothing has a weight.
+        if vcs.is_empty() || !self.check().is_empty() {
             return Vec::new();
         }
         let weights = match self.weights(Some(vcs)) {
@@ -70,27 +79,22 @@ impl Configure for Config {
     fn build(&self, vcs: &[VcKind<'_>]) -> Option<Service> {
         let names: Vec<&str> = vcs.iter().map(|vc| vc.name).collect();
         // A scenario whose formula cannot be read, or gives no weight, is refused, and does not run.
-        let weights = self.weights(Some(&names)).unwrap_or_else(|_| vec![1.0; names.len()]);
-        let weights: Vec<f64> =
-            weights.into_iter().map(|weight| if is_weight(weight) { weight } else { 1.0 }).collect();
-        Some(wfq::service(&weights))
+        let weights = self.weights(Some(&names)).ok().filter(|weights| weights.iter().copied().all(is_weight));
+        debug_assert!(weights.is_some() || names.is_empty(), "weights of a checked scenario are weights: {self:?}");
+        Some(wfq::service(&weights.unwrap_or_else(|| vec![1.0; names.len()])))
     }
 }
 
 impl Table {
+    /// Its constants, and no state.
+    fn texts<'a>(&'a self, state: &'a BTreeMap<String, Start>, vcs: Option<&'a [&'a str]>) -> Texts<'a> {
+        Texts { constants: &self.constants, state, vc_state: state, questions: &[], events: &[], vcs, first: 0 }
+    }
+
     /// The weights of these VCs, by label; `None` where it is not known which there are.
     fn weights(&self, vcs: Option<&[&str]>) -> Result<Vec<f64>, Vec<Fault>> {
-        let none = BTreeMap::new();
-        let texts = Texts {
-            constants: &self.constants,
-            state: &none,
-            vc_state: &none,
-            questions: &[],
-            events: &[],
-            vcs,
-            first: 0,
-        };
-        formulas::at_start(texts, &Vcs(vcs.map(<[&str]>::len)), ("weight", &self.weight))
+        let state = BTreeMap::new();
+        formulas::at_start(self.texts(&state, vcs), &Vcs(vcs.map(<[&str]>::len)), ("weight", &self.weight))
     }
 }
 

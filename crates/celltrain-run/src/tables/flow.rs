@@ -12,7 +12,7 @@ pub const FLOW: &[Flow] = &[
     Flow::number(
         "goodput_mbps",
         "Mb/s",
-        "bytes handed to the application in order, each once, over the whole run",
+        "bytes handed to the application in order, each once, over the time that counts",
         |flow| Some(flow.goodput_mbps),
     )
     .printed("goodput Mb/s", When::Always),
@@ -46,7 +46,8 @@ pub const FLOW: &[Flow] = &[
         "1",
         "results of its congestion control's formulas that were replaced, being no numbers",
         |flow| Some(flow.replaced_results),
-    ),
+    )
+    .printed("results that were no numbers", When::Present),
     Flow::text("traffic", "what it has to send", |flow| flow.traffic),
     Flow::count("packets_sent", "packets", "packets put in; 0 with TCP", |flow| Some(flow.packets_sent))
         .printed("packets sent", When::Present),

@@ -55,7 +55,8 @@ pub const PORT: &[Port] = &[
         "1",
         "results of its policy's formulas that were replaced, being no numbers",
         |port| Some(port.replaced_results),
-    ),
+    )
+    .printed("results that were no numbers", When::Present),
     Port::number("utilisation", "1", "share of the run during which the port transmitted", |port| {
         Some(port.utilisation)
     })

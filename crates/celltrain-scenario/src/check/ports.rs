@@ -34,13 +34,16 @@ pub(super) fn check<'a>(
 ) -> Result<BTreeMap<&'a str, u32>, Interrupted> {
     let links = laid.layout.graph.links.len();
     let largest_frame = largest_frames(laid, stop)?;
-    let settings = laid.scenario.port.values().flat_map(by_vc).flat_map(|table| table.settings);
-    let crossing = if settings.count() > 0 { crossing(laid, stop)? } else { ti_vec![Vec::new(); links] };
+    let asks = |port: &PortConfig| has_settings_by_vc(port) || counts_vcs(port);
+    let crossing =
+        if laid.scenario.port.values().any(asks) { crossing(laid, stop)? } else { ti_vec![Vec::new(); links] };
     merging(laid, root, stop)?;
     classes(laid, root, stop)?;
     let meant = names(laid, root, stop)?;
     vcs(laid, &crossing, root, stop)?;
     let mut used: BTreeMap<&str, u32> = BTreeMap::new();
+    // Of tables that care for the number of VCs alone: the numbers that were looked at.
+    let mut counted: BTreeSet<(&str, usize)> = BTreeSet::new();
     for ((table, vcs), (link, &frame)) in
         laid.tables.ports.iter().zip(&crossing).zip(laid.layout.graph.links.iter().zip(&largest_frame))
     {
@@ -48,6 +51,9 @@ pub(super) fn check<'a>(
         if let &Some((name, config)) = table {
             let largest = used.entry(name).or_insert(0);
             *largest = frame.max(*largest);
+            if counts_vcs(config) && !has_settings_by_vc(config) && !counted.insert((name, vcs.len())) {
+                continue;
+            }
             of_vcs(config, &link.name, vcs, &mut root.at("port").at(name));
         }
     }
@@ -87,8 +93,9 @@ fn names<'a>(laid: &'a Laid<'_>, root: &mut Scope<'_>, stop: &Stop<'_>) -> Resul
     for (name, meant) in &meant {
         let hint = did_you_mean(*meant);
         let link = &graph.links[layout.bottleneck].name;
+        let it = if hint.is_empty() { "it" } else { "It" };
         let problem = format!(
-            "is not an output port of a switch; {hint}It must be bottleneck, default, or a link such as \"{link}\""
+            "is not an output port of a switch; {hint}{it} must be bottleneck, default, or a link such as \"{link}\""
         );
         root.at("port").at(name).refuse(problem);
     }
@@ -365,6 +372,16 @@ fn by_vc(port: &PortConfig) -> [ByVc<'_>; 4] {
     ]
 }
 
+/// Whether a port has a setting that may differ from VC to VC.
+fn has_settings_by_vc(port: &PortConfig) -> bool {
+    by_vc(port).iter().any(|table| !table.settings.is_empty())
+}
+
+/// Whether the number of VCs that cross a port matters to its settings.
+fn counts_vcs(port: &PortConfig) -> bool {
+    port.policy.counts_vcs() || port.scheduler.counts_vcs()
+}
+
 /// Every one of the VCs that cross a port has a value for each setting by VC, and these make sense together.
 fn of_vcs(config: &PortConfig, link: &str, vcs: &[&str], port: &mut Scope<'_>) {
     let mut are_there = true;
@@ -418,8 +435,14 @@ pub(super) fn settings(config: &PortConfig, largest_frame: u32, scope: &mut Scop
         }
     }
     let mut refuse = |kind: &str, name: &str, faults: Vec<Fault>| {
+        let mut of_kind = scope.at(kind);
+        let mut table = of_kind.at(name);
+        // Formulas use each other: where a part was taken out, the rest lacks names.
+        if matches!(name, "formula" | "wfq_formula") && table.is_malformed() {
+            return;
+        }
         for fault in faults {
-            scope.at(kind).at(name).refuse_setting(fault);
+            table.refuse_setting(fault);
         }
     };
     refuse("policy", config.policy.name(), config.policy.check(capacity));

@@ -35,8 +35,11 @@ pub(super) fn check(scenario: &Scenario, root: &mut Scope<'_>) -> bool {
         for fault in tcp.options().check() {
             scope.refuse_setting(fault);
         }
-        for fault in tcp.options().check_formula() {
-            scope.at("formula").refuse_setting(fault);
+        let mut table = scope.at("formula");
+        // Where a part of it was taken out, the rest lacks names.
+        let faults = if table.is_malformed() { Vec::new() } else { tcp.options().check_formula() };
+        for fault in faults {
+            table.refuse_setting(fault);
         }
     });
     for (name, options) in &scenario.flow {

@@ -1,6 +1,6 @@
 //! Both engines on one scenario.
 
-use celltrain_core::engine::{Engine, Ways};
+use celltrain_core::engine::{Engine, Sharing, Ways};
 use celltrain_core::metrics::RunResult;
 use celltrain_core::network::Network;
 use celltrain_core::probe::{Nothing, Probe, Recorder, SeriesChoice};
@@ -44,7 +44,22 @@ fn same_in_all_ways(network: &Network, (reference, by_reference): (&RunResult, &
         let unwatched = Engine::Fast.run_by(ways, network, &mut Nothing, |_| true).expect("nothing interrupts it");
         same_results(&unwatched, reference).map_err(in_that_way)?;
     }
+    for (ways, threads) in ON_THREADS {
+        if let Some(shared) = on_threads(ways, threads, network) {
+            let on_them = |difference| format!("{threads} threads, {ways:?}: {difference}");
+            same_results(&shared, reference).map_err(on_them)?;
+        }
+    }
     Ok(())
+}
+
+/// How runs are shared out.
+pub(crate) const ON_THREADS: [(Ways, usize); 3] = [(Ways::Streams, 2), (Ways::Streams, 3), (Ways::Planned, 2)];
+
+/// The result on so many threads, however little is to be gained, where the network comes apart.
+pub(crate) fn on_threads(ways: Ways, threads: usize, network: &Network) -> Option<RunResult> {
+    let sharing = Sharing { threads, at_any_cost: true };
+    Engine::run_in_parts((ways, sharing), network, |_| true).expect("nothing interrupts it")
 }
 
 pub(crate) fn run(engine: Engine, network: &Network, probe: &mut impl Probe) -> RunResult {

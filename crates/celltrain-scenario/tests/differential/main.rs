@@ -19,12 +19,13 @@ use std::thread;
 
 use celltrain_core::engine::Engine;
 use celltrain_core::probe::Nothing;
+use celltrain_core::units::Duration;
 use celltrain_scenario::{Machine, Scenario, build, read_toml};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestError, TestRunner};
 use serde_json::{Value, json};
 
-use compare::{compare, run};
+use compare::{ON_THREADS, compare, on_threads, run};
 use text::text;
 
 /// The longest of these tests, so on two threads.
@@ -75,6 +76,25 @@ fn both_engines_agree_where_long_trains_meet_ports_that_depart_late() {
 #[test]
 fn both_engines_agree_where_many_vcs_cross_a_mesh() {
     agree_on(draw::meshes::meshes(), cases() / 2, RngSeed::Fixed(13));
+}
+
+#[test]
+fn drawn_networks_come_apart_often_enough_for_threads_to_be_tried() {
+    for (strategy, least) in [(draw::meshes::meshes().boxed(), [40, 40, 4]), (draw::any_network().boxed(), [5, 5, 1])] {
+        let config = Config { rng_seed: RngSeed::Fixed(14), failure_persistence: None, ..Config::default() };
+        let mut runner = TestRunner::new(config);
+        let mut of_100 = [0; ON_THREADS.len()];
+        for _ in 0..100 {
+            let scenario = strategy.new_tree(&mut runner).expect("a scenario is drawn").current();
+            let mut network = build::network(&scenario, scenario.seed);
+            network.ends_at = Some(Duration::from_microseconds(1));
+            for (apart, (ways, threads)) in of_100.iter_mut().zip(ON_THREADS) {
+                *apart += u32::from(on_threads(ways, threads, &network).is_some());
+            }
+        }
+        let enough = of_100.iter().zip(least).all(|(&apart, least)| apart >= least);
+        assert!(enough, "{of_100:?} of 100 came apart");
+    }
 }
 
 #[test]

@@ -18,7 +18,7 @@ pub(crate) fn class(drawn: u8) -> PolicyConfig {
         _ => WhenFull::PushOutFront,
     };
     let settings = BTreeMap::from([("share".into(), Setting::Whole(drawn.into()))]);
-    Config { class: "stand:In".into(), settings, when_full }.into()
+    Config { class: "stand:In".into(), settings, when_full: Some(when_full) }.into()
 }
 
 struct Stand;
@@ -29,7 +29,11 @@ impl Interpreter for Stand {
         share(config).map_or(vec![Fault::new("settings.share", "", problem)], |_| Vec::new())
     }
 
-    fn object(&self, config: &Config, facts: &PortFacts, vcs: &[String]) -> Box<dyn Object> {
+    fn when_full(&self, _config: &Config) -> Option<WhenFull> {
+        None
+    }
+
+    fn object(&self, config: &Config, facts: &PortFacts<'_>, vcs: &[String]) -> Box<dyn Object> {
         let share = share(config).expect("a setting that was checked");
         let limit = facts.capacity.unwrap_or(1000) / 256 * u32::from(share);
         Box::new(In { limit, admitted: vec![0; vcs.len()], last: 0 })

@@ -25,7 +25,12 @@ impl Draws {
         let pure = Kind::Number(Some(Unit::NONE));
         let seconds = Kind::Number(Some(Unit::SECONDS));
         let own = |name: &str, kind: Kind, by_vc: bool| Sample { name: name.into(), kind, by_vc };
-        let constants = [own("R", cells, false), own("z", pure, false), own("W", pure, true), own("w", pure, true)];
+        let mut constants = vec![own("R", cells, false), own("z", pure, false)];
+        // Half of them have no table by VC: what they say of V the check has to know all the same.
+        let has_table = self.below(2) == 0;
+        if has_table {
+            constants.extend([own("W", pure, true), own("w", pure, true)]);
+        }
         let port_state = [own("average", cells, false), own("count", pure, false), own("since", seconds, false)];
         let vc_state = [own("held", cells, false), own("phase", pure, false)];
         let at_start: Vec<Sample> = port_names(|name| ["K", "V", "C"].contains(&name));
@@ -37,23 +42,20 @@ impl Draws {
         let r = if self.below(2) == 0 {
             self.text(&at_start, cells, 2, false)
         } else {
-            format!("{} / 16 * K", self.below(17))
+            format!("{} / {} * K", self.below(17), ["16", "V", "(4 * V)"][self.below(3) as usize])
         };
-        let largest_weight = f64::from(1 + self.below(8));
-        policy.insert(
-            "constants".into(),
-            json!({
-                "R": r,
-                "z": f64::from(self.below(30)) / 10.0,
-                "W": {vc: largest_weight, "default": 1 + self.below(3)},
-                "w": "W / sum(W)",
-            }),
-        );
+        let mut values = json!({"R": r, "z": f64::from(self.below(30)) / 10.0});
+        if has_table {
+            values["W"] = json!({vc: 1 + self.below(8), "default": 1 + self.below(3)});
+            values["w"] = json!("W / sum(W)");
+        }
+        policy.insert("constants".into(), values);
         if with_state {
             frame.extend(port_state.iter().chain(&vc_state).cloned());
             cell.extend(port_state.iter().cloned());
             policy.insert("state".into(), json!({"average": "0 cells", "count": -1, "since": "0 s"}));
-            policy.insert("vc_state".into(), json!({"held": "0 cells", "phase": "w"}));
+            policy
+                .insert("vc_state".into(), json!({"held": "0 cells", "phase": if has_table { "w" } else { "1 / V" }}));
             let all: Vec<Sample> = port_state.iter().chain(&vc_state).cloned().collect();
             for event in ["on_frame", "on_admission", "on_refusal"] {
                 self.updates(&mut policy, event, &all, &frame, true);
@@ -108,17 +110,17 @@ impl Draws {
     pub(crate) fn weight(&mut self, vc: &str) -> Value {
         let pure = Kind::Number(Some(Unit::NONE));
         let own = |name: &str, by_vc: bool| Sample { name: name.into(), kind: pure, by_vc };
-        let names = [own("V", false), own("z", false), own("W", true), own("w", true)];
+        let mut names = vec![own("V", false), own("z", false)];
+        let mut constants = json!({"z": f64::from(self.below(30)) / 10.0});
+        // Without a table by VC the weights are equal, and the check has to know V all the same.
+        if self.below(3) > 0 {
+            names.extend([own("W", true), own("w", true)]);
+            constants["W"] = json!({vc: 1 + self.below(8), "default": 1 + self.below(3)});
+            constants["w"] = json!("W / sum(W)");
+        }
         let depth = 1 + self.below(3);
         let text = self.text(&names, pure, depth, false);
-        json!({
-            "weight": format!("1 + min(99, abs({text}))"),
-            "constants": {
-                "z": f64::from(self.below(30)) / 10.0,
-                "W": {vc: 1 + self.below(8), "default": 1 + self.below(3)},
-                "w": "W / sum(W)",
-            },
-        })
+        json!({"weight": format!("1 / V + min(99, abs({text}))"), "constants": constants})
     }
 
     /// Most often one that admits something, so that more follows.

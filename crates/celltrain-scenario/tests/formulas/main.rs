@@ -208,6 +208,57 @@ fn a_thousand_random_scenarios_are_the_same_runs_with_formulas() {
     assert!(refused_frames > 5_000, "{refused_frames} frames refused: the formulas had something to decide");
 }
 
+/// The check took V for 0 where no constant was a table by VC, and refused what divides by it.
+#[test]
+fn v_is_the_number_of_vcs_though_no_constant_differs_between_them() {
+    let with = |r: &str, weight: &str| {
+        read(&serde_json::json!({
+            "duration": "30ms",
+            "topology": {"n_source": {"sources": 4, "link_delay": "5us"}},
+            "port": {"default": {
+                "buffer": 250,
+                "policy": {"formula": {"admit": "X <= R", "constants": {"R": r}}},
+                "scheduler": {"wfq_formula": {"weight": weight}},
+            }},
+        }))
+    };
+    let [by_v, by_4] = [("K / V", "1 / V"), ("K / 4", "0.25")].map(|(r, weight)| {
+        let network = build::network(&with(r, weight), 3);
+        Engine::ALL.map(|engine| run(engine, &network))
+    });
+    assert!(by_v == by_4);
+    assert!(by_v[0].ports.iter().any(|port| port.counters.discarded_frames > 0));
+    assert!(by_v[0].ports.iter().all(|port| port.replaced_results == 0));
+}
+
+#[test]
+fn what_gives_no_number_or_no_weight_for_the_vcs_of_a_port_is_refused() {
+    let faults = |r: &str, weight: &str| -> Vec<String> {
+        let scenario = serde_json::json!({
+            "duration": "30ms",
+            "topology": {"n_source": {"sources": 4, "link_delay": "5us"}},
+            "port": {"bottleneck": {
+                "buffer": 250,
+                "policy": {"formula": {"admit": "X <= R", "constants": {"R": r}}},
+                "scheduler": {"wfq_formula": {"weight": weight}},
+            }},
+        });
+        let reading = read_json(&scenario.to_string(), "drawn", Machine::default());
+        reading.faults.into_iter().map(|fault| fault.message).collect()
+    };
+    assert_eq!(faults("K / V", "1"), [""; 0]);
+    for (r, weight, words) in [
+        ("K / (V - 4)", "1", ["constants.R", "gives no number"]),
+        ("K", "1 / (V - 4)", ["wfq_formula.weight", "gives no number"]),
+        ("K", "0", ["wfq_formula.weight", "gives 0 for the VC tcp1"]),
+        ("K", "3 - V", ["wfq_formula.weight", "gives -1 for the VC tcp1"]),
+    ] {
+        let told = faults(r, weight);
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(words.iter().all(|word| told[0].contains(word)), "{told:?}");
+    }
+}
+
 fn read(scenario: &serde_json::Value) -> Scenario {
     let reading = read_json(&scenario.to_string(), "drawn", Machine::default());
     reading.scenario.unwrap_or_else(|| panic!("{:#?}\n{scenario:#}", reading.faults))
@@ -225,6 +276,7 @@ fn random_formulas_are_the_same_runs_on_both_engines() {
             let (topology, vc) = small::topology(&mut draws);
             let policy = serde_json::json!({"formula": draws.formula(vc)});
             let mut scenario = small::scenario(&mut draws, &topology, &policy);
+            small::mostly_at_the_bottleneck(&mut draws, &mut scenario);
             windows::with_random_ones(&mut draws, &mut scenario, vc);
             let reading = read_json(&scenario.to_string(), "drawn", Machine::default());
             let Some(scenario) = reading.scenario.filter(|_| reading.faults.is_empty()) else {

@@ -36,6 +36,15 @@ pub(crate) fn scenario(draws: &mut Draws, topology: &Value, policy: &Value) -> V
     })
 }
 
+/// The policy at the bottleneck alone, mostly: to read a formula at each port takes longer than such a short run.
+pub(crate) fn mostly_at_the_bottleneck(draws: &mut Draws, scenario: &mut Value) {
+    if draws.below(4) > 0 {
+        let port = scenario["port"]["default"].take();
+        scenario["port"] =
+            json!({"default": {"buffer": port["buffer"], "policy": {"tail_drop": {}}}, "bottleneck": port});
+    }
+}
+
 fn of(draws: &mut Draws, choices: &[&'static str]) -> &'static str {
     choices[draws.below(u32::try_from(choices.len()).expect("a few")) as usize]
 }

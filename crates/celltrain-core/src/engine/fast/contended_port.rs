@@ -67,6 +67,16 @@ impl ContendedPort {
         }
     }
 
+    /// The earliest effect elsewhere of a cell that arrives then in a stream.
+    #[inline]
+    pub(super) fn effect_of(&self, arrival: Time) -> Time {
+        match self {
+            ContendedPort::Stream(port) => port.effect_of(arrival),
+            ContendedPort::Queues(port) => port.effect_of(arrival),
+            ContendedPort::Trains(_) => unreachable!("streams go to ports that take them"),
+        }
+    }
+
     /// The arrivals noted for the port's allocator since the last call.
     #[inline]
     pub(super) fn take_arrivals(&mut self, note: impl FnMut(Arrival)) {

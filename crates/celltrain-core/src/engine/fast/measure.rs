@@ -6,14 +6,14 @@ use super::contended_port::ContendedPort;
 use super::nic::Nic;
 use super::plan::{Passed, Plan, Role, StageEnd};
 use super::{Engine, Outcome};
-use crate::index::{LinkIndex, VcIndex};
+use crate::index::{Label, LinkIndex, VcIndex};
 use crate::metrics::FinalState;
 use crate::network::Routing;
 use crate::port::{PortCounters, PortState};
 use crate::probe::Queues;
 use crate::rate_control::RateControl;
 use crate::shaped_port::ShapedPort;
-use crate::stop::Stop;
+use crate::stop::{Interrupted, Stop, all};
 use crate::units::Time;
 
 impl Engine<'_> {
@@ -23,47 +23,61 @@ impl Engine<'_> {
         Seen { plan, nics, contended_ports, rate_control, routing, now }
     }
 
-    /// Settles everything up to the end, and measures.
-    pub(super) fn measure(&mut self, stop: &Stop<'_>) -> Outcome {
+    /// Settles everything up to the end.
+    pub(super) fn close(&mut self, stop: &Stop<'_>) -> Result<(), Interrupted> {
         self.settle(self.end, stop)?;
         for number in 0..self.contended_ports.len() {
             let link = self.plan.contended[number];
             let (port, _, mut onwards) = self.at_port(number, link);
             port.report_all_gathered(&mut onwards);
         }
-        let mut ports: TiVec<LinkIndex, _> = ti_vec![PortState::default(); self.plan.roles.len()];
-        for (link, role) in self.plan.roles.iter_enumerated() {
+        Ok(())
+    }
+
+    /// What is left of each port.
+    pub(super) fn port_ends(&self, stop: &Stop<'_>) -> Result<TiVec<LinkIndex, PortEnd>, Interrupted> {
+        let end = |(link, role): (LinkIndex, &Role)| {
             let vcs = self.routing.vcs[link].len();
             stop.steps(vcs)?;
-            ports[link] = match *role {
-                Role::Host(number) => self.nics[number].state(self.end),
-                Role::Shaped(_) => self.rate_control.port(link).expect("it has this role").state(),
-                Role::Contended(number) => self.contended_ports[number].state(),
-                Role::Transparent => PortState {
-                    counters: ti_vec![PortCounters::default(); vcs],
-                    waiting: ti_vec![0; vcs],
-                    max_queue: 0,
-                    replaced_results: 0,
-                },
+            let (state, defers_order) = match *role {
+                Role::Host(number) => (self.nics[number].state(self.end), false),
+                Role::Shaped(_) => (self.rate_control.port(link).expect("it has this role").state(), true),
+                Role::Contended(number) => {
+                    let port = &self.contended_ports[number];
+                    (port.state(), port.defers_order())
+                }
+                Role::Transparent => {
+                    let (counters, waiting) = (ti_vec![PortCounters::default(); vcs], ti_vec![0; vcs]);
+                    (PortState { counters, waiting, max_queue: 0, replaced_results: 0 }, false)
+                }
             };
-        }
+            let held = match *role {
+                Role::Contended(number) if !defers_order => {
+                    state.waiting.keys().map(|label| self.contended_ports[number].held(label)).collect()
+                }
+                _ => TiVec::new(),
+            };
+            Ok(PortEnd { state, defers_order, held })
+        };
+        Ok(all(self.plan.roles.iter_enumerated().map(end))?.into())
+    }
+
+    /// What comes of all that is left of the ports.
+    pub(super) fn measure(&mut self, ends: TiVec<LinkIndex, PortEnd>, stop: &Stop<'_>) -> Outcome {
+        let (mut ports, of_order): (TiVec<LinkIndex, _>, TiVec<LinkIndex, _>) =
+            ends.into_iter().map(|PortEnd { state, defers_order, held }| (state, (defers_order, held))).unzip();
         let mut on_links: TiVec<VcIndex, u64> = ti_vec![0; self.network.vcs.len()];
         for (link, role) in self.plan.roles.iter_enumerated() {
-            let defers_order = match *role {
-                Role::Contended(number) => self.contended_ports[number].defers_order(),
-                Role::Host(_) => false,
-                Role::Shaped(_) => true,
-                Role::Transparent => continue,
-            };
+            if *role == Role::Transparent {
+                continue;
+            }
+            let (defers_order, held) = &of_order[link];
             for label in self.plan.stages[link].keys() {
                 stop.step()?;
                 let late = &self.late[link][self.plan.passed[link].places(label)];
                 let counters = ports[link].counters[label];
-                let waiting = if defers_order { 0 } else { u64::from(ports[link].waiting[label]) };
-                let held = match *role {
-                    Role::Contended(number) if !defers_order => u64::from(self.contended_ports[number].held(label)),
-                    _ => 0,
-                };
+                let waiting = if *defers_order { 0 } else { u64::from(ports[link].waiting[label]) };
+                let held = held.get(label).map_or(0, |&held| u64::from(held));
                 // Cells whose departure is known, including those that will start after the run.
                 let leaving = self.rm_events.counted(link, label);
                 let known = counters.forwarded + waiting - held - leaving.all;
@@ -95,6 +109,15 @@ impl Engine<'_> {
         let &Self { network, ref routing, clock, end, ref end_systems, ref edge, ref rate_control, .. } = &*self;
         FinalState { network, routing, clock, end, ports, end_systems, on_links, edge, rate_control, stop }.measure()
     }
+}
+
+/// What is left of a port at the end.
+pub(super) struct PortEnd {
+    state: PortState,
+    /// Whether the order of departures is worked out later than the admission.
+    defers_order: bool,
+    /// By VC: cells of a frame that waits until it is whole; empty where none do.
+    held: TiVec<Label, u32>,
 }
 
 /// A probe's view of the queues at an instant at which every port is settled.

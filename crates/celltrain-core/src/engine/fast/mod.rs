@@ -18,6 +18,7 @@ mod nic;
 mod onwards;
 mod outlet;
 mod output;
+pub mod parts;
 mod plan;
 mod ports;
 mod queue_port;
@@ -50,16 +51,19 @@ use crate::stop::{Stop, all};
 use crate::units::{Clock, Span, Time};
 
 pub(crate) use footprint::{BYTES_PER_FRAME, footprint};
+pub use parts::Sharing;
 pub use ports::Ways;
 
 use contended_port::ContendedPort;
 use fabric::{Delivery, Fabric, first_rm_event_leaf, schedule_lane, schedule_rm_events};
 use nic::{Nic, Phase};
-use onwards::{Onwards, join};
+use onwards::{Onwards, join, settle_by};
 use output::Arrival;
+use parts::Part;
 use plan::{HostExit, PassedPorts, Plan, Role, Stage, StageEnd};
+use ports::Making;
 use rm::{RmEvent, RmEvents, What};
-use stream::{Batch, Stream};
+use stream::{Arriving, Batch, Stream};
 use tournament_tree::{Key, Rank, TournamentTree};
 
 /// Runs a network to its end, unless the run is interrupted.
@@ -73,7 +77,7 @@ pub(super) fn run(
     progress: &Progress,
     stop: &Stop<'_>,
 ) -> Outcome {
-    let mut engine = Engine::new(network, (ways, probe.next_look().is_some()), stop)?;
+    let mut engine = Engine::new(network, (ways, probe.next_look().is_some()), None, stop)?;
     progress.end.set(engine.end);
     let mut events = 0;
     loop {
@@ -98,7 +102,9 @@ pub(super) fn run(
         engine.step(key, probe, stop)?;
     }
     progress.now.set(engine.end);
-    engine.measure(stop)
+    engine.close(stop)?;
+    let ends = engine.port_ends(stop)?;
+    engine.measure(ends, stop)
 }
 
 /// An event is a frame at a host, or a batch of cells at a port. Longer batches ask in between, see
@@ -133,17 +139,25 @@ struct Engine<'a> {
     /// could not be taken back.
     ahead: Vec<Option<Time>>,
     departures: Vec<Departure>,
+    /// What of the network is simulated here, if not all.
+    part: Option<Part<'a>>,
 }
 
 impl<'a> Engine<'a> {
     /// The engine at the start of a run; `is_looked_at`: queues are looked at on the way.
-    fn new(network: &'a Network, (ways, is_looked_at): (Ways, bool), stop: &Stop<'_>) -> Result<Self, Interrupted> {
+    fn new(
+        network: &'a Network,
+        (ways, is_looked_at): (Ways, bool),
+        part: Option<Part<'a>>,
+        stop: &Stop<'_>,
+    ) -> Result<Self, Interrupted> {
         let clock = network.clock();
         let end = network.end(clock);
         let routing = network.routing(stop)?;
         let times = LinkTimes::of(network, clock);
         let mut rate_control = RateControl::new(network, &routing, clock, stop)?;
-        let plan = Plan::new(network, &routing, &rate_control, &times, stop)?;
+        let part_of = |node| part.map_or(0, |part| part.partition.of(node));
+        let plan = Plan::new(network, &routing, &rate_control, &times, part_of, stop)?;
         let nic = |&link: &LinkIndex| {
             stop.steps(routing.vcs[link].len())?;
             Ok(Nic::new(times[link].cell_time, routing.vcs[link].len()))
@@ -152,10 +166,11 @@ impl<'a> Engine<'a> {
         let mut starts: Vec<_> = network
             .flows
             .iter_enumerated()
+            .filter(|(_, flow)| part.is_none_or(|part| part.has(network.source(flow.data_vc))))
             .map(|(index, flow)| (Time::default() + clock.span(flow.start), index))
             .collect();
         starts.sort_unstable();
-        let making = ports::Making { network, routing: &routing, times: &times, plan: &plan, end, clock };
+        let making = Making { network, routing: &routing, times: &times, plan: &plan, end, clock, part };
         let (contended_ports, streams) = making.ports((ways, is_looked_at), &mut rate_control, stop)?;
         let mut engine = Self {
             network,
@@ -179,7 +194,11 @@ impl<'a> Engine<'a> {
             edge,
             plan,
             routing,
+            part,
         };
+        if let Some(part) = part {
+            engine.keep(part);
+        }
         engine.schedule_starts();
         engine.schedule_ticks();
         Ok(engine)
@@ -428,11 +447,27 @@ impl<'a> Engine<'a> {
         }
         for number in 0..self.contended_ports.len() {
             stop.step()?;
+            let link = self.plan.contended[number];
+            if self.part.is_some_and(|part| !part.has(self.network.links[link].from)) {
+                continue;
+            }
             self.work(number, now + Span(1), stop)?;
             self.contended_ports[number].look_at(now + Span(1));
         }
         // The probe itself takes time too.
         stop.step()
+    }
+
+    /// Cells are on their way to a contended port in one of its streams.
+    fn arrive(&mut self, stream: usize, cells: &[Arriving]) {
+        let Self { streams, contended_ports, event_list, .. } = self;
+        let stream = &mut streams[stream];
+        let number = stream.port as usize;
+        for &Arriving { time, cell } in cells {
+            if let Some(arrival) = stream.push(time, cell) {
+                settle_by(event_list, number, contended_ports[number].effect_of(arrival));
+            }
+        }
     }
 
     fn schedule_starts(&mut self) {

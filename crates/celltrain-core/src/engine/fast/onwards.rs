@@ -43,11 +43,7 @@ impl Onwards<'_> {
         let stream = &mut self.streams[stream as usize];
         let Some(arrival) = stream.push(time, cell) else { return };
         let number = stream.port as usize;
-        let effect = match another(self.before, self.behind, number) {
-            ContendedPort::Stream(port) => port.effect_of(arrival),
-            ContendedPort::Queues(port) => port.effect_of(arrival),
-            ContendedPort::Trains(_) => unreachable!("streams go to ports that take them"),
-        };
+        let effect = another(self.before, self.behind, number).effect_of(arrival);
         settle_by(self.fabric.event_list, number, effect);
     }
 
@@ -112,7 +108,7 @@ fn another<'a>(
 
 /// A port settles everything before `time` at that time at the latest.
 #[inline]
-fn settle_by(event_list: &mut TournamentTree, contended_port: usize, time: Time) {
+pub(super) fn settle_by(event_list: &mut TournamentTree, contended_port: usize, time: Time) {
     let key = Key::new(time, Rank::Settle, contended_port);
     if key < event_list.key(contended_port) {
         event_list.set(contended_port, key);

@@ -17,7 +17,7 @@ use std::ops::Range;
 use typed_index_collections::{TiSlice, TiVec};
 
 use crate::feeders::Feeders;
-use crate::index::{Label, LinkIndex, VcIndex};
+use crate::index::{Label, LinkIndex, NodeIndex, VcIndex};
 use crate::network::{LinkTimes, Network, Next, NodeKind, Routing};
 use crate::rate_control::{Place, RateControl};
 use crate::sizes::size;
@@ -217,13 +217,16 @@ pub(super) struct Plan {
 }
 
 impl Plan {
+    /// The plan of a network. `part_of`: the part that simulates a node, 0 where there is one only.
     pub(super) fn new(
         network: &Network,
         routing: &Routing,
         rate_control: &RateControl,
         times: &TiSlice<LinkIndex, LinkTimes>,
+        part_of: impl Fn(NodeIndex) -> u32,
         stop: &Stop<'_>,
     ) -> Result<Self, Interrupted> {
+        let part_of = |link: LinkIndex| part_of(network.links[link].to);
         let mut plan = Plan {
             roles: TiVec::with_capacity(network.links.len()),
             feeders: Feeders::new(network, stop)?,
@@ -262,7 +265,7 @@ impl Plan {
             let (stages, passed, rm_ways) = match plan.roles[link] {
                 Role::Transparent => (TiVec::new(), PassedPorts::default(), TiVec::new()),
                 Role::Host(_) | Role::Shaped(_) | Role::Contended(_) => {
-                    plan.stages_of(routing, rate_control, times, link, stop)?
+                    plan.stages_of(routing, rate_control, times, link, &part_of, stop)?
                 }
             };
             plan.stages.push(stages);
@@ -291,9 +294,10 @@ impl Plan {
         rate_control: &RateControl,
         times: &TiSlice<LinkIndex, LinkTimes>,
         start: LinkIndex,
+        part_of: &impl Fn(LinkIndex) -> u32,
         stop: &Stop<'_>,
     ) -> Result<Stages, Interrupted> {
-        let mut lanes: BTreeMap<Span, u32> = BTreeMap::new();
+        let mut lanes: BTreeMap<(Span, u32), u32> = BTreeMap::new();
         // By lead, and whether they end there.
         let mut rm_event_lanes: BTreeMap<(Span, bool), u32> = BTreeMap::new();
         let all_rm_event_lanes = &mut self.rm_event_lanes;
@@ -324,7 +328,7 @@ impl Plan {
                 }));
                 match routing.next[link][at] {
                     Next::Host { vc } => {
-                        let lane = match lanes.entry(lead) {
+                        let lane = match lanes.entry((lead, part_of(link))) {
                             Entry::Occupied(lane) => *lane.get(),
                             Entry::Vacant(lane) => {
                                 self.lanes.push(None);

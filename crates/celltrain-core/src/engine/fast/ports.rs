@@ -9,6 +9,7 @@ use super::inbox::{self, Inbox};
 use super::index;
 use super::outlet::{Hop, Outlet};
 use super::output::Timing;
+use super::parts::Part;
 use super::plan::{Plan, Role, Stage, StageEnd};
 use super::queue_port::QueuePort;
 use super::stream::Stream;
@@ -50,6 +51,8 @@ pub(super) struct Making<'a> {
     pub(super) plan: &'a Plan,
     pub(super) end: Time,
     pub(super) clock: Clock,
+    /// What of the network is simulated here, if not all.
+    pub(super) part: Option<Part<'a>>,
 }
 
 /// A port before it is known where the streams of others begin.
@@ -92,12 +95,28 @@ impl Making<'_> {
         Ok((all(drafts.into_iter().map(port))?, streams))
     }
 
+    /// By contended port: whether cells come to it in streams from other contended ports.
+    ///
+    /// # Errors
+    /// When it is told to stop.
+    pub(super) fn takes_cells(
+        &self,
+        ways: Ways,
+        rate_control: &mut RateControl,
+        stop: &Stop<'_>,
+    ) -> Result<Vec<bool>, Interrupted> {
+        all(self.plan.contended.iter().map(|&link| {
+            stop.steps(self.routing.vcs[link].len() + self.plan.feeders.of(link).len())?;
+            Ok(self.takes_streams(&self.draft(link, rate_control), ways))
+        }))
+    }
+
     fn draft(&self, link: LinkIndex, rate_control: &mut RateControl) -> Draft {
         let &Self { network, routing, .. } = self;
         let port = &network.links[link];
         let marks_above = rate_control.allocator(link).and_then(|allocator| allocator.marks_above());
         let mut policy = port.policy.build(port.buffer, &network.vc_names(routing, link));
-        policy.at_port(&PortFacts::of(port.buffer, port.rate, self.clock));
+        policy.at_port(&PortFacts::of(&port.name, port.buffer, port.rate, self.clock));
         Draft {
             link,
             policy,
@@ -172,19 +191,31 @@ impl Making<'_> {
     /// Whether what comes over a link comes from a contended port, cell by cell. A transparent port has one feeder: what
     /// it brings comes from where that one begins.
     fn brings_cells(&self, link: LinkIndex) -> bool {
+        matches!(self.plan.roles[self.beginning(link)], Role::Contended(_))
+    }
+
+    /// Where what comes over a link has begun its way.
+    fn beginning(&self, link: LinkIndex) -> LinkIndex {
         let mut from = link;
         while let (Role::Transparent, &[feeder]) = (self.plan.roles[from], self.plan.feeders.of(from)) {
             from = feeder;
         }
-        matches!(self.plan.roles[from], Role::Contended(_))
+        from
     }
 
     fn add_streams(&self, draft: &Draft, number: u32, is_looked_at: bool, streams: &mut Vec<Stream>) {
         let &Draft { link, ref timing, .. } = draft;
         let at_once = self.is_last_behind_one(draft) && !is_looked_at;
+        let has = |link: LinkIndex| self.part.is_none_or(|part| part.has(self.network.links[link].from));
         streams.extend(self.plan.feeders.of(link).iter().map(|&from| {
             let brings_cells = self.brings_cells(from);
-            Stream::new(number, !brings_cells, timing.every_cell_matters, at_once && brings_cells)
+            match (has(self.beginning(from)), has(link)) {
+                (true, false) => Stream::elsewhere(number),
+                (begins_here, ends_here) => {
+                    let at_once = at_once && brings_cells && begins_here == ends_here;
+                    Stream::new(number, !brings_cells, timing.every_cell_matters, at_once)
+                }
+            }
         }));
     }
 

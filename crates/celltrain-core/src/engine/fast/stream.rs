@@ -44,6 +44,12 @@ impl<T: Copy> Pipe<T> {
         self.items.get(self.taken)
     }
 
+    /// Takes all.
+    fn clear(&mut self) {
+        self.items.clear();
+        self.taken = 0;
+    }
+
     /// Takes so many.
     #[inline]
     pub(super) fn take(&mut self, items: usize) {
@@ -88,6 +94,9 @@ struct Apart {
 /// Later than all.
 pub(super) const NEVER: Time = Time(u64::MAX);
 
+/// No cell arrives at the beginning of a run, as every way takes time.
+const ELSEWHERE: Time = Time(0);
+
 /// Memory of a stream, with room for some cells.
 pub(super) const BYTES: u64 = size::<Stream>() + size::<Apart>();
 /// Memory of a cell on its way, with what lists that double keep free.
@@ -106,6 +115,28 @@ impl Stream {
             in_trains,
             is_taken_at_once,
         }
+    }
+
+    /// What comes in at a port that another part simulates: it is kept for that part, and nothing of it matters here.
+    /// The next arrival is one that has passed, so no cell is the first.
+    pub(super) fn elsewhere(port: u32) -> Self {
+        Self { next: ELSEWHERE, ..Self::new(port, false, true, false) }
+    }
+
+    /// Whether another part simulates the port.
+    pub(super) fn is_elsewhere(&self) -> bool {
+        self.next == ELSEWHERE
+    }
+
+    /// The cells for another part.
+    pub(super) fn cells_elsewhere(&self) -> &[Arriving] {
+        debug_assert!(self.is_elsewhere(), "what comes here stays here");
+        self.cells.rest()
+    }
+
+    /// They have been told of.
+    pub(super) fn forget_elsewhere(&mut self) {
+        self.cells.clear();
     }
 
     /// A cell is on its way. Returns its arrival where that may be the first here that matters elsewhere.

@@ -4,6 +4,7 @@ use super::Table;
 use super::facts::PortFacts;
 use super::names::{FIRST_OWN, N, NOW, TAGGED, X, Y};
 use super::rules::Rules;
+use crate::error::Fault;
 use crate::formulas::update;
 use crate::index::Label;
 use crate::policy::View;
@@ -25,11 +26,21 @@ pub(super) struct Running {
 
 #[expect(clippy::arithmetic_side_effects, reason = "cell path: places of names, and counts of cells that are there")]
 impl Running {
-    /// The policy at a port, crossed by VCs of these names. A scenario whose formulas cannot be read is refused, and does
-    /// not run; until then such a policy admits every frame.
-    pub(super) fn new(config: &Table, facts: &PortFacts, vcs: &[String]) -> Self {
+    /// The policy at a port, crossed by VCs of these names.
+    ///
+    /// # Errors
+    /// With everything that is wrong with its formulas.
+    pub(super) fn new(config: &Table, facts: &PortFacts<'_>, vcs: &[String]) -> Result<Self, Vec<Fault>> {
         let vcs: Vec<&str> = vcs.iter().map(String::as_str).collect();
-        let rules = Rules::of(config, facts, Some(&vcs)).unwrap_or_else(|_| Rules::admit_all());
+        Ok(Self::with(Rules::of(config, facts, Some(&vcs))?, config, facts))
+    }
+
+    /// One that admits every frame: formulas need not be readable before they are checked, and where no VC crosses.
+    pub(super) fn admits_all(config: &Table, facts: &PortFacts<'_>) -> Self {
+        Self::with(Rules::admit_all(), config, facts)
+    }
+
+    fn with(rules: Rules, config: &Table, facts: &PortFacts<'_>) -> Self {
         let every = config.every.unwrap_or(1).max(1);
         let replaced = rules.replaced;
         Self { rules, units_per_second: facts.units_per_second, waiting: 0, every, left: every, replaced }

@@ -1,10 +1,10 @@
 //! The formulas of a policy, and what a port hands in.
 
-use celltrain_formula::{Kind, Meaning, Program, Registers, Word};
+use celltrain_formula::{Meaning, Program, Registers, Word};
 
 use super::Table;
 use super::facts::PortFacts;
-use super::names::{FIRST_OWN, N, PORT_NAMES, Source, Y};
+use super::names::{N, PORT_NAMES, Source, Y};
 use crate::error::Fault;
 use crate::formulas::{self, Host, On, Texts, Updates};
 
@@ -32,7 +32,7 @@ pub(super) struct Rules {
 
 /// A port, as far as it is known, and the VCs that cross it where they are.
 struct AtPort<'a> {
-    facts: &'a PortFacts,
+    facts: &'a PortFacts<'a>,
     vcs: Option<&'a [&'a str]>,
 }
 
@@ -91,16 +91,9 @@ fn is_of_cells(on: On) -> bool {
 
 impl Rules {
     /// Those of a policy at a port, for VCs of these names; `None` where they are not known yet.
-    pub(super) fn of(config: &Table, facts: &PortFacts, vcs: Option<&[&str]>) -> Result<Self, Vec<Fault>> {
-        let texts = Texts {
-            constants: &config.constants,
-            state: &config.state,
-            vc_state: &config.vc_state,
-            questions: &[("admit", &config.admit, Kind::Truth)],
-            events: &config.events(),
-            vcs,
-            first: FIRST_OWN,
-        };
+    pub(super) fn of(config: &Table, facts: &PortFacts<'_>, vcs: Option<&[&str]>) -> Result<Self, Vec<Fault>> {
+        let (questions, events) = (config.questions(), config.events());
+        let texts = Texts { vcs, ..config.texts(&questions, &events) };
         let formulas::Rules { answers, updates, registers, by_vc, per_vc, has_constants_by_vc, names, replaced } =
             formulas::Rules::of(texts, &AtPort { facts, vcs })?;
         let [admit] = <[Program; 1]>::try_from(answers).expect("a program for the question");

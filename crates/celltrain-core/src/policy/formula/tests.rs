@@ -233,7 +233,7 @@ fn an_engine_need_not_ask_a_formula_that_admits_whatever_finds_the_queue_empty()
 fn the_ports_rate_and_the_clock_are_known() {
     let config = formula("X <= C * 10 ms and now < 2 s", &[]);
     let mut policy = config.build(1000, &["vc0"]);
-    policy.at_port(&PortFacts { capacity: None, cells_per_second: 5000.0, units_per_second: 1e6 });
+    policy.at_port(&PortFacts { name: "sw1->sw2", capacity: None, cells_per_second: 5000.0, units_per_second: 1e6 });
     let mut admits = |x: u32, now: u64| {
         let view = View {
             occupancy: x,
@@ -290,10 +290,11 @@ fn every_kind_of_mistake_is_named_with_its_key_and_place() {
         ),
         (formula("X <= R", &[("R", text("K / (K - K)"))]), "constants.R", "gives no number: it divides by zero"),
         (formula("X <= R", &[("R", number(f64::NAN))]), "constants.R", "is no finite number"),
+        (formula("X <= R", &[("R", text("-inf"))]), "constants.R", "is no finite number"),
         (formula("X <= 3", &[("K", number(3.0))]), "constants.K", "is a name of the port's already"),
         (formula("X <= 3", &[("if", number(3.0))]), "constants.if", "is a word of the language"),
         (formula("X <= 3", &[("a b", number(3.0))]), "constants.a b", "is not a name"),
-        (with(|c| c.on_frame = table(&[("avg", "X")])), "on_frame.avg", "is no state; It must be a name of state"),
+        (with(|c| c.on_frame = table(&[("avg", "X")])), "on_frame.avg", "is no state; it must be a name of state"),
         (with(|c| c.on_cells = table(&[("sum_of", "X")])), "every", "is missing"),
         (with(|c| c.every = Some(3)), "every", "says how often on_cells is worked out, and there is no on_cells"),
     ];
@@ -325,7 +326,7 @@ fn what_depends_on_the_rate_is_not_refused_before_it_is_known() {
     assert_eq!(config.check(Some(10)), []);
     assert_eq!(config.check_vcs(Some(10), &["vc0"]), []);
     let mut policy = config.build(10, &["vc0"]);
-    policy.at_port(&PortFacts { capacity: None, cells_per_second: 1.0, units_per_second: 1.0 });
+    policy.at_port(&PortFacts { name: "sw1->sw2", capacity: None, cells_per_second: 1.0, units_per_second: 1.0 });
     assert_eq!(policy.replaced_results(), 1);
 }
 
@@ -337,6 +338,26 @@ fn what_depends_on_vcs_is_judged_when_they_are_known() {
     assert_eq!(config.check_vcs(Some(10), &["vc0"]), []);
     let faults = config.check_vcs(Some(10), &["vc0", "vc1"]);
     assert!(faults[0].problem.contains("gives no number"), "{faults:?}");
+}
+
+/// A sum beyond the largest number was infinite, in an arithmetic that has no infinities.
+#[test]
+fn a_sum_that_is_no_number_is_refused_where_it_is_asked_for() {
+    let most = || Constant::Value(by_name(&[("default", 1e308)]));
+    let config = formula("Y <= sum(W)", &[("W", most())]);
+    assert_eq!((config.check(Some(10)), config.check_vcs(Some(10), &["vc0"])), (vec![], vec![]));
+    let faults = config.check_vcs(Some(10), &["vc0", "vc1"]);
+    assert_eq!(faults.len(), 1, "{faults:?}");
+    assert_eq!(faults[0].excerpt, ["Y <= sum(W)", "     ^^^^^^"]);
+    assert!(faults[0].problem.contains("comes to more than 1.8e308"), "{faults:?}");
+    // What nobody adds up may be as large.
+    assert_eq!(formula("Y <= W", &[("W", most())]).check_vcs(Some(10), &["vc0", "vc1"]), []);
+    // What depends on a rate is judged as the run starts, and counted then.
+    let config = formula("Y <= sum(w) * 1 s", &[("W", most()), ("w", text("W * C"))]);
+    assert_eq!(config.check_vcs(Some(10), &["vc0", "vc1"]), []);
+    let mut policy = config.build(10, &["vc0", "vc1"]);
+    policy.at_port(&PortFacts { name: "sw1->sw2", capacity: None, cells_per_second: 1.0, units_per_second: 1.0 });
+    assert_eq!(policy.replaced_results(), 1);
 }
 
 #[test]

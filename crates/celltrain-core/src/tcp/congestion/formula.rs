@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::jacobson::Jacobson;
 use super::{CongestionControl, Event, NewAck, Seen, Set};
 use crate::error::Fault;
-use crate::formulas::{Constant, Host, Name, On, Rules, Start, Texts, Updates, update};
+use crate::formulas::{self, Constant, Host, Name, On, Rules, Start, Texts, Updates, update};
 use crate::sizes::{LIST, size};
 use crate::tcp::options::TcpOptions;
 use crate::units::{Clock, Span, Time};
@@ -131,6 +131,12 @@ impl Table {
         self.events().iter().all(|(_, updates)| updates.is_empty())
     }
 
+    /// Names in its tables that nothing uses, by their keys.
+    pub fn unused(&self) -> Vec<String> {
+        let (constants, vc_state) = (self.all_constants(), BTreeMap::new());
+        formulas::unused(self.texts(&constants, &vc_state, &self.events()))
+    }
+
     /// Memory that a connection takes for it.
     pub(crate) fn bytes(&self) -> u64 {
         let texts = self.events().map(|(_, updates)| updates.values().map(|text| text.len() as u64).sum::<u64>());
@@ -143,18 +149,21 @@ impl Table {
     }
 
     fn rules(&self, mss: u64) -> Result<Rules, Vec<Fault>> {
-        let constants =
-            self.constants.iter().map(|(name, start)| (name.clone(), Constant::from(start.clone()))).collect();
-        let texts = Texts {
-            constants: &constants,
-            state: &self.state,
-            vc_state: &BTreeMap::new(),
-            questions: &[],
-            events: &self.events(),
-            vcs: Some(&[]),
-            first: FIRST_OWN,
-        };
-        Rules::of(texts, &OfSender { mss: mss as f64 })
+        let (constants, vc_state) = (self.all_constants(), BTreeMap::new());
+        Rules::of(self.texts(&constants, &vc_state, &self.events()), &OfSender { mss: mss as f64 })
+    }
+
+    fn all_constants(&self) -> BTreeMap<String, Constant> {
+        self.constants.iter().map(|(name, start)| (name.clone(), Constant::from(start.clone()))).collect()
+    }
+
+    fn texts<'a>(
+        &'a self,
+        constants: &'a BTreeMap<String, Constant>,
+        vc_state: &'a BTreeMap<String, Start>,
+        events: &'a [(&'static str, &'a BTreeMap<String, String>)],
+    ) -> Texts<'a> {
+        Texts { constants, state: &self.state, vc_state, questions: &[], events, vcs: Some(&[]), first: FIRST_OWN }
     }
 
     fn events(&self) -> [(&'static str, &BTreeMap<String, String>); 3] {
