@@ -67,6 +67,8 @@ export interface Network {
     buffer_cells: number | null;
     /** The policy of its port, such as `epd`. */
     policy: string;
+    /** Whether its cells leave in the order in which they came: one queue, and no frames that wait to be whole. */
+    in_order: boolean;
     /** Whether it has a controlled rate or packets instead of cells (ABR sources, edge devices). */
     shaped: boolean;
   }[];
@@ -91,6 +93,8 @@ export interface Checked {
   defaults: Record<string, unknown> | null;
   /** What a run takes of memory, in bytes; null where there is a fault. */
   memory_bytes: number | null;
+  /** Whether one of the faults is that it does not fit the memory: with a higher limit it may. */
+  does_not_fit: boolean;
   /** About as many cell-hops as a run has at most; null where there is a fault. A core makes some ten million a second. */
   cell_hops: number | null;
 }
@@ -128,6 +132,8 @@ export interface Limits {
   seconds?: number;
   /** Bytes that the engine may have, of which a run may take three quarters: 1 GiB where nothing is said, 3.5 at most. */
   memory?: number;
+  /** Seconds of real time for all runs of a comparison together; without end where nothing is said. */
+  together?: number;
 }
 
 export interface Asked {
@@ -297,6 +303,8 @@ export interface BufferHistory {
   /** What waits after so many steps (0: at `from`), oldest first; the first is the next to leave where cells are served
    * in the order of arrival. Fast in any order of asking. */
   at(step: number): CellView[];
+  /** The cells whose transmission began last before so many steps, the newest first; `most` of them. */
+  sent(step: number, most: number): CellView[];
   /** Cells of each VC after so many steps. */
   perVc(step: number): Int32Array;
   /** The step after which it is `time_s`: 0 to `length`. */
@@ -319,6 +327,8 @@ export interface EnsembleOptions extends Asked {
   series?: SeriesChoice;
   /** Called as runs end, in any order. */
   onRun?: (index: number, seed: number, run: Run) => void;
+  /** Called with the first fault of a scenario, whose other seeds are left out; without it one fault ends all. */
+  onFault?: (index: number, seed: number, fault: EngineError) => void;
   /** Workers at once; all there are where nothing is said. */
   workers?: number;
 }
@@ -370,8 +380,12 @@ export interface Measures {
 export type Kind =
   /** The scenario has faults: `faults` has them. */
   | "refused"
-  /** A limit of real time has passed. */
+  /** A run's limit of real time has passed. */
   | "too_long"
+  /** That of all runs of a comparison together; what had ended by then was told. */
+  | "all_too_long"
+  /** That of a check. */
+  | "check_too_long"
   /** It would take more memory than it may, or than there is. */
   | "too_large"
   /** Its signal was given. */
@@ -407,7 +421,8 @@ export interface Engine {
   help(model: string): Promise<string | null>;
   /** Every measure with unit and meaning. */
   measures(): Promise<Measures>;
-  check(toml: string): Promise<Checked>;
+  /** `seconds` are ten where nothing is said. */
+  check(toml: string, limits?: Limits): Promise<Checked>;
   /** A text's values and lines, faults of form alone. */
   document(toml: string): Promise<Document>;
   /**

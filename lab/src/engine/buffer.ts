@@ -106,6 +106,7 @@ export function history(columns: BufferColumns, from_s: number): BufferHistory {
 
   const kind = (name: BufferStep) => columns.kinds.indexOf(name);
   const losses = new Set([kind("refused"), kind("cut"), kind("lost"), kind("pushed_out"), kind("dropped")]);
+  const departed = kind("departed");
   const isOf = {
     cell: () => true,
     frame: (step: number) => (steps.judgement[step] ?? -1) >= 0,
@@ -133,6 +134,17 @@ export function history(columns: BufferColumns, from_s: number): BufferHistory {
     at(step) {
       const now = timeAfter(step);
       return Array.from(alive(step), (cell) => view(cell, now));
+    },
+    sent(step, most) {
+      const now = timeAfter(step);
+      const cells: CellView[] = [];
+      for (let at = step - 1; at >= 0 && cells.length < most; at -= 1) {
+        const cell = steps.cell[at] ?? -1;
+        if (steps.kind[at] === departed && cell >= 0) {
+          cells.push(view(cell, now));
+        }
+      }
+      return cells;
     },
     perVc(step) {
       const counts = new Int32Array(columns.vcs.length);

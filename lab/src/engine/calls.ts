@@ -15,16 +15,11 @@ import {
 import { history, type BufferColumns } from "./buffer.ts";
 import { whole } from "./core.ts";
 import { positions, type Described } from "./layout.ts";
+import { MOST_MEMORY, STANDARD } from "./limits.ts";
 import type { Data } from "./payload.ts";
 import type { Answers } from "./pool.ts";
 import { differences, estimate } from "./statistics.ts";
 
-const GIB = 1024 ** 3;
-const DEFAULT_LIMITS = { seconds: 60, memory: GIB };
-/** WebAssembly has addresses for 4 GiB. */
-const MOST_MEMORY = 3.5 * GIB;
-/** A check goes on while a person types. */
-const CHECK_SECONDS = 10;
 const MOST_ROWS = 2_000_000;
 const MOST_STEPS = 400_000;
 /** The measures that are compared. */
@@ -42,9 +37,20 @@ export function engineOver(runs: Answers, quick: Answers, data: Data): Engine {
 
   const compare: Engine["compare"] = async (tomls, seeds, options = {}) => {
     const all: Run[][] = tomls.map(() => []);
-    // One that fails stops the others.
-    const failed = new AbortController();
-    const signal = options.signal === undefined ? failed.signal : either(options.signal, failed);
+    // Where nobody asks for single faults, one that fails stops the others.
+    const ended = new AbortController();
+    const signal = options.signal === undefined ? ended.signal : either(options.signal, ended);
+    const failed = new Set<number>();
+    let count = 0;
+    let isLate = false;
+    const together = options.limits?.together ?? Infinity;
+    // A timer counts its milliseconds in 31 bits.
+    const timer = setTimeout(() => {
+      isLate = together < Infinity;
+      if (isLate) {
+        ended.abort();
+      }
+    }, Math.min(1000 * together, 2 ** 31 - 1));
     const done = tomls.map((_, index) => seeds.map(() => index * 0));
     const report = (index: number, at: number, share: number) => {
       (done[index] ?? [])[at] = share;
@@ -53,17 +59,40 @@ export function engineOver(runs: Answers, quick: Answers, data: Data): Engine {
     };
     const pairs = seeds.flatMap((seed, at) => tomls.map((toml, index) => ({ toml, index, seed, at })));
     const one = async ({ toml, index, seed, at }: (typeof pairs)[number]) => {
+      if (failed.has(index)) {
+        report(index, at, 1);
+        return;
+      }
       const onProgress = (share: number) => report(index, at, share);
-      const ended = await run(toml, seed, { ...options, signal, onProgress });
-      (all[index] ?? [])[at] = ended;
+      try {
+        const done = await run(toml, seed, { ...options, signal, onProgress });
+        (all[index] ?? [])[at] = done;
+        count += 1;
+        options.onRun?.(index, seed, done);
+      } catch (error) {
+        if (options.onFault === undefined || !isOfOne(error)) {
+          throw error;
+        }
+        if (!failed.has(index)) {
+          failed.add(index);
+          options.onFault(index, seed, error);
+        }
+      }
       report(index, at, 1);
-      options.onRun?.(index, seed, ended);
     };
     const most = Math.max(1, Math.min(options.workers ?? runs.size, runs.size));
-    await atOnce(pairs, most, one).catch((error: unknown) => {
-      failed.abort();
+    try {
+      await atOnce(pairs, most, one);
+    } catch (error) {
+      ended.abort();
+      if (isLate) {
+        const words = `The runs took longer than ${String(together)} s together: ${String(count)} of ${String(pairs.length)} have ended.`;
+        throw new EngineError("all_too_long", words);
+      }
       throw error;
-    });
+    } finally {
+      clearTimeout(timer);
+    }
     return { runs: all, ...compared(all) };
   };
 
@@ -75,9 +104,16 @@ export function engineOver(runs: Answers, quick: Answers, data: Data): Engine {
     papers: async () => data.papers,
     help: async (model) => (Object.hasOwn(data.help, model) ? (data.help[model] ?? null) : null),
     measures: async () => data.measures,
-    async check(toml) {
-      const request = { call: "check", toml, limits: limits({ seconds: CHECK_SECONDS }) };
-      const value = (await quick.ask(request)) as Omit<Checked, "network" | "cell_hops"> & { network: Described | null };
+    async check(toml, given = {}) {
+      const { seconds = STANDARD.check } = given;
+      const request = { call: "check", toml, limits: limits({ ...given, seconds }) };
+      const value = (await quick.ask(request).catch((error: unknown) => {
+        if (error instanceof EngineError && error.kind === "too_long") {
+          const words = `The check of this scenario took longer than ${String(seconds)} s, so it is not known whether it has faults.`;
+          throw new EngineError("check_too_long", words);
+        }
+        throw error;
+      })) as Omit<Checked, "network" | "cell_hops"> & { network: Described | null };
       const { network } = value;
       return {
         ...value,
@@ -132,16 +168,21 @@ async function atOnce<T>(items: T[], most: number, work: (item: T) => Promise<vo
   await Promise.all(Array.from({ length: Math.min(most, items.length) }, one));
 }
 
-function either(signal: AbortSignal, failed: AbortController): AbortSignal {
+function either(signal: AbortSignal, ended: AbortController): AbortSignal {
   if (signal.aborted) {
-    failed.abort();
+    ended.abort();
   } else {
-    signal.addEventListener("abort", () => failed.abort(), { once: true, signal: failed.signal });
+    signal.addEventListener("abort", () => ended.abort(), { once: true, signal: ended.signal });
   }
-  return failed.signal;
+  return ended.signal;
 }
 
-function limits({ seconds = DEFAULT_LIMITS.seconds, memory = DEFAULT_LIMITS.memory }: Limits = {}): Required<Limits> {
+/** Whether an error is of one scenario, so that others may go on. */
+function isOfOne(error: unknown): error is EngineError {
+  return error instanceof EngineError && ["refused", "too_long", "too_large", "broken"].includes(error.kind);
+}
+
+function limits({ seconds = STANDARD.seconds, memory = STANDARD.memory }: Limits = {}): Limits {
   return { seconds: Math.max(0, Math.min(seconds, 1e9)), memory: Math.round(Math.min(memory, MOST_MEMORY)) };
 }
 

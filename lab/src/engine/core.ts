@@ -103,14 +103,15 @@ export class Core {
   }
 }
 
-/** The answer with its columns in their places. */
-function read(answer: string, columns: NumberColumn[]): Answered {
-  const parsed = JSON.parse(answer, (_, value: unknown) => {
-    if (typeof value === "object" && value !== null && "$column" in value) {
-      return columns[value.$column as number];
+/** The answer with its columns in their places. A scenario may have a key of that name: then there are no columns. */
+export function read(answer: string, columns: NumberColumn[]): Answered {
+  const placed = (_: string, value: unknown): unknown => {
+    if (typeof value !== "object" || value === null || !Object.hasOwn(value, "$column")) {
+      return value;
     }
-    return value;
-  }) as { ok?: unknown; error?: Told };
+    return columns[(value as { $column: number }).$column];
+  };
+  const parsed = JSON.parse(answer, columns.length === 0 ? undefined : placed) as { ok?: unknown; error?: Told };
   if (parsed.error !== undefined) {
     const { kind, message, faults } = parsed.error;
     throw new EngineError(kind, message, faults.map(whole));

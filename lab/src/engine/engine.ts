@@ -16,14 +16,14 @@ async function started(): Promise<Engine> {
   const lacks = [
     typeof WebAssembly === "object" ? "" : "WebAssembly",
     typeof Worker === "function" ? "" : "workers",
-    typeof DecompressionStream === "function" ? "" : "DecompressionStream",
+    unpacks() ? "" : "DecompressionStream",
   ].filter((name) => name !== "");
   if (lacks.length > 0) {
     const what = lacks.join(" and ");
     throw new EngineError(
       "unsupported",
       `This browser has no ${what}, or it is switched off, so nothing can be simulated here. ` +
-        "Firefox 113, Chromium 97 and Safari 16.4 or later have all that is needed.",
+        "Firefox 113, Chromium 103 and Safari 16.4 or later have all that is needed.",
     );
   }
   const [core, text] = await Promise.all([block("celltrain-core"), block("celltrain-data")]);
@@ -37,6 +37,15 @@ async function started(): Promise<Engine> {
   const processors = Math.max(1, Math.min(navigator.hardwareConcurrency || 2, MOST_WORKERS));
   const pool = (size: number) => new Pool(size, module, data.schema, WORKER_SOURCE);
   return engineOver(pool(processors), pool(1), data);
+}
+
+/** Whether there is a stream for gzip, in which the page's own parts are, and for links, which came later. */
+function unpacks(): boolean {
+  try {
+    return [new DecompressionStream("gzip"), new DecompressionStream("deflate-raw")].length > 0;
+  } catch {
+    return false;
+  }
 }
 
 export const start: Start = () => {

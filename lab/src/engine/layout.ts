@@ -5,9 +5,15 @@ import type { Network } from "./api.ts";
 /** What the core says of a network; the rest of {@link Network} is worked out here. */
 export type Described = Omit<Network, "positions">;
 
+/** Nobody draws larger ones, and working their places out would hold the page up. */
+const MOST_NODES = 5000;
+
 /** 0 to 1 in both directions: columns by the distance from the senders, in a column the order that crosses least. */
 export function positions(network: Described): Network["positions"] {
   const count = network.nodes.length;
+  if (count > MOST_NODES) {
+    return network.nodes.map(() => ({ x: 0.5, y: 0.5 }));
+  }
   const paths = network.flows.map((flow) => nodesOf(network, flow.links));
   const column = columns(count, paths);
   const width = Math.max(1, ...column);

@@ -2,18 +2,23 @@
 
 import type { Estimate } from "./api.ts";
 
+/** NaN of none. */
+export function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}
+
 /** Mean of the values that are numbers, with its 95 % interval by Student's t. */
 export function estimate(values: readonly number[]): Estimate {
   const numbers = values.filter((value) => Number.isFinite(value));
   const n = numbers.length;
-  const mean = numbers.reduce((sum, value) => sum + value, 0) / n;
+  const middle = mean(numbers);
   const extremes = { min: Math.min(...numbers), max: Math.max(...numbers) };
   if (n < 2) {
-    return { n, mean, low: null, high: null, ...extremes };
+    return { n, mean: middle, low: null, high: null, ...extremes };
   }
-  const variance = numbers.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (n - 1);
+  const variance = numbers.reduce((sum, value) => sum + (value - middle) ** 2, 0) / (n - 1);
   const half = student(n - 1) * Math.sqrt(variance / n);
-  return { n, mean, low: mean - half, high: mean + half, ...extremes };
+  return { n, mean: middle, low: middle - half, high: middle + half, ...extremes };
 }
 
 /** Each value of the one minus that of the other with the same seed. */

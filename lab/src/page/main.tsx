@@ -4,12 +4,14 @@ import { effect } from "@preact/signals";
 import { render } from "preact";
 import { start } from "../engine/engine.ts";
 import { App } from "./app.tsx";
+import { replace } from "./compare/state.ts";
 import { fromFragment } from "./link/link.ts";
 import "./styles/index.css";
 import {
   colours,
   engine,
   firstSeed,
+  formula,
   linkFault,
   message,
   papers,
@@ -46,6 +48,8 @@ addEventListener("hashchange", () => void follow());
 async function follow(): Promise<void> {
   const hash = location.hash;
   if (hash === "" || hash.startsWith("#/")) {
+    // Whoever goes on has read it.
+    linkFault.value = "";
     place.value = hash.slice(2);
     return;
   }
@@ -54,6 +58,12 @@ async function follow(): Promise<void> {
     toml.value = shared.toml;
     firstSeed.value = shared.seed;
     seedCount.value = shared.seeds;
+    if (shared.settings.length > 0) {
+      replace(shared.settings);
+    }
+    if (shared.formula !== "") {
+      formula.value = shared.formula;
+    }
     linkFault.value = "";
     place.value = shared.place === "" ? "run" : shared.place;
   } catch (error) {

@@ -1,7 +1,17 @@
 /** What the page knows: the scenario on the bench, its seeds, its runs. Nothing of it outlives the page but a link. */
 
 import { computed, effect, signal } from "@preact/signals";
-import { EngineError, type Answer, type Checked, type Document, type Engine, type PaperRow } from "../engine/api.ts";
+import {
+  EngineError,
+  type Answer,
+  type Checked,
+  type Document,
+  type Engine,
+  type Limits,
+  type PaperRow,
+} from "../engine/api.ts";
+import { STANDARD } from "../engine/limits.ts";
+import { shortened } from "./parts/format.ts";
 
 /** The engine, once it has started. */
 export const engine = signal<Engine | null>(null);
@@ -14,6 +24,8 @@ export const schema = signal<Readonly<Record<string, unknown>> | null>(null);
 
 /** The text of the scenario that is being worked on. */
 export const toml = signal("");
+/** The policy that is written in the free story: a formula. */
+export const formula = signal("X <= 0.9 * K or Y * N / X <= 0.8");
 /** The first seed and how many. */
 export const firstSeed = signal(1);
 export const seedCount = signal(10);
@@ -26,6 +38,8 @@ export const checked = signal<{ readonly toml: string; readonly result: Checked;
 /** Whether what the checker said is of the text as it is now. */
 export const checkedNow = computed(() => (checked.value?.toml === toml.value ? checked.value : null));
 export const network = computed(() => checkedNow.value?.result.network ?? null);
+/** Why a text could not be checked, and which. */
+export const checkFault = signal<{ readonly toml: string; readonly fault: EngineError } | null>(null);
 
 /** A run that has ended. */
 export interface Done {
@@ -56,14 +70,8 @@ export const stale = computed(
     (ensemble.value.toml !== toml.value || ensemble.value.seeds.join() !== seeds.value.join()),
 );
 
-/** Seconds of real time that a run may take, until the user raises it. */
-export const secondsLimit = signal(60);
-/** Bytes that the engine may have for a run. */
-export const memoryLimit = signal(2 ** 30);
-
-export function limits(): { seconds: number; memory: number } {
-  return { seconds: secondsLimit.peek(), memory: memoryLimit.peek() };
-}
+/** What a check, a run and a press may take, until the user raises it. */
+export const limits = signal<{ readonly [limit in keyof typeof STANDARD]: number }>(STANDARD);
 
 export type Scheme = "auto" | "light" | "dark";
 export const scheme = signal<Scheme>("auto");
@@ -78,11 +86,19 @@ export const linkFault = signal("");
 /** Something to say once, to eyes and screen readers. */
 export const said = signal("");
 
+/** The name under which a text is shipped, or null. */
+export function shippedName(text: string): string | null {
+  return Object.entries(scenarios.value).find(([, t]) => t === text)?.[0] ?? null;
+}
+
+/** A name from a link may be as long as a link. */
+const MOST_NAME = 120;
+
 /** What the scenario on the bench is called. */
-export const shippedNow = computed(() => {
-  const shipped = Object.entries(scenarios.value).find(([, text]) => text === toml.value)?.[0];
+export const nameNow = computed(() => {
   const name = checked.value?.document.root?.["name"];
-  return shipped ?? (typeof name === "string" && name !== "" ? name : "a scenario of your own");
+  const own = typeof name === "string" && name !== "" ? name : "a scenario of your own";
+  return shippedName(toml.value) ?? shortened(own, MOST_NAME);
 });
 
 let timer: ReturnType<typeof setTimeout> | undefined;
@@ -92,22 +108,27 @@ export function watchText(): () => void {
   return effect(() => {
     const text = toml.value;
     const e = engine.value;
+    const { memory, check: seconds } = limits.value;
     clearTimeout(timer);
+    checkFault.value = null;
     if (e === null) {
       return;
     }
-    timer = setTimeout(() => void check(e, text), 120);
+    timer = setTimeout(() => void check(e, text, { memory, seconds }), 120);
   });
 }
 
-async function check(e: Engine, text: string): Promise<void> {
+async function check(e: Engine, text: string, allowed: Limits): Promise<void> {
   try {
-    const [result, document] = await Promise.all([e.check(text), e.document(text)]);
+    const [result, document] = await Promise.all([e.check(text, allowed), e.document(text)]);
     if (toml.peek() === text) {
       checked.value = { toml: text, result, document };
+      checkFault.value = null;
     }
   } catch (error) {
-    said.value = message(error);
+    if (toml.peek() === text) {
+      checkFault.value = { toml: text, fault: asFault(error) };
+    }
   }
 }
 
@@ -130,8 +151,8 @@ export async function edit(path: readonly string[], value: unknown): Promise<voi
 
 let stopper: AbortController | null = null;
 
-/** Runs the scenario on the bench with all its seeds. */
-export async function run(): Promise<void> {
+/** Runs the scenario on the bench with all its seeds; to go on is to leave out those that have ended. */
+export async function run(goOn = false): Promise<void> {
   const e = engine.peek();
   if (e === null) {
     return;
@@ -141,18 +162,21 @@ export async function run(): Promise<void> {
   stopper = mine;
   const text = toml.peek();
   const list = seeds.peek();
-  ensemble.value = { ...NONE, phase: "running", toml: text, seeds: list };
+  const before = goOn && ensemble.peek().toml === text ? ensemble.peek().runs : [];
+  const kept = before.filter((r) => list.includes(r.seed));
+  const left = list.filter((seed) => kept.every((r) => r.seed !== seed));
+  ensemble.value = { ...NONE, phase: "running", toml: text, seeds: list, runs: kept };
   const change = (by: Partial<Ensemble>): void => {
     if (stopper === mine) {
       ensemble.value = { ...ensemble.peek(), ...by };
     }
   };
   try {
-    await e.compare([text], list, {
+    await e.compare([text], left, {
       signal: mine.signal,
-      limits: limits(),
-      onProgress: (progress) => {
-        change({ progress });
+      limits: limits.peek(),
+      onProgress: (share) => {
+        change({ progress: (kept.length + share * left.length) / Math.max(1, list.length) });
       },
       onRun: (_, seed, done) => {
         const runs = [...ensemble.peek().runs, { seed, answer: done.answer }].sort((a, b) => a.seed - b.seed);

@@ -1,21 +1,19 @@
 import type { Answer } from "../engine/api.ts";
-import { EFFICIENCY, FAIRNESS, atBottleneck, largest, two, type Shown, type Story, type Variant } from "./story.ts";
-
-const count = (value: number | undefined): string => Math.round(value ?? Number.NaN).toLocaleString("en");
+import { EFFICIENCY, FAIRNESS, atBottleneck, best, two, whole, type Shown, type Story, type Variant } from "./story.ts";
 
 const SWITCH_LOSS: Shown = {
   label: "Cells discarded or lost in the switch",
   value: (a) => atBottleneck(a, "lost_cells") + atBottleneck(a, "discarded_cells"),
-  most: 12_000,
+  most: 15_000,
   digits: 0,
 };
 const EDGE_LOSS: Shown = {
-  label: "Cells discarded or lost at the edge",
+  label: "Cells discarded or lost at the edge, all ports together",
   value: (a: Answer) =>
     a.ports
       .filter((p) => p.name.startsWith("edge"))
       .reduce((sum, p) => sum + Number(p["lost_cells"]) + Number(p["discarded_cells"]), 0),
-  most: 12_000,
+  most: 15_000,
   digits: 0,
 };
 const QUEUE: Shown = {
@@ -59,7 +57,7 @@ export const edge: Story = {
       shown: [SWITCH_LOSS, EDGE_LOSS, QUEUE, EFFICIENCY, FAIRNESS],
       seeds: 5,
       answer: (m) => [
-        `UBR: ${count(m[0]?.[0])} cells in the switch, ${count(m[0]?.[1])} at the edge. ABR: ${count(m[1]?.[0])} in the switch, ${count(m[1]?.[1])} at the edge; its largest queue in the switch is ${count(m[1]?.[2])} cells in place of ${count(m[0]?.[2])}.`,
+        `UBR: ${whole(m[0]?.[0])} cells in the switch, ${whole(m[0]?.[1])} at the edge. ABR: ${whole(m[1]?.[0])} in the switch, ${whole(m[1]?.[1])} at the edge; its largest queue in the switch is ${whole(m[1]?.[2])} cells in place of ${whole(m[0]?.[2])}.`,
         "TCP fills whatever is in front of it. ABR has not done away with the loss, it has moved it to where the memory is cheap.",
       ],
       look: { variant: 1, text: "See the switch's short queue under ABR" },
@@ -74,7 +72,7 @@ export const edge: Story = {
         kind: "choice",
         question: "Which of the three is the fairest?",
         choices: ["UBR with EPD", "ABR with a plain buffer at the edge", "ABR with adaptive discard"],
-        right: (m) => [largest(m.map((v) => v[3] ?? 0))],
+        right: (_, v) => best(v, 3),
       },
       variants: [UBR, ABR, ADA],
       shown: [SWITCH_LOSS, EDGE_LOSS, EFFICIENCY, FAIRNESS],

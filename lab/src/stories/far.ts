@@ -1,5 +1,5 @@
 import type { Answer } from "../engine/api.ts";
-import { EFFICIENCY, largest, percent, two, type Shown, type Story, type Variant } from "./story.ts";
+import { EFFICIENCY, best, percent, two, type Shown, type Story, type Variant } from "./story.ts";
 
 /** What the long connection gets of its fair part of a link. */
 const LONG: Shown = {
@@ -119,7 +119,7 @@ export const far: Story = {
         kind: "choice",
         question: "Which gives the long connection most of its share?",
         choices: ["EPD", "Selective Drop", "Virtual queuing", "Per-VC queuing"],
-        right: (m) => [largest(m.map((v) => v[0] ?? 0))],
+        right: (_, v) => best(v, 0),
       },
       variants: [
         EPD,

@@ -1,14 +1,26 @@
-import { EFFICIENCY, FAIRNESS, atBottleneck, largest, percent, two, type Shown, type Story } from "./story.ts";
+import {
+  EFFICIENCY,
+  FAIRNESS,
+  TIMEOUTS,
+  atBottleneck,
+  best,
+  listed,
+  percent,
+  two,
+  whole,
+  type Shown,
+  type Story,
+} from "./story.ts";
 
 const BUSY: Shown = { label: "Link busy", value: (a) => atBottleneck(a, "utilisation") };
 const USELESS: Shown = {
   label: "Of what it carried: of no use",
   value: (a) => 1 - a.efficiency / atBottleneck(a, "utilisation"),
 };
-const TIMEOUTS: Shown = {
-  label: "Timeouts of a connection",
-  value: (a) => a.flows.reduce((sum, f) => sum + Number(f["timeouts"]), 0) / Math.max(1, a.flows.length),
-  most: 50,
+const CUT: Shown = {
+  label: "Frames that were cut",
+  value: (a) => atBottleneck(a, "cut_frames"),
+  most: 2500,
   digits: 0,
 };
 
@@ -73,12 +85,17 @@ export const oneCell: Story = {
         { name: "PPD", base: "lan-ppd" },
         { name: "EPD", base: "lan-epd" },
       ],
-      shown: [EFFICIENCY, FAIRNESS],
+      shown: [EFFICIENCY, FAIRNESS, CUT],
       seeds: 10,
-      answer: (m) => [
-        `Tail drop ${two(m[0]?.[0])}, PPD ${two(m[1]?.[0])}, EPD ${two(m[2]?.[0])}: if cells must be lost, let them be of one frame and not of twelve, so that fewer senders have to sleep.`,
-        "Look at the clouds, too: single runs differ by more than the policies do. One run says nothing.",
-      ],
+      answer: (m, v) => {
+        const tail = v[0]?.[0] ?? [];
+        const range = Math.max(...tail) - Math.min(...tail);
+        const gain = (m[1]?.[0] ?? 0) - (m[0]?.[0] ?? 0);
+        return [
+          `Tail drop ${two(m[0]?.[0])}, PPD ${two(m[1]?.[0])}, EPD ${two(m[2]?.[0])}. Tail drop cuts ${whole(m[0]?.[2])} frames and carries what is left of them in vain, PPD cuts ${whole(m[1]?.[2])} and carries less of each, EPD cuts ${whole(m[2]?.[2])}: what it refuses are whole frames.`,
+          `Look at the clouds, too: runs of tail drop lie ${two(range)} apart, its mean and that of PPD ${two(gain)}. One run says nothing.`,
+        ];
+      },
       look: { variant: 2, text: "See EPD refuse whole frames, with the numbers it looked at" },
     },
     {
@@ -91,19 +108,22 @@ export const oneCell: Story = {
         kind: "choice",
         question: "Which threshold gives the best efficiency?",
         choices: THRESHOLDS.map((t) => `${String(t)} cells`),
-        right: (m) => [largest(m.map((v) => v[0] ?? 0))],
+        right: (_, v) => best(v, 0),
       },
       variants: THRESHOLDS.map((t) => ({
         name: `R = ${String(t)}`,
         base: "lan-epd",
         changes: [{ path: ["port", "bottleneck", "policy", "epd", "threshold"], value: t }],
       })),
-      shown: [EFFICIENCY],
+      shown: [EFFICIENCY, CUT],
       seeds: 10,
-      answer: (m) => [
-        `The best here is ${String(THRESHOLDS[largest(m.map((v) => v[0] ?? 0))])} cells. A low threshold wastes the buffer: it refuses frames that would have found room.`,
-        "Too high leaves no room for frames that have started: they lose cells again, and dead frames are back. With five senders little room is enough; with hundreds it is not.",
-      ],
+      answer: (m, v) => {
+        const top = best(v, 0).map((i) => String(THRESHOLDS[i]));
+        return [
+          `${listed(top)} cells ${top.length === 1 ? "are best here" : "are the best here, and these runs do not tell them apart"}. A low threshold wastes the buffer: with 100 it refuses frames while 900 places are free, and the efficiency is ${two(m[0]?.[0])}.`,
+          `The room above the threshold is for the rest of frames that have started: with five senders at most five frames of twelve cells, less than 60 cells. At 900 there is more than that, and ${whole(m[5]?.[1])} frames are cut. At 980 there is less, and the first frames are cut again, ${(m[6]?.[1] ?? 0).toFixed(1)} in ten seconds: too few to show in the efficiency. More senders would need more room.`,
+        ];
+      },
     },
   ],
 };

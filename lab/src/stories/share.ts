@@ -1,4 +1,4 @@
-import { EFFICIENCY, FAIRNESS, largest, two, type Story, type Variant } from "./story.ts";
+import { EFFICIENCY, FAIRNESS, best, differ, listed, two, type Story, type Variant } from "./story.ts";
 
 const LOAD_RATIOS = [0.2, 0.5, 0.8, 0.95, 1, 1.2] as const;
 
@@ -39,18 +39,20 @@ export const share: Story = {
         kind: "choice",
         question: "Which value of Z is the worst for efficiency?",
         choices: LOAD_RATIOS.map((z) => `Z = ${String(z)}`),
-        right: (m) => [largest(m.map((v) => -(v[0] ?? 0)))],
+        right: (_, v) => best(v, 0, -1),
       },
       variants: LOAD_RATIOS.map(selectiveDrop),
       shown: [EFFICIENCY, FAIRNESS],
       seeds: 10,
       plane: true,
-      answer: (m) => {
-        const worst = LOAD_RATIOS[largest(m.map((v) => -(v[0] ?? 0)))];
-        const best = LOAD_RATIOS[largest(m.map((v) => v[0] ?? 0))];
+      answer: (m, v) => {
+        const named = (places: readonly number[]): string =>
+          listed(places.map((i) => `${String(LOAD_RATIOS[i])} (${two(m[i]?.[0])})`));
+        const [worst, top] = [best(v, 0, -1), best(v, 0)];
+        const unsure = top.length > 1 ? ", which these runs do not tell apart" : "";
         return [
-          `The worst is Z = ${String(worst)}, with ${two(m.map((v) => v[0] ?? 0).reduce((a, b) => Math.min(a, b), 1))}; the best is Z = ${String(best)}.`,
-          "At exactly one, all connections stand at their shares together: a hair decides, all are refused in the same moment, and all wait for their timers in step. A little below or above, they are refused one after the other. The paper prints the same hole: the open diamonds on the plane.",
+          `Worst is Z = ${named(worst)}; best is ${named(top)}${unsure}.`,
+          "At exactly one, all connections stand at their shares together: a hair decides, all are refused in the same moment, and the timers of all five run out in the same instant, every time. A little below or above, some go on while others wait. The paper prints the same hole, 0.13: the open diamonds on the plane.",
         ];
       },
     },
@@ -64,19 +66,21 @@ export const share: Story = {
         kind: "choice",
         question: "Which has the better efficiency here, Selective Drop or FBA, both with Z = 0.8?",
         choices: ["Selective Drop", "FBA", "No difference that ten seeds can show"],
-        right: (m) => {
-          const less = (m[1]?.[0] ?? 0) - (m[0]?.[0] ?? 0);
-          return [Math.abs(less) < 0.05 ? 2 : less > 0 ? 1 : 0];
-        },
+        right: (m, v) => [!differ(v, 1, 0, 0) ? 2 : (m[1]?.[0] ?? 0) > (m[0]?.[0] ?? 0) ? 1 : 0],
       },
       variants: [selectiveDrop(0.8), fba(0.8), fba(0.5), fba(0.2)],
       shown: [EFFICIENCY, FAIRNESS],
       seeds: 10,
       plane: true,
-      answer: (m) => [
-        `Selective Drop ${two(m[0]?.[0])}, FBA ${two(m[1]?.[0])} with the same Z, ${two(m[2]?.[0])} with 0.5 and ${two(m[3]?.[0])} with 0.2.`,
-        "Compare the intervals before you call one better. The papers printed one run each: their diamonds lie within or outside the clouds, and that is what one run can say.",
-      ],
+      answer: (m, v) => {
+        const same = [2, 3].filter((i) => !differ(v, i, 0, 0)).map((i) => ["0.5", "0.2"][i - 2] ?? "");
+        const unsure = same.length === 0 ? "" : ` FBA with Z = ${listed(same)} is not told apart from Selective Drop.`;
+        const runs = v[1]?.[0] ?? [];
+        return [
+          `Selective Drop ${two(m[0]?.[0])}, FBA ${two(m[1]?.[0])} with the same Z, ${two(m[2]?.[0])} with 0.5 and ${two(m[3]?.[0])} with 0.2.${unsure}`,
+          `The paper prints FBA with Z = 0.8 twice, as one run each: efficiency 0.88 in its table 2, 0.66 in its table 5. Runs here lie between ${two(Math.min(...runs))} and ${two(Math.max(...runs))}. One run says as little as that.`,
+        ];
+      },
     },
   ],
 };

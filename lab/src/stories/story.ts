@@ -1,6 +1,7 @@
 /** What a story of the lessons is made of. Texts are data; the player in `page/learn` shows them. */
 
 import type { Answer } from "../engine/api.ts";
+import { differences, estimate, mean } from "../engine/statistics.ts";
 
 /** A change of a scenario: a key and its value; undefined takes it out. */
 export interface Change {
@@ -28,6 +29,9 @@ export interface Shown {
 /** Means of what is shown: by variant, by measure, in the order of the step. */
 export type Means = readonly (readonly number[])[];
 
+/** The same run by run: by variant, by measure, by seed, where all variants have run the same seeds. */
+export type Values = readonly (readonly (readonly number[])[])[];
+
 export type Guess =
   /** A number on a slider, about one measure of one variant. */
   | {
@@ -39,12 +43,12 @@ export type Guess =
       readonly variant: number;
       readonly measure: number;
     }
-  /** One of some answers; which are right follows from the runs. */
+  /** One of some answers; which are right follows from the runs: several, where these do not tell them apart. */
   | {
       readonly kind: "choice";
       readonly question: string;
       readonly choices: readonly string[];
-      readonly right: (means: Means) => readonly number[];
+      readonly right: (means: Means, values: Values) => readonly number[];
     };
 
 export type Step =
@@ -65,7 +69,7 @@ export type Step =
       /** Whether the plane of efficiency and fairness is shown too, with what papers print. */
       readonly plane?: boolean;
       /** The answer, with the numbers that came out. */
-      readonly answer: (means: Means) => readonly string[];
+      readonly answer: (means: Means, values: Values) => readonly string[];
       /** The variant to look into, with words for the link. */
       readonly look?: { readonly variant: number; readonly text: string };
     }
@@ -83,14 +87,37 @@ export interface Story {
 export const EFFICIENCY: Shown = { label: "Efficiency", value: (a) => a.efficiency };
 export const FAIRNESS: Shown = { label: "Fairness", value: (a) => a.fairness };
 
+/** How often a connection's timer ran out. */
+export const TIMEOUTS: Shown = {
+  label: "Timeouts of a connection",
+  value: (a) => a.flows.reduce((sum, f) => sum + Number(f["timeouts"]), 0) / Math.max(1, a.flows.length),
+  most: 50,
+  digits: 0,
+};
+
+/** A count with commas, for sentences. */
+export const whole = (value: number | undefined): string => Math.round(value ?? Number.NaN).toLocaleString("en");
 /** Two digits, for sentences. */
 export const two = (value: number | undefined): string => (value ?? Number.NaN).toFixed(2);
 /** A share as a percentage without digits behind the point. */
 export const percent = (value: number | undefined): string => `${(100 * (value ?? Number.NaN)).toFixed(0)} %`;
 
-/** The place of the largest of some numbers. */
-export function largest(values: readonly number[]): number {
-  return values.indexOf(Math.max(...values));
+/** Whether two variants differ in a measure: the 95 % interval of their difference, seed by seed, does not hold 0. */
+export function differ(values: Values, one: number, other: number, measure: number): boolean {
+  const { low, high } = estimate(differences(values[one]?.[measure] ?? [], values[other]?.[measure] ?? []));
+  return low !== null && high !== null && (low > 0 || high < 0);
+}
+
+/** The variants with the largest mean of a measure (the least, for -1), and those that do not differ from it. */
+export function best(values: Values, measure: number, sign: 1 | -1 = 1): readonly number[] {
+  const means = values.map((of) => sign * mean(of[measure] ?? []));
+  const first = means.indexOf(Math.max(...means));
+  return means.flatMap((_, i) => (i === first || !differ(values, i, first, measure) ? [i] : []));
+}
+
+/** "A", "A and B", "A, B and C". */
+export function listed(words: readonly string[]): string {
+  return words.length < 2 ? (words[0] ?? "") : `${words.slice(0, -1).join(", ")} and ${words.at(-1) ?? ""}`;
 }
 
 /** A measure of the bottleneck's row among the ports. */

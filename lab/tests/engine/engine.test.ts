@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { EngineError, type Words } from "../../src/engine/api.ts";
+import { read } from "../../src/engine/core.ts";
 import { local } from "./local.ts";
 
 const { engine, core } = await local();
@@ -65,6 +66,13 @@ test("every shipped scenario is read without a fault, and drawn with no two node
     const places = new Set(network?.positions.map(({ x, y }) => `${x} ${y}`));
     assert.equal(places.size, network?.nodes.length, name);
   }
+});
+
+// The layout took minutes in the page's own thread.
+test("a network that is too large to be drawn is not laid out", async () => {
+  const { network } = await engine.check(epd.replace("sources = 5", "sources = 3000"), { seconds: 1000 });
+  assert.equal(network?.positions.length, network?.nodes.length);
+  assert.ok(network?.positions.every(({ x, y }) => x === 0.5 && y === 0.5));
 });
 
 test("a text is edited in place and read as values with lines", async () => {
@@ -149,6 +157,80 @@ test("what is refused is told in words, by kind", async () => {
   await assert.rejects(engine.buffer(epd, 1, "bottleneck", 2, 1), kind("refused", /window/));
   await assert.rejects(engine.run(epd, 1, { series: { names: ["nothing"] } }), kind("refused", /not a series/));
   await assert.rejects(engine.events(epd, 1, { kinds: ["cells"], from: -1 }), kind("refused", /not a time/));
+});
+
+test("a check that takes too long, and one that lacks memory, are told as such and may be allowed more", async () => {
+  await assert.rejects(
+    engine.check(epd, { seconds: 0 }),
+    (error) =>
+      error instanceof EngineError &&
+      error.kind === "check_too_long" &&
+      /^The check of this scenario took longer than 0 s/.test(error.message),
+  );
+  const large = epd.replace("sources = 5", "sources = 5000");
+  const refused = await engine.check(large, { memory: 2 ** 20 });
+  assert.ok(refused.does_not_fit && refused.network === null);
+  assert.ok(refused.faults.some(({ problem }) => /does not fit.*memory/.test(problem)), JSON.stringify(refused.faults));
+  const allowed = await engine.check(large, { memory: 2 ** 30 });
+  assert.ok(!allowed.does_not_fit && allowed.network !== null);
+});
+
+// The answer was read as if such a key were a place for a column.
+test("a key of a scenario may be $column, or a name that every object has", async () => {
+  const text = `${short}\n["$column"]\n"$column" = 0\n[constructor]\n["__proto__"]\na = 1\n`;
+  const { root } = await engine.document(text);
+  assert.deepEqual(root?.["$column"], { $column: 0 });
+  const { faults } = await engine.check(text);
+  assert.ok(faults.some(({ key, message }) => `${key} ${message}`.includes("$column")), JSON.stringify(faults));
+  assert.deepEqual(read('{"ok":{"$column":0}}', []).value, { $column: 0 });
+  const column = new Float64Array(2);
+  assert.deepEqual(read('{"ok":{"a":{"$column":0}}}', [column]).value, { a: column });
+});
+
+test("of several scenarios one that fails leaves the others be, where single faults are asked for", async () => {
+  const told: [number, number, string][] = [];
+  const ended: [number, number][] = [];
+  const { runs } = await engine.compare(["name = ", short], [1, 2, 3], {
+    onFault: (index, seed, fault) => told.push([index, seed, fault.kind]),
+    onRun: (index, seed) => ended.push([index, seed]),
+  });
+  assert.deepEqual(told, [[0, 1, "refused"]]);
+  assert.deepEqual(ended.sort(), [
+    [1, 1],
+    [1, 2],
+    [1, 3],
+  ]);
+  assert.equal(runs[1]?.length, 3);
+});
+
+test("what a port sent last is what departed last, the newest first", async () => {
+  const history = await engine.buffer(epd, 18, "bottleneck", 2.12, 2.1205);
+  const departed = history.kinds.indexOf("departed");
+  for (const step of [0, 57, history.length >> 1, history.length]) {
+    const expected: [number, number][] = [];
+    for (let at = 0; at < step; at += 1) {
+      if (history.steps.kind[at] === departed) {
+        expected.unshift([history.steps.frame[at] ?? -1, history.steps.index[at] ?? -1]);
+      }
+    }
+    const sent = history.sent(step, 20);
+    assert.deepEqual(
+      sent.map(({ frame, index }) => [frame, index]),
+      expected.slice(0, 20),
+    );
+  }
+  assert.ok(history.sent(history.length, 20).length === 20);
+});
+
+test("the drawing of a network knows where cells leave in the order in which they came", async () => {
+  const inOrder = async (name: string, port: RegExp): Promise<boolean[]> => {
+    const { network } = await engine.check(scenarios[name] ?? "");
+    return network?.links.filter((link) => port.test(link.name)).map((link) => link.in_order) ?? [];
+  };
+  assert.deepEqual(await inOrder("lan-epd", /^sw1->sw2$/), [true]);
+  for (const name of ["fair-queuing", "guaranteed-rate", "vc-merge"].filter((shipped) => shipped in scenarios)) {
+    assert.ok((await inOrder(name, /./)).includes(false), name);
+  }
 });
 
 test("a run that passes its limit leaves the instance as good as before", async () => {

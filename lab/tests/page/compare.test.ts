@@ -37,6 +37,13 @@ test("a paper's printed point is found by what a scenario is, not by its name, s
   assert.equal(point?.efficiency, 0.49);
   assert.equal(point?.fairness, 0.57);
   assert.match(point?.where ?? "", /af-96-1269, table 2 and af-96-1269, table 3/);
+  // The paper prints FBA with R = 0.9 and Z = 0.8 twice, with different numbers: each is a point of its own.
+  const policy = { fba: { threshold: 0.9, z: 0.8 } };
+  const fba = await engine.edit(scenarios["lan-selective-drop"] ?? "", ["port", "bottleneck", "policy"], policy);
+  assert.deepEqual(await printed(engine, rows, fba), [
+    { efficiency: 0.88, fairness: 0.98, where: "af-96-1269, table 2 and af-96-1269, table 3" },
+    { efficiency: 0.66, fairness: 0.93, where: "af-96-1269, table 5" },
+  ]);
   const other = await engine.edit(text, ["port", "bottleneck", "policy", "epd", "threshold"], 801);
   assert.deepEqual(await printed(engine, rows, other), []);
 });

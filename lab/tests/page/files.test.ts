@@ -19,6 +19,17 @@ test("cells of a CSV with commas, quotes and line breaks are quoted, and no numb
   );
 });
 
+test("a text that a spreadsheet would run as a formula stays a text, and a number a number", () => {
+  const rows = [
+    ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", '=HYPERLINK("x")', "a=1"],
+    [-1.5, 0, -2e-9],
+  ];
+  assert.equal(
+    csv(["=name"], rows),
+    `'=name\r\n'=1+1,'+1,'-1,'@SUM(A1),'\t=1,"'=HYPERLINK(""x"")",a=1\r\n-1.5,0,-2e-9\r\n`,
+  );
+});
+
 test("a file is named after its scenario, whatever that is called", () => {
   assert.equal(fileName("five sources, LAN, EPD"), "five-sources-lan-epd");
   assert.equal(fileName("../../<img>"), "img");
@@ -42,6 +53,7 @@ test("the table of runs has a row for each run and connection, with the fingerpr
 test("the lines name a shipped scenario by its name and any other by its file", () => {
   assert.equal(lines("x", "lan-epd", 3, 1).command, "celltrain run lan-epd --seed 3");
   assert.match(lines("x", "lan-epd", 3, 1).python, /ct\.run\("lan-epd", seed=3\)/);
-  assert.equal(lines("my own", null, 1, 20).command, "celltrain run my-own.toml --seed 1 --seeds 20");
+  assert.equal(lines("my own", null, 1, 20).command, "celltrain run my-own.toml --seed 1 --seeds 20 --fingerprints");
   assert.match(lines("my own", null, 5, 20).python, /for seed in range\(5, 25\)/);
+  assert.match(lines("my own", null, 5, 20).python, /print\(f"seed \{run\.seed\}  \{run\.fingerprint\}"\)/);
 });

@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { BufferHistory } from "../../src/engine/api.ts";
+import { counts } from "../../src/page/see/lens.ts";
 import { firstAt, thin } from "../../src/page/see/downsample.ts";
 import { line, valueAt } from "../../src/page/see/paint.ts";
-import { panned, zoomed, type Canvas } from "../../src/page/see/plot.tsx";
+import { keyed, panned, zoomed, type Canvas } from "../../src/page/see/plot.tsx";
 import { told, toldCell } from "../../src/page/see/sentence.ts";
 import { local } from "../engine/local.ts";
 
@@ -87,6 +89,29 @@ test("a view zooms about an instant and never leaves what there is", () => {
   assert.deepEqual(zoomed({ view: [1, 9], all }, 1, 5), [0, 10]);
   assert.deepEqual(panned({ view: [0, 2], all }, -1), [0, 2]);
   assert.deepEqual(panned({ view: [9, 10], all }, 1), [9, 10]);
+});
+
+test("keys move, shorten and lengthen a stretch of a run", () => {
+  const all = [0, 10] as const;
+  const of = { view: [4, 6], all } as const;
+  const near = (key: string, from: number, to: number): void => {
+    const view = keyed(key, of) ?? [NaN, NaN];
+    assert.ok(Math.abs(view[0] - from) < 1e-9 && Math.abs(view[1] - to) < 1e-9, `${key}: ${String(view)}`);
+  };
+  near("ArrowRight", 4.3, 6.3);
+  near("ArrowLeft", 3.7, 5.7);
+  near("+", 5 - 2 / 3, 5 + 2 / 3);
+  near("-", 3.5, 6.5);
+  near("0", 0, 10);
+  assert.equal(keyed("Enter", of), null);
+  assert.equal(keyed("a", of), null);
+});
+
+test("frames that were refused or cut and cells that were lost are counted apart", () => {
+  const kinds = ["refused", "cut", "admitted", "lost", "pushed_out", "dropped", "departed"] as const;
+  const kind = Uint8Array.from([2, 0, 3, 3, 1, 3, 4, 5, 6, 6, 2]);
+  const history = { kinds: [...kinds], steps: { kind } } as unknown as BufferHistory;
+  assert.deepEqual(counts(history), { cells: 5, refused: 1, cut: 1 });
 });
 
 test("a refused frame is told with the policy's numbers, a cell with its frame", async () => {

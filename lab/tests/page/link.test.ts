@@ -1,8 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { LinkFault, MOST_CHARACTERS, fromFragment, toFragment } from "../../src/page/link/link.ts";
+import { LinkFault, MOST_CHARACTERS, MOST_LINES, fromFragment, toFragment } from "../../src/page/link/link.ts";
 
-const shared = { toml: 'name = "<b>ü</b>"\n# …\n', seed: 18, seeds: 20, place: "learn/one-cell/2" };
+const shared = {
+  toml: 'name = "<b>ü</b>"\n# …\n',
+  seed: 18,
+  seeds: 20,
+  place: "learn/one-cell/2",
+  settings: [],
+  formula: "",
+};
 
 /** A fragment of any object, as `toFragment` packs its own. */
 async function packed(value: unknown): Promise<string> {
@@ -12,6 +19,26 @@ async function packed(value: unknown): Promise<string> {
 
 test("a link gives back the whole scenario, its seeds and its place", async () => {
   assert.deepEqual(await fromFragment(await toFragment(shared)), shared);
+});
+
+test("a link of a comparison holds its settings, and one of a policy of one's own its formula", async () => {
+  const settings = [
+    { name: "EPD", toml: "a = 1" },
+    { name: "EPD (2)", toml: "a = 2" },
+  ];
+  const all = { ...shared, place: "compare", settings, formula: "X < 0.5 * K" };
+  assert.deepEqual(await fromFragment(await toFragment(all)), all);
+  for (const bad of [5, [5], [null], [{ name: "x" }], [{ name: 1, toml: "" }], Array(9).fill(settings[0])]) {
+    await assert.rejects(fromFragment(await packed({ ...shared, settings: bad })), /something else/);
+  }
+  await assert.rejects(fromFragment(await packed({ ...shared, formula: 1 })), /something else/);
+  const long = await fromFragment(await packed({ ...shared, settings: [{ name: "n".repeat(5000), toml: "" }] }));
+  assert.equal(long.settings[0]?.name.length, 120);
+});
+
+test("a link made before there were settings in links is read", async () => {
+  const { toml, seed, seeds, place } = shared;
+  assert.deepEqual(await fromFragment(await packed({ toml, seed, seeds, place })), shared);
 });
 
 test("a link holds only letters that need no escape in an address", async () => {
@@ -41,13 +68,37 @@ test("what a link holds is checked field by field", async () => {
     await assert.rejects(fromFragment(await packed({ ...shared, seeds })), /1 to 200/);
   }
   await assert.rejects(fromFragment(await packed({ ...shared, seed: -1 })), /seeds/);
+  const most = Number.MAX_SAFE_INTEGER;
+  await assert.rejects(
+    fromFragment(await packed({ ...shared, seed: most, seeds: 2 })),
+    /the last is larger than 2\^53 - 1/,
+  );
+  assert.equal((await fromFragment(await packed({ ...shared, seed: most, seeds: 1 }))).seed, most);
   const elsewhere = await fromFragment(await packed({ ...shared, place: "javascript:alert(1)" }));
   assert.equal(elsewhere.place, "");
 });
 
 test("a scenario that is too large for a link is told so, and a small link cannot unpack into memory without end", async () => {
-  await assert.rejects(toFragment({ ...shared, toml: "#".repeat(MOST_CHARACTERS) }), /Download it as a file/);
+  await assert.rejects(toFragment({ ...shared, toml: "#".repeat(MOST_CHARACTERS + 1) }), /Download it as a file/);
+  // What a link is made of can be read again, to the last character and line.
+  const full = { ...shared, toml: "é".repeat(MOST_CHARACTERS - 1) };
+  assert.equal((await fromFragment(await toFragment({ ...full, formula: "" }))).toml, full.toml);
   const bomb = await packed({ ...shared, toml: " ".repeat(20 * MOST_CHARACTERS) });
   assert.ok(bomb.length < 30_000);
-  await assert.rejects(fromFragment(bomb), LinkFault);
+  const large = (e: unknown): boolean =>
+    e instanceof LinkFault && /more than the page takes from a link/.test(e.message);
+  await assert.rejects(fromFragment(bomb), large);
+  await assert.rejects(fromFragment(await packed({ ...shared, toml: " ".repeat(MOST_CHARACTERS + 1) })), large);
+  await assert.rejects(fromFragment(`#v1.${"A".repeat(20 * MOST_CHARACTERS)}`), large);
+});
+
+// A link of 300 characters made the page draw 200,000 lines, which took minutes.
+test("a short link cannot hold more lines than the page draws", async () => {
+  const many = await packed({ ...shared, toml: "\n".repeat(MOST_LINES) });
+  assert.ok(many.length < 500);
+  await assert.rejects(fromFragment(many), /10,000 lines/);
+  await assert.rejects(toFragment({ ...shared, toml: "\n".repeat(MOST_LINES) }), /10,000 lines/);
+  const shares = Array.from({ length: 4 }, (_, i) => ({ name: String(i), toml: "\n".repeat(MOST_LINES / 4) }));
+  await assert.rejects(fromFragment(await packed({ ...shared, settings: shares })), /10,000 lines/);
+  assert.equal((await fromFragment(await packed({ ...shared, toml: "\n".repeat(9000) }))).toml.length, 9000);
 });

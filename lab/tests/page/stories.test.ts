@@ -52,7 +52,10 @@ test("guesses are about what is run, and their right answers are among the choic
       const means = step.variants.map((_, i) =>
         step.shown.map(() => (rising ? i + 1 : step.variants.length - i) / (step.variants.length + 1)),
       );
-      const right = guess.right(means);
+      const right = guess.right(
+        means,
+        means.map((of) => of.map((v) => [v, v, v])),
+      );
       assert.ok(right.length > 0 && right.every((r) => guess.choices[r] !== undefined), name);
     }
   }
@@ -64,7 +67,11 @@ test("an answer holds the numbers that came out", async () => {
   const { answer } = await engine.run(scenarios["lan-tail-drop"] ?? "", 1);
   const means = [first.step.shown.map((s) => s.value(answer))];
   assert.ok(means[0]?.every((v) => Number.isFinite(v)));
-  assert.match(first.step.answer(means).join(" "), new RegExp(answer.efficiency.toFixed(2).replace(".", "\\.")));
+  const values = means.map((of) => of.map((v) => [v]));
+  assert.match(
+    first.step.answer(means, values).join(" "),
+    new RegExp(answer.efficiency.toFixed(2).replace(".", "\\.")),
+  );
   const port = answer.ports.find((p) => p.name === answer.bottleneck);
   const busy = Number(port?.["utilisation"]);
   assert.ok(Math.abs((means[0]?.[2] ?? 0) - (1 - answer.efficiency / busy)) < 1e-12);

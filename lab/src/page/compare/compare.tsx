@@ -7,17 +7,18 @@ import type { Value } from "../form/schema.ts";
 import { csv, download } from "../keep/files.ts";
 import { Pictures } from "../keep/pictures.tsx";
 import { interval, share } from "../parts/format.ts";
-import { FaultNotice } from "../parts/fault.tsx";
+import { FaultNotices } from "../parts/fault.tsx";
 import { Progress, Slider, Swatch, useDraft, vcColour } from "../parts/parts.tsx";
 import { Plane, clouds } from "../parts/plane.tsx";
 import { RunOrStop, SeedCount, ToBench } from "../parts/running.tsx";
 import { Table } from "../parts/table.tsx";
 import { Word } from "../parts/words.tsx";
 import type { Outcome } from "../parts/experiment.ts";
-import { engine, papers, said, scenarios, seeds, shippedNow, toml } from "../state.ts";
+import { engine, papers, said, scenarios, seeds, nameNow, toml } from "../state.ts";
 import { knobs, type Knob } from "./knobs.ts";
 import { printed, type Printed } from "./printed.ts";
-import { MOST_SETTINGS, add, change, compared, drop, experiment, type Compared } from "./state.ts";
+import { MOST_SETTINGS } from "../link/link.ts";
+import { add, change, compared, drop, experiment, type Compared } from "./state.ts";
 
 /** The classics, for the scenarios that they are compared in by 96-1269. */
 const CLASSICS = ["lan-tail-drop", "lan-ppd", "lan-epd", "lan-selective-drop"] as const;
@@ -25,7 +26,7 @@ const CLASSICS = ["lan-tail-drop", "lan-ppd", "lan-epd", "lan-selective-drop"] a
 export function Compare(): JSX.Element {
   const settings = compared.value;
   const outcomes = experiment.outcomes(settings, seeds.value);
-  const { phase, progress, fault } = experiment.state.value;
+  const { phase, progress, faults } = experiment.state.value;
   const [points, setPoints] = useState<Readonly<Record<number, readonly Printed[]>>>({});
   const start = (): void => {
     const e = engine.value;
@@ -53,7 +54,7 @@ export function Compare(): JSX.Element {
     };
   }, [settings, papers.value]);
   return (
-    <div class="compare">
+    <div class="compare" data-phase={phase}>
       <section class="card" aria-labelledby="compare-title">
         <h1 id="compare-title">Compare</h1>
         <p>
@@ -65,7 +66,7 @@ export function Compare(): JSX.Element {
             type="button"
             disabled={settings.length >= MOST_SETTINGS}
             onClick={() => {
-              add({ name: shippedNow.value, toml: toml.value });
+              add({ name: nameNow.value, toml: toml.value });
             }}
           >
             Add the scenario of “Run”
@@ -108,7 +109,7 @@ export function Compare(): JSX.Element {
           </>
         )}
         {phase === "running" && <Progress done={progress} what="Running" />}
-        <FaultNotice fault={fault} onAgain={start} />
+        <FaultNotices faults={faults} onAgain={start} />
       </section>
       {settings.length > 0 && (
         <div class="cards compare-results">

@@ -16,6 +16,9 @@ export interface Knob {
 
 type Table = { readonly [key: string]: Value };
 
+/** Of more ports than that no knobs are shown: a link may hold thousands. */
+const MOST_PORTS = 12;
+
 /** The knobs of a scenario's values: sources, buffers, thresholds, Z, timers. */
 export function knobs(root: Table): Knob[] {
   const found: Knob[] = [];
@@ -25,7 +28,7 @@ export function knobs(root: Table): Knob[] {
       found.push(plain(["topology", kind, "sources"], "Sources", sources, 1, Math.max(30, 2 * sources), 1));
     }
   }
-  for (const [name, port] of Object.entries(table(root["port"]))) {
+  for (const [name, port] of Object.entries(table(root["port"])).slice(0, MOST_PORTS)) {
     const buffer = table(port)["buffer"];
     const places = typeof buffer === "number" ? buffer : undefined;
     if (places !== undefined) {

@@ -17,40 +17,47 @@ export async function printed(engine: Engine, rows: readonly PaperRow[], toml: s
   return identity === null ? [] : ((await index).get(identity) ?? []);
 }
 
+/** What is known of a point so far: a paper may print its two measures in two tables. */
+interface Partial {
+  readonly paper: string;
+  efficiency: number | undefined;
+  fairness: number | undefined;
+  readonly tables: Set<string>;
+}
+
 async function build(engine: Engine, rows: readonly PaperRow[]): Promise<ReadonlyMap<string, readonly Printed[]>> {
-  const partial = new Map<string, { efficiency?: number; fairness?: number; tables: Set<string> }>();
+  const partial = new Map<string, Partial[]>();
   const identities = new Map<string, Promise<string | null>>();
   for (const row of rows) {
     identities.set(row.toml, identities.get(row.toml) ?? identify(engine, row.toml));
     const identity = await identities.get(row.toml);
-    if (identity === null || identity === undefined) {
+    const { efficiency, fairness } = row.published;
+    if (identity === null || identity === undefined || (efficiency === undefined && fairness === undefined)) {
       continue;
     }
-    const { efficiency, fairness } = row.published;
-    // Two tables may print one scenario with different numbers: then there are two points.
-    const key = `${identity}\n${row.paper}`;
-    const point = partial.get(key) ?? { tables: new Set<string>() };
-    if (efficiency !== undefined) {
-      point.efficiency ??= efficiency;
-      point.tables.add(`${row.paper}, table ${row.table}`);
+    const points = partial.get(identity) ?? [];
+    // Two tables may print one scenario with different numbers, as 96-1269 does of FBA: then there are two points.
+    let point = points.find(
+      (p) => p.paper === row.paper && fits(p.efficiency, efficiency) && fits(p.fairness, fairness),
+    );
+    if (point === undefined) {
+      point = { paper: row.paper, efficiency: undefined, fairness: undefined, tables: new Set() };
+      points.push(point);
     }
-    if (fairness !== undefined) {
-      point.fairness ??= fairness;
-      point.tables.add(`${row.paper}, table ${row.table}`);
-    }
-    partial.set(key, point);
+    point.efficiency ??= efficiency;
+    point.fairness ??= fairness;
+    point.tables.add(`${row.paper}, table ${row.table}`);
+    partial.set(identity, points);
   }
-  const points = new Map<string, Printed[]>();
-  for (const [key, { efficiency, fairness, tables }] of partial) {
-    if (efficiency !== undefined && fairness !== undefined) {
-      const identity = key.split("\n")[0] ?? "";
-      points.set(identity, [
-        ...(points.get(identity) ?? []),
-        { efficiency, fairness, where: [...tables].join(" and ") },
-      ]);
-    }
-  }
-  return points;
+  const whole = ({ efficiency, fairness, tables }: Partial): Printed[] =>
+    efficiency === undefined || fairness === undefined
+      ? []
+      : [{ efficiency, fairness, where: [...tables].join(" and ") }];
+  return new Map([...partial].map(([identity, points]) => [identity, points.flatMap(whole)]));
+}
+
+function fits(known: number | undefined, printed: number | undefined): boolean {
+  return known === undefined || printed === undefined || known === printed;
 }
 
 /** A scenario with all its defaults as one text, keys in order; null where it has faults. */

@@ -1,6 +1,7 @@
 /** The settings that are compared. */
 
 import { signal } from "@preact/signals";
+import { MOST_SETTINGS } from "../link/link.ts";
 import { Experiment, type Setting } from "../parts/experiment.ts";
 
 export interface Compared extends Setting {
@@ -9,8 +10,6 @@ export interface Compared extends Setting {
 
 export const compared = signal<readonly Compared[]>([]);
 export const experiment = new Experiment();
-/** More could not be told apart by their colours. */
-export const MOST_SETTINGS = 8;
 
 let last = 0;
 
@@ -19,6 +18,13 @@ export function add(setting: Setting): void {
     last += 1;
     compared.value = [...compared.value, { ...setting, name: free(setting.name), id: last }];
   }
+}
+
+/** Puts these in place of what is compared: a link holds them. */
+export function replace(settings: readonly Setting[]): void {
+  experiment.stop();
+  compared.value = [];
+  settings.forEach(add);
 }
 
 export function change(id: number, by: Partial<Setting>): void {

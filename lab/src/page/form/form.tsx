@@ -3,15 +3,17 @@
 import type { JSX } from "preact";
 import { useEffect, useId, useState } from "preact/hooks";
 import type { Fault } from "../../engine/api.ts";
+import { shortened } from "../parts/format.ts";
 import { useDraft } from "../parts/parts.tsx";
-import { checkedNow, checked, edit, engine, schema } from "../state.ts";
+import { checkFault, checkedNow, checked, edit, engine, schema, toml } from "../state.ts";
 import { Shape, type Choice, type Field, type Schema, type Value } from "./schema.ts";
 
 type Path = readonly string[];
 
 interface Context {
   readonly shape: Shape;
-  readonly faults: readonly Fault[];
+  /** By the full path of a key. */
+  readonly faults: ReadonlyMap<string, readonly Fault[]>;
 }
 
 /** Parts that most scenarios set, in this order; the others follow. */
@@ -22,16 +24,23 @@ export function Form(): JSX.Element {
   if (schema.value === null || root === undefined) {
     return <p class="soft">Reading the scenario …</p>;
   }
+  if (checkFault.value?.toml === toml.value) {
+    return <p>The text has not been checked: the form follows once it is.</p>;
+  }
   if (root === null) {
     return <p>The text is no TOML yet: mend the lines that are marked, then the form follows.</p>;
   }
   const shape = new Shape(schema.value as Schema);
-  const context = { shape, faults: checkedNow.value?.result.faults ?? [] };
+  const faults = new Map<string, Fault[]>();
+  for (const fault of checkedNow.value?.result.faults ?? []) {
+    faults.set(fault.key, [...(faults.get(fault.key) ?? []), fault]);
+  }
+  const context = { shape, faults };
   const fields = shape.fields(shape.root);
   const rank = (f: Field): number => (FIRST.includes(f.key) ? FIRST.indexOf(f.key) : FIRST.length);
   const sorted = [...fields].sort((a, b) => rank(a) - rank(b));
   const values = root as { readonly [key: string]: Value };
-  const used = (f: Field): boolean => FIRST.includes(f.key) || f.key in values;
+  const used = (f: Field): boolean => FIRST.includes(f.key) || Object.hasOwn(values, f.key);
   return (
     <div class="form">
       {sorted.filter(used).map((f) => (
@@ -216,16 +225,21 @@ function Help(props: { readonly model: string }): JSX.Element {
   );
 }
 
+/** So many entries of such a table are drawn at first, and so many more on a press: a link may hold thousands. */
+const MOST_NAMED = 12;
+
 /** A table whose keys are names, such as ports: a part for each, and one more to add. */
 function NamedPart(props: PartProps & { readonly schema: Schema }): JSX.Element {
   const { path, value, context, field } = props;
   const [name, setName] = useState("");
   const id = useId();
+  const [most, setMost] = useState(MOST_NAMED);
   const values = table(value);
+  const entries = Object.entries(values);
   return (
     <Group title={title(field.key)} help={field.help} open={props.open}>
       <>
-        {Object.entries(values).map(([key, inner]) => (
+        {entries.slice(0, most).map(([key, inner]) => (
           <fieldset key={key} class="form-named">
             <legend>
               <code>{key}</code>
@@ -236,12 +250,26 @@ function NamedPart(props: PartProps & { readonly schema: Schema }): JSX.Element 
             </button>
           </fieldset>
         ))}
+        {entries.length > most && (
+          <p class="row small">
+            {`${String(most)} of ${String(entries.length)} are shown.`}
+            <button
+              type="button"
+              class="small"
+              onClick={() => {
+                setMost(most + MOST_NAMED);
+              }}
+            >
+              Show more
+            </button>
+          </p>
+        )}
       </>
       <form
         class="row"
         onSubmit={(event) => {
           event.preventDefault();
-          if (name !== "" && !(name in values)) {
+          if (name !== "" && !Object.hasOwn(values, name)) {
             const start = context.shape.start({ name: "", help: "", schema: props.schema });
             void edit([...path, name], start);
             setName("");
@@ -276,7 +304,7 @@ function Simple(props: {
   const { field, path, value, context } = props;
   const id = useId();
   const key = path.join(".");
-  const faults = context.faults.filter((f) => f.key === key);
+  const faults = context.faults.get(key)?.slice(0, 5) ?? [];
   const unit = "unit" in field && field.unit !== "" ? `, ${field.unit}` : "";
   const initial = field.initial === undefined || field.initial === null ? "" : String(field.initial as unknown);
   const change = (text: string): void => void edit(path, text === "" ? undefined : written(field, text));
@@ -332,7 +360,7 @@ function Simple(props: {
         <input
           {...common}
           readOnly
-          value={value === undefined ? "" : JSON.stringify(value)}
+          value={value === undefined ? "" : shortened(JSON.stringify(value), 1000)}
           placeholder="set it in the text"
         />
       ) : field.kind === "text" && field.long ? (

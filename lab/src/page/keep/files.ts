@@ -11,10 +11,15 @@ export function fileName(scenario: string): string {
   return words === "" ? "scenario" : words.slice(0, 60);
 }
 
-/** Rows as CSV (RFC 4180): a cell with a comma, a quote or a line break stands in quotes. */
+/**
+ * Rows as CSV (RFC 4180): a cell with a comma, a quote or a line break stands in quotes. Spreadsheets run a text that
+ * begins as a formula does; names of a scenario from a link may, so an apostrophe before it makes it a text.
+ */
 export function csv(header: readonly string[], rows: readonly (readonly (string | number | null)[])[]): string {
   const cell = (value: string | number | null): string => {
-    const text = value === null || (typeof value === "number" && Number.isNaN(value)) ? "" : String(value);
+    const isText = typeof value === "string" && /^[=+\-@\t\r]/.test(value);
+    const text =
+      value === null || (typeof value === "number" && Number.isNaN(value)) ? "" : `${isText ? "'" : ""}${value}`;
     return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
   return [header, ...rows].map((r) => `${r.map(cell).join(",")}\r\n`).join("");

@@ -2,10 +2,21 @@
 
 import type { JSX } from "preact";
 import { useRef, useState } from "preact/hooks";
+import { compared } from "../compare/state.ts";
 import { toFragment } from "../link/link.ts";
 import { Dialog } from "../parts/dialog.tsx";
-import { shippedName } from "../run/gallery.tsx";
-import { checked, ensemble, firstSeed, message, place, seedCount, stale, toml } from "../state.ts";
+import {
+  checked,
+  ensemble,
+  firstSeed,
+  formula,
+  message,
+  place,
+  seedCount,
+  shippedName,
+  stale,
+  toml,
+} from "../state.ts";
 import { download, fileName, runsCsv } from "./files.ts";
 import { lines } from "./lines.ts";
 
@@ -18,6 +29,7 @@ const TABLES = [
 export function Keep(): JSX.Element {
   const [link, setLink] = useState("");
   const [fault, setFault] = useState("");
+  const here = place.value.split("/")[0] ?? "";
   const compress = async (): Promise<void> => {
     setLink("");
     setFault("");
@@ -27,6 +39,9 @@ export function Keep(): JSX.Element {
         seed: firstSeed.value,
         seeds: seedCount.value,
         place: place.value,
+        settings:
+          here === "compare" ? compared.value.map(({ name: of, toml: text }) => ({ name: of, toml: text })) : [],
+        formula: place.value.startsWith("learn/own") ? formula.value : "",
       });
       setLink(`${location.href.split("#")[0] ?? ""}${fragment}`);
     } catch (error) {
@@ -41,11 +56,12 @@ export function Keep(): JSX.Element {
     <Dialog press="Share and keep" title="Share and keep" class="keep" onOpen={() => void compress()}>
       {() => (
         <>
-          <h3>A link to this scenario, its seeds and this place</h3>
+          <h3>A link to {here === "compare" ? "these settings" : "this scenario"}, its seeds and this place</h3>
           {fault === "" ? <Copy text={link} what="link" /> : <p class="bad-text">{fault}</p>}
           <p class="small soft">
-            The scenario itself is in the link, compressed. It is never sent to a server: what stands behind # stays in
-            the browser.
+            In the link, compressed, are the scenario of “Run” and its seeds, under “Compare” all settings too, and in
+            the story of a policy of your own its formula; results and guesses are not. It is never sent to a server:
+            what stands behind # stays in the browser.
           </p>
           <h3>Files</h3>
           <div class="row">
@@ -76,15 +92,17 @@ export function Keep(): JSX.Element {
           <h3>The same in Python</h3>
           <Copy text={python} what="lines of Python" />
           {runs.length > 0 && (
-            <p class="small">
-              It is the same run if the fingerprint is:{" "}
-              {runs.slice(0, 3).map((r, i) => (
-                <span key={r.seed}>
-                  {i > 0 && ", "}seed {r.seed} <code>{r.answer.fingerprint}</code>
-                </span>
-              ))}
-              {runs.length > 3 && " … (all of them are below the results)"}
-            </p>
+            <>
+              <p class="small">
+                {runs.length === 1
+                  ? "It is the same run if its fingerprint is:"
+                  : "They are the same runs if they print:"}
+              </p>
+              <Copy
+                text={runs.map((r) => `seed ${String(r.seed)}  ${r.answer.fingerprint}`).join("\n")}
+                what="fingerprints"
+              />
+            </>
           )}
         </>
       )}

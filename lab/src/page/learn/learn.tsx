@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import { STORIES } from "../../stories/index.ts";
 import type { Step, Story } from "../../stories/story.ts";
-import { Word } from "../parts/words.tsx";
+import { Told, Word } from "../parts/words.tsx";
 import { place } from "../state.ts";
 import { FrameToy } from "./frame-toy.tsx";
 import { OwnPolicy } from "./own.tsx";
@@ -109,9 +109,7 @@ function StepView(props: { readonly step: Step }): JSX.Element {
       return (
         <section class="card">
           <h1>{step.title}</h1>
-          {step.text.map((t) => (
-            <p key={t}>{t}</p>
-          ))}
+          <Told texts={step.text} />
           <OwnPolicy />
         </section>
       );
@@ -119,9 +117,7 @@ function StepView(props: { readonly step: Step }): JSX.Element {
       return (
         <section class="card story-read">
           <h1>{step.title}</h1>
-          {step.text.map((t) => (
-            <p key={t}>{t}</p>
-          ))}
+          <Told texts={step.text} />
           {step.toy === "frame" && <FrameToy />}
         </section>
       );

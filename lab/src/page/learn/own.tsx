@@ -2,15 +2,16 @@
 
 import type { JSX } from "preact";
 import { useEffect, useId, useMemo, useState } from "preact/hooks";
-import type { Checked } from "../../engine/api.ts";
+import type { Checked, EngineError } from "../../engine/api.ts";
 import { Differences } from "../compare/compare.tsx";
 import { Experiment, type Setting } from "../parts/experiment.ts";
-import { FaultNotice } from "../parts/fault.tsx";
+import { shortened } from "../parts/format.ts";
+import { FaultNotice, FaultNotices } from "../parts/fault.tsx";
 import { Progress } from "../parts/parts.tsx";
 import { Plane, clouds } from "../parts/plane.tsx";
 import { RunOrStop, ToBench } from "../parts/running.tsx";
 import { Faults } from "../run/editor.tsx";
-import { engine, message, said, scenarios } from "../state.ts";
+import { asFault, engine, formula, limits, said, scenarios } from "../state.ts";
 
 const SEEDS = Array.from({ length: 10 }, (_, i) => i + 1);
 
@@ -32,12 +33,13 @@ const BASE = "lan-formula-dynamic-threshold";
 
 export function OwnPolicy(): JSX.Element {
   const id = useId();
-  const [formula, setFormula] = useState<string>(EXAMPLES[1].formula);
+  const text = formula.value;
   const [mine, setMine] = useState<string | null>(null);
   const [checked, setChecked] = useState<Checked | null>(null);
+  const [unchecked, setUnchecked] = useState<EngineError | null>(null);
   const [shown, setShown] = useState<readonly Setting[]>([]);
   const experiment = useMemo(() => new Experiment(), []);
-  const { phase, progress, fault } = experiment.state.value;
+  const { phase, progress, faults: failed } = experiment.state.value;
 
   useEffect(() => {
     const e = engine.value;
@@ -46,25 +48,31 @@ export function OwnPolicy(): JSX.Element {
       if (e === null) {
         return;
       }
-      const text = await e.edit(scenarios.value[BASE] ?? "", ["port", "bottleneck", "policy"], {
-        formula: { admit: formula },
+      const put = await e.edit(scenarios.value[BASE] ?? "", ["port", "bottleneck", "policy"], {
+        formula: { admit: text },
       });
-      const result = await e.check(text);
+      const { memory, check: seconds } = limits.value;
+      const result = await e.check(put, { memory, seconds });
       if (current) {
-        setMine(text);
+        setMine(put);
         setChecked(result);
       }
     };
     const timer = setTimeout(() => {
-      look().catch((error: unknown) => {
-        said.value = message(error);
-      });
+      look().then(
+        () => {
+          setUnchecked(null);
+        },
+        (error: unknown) => {
+          setUnchecked(asFault(error));
+        },
+      );
     }, 150);
     return () => {
       current = false;
       clearTimeout(timer);
     };
-  }, [formula]);
+  }, [text, limits.value]);
   useEffect(
     () => () => {
       experiment.stop();
@@ -80,7 +88,7 @@ export function OwnPolicy(): JSX.Element {
     }
     const classics = CLASSICS.map((c) => ({ name: c.name, toml: scenarios.value[c.base] ?? "" }));
     const before = shown.slice(CLASSICS.length).filter((s) => s.toml !== mine);
-    const settings = [...classics, ...before.slice(-4), { name: formula, toml: mine }];
+    const settings = [...classics, ...before.slice(-4), { name: shortened(text, 80), toml: mine }];
     setShown(settings);
     void experiment.run(e, settings, SEEDS).then(() => {
       said.value = "The runs have ended.";
@@ -97,11 +105,11 @@ export function OwnPolicy(): JSX.Element {
           rows={2}
           spellcheck={false}
           autocapitalize="off"
-          value={formula}
+          value={text}
           aria-invalid={faults.length > 0}
           aria-describedby={`${id}-faults`}
           onInput={(event) => {
-            setFormula(event.currentTarget.value);
+            formula.value = event.currentTarget.value;
           }}
         />
         <div id={`${id}-faults`} aria-live="polite" class="formula-faults">
@@ -116,7 +124,7 @@ export function OwnPolicy(): JSX.Element {
             class="small"
             key={x.name}
             onClick={() => {
-              setFormula(x.formula);
+              formula.value = x.formula;
             }}
           >
             {x.name}
@@ -139,8 +147,9 @@ export function OwnPolicy(): JSX.Element {
           Take it to the bench
         </ToBench>
       </p>
+      <FaultNotice fault={unchecked} onAgain={() => undefined} />
       {phase === "running" && <Progress done={progress} what="Running" />}
-      <FaultNotice fault={fault} onAgain={run} />
+      <FaultNotices faults={failed} onAgain={run} />
       {outcomes.length > 0 && (
         <div class="story-results own-results">
           <Plane clouds={clouds(outcomes, [])} />

@@ -2,20 +2,21 @@
 
 import { batch } from "@preact/signals";
 import type { JSX } from "preact";
-import { useEffect, useId, useMemo, useState } from "preact/hooks";
-import type { Engine } from "../../engine/api.ts";
-import { estimate } from "../../engine/statistics.ts";
-import type { Guess, Means, Shown, Step, Variant } from "../../stories/story.ts";
+import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
+import type { Engine, EngineError } from "../../engine/api.ts";
+import { estimate, mean } from "../../engine/statistics.ts";
+import type { Guess, Means, Shown, Step, Values, Variant } from "../../stories/story.ts";
 import { printed, type Printed } from "../compare/printed.ts";
 import { Dots } from "../parts/dots.tsx";
 import { Experiment, type Outcome, type Setting } from "../parts/experiment.ts";
 import { count } from "../parts/format.ts";
-import { FaultNotice } from "../parts/fault.tsx";
+import { FaultNotice, FaultNotices } from "../parts/fault.tsx";
 import { Progress, Slider, vcColour } from "../parts/parts.tsx";
 import { Plane, clouds } from "../parts/plane.tsx";
 import { RunOrStop, ToBench } from "../parts/running.tsx";
+import { Told } from "../parts/words.tsx";
 import * as lens from "../see/lens.ts";
-import { engine, firstSeed, go, message, papers, said, scenarios, toml } from "../state.ts";
+import { asFault, engine, firstSeed, go, papers, said, scenarios, toml } from "../state.ts";
 
 type Run = Extract<Step, { kind: "run" }>;
 
@@ -23,13 +24,23 @@ export function RunStep(props: { readonly step: Run }): JSX.Element {
   const { step } = props;
   const experiment = useMemo(() => new Experiment(), [step]);
   const [settings, setSettings] = useState<readonly Setting[]>([]);
+  const [unread, setUnread] = useState<EngineError | null>(null);
   const [guess, setGuess] = useState<number | null>(null);
   const [more, setMore] = useState(0);
   const [asked, setAsked] = useState(false);
   const [points, setPoints] = useState<readonly (readonly Printed[])[]>([]);
   const seeds = Array.from({ length: step.seeds + more }, (_, i) => i + 1);
-  const { phase, progress, fault } = experiment.state.value;
+  const { phase, progress, faults } = experiment.state.value;
   const outcomes = asked ? experiment.outcomes(settings, seeds) : [];
+  const result = useRef<HTMLElement>(null);
+  const shown = outcomes.some((o) => o.runs.length > 0);
+  useEffect(() => {
+    // On a laptop the result would begin below the screen.
+    if (shown) {
+      const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+      result.current?.scrollIntoView({ block: "nearest", behavior: calm ? "auto" : "smooth" });
+    }
+  }, [shown, phase === "done"]);
   const enough = outcomes.length > 0 && outcomes.every((o) => o.runs.length >= step.seeds);
 
   useEffect(() => {
@@ -43,7 +54,7 @@ export function RunStep(props: { readonly step: Run }): JSX.Element {
           }
         })
         .catch((error: unknown) => {
-          said.value = message(error);
+          setUnread(asFault(error));
         });
     }
     return () => {
@@ -56,11 +67,13 @@ export function RunStep(props: { readonly step: Run }): JSX.Element {
     const e = engine.value;
     let current = true;
     if (asked && step.plane === true && e !== null && papers.value.length > 0) {
-      void Promise.all(settings.map((s) => printed(e, papers.value, s.toml))).then((all) => {
-        if (current) {
-          setPoints(all);
-        }
-      });
+      void Promise.all(settings.map((s) => printed(e, papers.value, s.toml)))
+        .then((all) => {
+          if (current) {
+            setPoints(all);
+          }
+        })
+        .catch(() => undefined);
     }
     return () => {
       current = false;
@@ -84,9 +97,7 @@ export function RunStep(props: { readonly step: Run }): JSX.Element {
     <div class="cards story-run">
       <section class="card">
         <h1>{step.title}</h1>
-        {step.text.map((t) => (
-          <p key={t}>{t}</p>
-        ))}
+        <Told texts={step.text} />
         <GuessView guess={step.guess} value={guess} fixed={asked} onGuess={setGuess} />
         <div class="row">
           <RunOrStop
@@ -107,15 +118,16 @@ export function RunStep(props: { readonly step: Run }): JSX.Element {
         {phase === "running" && (
           <Progress done={progress} what={`Running ${count(settings.length * seeds.length)} simulations`} />
         )}
-        <FaultNotice
-          fault={fault}
+        <FaultNotice fault={unread} onAgain={() => undefined} />
+        <FaultNotices
+          faults={faults}
           onAgain={() => {
             run(more);
           }}
         />
       </section>
-      {outcomes.some((o) => o.runs.length > 0) && (
-        <section class="card" aria-labelledby="answer-title" data-answered={enough}>
+      {shown && (
+        <section class="card" aria-labelledby="answer-title" data-answered={enough} ref={result}>
           <h2 id="answer-title">What came out</h2>
           {enough && phase !== "running" && <Answer step={step} outcomes={outcomes} guess={guess} />}
           <div class={step.plane === true ? "story-results" : ""}>
@@ -212,27 +224,40 @@ function Answer(props: {
   readonly guess: number | null;
 }): JSX.Element {
   const { step, outcomes, guess } = props;
-  const means: Means = outcomes.map((o) => step.shown.map((s) => mean(o.runs.map((r) => s.value(r.answer)))));
+  const values = paired(step, outcomes);
+  const means: Means = values.map((of) => of.map(mean));
   return (
     <div class="answer" role="status">
-      <p class="verdict">{verdict(step.guess, guess, means)}</p>
-      {step.answer(means).map((t) => (
-        <p key={t}>{t}</p>
-      ))}
+      <p class="verdict">{verdict(step.guess, guess, means, values)}</p>
+      <Told texts={step.answer(means, values)} />
     </div>
   );
 }
 
-function verdict(guess: Guess, value: number | null, means: Means): string {
+/** What is shown, run by run, of the seeds that every variant has run: after a press on Stop some have more. */
+function paired(step: Run, outcomes: readonly Outcome[]): Values {
+  const run = outcomes.map((o) => new Set(o.runs.map((r) => r.seed)));
+  return outcomes.map((o) => {
+    const common = o.runs.filter((r) => run.every((seeds) => seeds.has(r.seed)));
+    return step.shown.map((s) => common.map((r) => s.value(r.answer)));
+  });
+}
+
+function verdict(guess: Guess, value: number | null, means: Means, values: Values): string {
   if (value === null) {
     return "";
   }
   if (guess.kind === "choice") {
-    const right = guess.right(means);
-    const words = right.map((r) => `“${guess.choices[r] ?? ""}”`).join(" or ");
-    return right.includes(value)
-      ? `So you guessed, and so it is: ${words}.`
-      : `It is not “${guess.choices[value] ?? ""}”, but ${words}.`;
+    const right = guess.right(means, values);
+    const quoted = (choice: number): string => `“${guess.choices[choice] ?? ""}”`;
+    if (!right.includes(value)) {
+      const unsure = right.length > 1 ? ": these runs do not tell them apart" : "";
+      return `It is not ${quoted(value)}, but ${right.map(quoted).join(" or ")}${unsure}.`;
+    }
+    const others = right.filter((r) => r !== value).map(quoted);
+    return others.length === 0
+      ? `So you guessed, and so it is: ${quoted(value)}.`
+      : `So you guessed, and so it may be: these runs do not tell ${quoted(value)} from ${others.join(" or ")}.`;
   }
   const result = means[guess.variant]?.[guess.measure] ?? Number.NaN;
   const off = Math.abs(result - value);
@@ -306,8 +331,4 @@ async function setting(e: Engine, variant: Variant): Promise<Setting> {
     text = await e.edit(text, [...change.path], change.value);
   }
   return { name: variant.name, toml: text };
-}
-
-function mean(values: readonly number[]): number {
-  return values.reduce((sum, v) => sum + v, 0) / Math.max(1, values.length);
 }

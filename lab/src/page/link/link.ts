@@ -1,8 +1,9 @@
 /**
- * A link that holds the whole scenario: the file itself and the seeds, compressed, behind the `#` of the address.
+ * A link that holds what one has set up: the scenario itself and the seeds, at the place of a comparison its settings, at
+ * that of a policy of one's own its formula, compressed, behind the `#` of the address.
  *
  * The fragment never leaves the browser. It is `#v1.` and, in base64url, the raw-deflate form of a JSON object. What
- * comes out of a link is a text for the editor and some numbers, nothing else: every field is checked here.
+ * comes out of a link is texts for editors and some numbers, nothing else: every field is checked here.
  */
 
 /** What a link can hold. */
@@ -13,21 +14,35 @@ export interface Shared {
   readonly seeds: number;
   /** The place in the page, for example `learn/one-cell/2`. */
   readonly place: string;
+  /** What is compared; none elsewhere. */
+  readonly settings: readonly { readonly name: string; readonly toml: string }[];
+  /** A policy of one's own; empty elsewhere. */
+  readonly formula: string;
 }
 
-/** Larger scenarios are shared as files. */
+/** Of all texts together. Larger scenarios are shared as files. */
 export const MOST_CHARACTERS = 200_000;
+/** Of all texts together: a file of a few kilobytes can be all lines. */
+export const MOST_LINES = 10_000;
 export const MOST_SEEDS = 200;
+/** Settings of a comparison: more could not be told apart by their colours. */
+export const MOST_SETTINGS = 8;
 const MARK = "v1.";
 
 /** What a link cannot be read for, in words for the page. */
 export class LinkFault extends Error {}
 
 export async function toFragment(shared: Shared): Promise<string> {
-  const json = JSON.stringify({ toml: shared.toml, seed: shared.seed, seeds: shared.seeds, place: shared.place });
-  if (json.length > MOST_CHARACTERS) {
-    throw new LinkFault("This scenario is too large for a link. Download it as a file and share that.");
+  if (isLarge(shared)) {
+    throw new LinkFault(
+      `This is too large for a link, which has ${told(MOST_CHARACTERS)} characters and ${told(MOST_LINES)} lines at most. ` +
+        "Download it as a file and share that.",
+    );
   }
+  const { toml, seed, seeds, place, settings, formula } = shared;
+  // What says nothing takes no room.
+  const more = { ...(settings.length > 0 && { settings }), ...(formula !== "" && { formula }) };
+  const json = JSON.stringify({ toml, seed, seeds, place, ...more });
   const packed = await through(new TextEncoder().encode(json), new CompressionStream("deflate-raw"));
   return `#${MARK}${toBase64Url(packed)}`;
 }
@@ -35,7 +50,7 @@ export async function toFragment(shared: Shared): Promise<string> {
 /** Reads a fragment with or without its `#`; throws a LinkFault that says in words what is wrong. */
 export async function fromFragment(fragment: string): Promise<Shared> {
   const text = fragment.replace(/^#/, "");
-  const version = /^v(\d+)\./.exec(text);
+  const version = /^v(\d{1,9})\./.exec(text);
   if (version === null) {
     throw new LinkFault("This link holds no scenario of the lab. A standard scenario is shown instead.");
   }
@@ -48,15 +63,24 @@ export async function fromFragment(fragment: string): Promise<Shared> {
   return checked(await unpacked(text.slice(MARK.length)));
 }
 
+/** In UTF-8 and JSON a character can take several bytes. */
+const MOST_BYTES = 8 * MOST_CHARACTERS;
+
 async function unpacked(body: string): Promise<unknown> {
-  const short = new LinkFault(
-    "This link is not complete: it was probably cut short on its way. Ask for it again, or for the scenario as a file.",
-  );
   try {
-    const bytes = await through(fromBase64Url(body), new DecompressionStream("deflate-raw"), 8 * MOST_CHARACTERS);
+    // Base64 of what does not become smaller, at most.
+    if (body.length > 2 * MOST_BYTES) {
+      throw large();
+    }
+    const bytes = await through(fromBase64Url(body), new DecompressionStream("deflate-raw"), MOST_BYTES);
     return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes)) as unknown;
-  } catch {
-    throw short;
+  } catch (error) {
+    if (error instanceof LinkFault) {
+      throw error;
+    }
+    throw new LinkFault(
+      "This link is not complete: it was probably cut short on its way. Ask for it again, or for the scenario as a file.",
+    );
   }
 }
 
@@ -65,15 +89,50 @@ function checked(value: unknown): Shared {
   if (typeof value !== "object" || value === null) {
     throw fault;
   }
-  const { toml, seed, seeds, place } = value as { [key: string]: unknown };
-  if (typeof toml !== "string" || toml.length > MOST_CHARACTERS) {
+  const { toml, seed, seeds, place, settings = [], formula = "" } = value as { [key: string]: unknown };
+  if (typeof toml !== "string" || typeof formula !== "string" || !isSettings(settings)) {
     throw fault;
+  }
+  if (isLarge({ toml, settings, formula })) {
+    throw large();
   }
   if (!whole(seed, 0, Number.MAX_SAFE_INTEGER) || !whole(seeds, 1, MOST_SEEDS)) {
     throw new LinkFault(`This link holds seeds that the page cannot run: it takes 1 to ${String(MOST_SEEDS)} of them.`);
   }
+  if (!whole(seed + (seeds - 1), 0, Number.MAX_SAFE_INTEGER)) {
+    throw new LinkFault("This link holds seeds that the page cannot run: the last is larger than 2^53 - 1.");
+  }
   const known = typeof place === "string" && /^[a-z0-9/-]{0,60}$/.test(place);
-  return { toml, seed, seeds, place: known ? place : "" };
+  const named = settings.map(({ name, toml: text }) => ({ name: name.slice(0, MOST_NAME), toml: text }));
+  return { toml, seed, seeds, place: known ? place : "", settings: named, formula };
+}
+
+/** Of a setting. */
+const MOST_NAME = 120;
+
+function isSettings(value: unknown): value is Shared["settings"] {
+  const isSetting = (one: unknown): boolean => {
+    const { name, toml } = (one ?? {}) as { [key: string]: unknown };
+    return typeof name === "string" && typeof toml === "string";
+  };
+  return Array.isArray(value) && value.length <= MOST_SETTINGS && value.every(isSetting);
+}
+
+function isLarge({ toml, settings, formula }: Pick<Shared, "toml" | "settings" | "formula">): boolean {
+  const texts = [toml, formula, ...settings.flatMap((s) => [s.name, s.toml])];
+  const characters = texts.reduce((sum, text) => sum + text.length, 0);
+  return characters > MOST_CHARACTERS || texts.reduce((sum, text) => sum + text.split("\n").length, 0) > MOST_LINES;
+}
+
+function large(): LinkFault {
+  return new LinkFault(
+    `This link holds more than the page takes from a link: ${told(MOST_CHARACTERS)} characters and ${told(MOST_LINES)} ` +
+      "lines. Ask for the scenario as a file.",
+  );
+}
+
+function told(number: number): string {
+  return number.toLocaleString("en");
 }
 
 function whole(value: unknown, least: number, most: number): value is number {
@@ -101,7 +160,7 @@ async function through(
     // A few bytes can unpack into gigabytes.
     if (size > most) {
       await reader.cancel();
-      throw new RangeError("too large");
+      throw large();
     }
     parts.push(value);
   }

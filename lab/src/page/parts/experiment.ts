@@ -16,10 +16,16 @@ export interface Outcome {
   readonly runs: readonly Done[];
 }
 
+/** Why runs did not come to their end; `setting` is its name, empty where it is of all of them. */
+export interface Failed {
+  readonly setting: string;
+  readonly fault: EngineError;
+}
+
 export interface State {
   readonly phase: Phase;
   readonly progress: number;
-  readonly fault: EngineError | null;
+  readonly faults: readonly Failed[];
 }
 
 const kept = new Map<string, Answer>();
@@ -30,7 +36,7 @@ const key = (toml: string, seed: number): string => `${String(seed)}\n${toml}`;
 
 /** Runs settings, one set after the other; the state and what is kept are signals for the page. */
 export class Experiment {
-  readonly state: Signal<State> = signal({ phase: "idle", progress: 0, fault: null });
+  readonly state: Signal<State> = signal({ phase: "idle", progress: 0, faults: [] });
   /** Counts answers as they come. */
   readonly came: Signal<number> = signal(0);
   #stopper: AbortController | null = null;
@@ -51,7 +57,7 @@ export class Experiment {
     this.#stopper?.abort();
   }
 
-  /** Runs what has not been run yet. Resolves when all is done, stopped or failed. */
+  /** Runs what has not been run yet; a setting that fails leaves the others be. Resolves when all has ended. */
   async run(engine: Engine, settings: readonly Setting[], seeds: readonly number[]): Promise<void> {
     this.#stopper?.abort();
     const mine = new AbortController();
@@ -63,7 +69,8 @@ export class Experiment {
     };
     const missing = seeds.filter((seed) => settings.some((s) => !kept.has(key(s.toml, seed))));
     const open = settings.filter((s) => missing.some((seed) => !kept.has(key(s.toml, seed))));
-    this.state.value = { phase: "running", progress: 0, fault: null };
+    const faults: Failed[] = [];
+    this.state.value = { phase: "running", progress: 0, faults };
     try {
       if (open.length > 0) {
         await engine.compare(
@@ -71,7 +78,7 @@ export class Experiment {
           missing,
           {
             signal: mine.signal,
-            limits: limits(),
+            limits: limits.peek(),
             onProgress: (progress) => {
               change({ progress });
             },
@@ -82,13 +89,21 @@ export class Experiment {
                 this.came.value += 1;
               }
             },
+            onFault: (index, _, fault) => {
+              faults.push({ setting: open[index]?.name ?? "", fault });
+              change({ faults: [...faults] });
+            },
           },
         );
       }
-      change({ phase: "done", progress: 1 });
+      change({ phase: faults.length === 0 ? "done" : "failed", progress: 1 });
     } catch (error) {
       const fault = asFault(error);
-      change({ phase: fault.kind === "stopped" ? "stopped" : "failed", fault });
+      const isStopped = fault.kind === "stopped";
+      change({
+        phase: isStopped ? "stopped" : "failed",
+        faults: isStopped ? [...faults] : [...faults, { setting: "", fault }],
+      });
     }
   }
 }

@@ -1,53 +1,85 @@
 /** Why a run did not come to its end, in words, and what the user can allow it. */
 
 import type { JSX } from "preact";
-import type { EngineError } from "../../engine/api.ts";
+import type { EngineError, Kind } from "../../engine/api.ts";
+import { MOST_MEMORY } from "../../engine/limits.ts";
 import { Faults } from "../run/editor.tsx";
-import { memoryLimit, secondsLimit } from "../state.ts";
-import { bytes, number } from "./format.ts";
+import { limits } from "../state.ts";
+import type { Failed } from "./experiment.ts";
+import { bytes, number, shortened } from "./format.ts";
 import { Notice } from "./parts.tsx";
-
-/** What a browser can give at most. */
-const MOST_MEMORY = 3.5 * 2 ** 30;
 
 /** Nothing where there is no fault, or the user stopped it. `onAgain` runs it anew, with the limit raised. */
 export function FaultNotice(props: {
   readonly fault: EngineError | null;
+  /** The setting that it is of, where there are several. */
+  readonly of?: string;
   readonly onAgain: () => void;
 }): JSX.Element | null {
-  const { fault } = props;
+  const { fault, of = "" } = props;
   if (fault === null || fault.kind === "stopped") {
     return null;
   }
-  const seconds = 10 * secondsLimit.value;
   return (
     <Notice sort="bad">
-      <p>{fault.message}</p>
+      <p>
+        {of !== "" && <strong>{of}: </strong>}
+        {fault.faults.length > 0 ? "It was refused." : shortened(fault.message, MOST_MESSAGE)}
+      </p>
       <Faults faults={fault.faults} />
-      {fault.kind === "too_long" && (
-        <button
-          type="button"
-          onClick={() => {
-            secondsLimit.value = seconds;
-            props.onAgain();
-          }}
-        >
-          Run it with a limit of {span(seconds)}
-        </button>
-      )}
-      {fault.kind === "too_large" && memoryLimit.value < MOST_MEMORY && (
-        <button
-          type="button"
-          onClick={() => {
-            memoryLimit.value = MOST_MEMORY;
-            props.onAgain();
-          }}
-        >
-          Allow it up to {bytes(MOST_MEMORY)}
-        </button>
-      )}
+      <Raise kind={fault.kind} onAgain={props.onAgain} />
     </Notice>
   );
+}
+
+/** A message may quote what a link holds. */
+const MOST_MESSAGE = 1000;
+
+/** The faults of several settings, each with its name. */
+export function FaultNotices(props: { readonly faults: readonly Failed[]; readonly onAgain: () => void }): JSX.Element {
+  return (
+    <>
+      {props.faults.map(({ setting, fault }, i) => (
+        <FaultNotice key={i} fault={fault} of={setting} onAgain={props.onAgain} />
+      ))}
+    </>
+  );
+}
+
+/** The press that raises the limit that was passed; nothing where none was, or it cannot be higher. */
+export function Raise(props: { readonly kind: Kind; readonly onAgain?: () => void }): JSX.Element | null {
+  const now = limits.value;
+  const raised = {
+    too_long: { seconds: 10 * now.seconds },
+    all_too_long: { together: 10 * now.together },
+    check_too_long: { check: 10 * now.check },
+    too_large: now.memory < MOST_MEMORY ? { memory: MOST_MEMORY } : null,
+  };
+  const words = {
+    too_long: `Run it with a limit of ${span(10 * now.seconds)}`,
+    all_too_long: `Go on for up to ${span(10 * now.together)}`,
+    check_too_long: `Check it with a limit of ${span(10 * now.check)}`,
+    too_large: `Allow it up to ${bytes(MOST_MEMORY)}`,
+  };
+  const { kind } = props;
+  if (!isRaised(kind) || raised[kind] === null) {
+    return null;
+  }
+  return (
+    <button
+      type="button"
+      onClick={() => {
+        limits.value = { ...now, ...raised[kind] };
+        props.onAgain?.();
+      }}
+    >
+      {words[kind]}
+    </button>
+  );
+}
+
+function isRaised(kind: Kind): kind is "too_long" | "all_too_long" | "check_too_long" | "too_large" {
+  return ["too_long", "all_too_long", "check_too_long", "too_large"].includes(kind);
 }
 
 /** Seconds in a unit that a person would say. */

@@ -60,3 +60,8 @@ export function interval(
   // Where there is no room, the line breaks before the bracket.
   return e.low === null || e.high === null ? text(e.mean) : `${text(e.mean)} [${text(e.low)},\u00a0${text(e.high)}]`;
 }
+
+/** A text that is cut where it is too long to be shown. */
+export function shortened(text: string, most: number): string {
+  return text.length <= most ? text : `${text.slice(0, most - 1)}…`;
+}

@@ -2,6 +2,7 @@
 
 import type { ComponentChildren, JSX } from "preact";
 import { useId, useRef, useState } from "preact/hooks";
+import { count, shortened } from "./format.ts";
 
 /** A row of choices of which one is on. Arrow keys move between them. */
 export function Segments<T extends string>(props: {
@@ -110,7 +111,7 @@ export function Slider(props: {
   );
 }
 
-/** A whole number of a person's typing; what is not one in range is left as it was. */
+/** A whole number of a person's typing; what is not one in range is told, and the number stays as it was. */
 export function WholeNumber(props: {
   readonly label: string;
   readonly value: number;
@@ -120,6 +121,7 @@ export function WholeNumber(props: {
 }): JSX.Element {
   const id = useId();
   const draft = useDraft(String(props.value));
+  const [refused, setRefused] = useState("");
   return (
     <div class="field whole">
       <label for={id}>{props.label}</label>
@@ -130,17 +132,26 @@ export function WholeNumber(props: {
         max={props.max}
         step={1}
         value={draft.text}
+        aria-describedby={refused === "" ? undefined : `${id}-refused`}
         onInput={(event) => {
           draft.type(event.currentTarget.value);
         }}
         onChange={(event) => {
-          const value = event.currentTarget.valueAsNumber;
+          const { valueAsNumber: value, value: text } = event.currentTarget;
+          const fits = Number.isSafeInteger(value) && value >= props.min && value <= props.max;
           draft.rest();
-          if (Number.isSafeInteger(value) && value >= props.min && value <= props.max) {
+          setRefused(fits ? "" : text);
+          if (fits) {
             props.onChange(value);
           }
         }}
       />
+      {refused !== "" && (
+        <span id={`${id}-refused`} class="small bad-text" role="alert">
+          {shortened(refused, 30)} is not a whole number from {count(props.min)} to {count(props.max)}: it stays{" "}
+          {props.value}.
+        </span>
+      )}
     </div>
   );
 }

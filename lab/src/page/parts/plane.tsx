@@ -1,6 +1,7 @@
 /** The plane of efficiency and fairness: a dot for each run, a cross for each mean, a diamond for each printed point. */
 
 import type { JSX } from "preact";
+import { mean } from "../../engine/statistics.ts";
 import { diamond } from "./dots.tsx";
 import type { Outcome } from "./experiment.ts";
 import { share } from "./format.ts";
@@ -26,7 +27,7 @@ export function Plane(props: { readonly clouds: readonly Cloud[]; readonly id?: 
   const y = (fairness: number): number => SIZE - BOTTOM - clip(fairness) * (SIZE - BOTTOM - TOP);
   const spoken = props.clouds
     .filter((c) => c.runs.length > 0)
-    .map((c) => `${c.name}: efficiency ${share(mean(c, "efficiency"))}, fairness ${share(mean(c, "fairness"))}`);
+    .map((c) => `${c.name}: efficiency ${share(middle(c, "efficiency"))}, fairness ${share(middle(c, "fairness"))}`);
   return (
     <figure class="plane">
       <svg
@@ -83,7 +84,7 @@ export function Plane(props: { readonly clouds: readonly Cloud[]; readonly id?: 
             ))}
             {c.runs.length > 0 && (
               <path
-                d={cross(x(mean(c, "efficiency")), y(mean(c, "fairness")), 9)}
+                d={cross(x(middle(c, "efficiency")), y(middle(c, "fairness")), 9)}
                 class="mean-cross"
                 style={{ stroke: c.colour }}
               />
@@ -109,8 +110,8 @@ function clip(value: number): number {
   return Math.min(1, Math.max(0, value));
 }
 
-function mean(c: Cloud, of: "efficiency" | "fairness"): number {
-  return c.runs.reduce((sum, r) => sum + r[of], 0) / c.runs.length;
+function middle(c: Cloud, of: "efficiency" | "fairness"): number {
+  return mean(c.runs.map((r) => r[of]));
 }
 
 function cross(x: number, y: number, r: number): string {

@@ -11,7 +11,7 @@ export function SeedCount(): JSX.Element {
       label="Seeds"
       value={seedCount.value}
       min={1}
-      max={MOST_SEEDS}
+      max={Math.min(MOST_SEEDS, Number.MAX_SAFE_INTEGER - firstSeed.value + 1)}
       onChange={(n) => {
         seedCount.value = n;
       }}
@@ -26,7 +26,7 @@ export function FirstSeed(props: { readonly label: string }): JSX.Element {
       label={props.label}
       value={firstSeed.value}
       min={0}
-      max={Number.MAX_SAFE_INTEGER}
+      max={Number.MAX_SAFE_INTEGER - seedCount.value + 1}
       onChange={(n) => {
         firstSeed.value = n;
       }}

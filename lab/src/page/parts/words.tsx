@@ -1,11 +1,12 @@
 /** Jargon with its meaning in plain language, on hover, focus and for screen readers. */
 
 import type { ComponentChildren, JSX } from "preact";
-import { useId } from "preact/hooks";
+import { useId, useState } from "preact/hooks";
 
 /** Each in one or two sentences, for somebody who has heard one lecture on TCP. */
 export const MEANINGS = {
   cell: "A small packet of fixed size: 53 bytes, of which 48 are data. ATM switches move nothing else.",
+  segment: "What TCP sends at once: a piece of its data with a header.",
   frame: "What carries one TCP segment: it is cut into cells, and useless as soon as one of them is missing.",
   VC: "Virtual channel: the path of one connection's cells through the switches.",
   cwnd: "Congestion window: how much the sender dares to have on its way without an acknowledgement.",
@@ -20,8 +21,15 @@ export const MEANINGS = {
   FBA: "Fair buffer allocation: like Selective Drop, with a share that shrinks as the buffer fills.",
   timeout: "No acknowledgement came in time: the sender starts again with a window of one segment.",
   tick: "The sender's timer is a coarse clock: it is looked at only so often.",
+  "retransmission timer": "How long a sender waits for an acknowledgement before it sends a segment again.",
+  "fast retransmit": "Three acknowledgements of the same byte tell that a segment is missing, without a wait.",
   "round trip": "The time from sending a segment until its acknowledgement is back.",
   ABR: "Available bit rate: the network tells each source how fast it may send, by cells that go around.",
+  UBR: "Unspecified bit rate: every source may send as fast as its link, and the network promises nothing.",
+  "adaptive discard": "An edge device drops single packets early, the more the further its allowed rate has fallen.",
+  "virtual queuing":
+    "One queue for all, and a count for each connection of what it would have waiting if they were served in turns.",
+  "per-VC queuing": "A queue for each connection, served in turns.",
   "explicit rate": "The switch writes into those cells the rate that a source may have, as a number.",
   "edge device": "Where an IP network meets the ATM network: it takes whole packets and sends them as cells.",
   K: "The places of the buffer, in cells.",
@@ -35,14 +43,84 @@ export const MEANINGS = {
 
 export type Term = keyof typeof MEANINGS;
 
+/** Pixels that a meaning may need at the right of its word. */
+const ROOM = 340;
+
 export function Word(props: { readonly of: Term; readonly children?: ComponentChildren }): JSX.Element {
   const id = useId();
+  const [toLeft, setToLeft] = useState(false);
+  const place = (event: { readonly currentTarget: HTMLElement }): void => {
+    setToLeft(event.currentTarget.getBoundingClientRect().left + ROOM > innerWidth);
+  };
   return (
-    <button type="button" class="word" aria-describedby={id}>
+    <button
+      type="button"
+      class={`word${toLeft ? " to-left" : ""}`}
+      aria-describedby={id}
+      onMouseEnter={place}
+      onFocus={place}
+    >
       {props.children ?? props.of}
       <span class="word-meaning" role="tooltip" id={id}>
         {MEANINGS[props.of]}
       </span>
     </button>
+  );
+}
+
+/** A term of one letter is one only where it is spoken of as such. */
+const LETTERS: ReadonlySet<string> = new Set(["K", "X", "Y", "N"]);
+
+const TERMS = (Object.keys(MEANINGS) as Term[]).sort((a, b) => b.length - a.length);
+
+/** Terms as words of a text, in the plural too; not within a longer word, and a letter only beside other words. */
+const FOUND = new RegExp(`(?<![\\w-])(${TERMS.join("|")})(?=s?(?![\\w-]))`, "i");
+
+/** A text in parts: words as they are, and terms that stand in it for the first time. */
+export function parts(
+  text: string,
+  met: Set<Term>,
+): readonly (string | { readonly term: Term; readonly text: string })[] {
+  const found: (string | { readonly term: Term; readonly text: string })[] = [];
+  let rest = text;
+  let passed = "";
+  for (let match = FOUND.exec(rest); match !== null; match = FOUND.exec(rest)) {
+    const written = match[0];
+    const plural = rest[match.index + written.length] === "s" ? "s" : "";
+    const end = match.index + written.length + plural.length;
+    const term = TERMS.find((t) =>
+      LETTERS.has(t) || t === t.toUpperCase() ? t === written : t.toLowerCase() === written.toLowerCase(),
+    );
+    if (term === undefined || met.has(term)) {
+      passed += rest.slice(0, end);
+    } else {
+      met.add(term);
+      found.push(passed + rest.slice(0, match.index), { term, text: written + plural });
+      passed = "";
+    }
+    rest = rest.slice(end);
+  }
+  return [...found, passed + rest];
+}
+
+/** Paragraphs, in which a term has its meaning where it stands first. */
+export function Told(props: { readonly texts: readonly string[] }): JSX.Element {
+  const met = new Set<Term>();
+  return (
+    <>
+      {props.texts.map((text) => (
+        <p key={text}>
+          {parts(text, met).map((part, i) =>
+            typeof part === "string" ? (
+              part
+            ) : (
+              <Word key={i} of={part.term}>
+                {part.text}
+              </Word>
+            ),
+          )}
+        </p>
+      ))}
+    </>
   );
 }

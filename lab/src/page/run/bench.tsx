@@ -7,10 +7,22 @@ import { span } from "../parts/fault.tsx";
 import { bytes } from "../parts/format.ts";
 import { Segments } from "../parts/parts.tsx";
 import { FirstSeed, RunOrStop, SeedCount } from "../parts/running.tsx";
-import { checkedNow, engine, ensemble, run, scenarios, seedCount, stop, toml } from "../state.ts";
+import {
+  checkFault,
+  checkedNow,
+  engine,
+  ensemble,
+  run,
+  scenarios,
+  seedCount,
+  shippedName,
+  stop,
+  toml,
+} from "../state.ts";
 import { Editor } from "./editor.tsx";
-import { Gallery, about, shippedName } from "./gallery.tsx";
+import { Gallery, about } from "./gallery.tsx";
 import { Results } from "./results.tsx";
+import { Unchecked } from "./unchecked.tsx";
 
 export function Bench(): JSX.Element {
   const [side, setSide] = useState<"form" | "text">("form");
@@ -41,6 +53,7 @@ export function Bench(): JSX.Element {
         </div>
         <p class="about soft">{about(toml.value)}</p>
         <Running />
+        <Unchecked />
       </section>
       <Results />
       <section class="card setting bench-side" aria-label="The scenario">
@@ -89,7 +102,8 @@ function Running(): JSX.Element {
 function Verdict(): JSX.Element {
   const now = checkedNow.value;
   if (now === null) {
-    return <span class="small soft">checking …</span>;
+    const isChecked = checkFault.value?.toml === toml.value;
+    return <span class="small soft">{isChecked ? "not checked" : "checking …"}</span>;
   }
   const { faults, warnings, network, memory_bytes: memory, cell_hops: hops } = now.result;
   const seconds = ((hops ?? 0) / 1e7) * Math.ceil(seedCount.value / Math.max(1, engine.value?.workers ?? 1));

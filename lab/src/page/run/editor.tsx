@@ -1,14 +1,15 @@
 /** The scenario as TOML, with its faults at their lines. */
 
 import type { JSX } from "preact";
-import { useId, useRef } from "preact/hooks";
+import { useId, useRef, useState } from "preact/hooks";
 import type { Fault } from "../../engine/api.ts";
+import { shortened } from "../parts/format.ts";
 import { checkedNow, toml } from "../state.ts";
 
 export function Editor(): JSX.Element {
   const id = useId();
   const area = useRef<HTMLTextAreaElement>(null);
-  const gutter = useRef<HTMLDivElement>(null);
+  const [top, setTop] = useState(0);
   const faults = checkedNow.value?.result.faults ?? [];
   const bad = new Set(faults.map((f) => f.line));
   const lines = toml.value.split("\n").length;
@@ -24,13 +25,7 @@ export function Editor(): JSX.Element {
         Scenario as TOML
       </label>
       <div class="editor-box">
-        <div class="editor-gutter" ref={gutter} aria-hidden="true">
-          {Array.from({ length: lines }, (_, i) => (
-            <div key={i} class={bad.has(i + 1) ? "bad" : ""}>
-              {i + 1}
-            </div>
-          ))}
-        </div>
+        <Gutter lines={lines} bad={bad} area={area.current} top={top} />
         <textarea
           id={id}
           ref={area}
@@ -46,9 +41,7 @@ export function Editor(): JSX.Element {
             toml.value = event.currentTarget.value;
           }}
           onScroll={(event) => {
-            if (gutter.current !== null) {
-              gutter.current.scrollTop = event.currentTarget.scrollTop;
-            }
+            setTop(event.currentTarget.scrollTop);
           }}
         />
       </div>
@@ -58,6 +51,36 @@ export function Editor(): JSX.Element {
     </div>
   );
 }
+
+/** Numbers beside the lines in view: a text of a link may have thousands. */
+function Gutter(props: {
+  readonly lines: number;
+  readonly bad: ReadonlySet<number | null>;
+  readonly area: HTMLTextAreaElement | null;
+  /** How far the text is scrolled. */
+  readonly top: number;
+}): JSX.Element {
+  const { lines, bad, area, top } = props;
+  const height = (area === null ? 0 : Number.parseFloat(getComputedStyle(area).lineHeight)) || 21;
+  const first = Math.max(0, Math.min(lines, Math.floor(top / height)) - 1);
+  const shown = Math.min(lines - first, Math.ceil((area?.clientHeight ?? 600) / height) + 3);
+  return (
+    <div class="editor-gutter" aria-hidden="true">
+      <div style={{ transform: `translateY(${String(first * height - top)}px)` }}>
+        {Array.from({ length: shown }, (_, i) => first + i + 1).map((line) => (
+          <div key={line} class={bad.has(line) ? "bad" : ""}>
+            {line}
+          </div>
+        ))}
+      </div>
+    </div>
+  );
+}
+
+/** The most faults that are shown at once: mending the first often mends others. */
+const MOST_FAULTS = 50;
+/** Of keys and values so many characters are shown; all of them are in the text. */
+const MOST_TEXT = 200;
 
 /** The faults of a scenario, each with its line, key and what would be right. */
 export function Faults(props: {
@@ -71,7 +94,7 @@ export function Faults(props: {
   }
   return (
     <ul class="faults">
-      {props.faults.map((f, i) => (
+      {props.faults.slice(0, MOST_FAULTS).map((f, i) => (
         <li key={i}>
           {f.line !== null && props.onLine !== undefined && (
             <button
@@ -85,12 +108,16 @@ export function Faults(props: {
             </button>
           )}{" "}
           <span>
-            {props.short !== true && f.key !== "" && <code>{f.key}</code>}
-            {props.short !== true && f.value !== "" && <code> = {f.value}</code>} {f.problem}
+            {props.short !== true && f.key !== "" && <code>{shortened(f.key, MOST_TEXT)}</code>}
+            {props.short !== true && f.value !== "" && <code> = {shortened(f.value, MOST_TEXT)}</code>}{" "}
+            {shortened(f.problem, 5 * MOST_TEXT)}
           </span>
-          {f.excerpt.length > 0 && <pre>{f.excerpt.join("\n")}</pre>}
+          {f.excerpt.length > 0 && <pre>{shortened(f.excerpt.join("\n"), 10 * MOST_TEXT)}</pre>}
         </li>
       ))}
+      {props.faults.length > MOST_FAULTS && (
+        <li>{`… and ${String(props.faults.length - MOST_FAULTS)} more faults.`}</li>
+      )}
     </ul>
   );
 }

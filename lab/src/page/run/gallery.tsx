@@ -4,7 +4,7 @@ import type { JSX } from "preact";
 import { useId, useMemo, useState } from "preact/hooks";
 import type { PaperRow } from "../../engine/api.ts";
 import { Dialog } from "../parts/dialog.tsx";
-import { number } from "../parts/format.ts";
+import { number, shortened } from "../parts/format.ts";
 import { papers, scenarios, toml } from "../state.ts";
 
 interface Entry {
@@ -81,11 +81,6 @@ export function Gallery(): JSX.Element {
   );
 }
 
-/** The name under which a text is shipped, or null. */
-export function shippedName(text: string): string | null {
-  return Object.entries(scenarios.value).find(([, t]) => t === text)?.[0] ?? null;
-}
-
 function shipped(all: Readonly<Record<string, string>>): Entry[] {
   return Object.entries(all).map(([name, text]) => ({
     name,
@@ -95,16 +90,19 @@ function shipped(all: Readonly<Record<string, string>>): Entry[] {
   }));
 }
 
+/** Of a comment longer than this, as a link can hold one, the beginning is shown. */
+const MOST_ABOUT = 600;
+
 /** The sentences of a file's first comment, up to the command below it. */
 export function about(text: string): string {
   const lines: string[] = [];
-  for (const line of text.split("\n")) {
+  for (const line of text.slice(0, 2 * MOST_ABOUT).split("\n")) {
     if (!line.startsWith("#") || line.trim() === "#") {
       break;
     }
     lines.push(line.replace(/^#\s?/, ""));
   }
-  return lines.join(" ");
+  return shortened(lines.join(" "), MOST_ABOUT);
 }
 
 function rows(all: readonly PaperRow[]): Entry[] {

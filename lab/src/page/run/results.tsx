@@ -2,7 +2,7 @@
 
 import type { JSX } from "preact";
 import type { Row } from "../../engine/api.ts";
-import { estimate } from "../../engine/statistics.ts";
+import { estimate, mean } from "../../engine/statistics.ts";
 import { Dots } from "../parts/dots.tsx";
 import { FaultNotice } from "../parts/fault.tsx";
 import { count, number, share } from "../parts/format.ts";
@@ -31,7 +31,7 @@ export function Results(): JSX.Element {
       {phase === "running" && (
         <Progress done={progress} what={`${String(runs.length)} of ${String(seeds.length)} runs`} />
       )}
-      <FaultNotice fault={fault} onAgain={() => void run()} />
+      <FaultNotice fault={fault} onAgain={() => void run(true)} />
       {phase === "stopped" && <Notice sort="warn">Stopped. The runs that had ended are below.</Notice>}
       {stale.value && phase !== "running" && (
         <Notice sort="warn">The scenario has changed since: these results are of what stood there before.</Notice>
@@ -90,12 +90,12 @@ function Connections(props: { readonly runs: readonly Done[] }): JSX.Element {
             <Swatch n={i} />
             {name}
           </th>
-          <td>{mean(props.runs, "flows", i, "goodput_mbps").toFixed(2)}</td>
+          <td>{over(props.runs, "flows", i, "goodput_mbps").toFixed(2)}</td>
           {["segments_sent", "retransmitted_segments"].map((measure) => (
-            <td key={measure}>{count(mean(props.runs, "flows", i, measure))}</td>
+            <td key={measure}>{count(over(props.runs, "flows", i, measure))}</td>
           ))}
           {["timeouts", "fast_retransmits"].map((measure) => (
-            <td key={measure}>{number(mean(props.runs, "flows", i, measure))}</td>
+            <td key={measure}>{number(over(props.runs, "flows", i, measure))}</td>
           ))}
         </tr>
       ))}
@@ -111,7 +111,7 @@ function Ports(props: { readonly runs: readonly Done[] }): JSX.Element {
     .filter(
       ({ i }) =>
         row(props.runs[0], "ports", i)?.["buffer_cells"] != null ||
-        mean(props.runs, "ports", i, "lost_cells") + mean(props.runs, "ports", i, "discarded_cells") > 0,
+        over(props.runs, "ports", i, "lost_cells") + over(props.runs, "ports", i, "discarded_cells") > 0,
     );
   return (
     <Table
@@ -124,9 +124,9 @@ function Ports(props: { readonly runs: readonly Done[] }): JSX.Element {
         <tr key={name}>
           <th scope="row">{name}</th>
           <td>{String(row(props.runs[0], "ports", i)?.["policy"] ?? "")}</td>
-          <td>{share(mean(props.runs, "ports", i, "utilisation"))}</td>
+          <td>{share(over(props.runs, "ports", i, "utilisation"))}</td>
           {["max_queue_cells", "lost_cells", "discarded_cells"].map((measure) => (
-            <td key={measure}>{count(mean(props.runs, "ports", i, measure))}</td>
+            <td key={measure}>{count(over(props.runs, "ports", i, measure))}</td>
           ))}
         </tr>
       ))}
@@ -172,7 +172,7 @@ function row(run: Done | undefined, of: "flows" | "ports", i: number): Row | und
   return run?.answer[of][i];
 }
 
-function mean(runs: readonly Done[], of: "flows" | "ports", i: number, measure: string): number {
-  const values = runs.map((r) => Number(row(r, of, i)?.[measure] ?? 0));
-  return values.reduce((sum, v) => sum + v, 0) / Math.max(1, values.length);
+/** The mean of a row's measure over the runs. */
+function over(runs: readonly Done[], of: "flows" | "ports", i: number, measure: string): number {
+  return mean(runs.map((r) => Number(row(r, of, i)?.[measure] ?? 0)));
 }

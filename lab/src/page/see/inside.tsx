@@ -7,12 +7,13 @@ import { count, time } from "../parts/format.ts";
 import { FaultNotice } from "../parts/fault.tsx";
 import { Notice, Progress } from "../parts/parts.tsx";
 import { FirstSeed, RunOrStop } from "../parts/running.tsx";
-import { checkedNow, firstSeed, network, shippedNow, toml } from "../state.ts";
+import { checkedNow, firstSeed, nameNow, network, toml } from "../state.ts";
 import * as lens from "./lens.ts";
 import { Microscope } from "./microscope.tsx";
 import { NetworkDrawing } from "./network.tsx";
 import { Overall, Plots } from "./plots.tsx";
-import { column, valueAt } from "./paint.ts";
+import { Unchecked } from "../run/unchecked.tsx";
+import { column, valueAt, vcName } from "./paint.ts";
 import { told } from "./sentence.ts";
 import { Timeline } from "./timeline.tsx";
 
@@ -33,8 +34,8 @@ export function Inside(): JSX.Element {
       <section class="card" aria-labelledby="inside-title">
         <h1 id="inside-title">Look inside a run</h1>
         <p>
-          One run of <strong>{shippedNow.value}</strong>, cell by cell. Drag over a plot to look closer, press in it to
-          go to an instant. All pictures show the same instant.
+          One run of <strong>{nameNow.value}</strong>, cell by cell. Drag over a plot to look closer, press in it to go
+          to an instant. All pictures show the same instant.
         </p>
         <div class="row running">
           <FirstSeed label="Seed" />
@@ -49,17 +50,13 @@ export function Inside(): JSX.Element {
           </RunOrStop>
           <a href="#/run">Change the scenario</a>
         </div>
+        <Unchecked />
         {faults > 0 && <Notice sort="warn">The scenario has faults: mend them first, under “Run”.</Notice>}
         {lens.busy.value !== "" && <Progress done={lens.progress.value} what={lens.busy.value} />}
         {old && lens.busy.value === "" && (
           <Notice sort="warn">The scenario or the seed has changed since: press “Run and look” again.</Notice>
         )}
-        <FaultNotice
-          fault={lens.fault.value}
-          onAgain={() => {
-            void lens.look();
-          }}
-        />
+        <FaultNotice fault={lens.fault.value} onAgain={() => void lens.again()} />
         {o !== null && <Overall overview={o} />}
       </section>
       {o !== null && c !== null && <Stage overview={o} looked={c} />}
@@ -106,7 +103,7 @@ function Stage(props: { readonly overview: lens.Overview; readonly looked: lens.
               <Pictures of="microscope" name="buffer" />
             </span>
           </div>
-          <Microscope history={looked.history} step={lens.step.value} />
+          <Microscope history={looked.history} step={lens.step.value} inOrder={net.links[port]?.in_order === true} />
         </section>
         <section class="card" aria-labelledby="network-title">
           <div class="row">
@@ -119,6 +116,11 @@ function Stage(props: { readonly overview: lens.Overview; readonly looked: lens.
             network={net}
             queues={queues}
             port={port}
+            sent={(most) =>
+              looked.history
+                .sent(lens.step.value, most)
+                .map(({ vc, damaged }) => ({ colour: `var(${vcName(vc)})`, damaged }))
+            }
             onPort={(link) => {
               const name = net.links[link]?.name;
               if (name !== undefined) {
@@ -127,8 +129,10 @@ function Stage(props: { readonly overview: lens.Overview; readonly looked: lens.
             }}
           />
           <p class="small soft">
-            A bar is the queue of a port and fills as cells wait; press one to look at it. The port looked at is exact,
-            the others are as of the last sample, every {time((series?.time_s[1] ?? 0) - (series?.time_s[0] ?? 0))}.
+            A bar is the queue of a port and fills as cells wait; press one to look at it. On the link of the port
+            looked at are the cells that it sent last, in the colours of the buffer; those struck through are carried in
+            vain. This port is exact, the others are as of the last sample, every{" "}
+            {time((series?.time_s[1] ?? 0) - (series?.time_s[0] ?? 0))}.
           </p>
           <Refused looked={looked} />
         </section>

@@ -1,7 +1,17 @@
 /** What is looked at: a run, a window of it, a port, and one instant that all lenses share. */
 
 import { batch, computed, signal } from "@preact/signals";
-import type { BufferHistory, Column, EngineError, Network, Run, Table, Words } from "../../engine/api.ts";
+import type {
+  BufferHistory,
+  BufferStep,
+  Column,
+  EngineError,
+  Limits,
+  Network,
+  Run,
+  Table,
+  Words,
+} from "../../engine/api.ts";
 import { asFault, engine, firstSeed, limits, network, toml } from "../state.ts";
 
 /** One run as a whole: queues and windows at a fixed step. */
@@ -24,6 +34,14 @@ export interface Closely {
   readonly timeouts: readonly { readonly time_s: number; readonly flow: string }[];
   /** Steps at which a frame was refused or a cell lost, in order. */
   readonly losses: readonly number[];
+  readonly counts: Counts;
+}
+
+/** What was lost in a window: single cells, and frames that were refused or lost a first cell for want of room. */
+export interface Counts {
+  readonly cells: number;
+  readonly refused: number;
+  readonly cut: number;
 }
 
 export const overview = signal<Overview | null>(null);
@@ -96,10 +114,19 @@ export async function lookAt(port: string, from: number, to: number): Promise<vo
 interface Asked {
   readonly signal: AbortSignal;
   readonly onProgress: (done: number) => void;
-  readonly limits: { seconds: number; memory: number };
+  readonly limits: Limits;
+}
+
+/** What was asked for last. */
+let last: (() => Promise<void>) | null = null;
+
+/** Does once more what was asked for last, the same port and window. */
+export async function again(): Promise<void> {
+  await last?.();
 }
 
 async function work(what: string, task: (asked: Asked) => Promise<void>): Promise<void> {
+  last = () => work(what, task);
   stopper?.abort();
   const mine = new AbortController();
   stopper = mine;
@@ -111,7 +138,7 @@ async function work(what: string, task: (asked: Asked) => Promise<void>): Promis
   try {
     await task({
       signal: mine.signal,
-      limits: limits(),
+      limits: limits.peek(),
       onProgress: (done) => {
         if (stopper === mine) {
           progress.value = done;
@@ -144,7 +171,17 @@ async function closer(port: string, from: number, to: number, asked: Asked): Pro
   const timers = events.tables.timers ?? { rows: 0, columns: {} };
   const losses = lossSteps(history);
   batch(() => {
-    closely.value = { port, from, to, history, segments, timers, timeouts: timeouts(timers), losses };
+    closely.value = {
+      port,
+      from,
+      to,
+      history,
+      segments,
+      timers,
+      timeouts: timeouts(timers),
+      losses,
+      counts: counts(history),
+    };
     zoom.value = [from, to];
     step.value = beginning(history, losses);
     if (!o.network.flows.some((f) => f.name === flow.peek())) {
@@ -188,6 +225,17 @@ function beginning(history: BufferHistory, losses: readonly number[]): number {
   }
   const middle = losses[losses.length >> 1];
   return middle === undefined ? occupancy.indexOf(occupancy.reduce((a, b) => Math.max(a, b), 0)) + 1 : middle + 1;
+}
+
+/** A frame's own step and those of its cells are different things. */
+export function counts(history: Pick<BufferHistory, "kinds" | "steps">): Counts {
+  const of = new Map<BufferStep | undefined, number>();
+  for (const kind of history.steps.kind) {
+    const name = history.kinds[kind];
+    of.set(name, (of.get(name) ?? 0) + 1);
+  }
+  const sum = (...names: BufferStep[]): number => names.reduce((total, name) => total + (of.get(name) ?? 0), 0);
+  return { cells: sum("lost", "pushed_out", "dropped"), refused: sum("refused"), cut: sum("cut") };
 }
 
 function lossSteps(history: BufferHistory): number[] {

@@ -17,7 +17,12 @@ interface Grid {
   readonly rows: number;
 }
 
-export function Microscope(props: { readonly history: BufferHistory; readonly step: number }): JSX.Element {
+export function Microscope(props: {
+  readonly history: BufferHistory;
+  readonly step: number;
+  /** Whether cells leave in the order in which they came. */
+  readonly inOrder: boolean;
+}): JSX.Element {
   const canvas = useRef<HTMLCanvasElement>(null);
   const box = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(600);
@@ -91,7 +96,7 @@ export function Microscope(props: { readonly history: BufferHistory; readonly st
       />
       <p class="small microscope-cell" aria-live="polite">
         {spoken === ""
-          ? "The oldest cell is top left: it leaves next. Point at a cell, or use the arrow keys."
+          ? `The oldest cell is top left${props.inOrder ? ": it leaves next" : "; cells of this port do not leave in the order in which they came"}. Point at a cell, or use the arrow keys.`
           : spoken}
       </p>
       <p class="small">

@@ -15,9 +15,26 @@ export interface NetworkProps {
   /** Place of the port that is looked at. */
   readonly port: number;
   readonly onPort: (link: number) => void;
+  /** Cells that this port sent last, the newest first, as many as are asked for. */
+  readonly sent: (most: number) => readonly { readonly colour: string; readonly damaged: boolean }[];
 }
 
+/** A drawing of more nodes than this would be a stain, and take the page's time. */
+const MOST_NODES = 1000;
+
 export function NetworkDrawing(props: NetworkProps): JSX.Element {
+  const { network } = props;
+  if (network.nodes.length > MOST_NODES) {
+    return (
+      <p>
+        {count(network.nodes.length)} nodes and {count(network.flows.length)} connections are too many to be drawn.
+      </p>
+    );
+  }
+  return <Drawing {...props} />;
+}
+
+function Drawing(props: NetworkProps): JSX.Element {
   const { network } = props;
   const hosts = network.nodes.filter((n) => n.kind === "host").length;
   const many = network.nodes.length > 40;
@@ -81,6 +98,7 @@ export function NetworkDrawing(props: NetworkProps): JSX.Element {
           from={at(link.from)}
           to={at(link.to)}
           small={switches.length > 12 && link.buffer_cells === null}
+          sent={i === props.port ? props.sent : null}
           onChoose={() => {
             props.onPort(i);
           }}
@@ -89,6 +107,9 @@ export function NetworkDrawing(props: NetworkProps): JSX.Element {
     </svg>
   );
 }
+
+/** Pixels of a cell on a link. */
+const CELL = 4;
 
 /** A port's queue as a bar that fills, at the beginning of its link. */
 function Queue(props: {
@@ -99,17 +120,21 @@ function Queue(props: {
   readonly from: readonly [number, number];
   readonly to: readonly [number, number];
   readonly small: boolean;
+  readonly sent: NetworkProps["sent"] | null;
   readonly onChoose: () => void;
 }): JSX.Element {
   const [x1, y1] = props.from;
   const [x2, y2] = props.to;
   const length = Math.hypot(x2 - x1, y2 - y1) || 1;
-  const bar = Math.min(props.places === null ? 34 : 90, length * 0.5);
+  // The rest is for what was sent.
+  const bar = Math.min(props.places === null ? 34 : 90, length * 0.36);
   const thick = props.small ? 6 : props.places === null ? 8 : 16;
   const start = Math.min(16, length * 0.25);
   const angle = (Math.atan2(y2 - y1, x2 - x1) * 180) / Math.PI;
   const places = props.places ?? 50;
   const filled = Math.min(1, (props.cells ?? 0) / Math.max(1, places)) * bar;
+  const room = Math.max(0, Math.floor((length - start - bar - CELL - 12) / CELL));
+  const cells = props.sent?.(room) ?? [];
   const told = props.cells === undefined ? "not recorded" : `${count(props.cells)} cells`;
   const label = `${props.name}: ${told}${props.places === null ? "" : ` of ${count(props.places)}`}`;
   return (
@@ -133,6 +158,16 @@ function Queue(props: {
       <rect class="net-room" x={start} y={-thick / 2} width={bar} height={thick} rx={2} />
       {/* Cells wait where the link begins: the bar fills from its far end. */}
       <rect class="net-fill" x={start + bar - filled} y={-thick / 2} width={filled} height={thick} rx={2} />
+      {/* What the port has sent, the newest first: its distance is that of cells, not of the link. */}
+      {cells.map((cell, i) => {
+        const x = start + bar + CELL + i * CELL;
+        return (
+          <g key={i} class="net-cell">
+            <rect x={x} y={-4} width={CELL - 1} height={8} style={{ fill: cell.colour }} />
+            {cell.damaged && <path class="net-vain" d={`M${String(x)} 4L${String(x + CELL - 1)} -4`} />}
+          </g>
+        );
+      })}
     </g>
   );
 }

@@ -42,6 +42,11 @@ export interface PlotProps {
   readonly onView: (view: readonly [number, number]) => void;
   /** An instant was chosen. */
   readonly onPick: (time: number) => void;
+  /** Where a stretch is chosen before it is looked at: keys and the wheel change it, and Enter is `onView`. */
+  readonly stretch?: {
+    readonly view: readonly [number, number];
+    readonly onChange: (view: readonly [number, number]) => void;
+  };
   /** Plots of one name share their cursor. */
   readonly sync?: string;
 }
@@ -91,9 +96,10 @@ export function Plot(props: PlotProps): JSX.Element {
       event.preventDefault();
       const left = event.clientX - made.over.getBoundingClientRect().left;
       const amount = Math.sign(event.deltaY === 0 ? event.deltaX : event.deltaY);
-      latest.current.onView(
-        event.ctrlKey ? zoomed(latest.current, amount, made.posToVal(left, "x")) : panned(latest.current, amount),
-      );
+      const { view, onChange } = moved(latest.current);
+      const of = { view, all: latest.current.all };
+      const about = latest.current.stretch === undefined ? made.posToVal(left, "x") : (view[0] + view[1]) / 2;
+      onChange(event.ctrlKey ? zoomed(of, amount, about) : panned(of, amount));
     };
     made.over.addEventListener("mousedown", pressed);
     made.over.addEventListener("mouseup", released);
@@ -122,19 +128,34 @@ export function Plot(props: PlotProps): JSX.Element {
       ref={box}
       role="group"
       tabIndex={0}
-      aria-label={`${props.label}, from ${time(from)} to ${time(to)}. Plus and minus zoom, arrow keys move.`}
+      aria-label={
+        props.stretch === undefined
+          ? `${props.label}, from ${time(from)} to ${time(to)}. Plus and minus zoom, arrow keys move.`
+          : `${props.label}, from ${time(from)} to ${time(to)}. Chosen is ${time(props.stretch.view[0])} to ` +
+            `${time(props.stretch.view[1])}: arrow keys move it, plus and minus make it shorter and longer, Enter looks at it.`
+      }
       onKeyDown={(event) => {
-        const view = keyed(event.key, props);
+        const { view: now, onChange } = moved(props);
+        const view = keyed(event.key, { view: now, all: props.all });
         if (view !== null) {
           event.preventDefault();
-          props.onView(view);
+          onChange(view);
+        } else if (event.key === "Enter" && props.stretch !== undefined) {
+          event.preventDefault();
+          props.onView(now);
         }
       }}
     />
   );
 }
 
-function keyed(key: string, props: PlotProps): readonly [number, number] | null {
+/** What keys and the wheel change: the stretch that is chosen, where one is, else the view. */
+function moved(props: PlotProps): NonNullable<PlotProps["stretch"]> {
+  return props.stretch ?? { view: props.view, onChange: props.onView };
+}
+
+/** The view that a key leads to; null where it leads to none. */
+export function keyed(key: string, props: Pick<PlotProps, "view" | "all">): readonly [number, number] | null {
   const middle = (props.view[0] + props.view[1]) / 2;
   switch (key) {
     case "+":

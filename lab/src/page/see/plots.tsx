@@ -1,7 +1,7 @@
 /** The plots of a run: the queue as a whole, then the buffer by VC, windows and segments in the window looked at. */
 
 import type { JSX } from "preact";
-import { useId, useMemo } from "preact/hooks";
+import { useEffect, useId, useMemo, useState } from "preact/hooks";
 import { Pictures } from "../keep/pictures.tsx";
 import { time } from "../parts/format.ts";
 import { Word } from "../parts/words.tsx";
@@ -13,8 +13,14 @@ import { Plot, type Canvas } from "./plot.tsx";
 export function Overall(props: { readonly overview: lens.Overview }): JSX.Element {
   const { run, network } = props.overview;
   const looked = lens.closely.value;
+  // What keys and the wheel have chosen and nobody has looked at yet.
+  const [chosen, setChosen] = useState<readonly [number, number] | null>(null);
+  useEffect(() => {
+    setChosen(null);
+  }, [looked]);
   const port = looked?.history.port ?? network.links[network.bottleneck]?.name ?? "";
   const series = run.series;
+  const stretch = chosen ?? (looked === null ? [0, 0.01] : ([looked.from, looked.to] as const));
   const values = useMemo(
     () => (series === null ? new Float64Array(0) : column(series, "queue_cells", port)),
     [series, port],
@@ -44,13 +50,14 @@ export function Overall(props: { readonly overview: lens.Overview }): JSX.Elemen
         most={most}
         now={lens.now.value}
         paint={(c: Canvas) => {
-          if (looked !== null) {
+          if (looked !== null || chosen !== null) {
             c.context.fillStyle = c.colour("--accent-wash");
-            const left = c.x(looked.from);
-            c.context.fillRect(left, c.top, Math.max(3 * c.scale, c.x(looked.to) - left), c.bottom - c.top);
+            const left = c.x(stretch[0]);
+            c.context.fillRect(left, c.top, Math.max(3 * c.scale, c.x(stretch[1]) - left), c.bottom - c.top);
           }
           line(c, series.time_s, values, "--accent", false);
         }}
+        stretch={{ view: [stretch[0], stretch[1]], onChange: setChosen }}
         onView={([from, to]) => {
           void lens.lookAt(port, Math.max(0, from), Math.min(network.duration_s, to));
         }}
@@ -61,19 +68,46 @@ export function Overall(props: { readonly overview: lens.Overview }): JSX.Elemen
         }}
       />
       <p class="small soft">
-        Drag over a stretch of it, or press an instant, to look closer. The stretch looked at is shaded
-        {looked === null ? "" : `: ${time(looked.from)} to ${time(looked.to)}`}.
+        Drag over a stretch of it, or press an instant, to look closer. With the keyboard: arrows move the shaded
+        stretch, plus and minus make it shorter and longer, Enter looks at it; Shift and Ctrl with the wheel do the
+        same. Shaded is {time(stretch[0])} to {time(stretch[1])}
+        {chosen === null ? ", which is looked at." : "."}
       </p>
+      {chosen !== null && (
+        <p class="row small">
+          <button
+            type="button"
+            class="small"
+            onClick={() => {
+              void lens.lookAt(port, chosen[0], chosen[1]);
+            }}
+          >
+            Look at {time(chosen[0])} to {time(chosen[1])}
+          </button>
+          <button
+            type="button"
+            class="quiet small"
+            onClick={() => {
+              setChosen(null);
+            }}
+          >
+            Leave it
+          </button>
+        </p>
+      )}
     </>
   );
 }
+
+/** A list to choose from has no more. */
+const MOST_FLOWS = 500;
 
 export function Plots(props: { readonly overview: lens.Overview; readonly looked: lens.Closely }): JSX.Element {
   const { looked, overview } = props;
   const { history } = looked;
   const all: readonly [number, number] = [looked.from, looked.to];
   const view = lens.zoom.value;
-  const flows = overview.network.flows.map((f) => f.name);
+  const flows = overview.network.flows.slice(0, MOST_FLOWS).map((f) => f.name);
   const flow = lens.flow.value;
   const id = useId();
   const common = {

@@ -2,7 +2,7 @@
 
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { time } from "../parts/format.ts";
+import { count, time } from "../parts/format.ts";
 import { Word } from "../parts/words.tsx";
 import { said } from "../state.ts";
 import { move, now, step, type Closely, type Sort } from "./lens.ts";
@@ -17,8 +17,12 @@ const SORTS: readonly { readonly sort: Sort; readonly text: string }[] = [
 /** Steps of play in a second. */
 const SPEEDS = [10, 60, 600, 3000] as const;
 
+function told(number: number, what: string): string {
+  return `${count(number)} ${what}${number === 1 ? "" : "s"}`;
+}
+
 export function Timeline(props: { readonly looked: Closely }): JSX.Element {
-  const { history, losses, timeouts } = props.looked;
+  const { history, counts, timeouts } = props.looked;
   const [speed, setSpeed] = useState(0);
   useEffect(() => {
     if (speed === 0) {
@@ -113,7 +117,8 @@ export function Timeline(props: { readonly looked: Closely }): JSX.Element {
       />
       <p class="small soft">
         {history.length.toLocaleString("en")} steps from {time(props.looked.from)} to {time(props.looked.to)},{" "}
-        {losses.length.toLocaleString("en")} cells lost or refused, {timeouts.length} timeouts.
+        {told(counts.cells, "cell")} lost, {told(counts.refused, "frame")} refused, {told(counts.cut, "frame")} cut,{" "}
+        {told(timeouts.length, "timeout")}.
         {history.cut_short && " The window was too long to keep all of it: it ends where these steps end."}
       </p>
     </div>

@@ -1,7 +1,21 @@
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { after, test } from "node:test";
-import { close, closeBrowser, look, open, overflow, run, shipped, skip, typeSeeds, write } from "./browser.ts";
+import {
+  SMALL_LIMITS,
+  close,
+  closeBrowser,
+  divide,
+  look,
+  open,
+  overflow,
+  raise,
+  run,
+  shipped,
+  skip,
+  typeSeeds,
+  write,
+} from "./browser.ts";
 
 after(closeBrowser);
 
@@ -98,20 +112,111 @@ test("a run can be stopped at once, and the page goes on", { skip }, async () =>
   await close(opened);
 });
 
-test("a scenario larger than the memory is told in words", { skip }, async () => {
-  const opened = await open("#/run");
+test("a scenario larger than the memory is told in words, and may be allowed more", { skip }, async () => {
+  const opened = await open("#/run", { init: SMALL_LIMITS });
   const { page } = opened;
   const text = await shipped(page, "lan-epd");
-  await write(page, text.replace("sources = 5", "sources = 1000000"));
-  const press = page.locator("#run");
-  await page.waitForFunction(
-    () => document.querySelector(".faults li") !== null || document.querySelector("#run:not([disabled])") !== null,
+  const of = (sources: number): string => text.replace("sources = 5", `sources = ${String(sources)}`);
+  const bytes = await page.evaluate(
+    async (tomls) => {
+      const engine = await window.celltrain.engine;
+      return Promise.all(tomls.map(async (toml) => (await engine.check(toml)).memory_bytes ?? 0));
+    },
+    [of(5), of(1005)],
   );
-  if (await press.isDisabled()) {
-    assert.match(await page.locator(".faults").innerText(), /memory|GiB|GB|large/i);
-  } else {
-    await press.click();
-    assert.match(await page.getByRole("alert").first().innerText(), /memory|GiB|GB/i);
+  // Of 1 GiB a run may take three quarters, and of 3.5 GiB too: this one is between.
+  const each = ((bytes[1] ?? 0) - (bytes[0] ?? 0)) / 1000;
+  assert.ok(each > 100, String(bytes));
+  const small = (bytes[0] ?? 0) / (0.6 * 2 ** 30);
+  const fits = Math.round((1.5 * 2 ** 30 * small - (bytes[0] ?? 0)) / each);
+  await divide(page, { memory: 1 / small });
+  await write(page, of(fits));
+  const alert = page.getByRole("alert").filter({ hasText: "needs more memory than it is allowed" });
+  await alert.waitFor();
+  assert.match(await alert.innerText(), /does not fit: .* of memory/);
+  assert.ok(await page.locator("#run").isDisabled());
+  await alert.getByRole("button", { name: "Allow it up to 3.76 GB" }).click();
+  await page.locator("#run:not([disabled])").waitFor();
+  assert.equal(await alert.count(), 0);
+  // What no browser can hold is told, and nothing is offered.
+  await write(page, of(40 * fits));
+  await alert.waitFor();
+  assert.equal(await page.getByRole("button", { name: /Allow it/ }).count(), 0);
+  assert.ok(await page.locator("#run").isDisabled());
+  await write(page, text);
+  await typeSeeds(page, 1);
+  await run(page);
+  await close(opened);
+});
+
+test("a run that takes too long is told, and runs when it is given more", { skip }, async () => {
+  const opened = await open("#/run", { init: SMALL_LIMITS });
+  const { page } = opened;
+  await write(page, (await shipped(page, "lan-epd")).replace('"10s"', '"60s"'));
+  await typeSeeds(page, 1);
+  await divide(page, { run: 6000 });
+  await page.locator("#run:not([disabled])").click();
+  const alert = page.getByRole("alert").filter({ hasText: "longer than" });
+  await alert.waitFor();
+  const pressed = await raise(page, /^Run it with a limit of/, '.results[data-phase="done"]');
+  assert.deepEqual(pressed.slice(0, 2), ["Run it with a limit of 10 minutes", "Run it with a limit of 100 minutes"]);
+  assert.equal(await alert.count(), 0);
+  await close(opened);
+});
+
+test("many runs of one press ask after a while, and go on where they were", { skip }, async () => {
+  const opened = await open("#/run", { init: SMALL_LIMITS });
+  const { page } = opened;
+  await typeSeeds(page, 60);
+  await divide(page, { together: 3000 });
+  await page.locator("#run:not([disabled])").click();
+  const told = page
+    .getByRole("alert")
+    .filter({ hasText: /The runs took longer than 300 s together: \d+ of 60 have ended\./ });
+  await told.waitFor();
+  const pressed = await raise(page, /^Go on for up to/, '.results[data-phase="done"]');
+  assert.equal(pressed[0], "Go on for up to 50 minutes");
+  const fingerprints = await page.locator(".results details code").allTextContents();
+  assert.deepEqual([fingerprints.length, new Set(fingerprints).size], [60, 60]);
+  const { asked, workers } = await page.evaluate(async () => ({
+    asked: (window as unknown as { asked: Record<string, number> }).asked["run"] ?? 0,
+    workers: (await window.celltrain.engine).workers,
+  }));
+  assert.ok(asked <= 60 + workers * pressed.length, `${String(asked)} runs were asked for`);
+  await close(opened);
+});
+
+test("a check that takes too long is told where the scenario is, and may take longer", { skip }, async () => {
+  const opened = await open("#/run", { init: SMALL_LIMITS });
+  const { page } = opened;
+  await page.locator("#run:not([disabled])").waitFor();
+  // A check of some thousand connections takes some milliseconds.
+  await divide(page, { check: 1e4 });
+  await write(page, (await shipped(page, "lan-epd")).replace("sources = 5", "sources = 4000"));
+  const alert = page.getByRole("alert").filter({ hasText: "The check of this scenario took longer than 10 s" });
+  await alert.waitFor();
+  await page.getByText("not checked").waitFor();
+  await alert.getByRole("button", { name: "Check it with a limit of 100 s" }).click();
+  await raise(page, /^Check it with a limit of/, ".bench-side [role=status]");
+  assert.match(await page.locator(".bench-side [role=status]").innerText(), /\d+ nodes, \d+ connections/);
+  assert.equal(await page.getByRole("alert").count(), 0);
+  await close(opened);
+});
+
+test("a number of seeds that cannot be is told, and what was set stays", { skip }, async () => {
+  const opened = await open("#/run");
+  const { page } = opened;
+  for (const typed of ["500", "0", "2.5"]) {
+    await page.getByLabel("Seeds", { exact: true }).fill(typed);
+    await page.getByLabel("Seeds", { exact: true }).blur();
+    await page.getByText(`${typed} is not a whole number from 1 to 200: it stays 10.`).waitFor();
+    assert.equal(await page.getByLabel("Seeds", { exact: true }).inputValue(), "10");
   }
+  await page.getByRole("button", { name: "Run 10 seeds" }).waitFor();
+  await typeSeeds(page, 3);
+  assert.equal(await page.getByRole("alert").count(), 0);
+  await page.getByLabel("First seed").fill("9007199254740990");
+  await page.getByLabel("First seed").blur();
+  await page.getByText(/is not a whole number from 0 to 9,007,199,254,740,989: it stays 1/).waitFor();
   await close(opened);
 });

@@ -65,6 +65,51 @@ export async function open(
   return { page, messages };
 }
 
+/**
+ * Makes limits small where a test says so (`divide`), so that they are passed in a blink: seconds by call, bytes of memory,
+ * and the time that all runs of a press have together. Counts what workers are asked for.
+ */
+export const SMALL_LIMITS = `
+  window.divide = {};
+  window.asked = {};
+  const post = Worker.prototype.postMessage;
+  Worker.prototype.postMessage = function (message, ...rest) {
+    const { call, limits } = message.request ?? {};
+    window.asked[call] = (window.asked[call] ?? 0) + 1;
+    if (limits !== undefined) {
+      limits.seconds /= window.divide[call] ?? 1;
+      limits.memory = Math.round(limits.memory / (window.divide.memory ?? 1));
+    }
+    return post.call(this, message, ...rest);
+  };
+  const later = window.setTimeout;
+  window.setTimeout = (what, wait = 0, ...rest) =>
+    later(what, wait >= 300_000 ? wait / (window.divide.together ?? 1) : wait, ...rest);
+`;
+
+/** By call, `memory` or `together`, what its limit is divided by. */
+export async function divide(page: Page, by: Readonly<Record<string, number>>): Promise<void> {
+  await page.evaluate((given) => {
+    (window as unknown as { divide: unknown }).divide = given;
+  }, by);
+}
+
+/** Presses what raises a limit until there is nothing to press any more; the words of each press. */
+export async function raise(page: Page, words: RegExp, done: string): Promise<string[]> {
+  const press = page.getByRole("button", { name: words });
+  const pressed: string[] = [];
+  for (;;) {
+    await press.or(page.locator(done)).first().waitFor();
+    if ((await press.count()) === 0) {
+      return pressed;
+    }
+    pressed.push(await press.first().innerText());
+    assert.ok(pressed.length < 12, pressed.join("; "));
+    await press.first().click();
+    await page.waitForTimeout(50);
+  }
+}
+
 /** Closes a page, which must not have said anything. */
 export async function close({ page, messages }: Opened): Promise<void> {
   await page.context().close();

@@ -6,6 +6,8 @@ import { close, closeBrowser, open, run, shipped, skip, typeSeeds, write } from 
 
 after(closeBrowser);
 
+const plain = { toml: "", seed: 1, seeds: 1, place: "run", settings: [], formula: "" };
+
 test("a link opened elsewhere gives the same scenario, seeds and fingerprints", { skip }, async () => {
   const first = await open("#/run");
   const text = await shipped(first.page, "lan-fba");
@@ -19,7 +21,7 @@ test("a link opened elsewhere gives the same scenario, seeds and fingerprints", 
   await first.page.waitForFunction(() => document.querySelector(".keep pre")?.textContent?.includes("#v1."));
   const address = (await link.textContent()) ?? "";
   const said = await first.page.locator(".keep").innerText();
-  assert.match(said, /celltrain run .*\.toml --seed 7 --seeds 3/);
+  assert.match(said, /celltrain run .*\.toml --seed 7 --seeds 3 --fingerprints/);
   assert.ok(said.includes(fingerprints[0] ?? "?"));
   await close(first);
 
@@ -32,13 +34,13 @@ test("a link opened elsewhere gives the same scenario, seeds and fingerprints", 
 });
 
 test("a link to a place opens there", { skip }, async () => {
-  const opened = await open(await toFragment({ toml: "# nothing", seed: 1, seeds: 1, place: "learn/tie/2" }));
+  const opened = await open(await toFragment({ ...plain, toml: "# nothing", place: "learn/tie/2" }));
   await opened.page.getByRole("heading", { name: "Always the first" }).waitFor();
   await close(opened);
 });
 
 test("a link cut short, one of another version and one that is none are told in words", { skip }, async () => {
-  const whole = await toFragment({ toml: "x".repeat(500), seed: 1, seeds: 1, place: "run" });
+  const whole = await toFragment({ ...plain, toml: "x".repeat(500) });
   for (const [fragment, words] of [
     [whole.slice(0, -8), /not complete/],
     ["#v9.abcd", /another version/],
@@ -48,6 +50,61 @@ test("a link cut short, one of another version and one that is none are told in 
     assert.match(await opened.page.getByRole("alert").first().innerText(), words);
     // The page is usable all the same.
     await opened.page.locator("#run:not([disabled])").waitFor();
+    // Whoever goes on has read it.
+    await opened.page.getByRole("link", { name: "Learn", exact: true }).click();
+    await opened.page.getByRole("heading", { level: 1 }).waitFor();
+    assert.equal(await opened.page.getByRole("alert").count(), 0);
+    await close(opened);
+  }
+});
+
+test("a link of a comparison and one of a policy of one's own hold them", { skip }, async () => {
+  const first = await open("#/compare");
+  const { page } = first;
+  await page.getByRole("button", { name: "Begin with four policies" }).click();
+  await page.getByRole("button", { name: "Take lan-ppd out" }).click();
+  const address = async (): Promise<string> => {
+    await page.getByRole("button", { name: "Share and keep" }).click();
+    await page.waitForFunction(() => document.querySelector(".keep pre")?.textContent?.includes("#v1."));
+    const text = (await page.getByLabel("link", { exact: true }).textContent()) ?? "";
+    await page.getByRole("button", { name: "Close" }).click();
+    return `#${text.split("#")[1] ?? ""}`;
+  };
+  const comparison = await address();
+  await page.evaluate(() => {
+    location.hash = "#/learn/own/1";
+  });
+  await page.getByLabel("A frame may start when").fill("X < 0.123 * K");
+  const own = await address();
+  await close(first);
+  const second = await open(comparison);
+  assert.deepEqual(await second.page.locator(".setting-card legend").allTextContents(), [
+    "lan-tail-drop",
+    "lan-epd",
+    "lan-selective-drop",
+  ]);
+  await close(second);
+  const third = await open(own);
+  assert.equal(await third.page.getByLabel("A frame may start when").inputValue(), "X < 0.123 * K");
+  await close(third);
+});
+
+test("a short link with thousands of lines or ports does not hold the page up", { skip }, async () => {
+  const ports = Array.from({ length: 4900 }, (_, i) => `[port.p${String(i)}]\n`).join("\n");
+  for (const toml of ["\n".repeat(9900), ports, `name = "${"n".repeat(150_000)}"\n`]) {
+    const fragment = await toFragment({ ...plain, toml });
+    const opened = await open(fragment);
+    const { page } = opened;
+    await page.waitForFunction(() => !document.body.textContent?.includes("checking …"));
+    for (const tab of ["Text (TOML)", "Form"]) {
+      await page.getByRole("tab", { name: tab }).click();
+      // Two frames: the page draws and goes on.
+      await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+      const drawn = await page.evaluate(() => document.querySelectorAll("*").length);
+      assert.ok(drawn < 6000, `${tab}: ${String(drawn)} elements`);
+      const letters = await page.evaluate(() => document.querySelector("main")?.innerText.length ?? 0);
+      assert.ok(letters < 60_000, `${tab}: ${String(letters)} letters`);
+    }
     await close(opened);
   }
 });

@@ -116,6 +116,115 @@ test("the page can be gone through with the keyboard alone", { skip }, async () 
   await close(opened);
 });
 
+test("a story, a look inside and a comparison can be gone through with the keyboard alone", { skip }, async () => {
+  const opened = await open("#/learn/one-cell/2");
+  const { page } = opened;
+  /** Goes on with Tab until what has the focus has these words, and presses Enter. */
+  const press = async (words: RegExp): Promise<void> => {
+    const named = async (): Promise<string> =>
+      page.evaluate(() => {
+        const at = document.activeElement;
+        return `${at?.getAttribute("aria-label") ?? ""} ${at?.textContent ?? ""}`.trim();
+      });
+    for (let i = 0; !words.test(await named()); i += 1) {
+      assert.ok(i < 80, `${String(words)} is reached with Tab`);
+      await page.keyboard.press("Tab");
+    }
+    await page.keyboard.press("Enter");
+  };
+  await page.locator("main").focus();
+  await press(/^I guess/);
+  await press(/^Run it$/);
+  await page.locator('[data-answered="true"] .answer').waitFor();
+  await press(/^See the buffer overflow/);
+  await page.locator(".stage").waitFor();
+  await press(/^Next loss/);
+  const step = page.locator("#scrub");
+  const before = await step.inputValue();
+  await page.keyboard.press("Enter");
+  assert.notEqual(await step.inputValue(), before);
+  await page.locator("header a").first().focus();
+  await press(/^Compare$/);
+  await page.getByRole("heading", { name: "Compare", level: 1 }).waitFor();
+  await press(/^Begin with four policies/);
+  await press(/^Run them all$/);
+  const means = async (): Promise<string> => page.locator("tbody").innerText();
+  const ended = (): Promise<void> => page.locator('.compare[data-phase="done"]').waitFor();
+  await ended();
+  const first = await means();
+  const slider = page.getByRole("slider").first();
+  await slider.focus();
+  await page.keyboard.press("ArrowRight");
+  await page.waitForFunction((old) => (document.querySelector("tbody") as HTMLElement).innerText !== old, first);
+  await ended();
+  assert.notEqual(await means(), first, "a slider that is turned runs its setting again");
+  await close(opened);
+});
+
+test("the security policy holds against what a page that was broken into would try", { skip }, async () => {
+  const opened = await open("#/run");
+  const { page } = opened;
+  const tried = await page.evaluate(async () => {
+    const broken = new Set<string>();
+    document.addEventListener("securitypolicyviolation", (event) => broken.add(event.effectiveDirective));
+    const marks = window as unknown as { done: string[] };
+    marks.done = [];
+    const rests = (): Promise<void> => new Promise((done) => setTimeout(done, 300));
+    const failed = async (what: () => unknown): Promise<boolean> => {
+      try {
+        await what();
+        return false;
+      } catch {
+        return true;
+      }
+    };
+    const put = (html: string): void => {
+      const box = document.createElement("div");
+      box.innerHTML = html;
+      document.body.append(box);
+    };
+    const script = document.createElement("script");
+    script.textContent = 'window.done.push("script")';
+    document.body.append(script);
+    put(`<img src="data:,x" onerror="window.done.push('handler')"><p style="color: red">x</p>`);
+    put('<iframe srcdoc="<script>parent.done.push(1)</script>"></iframe><object data="data:text/html,x"></object>');
+    put('<form action="https://127.0.0.1:9/"><input name="a" value="b"></form>');
+    document.querySelector("form[action]")?.dispatchEvent(new Event("submit"));
+    (document.querySelector('form[action^="https"]') as HTMLFormElement).submit();
+    put('<link rel="stylesheet" href="https://127.0.0.1:9/x.css"><img src="https://127.0.0.1:9/x.png">');
+    const other = document.createElement("script");
+    other.src = "https://127.0.0.1:9/x.js";
+    document.body.append(other);
+    const fetched = !(await failed(() => fetch("https://127.0.0.1:9/")));
+    // A text that becomes a program; not new Function, which the tests' own debugger allows.
+    await failed(() => setTimeout("window.done.push('timer')" as unknown as () => void, 0));
+    navigator.sendBeacon?.("https://127.0.0.1:9/", "x");
+    new Worker("data:text/javascript,postMessage(1)").onerror = (event) => event.preventDefault();
+    const base = document.createElement("base");
+    base.href = "https://127.0.0.1:9/";
+    document.head.append(base);
+    await rests();
+    const red = getComputedStyle(document.querySelector("p[style]") ?? document.body).color;
+    return { broken: [...broken].sort(), done: marks.done, fetched, red, base: document.baseURI };
+  });
+  assert.deepEqual(tried.done, [], "nothing ran");
+  assert.equal(tried.fetched, false);
+  assert.notEqual(tried.red, "rgb(255, 0, 0)");
+  assert.match(tried.base, /^file:/);
+  const held = ["script-src", "script-src-elem", "script-src-attr", "style-src-attr", "style-src-elem", "worker-src"];
+  for (const directive of [...held, "connect-src", "form-action", "base-uri", "img-src", "object-src"]) {
+    assert.ok(tried.broken.includes(directive), `${directive} of ${tried.broken.join()}`);
+  }
+  // The console says what was refused; nothing left the machine.
+  assert.deepEqual(
+    opened.messages.filter(
+      (m) => !/^error: .*(Content Security Policy|violates)/s.test(m) && !m.startsWith("request: https://127.0.0.1:9/"),
+    ),
+    [],
+  );
+  await page.context().close();
+});
+
 test("the colours can be chosen, and nothing is remembered outside the page", { skip }, async () => {
   const opened = await open("");
   const { page } = opened;
@@ -144,6 +253,14 @@ test("the colours can be chosen, and nothing is remembered outside the page", { 
   await page.reload();
   await page.getByRole("link", { name: "Run", exact: true }).waitFor();
   assert.equal(await ground(), light);
+  await close(opened);
+});
+
+test("a browser whose streams are older than links is told apart from one that has all", { skip }, async () => {
+  const old = `globalThis.DecompressionStream = class { constructor(form) {
+    if (form === "deflate-raw") { throw new TypeError("Unsupported compression format"); } } };`;
+  const opened = await open("", { init: old });
+  assert.match(await opened.page.getByRole("alert").innerText(), /no DecompressionStream.*Chromium 103/);
   await close(opened);
 });
 
