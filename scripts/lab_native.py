@@ -19,7 +19,11 @@ def main() -> None:
     """Writes the file that the command line names."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("into", type=Path, help="the JSON file to write")
-    into: Path = parser.parse_args().into
+    write(parser.parse_args().into)
+
+
+def write(into: Path) -> None:
+    """By shipped scenario the object of `celltrain run --json`."""
     answers = {name: ct.run(ct.load(name)).to_dict() for name in shipped.names("scenario")}
     into.parent.mkdir(parents=True, exist_ok=True)
     into.write_text(json.dumps(answers), encoding="utf-8")

@@ -81,7 +81,7 @@ def numbers(answer: dict[str, Any], paper: Paper) -> str:
         f"({percent(summary['share_inside'])}); {counts(summary['verdicts'], summary['scored'])}. {seeds[:1].upper()}{seeds[1:]}, "
         f"version {answer['build']['version']}.",
         grid(list(SHARES), share_rows(summary), left=("network", "quantity")),
-        f"{LEGEND[0].upper()}{LEGEND[1:]}; it is at least 1 / (n + 1).",
+        "\n".join(f"- *{term}*: {meaning}." for term, meaning in LEGEND.items()),
         grid(list(ERRORS), [error_row(group, paper) for group in summary["by"] if group["scored"]], left=ERRORS[1:3]),
         relative_errors(answer),
     ]

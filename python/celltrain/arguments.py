@@ -28,6 +28,12 @@ Rate = Annotated[str, 'a rate with its unit, such as "155.52Mbps"']
 #: Threads anybody may ask for.
 MOST_JOBS = 4096
 
+
+def cores() -> int:
+    """Cores this process may use, which can be fewer than the machine has."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 _PATH = "a path"
 _WORDS: dict[Any, str] = {
     str: "a text",

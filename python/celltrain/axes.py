@@ -46,13 +46,15 @@ def new_axes(**figure: Any) -> Axes:
 
 def save(figure: Figure, path: Path, metadata: Mapping[str, str] | None = None) -> None:
     """Writes a figure into a folder, in the form that the path's ending names; the same figure gives the same file."""
-    from matplotlib import rc_context
+    from matplotlib import rc_context, rcParams
 
     form = path.suffix.removeprefix(".").lower()
+    # A style may ask for other points an inch.
+    dpi = rcParams["savefig.dpi"] if isinstance(rcParams["savefig.dpi"], int | float) else 150
     # An SVG has the date, and names that are drawn by lot; a PDF has the date.
     undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form, {})
     with rc_context({"svg.hashsalt": "celltrain"}), replacing(path) as file:
-        figure.savefig(file, format=form, metadata={**undated, **(metadata or {})}, dpi=150)
+        figure.savefig(file, format=form, metadata={**undated, **(metadata or {})}, dpi=dpi)
 
 
 def legible(label: str, most: int = LONGEST_LABEL) -> str:

@@ -113,8 +113,9 @@ def idle_words(name: str, pairs: int) -> str:
     )
 
 
-def thresholds(scenarios: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def thresholds(scenarios: Sequence[Mapping[str, Any]], *, of_plan: bool = True) -> Iterator[str]:
     """Thresholds in cells that stay while the buffer they belong to changes."""
+    otherwise = ", or give each its own in [[paired]]" if of_plan else ""
     shares: dict[str, dict[int, int]] = {}
     for scenario in scenarios:
         for port, table in _tables(scenario.get("port")):
@@ -138,8 +139,7 @@ def thresholds(scenarios: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         yield (
             f"{path} stays {value:,} cells while the buffer goes from {small:,} to {large:,}: {value / small:.0%} of the "
             f"smallest, {value / large:.0%} of the largest. Write "
-            f'"{value / small:.0%}" or "buffer - {small - value} cells", which go with the buffer, or give each its own in '
-            "[[paired]]"
+            f'"{value / small:.0%}" or "buffer - {small - value} cells", which go with the buffer{otherwise}'
         )
 
 
@@ -157,13 +157,13 @@ def networks(paths: Mapping[str, str]) -> Iterator[str]:
         )
 
 
-def of_points(plan: Plan) -> Iterator[str]:
-    """What the points of a plan show, whether means over them are taken or not."""
+def of_points(plan: Plan, *, of_plan: bool = True) -> Iterator[str]:
+    """What the points of a plan show, whether means over them are taken or not; who compares has no `[[paired]]`."""
     count = len(plan.points)
     chosen = range(count) if count <= CHECKED_POINTS else [count * i // CHECKED_POINTS for i in range(CHECKED_POINTS)]
     # Most plans vary no buffer, and their points need not be made.
     if any(axis.path.split(".")[0] == "port" for axis in plan.axes):
-        yield from thresholds([plan.points[index].scenario for index in chosen])
+        yield from thresholds([plan.points[index].scenario for index in chosen], of_plan=of_plan)
 
 
 def _networks(plan: Plan) -> Iterator[str]:

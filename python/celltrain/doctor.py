@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from importlib import metadata, util
 from typing import Any
 
 from celltrain import _core
+from celltrain.arguments import cores
 
 EXTRAS = {"plot": ("matplotlib",), "frames": ("pandas", "polars", "duckdb"), "cluster": ("distributed",)}
 NEEDED = ("numpy", "pyarrow", "pydantic", "rich", "typer")
@@ -59,11 +59,6 @@ def _machine() -> list[Finding]:
         Finding(name="cores", value=cores()),
         Finding(name="memory MiB", value=None if memory is None else memory >> 20),
     ]
-
-
-def cores() -> int:
-    """Cores this process may use, which can be fewer than the machine has."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _packages() -> list[Finding]:

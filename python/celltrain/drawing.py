@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +35,12 @@ LONGEST_NAME = 32
 # Beyond this all distances take too long, and a few must do.
 MAX_STRESS = 400
 PIVOTS = 40
+# In a row what lies between switches, to hosts at the ends, and between hosts; and hosts beside each other at most.
+STEP, END, CLOSE, BESIDE = 0.66, 0.5, 0.13, 5
+# Between hosts one above the other.
+CLOSE_UP = 0.6
+# Characters of a line of a shared name.
+LONGEST_LINE = 12
 
 STYLE: dict[str, dict[str, Any]] = {
     "host": {"marker": "o", "s": 60, "color": "#8da4b8", "edgecolor": "#4a6076", "label": "host"},
@@ -41,6 +49,24 @@ STYLE: dict[str, dict[str, Any]] = {
 }
 LINK, BOTTLENECK = "#9aa5b1", "#d1495b"
 KINDS = {"host": ("host", "hosts"), "switch": ("switch", "switches"), "edge_device": ("edge device", "edge devices")}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """Where every node goes."""
+
+    places: Points
+    """A point for each."""
+    shared: Sequence[Sequence[int]] = ()
+    """Hosts that stand together under one name."""
+
+    @property
+    def inches(self) -> tuple[float, float]:
+        """Width and height of a picture in which neighbours do not touch."""
+        width, height = self.places.max(axis=0) - self.places.min(axis=0)
+        # Shared names stand above and below.
+        least = 3.2 if self.shared else 2.8
+        return min(max(6.5, 1.5 * width + 1.5), 16.0), min(max(least, 0.55 * height + 1.6), 13.0)
 
 
 @checked(ScenarioError)
@@ -64,17 +90,17 @@ def draw(scenario: Scenario | str | os.PathLike[str], *, ax: Axes | None = None)
 def draw_network(net: Network, *, ax: Axes | None = None) -> Axes:
     """The same of a network."""
     require_matplotlib()
-    places = positions(net)
+    layout = laid_out(net)
     if ax is None:
         from matplotlib import pyplot
 
-        ax = pyplot.subplots(figsize=size(places), layout="constrained")[1]
+        ax = pyplot.subplots(figsize=layout.inches, layout="constrained")[1]
     assert ax is not None
-    _links(net, places, ax)
-    _nodes(net, places, ax)
+    _links(net, layout, ax)
+    _nodes(net, layout, ax)
     ax.set_title(brief(net.name or "network", LONGEST_TITLE), loc="left", fontsize=12, parse_math=False)
     ax.set_axis_off()
-    ax.margins(0.08)
+    ax.margins(0.08, 0.3 if layout.shared else 0.14)
     return ax
 
 
@@ -84,7 +110,7 @@ def save(net: Network, path: Path) -> None:
     from matplotlib.figure import Figure
 
     # Without pyplot: nothing here may open a window or leave a figure behind.
-    figure = Figure(figsize=size(positions(net)), layout="constrained")
+    figure = Figure(figsize=laid_out(net).inches, layout="constrained")
     draw_network(net, ax=figure.add_subplot())
     # The same network gives the same file, byte for byte.
     kind = path.suffix.removeprefix(".")
@@ -92,14 +118,8 @@ def save(net: Network, path: Path) -> None:
         figure.savefig(file, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else None)
 
 
-def size(places: Points) -> tuple[float, float]:
-    """Width and height of a picture, in inches, in which neighbours do not touch."""
-    width, height = places.max(axis=0) - places.min(axis=0)
-    return min(max(6.5, 1.5 * width + 1.5), 16.0), min(max(2.8, 0.55 * height + 1.6), 13.0)
-
-
-def positions(net: Network) -> Points:
-    """A point for every node: in columns from senders to receivers where the network has that form, else by distances."""
+def laid_out(net: Network) -> Layout:
+    """In columns from senders to receivers where the network has that form, else by distances."""
     import numpy as np
 
     neighbours: list[list[int]] = [[] for _ in net.nodes]
@@ -108,16 +128,16 @@ def positions(net: Network) -> Points:
     leaves = {i for i, node in enumerate(net.nodes) if node.kind == "host" and len(set(neighbours[i])) == 1}
     core = [i for i in range(len(net.nodes)) if i not in leaves]
     if not core:
-        return np.array([[float(i), 0.0] for i in range(len(net.nodes))])
+        return Layout(places=np.array([[float(i), 0.0] for i in range(len(net.nodes))]))
     columns = _columns(net, neighbours, leaves, core)
     if columns is not None:
         return columns
     if len(core) == 1:
-        return _circle(len(net.nodes), core[0])
-    return _by_distance(neighbours, leaves, core)
+        return Layout(places=_circle(len(net.nodes), core[0]))
+    return Layout(places=_by_distance(neighbours, leaves, core))
 
 
-def _columns(net: Network, neighbours: list[list[int]], leaves: set[int], core: list[int]) -> Points | None:
+def _columns(net: Network, neighbours: list[list[int]], leaves: set[int], core: list[int]) -> Layout | None:
     """Where data goes one way only through a tree of switches: a column for each step. None for other networks."""
     import numpy as np
 
@@ -155,35 +175,63 @@ def _columns(net: Network, neighbours: list[list[int]], leaves: set[int], core: 
         for x, nodes in sorted(members.items()):
             if x - 1 in members:
                 nodes.sort(key=lambda node: (-_mean(places[n, 1] for n in neighbours[node] if at[n] < x), node))
-            places[nodes, 0] = 1.6 * x
-            places[nodes, 1] = _spread(len(nodes), height)
-    return places
+            places[nodes, 0] = x
+            places[nodes, 1] = _spread(len(nodes), height) * CLOSE_UP
+    return Layout(places=places)
 
 
 def _row(
     net: Network, neighbours: list[list[int]], leaves: set[int], column: dict[int, int], senders: set[int]
-) -> Points:
-    """Switches one behind the other: hosts before the first and behind the last, others above and below."""
+) -> Layout:
+    """Switches one behind the other: hosts before the first and behind the last, those of others above and below.
+
+    Of more than two switches hosts whose names differ in a number stand together, so that the row fits a page.
+    """
     import numpy as np
 
-    step = 2.2
     places = np.zeros((len(net.nodes), 2))
+    shared: list[list[int]] = []
+    step, end = (STEP, END) if len(column) > 2 else (2 * STEP, 2 * END)
     first, last = min(column.values()), max(column.values())
     for node, x in column.items():
         places[node] = step * x, 0.0
         own = sorted({leaf for leaf in neighbours[node] if leaf in leaves})
         for is_sender in (True, False):
             group = [leaf for leaf in own if (leaf in senders) == is_sender]
+            side = 1 if is_sender else -1
+            shared += _series(net, group)
             if x == (first if is_sender else last):
-                side = -1 if is_sender else 1
-                places[group, 0] = step * x + side * 1.6
-                places[group, 1] = _spread(len(group), len(group))
-            else:
-                # Sources come from above, destinations lie below, as cars enter and leave.
-                side = 1 if is_sender else -1
-                for i, leaf in enumerate(group):
-                    places[leaf] = step * x - side * (0.75 + 0.12 * i), side * (1.2 + 0.8 * i)
-    return places
+                places[group, 0] = step * x - side * end
+                places[group, 1] = _spread(len(group), len(group)) * CLOSE_UP
+                continue
+            # Sources come from above, destinations lie below, as cars enter and leave.
+            height = 1.3
+            for hosts in _series(net, group):
+                for start in range(0, len(hosts), BESIDE):
+                    row = hosts[start : start + BESIDE]
+                    middle = step * x - side * 0.12
+                    places[row, 0] = middle + CLOSE * (np.arange(len(row)) - (len(row) - 1) / 2)
+                    places[row, 1] = side * height
+                    height += 0.4
+                # Room for their name.
+                height += 1.2
+    return Layout(places=places, shared=shared if len(column) > 2 else ())
+
+
+def _series(net: Network, hosts: Iterable[int]) -> list[list[int]]:
+    """Hosts whose names differ in a number alone that goes up by one, and that are linked to one node."""
+    found: list[list[int]] = []
+    neighbour = {link.start: link.end for link in net.links}
+    before: tuple[str, int, int | None] | None = None
+    for host in hosts:
+        stem, number = re.fullmatch(r"(.*?)([0-9]{0,9})", net.nodes[host].name, re.DOTALL).groups()  # type: ignore[union-attr]
+        here = (stem, int(number or 0), neighbour.get(host))
+        if before is not None and number and here == (before[0], before[1] + 1, before[2]):
+            found[-1].append(host)
+        else:
+            found.append([host])
+        before = here
+    return found
 
 
 def _spread(count: int, height: int) -> Points:
@@ -292,10 +340,11 @@ def _distances(neighbours: list[list[int]], start: int) -> list[float]:
     return [float(farthest if distance < 0 else distance) for distance in away]
 
 
-def _links(net: Network, places: Points, ax: Axes) -> None:
+def _links(net: Network, layout: Layout, ax: Axes) -> None:
     """Each link as a line, wider where it is faster, and what it is where that is not what most are."""
     from matplotlib.collections import LineCollection
 
+    places = layout.places
     pairs = list(zip(net.links[::2], net.links[1::2], strict=True))
     texts = [_text(there, back, alike=False) for there, back in pairs]
     usual, _ = Counter(texts).most_common(1)[0]
@@ -329,19 +378,22 @@ def _links(net: Network, places: Points, ax: Axes) -> None:
             colour = BOTTLENECK if i == net.bottleneck // 2 else "#333333"
             box = {"facecolor": "white", "edgecolor": "none", "pad": 0.8, "alpha": 0.85}
             text = _text(*pairs[i], alike=alike)
-            ax.text(x, y, text, fontsize=7, ha="center", va="center", color=colour, bbox=box, zorder=4)
+            text = text.replace(", ", "\n") if layout.shared else text
+            ax.text(x, y, text, fontsize=8, ha="center", va="center", color=colour, bbox=box, zorder=4)
     else:
         others = f"{len(texts)} links"
         usual = f"{_range(net.links, 'rate')}, {_range(net.links, 'delay')}"
     nodes = ", ".join(f"{count} {KINDS[kind][count > 1]}" for kind, count in net.kinds.items())
     flows = f"{len(net.flows)} flow{'s' if len(net.flows) > 1 else ''}"
-    below = f"{others}: {usual.replace(chr(10), ', ')}     bottleneck: {brief(there.name, 2 * LONGEST_NAME)}     {nodes}, {flows}"
+    below = (
+        f"{others}: {usual.replace(chr(10), ', ')}; bottleneck: {brief(there.name, 2 * LONGEST_NAME)}\n{nodes}, {flows}"
+    )
     ax.text(
         0.0,
         -0.02,
         below,
         transform=ax.transAxes,
-        fontsize=8,
+        fontsize=9,
         color="#333333",
         va="top",
         ha="left",
@@ -363,10 +415,11 @@ def _range(links: Iterable[OneWayLink], what: str) -> str:
     return str(least) if least == most else f"{least} to {most}"
 
 
-def _nodes(net: Network, places: Points, ax: Axes) -> None:
+def _nodes(net: Network, layout: Layout, ax: Axes) -> None:
     """Each node by its kind, hosts named outside, switches below."""
     import numpy as np
 
+    places = layout.places
     kinds = np.array([node.kind for node in net.nodes])
     many = len(net.nodes) > MAX_NODE_NAMES
     for kind, style in STYLE.items():
@@ -385,10 +438,49 @@ def _nodes(net: Network, places: Points, ax: Axes) -> None:
             "parse_math": False,
         }
         if node.kind == "host":
-            if net.kinds["host"] > MAX_HOST_NAMES:
+            if net.kinds["host"] > MAX_HOST_NAMES or layout.shared:
                 continue
             left = place[0] < places[neighbour.get(i, i)][0]
             offset, align = (-7, "right") if left else (7, "left")
-            ax.annotate(xy=place, xytext=(offset, 0), ha=align, va="center", fontsize=7, **name)
+            ax.annotate(xy=place, xytext=(offset, 0), ha=align, va="center", fontsize=8, **name)
+        elif layout.shared:
+            # Below to the left no link ends, but at the row itself.
+            ax.annotate(xy=place, xytext=(-2, -9), ha="right", va="top", fontsize=9, **name)
         else:
-            ax.annotate(xy=place, xytext=(0, -9), ha="center", va="top", fontsize=8, **name)
+            ax.annotate(xy=place, xytext=(0, -9), ha="center", va="top", fontsize=9, **name)
+    for hosts in layout.shared:
+        _shared_name(net, places, hosts, places[neighbour[hosts[0]]], ax)
+
+
+def _shared_name(net: Network, places: Points, hosts: Sequence[int], switch: Any, ax: Axes) -> None:
+    """The name of hosts that stand together: away from their switch."""
+    first, last = (net.nodes[host].name for host in (hosts[0], hosts[-1]))
+    stem = first.rstrip("0123456789") if len(hosts) > 1 else first
+    lines = [""]
+    for part in re.findall(r"[^-_. ]*[-_. ]*", brief(stem, LONGEST_NAME)):
+        if lines[-1] and len(lines[-1]) + len(part) > LONGEST_LINE:
+            lines.append("")
+        lines[-1] += part
+    if len(hosts) > 1:
+        lines.append(f"{first.removeprefix(stem)} to {last.removeprefix(stem)}")
+    align: dict[str, Any]
+    own = places[hosts]
+    middle, low, high = own.mean(axis=0), own.min(axis=0), own.max(axis=0)
+    beside = abs(middle[0] - switch[0]) >= END * 0.99
+    if not beside and low[1] > switch[1]:
+        at, offset, align = (middle[0], high[1]), (0, 6), {"ha": "center", "va": "bottom"}
+    elif not beside:
+        at, offset, align = (middle[0], low[1]), (0, -6), {"ha": "center", "va": "top"}
+    else:
+        left = middle[0] < switch[0]
+        at, offset, align = tuple(middle), (-8 if left else 8, 0), {"ha": "right" if left else "left", "va": "center"}
+    ax.annotate(
+        "\n".join(lines),
+        at,
+        offset,
+        textcoords="offset points",
+        fontsize=9,
+        linespacing=1.05,
+        parse_math=False,
+        **align,
+    )

@@ -41,6 +41,18 @@ Series = Mapping[str, Any]
 
 #: Names among which one is looked for that may have been meant: a mesh has thousands of connections.
 MOST_NEAR = 200
+#: What people look for under names that no measure of a run has.
+OTHERWISE = {
+    "throughput": "goodput_mbps or flows.sum(*).throughput_mbps",
+    "loss": "cells.lost",
+    "losses": "cells.lost",
+    "drops": "cells.discarded",
+    "utilisation": "ports.bottleneck.utilisation",
+    "utilization": "ports.bottleneck.utilisation",
+    "queue": "ports.bottleneck.max_queue_cells",
+    "timeouts": "flows.sum(*).timeouts",
+    "jain": "fairness",
+}
 
 
 class MeasureError(CelltrainError, ValueError):
@@ -141,7 +153,10 @@ def follow(answer: Any, path: Sequence[str]) -> float:
     if several is None:
         if step not in members:
             near = difflib.get_close_matches(step, members, n=1) if len(members) <= MOST_NEAR else []
-            raise MeasureError(f"there is no {step!r}{f'; did you mean {near[0]}?' if near else ''}")
+            # In the answer itself by what people look for; below it by letters.
+            meant = OTHERWISE.get(step) if "efficiency" in members else None
+            meant = meant or next(iter(near), None)
+            raise MeasureError(f"there is no {step!r}{f'; did you mean {meant}?' if meant else ''}")
         return follow(members[step], rest)
     combine, names = several
     if combine not in COMBINE:

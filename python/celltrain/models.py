@@ -1127,8 +1127,9 @@ class Python(Model):
         description="The class: its module, a colon and its name, such as `mine:Mine`.",
     )
     settings: dict[str, PythonSetting] = Field(default_factory=dict, description="What its settings are, by name.")
-    when_full: WhenFull = Field(
-        default="lose_rest_of_frame", description="What happens to a cell of an admitted frame that finds no room."
+    when_full: WhenFull | None = Field(
+        default=None,
+        description="What happens to a cell of an admitted frame that finds no room; what the class says if not given.",
     )
 
 

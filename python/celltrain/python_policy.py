@@ -19,7 +19,7 @@ True
 
 from __future__ import annotations
 
-import difflib
+import dataclasses
 import importlib
 import json
 import os
@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from celltrain.errors import Fault, InputError, MissingExtraError, ScenarioError
-from celltrain.text import described
+from celltrain.text import among, described
 
 if TYPE_CHECKING:
     from celltrain._core import View
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 SIGNATURE = f"boolean({', '.join(['float64'] * 9)})"
 #: What a class may say beside its settings.
 _OWN = ("when_full",)
+#: What it may say there.
+WHEN_FULL = ("lose_rest_of_frame", "lose_cell", "push_out_front")
 _NO_ADMIT = "has no admit(self, view, vc), which says whether a frame may enter"
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -83,13 +85,17 @@ class PythonPolicy:
 
     def __init__(self, **settings: bool | int | float | str) -> None:
         known = _settings(type(self))
+        is_compiled = isinstance(type(self).admit, Compiled)
         faults = []
         for name, value in settings.items():
-            if name not in known and name not in _OWN:
-                near = difflib.get_close_matches(name, known, n=1)
-                hint = f"did you mean {near[0]}? " if near else ""
-                listed = ", ".join(known) or "none"
-                faults.append(Fault.of_option(name, described(value), f"is no setting; {hint}There are: {listed}"))
+            if name in _OWN:
+                if problem := _no_when_full(value):
+                    faults.append(Fault.of_option(name, described(value), problem))
+            elif name not in known:
+                faults.append(Fault.of_option(name, described(value), f"is no setting; {among(name, known)}"))
+            elif is_compiled:
+                problem = "is not known to a compiled admit, which sees no settings; make it a constant of the module"
+                faults.append(Fault.of_option(name, described(value), problem))
             elif not isinstance(value, bool | int | float | str):
                 faults.append(Fault.of_option(name, described(value), "is not a number, a text, True or False"))
         if faults:
@@ -155,10 +161,11 @@ def compiled(function: Callable[..., Any]) -> Any:
     try:
         return Compiled(numba.cfunc(SIGNATURE, error_model="numpy")(function))
     except Exception as error:
-        said = str(error).strip().splitlines() or [type(error).__name__]
-        raise InputError(
-            [Fault.of_option("function", described(function), f"cannot be compiled: {said[-1]}")]
-        ) from None
+        # An object's address is of no use to anybody, and differs from run to run.
+        called = getattr(function, "__qualname__", type(function).__name__)
+        said = [line for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+        fault = Fault.of_option("function", called, "cannot be compiled; numba says why")
+        raise InputError([dataclasses.replace(fault, excerpt=tuple(said))]) from None
 
 
 def modules_of(scenarios: Iterable[str]) -> tuple[str, ...]:
@@ -173,6 +180,15 @@ def allow(modules: Iterable[str]) -> None:
     _SENT.update(modules)
 
 
+def when_full(called: str) -> str | None:
+    """For the core: what a class says of a cell that finds no room; None where there is no such class, or it is no word."""
+    try:
+        said = _found(called).when_full
+    except LookupError:
+        return None
+    return None if _no_when_full(said) else said
+
+
 def faults(called: str, settings: dict[str, Any]) -> list[tuple[str, str, str]]:
     """For the core: what is wrong with a class and its settings, each as key, value and what is wrong with it."""
     quoted = json.dumps(called)
@@ -180,6 +196,11 @@ def faults(called: str, settings: dict[str, Any]) -> list[tuple[str, str, str]]:
         cls = _found(called)
     except LookupError as error:
         return [("class", quoted, str(error))]
+    if own := [name for name in settings if name in _OWN]:
+        problem = "is no setting of a class, but of its table: write it beside class"
+        return [(f"settings.{name}", json.dumps(settings[name]), problem) for name in own]
+    if problem := _no_when_full(cls.when_full):
+        return [("class", quoted, f"has when_full = {described(cls.when_full)}, which {problem}")]
     try:
         cls(**settings)
     except ScenarioError as error:
@@ -202,8 +223,10 @@ def made(
 
 
 def traceback_of(error: BaseException) -> list[str]:
-    """For the core: the lines of an exception's traceback."""
-    return "".join(traceback.format_exception(type(error), error, error.__traceback__)).splitlines()
+    """For the core: the lines of an exception's traceback, without the last, which stands in the message."""
+    lines = "".join(traceback.format_exception(type(error), error, error.__traceback__)).splitlines()
+    last = "".join(traceback.format_exception_only(type(error), error)).splitlines()
+    return lines[:-1] if lines[-1:] == last else lines
 
 
 def _found(called: str) -> type[PythonPolicy]:
@@ -235,6 +258,14 @@ def _found(called: str) -> type[PythonPolicy]:
     if not isinstance(found, type) or not issubclass(found, PythonPolicy):
         raise LookupError("is no subclass of celltrain.PythonPolicy")
     return found
+
+
+def _no_when_full(value: object) -> str:
+    """What is wrong with it as a word for what a full buffer does; nothing where all is well."""
+    # Nothing of the user's is asked: an object that cannot be compared is no word.
+    if isinstance(value, str) and value in WHEN_FULL:
+        return ""
+    return f"is none of the things a full buffer can do; {among(value if isinstance(value, str) else '', WHEN_FULL)}"
 
 
 def _settings(cls: type[PythonPolicy]) -> dict[str, Any]:

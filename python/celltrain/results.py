@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import os
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain import tables
-from celltrain.arguments import Answer, Time, checked
+from celltrain.arguments import Answer, Time, checked, cores
 from celltrain.cancel import Cancel, current, endable
 from celltrain.captures import Capture
 from celltrain.cards import Card, Carded, Grid
@@ -52,6 +53,7 @@ def run(
     step: Time | None = None,
     ports: str | Sequence[str] | None = None,
     engine: str | None = None,
+    threads: int = 1,
     events: Events | str | os.PathLike[str] | None = None,
     pcap: Capture | str | os.PathLike[str] | None = None,
     progress: Callable[[float], object] | None = None,
@@ -69,6 +71,9 @@ def run(
         ports: Names of the ports whose queue and occupancy are recorded; the bottleneck when None.
         engine: `"fast"`, or `"reference"`, which is naive and slow and must give the same fingerprint. When None the fast
             one, but where the events that are kept come from the other alone, or a capture is made.
+        threads: Among how many threads the run is shared out at most. The result is the same, to the last bit, for any
+            number. Large networks with long links gain most of all; others stay on one thread, and a warning says so.
+            What looks at a run as it goes (`trace`, `events`, `pcap`) and the reference engine need a single one.
         events: Where the events of the run are written to, and which: a `celltrain.Events`, or a folder that gets all
             kinds. Keeping them changes nothing in the run.
         pcap: Where a capture of the run is written to, for Wireshark and its like, and of what: a `celltrain.Capture`, or
@@ -105,6 +110,8 @@ def run(
     if kept is not None and capture is not None and _are_in_each_others_way(kept, capture):
         problem = "is where the events are written to; name a file of its own"
         faults.append(Fault.of_option("pcap", shown(capture.path), problem))
+    looks = {"trace": trace, "events": events, "pcap": pcap, "engine": engine == "reference"}
+    faults += _threads_faults(threads, [name for name, given in looks.items() if given])
     if faults:
         raise ScenarioError(faults)
     needed = {one.engine(engine) for one in (kept, capture) if one is not None}
@@ -112,21 +119,51 @@ def run(
     reading = read(scenario)
     accepted = reading.accepted()
     warn(reading.warnings)
+    if threads > 1 and accepted.threads_of(threads, current()) == 1:
+        warn(
+            [f"threads = {threads}: the run has one, as this network does not come apart into parts with enough to do"]
+        )
     links = None if ports is None else [ports] if isinstance(ports, str) else list(ports)
     try:
         settings = table(accepted) if kept is not None else {}
         facts = _facts(settings, settings.get("seed") if seed is None else seed)
         with ExitStack() as files:
-            written: list[Any] = []
+            written: dict[str, Any] = {}
             # The capture names its own errors, so it is opened first.
-            if capture is not None or kept is not None:
-                captured = [None, None] if capture is None else [capture.asked(), files.enter_context(capture.taking())]
-                events_of = [None, None] if kept is None else [kept.asked(), files.enter_context(kept.taking(facts))]
-                written = [*events_of, *captured, told_by]
-            answer, series = accepted.run(seed, trace, step, links, engine or "fast", progress, current(), *written)
+            if capture is not None:
+                written |= {"capture": capture.asked(), "on_capture": files.enter_context(capture.taking())}
+            if kept is not None:
+                written |= {"events": kept.asked(), "on_events": files.enter_context(kept.taking(facts))}
+            if written:
+                written["told_by"] = told_by
+            answer, series = accepted.run(
+                seed, trace, step, links, engine or "fast", progress, current(), threads=threads, **written
+            )
     except ValueError as error:
-        raise ScenarioError(_with_ports(accepted, fault) for fault in ScenarioError.of_refusal(error).faults) from None
+        said = [_with_ports(accepted, fault) for fault in ScenarioError.of_refusal(error).faults]
+        raise ScenarioError(_with_file(scenario, fault) for fault in said) from None
     return RunResult._of(json.loads(answer), series, None if kept is None else kept.folder)
+
+
+def _threads_faults(threads: int, looks: Sequence[str]) -> list[Fault]:
+    """What is wrong with a number of threads, given the names of what looks at the run as it goes."""
+    most = cores()
+    if not 1 <= threads <= most:
+        problem = f"is not a number of threads that a run may have here; from 1 to {most}, a core for each"
+        return [Fault.of_option("threads", threads, problem)]
+    if threads == 1:
+        return []
+    return [
+        Fault.of_option("threads", threads, f"does not go with {name}, which needs a single thread") for name in looks
+    ]
+
+
+def _with_file(scenario: object, fault: Fault) -> Fault:
+    """What is wrong with a run as a whole, such as what a Python class raised, with the file it is of."""
+    if fault.file or fault.key or not isinstance(scenario, str | os.PathLike):
+        return fault
+    file = shown(scenario)
+    return dataclasses.replace(fault, file=file, message=f"{file}: {fault.message}")
 
 
 def _with_ports(scenario: _core.Scenario, fault: Fault) -> Fault:
@@ -250,7 +287,7 @@ class RunResult(Carded, Answer):
 
     @property
     def cells(self) -> dict[str, int]:
-        """Cells `offered`, `delivered`, `lost`, `discarded` and `in_flight`; the first is the sum of the others."""
+        """Cells `offered`, `delivered`, `lost`, `discarded` and `in_flight`; of a whole run the first is the sum of the others."""
         return dict(self._answer["cells"])
 
     @property
@@ -373,10 +410,6 @@ class RunResult(Carded, Answer):
         columns = ("lost_cells", "discarded_cells", "max_queue_cells")
         ports = sorted(self._answer["ports"], key=lambda one: [-one[name] for name in columns])
         counted = [[one["name"], *(f"{one[name]:,}" for name in columns)] for one in ports[:MOST_PORTS_SHOWN]]
-        offered, *parts = (
-            f"{self.cells[name]:,} {name.replace('_', ' ')}"
-            for name in ("offered", "delivered", "lost", "discarded", "in_flight")
-        )
         return Card(
             title=f"{self.scenario or 'A run'}, seed {self.seed}",
             lines=[
@@ -391,7 +424,7 @@ class RunResult(Carded, Answer):
                     more=max(0, len(ports) - MOST_PORTS_SHOWN),
                 ),
             ],
-            notes=[f"cells: {offered} = {' + '.join(parts)}", f"fingerprint {self.fingerprint}"],
+            notes=[f"cells: {balance(self._answer)}", f"fingerprint {self.fingerprint}"],
         )
 
     def __repr__(self) -> str:
@@ -400,6 +433,22 @@ class RunResult(Carded, Answer):
             f"RunResult({name}seed={self.seed}, efficiency={self.efficiency:.4f}, fairness={self.fairness:.4f}, "
             f"fingerprint={self.fingerprint!r})"
         )
+
+
+def balance(answer: Mapping[str, Any]) -> str:
+    """Where the cells are that were put in while it was measured: an equation that holds, also where measuring begins late."""
+    cells, begin = answer["cells"], answer["measured_from_s"]
+    offered, *parts, left = (
+        f"{cells[name]:,} {name.replace('_', ' ')}"
+        for name in ("offered", "delivered", "lost", "discarded", "in_flight")
+    )
+    if answer["measured_to_s"] < answer["duration_s"]:
+        # What was in flight at either end is not known.
+        return ", ".join([offered, *parts])
+    # Every run asserts that nothing goes astray, so this is what was there.
+    before = sum(cells[name] for name in ("delivered", "lost", "discarded", "in_flight")) - cells["offered"]
+    first = f"{before:,} in flight at {begin:g} s + {offered}" if begin > 0 else offered
+    return f"{first} = {' + '.join([*parts, left])}"
 
 
 class Series(Mapping[str, "pa.Table"]):

@@ -6,11 +6,12 @@ or the typesetter of figures. `docs/errors.md` says what becomes of which text.
 
 from __future__ import annotations
 
+import difflib
 import json
 import os
 import re
 import reprlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 #: Characters of a value in a message, and of a whole clause; longer ones lose their middle.
@@ -103,6 +104,18 @@ def described(value: object) -> str:
     except Exception:
         whole = f"a value of the type {type(value).__name__}"
     return shortened(whole)
+
+
+def among(name: str, known: Iterable[str]) -> str:
+    """A clause for a name that is not known: what was meant, where something is near, and what there is.
+
+    >>> among("lan-6", ["lan-5", "wan-5"]), among("mesh", ["lan-5"])
+    ('did you mean lan-5? There are lan-5, wan-5', 'there are lan-5')
+    """
+    names = list(known)
+    near = difflib.get_close_matches(name, names, n=1)
+    listed = ", ".join(names) or "none"
+    return f"did you mean {near[0]}? There are {listed}" if near else f"there are {listed}"
 
 
 def as_json(value: Any, *, indent: int | None = 2) -> str:

@@ -5,9 +5,12 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from celltrain.tuning import Tuned
 
 # Before anything imports matplotlib: tests have no screen.
 os.environ["MPLBACKEND"] = "Agg"
@@ -115,3 +118,15 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(_core, "run_many", run_many)
     return seeds
+
+
+@pytest.fixture(scope="session")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Tuned, Path]:
+    """A search that nothing came in the way of, and its folder."""
+    from tunes import plan
+
+    from celltrain.running import Local
+    from celltrain.tuning import run_tune
+
+    folder = tmp_path_factory.mktemp("tune") / "whole"
+    return run_tune(plan(), folder, Local(2)), folder

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from celltrain.store import Store
 from small_sweep import PART_RUNS, driver
 
-__all__ = ["PART_RUNS", "done", "driver", "parts", "rows", "wait_for_parts"]
+__all__ = ["PART_RUNS", "done", "driver", "interrupted", "parts", "rows", "wait_for_parts"]
 
 
 def rows(store: Path) -> bytes:
@@ -42,3 +44,16 @@ def wait_for_parts(store: Path, count: int, process: subprocess.Popen[str]) -> N
 def done(store: Path) -> int:
     """Runs that are stored."""
     return len(Store.open(store).wide())
+
+
+def interrupted(command: Sequence[object], folder: Path, parts: str) -> str:
+    """What a command prints that gets Ctrl-C when files of this pattern are there; it keeps what is done and says so."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        deadline = time.monotonic() + 60
+        while not list(folder.glob(parts)) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, out + err
+    assert err == "interrupted: what is done is kept; go on with --resume\n"
+    return out

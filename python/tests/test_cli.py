@@ -142,7 +142,7 @@ def test_measures_are_listed_by_paths_that_a_run_has(celltrain, small):
 
 def test_a_measure_that_is_nowhere_points_to_the_list(celltrain, small):
     buffers = ["--vary", "port.bottleneck.buffer=100,200"]
-    answer = celltrain("compare", small, *buffers, "--measures", "throughput")
+    answer = celltrain("compare", small, *buffers, "--measures", "nonsense")
     assert answer.code == 2
     assert "see: celltrain list measures" in answer.err
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 import os
 import random
-import re
 import signal
 import socket
 import subprocess
@@ -440,29 +438,6 @@ def test_the_dry_run_tells_the_size_of_the_cluster(tmp_path, celltrain, machines
     assert "2 threads in 2 workers" in celltrain("sweep", path, "--dry-run", "--scheduler-file", machines.file).out
 
 
-@pytest.mark.parametrize(
-    ("address", "why"),
-    [
-        ("tcp://127.0.0.1:1", "Connection refused|Timed out"),
-        ("localhost", "missing port number"),
-        ("foo://localhost:1", "unknown address scheme 'foo'"),
-        ("tcp://127.0.0.1:abc", "abc"),
-        ("tls://127.0.0.1:1", "TLS"),
-    ],
-)
-def test_a_scheduler_that_is_not_there_is_named(tmp_path, celltrain, address, why):
-    path = tmp_path / "plan.toml"
-    path.write_text(text(6, "5ms"))
-    begun = time.monotonic()
-    told = celltrain("sweep", path, "--store", tmp_path / "s", "--dask", address, "--dask-timeout", "500ms", "--json")
-    assert time.monotonic() - begun < 10
-    [fault] = told.json["faults"]
-    assert (told.code, told.err, fault["key"], fault["value"]) == (2, "", "--dask", address)
-    assert re.search(why, fault["message"])
-    assert "start one with dask scheduler" in fault["message"]
-    assert not (tmp_path / "s").exists()
-
-
 def test_what_is_no_scheduler_is_named(tmp_path, celltrain, client):
     path = tmp_path / "plan.toml"
     path.write_text(text(6, "5ms"))
@@ -473,65 +448,6 @@ def test_what_is_no_scheduler_is_named(tmp_path, celltrain, client):
         told = celltrain("sweep", path, "--store", tmp_path / "s", "--dask", address, "--dask-timeout", "500ms")
     assert told.code == 2
     assert f"--dask = {address} is no scheduler that answers" in told.err
-
-
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [
-        (None, "is not there: start the scheduler with dask scheduler --scheduler-file"),
-        ("{", "is not JSON"),
-        ("[]", "holds no address"),
-        ("{}", "holds no address"),
-        ('{"address": 3}', "has 3 for an address"),
-    ],
-)
-def test_a_scheduler_file_with_a_fault_is_named(tmp_path, celltrain, content, problem):
-    path, file = tmp_path / "plan.toml", tmp_path / "scheduler.json"
-    path.write_text(text(6, "5ms"))
-    if content is not None:
-        file.write_text(content)
-    told = celltrain("sweep", path, "--store", tmp_path / "s", "--scheduler-file", file, "--dask-timeout", "100ms")
-    assert told.code == 2
-    assert f"--scheduler-file = {file} {problem}" in told.err
-    assert told.err.count("\n") == 1
-    assert not (tmp_path / "s").exists()
-
-
-def test_one_place_to_run_is_enough(tmp_path, celltrain):
-    path = tmp_path / "plan.toml"
-    path.write_text(text(6, "5ms"))
-    where = ("--dask", "tcp://h:1", "--scheduler-file", "f", "--jobs", "2")
-    for first, second in ((0, 2), (0, 4), (2, 4)):
-        chosen = where[first : first + 2] + where[second : second + 2]
-        told = celltrain("sweep", path, "--store", tmp_path / "s", *chosen)
-        assert told.code == 2
-        assert "says where to run, and so does" in told.err
-    # Seconds beyond what a clock counts were waited for in silence.
-    for wait in ("soon", "0s", "86401s", "18446744073709551615s"):
-        told = celltrain("sweep", path, "--store", tmp_path / "s", "--dask", "tcp://h:1", "--dask-timeout", wait)
-        assert told.code == 2
-        assert f"--dask-timeout = {wait} is not a time above 0, such as 60s or 500ms, and at most a day" in told.err
-
-
-def test_without_the_extra_it_says_what_to_install(tmp_path, celltrain, monkeypatch):
-    path = tmp_path / "plan.toml"
-    path.write_text(text(6, "5ms"))
-    monkeypatch.setitem(sys.modules, "distributed", None)
-    told = celltrain("sweep", path, "--store", tmp_path / "s", "--dask", "tcp://127.0.0.1:1")
-    assert told.code == 2
-    assert told.err == "a cluster needs Dask's distributed: pip install celltrain[cluster]\n"
-
-
-def test_an_asynchronous_client_is_refused():
-    async def refused():
-        async with (
-            LocalCluster(n_workers=0, processes=False, dashboard_address=":0", asynchronous=True) as machines,
-            Client(machines, asynchronous=True, set_as_default=False) as client,
-        ):
-            with pytest.raises(ct.ClusterError, match="is asynchronous, and a sweep is not"):
-                Cluster(client)
-
-    asyncio.run(refused())
 
 
 # What stands for SLURM: every task is run here.

@@ -10,6 +10,7 @@ import re
 
 import numpy as np
 import pytest
+from conftest import WITHOUT_POLICY
 
 import celltrain as ct
 from celltrain.comparing.settings import of_texts
@@ -82,6 +83,62 @@ def test_conditions_are_crossed_and_each_is_compared_by_itself(lan):
     assert answer["differences"][0]["settings"] == crossed.settings[0]
 
 
+def test_as_is_stands_for_what_the_scenario_has_with_its_settings(celltrain, tmp_path):
+    """`formula` alone lacks its rule, so that one's own formula could not be put beside EPD."""
+    path = tmp_path / "own.toml"
+    formula = '[port.bottleneck.policy.formula]\nadmit = "X <= R or Y * N <= X"\nconstants = { R = "0.3 * K" }\n'
+    path.write_text(WITHOUT_POLICY + formula)
+    vary = {"port.bottleneck.policy": ["as-is", ct.Epd(threshold_cells="60%")], "port.bottleneck.buffer": [200, 80]}
+    compared = ct.compare(path, vary=vary, seeds=2)
+    assert compared.names == ("as-is", "epd")
+    own = ct.load(path)
+    smaller = own.replace(port={"bottleneck": own.port["bottleneck"].replace(buffer_cells=80)})
+    for setting, scenario in enumerate((own, smaller)):
+        assert compared.fingerprints[0, setting].tolist() == [ct.run(scenario, seed=s).fingerprint for s in (1, 2)]
+    said = celltrain(
+        "compare", path, "--seeds", 2, "--json", "--vary", "port.bottleneck.policy=epd:threshold=60%,as-is"
+    )
+    assert [one["name"] for one in said.json["scenarios"]] == ["epd:threshold=60%", "as-is"]
+    rows = [row for row in compared.table.to_pylist() if row["measure"] == "efficiency"]
+    [mean] = [row["mean"] for row in rows if (row["name"], row["port.bottleneck.buffer"]) == ("as-is", 200)]
+    assert said.json["scenarios"][1]["efficiency"]["mean"] == mean
+    refused = celltrain("compare", path, "--vary", "port.bottleneck.policy=as-it-is,epd")
+    assert "as-is is what the scenario has there" in refused.err
+
+
+def test_names_are_what_the_table_and_the_figure_call_what_is_compared(lan, celltrain, small, tmp_path):
+    options = ("--seeds", 2, "--vary", "duration=5ms")
+    policies = ("--vary", "port.bottleneck.policy=tail-drop,Selective Drop")
+    picture = tmp_path / "policies.svg"
+    said = celltrain("compare", small, *policies, *options, "--names", "Tail drop, SD", "--plot", picture)
+    assert "Tail drop, SD: seeds 1 to 2 each" in said.out and "more than Tail drop" in said.out
+    drawn = picture.read_text()
+    assert all(text in drawn for text in ("Tail drop", "SD", "means of 2 seeds; bars: 95 % intervals"))
+    two = ct.compare(lan, lan.replace(seed=2), names=["first", "second"], seeds=1, vary={"duration": ["5ms"]})
+    assert two.names == ("first", "second")
+    for names, problem in (("one", "is not a name for each of 2 values of port.bottleneck.policy"), ("a,a", "twice")):
+        refused = celltrain("compare", small, *policies, *options, "--names", names)
+        assert (refused.code, problem in refused.err) == (2, True), refused.err
+
+
+def test_policies_are_known_as_people_write_them_and_red_is_where_it_is():
+    said = of_texts(["port.bottleneck.policy=Tail Drop,selective-drop:z=0.8"])["port.bottleneck.policy"]["values"]
+    assert said == {"Tail Drop": {"tail_drop": {}}, "selective-drop:z=0.8": {"selective_drop": {"z": 0.8}}}
+    with pytest.raises(ct.InputError, match="RED is a formula: compare the scenario lan-formula-red"):
+        of_texts(["port.bottleneck.policy=RED,epd"])
+
+
+def test_ticks_stand_only_where_something_was_run(lan):
+    """Between 500 and 4000 there were ticks at 1000, 2000 and 3000, and none at 500."""
+    buffers = [60, 120, 240, 480]
+    vary = {"port.bottleneck.policy": [ct.TailDrop(), ct.SelectiveDrop()], "port.bottleneck.buffer": buffers}
+    compared = ct.compare(lan, vary={**vary, "duration": ["5ms"]}, seeds=2)
+    for width in ("page", "column"):
+        for axes in compared.plot(width=width).axes:
+            ticks = axes.get_xticks().tolist()
+            assert len(ticks) >= 3 and set(ticks) <= set(buffers), ticks
+
+
 def test_several_scenarios_take_what_is_varied_as_conditions(lan):
     other = lan.replace(name="other", port={"bottleneck": ct.Port(buffer_cells=100, policy=ct.SelectiveDrop())})
     both = ct.compare(lan, other, vary={"port.bottleneck.buffer": [100, 150]}, seeds=2, measures=["fairness"])
@@ -148,6 +205,19 @@ def test_a_run_with_several_seeds_is_a_comparison_of_one(celltrain, small, tmp_p
     ]
 
 
+def test_several_seeds_have_their_fingerprints_listed(celltrain, small):
+    answer = celltrain("run", small, "--seeds", 4, "--seed", 7, "--json")
+    prints = celltrain("run", small, "--seeds", 4, "--seed", 7, "--fingerprints").out
+    alone = {seed: celltrain("run", small, "--seed", seed, "--json").json["fingerprint"] for seed in range(7, 11)}
+    assert answer.json["fingerprints"] == {str(seed): text for seed, text in alone.items()}
+    assert [line for line in prints.splitlines() if line.startswith("seed ")] == [
+        f"seed {seed}  {text}" for seed, text in alone.items()
+    ]
+    refused = celltrain("run", small, "--fingerprints")
+    assert refused.code == 2
+    assert "--fingerprints = on lists those of several runs, with --seeds N" in refused.err
+
+
 def test_what_looks_into_a_single_run_goes_with_no_ensemble(celltrain, small, tmp_path):
     answer = celltrain("run", small, "--seeds", 4, "--trace", "queue", "--out", tmp_path / "out")
     assert answer.code == 2
@@ -167,7 +237,12 @@ def test_what_looks_into_a_single_run_goes_with_no_ensemble(celltrain, small, tm
             ["lan-epd", "--vary", "port.bottleneck.policy=epd:800"],
             "has '800' for a setting of epd; write epd:KEY=VALUE",
         ),
-        (["lan-epd", "--vary", "port.bottleneck.buffer=500"], "threshold = 800 is above the buffer of 500 cells"),
+        (["lan-epd", "--vary", "port.bottleneck.buffer=500"], '(a share such as "80%" goes with the buffer)'),
+        (
+            ["lan-epd", "--vary", "port.bottleneck.policy=formula,epd"],
+            "formula:admit=..., and as-is for what the file has",
+        ),
+        (["lan-epd", "--measures", "throughput"], "did you mean goodput_mbps or flows.sum(*).throughput_mbps?"),
         (["lan-epd", "--vary", "duration=1s", "--vary", "duration=2s"], "sets duration, and so does another"),
         (["lan-epd", "--vary", "topology.n_source.link_delay=5"], 'is not a time such as "5us"'),
         (["lan-epd", "--measures", "efficency"], "is not a measure of these runs"),

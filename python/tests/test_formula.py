@@ -39,12 +39,38 @@ def test_check_shows_a_mistake_at_its_place(celltrain, tmp_path):
         ('{ admit = "Y <= W", constants = { W = { tcp9 = 3, default = 1 } } }', ["constants.W.tcp9", "names no VC"]),
         ('{ admit = "Y <= W", constants = { W = { tcp1 = 3 } } }', ["constants.W", 'has no value for "tcp2"']),
         ('{ admit = "X <= 3", when_full = "lose" }', ["when_full", "lose_cell"]),
+        ('{ admit = "X <= K - s", constants = { s = 3 } }', ["constants.s", "is the unit of seconds"]),
+        ('{ admit = "X <= B", constants = { A = "B / 2", B = nan } }', ["constants.B = nan", "is no finite number"]),
+        ('{ admit = "X <= A", state = { a = inf } }', ["state.a = inf", "is no finite number"]),
         ("{ constants = { A = 3 } }", ["formula.admit", "is missing; it must be a formula"]),
         ("{ admit = 3 }", ["formula.admit", "is not a formula"]),
     ],
 )
 def test_every_mistake_is_refused_with_its_key(celltrain, tmp_path, formula, words):
     is_refused(celltrain("check", mine(tmp_path, formula)), words)
+
+
+def test_a_wrong_constant_is_told_once(celltrain, tmp_path):
+    """What lacked the constant was told too, and before it."""
+    for wrong in (
+        '{ admit = "X <= B + c", constants = { A = "B / 2", B = -inf }, state = { c = "B + A" } }',
+        '{ admit = "X <= R", constants = { R = true } }',
+        '{ admit = "X <= R", constants = { R = "0.9 * k" }, state = { c = "R" }, on_frame = { c = "R" } }',
+        '{ admit = "X <= 3", every = 0 }',
+        '{ admit = "X <= n", state = { n = 0 }, on_cells = { n = "X" }, every = 0 }',
+    ):
+        told = celltrain("check", mine(tmp_path, wrong))
+        assert told.code == 2
+        assert told.err.count("mine.toml:10: ") == 1, told.err
+
+
+def test_a_name_that_no_formula_has_is_a_warning(celltrain, tmp_path):
+    unused = '{ admit = "X <= alpha", constants = { alpha = 9, alhpa = 8 }, state = { n = 0 }, on_frame.n = "n + 1" }'
+    told = celltrain("check", mine(tmp_path, unused))
+    assert told.code == 0
+    assert "formula.constants.alhpa is used by no formula" in told.out + told.err
+    assert "formula.state.n is used by no formula" in told.out + told.err
+    assert "constants.alpha is" not in told.out + told.err
 
 
 def test_a_formula_of_a_megabyte_is_refused_in_a_few_lines(celltrain, tmp_path):
@@ -75,6 +101,31 @@ def test_what_is_no_number_is_counted_in_the_result(celltrain, tmp_path):
     path = mine(tmp_path, '{ admit = "Y / X < 2" }')
     [port] = [p for p in json.loads(celltrain("run", path, "--json").out)["ports"] if p["policy"] == "formula"]
     assert port["replaced_results"] > 0
+    [row] = [line for line in celltrain("run", path).out.splitlines() if "results that were no numbers" in line]
+    assert f"{port['replaced_results']:,}" in row
+    assert "no numbers" not in celltrain("run", mine(tmp_path, '{ admit = "X <= 100" }')).out
+
+
+def test_a_comparison_warns_of_results_that_were_no_numbers():
+    def scenario(admit):
+        formula = ct.Formula(admit=admit)
+        return ct.n_source(sources=2, link_delay="5us", buffer_cells=200, policy=formula, duration="20ms")
+
+    with pytest.warns(ct.CelltrainWarning, match="bad: [0-9,]+ results of its formulas had to be replaced"):
+        compared = ct.compare(
+            scenario("X <= 100"), scenario("Y / X < 2"), names=["good", "bad"], seeds=2, measures=["efficiency"]
+        )
+    assert [measure.name for measure in compared.measures] == ["efficiency"]
+    assert compared.values.shape == (2, 1, 2, 1)
+    assert not any("good:" in warning for warning in compared.warnings)
+
+
+def test_values_of_an_axis_are_called_by_what_they_differ_in():
+    policies = [ct.Fba(), ct.Fba(z=0.5), ct.Formula(admit="X <= a", constants={"a": 9}), ct.Epd(threshold_cells=90)]
+    policies.append(ct.Formula(admit="X <= a", constants={"a": 8}))
+    lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=200, policy=ct.Ppd(), duration="5ms")
+    compared = ct.compare(lan, vary={"port.bottleneck.policy": policies}, seeds=1, measures=["efficiency"])
+    assert compared.names == ("fba:z=0.8", "fba:z=0.5", "formula:constants.a=9", "epd", "formula:constants.a=8")
 
 
 def test_constants_of_a_formula_are_searched():

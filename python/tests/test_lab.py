@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 import os
 import re
 import shutil
@@ -12,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-import celltrain as ct
 import celltrain.cli.lab as command
-from celltrain import shipped
+import lab_native
+import wheels
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "dist" / "lab.html"
@@ -51,7 +50,19 @@ def test_an_installation_without_the_page_says_how_to_have_it(celltrain, tmp_pat
     monkeypatch.setattr(command, "PAGE", tmp_path / "lab.html")
     answer = celltrain("lab")
     assert answer.code == 2
-    assert "make lab" in answer.err
+    for words in ("make lab", "node 20", "npm", "cargo", "rustup target add wasm32-unknown-unknown"):
+        assert words in " ".join(answer.err.split())
+
+
+def test_wheels_of_a_release_are_not_built_without_the_page(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(wheels, "PAGE", tmp_path / "lab.html")
+    monkeypatch.setattr(wheels, "build", lambda target: pytest.fail("nothing is built"))
+    monkeypatch.setattr(wheels, "built", lambda: pytest.fail("nothing is removed"))
+    monkeypatch.setattr("sys.argv", ["wheels.py", "--with-lab"])
+    assert wheels.main() == 1
+    assert "make lab builds it" in capsys.readouterr().err
+    release = (ROOT / ".github" / "workflows" / "release.yml").read_text()
+    assert release.index("make lab-test") < release.index("wheels.py --with-lab")
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is not there")
@@ -134,9 +145,8 @@ def files_in(*folders: str) -> list[Path]:
 @pytest.fixture(scope="module")
 def native(tmp_path_factory) -> str:
     """A file with this machine's answers for all shipped scenarios."""
-    answers = {name: ct.run(ct.load(name)).to_dict() for name in shipped.names("scenario")}
     file: Path = tmp_path_factory.mktemp("lab") / "native.json"
-    file.write_text(json.dumps(answers))
+    lab_native.write(file)
     return str(file)
 
 

@@ -118,7 +118,7 @@ def test_a_pipe_or_a_device_is_not_written_to(tmp_path, celltrain, command):
 
 def test_a_search_does_not_write_through_links(tmp_path, mine):
     pytest.importorskip("optuna")
-    from test_tune import PLAN
+    from tunes import PLAN
 
     from celltrain.errors import TuneError
     from celltrain.running import Local

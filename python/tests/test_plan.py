@@ -235,6 +235,10 @@ def test_ten_million_points_are_not_built():
             ["plan.toml:3: paired[0] moves together what has not as many values: topology.n_source.sources has 2, "],
         ),
         (
+            '[[paired]]\n"topology.n_source.sources" = [5, 5]\n"port.bottleneck.buffer" = [100, 100]',
+            ["plan.toml:3: paired[0] has topology.n_source.sources = 5, port.bottleneck.buffer = 100 twice: "],
+        ),
+        (
             '[axes]\na = { path = "duration", values = ["1s"] }\nb = { path = "duration", values = ["2s"] }',
             ["plan.toml:1: sets duration twice: by a and by b"],
         ),

@@ -118,7 +118,7 @@ def calls(lan: ct.Scenario, store: ct.Store) -> dict[str, tuple[Callable[..., An
     compared = ct.compare(lan, seeds=2, measures=["efficiency", "fairness"])
     of_compare: dict[str, Any] = {
         "scenario": lan,
-        "names": ["small"],
+        "names": ["small", "large"],
         "vary": {"port.bottleneck.buffer": [50, 60]},
         "seeds": 1,
         "first_seed": 1,

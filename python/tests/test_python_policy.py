@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import textwrap
 
 import pytest
+from conftest import WITHOUT_POLICY
 
 import celltrain as ct
 
@@ -83,7 +85,7 @@ def test_a_class_is_the_run_of_the_formula_it_says_on_both_engines(policy, formu
 @pytest.mark.parametrize(
     "policy, words",
     [
-        (Raises(), ["Raises.admit(view, ", ") at 0.0", "ZeroDivisionError: division by zero"]),
+        (Raises(), ["Raises.admit(view, ", " for tcp", " at sw1->sw2, 0.0", "ZeroDivisionError: division by zero"]),
         (ReturnsNone(), ["ReturnsNone.admit(view, ", "it returned NoneType, and must return True or False"]),
     ],
 )
@@ -94,11 +96,23 @@ def test_a_class_that_raises_ends_its_run_with_the_call_and_the_traceback(policy
     [fault] = raised.value.faults
     for word in words:
         assert word in fault.message
+    # A time of nanoseconds, and nothing twice.
+    assert re.search(r", 0\.\d{1,9} s: ", fault.message)
+    assert str(raised.value).count(words[-1]) == 1
     if isinstance(policy, Raises):
         assert fault.excerpt[0].startswith("Traceback")
         assert any("return 1 / (view.X < 50)" in line for line in fault.excerpt)
     # The next run of this thread knows nothing of it.
     ct.run(lan(Fba()))
+
+
+def test_what_a_class_raised_names_the_file_of_the_scenario(tmp_path, celltrain):
+    path = tmp_path / "mine.toml"
+    path.write_text(f'{WITHOUT_POLICY}policy.python.class = "{__name__}:Raises"\n')
+    told = celltrain("run", path)
+    assert told.code == 2
+    [line] = [line for line in told.err.splitlines() if "Raises.admit(" in line and "Traceback" not in line]
+    assert "mine.toml: " in line and " at sw1->sw2, " in line
 
 
 def test_settings_are_axes_and_a_run_that_raises_costs_its_row_alone(tmp_path):
@@ -148,6 +162,42 @@ def test_what_is_wrong_with_a_class_is_said():
         (ct.Python(class_=f"{__name__}:Nobody"), "names no class of"),
         (ct.Python(class_=f"{__name__}:lan"), "is no subclass of celltrain.PythonPolicy"),
         (ct.Python(class_=f"{__name__}:Fba", settings={"zz": 3}), "is no setting; did you mean z"),
+    ]:
+        [fault] = ct.check(lan(policy))
+        assert words in fault.message, fault.message
+
+
+class Losing(Fba):
+    when_full = "lose_cell"
+
+
+def test_a_full_buffer_does_what_the_class_says_also_where_a_scenario_names_it():
+    """It was ignored there."""
+    called = f"{__name__}:Losing"
+    named = ct.Python(class_=called)
+    assert ct.run(lan(named)).fingerprint == ct.run(lan(Losing())).fingerprint != ct.run(lan(Fba())).fingerprint
+    # The table goes before the class, and a call does too.
+    rest = "lose_rest_of_frame"
+    said = ct.Python(class_=called, when_full=rest)
+    assert (
+        ct.run(lan(said)).fingerprint
+        == ct.run(lan(Fba())).fingerprint
+        == ct.run(lan(Losing(when_full=rest))).fingerprint
+    )
+
+
+class Nonsense(Fba):
+    when_full = "lose_all"
+
+
+def test_nonsense_for_what_a_full_buffer_does_is_refused():
+    with pytest.raises(ct.ScenarioError, match=r"when_full = 'lose_cel' is none of .*; did you mean lose_cell"):
+        Fba(when_full="lose_cel")
+    with pytest.raises(ct.InputError, match="when_full"):
+        lan(Nonsense())
+    for policy, words in [
+        (ct.Python(class_=f"{__name__}:Fba", settings={"when_full": "lose_cell"}), "write it beside class"),
+        (ct.Python(class_=f"{__name__}:Nonsense"), "has when_full = 'lose_all', which is none of"),
     ]:
         [fault] = ct.check(lan(policy))
         assert words in fault.message, fault.message
@@ -214,7 +264,29 @@ def test_a_compiled_function_is_the_run_of_the_formula_it_says(engine):
     assert ct.run(lan(Fast()), seed=3, engine=engine).fingerprint == ct.run(lan(FBA), seed=3).fingerprint
 
 
-def test_what_numba_cannot_compile_is_refused():
+def test_what_numba_cannot_compile_is_refused_with_all_that_numba_says():
     pytest.importorskip("numba")
-    with pytest.raises(ct.InputError, match="cannot be compiled"):
-        ct.compiled(lambda X: X)
+
+    def mine(X, K, Y, N, V, C, now, tagged, draw):
+        return X.no_such_thing
+
+    with pytest.raises(ct.InputError, match="mine cannot be compiled") as raised:
+        ct.compiled(mine)
+    assert "no_such_thing" in str(raised.value)
+    assert " at 0x" not in raised.value.faults[0].message
+
+
+def test_a_compiled_class_refuses_settings_which_it_would_not_see():
+    pytest.importorskip("numba")
+
+    @ct.compiled
+    def half(X, K, Y, N, V, C, now, tagged, draw):
+        return X <= 0.5 * K
+
+    class Half(ct.PythonPolicy):
+        share = 0.5
+        admit = half
+
+    with pytest.raises(ct.ScenarioError, match=r"share = 0\.3 is not known to a compiled admit"):
+        Half(share=0.3)
+    assert Half(when_full="lose_cell").when_full == "lose_cell"

@@ -173,6 +173,28 @@ def test_what_a_page_refers_to_within_itself_is_there(written):
     assert wanted <= set(page.ids)
 
 
+def test_axes_and_measures_are_called_in_words_where_they_are_not_set(tmp_path):
+    """Lists, heads and captions were full of paths, and descriptions of backticks."""
+    axes = {
+        "port.bottleneck.policy": {"epd": {"epd": {"threshold": "50%"}}, "as it is": "as-is"},
+        "port.bottleneck.buffer": [100, 200],
+    }
+    document = {"axes": {name: {"path": name, "values": values} for name, values in axes.items()}}
+    measures = ["efficiency", "fairness", "ports.bottleneck.max_queue_cells", "flows.sum(*).timeouts"]
+    report = ct.report(swept(tmp_path / "s", **document, measures=measures, seeds=2))
+    text = report.html()
+    shown = re.sub(r"<details>.*?</details>|<[^>]+>|<!--.*?-->", " ", text, flags=re.DOTALL)
+    assert "`" not in shown
+    assert "it moves most with buffer" in shown and "max queue of bottleneck: means from" in shown
+    heads = re.findall(r'<button type="button">(.*?)</button>', text)
+    assert {"policy", "buffer", "max queue of bottleneck (cells)", "timeouts of all flows"} <= set(heads)
+    assert not any("." in head for head in heads)
+    captions = re.findall(r"<(?:figcaption|h3)>(.*?)</(?:figcaption|h3)>", text, flags=re.DOTALL)
+    assert captions and not any("port." in caption for caption in captions)
+    # The tables of axes and of measures say what is to be written.
+    assert all(f"<strong>{name}</strong>" in text for name in (*axes, *measures))
+
+
 def test_the_same_store_gives_the_same_files(written, grid, tmp_path):
     folder, _ = written
     again = ct.report(Store.open(grid.path)).write(tmp_path)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import inspect
 import pickle
 import pydoc
+import re
 import threading
 import time
 import warnings
@@ -369,3 +370,19 @@ def test_samples_fall_on_whole_steps_whatever_the_clock():
     times = ct.run(lan, trace=["queue"], step="1us").series["queue"]["time_s"].to_pylist()
     assert len(times) == 10_001
     assert max(abs(time - i * 1e-6) for i, time in enumerate(times)) < 1e-8
+
+
+def test_where_measuring_begins_late_the_cells_add_up_too(celltrain, small):
+    """The line left out what was in flight when measuring began, and so was no equation."""
+    whole = ct.run(ct.load(small).replace(duration="100us"), seed=3)
+    small.write_text(small.read_text() + '\n[measure]\nfrom = "100us"\n')
+    said = celltrain("run", small, "--seed", 3).out
+    assert "0.02 s simulated, seed 3, fast engine, measured from 0.0001 s to 0.02 s" in said
+    [line] = [line for line in said.splitlines() if line.startswith("cells: ")]
+    assert line.startswith(f"cells: {whole.cells['in_flight']:,} in flight at 0.0001 s + ")
+    number = r"([0-9,]+) (?:in flight|offered|delivered|lost|discarded)"
+    left, right = (sum(int(n.replace(",", "")) for n in re.findall(number, side)) for side in line.split(" = "))
+    assert left == right > 0
+    small.write_text(small.read_text().replace('"100us"\n', '"100us"\nto = "200us"\n'))
+    [line] = [line for line in celltrain("run", small, "--seed", 3).out.splitlines() if line.startswith("cells: ")]
+    assert "=" not in line and "in flight" not in line

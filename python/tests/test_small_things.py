@@ -146,3 +146,11 @@ def test_a_first_comparison_with_a_slip_is_told_what_to_write(celltrain, argumen
     answer = celltrain("compare", *arguments, "--seeds", 1)
     assert answer.code == 2
     assert expected in " ".join(answer.err.split())
+
+
+def test_explain_says_what_a_measure_is_and_where_red_is(celltrain):
+    """It answered fairness with did you mean file?, and RED with greedy."""
+    assert "fairness is a measure: Jain's index" in celltrain("explain", "fairness").out
+    assert celltrain("explain", "efficiency", "--json").json["kind"] == "measures"
+    refused = celltrain("explain", "RED")
+    assert (refused.code, "RED is a formula: compare the scenario lan-formula-red" in refused.err) == (2, True)

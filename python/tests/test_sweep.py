@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import pickle
-import signal
-import subprocess
 import sys
 import time
 from dataclasses import replace
 
 import pytest
 import sweeps
-from sweeps import rows
+from sweeps import interrupted, rows
 
 import celltrain as ct
 from celltrain.coordination import coordinator, run_plan
@@ -399,15 +397,7 @@ def test_ctrl_c_keeps_what_is_done_and_says_so(tmp_path):
     path = tmp_path / "plan.toml"
     path.write_text(MANY.replace("count = 400", "count = 100000"))
     command = [sys.executable, "-m", "celltrain", "sweep", path, "--store", tmp_path / "s", "--json"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        deadline = time.monotonic() + 60
-        while not list(tmp_path.glob("s/parts/part-*")) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
-    assert process.returncode == 130, out + err
-    assert err == "interrupted: what is done is kept; go on with --resume\n"
-    assert json.loads(out)["interrupted"]
+    assert json.loads(interrupted(command, tmp_path, "s/parts/part-*"))["interrupted"]
     store = Store.open(tmp_path / "s")
     assert len(store.wide()) > 100
     assert store.verify() == []

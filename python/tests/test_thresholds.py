@@ -96,7 +96,7 @@ def test_python_takes_texts_and_writes_them_again():
         ("epd", '"81 cells"', "80", "is above the buffer of 80 cells; a threshold is at most the buffer"),
         ("epd", '"buffer - 81 cells"', "80", "is below an empty buffer; the buffer has 80 cells"),
         ("epd", '"90%"', '"infinite"', "counts from the buffer, so that must be a number of cells"),
-        ("epd", "-1", "80", "is not a whole number (0 or more)"),
+        ("epd", "-1", "80", "is not a whole number of cells (0 or more; a share is a text)"),
         ("selective_drop", "1.9", "80", "is not a share of the buffer (0 to 1)"),
         ("selective_drop", '"60 cells"', '"infinite"', "belongs to a formula that needs the buffer's size"),
     ],

@@ -14,7 +14,7 @@ from conftest import ROOT
 
 import celltrain as ct
 from celltrain import _core
-from celltrain.drawing import positions, save
+from celltrain.drawing import laid_out, save
 from celltrain.network import network
 from celltrain.scenario import Reading
 
@@ -75,7 +75,7 @@ def test_a_run_shows_shares_where_they_differ(celltrain, tmp_path):
 @pytest.mark.parametrize("path", sorted(SCENARIOS.glob("*.toml")), ids=lambda path: path.stem)
 def test_every_shipped_network_has_a_picture_whose_nodes_lie_apart(path):
     np = pytest.importorskip("numpy")
-    places = positions(network(path))
+    places = laid_out(network(path)).places
     assert np.isfinite(places).all()
     apart = np.linalg.norm(places[:, None] - places[None], axis=2) + np.eye(len(places))
     assert apart.min() > 0.1
@@ -83,12 +83,33 @@ def test_every_shipped_network_has_a_picture_whose_nodes_lie_apart(path):
 
 def test_a_chain_lies_in_a_row_with_senders_before_and_above():
     net = network(CHAIN)
-    at = {node.name: place for node, place in zip(net.nodes, positions(net), strict=True)}
+    at = {node.name: place for node, place in zip(net.nodes, laid_out(net).places, strict=True)}
     switches = [at[f"sw{i}"] for i in range(1, 6)]
     assert [y for _, y in switches] == [0.0] * 5
     assert [x for x, _ in switches] == sorted(x for x, _ in switches)
     assert at["long-source1"][0] < at["sw1"][0] and at["long-destination1"][0] > at["sw5"][0]
     assert at["cross-source5"][1] > 0 > at["cross-destination1"][1]
+
+
+def test_a_chain_fits_a_page_and_its_names_lie_apart(tmp_path):
+    """It was 16 inches wide with a name at each of 34 hosts: as wide as a phone nobody could read one."""
+    pytest.importorskip("matplotlib")
+    from matplotlib.figure import Figure
+
+    layout = laid_out(network(CHAIN))
+    assert layout.inches[0] <= 7.2
+    figure = Figure(figsize=layout.inches, layout="constrained")
+    axes = ct.draw(CHAIN, ax=figure.add_subplot())
+    figure.draw_without_rendering()
+    names = [text for text in axes.texts if text.get_text()]
+    assert {"cross-source\n5 to 8", "cross-\ndestination\n9 to 12", "long-source1", "sw3"} <= {
+        text.get_text() for text in names
+    }
+    assert min(text.get_fontsize() for text in names) >= 8
+    boxes = [text.get_window_extent() for text in [*names, axes.title]]
+    for i, one in enumerate(boxes):
+        assert figure.bbox.x0 <= one.x0 and one.x1 <= figure.bbox.x1, names[i]
+        assert not any(one.overlaps(other) for other in boxes[:i]), names[i]
 
 
 @pytest.mark.parametrize("ending", ["png", "svg", "pdf"])

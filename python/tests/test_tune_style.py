@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from test_tune import PLAN
+from tunes import PLAN
 
 import celltrain as ct
 from celltrain.running import Local

@@ -82,6 +82,9 @@ def test_the_wheel_is_small_and_for_every_python_from_3_10(wheel):
     assert set(about.get_all("Provides-Extra")) == extras
     assert "celltrain/py.typed" in names
     assert any(name.endswith("reports/report.html") for name in names)
+    # Where it was built before them; a release always has it.
+    has_lab = (ROOT / "dist" / "lab.html").is_file() or "CELLTRAIN_WHEELS_HAVE_LAB" in os.environ
+    assert ("celltrain/lab.html" in names) == has_lab
     assert not [name for name in names if name.startswith("celltrain/") and "test" in name]
 
 

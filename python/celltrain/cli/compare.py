@@ -58,6 +58,14 @@ def compare(
             "May be repeated.",
         ),
     ] = None,
+    names: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAMES",
+            help="What the FILEs are called in the table and the figure, or of one FILE the values that are compared; "
+            'with commas: "Tail drop,EPD,Selective Drop".',
+        ),
+    ] = None,
     seeds: Annotated[int, typer.Option(min=1, max=1_000_000, metavar="N", help="Runs of each.")] = 10,
     seed: Annotated[int, typer.Option(min=0, metavar="K", help="The first seed; the others follow.")] = 1,
     measures: Measures = None,
@@ -85,7 +93,14 @@ def compare(
         check(plot, width, style)
     with shell.waiting("comparing") as progress:
         compared = put_beside(
-            *files, vary=varied, seeds=seeds, first_seed=seed, measures=listed(measures), jobs=jobs, progress=progress
+            *files,
+            names=None if names is None else listed([names]),
+            vary=varied,
+            seeds=seeds,
+            first_seed=seed,
+            measures=listed(measures),
+            jobs=jobs,
+            progress=progress,
         )
     return answered(compared, plot=plot, width=width, style=style, csv=csv, out=out, as_json=as_json)
 
@@ -104,8 +119,9 @@ def answered(
     csv: Path | None,
     out: Path | None,
     as_json: bool,
+    fingerprints: bool = False,
 ) -> int:
-    """Writes what is asked for, and prints the rest; the exit code."""
+    """Writes what is asked for, and prints the rest; the exit code. `fingerprints`: those of a scenario alone too."""
     from celltrain.text import shown
 
     written: list[Path] = []
@@ -116,11 +132,16 @@ def answered(
     if plot is not None:
         compared.plot(plot, width=width, style=style)
         written.append(plot)
+    prints = dict(zip(compared.seeds, compared.fingerprints[0, 0].tolist(), strict=True)) if fingerprints else {}
     if as_json:
-        shell.answer(compared.to_dict())
+        # A failed run has none.
+        known = {str(seed): text or None for seed, text in prints.items()}
+        shell.answer(compared.to_dict() | ({"fingerprints": known} if fingerprints else {}))
     else:
         console = shell.console()
         show(compared, console)
+        for seed, text in prints.items():
+            console.print(f"seed {seed}  {text or 'failed'}", soft_wrap=True, highlight=False)
         for path in written:
             console.print(f"wrote {shown(path)}", soft_wrap=True)
     for failure in compared.failures[:1]:

@@ -97,7 +97,10 @@ def explain(
 ) -> None:
     """Explain a model: its parameters with type, unit, default and range, and its page. Print an example plan or scenario."""
     from celltrain.catalog import everything
+    from celltrain.comparing.settings import OTHERWISE
     from celltrain.errors import Fault, InputError
+    from celltrain.pages.words import prose
+    from celltrain.store.columns import measured
 
     of_kind = {f"{entry.kind}/{entry.name}": entry for entry in everything()}
     known: dict[str, Entry] = {}
@@ -106,9 +109,19 @@ def explain(
     wanted = name.removesuffix(".toml")
     if wanted in of_kind:
         known[wanted] = of_kind[wanted]
+    if wanted not in known and (about := measured(wanted)).meaning != wanted:
+        if as_json:
+            shell.answer({"kind": "measures", "name": wanted, "unit": about.unit, "meaning": about.meaning})
+        else:
+            unit = "" if about.unit in ("", "1") else f", in {about.unit}"
+            shell.say(f"{wanted} is a measure{unit}: {prose(about.meaning)}")
+            shell.say("All measures: celltrain list measures; docs/concepts.md has their formulas")
+        return
     if wanted not in known:
         near = difflib.get_close_matches(wanted.lower().replace("-", "_"), known, n=3, cutoff=0.5)
         hint = f"; did you mean {' or '.join(near)}?" if near else "; see: celltrain list policies"
+        if wanted.lower() in OTHERWISE:
+            hint = f"; {OTHERWISE[wanted.lower()]}"
         problem = (
             "is not a policy, scheduler, allocator, discard algorithm, TCP variant, congestion control, kind of traffic, topology, "
             "service, paper, study, plan or scenario"

@@ -34,7 +34,9 @@ def lab(
         page = PAGE.read_bytes()
     except FileNotFoundError:
         raise CelltrainError(
-            "this installation came without the page of the lab; in a checkout, make lab builds it (node 20 and npm)"
+            "this installation came without the page of the lab, which is built before a wheel is: in a checkout, "
+            "type make lab, which needs node 20 or later, npm, cargo and Rust's wasm target "
+            "(rustup target add wasm32-unknown-unknown)"
         ) from None
     if out is not None:
         with shell.writing(out):

@@ -109,7 +109,7 @@ def _said(report: Report) -> Iterator[str]:
     yield f"{shown(data.name or 'a sweep')}, by celltrain {data.version}: {points}, {counted(data.runs, 'run')}{failed}{missing}"
     if front is not None:
         two = " and ".join(data.measures[i].name for i in (front.x, front.y))
-        each = "" if front.by is None else f", one for each {shown(front.by.axis.name)}"
+        each = "" if front.by is None else f", one for each {shown(front.by.axis.worded)}"
         yield f"{counted(len(front.order), 'point')} on the front of {two}{each}"
     if (against := report.baseline) is not None:
         for i, measure in enumerate(data.measures):

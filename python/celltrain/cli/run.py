@@ -49,6 +49,10 @@ def run(
             help="Run it N times, with seed 1 (or --seed) and those that follow: means with 95 % intervals.",
         ),
     ] = None,
+    fingerprints: Annotated[
+        bool,
+        typer.Option("--fingerprints", help="With --seeds: list the fingerprint of each run, as --json always does."),
+    ] = False,
     trace: Annotated[
         list[str] | None,
         typer.Option(
@@ -75,6 +79,13 @@ def run(
         str | None,
         typer.Option(
             help="fast, or reference: naive, slow, with the same results. Events and captures choose it by themselves."
+        ),
+    ] = None,
+    threads: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Share a large network with long links out among N threads; the result is the same for any number.",
         ),
     ] = None,
     events: Annotated[
@@ -133,12 +144,25 @@ def run(
             "--step": step,
             "--port": port,
             "--engine": engine,
+            "--threads": threads,
             "--events": events,
             "--pcap": pcap,
             "--warm-up": warm_up or None,
         }
         _refuse_single(of_one, seeds)
-        return _ensemble(file, seeds, 1 if seed is None else seed, out=out, plot=plot, as_json=as_json)
+        first = 1 if seed is None else seed
+        return _ensemble(file, seeds, first, fingerprints=fingerprints, out=out, plot=plot, as_json=as_json)
+    if fingerprints:
+        problem = "lists those of several runs, with --seeds N; a run alone prints its own"
+        raise InputError([Fault.of_option("--fingerprints", "on", problem)])
+    if threads is not None and threads > 1:
+        recording = {"--plot": plot, "--warm-up": warm_up}
+        if faults := [
+            Fault.of_option("--threads", threads, f"does not go with {name}, which needs a single thread")
+            for name, given in recording.items()
+            if given
+        ]:
+            raise InputError(faults)
     if plot:
         from celltrain.axes import require_matplotlib
 
@@ -160,6 +184,7 @@ def run(
             step=step,
             ports=port,
             engine=engine,
+            threads=1 if threads is None else threads,
             events=kept,
             pcap=capture,
             progress=progress,
@@ -192,7 +217,9 @@ def _settled(steady: Steady) -> dict[str, Any]:
     return {name: None if value != value else value for name, value in asdict(steady).items()}
 
 
-def _ensemble(file: Path, seeds: int, first: int, *, out: Path | None, plot: bool, as_json: bool) -> int:
+def _ensemble(
+    file: Path, seeds: int, first: int, *, fingerprints: bool, out: Path | None, plot: bool, as_json: bool
+) -> int:
     """Runs a scenario with several seeds: a comparison of one."""
     from celltrain.cli.compare import answered
     from celltrain.comparing import compare
@@ -205,7 +232,10 @@ def _ensemble(file: Path, seeds: int, first: int, *, out: Path | None, plot: boo
     measures = list(dict.fromkeys(["efficiency", "fairness", "goodput_mbps", *MEASURES]))
     with shell.waiting(f"simulating {shown(file)}") as progress:
         compared = compare(file, seeds=seeds, first_seed=first, measures=measures, progress=progress)
-    return answered(compared, plot=picture, width="page", style=None, csv=None, out=out, as_json=as_json)
+    wanted = fingerprints or as_json
+    return answered(
+        compared, plot=picture, width="page", style=None, csv=None, out=out, as_json=as_json, fingerprints=wanted
+    )
 
 
 def _refuse_single(options: Mapping[str, object], seeds: int) -> None:
@@ -306,9 +336,16 @@ def _refuse_idle(
 
 def show(result: RunResult, console: Console) -> None:
     """Prints a result for people."""
+    from celltrain.results import balance
+
     answer = result.to_dict()
     console.print(shown(shortened(result.scenario or "scenario")), style="bold", soft_wrap=True)
-    console.print(f"{result.duration_s:g} s simulated, seed {result.seed}, {answer['engine']} engine\n")
+    begin, end = answer["measured_from_s"], answer["measured_to_s"]
+    is_part = begin > 0 or end < result.duration_s
+    part = f", measured from {begin:g} s to {end:g} s; largest queues are of the whole run" if is_part else ""
+    console.print(
+        f"{result.duration_s:g} s simulated, seed {result.seed}, {answer['engine']} engine{part}\n", soft_wrap=True
+    )
     console.print(f"efficiency  {result.efficiency:.4f}\nfairness    {result.fairness:.4f}")
     if abs(result.fairness_max_min - result.fairness) > 1e-9:
         console.print(f"fairness    {result.fairness_max_min:.4f} of max-min shares")
@@ -323,12 +360,7 @@ def show(result: RunResult, console: Console) -> None:
     _ports(answer["ports"], console)
     _vcs("contracts", CONTRACTS, answer["contracts"], console)
     _vcs("VCs whose rate is controlled", ABR, answer["abr"], console)
-    cells = result.cells
-    console.print(
-        f"cells: {cells['offered']:,} offered = {cells['delivered']:,} delivered + {cells['lost']:,} lost "
-        f"+ {cells['discarded']:,} discarded + {cells['in_flight']:,} in flight",
-        soft_wrap=True,
-    )
+    console.print(f"cells: {balance(answer)}", soft_wrap=True)
     console.print(
         f"speed: {shell.counted(result.cell_hops)} cell-hops in {result.engine_seconds:.3g} s, "
         f"{shell.counted(result.cell_hops_per_second)} cell-hops/s"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -101,10 +102,11 @@ def tell_end(folder: Path, progress: Progress | None, *, interrupted: bool, as_j
     else:
         if progress is not None:
             repeated = f", {progress.repeated:,} of them as runs of earlier points" if progress.repeated else ""
-            shell.say(
-                f"{progress.done:,} runs done{repeated}, {failed:,} failed, in {in_words(progress.elapsed_seconds)}: "
-                f"{shown(folder)}"
-            )
+            # Nothing was run where nothing is done in any time.
+            there = f"nothing was missing: {progress.done:,} runs are there" if not progress.rate else None
+            begun = there or f"{progress.done:,} runs done"
+            took = "" if there else f", in {in_words(progress.elapsed_seconds)}"
+            shell.say(f"{begun}{repeated}, {failed:,} failed{took}: {shown(folder)}")
         show(store)
     for doubt in doubts:
         shell.complain(f"warning: {doubt}")
@@ -119,30 +121,33 @@ def tell_end(folder: Path, progress: Progress | None, *, interrupted: bool, as_j
 
 def show(store: Store) -> None:
     """Prints the points of a small store for people: the mean and half the width of its 95 % interval."""
+    from celltrain.pages import words
+    from celltrain.store.columns import measured
+
     axes = [axis.name for axis in store.axes]
     measures = list(store.plan.measures)[:MOST_MEASURES]
     if len(store.plan.points) > MOST_POINTS or store.plan.runs > MOST_RUNS:
         shell.say("too much for a screen: docs/sweeps.md shows how to ask the store in Python and SQL")
         return
-    grid = shell.grid(*axes, "runs", *measures, left=tuple(axis.name for axis in store.axes if not axis.is_number))
+    heads = words.settings(axes, [axis.meaning.partition(":")[0] for axis in store.axes])
+    worded = [words.measure(measure.name, measure.unit) for measure in map(measured, measures)]
+    left = tuple(head for head, axis in zip(heads, store.axes, strict=True) if not axis.is_number)
+    grid = shell.grid(*heads, "runs", *worded, left=left)
     rows: dict[int, list[dict[str, Any]]] = {}
     for row in store.summary(measures).to_pylist():
         rows.setdefault(row["point"], []).append(row)
     for own in rows.values():
-        cells = [_value(own[0][name]) for name in axes]
+        cells = [words.valued(own[0][axis.name], axis.unit) for axis in store.axes]
         grid.add_row(*cells, f"{max(row['n'] for row in own):,}", *map(_interval, own))
     shell.console().print(grid)
 
 
-def _value(value: float | str) -> str:
-    return value if isinstance(value, str) else f"{value:g}"
-
-
 def _interval(row: dict[str, Any]) -> str:
+    from celltrain.pages.words import estimated
+
     if row["mean"] is None:
         return "none"
-    half = "" if row["high"] is None else f" ± {row['high'] - row['mean']:.2g}"
-    return f"{row['mean']:.4g}{half}"
+    return estimated(row["mean"], math.nan if row["high"] is None else row["high"] - row["mean"])
 
 
 def _as_json(progress: Progress | None) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import typer
 
 from celltrain.cli import shell, workers
 from celltrain.cli.compare import listed
+from celltrain.text import shown
 
 
 def register(app: typer.Typer) -> None:
@@ -61,7 +62,7 @@ def vet(
 
 
 def _show(answer: dict[str, Any]) -> None:
-    from celltrain.vetting.run import rows
+    from celltrain.vetting.run import heads, rows
 
     console = shell.console()
     checks = shell.grid("check", "holds", "evidence", left=("check", "holds", "evidence"))
@@ -69,8 +70,10 @@ def _show(answer: dict[str, Any]) -> None:
         checks.add_row(check["check"].replace("_", " "), "yes" if check["holds"] else "NO", check["evidence"])
     console.print(checks)
     last = answer["first_seed"] + answer["seeds"] - 1
-    console.print(f"{answer['policy']}: seeds {answer['first_seed']} to {last} in {', '.join(answer['scenarios'])}")
-    grid = shell.grid("", "metric", answer["policy"], *answer["beside"], left=("", "metric"))
+    seeds = f"seeds {answer['first_seed']} to {last}" if answer["seeds"] > 1 else f"seed {last}"
+    console.print(f"{shown(answer['policy'])}: {seeds} in {', '.join(answer['scenarios'])}")
+    mine, *others = heads(answer)
+    grid = shell.grid("", "metric", mine, *others, left=("", "metric"))
     before = None
     for name, *cells in rows(answer):
         scenario, _, metric = name.rpartition(".")
@@ -81,9 +84,9 @@ def _show(answer: dict[str, Any]) -> None:
     console.print(grid)
     if answer["seeds"] > 1:
         console.print("±: half the 95 % interval of the mean (Student's t over the seeds)")
-        if answer["beside"]:
+        if others:
             console.print(
-                f"*: {answer['policy']} has more, or less, than that beyond the seeds' spread: the 95 % interval of the "
+                f"*: {mine} has more, or less, than that beyond the seeds' spread: the 95 % interval of the "
                 "differences, paired by seed, leaves zero out; --json has them"
             )
     for warning in answer["artifacts"]["warnings"]:

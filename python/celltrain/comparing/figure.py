@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from celltrain.comparing.compared import Compared
 
 FORMATS = (".svg", ".pdf", ".png")
+#: Of what is said above the panels.
+SOFT = "#555555"
 #: Measures that are drawn where nothing is said.
 MOST_MEASURES = 3
 #: Values of a second condition that get panels.
@@ -53,6 +55,10 @@ def draw(
     chosen = _chosen(compared, measures)
     with look.applied():
         figure = _drawn(compared, chosen, look)
+        if len(compared.seeds) > 1:
+            # Pasted into a page or on a slide it says what the bars are.
+            said = f"means of {len(compared.seeds):,} seeds; bars: 95 % intervals"
+            figure.suptitle(said, x=0.01, ha="left", fontsize="small", color=SOFT)
         if file is not None:
             with writing(file):
                 save(figure, Path(file))

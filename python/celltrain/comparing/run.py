@@ -13,11 +13,12 @@ import numpy as np
 from celltrain.arguments import Time, checked
 from celltrain.cancel import Cancel, endable
 from celltrain.comparing import settings
-from celltrain.comparing.alike import judge
+from celltrain.comparing.alike import REPLACED, judge
 from celltrain.comparing.compared import MOST_SEEDS, Compared, Failure
 from celltrain.errors import Fault, InputError, ScenarioError, warn
-from celltrain.pages.words import valued
+from celltrain.pages.words import counted, valued
 from celltrain.plan import Axis, Plan
+from celltrain.plan.axis import AS_IS
 from celltrain.plan.plan import canonical_with_memory
 from celltrain.progress import watched
 from celltrain.running import Chunk, Rows, Task, Worker, worker_of
@@ -26,6 +27,7 @@ from celltrain.text import shown
 
 if TYPE_CHECKING:
     from distributed import Client
+    from numpy.typing import NDArray
 
     from celltrain.models import Scenario
 
@@ -57,7 +59,8 @@ def compare(
 
     Args:
         scenarios: Scenarios, paths of TOML files, or names of shipped ones.
-        names: What the scenarios are called in the answer; their files or names when None.
+        names: What is compared is called so in the answer and in figures: the scenarios, or of one scenario the values of
+            the first axis; their files, names or values when None.
         vary: Settings by their paths, such as `{"port.bottleneck.buffer": [1000, 2000]}`; values may be classes such as
             `celltrain.Epd(threshold_cells=800)`, or a table as in a plan's `[axes]`. One value sets it for all.
         seeds: How many runs of each; all have the same seeds.
@@ -114,7 +117,8 @@ def put_beside(
     progress: Callable[[float], object] | None = None,
 ) -> Compared:
     """What `compare` does, for callers inside; its warnings are left to them."""
-    sides = _sides(scenarios, names, vary, seeds, first_seed, measures, limit)
+    sides = _sides(scenarios, names if len(scenarios) != 1 else None, vary, seeds, first_seed, measures, limit)
+    called = _names_of_one(sides[0], names) if len(scenarios) == 1 and names is not None else None
     warnings = judge([(side.name, side.plan) for side in sides])
     where = worker_of(jobs, client, worker)
     work = _Work(sides, where.chunk_runs)
@@ -126,7 +130,8 @@ def put_beside(
             progress(len(work.kept) / total)
 
     where.work(work.chunks(), take)
-    return _compared(sides, work, warnings)
+    asked = len(MEASURES if measures is None else measures)
+    return _compared(sides, work, (warnings, called), asked)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,6 +140,20 @@ class _Side:
 
     name: str
     plan: Plan
+
+
+def _names_of_one(side: _Side, names: Sequence[str]) -> tuple[str, ...]:
+    """What one scenario is called, or the values that are compared in it."""
+    axis = next((axis for axis in side.plan.axes if len(axis) > 1), None)
+    count, what = (1, "the one scenario") if axis is None else (len(axis), f"each of {len(axis)} values of {axis.name}")
+    faults = []
+    if len(names) != count:
+        faults.append(Fault.of_option("names", ", ".join(names), f"is not a name for {what}"))
+    elif again := next((name for name in names if list(names).count(name) > 1), None):
+        faults.append(Fault.of_option("names", again, "is there twice"))
+    if faults:
+        raise InputError(faults)
+    return tuple(names)
 
 
 def _sides(
@@ -154,10 +173,11 @@ def _sides(
     faults += of_seeds(seeds, first_seed)
     if faults:
         raise InputError(faults)
+    asked = list(MEASURES if measures is None else measures)
     document: dict[str, Any] = {
         "axes": settings.axes(vary or {}),
         "seeds": {"first": first_seed, "count": seeds},
-        "measures": list(MEASURES if measures is None else measures),
+        "measures": [*asked, *(one for one in REPLACED if one not in asked)],
         **({} if limit is None else {"limits": {"time": limit}}),
     }
     called = _called(scenarios) if names is None else list(names)
@@ -169,11 +189,21 @@ def _sides(
         try:
             sides.append(_Side(name=name, plan=Plan.of(scenario, document, file=name)))
         except InputError as error:
-            faults.extend(error.faults)
+            faults.extend(_how_to_say(fault, vary or {}) for fault in error.faults)
     if faults:
         # What is wrong with a setting is wrong with it in every scenario.
         raise InputError(list(dict.fromkeys(faults)))
     return sides
+
+
+def _how_to_say(fault: Fault, vary: Mapping[str, Any]) -> Fault:
+    """A fault of a policy that is varied, with how its settings are written here."""
+    path = next((path for path in vary if fault.key.startswith(f"{path}.")), None)
+    if path is None or "is missing" not in fault.problem:
+        return fault
+    name, _, setting = fault.key.removeprefix(f"{path}.").partition(".")
+    problem = f"{fault.problem}; on the command line {name}:{setting}=..., and {AS_IS} for what the file has"
+    return Fault.of(problem, file=fault.file, line=fault.line, key=fault.key, value=fault.value)
 
 
 def of_seeds(seeds: int, first_seed: int) -> list[Fault]:
@@ -254,17 +284,23 @@ class _Work:
             self.kept[record.point, record.seed] = record
 
 
-def _compared(sides: Sequence[_Side], work: _Work, warnings: Sequence[str]) -> Compared:
-    """The runs in order: by what is compared, condition, seed and measure."""
+def _compared(
+    sides: Sequence[_Side], work: _Work, said: tuple[Sequence[str], tuple[str, ...] | None], asked: int
+) -> Compared:
+    """The runs in order: by what is compared, condition, seed and measure, of which the first `asked` are kept.
+
+    `said`: warnings, and names for what is compared, if not those of the scenarios or settings.
+    """
+    warnings, names = said
     plan = sides[0].plan
     conditions = [axis for axis in plan.axes if len(axis) > 1]
     settings_of = [plan.points.places(index) for index in range(len(plan.points))]
     if len(sides) > 1 or not conditions:
-        what, called = "scenario", tuple(side.name for side in sides)
+        what, called = "scenario", names or tuple(side.name for side in sides)
     else:
         first, *conditions = conditions
         what = first.name
-        called = tuple(_worded(first, place) for place in range(len(first)))
+        called = names or tuple(_worded(first, place) for place in range(len(first)))
     # Of one scenario the axis that is compared may stand anywhere; what is left keeps its order.
     wanted = [{axis.name: place for axis, place in one} for one in settings_of]
     rest = list(dict.fromkeys(tuple(one[axis.name] for axis in conditions) for one in wanted))
@@ -283,6 +319,7 @@ def _compared(sides: Sequence[_Side], work: _Work, warnings: Sequence[str]) -> C
             continue
         values[place] = [np.nan if value is None else value for value in record.values]
         prints[place] = record.fingerprint
+    replaced = [plan.measures.index(measure) for measure in REPLACED]
     return Compared._of(
         what=what,
         names=called,
@@ -290,13 +327,23 @@ def _compared(sides: Sequence[_Side], work: _Work, warnings: Sequence[str]) -> C
         settings=tuple(
             {axis.name: axis.column(place) for axis, place in zip(conditions, places, strict=True)} for places in rest
         ),
-        measures=tuple(map(measured, plan.measures)),
+        measures=tuple(map(measured, plan.measures[:asked])),
         seeds=tuple(seeds),
-        values=values,
+        values=values[..., :asked],
         fingerprints=prints,
         failures=tuple(failures),
-        said=tuple(warnings),
+        said=(*warnings, *_no_numbers(called, values[..., replaced])),
     )
+
+
+def _no_numbers(called: Sequence[str], replaced: NDArray[np.float64]) -> Iterator[str]:
+    """Whose formulas gave results that are no numbers, and how many."""
+    for name, counts in zip(called, replaced, strict=True):
+        if (count := np.nansum(counts)) > 0:
+            yield (
+                f"{shown(name)}: {counted(int(count), 'result')} of its formulas had to be replaced, being no number (a "
+                "division by zero, for one); docs/models/formula.md says by what"
+            )
 
 
 def _worded(axis: Axis, place: int) -> str:

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from celltrain.errors import Fault, InputError
 from celltrain.paths import UnknownKeyError, choices, follow
+from celltrain.plan.axis import AS_IS
 from celltrain.plan.base import plain
-from celltrain.text import described
+from celltrain.text import among, described, shortened
 
 #: What `--vary` takes, in a message.
 FORM = (
     "PATH=VALUE,VALUE,...: port.bottleneck.buffer=1000,2000, or port.bottleneck.policy=tail_drop,epd:threshold=800 "
-    "where the settings of a table follow its name"
+    "where the settings of a table follow its name, and as-is is what the scenario has there"
 )
+#: Characters of a setting in a name; longer ones lose their middle.
+MOST_SETTING = 40
+#: What is there, but not under the name that people look for.
+OTHERWISE = {"red": "RED is a formula: compare the scenario lan-formula-red."}
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
 
@@ -61,13 +65,16 @@ def _axis(path: str, values: Sequence[str]) -> list[Any] | dict[str, Any]:
     return [text if quantity is not None else _value(text) for text in values]
 
 
-def _chosen(text: str, tables: Sequence[str]) -> dict[str, Any]:
-    """A table by its name and settings, such as `epd:threshold=800`."""
-    name, *settings = text.split(":")
+def _chosen(text: str, tables: Sequence[str]) -> dict[str, Any] | str:
+    """A table by its name and settings, such as `epd:threshold=800`; `as-is` is what the scenario has there."""
+    if text == AS_IS:
+        return text
+    said, *settings = text.split(":")
+    # As people write it, and as scenarios are named: Tail Drop, tail-drop.
+    name = re.sub(r"[-_ ]+", "_", said.strip().lower())
     if name not in tables:
-        near = difflib.get_close_matches(name, tables, n=1)
-        hint = f"did you mean {near[0]}? " if near else ""
-        raise ValueError(f"has {name!r}, which is none of its tables; {hint}There are {', '.join(tables)}")
+        hint = f"{OTHERWISE[name]} There are {', '.join(tables)}" if name in OTHERWISE else among(name, tables)
+        raise ValueError(f"has {said!r}, which is not known there; {hint}; {AS_IS} is what the scenario has there")
     table: dict[str, Any] = {}
     for setting in settings:
         key, sign, value = (part.strip() for part in setting.partition("="))
@@ -99,22 +106,56 @@ def _labelled(name: str, said: Any) -> Any:
     values = [plain(value) for value in said]
     if not any(isinstance(value, Mapping) for value in values):
         return values
-    labels = [_label(value) for value in values]
-    shared = {label for label in labels if labels.count(label) > 1}
-    longer = [_label(value, whole=label in shared) for value, label in zip(values, labels, strict=True)]
-    if again := next((label for label in longer if longer.count(label) > 1), None):
+    labels = _labels(values)
+    if again := next((label for label in labels if labels.count(label) > 1), None):
         raise InputError([Fault.of_option("vary", again, f"is there twice among the values of {name}")])
-    return {"path": name, "values": dict(zip(longer, values, strict=True))}
+    return {"path": name, "values": dict(zip(labels, values, strict=True))}
 
 
 def _values_of(axis: Any) -> Any:
     return axis["values"] if isinstance(axis, Mapping) else axis
 
 
-def _label(value: Any, *, whole: bool = False) -> str:
-    """What a value is called: a table with one key, such as a policy, by that key, and by its settings too if asked for."""
+def _labels(values: Sequence[Any]) -> list[str]:
+    """What values are called: a table with one key, such as a policy, by that key, and by what it has of its own.
+
+    That is the settings in which it differs from others of that key.
+    """
+    named = [_named(value) for value in values]
+    labels = []
+    for name, settings in named:
+        alike = [others for other, others in named if other == name]
+        own = [key for key, one in settings.items() if any(others.get(key) != one for others in alike)]
+        labels.append(":".join([name, *(f"{key}={shortened(_said(settings[key]), MOST_SETTING)}" for key in own)]))
+    # Of long texts the middle may be all that differs.
+    return [
+        label
+        if labels.count(label) == 1
+        else ":".join([name, *(f"{key}={_said(one)}" for key, one in settings.items())])
+        for label, (name, settings) in zip(labels, named, strict=True)
+    ]
+
+
+def _said(setting: object) -> str:
+    """A setting as somebody would write it: 9 and not 9.0."""
+    return f"{setting:.15g}" if isinstance(setting, float) else str(setting)
+
+
+def _named(value: Any) -> tuple[str, dict[str, Any]]:
+    """The name of a table with one key, and its settings by their paths in it; a Python class goes by its own name."""
     if not isinstance(value, Mapping) or len(value) != 1:
-        return str(value)
+        return str(value), {}
     [(name, table)] = value.items()
-    settings = table.items() if whole and isinstance(table, Mapping) else ()
-    return ":".join([str(name), *(f"{key}={one}" for key, one in settings)])
+    settings = dict(_settings(table)) if isinstance(table, Mapping) else {}
+    if name == "python" and isinstance(called := settings.get("class"), str):
+        name = re.split(r"[:.]", called)[-1]
+        settings = {key.removeprefix("settings."): one for key, one in settings.items()}
+    return str(name), settings
+
+
+def _settings(table: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    for key, one in table.items():
+        if isinstance(one, Mapping):
+            yield from _settings(one, f"{before}{key}.")
+        else:
+            yield f"{before}{key}", one

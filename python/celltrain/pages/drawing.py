@@ -81,9 +81,14 @@ class Look:
         return down, math.ceil(count / down)
 
     def columns(self, labels: Sequence[str]) -> int:
-        """Entries of a legend that go side by side below the figure."""
+        """Entries of a legend that go side by side below the figure: as few rows as can be, and all of them as full.
+
+        >>> Look(width="column").columns(["R 0.5", "R 0.6", "R 0.7", "R 0.8", "R 0.9"])
+        3
+        """
         longest = max(map(len, labels), default=0)
-        return max(1, min(len(labels), int(self.inches * LEGEND_PER_INCH / (longest + 4))))
+        most = max(1, min(len(labels), int(self.inches * LEGEND_PER_INCH / (longest + 4))))
+        return math.ceil(len(labels) / math.ceil(len(labels) / most)) if labels else 1
 
     @classmethod
     def of(cls, width: str, style: str | None) -> Look:
@@ -226,8 +231,15 @@ def panelled(
     return figure, grid[:count]
 
 
-def fit(axes: Axes, places: Sequence[float], texts: Sequence[str], *, logarithmic: bool = False) -> bool:
-    """Whether texts at these places below a panel leave room between each other."""
+def fit(
+    axes: Axes,
+    places: Sequence[float],
+    texts: Sequence[str],
+    *,
+    logarithmic: bool = False,
+    span: tuple[float, float] | None = None,
+) -> bool:
+    """Whether texts at these places below a panel, which reaches from one end to the other, leave room between each other."""
     if len(places) < 2:
         return True
     spec = axes.get_subplotspec()
@@ -235,8 +247,10 @@ def fit(axes: Axes, places: Sequence[float], texts: Sequence[str], *, logarithmi
     # What is beside the panels, and a digit of a label with some room, in inches.
     figure: Any = axes.figure
     inches = figure.get_size_inches()[0] / columns * 0.66
-    at = [math.log(place) if logarithmic else float(place) for place in places]
-    span = max(at) - min(at) or 1.0
+    at, ends = (
+        [math.log(place) if logarithmic else float(place) for place in those] for those in (places, span or places)
+    )
+    length = max(ends) - min(ends) or 1.0
     wide = [0.085 * (len(one) + len(other)) / 2 + 0.06 for one, other in itertools.pairwise(texts)]
-    gaps = [abs(other - one) / span * inches for one, other in itertools.pairwise(at)]
+    gaps = [abs(other - one) / length * inches for one, other in itertools.pairwise(at)]
     return all(gap > needed for gap, needed in zip(gaps, wide, strict=True))

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 LONGEST_NAME = {"column": 22, "page": 30}
 #: What lines are apart at one value of the axis, so that no error bar hides another: a part of the axis's length.
 APART = 0.012
+#: Of lines in a style that is not ours.
+DASHES = ("-", "--", ":", "-.")
 #: Inches of a row of dots, and of what is around the rows of a panel.
 ROW, AROUND = 0.24, 0.75
 
@@ -104,6 +106,9 @@ def lines(panels: Sequence[Panel], across: Across, look: Look, *, columns: int =
             at = _beside(across, row, len(panel.groups))
             bars: dict[str, Any] = {"marker": marker, "capsize": 2, "elinewidth": 1.1, "markersize": 4, "zorder": 3}
             bars |= {"linewidth": 0 if across.words else 1.2, "elinewidth": 1.1}
+            if look.style is not None:
+                # A style may have greys alone, which a copier makes one.
+                bars["linestyle"] = DASHES[row % len(DASHES)]
             half = np.nan_to_num(group.half)
             axes.errorbar(at, group.mean, yerr=half, color=colour, label=names[row], **bars)
         if zero:
@@ -141,9 +146,17 @@ def _ruled(axes: Axes, across: Across, *, turned: bool) -> None:
     if across.logarithmic:
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter("{x:g}")
-    texts = [f"{place:g}" for place in across.places]
-    if len(texts) <= 6 and fit(axes, across.places.tolist(), texts, logarithmic=across.logarithmic):
-        axes.set_xticks(across.places, texts, color=INK)
+    places = np.sort(across.places).tolist()
+    if len(places) <= 6:
+        # From the largest on, those that have room: no tick stands where nothing was run.
+        shown: list[float] = []
+        for place in reversed(places):
+            some = [place, *shown]
+            if fit(
+                axes, some, [f"{one:g}" for one in some], logarithmic=across.logarithmic, span=(places[0], places[-1])
+            ):
+                shown = some
+        axes.set_xticks(shown, [f"{one:g}" for one in shown], color=INK)
         axes.minorticks_off()
     elif not across.logarithmic:
         axes.locator_params(axis="x", nbins=4)

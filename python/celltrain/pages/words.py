@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from celltrain.text import shown
 
@@ -72,6 +72,8 @@ def labelled(name: str, unit: str) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
+#: Measures whose names say little without their underscores.
+_CALLED = {"fairness_max_min": "max-min fairness"}
 #: Ends of measures' names that say their unit again.
 _UNITS = re.compile(r"_(mbps|cells|ms|s|segments)$")
 
@@ -86,8 +88,8 @@ def measure(name: str, unit: str = "1") -> str:
     >>> measure("ports.bottleneck.max_queue_cells", "cells")
     'max queue of bottleneck (cells)'
     """
-    if " " in name:
-        text = name
+    if " " in name or name in _CALLED:
+        text = _CALLED.get(name, name)
     elif several := re.fullmatch(r"(\w+)\.(sum|mean|least|largest)\(\*\)\.(.+)", name):
         text = f"{_UNITS.sub('', several[3])} of all {several[1]}"
         text = text if several[2] == "sum" else f"{several[2]} {text}"
@@ -106,6 +108,27 @@ def setting(path: str) -> str:
     ('buffer', 'link delay')
     """
     return shown(path.rpartition(".")[2].replace("_", " "))
+
+
+def settings(names: Sequence[str], paths: Sequence[str]) -> list[str]:
+    """Axes for people: those that are called by their path by its last step, where no other would be called the same.
+
+    >>> settings(["port.bottleneck.buffer", "Z"], ["port.bottleneck.buffer", "port.bottleneck.policy.fba.z"])
+    ['buffer', 'Z']
+    >>> settings(["port.sw1.buffer", "port.sw2.buffer"], ["port.sw1.buffer", "port.sw2.buffer"])
+    ['port.sw1.buffer', 'port.sw2.buffer']
+    """
+    short = [setting(name) if name == path else shown(name) for name, path in zip(names, paths, strict=True)]
+    return [one if short.count(one) == 1 else shown(name) for one, name in zip(short, names, strict=True)]
+
+
+def prose(text: str) -> str:
+    """A description without the marks of code in it.
+
+    >>> prose("the path of `epd`")
+    'the path of epd'
+    """
+    return text.replace("`", "")
 
 
 def estimated(mean: float, half: float) -> str:

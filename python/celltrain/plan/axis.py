@@ -10,7 +10,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
-from celltrain.paths import Key
+from celltrain.paths import Key, choices
 from celltrain.quantities import exact
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 #: Significant digits of values on a logarithmic scale and in a sample: powers differ in their last digits from machine
 #: to machine, and no run may.
 DIGITS = 9
+#: Where an axis is one of tables, such as policies: what the scenario has there stays, with its settings.
+AS_IS = "as-is"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,6 +119,14 @@ class Axis:
     def setting(self, index: int) -> Any:
         """What the scenario gets."""
         return self.settings[index] if self.numbers is None else written(self.numbers[index], self.key)
+
+    def stays(self, index: int) -> bool:
+        """Whether the scenario keeps what it has there."""
+        return self.numbers is None and self.settings[index] == AS_IS and self._takes_tables
+
+    @cached_property
+    def _takes_tables(self) -> bool:
+        return bool(choices(self.path))
 
     def column(self, index: int) -> float | str:
         """What the store says of it: a plain number as it is, a quantity in s, bit/s or B, a label as text."""

@@ -146,6 +146,8 @@ class Points(Sequence[Point]):
         values = {axis.name: axis.column(place) for axis, place in places}
         # Whole tables before what stands in them, wherever their axes stand in the plan.
         for axis, place in sorted(places, key=lambda one: one[0].path.count(".")):
+            if axis.stays(place):
+                continue
             if all(_chosen(scenario, *choice) for choice in self._plan.inside[axis.name]):
                 set_key(scenario, axis.path, copy.deepcopy(axis.setting(place)))
         return Point(index=index, values=values, scenario=scenario)

@@ -78,7 +78,9 @@ def _refuse_point(
     to_blame = next(related, None)
     key = "" if to_blame is None else _axis_path(plan.document, to_blame.name)
     line = diagnostics.line(key or "axes")
-    problem = f"{fault.problem}; {where}" if where else fault.problem
+    # Of a buffer that is varied no number of cells fits every value.
+    share = ' (a share such as "80%" goes with the buffer)' if fault.problem.endswith("is at most the buffer") else ""
+    problem = f"{fault.problem}{share}; {where}" if where else fault.problem
     at = Fault.of(problem, file=diagnostics.file, line=line, key=fault.key, value=fault.value)
     diagnostics.faults.append(at)
 

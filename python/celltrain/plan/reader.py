@@ -174,7 +174,7 @@ class Reader:
             if listed is None:
                 continue
             place = ("paired", number)
-            axes = [self.axis(name, one, (*place, name)) for name, one in listed.items()]
+            axes = [self.axis(name, one, (*place, name), alone=False) for name, one in listed.items()]
             found = [axis for axis in axes if axis is not None]
             if not listed:
                 self.diagnostics.refuse(place, "pairs nothing")
@@ -182,6 +182,8 @@ class Reader:
             if len(set(counts.values())) > 1:
                 words = ", ".join(f"{name} has {count}" for name, count in counts.items())
                 self.diagnostics.refuse(place, f"moves together what has not as many values: {words}")
+            elif again := _again(found):
+                self.diagnostics.refuse(place, f"has {again} twice: what moves together differs in one value at least")
             elif found:
                 yield Group(axes=tuple(found))
 
@@ -260,8 +262,8 @@ class Reader:
             )
         )
 
-    def axis(self, name: str, said: shapes.AxisForm | None, place: Place) -> Axis | None:
-        """An axis with values, or a range."""
+    def axis(self, name: str, said: shapes.AxisForm | None, place: Place, *, alone: bool = True) -> Axis | None:
+        """An axis with values, or a range; one that others move with may have a value again."""
         if said is None:
             return None
         diagnostics = self.diagnostics
@@ -270,7 +272,7 @@ class Reader:
         if said.values is not None:
             if ranged:
                 diagnostics.refuse(place, f"has values, and {', '.join(ranged)} as well: it is a list or a range")
-            return self.listed(name, key, said.values, (*place, "values"))
+            return self.listed(name, key, said.values, (*place, "values"), alone=alone)
         if not ranged:
             if diagnostics.has(*place, "values"):
                 return None
@@ -300,7 +302,9 @@ class Reader:
             self.diagnostics.refuse(where, str(error), path)
             return None
 
-    def listed(self, name: str, key: Key | None, said: list[Any] | dict[str, Any], place: Place) -> Axis | None:
+    def listed(
+        self, name: str, key: Key | None, said: list[Any] | dict[str, Any], place: Place, *, alone: bool = True
+    ) -> Axis | None:
         """An axis whose values are listed."""
         labels = tuple(said) if isinstance(said, dict) else None
         settings = list(said.values()) if isinstance(said, dict) else said
@@ -314,7 +318,7 @@ class Reader:
             text = json.dumps(setting, sort_keys=True)
             if isinstance(setting, float) and not math.isfinite(setting):
                 self.diagnostics.refuse(where, "is not a finite number", setting)
-            elif text in seen:
+            elif text in seen and alone:
                 self.diagnostics.refuse(where, "is there twice", setting)
             seen.add(text)
             if isinstance(setting, Mapping | list) and labels is None:
@@ -476,6 +480,20 @@ class Reader:
             counted = f"{points:,} points and {runs:,} runs" if points <= MOST_COUNTED else "more than 10^30 points"
             problem = f"has {counted}; nobody waits for more than {MAX_RUNS:,}: take fewer values, or a [sample]"
             self.diagnostics.refuse("", problem)
+
+
+def _again(axes: Sequence[Axis]) -> str:
+    """Values of axes that move together which are there twice, all of them; empty where there are none."""
+    # A range has no value twice, and may be longer than can be gone through.
+    if not axes or any(axis.numbers is not None for axis in axes):
+        return ""
+    seen: set[str] = set()
+    for settings in zip(*(axis.settings for axis in axes), strict=True):
+        text = json.dumps(settings, sort_keys=True)
+        if text in seen:
+            return ", ".join(f"{axis.name} = {as_text(one)}" for axis, one in zip(axes, settings, strict=True))
+        seen.add(text)
+    return ""
 
 
 def axis_length(axis: Axis) -> int:

@@ -216,8 +216,8 @@ def combination(data: Data, factors: Sequence[Factor]) -> Factor | None:
     texts = tuple(
         ", ".join(titled(factor, int(level)) for factor, level in zip(factors, row, strict=True)) for row in rows.T
     )
-    name = ", ".join(factor.axis.name for factor in factors)
-    axis = Axis(name=name, unit="", meaning="axes together", values=texts)
+    name, called = (", ".join(names) for names in zip(*((f.axis.name, f.axis.worded) for f in factors), strict=True))
+    axis = Axis(name=name, unit="", meaning="axes together", values=texts, called=called)
     return Factor(axis=axis, levels=levels.reshape(-1), scale=axis)
 
 
@@ -240,7 +240,7 @@ def label(factor: Factor, level: int) -> str:
 
 def titled(factor: Factor, level: int) -> str:
     """A value of an axis where nothing says which axis: numbers have its name before them."""
-    return label(factor, level) if factor.axis.words else f"{factor.axis.name} {label(factor, level)}"
+    return label(factor, level) if factor.axis.words else f"{factor.axis.worded} {label(factor, level)}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -303,7 +303,7 @@ def compare(first: Data, second: Data, names: tuple[str, str]) -> Comparison:
 
 def named(data: Data, point: int) -> str:
     """A point by its values."""
-    texts = [f"{axis.name} {words.valued(data.value(point, i), axis.unit)}" for i, axis in enumerate(data.axes)]
+    texts = [f"{axis.worded} {words.valued(data.value(point, i), axis.unit)}" for i, axis in enumerate(data.axes)]
     return ", ".join(texts) or "the only point"
 
 

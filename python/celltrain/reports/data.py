@@ -42,6 +42,13 @@ class Axis:
     """Its different values: numbers from the smallest, words in the order of the plan."""
     sampled: bool = False
     """Whether its values were drawn, so that there is no grid."""
+    called: str = ""
+    """What people read where there is no room for a path; the name when empty."""
+
+    @property
+    def worded(self) -> str:
+        """Its name for people."""
+        return self.called or self.name
 
     @property
     def digits(self) -> int:
@@ -175,7 +182,8 @@ class Data:
             ", ".join(words.valued(self.value(point, i), self.axes[i].unit) for i in group) for point in first
         )
         names = ", ".join(self.axes[i].name for i in group)
-        together = Axis(name=names, unit="", meaning="axes that move together", values=texts)
+        called = ", ".join(self.axes[i].worded for i in group)
+        together = Axis(name=names, unit="", meaning="axes that move together", values=texts, called=called)
         return Factor(axis=together, levels=levels, scale=self.axes[group[0]])
 
     @cached_property
@@ -215,12 +223,12 @@ def of_store(store: Store, measures: Sequence[str] | None = None) -> Data:
             Axis(
                 name=name,
                 unit=about[name]["unit"] or ("1" if about[name]["kind"] == "float64" else ""),
-                meaning=about[name]["meaning"],
+                meaning=words.prose(about[name]["meaning"]),
                 sampled=name in scattered,
             )
             for name in axes
         ],
-        measures=[Measure(name=name, **manifest["units"][name]) for name in wanted],
+        measures=[_measure(name, **manifest["units"][name]) for name in wanted],
         name=manifest["name"],
         version=manifest["version"],
         profile=manifest["profile"],
@@ -244,13 +252,14 @@ def from_table(rows: pa.Table, *, axes: Sequence[Axis], measures: Sequence[Measu
     points, first, place = np.unique(_numpy(rows["point"], np.int64), return_index=True, return_inverse=True)
     of_points = rows.select([axis.name for axis in axes]).take(pa.array(first))
     found, levels = [], np.zeros((len(points), len(axes)), np.int64)
+    called = words.settings([axis.name for axis in axes], [axis.meaning.partition(":")[0] for axis in axes])
     for i, axis in enumerate(axes):
         column = of_points[axis.name].to_pylist()
         known = list(dict.fromkeys(column))
         known = known if any(isinstance(value, str) for value in known) else sorted(known)
         places = {value: at for at, value in enumerate(known)}
         levels[:, i] = [places[value] for value in column]
-        found.append(replace(axis, values=tuple(known)))
+        found.append(replace(axis, values=tuple(known), called=called[i]))
     names = pc.index_in(_words(rows["measure"]), pa.array([measure.name for measure in measures], pa.string()))
     code = _numpy(pc.fill_null(names, -1), np.int64)
     seeds = _numpy(rows["seed"], np.uint64)
@@ -277,6 +286,10 @@ def from_table(rows: pa.Table, *, axes: Sequence[Axis], measures: Sequence[Measu
         failures=tuple(sorted(failures, key=lambda failure: (failure.point, failure.seed))),
         **about,
     )
+
+
+def _measure(name: str, unit: str, meaning: str) -> Measure:
+    return Measure(name=name, unit=unit, meaning=words.prose(meaning))
 
 
 def _scattered(plan: Mapping[str, Any]) -> set[str]:

@@ -36,7 +36,6 @@ from celltrain.pages.drawing import (
 from celltrain.pages.labels import put, thinned
 from celltrain.reports.analysis import Analysis, Comparison, Effect, Part, titled
 from celltrain.reports.data import Axis, Data, Factor, Measure
-from celltrain.text import shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -102,7 +101,7 @@ def front(analysis: Analysis, look: Look) -> Drawing | None:
         put(panel, beside, [str(i + 1) for i in numbered], hidden=np.stack([x, y], axis=1)[own])
     sure = np.isnan(data.means[trade.x].half).all()
     whose = "the means" if all(_barred(data, trade.by, part) for part in drawn) else "the fronts' means"
-    of_each = "" if trade.by is None else f" A panel for each {trade.by.axis.name}."
+    of_each = "" if trade.by is None else f" A panel for each {trade.by.axis.worded}."
     some = "" if len(drawn) == len(trade.parts) else " Not all have one."
     caption = (
         "Every dot is a point of the sweep: the mean over its seeds. Ringed and numbered: the Pareto front, points that no "
@@ -190,13 +189,13 @@ def heat_map(analysis: Analysis, measure: int, look: Look) -> Drawing | None:
         _outer(axes, place, len(panels), look)
     figure.colorbar(image, ax=list(grid), label=_measured(about), fraction=0.06, pad=0.02)
     thinned(figure)
-    rest = [f.axis.name for f in data.factors if f not in (across, up, third)]
-    over = f" A panel for each value of {third.axis.name}." if third is not None else ""
+    rest = [f.axis.worded for f in data.factors if f not in (across, up, third)]
+    over = f" A panel for each value of {third.axis.worded}." if third is not None else ""
     some = "" if third is None or len(panels) == len(third.axis.values) else " Not all values have one."
     holes = " Hatched: no values, or the same scenario as an earlier point." if _holes(maps) else ""
     also = f" Averaged over {', '.join(rest)}." if rest else ""
-    caption = f"The mean over the seeds for each {across.axis.name} and {up.axis.name}.{over}{some}{also}{holes}"
-    title = f"{words.measure(about.name)} over {_setting(across.axis)} and {_setting(up.axis)}"
+    caption = f"The mean over the seeds for each {across.axis.worded} and {up.axis.worded}.{over}{some}{also}{holes}"
+    title = f"{words.measure(about.name)} over {across.axis.worded} and {up.axis.worded}"
     return Drawing(name=f"map-{analysis.slug(measure)}", title=title, caption=caption, figure=figure, look=look)
 
 
@@ -250,7 +249,7 @@ def sample(analysis: Analysis, measure: int, look: Look) -> Drawing | None:
         _scale(axes, "x", across.axis)
         _scale(axes, "y", up.axis)
     figure.colorbar(image, ax=list(grid), label=_measured(about), fraction=0.06, pad=0.02)
-    rest = [f.axis.name for f in data.factors if not f.axis.sampled]
+    rest = [f.axis.worded for f in data.factors if not f.axis.sampled]
     also = f" Averaged over {', '.join(rest)}." if rest else ""
     return Drawing(
         name=f"sample-{analysis.slug(measure)}",
@@ -531,14 +530,7 @@ def _ruler(axis: Axis) -> tuple[str, float]:
 
 
 def _axis_label(axis: Axis) -> str:
-    return words.labelled(_setting(axis), _ruler(axis)[0])
-
-
-def _setting(axis: Axis) -> str:
-    """An axis for people: one that is called by its path by the end of it."""
-    return ", ".join(
-        words.setting(name) if name == axis.meaning.partition(":")[0] else name for name in axis.name.split(", ")
-    )
+    return words.labelled(axis.worded, _ruler(axis)[0])
 
 
 def _measured(measure: Measure) -> str:
@@ -549,7 +541,7 @@ def _measured(measure: Measure) -> str:
 def _titled(axis: Axis, level: int) -> str:
     if axis.words:
         return _shortened(str(axis.values[level]))
-    return f"{shown(axis.name)} {words.valued(axis.values[level], axis.unit)}"
+    return f"{axis.worded} {words.valued(axis.values[level], axis.unit)}"
 
 
 def _spread(count: int, most: int) -> list[int]:

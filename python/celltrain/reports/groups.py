@@ -174,13 +174,13 @@ def draw(analysis: Analysis, measure: int, chosen: Layout, look: Look, against: 
     figure = lines(
         panels, _across(chosen.over), look, columns=min(sizes[0], 2) if sizes[0] > 1 else 1, zero=against is not None
     )
-    rest = [one.axis.name for one in data.factors if all(one is not used for used in chosen.named)]
+    rest = [one.axis.worded for one in data.factors if all(one is not used for used in chosen.named)]
     also = f" Averaged over {', '.join(rest)}." if rest else ""
     what = "The mean over the seeds" if against is None else "The mean difference, run by run of one seed"
     kind, title = ("lines", "") if against is None else ("differences", f" more than {against.name}")
     return Drawing(
         name=f"{kind}-{analysis.slug(measure)}",
-        title=f"{words.measure(about.name)}{title} over {chosen.over.axis.name}",
+        title=f"{words.measure(about.name)}{title} over {chosen.over.axis.worded}",
         caption=f"{what}, with its 95 % interval.{also}",
         figure=figure,
         look=look,
@@ -203,10 +203,10 @@ def _across(factor: Factor) -> Across:
     if axis.words:
         texts = [label(factor, level) for level in range(len(factor.axis.values))]
         places = np.arange(len(texts), dtype=np.float64)
-        return Across(label=words.labelled(words.setting(factor.axis.name), ""), places=places, words=texts)
+        return Across(label=words.labelled(factor.axis.worded, ""), places=places, words=texts)
     unit, size = words.ruler(axis.unit, [float(value) for value in axis.values])
     numbers = np.array(axis.values, dtype=np.float64) / size
-    text = words.labelled(words.setting(axis.name), "" if unit == "1" else unit)
+    text = words.labelled(axis.worded, "" if unit == "1" else unit)
     return Across(label=text, places=numbers, logarithmic=axis.logarithmic)
 
 

@@ -46,7 +46,7 @@ def card(report: Report) -> Card:
         two = [data.measures[i] for i in (front.x, front.y)]
         heads = [
             "on the front",
-            *(axis.name for axis in data.axes),
+            *(axis.worded for axis in data.axes),
             *(words.measure(one.name, one.unit) for one in two),
         ]
         cells = [
@@ -113,21 +113,22 @@ def glance(report: Report) -> Iterator[str]:
     """For each measure its range, and the axis it moves most with."""
     data = report.data
     for i, measure in enumerate(data.measures):
+        name = words.measure(measure.name)
         known = data.means[i].mean[~np.isnan(data.means[i].mean)]
         if not len(known):
-            yield f"{measure.name}: no values"
+            yield f"{name}: no values"
             continue
         unit = "" if measure.unit in ("", "1") else f" {measure.unit}"
         if len(data.points) == 1:
-            yield f"{measure.name}: {words.estimated(float(known[0]), float(data.means[i].half[0]))}{unit}"
+            yield f"{name}: {words.estimated(float(known[0]), float(data.means[i].half[0]))}{unit}"
             continue
         low, high = words.figure(float(known.min())), words.figure(float(known.max()))
         if low == high:
-            yield f"{measure.name}: {low}{unit} at every point"
+            yield f"{name}: {low}{unit} at every point"
             continue
-        line = f"{measure.name}: means from {low} to {high}{unit}"
+        line = f"{name}: means from {low} to {high}{unit}"
         strongest = max(report.analysis.effects[i], key=lambda effect: effect.share)
-        yield f"{line}; it moves most with {strongest.factor.axis.name} ({strongest.share:.0%} of the differences)"
+        yield f"{line}; it moves most with {strongest.factor.axis.worded} ({strongest.share:.0%} of the differences)"
 
 
 def _axes(data: Data) -> Table:
@@ -211,7 +212,7 @@ def _front(report: Report, drawing: Inlined) -> dict[str, Any]:
     ]
     heads = [Head(text="on the front"), *_axis_heads(data), *(_head(data.measures[i]) for i in (front.x, front.y))]
     doubtful = len(front.doubtful)
-    on = "on the front" if front.by is None else f"on the fronts, one for each {front.by.axis.name}"
+    on = "on the front" if front.by is None else f"on the fronts, one for each {front.by.axis.worded}"
     text = f"{words.counted(len(front.order), 'point')} of {len(data.points):,} {on}. "
     if doubtful:
         be = "is" if doubtful == 1 else "are"
@@ -288,11 +289,11 @@ def _baseline(report: Report, against: Baseline, drawings: Mapping[str, Inlined]
             )
     heads = [
         Head(text=text)
-        for text in ("measure", against.factor.axis.name, "more on the mean", "points beyond the spread")
+        for text in ("measure", against.factor.axis.worded, "more on the mean", "points beyond the spread")
     ]
     return {
-        "title": f"Against {against.factor.axis.name} = {against.name}",
-        "text": f"What each {against.factor.axis.name} has more than {against.name}, in runs that have all other axes and the seed "
+        "title": f"Against {against.factor.axis.worded} = {against.name}",
+        "text": f"What each {against.factor.axis.worded} has more than {against.name}, in runs that have all other axes and the seed "
         "in common. The mean is over all points; bold where its 95 % interval leaves zero out. A point is beyond the seeds' "
         "spread where the interval of its own differences does. The file baseline.csv beside this page has every point.",
         "table": Table(title="differences", heads=heads, rows=rows),
@@ -368,7 +369,7 @@ def _moves(compared: Comparison, place: int) -> Table:
     left = len(compared.points) - len(rows)
     count = int(beyond.sum())
     return Table(
-        title=f"{measure.name}: {words.counted(count, 'point')} of {len(compared.points):,} moved beyond the seeds' spread",
+        title=f"{words.measure(measure.name)}: {words.counted(count, 'point')} of {len(compared.points):,} moved beyond the seeds' spread",
         heads=[
             *_axis_heads(data),
             Head(text=compared.first, meaning=words.labelled(measure.name, measure.unit)),
@@ -384,11 +385,11 @@ def _moves(compared: Comparison, place: int) -> Table:
 
 
 def _axis_heads(data: Data) -> Iterable[Head]:
-    return [Head(text=axis.name, meaning=axis.meaning) for axis in data.axes]
+    return [Head(text=axis.worded, meaning=axis.meaning) for axis in data.axes]
 
 
 def _head(measure: Measure) -> Head:
-    return Head(text=f"{measure.name}{_in(measure.unit)}", meaning=measure.meaning)
+    return Head(text=words.measure(measure.name, measure.unit), meaning=f"{measure.name}: {measure.meaning}")
 
 
 def _in(unit: str) -> str:

@@ -24,15 +24,19 @@ VERDICTS = ("in range", "near mean", "PIT")
 #: By which of them a number counts as inside.
 RULES = {"range": "in range", "mean": "near mean", "either": "in range or near mean"}
 
-#: What the verdicts and the measures of a summary mean.
-LEGEND = (
-    "in range: between the lowest and the highest seed, give or take a unit of the last digit; near mean: within the tolerance "
-    "that the paper's file states, of those that have one; inside: the one by which the file counts the number; 10 %: "
-    "our mean is that near to the printed value; PIT: where the printed value stands among the seeds, 0 to 1, (below + equal / 2 + "
-    "1/2) / (n + 1); middle PIT: between .05 and .95; expected: if the printed values were draws of the model; KS: distance of "
-    "the PITs from uniform, times the root of their number; p: of so large a KS, were the numbers independent of each other; "
-    "p by seeds: the same with each seed in place of the paper, which needs no independence"
-)
+#: What the verdicts and the columns of a summary mean, in their order.
+LEGEND = {
+    "inside": "counted as a hit, by the rule of the paper's file: in range, near mean, or either",
+    "in range": "between the lowest and the highest seed, give or take a unit of the last digit",
+    "near mean": "within the tolerance that the paper's file states; of the numbers that have one",
+    "10 %": "our mean is within a tenth of the printed value",
+    "PIT": "where the printed value stands among the n seeds, 0 to 1: (below + equal / 2 + 1/2) / (n + 1)",
+    "middle PIT": "a PIT between .05 and .95",
+    "expected": "how many would be in the middle, were the printed values draws of the model",
+    "KS": "how far the PITs are from uniform (Kolmogorov and Smirnov's distance, times the root of their number)",
+    "p": "the probability of so large a KS, were the numbers independent of each other",
+    "p by seeds": "the same with each seed in place of the paper, which needs no independence; at least 1 / (n + 1)",
+}
 
 
 def show(reproduction: Reproduction, *, console: Console | None = None) -> None:
@@ -157,7 +161,7 @@ def summary_grids(reproduction: Reproduction) -> list[Grid]:
         shares.add_column(heading, justify="left" if left else "right", no_wrap=left or heading == "table")
     for line in share_rows(summary):
         shares.add_row(*line)
-    shares.caption = LEGEND
+    shares.caption = "\n".join(f"{term}: {meaning}" for term, meaning in LEGEND.items())
     errors = _grid("How close")
     for heading in ERRORS:
         errors.add_column(heading, justify="left" if heading in ("network", "quantity") else "right")

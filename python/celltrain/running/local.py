@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextvars
-import os
 import threading
 from collections.abc import Callable, Iterator
 
 from celltrain import _core
+from celltrain.arguments import cores
 from celltrain.cancel import Cancel, check, ended_by
 from celltrain.running.stream import stream
 from celltrain.running.work import Chunk, Rows
@@ -72,8 +72,3 @@ class _Ahead:
                 self._chunk = next(self._chunks, None)
         except BaseException as error:
             self._error = error
-
-
-def cores() -> int:
-    """Cores this process may use, which can be fewer than the machine has."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -85,7 +85,11 @@ def _of_file(path: str | os.PathLike[str]) -> Given:
             problem = f"is unknown; a policy's file has {_FORM}, and perhaps a name"
             raise InputError(Fault.of(problem, file=file, line=lines.get(key), key=key) for key in others)
         called = root.get("name", name)
-        if not isinstance(root["policy"], dict) or len(root["policy"]) != 1 or not isinstance(called, str):
+        if not isinstance(called, str) or not called.strip():
+            problem = "is no name; write a text, or leave it out: then the file's name is the policy's"
+            value = json.dumps(called, ensure_ascii=False)
+            raise InputError([Fault.of(problem, file=file, line=lines.get("name"), key="name", value=value)])
+        if not isinstance(root["policy"], dict) or len(root["policy"]) != 1:
             at = lines.get("policy")
             raise InputError([Fault.of(f"must be {_FORM}", file=file, line=at, key="policy")])
         return Given(name=called, policy=root["policy"], file=file, lines=lines)
@@ -107,12 +111,20 @@ def _of_scenario(path: str | os.PathLike[str], file: str, lines: Mapping[str, in
     return Given(name=name, policy=json.loads(policy), file=file, prefix=f"port.{port}.policy.", lines=lines)
 
 
-def check(policy: Given, scenarios: Mapping[str, dict[str, Any]]) -> None:
-    """Refuses a policy that does not go with one of these scenarios, with every fault."""
-    faults: list[Fault] = []
+def check(policy: Given, scenarios: Mapping[str, dict[str, Any]], named: Sequence[str]) -> None:
+    """Refuses a policy that does not go with one of the `named` of these scenarios, with every fault.
+
+    A fault of the policy alone is the same in all of them; one that depends on the scenario says where it is.
+    """
+    of: dict[Fault, list[str]] = {}
     for name, scenario in scenarios.items():
-        said = [policy.refused(fault) for fault in Reading.of_table(scenario, name).faults]
-        # A fault of the text is the same everywhere; one that depends on the scenario says where.
-        faults += [fault for fault in said if fault not in faults]
+        for fault in Reading.of_table(scenario, name).faults:
+            of.setdefault(policy.refused(fault), []).append(name)
+    faults = []
+    for fault, places in of.items():
+        if not (asked := [name for name in places if name in named]):
+            continue
+        where = "" if len(places) == len(scenarios) else f" (in {', '.join(asked)})"
+        faults.append(dataclasses.replace(fault, problem=fault.problem + where, message=fault.message + where))
     if faults:
         raise InputError(faults)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +16,10 @@ from celltrain.cancel import Cancel, endable
 from celltrain.comparing.compared import Compared, ends
 from celltrain.comparing.run import of_seeds, put_beside
 from celltrain.errors import Fault, InputError, ScenarioError
-from celltrain.pages.words import estimated
+from celltrain.pages.words import counted, estimated
 from celltrain.progress import watched
 from celltrain.results import run
+from celltrain.text import among, shown
 from celltrain.vetting import standard
 from celltrain.vetting.policy import Given, check, given
 
@@ -83,8 +85,7 @@ def vet(
     if faults:
         raise InputError(faults)
     mine = given(policy)
-    made = {name: standard.scenario(name, mine.policy) for name in named}
-    check(mine, made)
+    check(mine, {name: standard.scenario(name, mine.policy) for name in standard.SCENARIOS}, named)
     verdicts = list(_conformance(mine, named, first_seed))
     compared: dict[str, Compared] = {}
     for done, name in enumerate(named):
@@ -123,7 +124,8 @@ def _names(option: str, asked: Sequence[str] | None, known: Sequence[str], usual
     """Names out of a list, each once."""
     if asked is None:
         return list(usual or known)
-    faults = [Fault.of_option(option, name, f"is not one of {', '.join(known)}") for name in asked if name not in known]
+    near = {name: among(re.sub(r"[-_ ]+", "_", name.lower()), known) for name in asked}
+    faults = [Fault.of_option(option, name, f"is unknown; {near[name]}") for name in asked if name not in known]
     if faults:
         raise InputError(faults)
     return list(dict.fromkeys(asked))
@@ -170,24 +172,20 @@ def _beside(
     tables = [mine.policy, *(standard.classic(other, name) for other in others)]
     return put_beside(
         [Scenario.model_validate(standard.scenario(name, table)) for table in tables],
-        names=[mine.name if mine.name not in others else f"this {mine.name}", *others],
+        names=[_beside_others(mine.name, others), *others],
         seeds=seeds,
         first_seed=first_seed,
-        measures=[*standard.MEASURES.values(), standard.REPLACED],
+        measures=list(standard.MEASURES.values()),
         jobs=jobs,
         progress=progress,
     )
 
 
 def _of_runs(compared: Mapping[str, Compared]) -> Iterator[dict[str, Any]]:
-    """What the runs of this policy say of it: whether they ended, and whether its results were numbers."""
+    """What the runs of this policy say of it: whether they ended."""
     failed = [f"{name}, seed {one.seed}: {one.error}" for name, each in compared.items() for one in _failures(each)]
     runs = sum(len(each.seeds) for each in compared.values())
-    yield {"check": "every_run_ends", "holds": not failed, "evidence": failed[0] if failed else f"{runs} runs"}
-    replaced = {name: float(np.nansum(each.values[0, 0, :, -1])) for name, each in compared.items()}
-    bad = [f"{count:,.0f} in {name}" for name, count in replaced.items() if count > 0]
-    said = f"replaced as they are none: {', '.join(bad)}" if bad else f"none was replaced in {runs} runs"
-    yield {"check": "every_result_is_a_number", "holds": not bad, "evidence": said}
+    yield {"check": "every_run_ends", "holds": not failed, "evidence": failed[0] if failed else counted(runs, "run")}
 
 
 def _failures(compared: Compared) -> list[Any]:
@@ -234,6 +232,17 @@ def _estimate(values: NDArray[np.float64]) -> dict[str, float | None]:
     return ends(means.mean[0], means.half[0])
 
 
+def _beside_others(name: str, others: Sequence[str]) -> str:
+    """What a policy is called beside others: one of them may have its name."""
+    return f"this {name}" if name in others else name
+
+
+def heads(answer: Mapping[str, Any]) -> list[str]:
+    """What stands above the columns of the table: this policy, and each other one."""
+    others = list(answer["beside"])
+    return [_beside_others(answer["policy"], others), *others]
+
+
 def rows(answer: Mapping[str, Any]) -> Iterator[list[str]]:
     """The table of an answer: a metric, this policy's mean, and that of each other one.
 
@@ -255,6 +264,11 @@ def _cell(estimate: Mapping[str, float | None]) -> str:
 
 def _table(answer: Mapping[str, Any]) -> str:
     """The table as Markdown."""
-    columns = [answer["policy"], *answer["beside"]]
+    columns = [_escaped(head) for head in heads(answer)]
     lines = [["metric", *columns], ["---", *("---:" for _ in columns)], *rows(answer)]
     return "\n".join(f"| {' | '.join(cell.strip() for cell in line)} |" for line in lines)
+
+
+def _escaped(name: str) -> str:
+    """A name in a cell of Markdown: no mark of it does what it would there."""
+    return re.sub(r"([\\`*_{}\[\]<>#|~&])", r"\\\1", shown(name))

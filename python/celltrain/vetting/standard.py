@@ -48,8 +48,6 @@ MEASURES = {
 }
 #: Shares, whose mean over the scenarios means something.
 SHARES = ("efficiency", "fairness")
-#: Of these it is only asked whether there were any.
-REPLACED = "ports.bottleneck.replaced_results"
 
 
 def scenario(name: str, policy: dict[str, Any], **changes: Any) -> dict[str, Any]:

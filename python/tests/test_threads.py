@@ -1,0 +1,107 @@
+"""One run on several threads: the same result, and clear words where it cannot be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from conftest import Command
+
+import celltrain as ct
+from celltrain import results
+
+#: Links so long that a thread has enough to do until cells of the other arrive.
+FAR = ct.n_source(sources=5, link_delay="50ms", buffer_cells=300, policy=ct.Epd(threshold=200), duration="2s")
+NEAR = ct.n_source(sources=2, link_delay="5us", buffer_cells=300, policy=ct.Epd(threshold=200), duration="10ms")
+
+
+@pytest.fixture(autouse=True)
+def four_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tests are the same on a machine with a single core."""
+    monkeypatch.setattr(results, "cores", lambda: 4)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("threads", [2, 4])
+def test_a_network_that_comes_apart_has_the_same_result_on_any_number_of_threads(threads: int) -> None:
+    """All of the answer but its speed, and without a warning."""
+    alone, shared = ct.run(FAR).to_dict(), ct.run(FAR, threads=threads).to_dict()
+    for answer in (alone, shared):
+        del answer["engine_seconds"], answer["cell_hops_per_second"]
+    assert alone == shared
+
+
+def test_measures_of_a_window_are_the_same_too() -> None:
+    """Runs that end where the window begins and ends are shared out like the whole."""
+    windowed = FAR.replace(measure={"from": "500ms", "to": "1500ms"})
+    assert ct.run(windowed, threads=2).goodput_mbps == ct.run(windowed).goodput_mbps
+
+
+def test_a_network_that_does_not_come_apart_runs_on_one_thread_and_says_so() -> None:
+    """The result is there all the same."""
+    with pytest.warns(ct.CelltrainWarning, match="threads = 2: the run has one"):
+        shared = ct.run(NEAR, threads=2)
+    assert shared.fingerprint == ct.run(NEAR).fingerprint
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"threads": 0}, "threads = 0 is not a number of threads that a run may have here; from 1 to 4"),
+        ({"threads": -2}, "threads = -2 is not a number of threads"),
+        ({"threads": 5}, "from 1 to 4, a core for each"),
+        ({"threads": 2, "trace": "queue"}, "threads = 2 does not go with trace"),
+        ({"threads": 2, "engine": "reference"}, "threads = 2 does not go with engine"),
+        ({"threads": "2"}, "threads"),
+    ],
+)
+def test_threads_that_cannot_be_are_refused(options: dict[str, object], problem: str) -> None:
+    """With what would be right."""
+    with pytest.raises(ct.InputError) as refused:
+        ct.run(NEAR, **options)  # type: ignore[arg-type]
+    assert problem in str(refused.value)
+
+
+def test_the_command_says_the_same(celltrain: Command) -> None:
+    """Exit code 2, and one line."""
+    refused = celltrain("run", "lan-epd", "--threads", "5")
+    assert refused.code == 2
+    assert refused.err.strip() == (
+        "threads = 5 is not a number of threads that a run may have here; from 1 to 4, a core for each"
+    )
+
+
+def at_once(sources: int = 6) -> str:
+    """A port that takes cells at once, behind another in its part, before hosts in another."""
+    here, there = ([f"{side}{i}" for i in range(sources)] for side in ("left", "right"))
+    links = [(host, "sw1", "5us", "155.52Mbps") for host in here] + [
+        (host, "sw3", "5us", "155.52Mbps") for host in there
+    ]
+    links += [("sw1", "sw2", "5us", "155.52Mbps"), ("sw2", "sw3", "50ms", "45Mbps")]
+    flows = [*zip(here, there, strict=True), *zip(there, here, strict=True)]
+    return "\n".join(
+        [
+            'duration = "3s"',
+            "[topology.network]",
+            f"hosts = {[*here, *there]}",
+            'switches = ["sw1", "sw2", "sw3"]',
+            "links = [",
+            *(f'{{ between = ["{a}", "{b}"], delay = "{delay}", rate = "{rate}" }},' for a, b, delay, rate in links),
+            "]",
+            "flows = [",
+            *(f'{{ name = "{a}-{b}", from = "{a}", to = "{b}" }},' for a, b in flows),
+            "]",
+            "[tcp.reno]",
+            'receive_window = "600000B"',
+            "[port.default]",
+            "buffer = 1000",
+            "[port.default.policy.selective_drop]",
+        ]
+    )
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_port_that_takes_cells_at_once_is_not_asked_in_between(tmp_path: Path) -> None:
+    """Its list of who waits is cut where frames end, which may be later than a window does."""
+    (path := tmp_path / "at-once.toml").write_text(at_once())
+    assert ct.run(path, threads=2).fingerprint == ct.run(path).fingerprint

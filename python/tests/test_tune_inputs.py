@@ -1,0 +1,176 @@
+"""Plans of searches that are wrong, and folders that are not theirs: named, with line and value."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from tunes import PLAN, plan
+
+from celltrain.errors import CelltrainWarning, PlanError, StoreError, TuneError
+from celltrain.plan import Plan
+from celltrain.running import Local
+from celltrain.store.manifest import checksum
+from celltrain.tuning import run_tune
+from celltrain.tuning.folder import Folder
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "messages"),
+    [
+        (
+            PLAN[PLAN.index("[tune]") :],
+            "",
+            ["plan:1: lacks a table [tune]: what is searched; a plan without one is for celltrain sweep"],
+        ),
+        (
+            "selective_drop.z",
+            "selective_drop.zed",
+            ["plan:20: tune.parameters.Z.path = ", "'zed' is unknown"],
+        ),
+        (
+            '"cells.lost" = "minimize"',
+            '"cells.loss" = "minimize"',
+            ['plan:14: tune.objectives."cells.loss" is not a measure of these runs: '],
+        ),
+        (
+            ', "cells.lost" = "minimize"',
+            "",
+            ["plan:14: tune.objectives names one measure: a front is of two; two measures, such as"],
+        ),
+        ('"minimize"', '"least"', ['= "least" must be one of "maximize", "minimize"']),
+        ('"cells.lost" = "minimize"', '"cells.(" = "minimize"', ["is not a measure"]),
+        (
+            "from = 0.3, to = 1.0",
+            "from = 1.0, to = 0.3",
+            ["plan:19: tune.parameters.R.to = 0.3 is not above from = 1.0"],
+        ),
+        ("from = 0.3, to = 1.0", "from = 0.3", ["plan:19: tune.parameters.R lacks to"]),
+        (
+            "from = 0.3, to = 1.0",
+            'from = "3us", to = 1.0',
+            ['plan:19: tune.parameters.R.from = "3us" is not a plain number'],
+        ),
+        (
+            "from = 0.3, to = 1.0",
+            "from = 0.3, to = 1.7",
+            ["plan:19: port.bottleneck.policy.selective_drop.threshold = 1.7 ", "set by tune.parameters.R.to"],
+        ),
+        ("step = 0.05", "step = 5", ["plan:20: tune.parameters.Z.step = 5 is more than the whole range"]),
+        ("step = 0.05", 'step = 0.05, scale = "log"', ["tune.parameters.Z.step = 0.05 goes with a linear scale only"]),
+        (
+            "{ R = 0.9, Z = 0.8 }",
+            "{ R = 0.9 }",
+            ['plan:22: tune.references."the paper\'s" lacks Z: a reference has a value for every parameter'],
+        ),
+        ("{ R = 0.9, Z = 0.8 }", "{ R = 0.9, Z = 0.8, Y = 1 }", [".Y = 1 is no parameter; parameters are R, Z"]),
+        ("{ R = 0.9, Z = 0.8 }", '{ R = 0.9, Z = "a" }', ['.Z = "a" is not a plain number']),
+        (
+            "{ R = 0.9, Z = 0.8 }",
+            "{ R = 9.9, Z = 0.8 }",
+            ["plan:22: port.bottleneck.policy.selective_drop.threshold = 9.9 "],
+        ),
+        ("trials = 10", "trials = 0", ["plan:15: tune.trials = 0 is not a whole number from 1 to 10,000"]),
+        ("trials = 10", "trails = 10", ["plan:15: tune.trails is unknown; did you mean trials?"]),
+        ("search = 2", "search = 0", ["plan:24: tune.seeds.search = 0 is not a whole number from 1"]),
+        ("confirmation = 5", "confirmation = 1", ["tune.seeds.confirmation = 1 is not a whole number from 2"]),
+        ("[axes]\n", "[seeds]\ncount = 3\n[axes]\n", ["plan:11: seeds is what [tune.seeds] is for"]),
+        ("[axes]\n", "[sample]\npoints = 3\n[axes]\n", ["plan:11: sample has no place in a plan for celltrain tune"]),
+        (
+            'buffer = { path = "port.bottleneck.buffer", values = [60, 100] }',
+            '"port.bottleneck.policy.selective_drop.z" = [1.0]',
+            ["tune.parameters.Z.path", "sets what port.bottleneck.policy.selective_drop.z sets too"],
+        ),
+        (
+            PLAN[PLAN.index("[tune.parameters]") : PLAN.index("[tune.references]")],
+            "",
+            ["plan:13: tune lacks parameters"],
+        ),
+        ("search = 2", "search = 90000000", ["plan:13: tune asks for ", "nobody waits for more than 100,000,000"]),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_line(old, new, messages):
+    assert old in PLAN
+    with pytest.raises(PlanError) as refused:
+        plan(PLAN.replace(old, new))
+    for message in messages:
+        assert message in str(refused.value)
+
+
+def test_a_sweep_is_told_that_the_plan_is_for_tuning():
+    with pytest.raises(PlanError, match=r"plan:13: tune makes this a plan for celltrain tune"):
+        Plan.of_toml(PLAN)
+
+
+def test_points_one_by_one_are_checked():
+    base = PLAN[: PLAN.index("[axes]")]
+    with pytest.raises(PlanError) as refused:
+        Plan.of_toml(
+            base
+            + """[points]
+axes.delay = "topology.n_source.link_delay"
+axes.policy = { path = "port.bottleneck.policy", values = { epd = { epd = {} } } }
+rows = [["5us", "epd"], [5, "epd"], ["1ms", "fba"]]
+"""
+        )
+    assert "points.rows[1][0] = 5 is not a time" in str(refused.value)
+    assert 'points.rows[2][1] = "fba" is no label of policy: epd' in str(refused.value)
+    for rows, message in (
+        ("[]", "points has no rows"),
+        ('[["5us"], ["5us", 1]]', "points.rows[1] = "),
+        ('[["5us"], ["5us"]]', "points.rows[1] = "),
+    ):
+        with pytest.raises(PlanError, match=message.replace("[", r"\[").replace("]", r"\]")):
+            Plan.of_toml(f'{base}[points]\naxes.delay = "topology.n_source.link_delay"\nrows = {rows}\n')
+
+
+def test_a_folder_of_another_plan_version_or_kind_is_refused(undisturbed, tmp_path):
+    _, folder = undisturbed
+    with pytest.raises(TuneError, match="is a search already"):
+        run_tune(plan(), folder, Local(1))
+    with pytest.raises(TuneError, match="was made from another plan: it differs in tune; name a new folder"):
+        run_tune(plan(PLAN.replace("trials = 10", "trials = 11")), folder, Local(1), resume=True)
+    with pytest.raises(TuneError, match=r"is not a search: it has no tune\.json"):
+        run_tune(plan(), tmp_path, Local(1), resume=True)
+    with pytest.raises(TuneError, match="is not there"):
+        run_tune(plan(), tmp_path / "nowhere", Local(1), resume=True)
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "letter.txt").write_text("x")
+    with pytest.raises(TuneError, match="holds other files"):
+        run_tune(plan(), tmp_path / "full", Local(1))
+    with pytest.raises(TuneError, match="is a file, not a folder"):
+        run_tune(plan(), tmp_path / "full" / "letter.txt", Local(1))
+    made = tmp_path / "made"
+    Folder.create(made, plan()).close()
+    manifest = json.loads((made / "tune.json").read_text())
+    for key, value, message in (
+        ("version", "0.0.9", "was made by celltrain 0.0.9, and this is "),
+        ("profile", "strange", "was made by a strange build"),
+        ("format", 9, "has format 9, and this celltrain reads 1"),
+    ):
+        (made / "tune.json").write_text(json.dumps({**manifest, key: value}))
+        with pytest.raises(TuneError, match=message):
+            run_tune(plan(), made, Local(1), resume=True)
+    (made / "tune.json").write_text("{")
+    with pytest.raises(TuneError, match="is not JSON"):
+        run_tune(plan(), made, Local(1), resume=True)
+    elsewhere = {**manifest, "optuna": "3.0.0"}
+    for changed in (elsewhere, {key: value for key, value in elsewhere.items() if key != "sha256"}):
+        (made / "tune.json").write_text(json.dumps(changed))
+        with pytest.raises(TuneError, match=r"was changed \(its sha256"):
+            Folder.resume(made, plan())
+    (made / "tune.json").write_text(json.dumps({**elsewhere, "sha256": checksum(elsewhere)}))
+    with pytest.warns(CelltrainWarning, match=r"was begun with optuna 3\.0\.0"):
+        Folder.resume(made, plan()).close()
+    (made / "tune.json").write_text(json.dumps(manifest))
+    (made / "asked.json").write_text('{"generations": [[[["a"]]]]}')
+    with pytest.raises(TuneError, match=r"asked\.json: is not what celltrain wrote"):
+        run_tune(plan(), made, Local(1), resume=True)
+
+
+def test_a_folder_that_another_process_writes_is_refused(tmp_path):
+    with (
+        Folder.create(tmp_path / "s", plan()),
+        pytest.raises(StoreError, match=r"is being written by another search \(process \d+\)"),
+    ):
+        run_tune(plan(), tmp_path / "s", Local(1), resume=True)
