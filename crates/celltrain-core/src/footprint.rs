@@ -10,7 +10,7 @@ use crate::engine::{Engine, fast, reference};
 use crate::index::LinkIndex;
 use crate::metrics;
 use crate::network::{Flow, Link, Network, Next, Node, Vc};
-use crate::port::{self, PortCounters};
+use crate::port::{self, PortCounters, PortState};
 use crate::rate_control;
 use crate::shape::Shape;
 use crate::shaped_port;
@@ -54,7 +54,7 @@ impl Footprint {
             vcs: count(network.vcs.len()),
             hops: shape.hops,
             flows: count(network.flows.len()),
-            bytes: described(network) + shape.routing() + run + shape.results() + shape.ended(),
+            bytes: described(network) + shape.routing() + run + shape.results() + shape.ended(engine),
             kept: described(network) + shape.results(),
         })
     }
@@ -165,10 +165,14 @@ impl Shape<'_> {
     }
 
     /// What they are put together from.
-    fn ended(&self) -> u64 {
+    fn ended(&self, engine: Engine) -> u64 {
         let labels: u64 =
             self.labels.iter().map(|&labels| array(labels, size::<PortCounters>()) + array(labels, 4)).sum();
-        let ports = count(self.network.links.len()) * (2 * LIST + 8);
+        let of_port = match engine {
+            Engine::Fast => fast::BYTES_PER_PORT_END,
+            Engine::Reference => size::<PortState>(),
+        };
+        let ports = count(self.network.links.len()) * of_port;
         labels + ports + count(self.network.vcs.len()) * metrics::BYTES_PER_VC
     }
 }

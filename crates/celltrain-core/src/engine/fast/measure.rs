@@ -13,6 +13,7 @@ use crate::port::{PortCounters, PortState};
 use crate::probe::Queues;
 use crate::rate_control::RateControl;
 use crate::shaped_port::ShapedPort;
+use crate::sizes::size;
 use crate::stop::{Interrupted, Stop, all};
 use crate::units::Time;
 
@@ -63,20 +64,18 @@ impl Engine<'_> {
     }
 
     /// What comes of all that is left of the ports.
-    pub(super) fn measure(&mut self, ends: TiVec<LinkIndex, PortEnd>, stop: &Stop<'_>) -> Outcome {
-        let (mut ports, of_order): (TiVec<LinkIndex, _>, TiVec<LinkIndex, _>) =
-            ends.into_iter().map(|PortEnd { state, defers_order, held }| (state, (defers_order, held))).unzip();
+    pub(super) fn measure(&mut self, mut ends: TiVec<LinkIndex, PortEnd>, stop: &Stop<'_>) -> Outcome {
         let mut on_links: TiVec<VcIndex, u64> = ti_vec![0; self.network.vcs.len()];
         for (link, role) in self.plan.roles.iter_enumerated() {
             if *role == Role::Transparent {
                 continue;
             }
-            let (defers_order, held) = &of_order[link];
             for label in self.plan.stages[link].keys() {
                 stop.step()?;
                 let late = &self.late[link][self.plan.passed[link].places(label)];
-                let counters = ports[link].counters[label];
-                let waiting = if *defers_order { 0 } else { u64::from(ports[link].waiting[label]) };
+                let PortEnd { state, defers_order, held } = &ends[link];
+                let counters = state.counters[label];
+                let waiting = if *defers_order { 0 } else { u64::from(state.waiting[label]) };
                 let held = held.get(label).map_or(0, |&held| u64::from(held));
                 // Cells whose departure is known, including those that will start after the run.
                 let leaving = self.rm_events.counted(link, label);
@@ -84,7 +83,7 @@ impl Engine<'_> {
                 let passed = self.plan.passed[link].of(label).iter().zip(late);
                 for (i, (Passed { link, label, .. }, late)) in passed.enumerate() {
                     let passed = known - late + leaving.passed(i);
-                    let port = &mut ports[*link];
+                    let port = &mut ends[*link].state;
                     // Branches of a merge have the same label here.
                     port.counters[*label].offered += passed;
                     port.counters[*label].forwarded += passed;
@@ -98,13 +97,15 @@ impl Engine<'_> {
                     let place = self.plan.lanes[lane as usize].expect("the lane of a shaped port");
                     let port = self.rate_control.port(place.link).expect("the lane of a shaped port");
                     let came = u32::try_from(arrived - port.buffer().vc_counters(place.label).offered);
-                    let port = &mut ports[place.link];
+                    let port = &mut ends[place.link].state;
                     let came = came.expect("fewer than a packet has");
                     port.counters[place.label].offered += u64::from(came);
                     port.waiting[place.label] += came;
                 }
             }
         }
+        // In the memory of the ends.
+        let ports: TiVec<LinkIndex, _> = ends.into_iter().map(|end| end.state).collect();
         let (ports, on_links) = (&ports, &on_links);
         let &Self { network, ref routing, clock, end, ref end_systems, ref edge, ref rate_control, .. } = &*self;
         FinalState { network, routing, clock, end, ports, end_systems, on_links, edge, rate_control, stop }.measure()
@@ -119,6 +120,9 @@ pub(super) struct PortEnd {
     /// By VC: cells of a frame that waits until it is whole; empty where none do.
     held: TiVec<Label, u32>,
 }
+
+/// Memory of that of a port, beside what it lists by VC.
+pub(crate) const BYTES_PER_PORT_END: u64 = size::<PortEnd>();
 
 /// A probe's view of the queues at an instant at which every port is settled.
 pub(super) struct Seen<'a> {

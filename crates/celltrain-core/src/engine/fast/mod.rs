@@ -51,6 +51,7 @@ use crate::stop::{Stop, all};
 use crate::units::{Clock, Span, Time};
 
 pub(crate) use footprint::{BYTES_PER_FRAME, footprint};
+pub(crate) use measure::BYTES_PER_PORT_END;
 pub use parts::Sharing;
 pub use ports::Ways;
 
