@@ -100,20 +100,27 @@ impl Inbox {
     pub(super) fn hand_over(&mut self, batch: &mut Batch, mut arrive: impl FnMut(Time, Cell, bool)) {
         let base = batch.base;
         let (keys, cells, firsts) = batch.parts();
-        // Where the cells end that tie with the one under way.
-        let (mut i, mut tied) = (0, 0);
-        while i < keys.len() {
-            let begins = i >= tied;
-            if begins && keys.get(i + 1).is_some_and(|&next| since(next) == since(keys[i])) {
-                let with = keys[i..].iter().take_while(|&&other| since(other) == since(keys[i])).count();
-                tied = i + with;
-                tie(&mut self.ties, firsts, &self.at_node, &mut keys[i..tied]);
-            }
-            arrive(base + since(keys[i]), cells[place(keys[i])], begins);
-            i += 1;
+        // All ties first, which have random numbers of their own: the loop below has no question to ask but its cells'.
+        let mut done = 0;
+        while let Some(first) = first_tie(&keys[done..]) {
+            let first = done + first;
+            let with = keys[first..].iter().take_while(|&&other| since(other) == since(keys[first])).count();
+            done = first + with;
+            tie(&mut self.ties, firsts, &self.at_node, &mut keys[first..done]);
+        }
+        let mut before = None;
+        for &key in &*keys {
+            arrive(base + since(key), cells[place(key)], before != Some(since(key)));
+            before = Some(since(key));
         }
         batch.clear();
     }
+}
+
+/// The place of the first of these keys that has the time of the next.
+#[inline]
+fn first_tie(keys: &[u64]) -> Option<usize> {
+    keys.iter().zip(keys.get(1..)?).position(|(&key, &next)| since(key) == since(next))
 }
 
 /// Puts cells that arrive in the same instant in order.
