@@ -36,8 +36,8 @@ pub(super) struct Fifo {
     most_waited: u32,
     /// The departure of an instant comes before its arrivals.
     serves_first: bool,
-    /// Cells that came to an idle port in the instant under way, where the departure comes first.
-    begun: bool,
+    /// The latest instant in which cells came to an idle port, where the departure comes first.
+    begun: Option<Time>,
     /// Whether the policy reads the counts of VCs.
     counts_vcs: bool,
 }
@@ -72,7 +72,7 @@ impl Fifo {
             capacity,
             most_waited: 0,
             serves_first,
-            begun: false,
+            begun: None,
         }
     }
 
@@ -80,12 +80,6 @@ impl Fifo {
     #[inline]
     pub(super) fn free_at(&self) -> Time {
         self.free_at
-    }
-
-    /// The cell that comes next is the first of its instant.
-    #[inline]
-    pub(super) fn begin_instant(&mut self) {
-        self.begun = false;
     }
 
     /// A cell comes; when it starts, unless it is refused.
@@ -132,7 +126,9 @@ impl Fifo {
         if enters && self.serves_first {
             self.most_waited = self.most_waited.max(waiting + 1);
             // Cells of one instant that come to an idle port all wait, as its departure comes before them.
-            self.begun |= self.free_at <= now;
+            if self.free_at <= now {
+                self.begun = Some(now);
+            }
         }
         enters
     }
@@ -164,7 +160,7 @@ impl Fifo {
     fn waiting_at(&self, now: Time) -> u32 {
         let wait = self.free_at.0.saturating_sub(now.0);
         let first = u64::from(self.serves_first);
-        whole(wait.saturating_sub(first) / self.cell_time.0) + u32::from(self.begun)
+        whole(wait.saturating_sub(first) / self.cell_time.0) + u32::from(self.begun == Some(now))
     }
 
     /// Brings the counts to an instant at which so many wait.

@@ -101,12 +101,8 @@ impl Inbox {
         let base = batch.base;
         let (keys, cells, firsts) = batch.parts();
         // All ties first, which have random numbers of their own: the loop below has no question to ask but its cells'.
-        let mut done = 0;
-        while let Some(first) = first_tie(&keys[done..]) {
-            let first = done + first;
-            let with = keys[first..].iter().take_while(|&&other| since(other) == since(keys[first])).count();
-            done = first + with;
-            tie(&mut self.ties, firsts, &self.at_node, &mut keys[first..done]);
+        if has_ties(keys) {
+            tie_all(&mut self.ties, firsts, &self.at_node, keys);
         }
         let mut before = None;
         for &key in &*keys {
@@ -117,15 +113,18 @@ impl Inbox {
     }
 }
 
-/// The place of the first of these keys that has the time of the next.
+/// Whether any of these keys, which are in order, has the time of the next. All are looked at, several at a time.
 #[inline]
-fn first_tie(keys: &[u64]) -> Option<usize> {
-    keys.iter().zip(keys.get(1..)?).position(|(&key, &next)| since(key) == since(next))
+fn has_ties(keys: &[u64]) -> bool {
+    let behind = keys.get(1..).unwrap_or_default();
+    keys.iter().zip(behind).fold(false, |tied, (&key, &next)| tied | (since(key) == since(next)))
 }
 
-/// Puts cells that arrive in the same instant in order.
+/// Puts cells that arrive in the same instant in order, instant by instant.
 #[inline(never)]
-fn tie(ties: &mut TieBreaker, firsts: &[u32], at_node: &[u32], keys: &mut [u64]) {
+fn tie_all(ties: &mut TieBreaker, firsts: &[u32], at_node: &[u32], keys: &mut [u64]) {
     let input = |key: &u64| at_node[firsts.partition_point(|&first| first as usize <= place(*key)) - 1];
-    ties.order(keys, input);
+    for together in keys.chunk_by_mut(|&key, &next| since(key) == since(next)) {
+        ties.order(together, input);
+    }
 }

@@ -87,18 +87,26 @@ impl Outlet {
 
     /// Hands on a cell on its way to a host. It matters only if it ends a frame, is an RM cell, or may be too late for
     /// the end of the run; others are gathered.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "once a cell; what else is done is done once a frame")]
     pub(super) fn send_to_host(&mut self, cell: Cell, start: Time, fabric: &mut Fabric<'_>) {
+        if cell.is_rm() || cell.last_cell() || start > self.latest_start {
+            self.send_what_matters(cell, start, fabric);
+        } else if let Some(others) = self.gathered.add(Run { last: cell, cells: 1 }) {
+            self.report(others, Time::default(), Span(0), fabric);
+        }
+    }
+
+    #[inline(never)]
+    fn send_what_matters(&mut self, cell: Cell, start: Time, fabric: &mut Fabric<'_>) {
         let run = Run { last: cell, cells: 1 };
         if cell.is_rm() || start > self.latest_start {
             self.report_gathered(cell.label(), fabric);
             self.report(run, start, self.cell_time, fabric);
-        } else if cell.last_cell() {
+        } else {
             let cells = self.gathered.take_before(run) + 1;
             self.report_gathered(cell.label(), fabric);
             self.report(Run { cells, ..run }, start, Span(0), fabric);
-        } else if let Some(others) = self.gathered.add(run) {
-            self.report(others, Time::default(), Span(0), fabric);
         }
     }
 

@@ -37,10 +37,7 @@ impl StreamPort {
     pub(super) fn work(&mut self, until: Time, batch: &mut Batch, onwards: &mut Onwards<'_>) {
         let Self { inbox, fifo, outlet, .. } = self;
         inbox.gather(until, onwards.streams, batch);
-        inbox.hand_over(batch, |now, cell, begins_instant| {
-            if begins_instant {
-                fifo.begin_instant();
-            }
+        inbox.hand_over(batch, |now, cell, _| {
             if let Some(start) = fifo.enter(now, cell) {
                 outlet.send(cell, start, onwards);
             }
@@ -51,8 +48,6 @@ impl StreamPort {
     /// Works on a cell that will arrive at `now`, of a stream that is taken at once.
     #[inline]
     pub(super) fn take_at_once(&mut self, now: Time, cell: Cell, fabric: &mut Fabric<'_>) {
-        // No other cell comes in this instant.
-        self.fifo.begin_instant();
         let Some(start) = self.fifo.enter(now, cell) else { return };
         self.outlet.send_to_host(cell, start, fabric);
         if cell.last_cell() {
