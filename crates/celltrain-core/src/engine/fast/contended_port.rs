@@ -4,7 +4,7 @@
 use super::onwards::Onwards;
 use super::output::Arrival;
 use super::queue_port::QueuePort;
-use super::stream::{Batch, Stream};
+use super::stream::{Batch, Streams};
 use super::stream_port::StreamPort;
 use super::train_port::TrainPort;
 use crate::index::Label;
@@ -35,7 +35,7 @@ impl ContendedPort {
     /// could take too long for an interrupt.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "once a batch; the call costs 2 % of a plain run")]
-    pub(super) fn reach(&self, since: Time, until: Time, streams: &[Stream]) -> Time {
+    pub(super) fn reach(&self, since: Time, until: Time, streams: &Streams) -> Time {
         match self {
             ContendedPort::Trains(port) => port.reach(since, until),
             ContendedPort::Stream(port) => port.reach(until, streams),

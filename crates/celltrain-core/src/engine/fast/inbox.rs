@@ -1,6 +1,8 @@
 //! What is on its way to a port in the streams of its links, and the order in which it arrives.
 
-use super::stream::{self, Batch, NEVER, Stream, place, since};
+use std::ops::Range;
+
+use super::stream::{self, Batch, NEVER, Streams, place, since};
 use crate::cell::Cell;
 use crate::tie::TieBreaker;
 use crate::units::{Span, Time};
@@ -18,6 +20,8 @@ pub(super) struct Inbox {
     reached: Time,
     /// The time in which all inputs together bring no more cells than have places.
     most_in_one_go: Span,
+    /// Whether cells that end no frame have an effect elsewhere.
+    every_cell_matters: bool,
 }
 
 /// Cells that are handled in a batch at most.
@@ -27,8 +31,13 @@ pub(super) const MOST_INPUTS: usize = 1 << 7;
 
 impl Inbox {
     /// Streams from the `first_stream` on. `at_node` has the numbers of their links among those of the node, in order;
-    /// the fastest of them brings a cell every `least_spacing`.
-    pub(super) fn new(ties: TieBreaker, (first_stream, at_node, least_spacing): (usize, Vec<u32>, Span)) -> Self {
+    /// the fastest of them brings a cell every `least_spacing`. `every_cell_matters`: also those that end no frame have an
+    /// effect elsewhere.
+    pub(super) fn new(
+        ties: TieBreaker,
+        (first_stream, at_node, least_spacing): (usize, Vec<u32>, Span),
+        every_cell_matters: bool,
+    ) -> Self {
         let inputs = at_node.len() as u64;
         let each = (MOST / inputs.max(1)).saturating_sub(1).max(1);
         Self {
@@ -38,6 +47,7 @@ impl Inbox {
             next_to_matter: None,
             reached: Time::default(),
             most_in_one_go: Span(least_spacing.0.saturating_mul(each)).min(stream::LONGEST),
+            every_cell_matters,
         }
     }
 
@@ -48,8 +58,8 @@ impl Inbox {
     }
 
     #[inline]
-    fn own<'a>(&self, streams: &'a [Stream]) -> &'a [Stream] {
-        &streams[self.first_stream..self.first_stream + self.at_node.len()]
+    fn row(&self) -> Range<usize> {
+        self.first_stream..self.first_stream + self.at_node.len()
     }
 
     /// The first arrival, among what was on its way at the end of the latest batch, that matters elsewhere.
@@ -61,31 +71,22 @@ impl Inbox {
     /// The end of the next batch: a cell has a place in it. `first_of` says where a batch begins that would begin with
     /// an arrival.
     #[inline]
-    pub(super) fn reach(&self, until: Time, streams: &[Stream], first_of: impl Fn(Time) -> Time) -> Time {
+    pub(super) fn reach(&self, until: Time, streams: &Streams, first_of: impl Fn(Time) -> Time) -> Time {
         if until <= self.reached || until - self.reached <= self.most_in_one_go {
             return until;
         }
-        let first = self.own(streams).iter().map(Stream::next).min().unwrap_or(until).min(until);
+        let first = streams.first(self.row()).min(until);
         until.min(first_of(first).max(self.reached) + self.most_in_one_go)
     }
 
     /// Collects what arrives before `until`, in order. The batch is empty.
     #[inline]
-    pub(super) fn gather(&mut self, until: Time, streams: &mut [Stream], batch: &mut Batch) {
-        let own = &mut streams[self.first_stream..self.first_stream + self.at_node.len()];
+    pub(super) fn gather(&mut self, until: Time, streams: &mut Streams, batch: &mut Batch) {
         batch.base = self.reached;
         if until > self.reached && until - self.reached > self.most_in_one_go {
-            batch.base = own.iter().map(Stream::next).min().unwrap_or(until).min(until);
+            batch.base = streams.first(self.row()).min(until);
         }
-        let mut to_matter = NEVER;
-        for stream in own {
-            batch.begin_input();
-            if stream.next() < until {
-                batch.begin_run();
-                stream.take_before(until, batch);
-            }
-            to_matter = to_matter.min(stream.next_to_matter());
-        }
+        let to_matter = streams.take_before(self.row(), until, self.every_cell_matters, batch);
         assert!(batch.len() <= stream::MOST, "a batch has a place for each cell");
         self.next_to_matter = (to_matter < NEVER).then_some(to_matter);
         self.reached = self.reached.max(until);

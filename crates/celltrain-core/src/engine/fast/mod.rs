@@ -64,7 +64,7 @@ use parts::Part;
 use plan::{HostExit, PassedPorts, Plan, Role, Stage, StageEnd};
 use ports::Making;
 use rm::{RmEvent, RmEvents, What};
-use stream::{Arriving, Batch, Stream};
+use stream::{Arriving, Batch, Streams};
 use tournament_tree::{Key, Rank, TournamentTree};
 
 /// Runs a network to its end, unless the run is interrupted.
@@ -123,7 +123,7 @@ struct Engine<'a> {
     nics: Vec<Nic>,
     contended_ports: Vec<ContendedPort>,
     /// What comes in at stream ports, as [`ports`] has put it in a row.
-    streams: Vec<Stream>,
+    streams: Streams,
     /// What the port at work takes of its streams.
     batch: Batch,
     lanes: Vec<VecDeque<Delivery>>,
@@ -281,7 +281,7 @@ impl<'a> Engine<'a> {
 
     /// The fabric, the contended ports, what comes in at those that take streams, and the batch that is lent to them.
     #[inline]
-    fn parts(&mut self) -> (Fabric<'_>, &mut [ContendedPort], &mut [Stream], &mut Batch) {
+    fn parts(&mut self) -> (Fabric<'_>, &mut [ContendedPort], &mut Streams, &mut Batch) {
         let fabric = Fabric {
             plan: &self.plan,
             lanes: &mut self.lanes,
@@ -424,7 +424,7 @@ impl<'a> Engine<'a> {
             let port = &mut self.contended_ports[contended_port as usize];
             match (port.stream(input as usize), port) {
                 (None, ContendedPort::Trains(port)) => port.take_back(input as usize, cells),
-                (Some(stream), _) => self.streams[stream].take_back(cells),
+                (Some(stream), _) => self.streams.take_back(stream, cells),
                 (None, _) => unreachable!("what takes no trains takes streams"),
             }
         }
@@ -460,13 +460,12 @@ impl<'a> Engine<'a> {
     }
 
     /// Cells are on their way to a contended port in one of its streams.
-    fn arrive(&mut self, stream: usize, cells: &[Arriving]) {
+    fn arrive(&mut self, stream: u32, cells: &[Arriving]) {
         let Self { streams, contended_ports, event_list, .. } = self;
-        let stream = &mut streams[stream];
-        let number = stream.port as usize;
         for &Arriving { time, cell } in cells {
-            if let Some(arrival) = stream.push(time, cell) {
-                settle_by(event_list, number, contended_ports[number].effect_of(arrival));
+            if let Some((port, arrival)) = streams.push(stream, time, cell) {
+                let port = port as usize;
+                settle_by(event_list, port, contended_ports[port].effect_of(arrival));
             }
         }
     }

@@ -3,7 +3,7 @@
 use super::contended_port::ContendedPort;
 use super::fabric::{Fabric, Onward};
 use super::queue_port::QueuePort;
-use super::stream::Stream;
+use super::stream::Streams;
 use super::stream_port::StreamPort;
 use super::tournament_tree::{Key, Rank, TournamentTree};
 use crate::cell::{Cell, Run};
@@ -14,7 +14,7 @@ use crate::units::{Span, Time};
 pub(super) struct Onwards<'e> {
     pub(super) link: LinkIndex,
     pub(super) fabric: Fabric<'e>,
-    pub(super) streams: &'e mut [Stream],
+    pub(super) streams: &'e mut Streams,
     /// The contended ports before this one, if it is one, and behind it: no VC comes twice to the same port.
     pub(super) before: &'e mut [ContendedPort],
     pub(super) behind: &'e mut [ContendedPort],
@@ -41,9 +41,7 @@ impl Onwards<'_> {
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "once a cell; the call costs 3 % of a mesh")]
     pub(super) fn push(&mut self, stream: u32, time: Time, cell: Cell) {
-        let stream = &mut self.streams[stream as usize];
-        if let Some(arrival) = stream.push(time, cell) {
-            let port = stream.port;
+        if let Some((port, arrival)) = self.streams.push(stream, time, cell) {
             self.bring_forward(port, arrival);
         }
     }
@@ -69,7 +67,7 @@ impl Onwards<'_> {
 /// Cells are on their way to a contended port.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "once a train at two places")]
-pub(super) fn join(port: &mut ContendedPort, onward: Onward, streams: &mut [Stream], fabric: &mut Fabric<'_>) {
+pub(super) fn join(port: &mut ContendedPort, onward: Onward, streams: &mut Streams, fabric: &mut Fabric<'_>) {
     let effect = match port {
         ContendedPort::Trains(port) => port.join(onward.input as usize, onward.train),
         ContendedPort::Stream(port) => join_stream(port, onward, streams, fabric),
@@ -84,12 +82,12 @@ pub(super) fn join(port: &mut ContendedPort, onward: Onward, streams: &mut [Stre
 fn join_stream(
     port: &mut StreamPort,
     Onward { input, train, .. }: Onward,
-    streams: &mut [Stream],
+    streams: &mut Streams,
     fabric: &mut Fabric<'_>,
 ) -> Option<Time> {
-    let stream = &mut streams[port.inbox.stream(input as usize)];
-    if !stream.is_taken_at_once {
-        return stream.join(train).map(|arrival| port.effect_of(arrival));
+    let stream = port.inbox.stream(input as usize);
+    if !streams.get(stream).is_taken_at_once {
+        return streams.join(stream, train).map(|arrival| port.effect_of(arrival));
     }
     let mut time = train.next;
     for cell in train.run().iter() {
@@ -100,8 +98,8 @@ fn join_stream(
 }
 
 #[inline(never)]
-fn join_queues(port: &QueuePort, Onward { input, train, .. }: Onward, streams: &mut [Stream]) -> Option<Time> {
-    streams[port.inbox.stream(input as usize)].join(train).map(|arrival| port.effect_of(arrival))
+fn join_queues(port: &QueuePort, Onward { input, train, .. }: Onward, streams: &mut Streams) -> Option<Time> {
+    streams.join(port.inbox.stream(input as usize), train).map(|arrival| port.effect_of(arrival))
 }
 
 /// The contended port of this number, which is another than the one between these.

@@ -12,7 +12,7 @@ use super::output::Timing;
 use super::parts::Part;
 use super::plan::{Plan, Role, Stage, StageEnd};
 use super::queue_port::QueuePort;
-use super::stream::Stream;
+use super::stream::{Stream, Streams};
 use super::stream_port::StreamPort;
 use super::train_port::TrainPort;
 use crate::index::{Label, LinkIndex};
@@ -76,8 +76,8 @@ impl Making<'_> {
         (ways, is_looked_at): (Ways, bool),
         rate_control: &mut RateControl,
         stop: &Stop<'_>,
-    ) -> Result<(Vec<ContendedPort>, Vec<Stream>), Interrupted> {
-        let mut streams = Vec::new();
+    ) -> Result<(Vec<ContendedPort>, Streams), Interrupted> {
+        let mut streams = Streams::default();
         let drafts: Vec<Draft> = all(self.plan.contended.iter().zip(0..).map(|(&link, number)| {
             stop.steps(self.routing.vcs[link].len() + self.plan.feeders.of(link).len())?;
             let mut draft = self.draft(link, rate_control);
@@ -203,7 +203,7 @@ impl Making<'_> {
         from
     }
 
-    fn add_streams(&self, draft: &Draft, number: u32, is_looked_at: bool, streams: &mut Vec<Stream>) {
+    fn add_streams(&self, draft: &Draft, number: u32, is_looked_at: bool, streams: &mut Streams) {
         let &Draft { link, ref timing, .. } = draft;
         let at_once = self.is_last_behind_one(draft) && !is_looked_at;
         let has = |link: LinkIndex| self.part.is_none_or(|part| part.has(self.network.links[link].from));
@@ -219,7 +219,7 @@ impl Making<'_> {
         }));
     }
 
-    fn port(&self, draft: Draft, ahead: (&[Option<usize>], &[Stream]), is_looked_at: bool) -> ContendedPort {
+    fn port(&self, draft: Draft, ahead: (&[Option<usize>], &Streams), is_looked_at: bool) -> ContendedPort {
         let is_plain = self.is_plain(&draft);
         let Draft { link: number, policy, queues, timing, first_stream } = draft;
         let &Self { network, routing, times, plan, .. } = self;
@@ -236,7 +236,7 @@ impl Making<'_> {
         };
         let inbox = |first_stream, ties, inputs| {
             let least_spacing = feeders.iter().map(|&from| times[from].cell_time).min().unwrap_or(timing.cell_time);
-            Inbox::new(ties, (first_stream, inputs, least_spacing))
+            Inbox::new(ties, (first_stream, inputs, least_spacing), timing.every_cell_matters)
         };
         if let (Some(first_stream), true) = (first_stream, is_plain) {
             let admission = (link.buffer, policy, draws("policy"));
@@ -263,7 +263,7 @@ impl Making<'_> {
     /// streams.
     fn hop(
         &self,
-        (first_streams, streams): (&[Option<usize>], &[Stream]),
+        (first_streams, streams): (&[Option<usize>], &Streams),
         link: LinkIndex,
         label: Label,
         stage: &Stage,
@@ -275,7 +275,7 @@ impl Making<'_> {
                 let first = first_streams[contended_port as usize].filter(|_| !is_watched);
                 let stream = first.map(|first| first + input as usize);
                 let to = match stream {
-                    Some(stream) if streams[stream].is_taken_at_once => Hop::AT_ONCE + contended_port,
+                    Some(stream) if streams.get(stream).is_taken_at_once => Hop::AT_ONCE + contended_port,
                     Some(stream) => index(stream),
                     None => Hop::ONE_BY_ONE,
                 };

@@ -10,7 +10,7 @@ use super::inbox::Inbox;
 use super::onwards::Onwards;
 use super::outlet::Outlet;
 use super::output::{Output, Timing};
-use super::stream::{Batch, Stream};
+use super::stream::{Batch, Streams};
 use crate::cell::Run;
 use crate::units::{Span, Time};
 
@@ -28,7 +28,7 @@ impl QueuePort {
 
     /// The end of the next batch.
     #[inline]
-    pub(super) fn reach(&self, until: Time, streams: &[Stream]) -> Time {
+    pub(super) fn reach(&self, until: Time, streams: &Streams) -> Time {
         self.inbox.reach(until, streams, |first| self.output.first_of(first))
     }
 

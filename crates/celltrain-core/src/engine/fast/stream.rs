@@ -3,6 +3,7 @@
 //! A link carries one cell at a time, so what it brings to a port is sorted, whatever VCs it holds.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use super::train::Train;
 use crate::cell::{Cell, Run};
@@ -44,6 +45,13 @@ impl<T: Copy> Pipe<T> {
         self.items.get(self.taken)
     }
 
+    /// Whether all was taken, or nothing ever came.
+    #[inline]
+    fn is_empty(&self) -> bool {
+        // What was taken goes when nothing else is left.
+        self.items.is_empty()
+    }
+
     /// Takes all.
     fn clear(&mut self) {
         self.items.clear();
@@ -64,142 +72,88 @@ impl<T: Copy> Pipe<T> {
     }
 }
 
-/// What comes in on one link of a stream port: cells from a contended port, or trains from a host's or a shaped one. It is
-/// one line of a processor's cache, as a port looks at all of its streams for each batch.
-#[repr(align(64))]
-pub(super) struct Stream {
-    /// The arrival of the next cell; [`NEVER`] where none is on its way.
-    next: Time,
-    cells: Pipe<Arriving>,
-    apart: Option<Box<Apart>>,
-    /// The number of the port among contended ports.
-    pub(super) port: u32,
-    /// Whether cells that end no frame have an effect elsewhere.
-    every_cell_matters: bool,
-    /// Whether what comes is kept in trains.
-    in_trains: bool,
-    /// Whether each cell is worked on as soon as it is known that it will arrive. The port has no other stream, so nothing
-    /// can come before it; and nothing is asked of the port before the end of the run, as all its cells go to hosts.
-    pub(super) is_taken_at_once: bool,
-}
-
-/// What most streams do not have.
+/// What comes in at all stream ports: port by port, each port's in the order of its inputs.
 #[derive(Default)]
-struct Apart {
-    trains: VecDeque<Train>,
-    /// Where only whole frames matter: the arrivals of last cells and RM cells, of those in `cells`.
-    ends: VecDeque<Time>,
+pub(super) struct Streams {
+    /// Of each the arrival of its next cell; [`NEVER`] where none is on its way. They stand close together, as a port
+    /// looks at all of its own for each batch, and most links bring nothing in it.
+    next: Vec<Time>,
+    all: Vec<Stream>,
 }
 
-/// Later than all.
-pub(super) const NEVER: Time = Time(u64::MAX);
-
-/// No cell arrives at the beginning of a run, as every way takes time.
-const ELSEWHERE: Time = Time(0);
-
-/// Memory of a stream, with room for some cells.
-pub(super) const BYTES: u64 = size::<Stream>() + size::<Apart>();
-/// Memory of a cell on its way, with what lists that double keep free.
-pub(super) const BYTES_PER_CELL: u64 = 2 * size::<Arriving>();
-
-impl Stream {
-    /// Nothing, on its way to a port.
-    pub(super) fn new(port: u32, in_trains: bool, every_cell_matters: bool, is_taken_at_once: bool) -> Self {
-        let is_plain = every_cell_matters && !in_trains;
-        Self {
-            next: NEVER,
-            cells: Pipe::EMPTY,
-            apart: (!is_plain).then(Box::default),
-            port,
-            every_cell_matters,
-            in_trains,
-            is_taken_at_once,
-        }
+impl Streams {
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
     }
 
-    /// What comes in at a port that another part simulates: it is kept for that part, and nothing of it matters here.
-    /// The next arrival is one that has passed, so no cell is the first.
-    pub(super) fn elsewhere(port: u32) -> Self {
-        Self { next: ELSEWHERE, ..Self::new(port, false, true, false) }
+    pub(super) fn extend(&mut self, more: impl IntoIterator<Item = Stream>) {
+        self.all.extend(more);
+        self.next.resize(self.all.len(), NEVER);
     }
 
-    /// Whether another part simulates the port.
-    pub(super) fn is_elsewhere(&self) -> bool {
-        self.next == ELSEWHERE
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Stream> {
+        self.all.iter()
     }
 
-    /// The cells for another part.
-    pub(super) fn cells_elsewhere(&self) -> &[Arriving] {
-        debug_assert!(self.is_elsewhere(), "what comes here stays here");
-        self.cells.rest()
+    pub(super) fn get(&self, number: usize) -> &Stream {
+        &self.all[number]
     }
 
-    /// They have been told of.
-    pub(super) fn forget_elsewhere(&mut self) {
-        self.cells.clear();
+    pub(super) fn get_mut(&mut self, number: usize) -> &mut Stream {
+        &mut self.all[number]
     }
 
-    /// A cell is on its way. Returns its arrival where that may be the first here that matters elsewhere.
+    /// The first arrival of some that are in a row.
+    #[inline]
+    pub(super) fn first(&self, row: Range<usize>) -> Time {
+        self.next[row].iter().copied().min().unwrap_or(NEVER)
+    }
+
+    /// A cell is on its way. Returns the port and the arrival where that may be the first there that matters elsewhere.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "once a cell")]
-    pub(super) fn push(&mut self, time: Time, cell: Cell) -> Option<Time> {
-        let is_first = self.next == NEVER;
-        self.cells.push(Arriving { time, cell });
-        self.next = if is_first { time } else { self.next };
-        // One branch in all: the stream changes from cell to cell, so a branch on its kind would be a guess.
-        let ends = cell.last_cell() | cell.is_rm();
-        let may_matter = [ends, is_first][usize::from(self.every_cell_matters)];
-        if may_matter { self.first_to_matter(time) } else { None }
-    }
-
-    #[inline(never)]
-    fn first_to_matter(&mut self, time: Time) -> Option<Time> {
-        if self.every_cell_matters {
-            return Some(time);
+    pub(super) fn push(&mut self, number: u32, time: Time, cell: Cell) -> Option<(u32, Time)> {
+        let stream = &mut self.all[number as usize];
+        if stream.push(time, cell) {
+            let may_matter = stream.note(&mut self.next[number as usize], time, cell);
+            return may_matter.map(|arrival| (stream.port, arrival));
         }
-        let ends = &mut self.apart_mut().ends;
-        ends.push_back(time);
-        (ends.len() == 1).then_some(time)
+        None
     }
 
-    fn apart_mut(&mut self) -> &mut Apart {
-        self.apart.as_mut().expect("a stream of trains or whole frames has what most do not")
-    }
-
-    /// A train is on its way, likewise.
+    /// A train is on its way. Returns the arrival of the cell that may be the first there that matters elsewhere.
     #[inline(never)]
-    pub(super) fn join(&mut self, train: Train) -> Option<Time> {
-        if !self.in_trains {
-            return self.push_each(train);
-        }
-        let is_first = self.next == NEVER;
+    pub(super) fn join(&mut self, number: usize, train: Train) -> Option<Time> {
+        let (stream, next) = (&mut self.all[number], &mut self.next[number]);
+        let Way::Trains(trains) = &mut stream.way else { return self.push_each(number, train) };
+        let is_first = *next == NEVER;
         if is_first {
-            self.next = train.next;
+            *next = train.next;
         }
-        let trains = &mut self.apart_mut().trains;
         if !trains.back_mut().is_some_and(|tail| tail.absorbs(&train)) {
             trains.push_back(train);
         }
-        if self.every_cell_matters {
+        if stream.every_cell_matters {
             return is_first.then_some(train.next);
         }
         // What came before may have been taken back since it was looked at, so the new cells alone can matter first.
         Some(train.last())
     }
 
-    fn push_each(&mut self, train: Train) -> Option<Time> {
+    fn push_each(&mut self, number: usize, train: Train) -> Option<Time> {
+        let number = u32::try_from(number).expect("streams have numbers of 32 bits");
         let mut first = None;
         let mut time = train.next;
         for cell in train.run().iter() {
-            first = first.or(self.push(time, cell));
+            first = first.or(self.push(number, time, cell));
             time += train.period;
         }
-        first
+        first.map(|(_, arrival)| arrival)
     }
 
-    /// Removes the last cells due, which have not started.
-    pub(super) fn take_back(&mut self, mut cells: u32) {
-        let trains = &mut self.apart_mut().trains;
+    /// Removes the last cells due of a stream of trains, which have not started.
+    pub(super) fn take_back(&mut self, number: usize, mut cells: u32) {
+        let Way::Trains(trains) = &mut self.all[number].way else { unreachable!("cells are taken back of trains") };
         while cells > 0 {
             let tail = trains.back_mut().expect("no more is taken back than was to come");
             cells -= tail.give_back(cells);
@@ -208,64 +162,173 @@ impl Stream {
             }
         }
         if trains.is_empty() {
-            self.next = NEVER;
+            self.next[number] = NEVER;
         }
     }
 
-    /// The arrival of the next cell; one that never is where none is on its way.
+    /// Hands over the cells of some that are in a row which arrive before `until`. Returns the first arrival, among what
+    /// stays, that matters elsewhere.
     #[inline]
-    pub(super) fn next(&self) -> Time {
-        self.next
+    pub(super) fn take_before(
+        &mut self,
+        row: Range<usize>,
+        until: Time,
+        every_cell_matters: bool,
+        batch: &mut Batch,
+    ) -> Time {
+        let mut to_matter = NEVER;
+        for (stream, next) in self.all[row.clone()].iter_mut().zip(&mut self.next[row]) {
+            batch.begin_input();
+            if *next < until {
+                batch.begin_run();
+                *next = stream.take_before(until, batch);
+            }
+            to_matter = to_matter.min(if every_cell_matters { *next } else { stream.next_end() });
+        }
+        to_matter
+    }
+}
+
+/// What comes in on one link of a stream port: cells from a contended port, or trains from a host's or a shaped one. It is
+/// one line of a processor's cache.
+#[repr(align(64))]
+pub(super) struct Stream {
+    way: Way,
+    /// Where only whole frames matter and single cells come: the arrivals of last cells and RM cells.
+    ends: Option<Box<VecDeque<Time>>>,
+    /// The number of the port among contended ports.
+    pub(super) port: u32,
+    /// Whether cells that end no frame have an effect elsewhere.
+    every_cell_matters: bool,
+    /// Whether each cell is worked on as soon as it is known that it will arrive. The port has no other stream, so nothing
+    /// can come before it; and nothing is asked of the port before the end of the run, as all its cells go to hosts.
+    pub(super) is_taken_at_once: bool,
+    /// Whether another part simulates the port: what comes is kept for that part, and nothing of it matters here.
+    pub(super) is_elsewhere: bool,
+}
+
+/// How cells are on their way.
+enum Way {
+    /// One by one, behind a contended port.
+    Cells(Pipe<Arriving>),
+    /// As they were sent.
+    Trains(VecDeque<Train>),
+}
+
+/// Later than all.
+pub(super) const NEVER: Time = Time(u64::MAX);
+
+/// Memory of a stream, with room for some cells.
+pub(super) const BYTES: u64 = size::<Time>() + size::<Stream>() + size::<VecDeque<Time>>();
+/// Memory of a cell on its way, with what lists that double keep free.
+pub(super) const BYTES_PER_CELL: u64 = 2 * size::<Arriving>();
+
+impl Stream {
+    /// Nothing, on its way to a port.
+    pub(super) fn new(port: u32, in_trains: bool, every_cell_matters: bool, is_taken_at_once: bool) -> Self {
+        Self {
+            way: if in_trains { Way::Trains(VecDeque::new()) } else { Way::Cells(Pipe::EMPTY) },
+            ends: (!in_trains && !every_cell_matters).then(Box::default),
+            port,
+            every_cell_matters,
+            is_taken_at_once,
+            is_elsewhere: false,
+        }
     }
 
-    /// The first arrival that matters elsewhere, of what is on its way; one that never is where there is none.
-    #[inline]
-    pub(super) fn next_to_matter(&self) -> Time {
-        if self.every_cell_matters { self.next } else { self.next_end() }
+    /// What comes in at a port that another part simulates.
+    pub(super) fn elsewhere(port: u32) -> Self {
+        Self { is_elsewhere: true, ..Self::new(port, false, true, false) }
     }
 
+    /// The cells for another part.
+    pub(super) fn cells_elsewhere(&self) -> &[Arriving] {
+        debug_assert!(self.is_elsewhere, "what comes here stays here");
+        let Way::Cells(cells) = &self.way else { unreachable!("{ONE_BY_ONE}") };
+        cells.rest()
+    }
+
+    /// They have been told of.
+    pub(super) fn forget_elsewhere(&mut self) {
+        let Way::Cells(cells) = &mut self.way else { unreachable!("{ONE_BY_ONE}") };
+        cells.clear();
+    }
+
+    /// A cell is on its way. Returns whether it is to be noted: it is the first, or ends a frame where only these matter.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "once a cell")]
+    fn push(&mut self, time: Time, cell: Cell) -> bool {
+        let Way::Cells(cells) = &mut self.way else { unreachable!("{ONE_BY_ONE}") };
+        let is_first = cells.is_empty();
+        cells.push(Arriving { time, cell });
+        // One branch in all: the stream changes from cell to cell, so a branch on its kind would be a guess.
+        is_first | (!self.every_cell_matters & (cell.last_cell() | cell.is_rm()))
+    }
+
+    /// Notes such a cell. Returns its arrival where that may be the first here that matters elsewhere.
+    #[inline(never)]
+    fn note(&mut self, next: &mut Time, time: Time, cell: Cell) -> Option<Time> {
+        if self.is_elsewhere {
+            return None;
+        }
+        let is_first = *next == NEVER;
+        if is_first {
+            *next = time;
+        }
+        let Some(ends) = &mut self.ends else { return is_first.then_some(time) };
+        if !(cell.last_cell() || cell.is_rm()) {
+            return None;
+        }
+        ends.push_back(time);
+        (ends.len() == 1).then_some(time)
+    }
+
+    /// The first arrival of the end of a frame; one that never is where there is none.
     fn next_end(&self) -> Time {
-        let Some(apart) = &self.apart else { return NEVER };
-        let end = if self.in_trains { apart.trains.front().map(Train::last) } else { apart.ends.front().copied() };
+        let end = match (&self.way, &self.ends) {
+            (Way::Trains(trains), _) => trains.front().map(Train::last),
+            (Way::Cells(_), Some(ends)) => ends.front().copied(),
+            (Way::Cells(_), None) => None,
+        };
         end.unwrap_or(NEVER)
     }
 
-    /// Hands over the cells that arrive before `until`.
+    /// Hands over the cells that arrive before `until`. Returns the arrival of the next.
     #[inline]
-    pub(super) fn take_before(&mut self, until: Time, batch: &mut Batch) {
-        if self.in_trains {
-            self.take_from_trains(until, batch);
-            return;
-        }
-        let rest = self.cells.rest();
+    fn take_before(&mut self, until: Time, batch: &mut Batch) -> Time {
+        let cells = match &mut self.way {
+            Way::Cells(cells) => cells,
+            Way::Trains(trains) => return take_from_trains(trains, until, batch),
+        };
+        let rest = cells.rest();
         let taken = rest.iter().take_while(|arriving| arriving.time < until).count();
         batch.extend(&rest[..taken]);
-        self.next = rest.get(taken).map_or(NEVER, |arriving| arriving.time);
-        self.cells.take(taken);
-        if let Some(apart) = &mut self.apart {
-            while apart.ends.front().is_some_and(|&end| end < until) {
-                apart.ends.pop_front();
+        let next = rest.get(taken).map_or(NEVER, |arriving| arriving.time);
+        cells.take(taken);
+        if let Some(ends) = &mut self.ends {
+            while ends.front().is_some_and(|&end| end < until) {
+                ends.pop_front();
             }
         }
+        next
     }
+}
 
-    fn take_from_trains(&mut self, until: Time, batch: &mut Batch) {
-        let trains = &mut self.apart.as_mut().expect("trains are kept apart").trains;
-        while let Some(train) = trains.front_mut() {
-            if train.next >= until {
-                self.next = train.next;
-                return;
-            }
-            let (first, period) = (train.next, train.period);
-            batch.extend_with_train(train.take_before(until), first, period);
-            if train.cells > 0 {
-                self.next = train.next;
-                return;
-            }
-            trains.pop_front();
+const ONE_BY_ONE: &str = "cells of a contended port come one by one";
+
+fn take_from_trains(trains: &mut VecDeque<Train>, until: Time, batch: &mut Batch) -> Time {
+    while let Some(train) = trains.front_mut() {
+        if train.next >= until {
+            return train.next;
         }
-        self.next = NEVER;
+        let (first, period) = (train.next, train.period);
+        batch.extend_with_train(train.take_before(until), first, period);
+        if train.cells > 0 {
+            return train.next;
+        }
+        trains.pop_front();
     }
+    NEVER
 }
 
 /// Cells that are put in order of arrival, those that tie in the order in which they were added. One is lent to whichever

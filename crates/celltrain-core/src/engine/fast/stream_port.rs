@@ -8,7 +8,7 @@ use super::fifo::Fifo;
 use super::inbox::Inbox;
 use super::onwards::Onwards;
 use super::outlet::Outlet;
-use super::stream::{Batch, Stream};
+use super::stream::{Batch, Streams};
 use crate::cell::Cell;
 use crate::units::{Span, Time};
 
@@ -28,7 +28,7 @@ impl StreamPort {
 
     /// The end of the next batch.
     #[inline]
-    pub(super) fn reach(&self, until: Time, streams: &[Stream]) -> Time {
+    pub(super) fn reach(&self, until: Time, streams: &Streams) -> Time {
         self.inbox.reach(until, streams, |first| first)
     }
 

@@ -18,7 +18,7 @@ pub(super) struct Errands {
     /// takes cells at once never is.
     pub(super) ports: Vec<usize>,
     /// The streams that begin here and end in another part, and that part.
-    pub(super) streams: Vec<(usize, u32)>,
+    pub(super) streams: Vec<(u32, u32)>,
     /// Lanes of frames, likewise.
     pub(super) lanes: Vec<(usize, u32)>,
     /// Frames that are put in here.
@@ -50,7 +50,7 @@ impl Errands {
         let (source, destination) = (|vc| part_of(network.source(vc)), |vc| part_of(network.destination(vc)));
         let here = part.number;
         let part_of_port = |port: u32| part_of(network.links[plan.contended[port as usize]].from);
-        let streams = engine.streams.iter().enumerate().filter(|(_, stream)| stream.is_elsewhere());
+        let streams = (0..).zip(engine.streams.iter()).filter(|(_, stream)| stream.is_elsewhere);
         let lanes = lanes_elsewhere(engine, part);
         let at_once = engine.streams.iter().filter(|stream| stream.is_taken_at_once);
         let at_once: BTreeSet<usize> = at_once.map(|stream| stream.port as usize).collect();

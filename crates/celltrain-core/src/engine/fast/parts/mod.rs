@@ -138,7 +138,7 @@ struct Parcel {
     /// Whole frames on their way to hosts, and the numbers of their lanes.
     deliveries: Vec<(usize, Delivery)>,
     /// Streams, and how many cells of each.
-    streams: Vec<(usize, usize)>,
+    streams: Vec<(u32, usize)>,
     cells: Vec<Arriving>,
 }
 
@@ -247,14 +247,14 @@ impl Engine<'_> {
             });
         }
         for &(stream, to) in &errands.streams {
-            let cells = streams[stream].cells_elsewhere();
+            let cells = streams.get(stream as usize).cells_elsewhere();
             let Some(first) = cells.first() else { continue };
             next = next.min(first.time);
             post.with(number, to, window, |parcel| {
                 parcel.streams.push((stream, cells.len()));
                 parcel.cells.extend_from_slice(cells);
             });
-            streams[stream].forget_elsewhere();
+            streams.get_mut(stream as usize).forget_elsewhere();
         }
         for &(flow, to) in &errands.flows {
             if end_systems.has_sights_of(flow) {
