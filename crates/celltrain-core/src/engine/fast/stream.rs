@@ -342,7 +342,7 @@ pub(super) struct Batch {
     cells: Vec<Cell>,
     /// The first place of each input's cells, by which ties are decided.
     firsts: Vec<u32>,
-    /// Where each run of keys in order begins in `keys`; while there are several, [`BEHIND_ALL`] stands behind each.
+    /// Where each run of keys in order begins in `keys`, with [`BEFORE_ALL`] in front of it and [`BEHIND_ALL`] behind it.
     runs: Vec<u32>,
     /// Room for merging.
     merged: Vec<u64>,
@@ -354,6 +354,8 @@ const PLACE: u32 = 16;
 pub(super) const MOST: usize = 1 << PLACE;
 /// The longest time of a batch.
 pub(super) const LONGEST: Span = Span((1 << (64 - PLACE)) - 2);
+/// No key is less.
+const BEFORE_ALL: u64 = 0;
 /// Larger than any key, which has a time of at most [`LONGEST`].
 const BEHIND_ALL: u64 = u64::MAX;
 
@@ -375,6 +377,7 @@ impl Batch {
             self.keys.push(BEHIND_ALL);
         }
         self.runs.push(u32::try_from(self.keys.len()).expect("places fit 32 bits"));
+        self.keys.push(BEFORE_ALL);
     }
 
     pub(super) fn clear(&mut self) {
@@ -387,7 +390,11 @@ impl Batch {
     /// The keys, the cells that stand at their places, and the first place of each input.
     #[inline]
     pub(super) fn parts(&mut self) -> (&mut [u64], &[Cell], &[u32]) {
-        (&mut self.keys, &self.cells, &self.firsts)
+        let keys = match &mut self.keys[..] {
+            [BEFORE_ALL, keys @ .., BEHIND_ALL] => keys,
+            _ => &mut [],
+        };
+        (keys, &self.cells, &self.firsts)
     }
 
     #[inline]
@@ -410,13 +417,12 @@ impl Batch {
     /// Puts them in order; those of each link are so already.
     #[inline]
     pub(super) fn sort(&mut self) {
-        if self.runs.len() > 1 {
+        if !self.runs.is_empty() {
             self.keys.push(BEHIND_ALL);
-            // Neighbours are merged until one run is left, so a cell is moved once for each doubling of the runs.
-            while self.runs.len() > 1 {
-                self.merge_pairs();
-            }
-            self.keys.pop();
+        }
+        // Neighbours are merged until one run is left, so a cell is moved once for each doubling of the runs.
+        while self.runs.len() > 1 {
+            self.merge_pairs();
         }
         self.runs.clear();
     }
@@ -430,11 +436,9 @@ impl Batch {
             let end = runs.get(pair + 2).map_or(keys.len(), |&first| first as usize);
             runs[left] = u32::try_from(out).expect("places fit 32 bits");
             if let Some(&middle) = runs.get(pair + 1) {
-                let cells = end - first - 2;
-                merge(&keys[first..middle as usize], &keys[middle as usize..end], &mut merged[out..out + cells]);
-                out += cells;
-                merged[out] = BEHIND_ALL;
-                out += 1;
+                let behind = out + end - first - 2;
+                merge(&keys[first..middle as usize], &keys[middle as usize..end], &mut merged[out..behind]);
+                out = behind;
             } else {
                 merged[out..out + end - first].copy_from_slice(&keys[first..end]);
                 out += end - first;
@@ -448,17 +452,31 @@ impl Batch {
     }
 }
 
-/// Merges two lists in order, which fill a third; behind each stands [`BEHIND_ALL`]. Which is next cannot be foreseen,
-/// nor when one of them ends, so neither is a branch.
+/// Merges two runs into a third, each with what stands before and behind all. Which key is next cannot be foreseen, nor
+/// when a run ends, so neither is a branch. The lesser half is merged from the front and the greater from the back: each
+/// key waits for the one before it, and so two are on their way at a time.
 #[inline]
 fn merge(one: &[u64], other: &[u64], into: &mut [u64]) {
-    let (mut i, mut j) = (0, 0);
-    for key in into {
+    let [before_all, keys @ .., behind_all] = into else { unreachable!("a run has what stands before and behind all") };
+    (*before_all, *behind_all) = (BEFORE_ALL, BEHIND_ALL);
+    let (lesser, greater) = keys.split_at_mut(keys.len().div_ceil(2));
+    let (mut i, mut j) = (1, 1);
+    let (mut k, mut l) = (one.len() - 2, other.len() - 2);
+    let mut lesser = lesser.iter_mut();
+    for (low, high) in greater.iter_mut().rev().zip(&mut lesser).map(|(high, low)| (low, high)) {
         let (a, b) = (one[i], other[j]);
         let takes_one = a < b;
-        *key = if takes_one { a } else { b };
+        *low = if takes_one { a } else { b };
         i += usize::from(takes_one);
         j += usize::from(!takes_one);
+        let (a, b) = (one[k], other[l]);
+        let takes_one = a > b;
+        *high = if takes_one { a } else { b };
+        k -= usize::from(takes_one);
+        l -= usize::from(!takes_one);
+    }
+    if let Some(middle) = lesser.next() {
+        *middle = one[i].min(other[j]);
     }
 }
 
