@@ -7,6 +7,7 @@
 
 pub(crate) mod waiting;
 
+use waiting::WaitingCell;
 pub use waiting::{WaitingCells, WaitingRuns};
 
 use std::ops::Range;
@@ -166,6 +167,9 @@ pub trait AnyScheduler: Send {
     /// [`Scheduler::serve`] where runs of cells wait.
     fn serve_runs(&mut self, cells: u32, waiting: &mut WaitingRuns<'_>);
 
+    /// A cell comes to `queue`, one of so many of which none has a cell, and is sent before another comes.
+    fn pass(&mut self, queue: usize, queues: usize);
+
     /// [`Scheduler::backlog_sensitivity`].
     fn backlog_sensitivity(&self) -> BacklogSensitivity;
 }
@@ -182,6 +186,13 @@ impl<S: Scheduler> AnyScheduler for S {
 
     fn serve_runs(&mut self, cells: u32, waiting: &mut WaitingRuns<'_>) {
         self.serve(cells, waiting);
+    }
+
+    fn pass(&mut self, queue: usize, queues: usize) {
+        Scheduler::on_backlog(self, queue);
+        let mut alone = WaitingCell { queue: Some(queue), queues };
+        self.serve(1, &mut alone);
+        debug_assert_eq!(alone.queue, None, "a scheduler that is asked for a cell sends it");
     }
 
     fn backlog_sensitivity(&self) -> BacklogSensitivity {

@@ -37,6 +37,40 @@ impl Waiting for WaitingCells {
     }
 }
 
+/// One cell, and none other at the port.
+pub(super) struct WaitingCell {
+    /// Its queue, until it is sent.
+    pub(super) queue: Option<usize>,
+    /// How many queues there are.
+    pub(super) queues: usize,
+}
+
+impl Waiting for WaitingCell {
+    #[inline]
+    fn queues(&self) -> Range<usize> {
+        0..self.queues
+    }
+
+    #[inline]
+    fn cells(&self, queue: usize) -> u32 {
+        u32::from(self.queue == Some(queue))
+    }
+
+    #[inline]
+    fn send(&mut self, queue: usize, most: u32) -> u32 {
+        debug_assert!(most > 0, "a scheduler that sends, sends a cell");
+        self.send_one(queue);
+        1
+    }
+
+    #[inline]
+    fn send_one(&mut self, queue: usize) -> bool {
+        debug_assert_eq!(self.queue, Some(queue), "a scheduler chooses a queue with a cell");
+        self.queue = None;
+        false
+    }
+}
+
 /// The cells of a class or of a VC, first in, first out.
 #[derive(Clone, Debug)]
 pub(crate) struct Queue {

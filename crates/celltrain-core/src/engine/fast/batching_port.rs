@@ -200,6 +200,30 @@ impl BatchingPort {
         self.offer_unwelcome(cell)
     }
 
+    /// [`BatchingPort::offer`] for a data cell that finds nothing waiting, and after which no other comes in the same
+    /// instant, where VCs do not merge. Returns whether it was sent at once, without being put in a queue; one that was
+    /// admitted all the same waits.
+    #[inline]
+    pub fn pass(&mut self, cell: Cell) -> bool {
+        debug_assert!(self.occupancy == 0 && self.deferred_dequeues == 0 && !self.merges(), "nothing waits");
+        if self.admission.on_arrival(cell) {
+            self.judge_frame(cell);
+        }
+        if self.capacity == 0 || !self.admission.is_passing(cell.label()) {
+            self.offer_unwelcome(cell);
+            return false;
+        }
+        if let Some(queues) = &mut self.queues {
+            queues.pass(cell.label());
+        } else if self.follows {
+            self.report_to_policy();
+            self.admission.policy.on_enter(cell.label(), 1);
+        }
+        self.max_queue = self.max_queue.max(1);
+        self.gone += 1;
+        true
+    }
+
     /// A resource management cell belongs to no frame: it is lost only for want of room.
     #[inline(never)]
     fn offer_rm(&mut self, cell: Cell) -> bool {

@@ -94,11 +94,11 @@ impl Inbox {
         batch.sort();
     }
 
-    /// Hands over what was collected: `arrive` has the instant of a cell, the cell, and whether it is the first of that
+    /// Hands over what was collected: `arrive` has the instant of a cell, the cell, and its place among those of the
     /// instant.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "what is done for a cell belongs into its loop")]
-    pub(super) fn hand_over(&mut self, batch: &mut Batch, mut arrive: impl FnMut(Time, Cell, bool)) {
+    pub(super) fn hand_over(&mut self, batch: &mut Batch, mut arrive: impl FnMut(Time, Cell, Among)) {
         let base = batch.base;
         let (keys, cells, firsts) = batch.parts();
         // All ties first, which have random numbers of their own: the loop below has no question to ask but its cells'.
@@ -106,12 +106,21 @@ impl Inbox {
             tie_all(&mut self.ties, firsts, &self.at_node, keys);
         }
         let mut before = None;
-        for &key in &*keys {
-            arrive(base + since(key), cells[place(key)], before != Some(since(key)));
-            before = Some(since(key));
+        for (i, &key) in keys.iter().enumerate() {
+            let now = Some(since(key));
+            let among = Among { is_first: before != now, is_last: keys.get(i + 1).map(|&next| since(next)) != now };
+            arrive(base + since(key), cells[place(key)], among);
+            before = now;
         }
         batch.clear();
     }
+}
+
+/// The place of a cell among those that arrive in the same instant.
+#[derive(Clone, Copy)]
+pub(super) struct Among {
+    pub(super) is_first: bool,
+    pub(super) is_last: bool,
 }
 
 /// Whether any of these keys, which are in order, has the time of the next. All are looked at, several at a time.

@@ -16,6 +16,8 @@ pub(super) struct Output {
     /// later.
     pub(super) defers_order: bool,
     pub(super) timing: Timing,
+    /// Whether cells that find nothing waiting may start at once: none is marked, and none waits for others of its frame.
+    lets_pass: bool,
     /// Where the order is deferred: whether each start is reported, not only of cells that end a run. Set once a
     /// departure may matter by itself: another contended port follows, or the run is near its end.
     reports_each: bool,
@@ -57,6 +59,7 @@ impl Output {
     pub(super) fn new(port: BatchingPort, timing: Timing) -> Self {
         Self {
             defers_order: port.defers_order() || timing.marks_above.is_some(),
+            lets_pass: timing.marks_above.is_none() && !port.merges(),
             port,
             next_start: Time::default(),
             timing,
@@ -198,6 +201,30 @@ impl Output {
             return None;
         }
         Some(start)
+    }
+
+    /// Whether a cell that arrives at `now`, when no other does, starts at once if it is admitted.
+    #[inline]
+    pub(super) fn lets_pass(&self, now: Time, cell: Cell) -> bool {
+        self.lets_pass && self.next_start <= now && self.port.ready() == 0 && !cell.is_rm()
+    }
+
+    /// [`Output::offer`] for such a cell, which is not put in a queue.
+    #[inline]
+    pub(super) fn pass(&mut self, now: Time, cell: Cell, depart: &mut impl FnMut(Run, Time, Span)) -> Option<Time> {
+        if !self.defers_order {
+            self.port.dequeue_deferred();
+        } else if self.port.deferred_dequeues() > 0 {
+            self.report_departures(depart);
+        }
+        self.next_start = now;
+        self.port.set_now(now);
+        if self.port.pass(cell) {
+            self.next_start += self.timing.cell_time;
+            return Some(now);
+        }
+        // The last cell of a frame whose rest is refused may have been put in.
+        (!self.defers_order && self.port.ready() > 0).then_some(now)
     }
 
     /// Notes which cells of a run would start after the end of the run; the last of them does.

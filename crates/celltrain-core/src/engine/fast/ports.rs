@@ -157,15 +157,14 @@ impl Making<'_> {
     }
 
     /// Whether a port takes streams. They gain something where single cells come or go: a contended port feeds it, or it
-    /// feeds one. Elsewhere trains stay whole. Where cells are pushed out, trains were found to be quicker.
+    /// feeds one. Elsewhere trains stay whole.
     fn takes_streams(&self, draft: &Draft, ways: Ways) -> bool {
-        let Draft { link, timing, policy, .. } = draft;
+        let Draft { link, timing, .. } = draft;
         let feeders = self.plan.feeders.of(*link);
         let can_gain = timing.every_cell_matters || feeders.iter().any(|&from| self.brings_cells(from));
         let is_far = timing.least_lead.0 >= timing.cell_time.0.saturating_mul(FAR);
         let is_crossed_by_many = self.routing.vcs[*link].len() >= MANY;
-        let pushes_out = policy.overflow() == Overflow::PushOutFront;
-        let has_batches = is_far && is_crossed_by_many && !pushes_out;
+        let has_batches = is_far && is_crossed_by_many;
         let wanted = match ways {
             Ways::Planned => can_gain && (has_batches || self.is_last_behind_one(draft)),
             Ways::Trains => false,

@@ -6,7 +6,7 @@
 //! stream then.
 
 use super::batching_port::BatchingPort;
-use super::inbox::Inbox;
+use super::inbox::{Among, Inbox};
 use super::onwards::Onwards;
 use super::outlet::Outlet;
 use super::output::{Output, Timing};
@@ -37,12 +37,17 @@ impl QueuePort {
     pub(super) fn work(&mut self, until: Time, batch: &mut Batch, onwards: &mut Onwards<'_>) {
         let Self { inbox, output, outlet } = self;
         inbox.gather(until, onwards.streams, batch);
-        inbox.hand_over(batch, |now, cell, begins_instant| {
-            if begins_instant {
+        inbox.hand_over(batch, |now, cell, Among { is_first, is_last }| {
+            if is_first {
                 output.catch_up(now);
             }
             output.note(Run { last: cell, cells: 1 }, now, Span(0));
-            let start = output.offer(now, cell, &mut |run, start, _| outlet.send_run(run, start, onwards));
+            let mut depart = |run, start, _| outlet.send_run(run, start, onwards);
+            let start = if is_first && is_last && output.lets_pass(now, cell) {
+                output.pass(now, cell, &mut depart)
+            } else {
+                output.offer(now, cell, &mut depart)
+            };
             if let Some(start) = start {
                 outlet.send(cell, start, onwards);
             }
