@@ -195,7 +195,7 @@ impl Streams {
 pub(super) struct Stream {
     way: Way,
     /// Where only whole frames matter and single cells come: the arrivals of last cells and RM cells.
-    ends: Option<Box<VecDeque<Time>>>,
+    ends: Option<Box<Ends>>,
     /// The number of the port among contended ports.
     pub(super) port: u32,
     /// Whether cells that end no frame have an effect elsewhere.
@@ -206,6 +206,10 @@ pub(super) struct Stream {
     /// Whether another part simulates the port: what comes is kept for that part, and nothing of it matters here.
     pub(super) is_elsewhere: bool,
 }
+
+/// The arrivals of cells that matter elsewhere. Most streams have none, and a stream is to stay small.
+#[derive(Default)]
+struct Ends(VecDeque<Time>);
 
 /// How cells are on their way.
 enum Way {
@@ -219,7 +223,7 @@ enum Way {
 pub(super) const NEVER: Time = Time(u64::MAX);
 
 /// Memory of a stream, with room for some cells.
-pub(super) const BYTES: u64 = size::<Time>() + size::<Stream>() + size::<VecDeque<Time>>();
+pub(super) const BYTES: u64 = size::<Time>() + size::<Stream>() + size::<Ends>();
 /// Memory of a cell on its way, with what lists that double keep free.
 pub(super) const BYTES_PER_CELL: u64 = 2 * size::<Arriving>();
 
@@ -275,7 +279,7 @@ impl Stream {
         if is_first {
             *next = time;
         }
-        let Some(ends) = &mut self.ends else { return is_first.then_some(time) };
+        let Some(Ends(ends)) = self.ends.as_deref_mut() else { return is_first.then_some(time) };
         if !(cell.last_cell() || cell.is_rm()) {
             return None;
         }
@@ -287,7 +291,7 @@ impl Stream {
     fn next_end(&self) -> Time {
         let end = match (&self.way, &self.ends) {
             (Way::Trains(trains), _) => trains.front().map(Train::last),
-            (Way::Cells(_), Some(ends)) => ends.front().copied(),
+            (Way::Cells(_), Some(ends)) => ends.0.front().copied(),
             (Way::Cells(_), None) => None,
         };
         end.unwrap_or(NEVER)
@@ -305,7 +309,7 @@ impl Stream {
         batch.extend(&rest[..taken]);
         let next = rest.get(taken).map_or(NEVER, |arriving| arriving.time);
         cells.take(taken);
-        if let Some(ends) = &mut self.ends {
+        if let Some(Ends(ends)) = self.ends.as_deref_mut() {
             while ends.front().is_some_and(|&end| end < until) {
                 ends.pop_front();
             }
@@ -456,6 +460,7 @@ impl Batch {
 /// when a run ends, so neither is a branch. The lesser half is merged from the front and the greater from the back: each
 /// key waits for the one before it, and so two are on their way at a time.
 #[inline]
+#[expect(clippy::many_single_char_names, reason = "places in two runs, from the front and from the back")]
 fn merge(one: &[u64], other: &[u64], into: &mut [u64]) {
     let [before_all, keys @ .., behind_all] = into else { unreachable!("a run has what stands before and behind all") };
     (*before_all, *behind_all) = (BEFORE_ALL, BEHIND_ALL);
