@@ -73,7 +73,7 @@ def main() -> None:
             counted(program, scenario, duration, arguments.ways) for duration in DURATIONS[scenario]
         )
         of_each = [(longer[name] - short[name]) / (more_hops - hops) for name in COUNTS]
-        cells = [f"{of_each[0]:.1f}", *(f"{count:.2f}" for count in of_each[1:])]
+        cells = [f"{of_each[0]:.1f}", *(f"{round(count, 2) + 0:.2f}" for count in of_each[1:])]
         lines.append(f"| {scenario} | " + " | ".join(cells) + " |")
         print(lines[-1], flush=True)
     if arguments.page:

@@ -182,9 +182,9 @@ impl Making<'_> {
             && !self.routing.merging[*link].contains(&true)
     }
 
-    /// Whether one link feeds a plain port and all its cells go to hosts.
+    /// Whether one link feeds a port and all its cells go to hosts.
     fn is_last_behind_one(&self, draft: &Draft) -> bool {
-        !draft.timing.every_cell_matters && self.plan.feeders.of(draft.link).len() == 1 && self.is_plain(draft)
+        !draft.timing.every_cell_matters && self.plan.feeders.of(draft.link).len() == 1
     }
 
     /// Whether what comes over a link comes from a contended port, cell by cell. A transparent port has one feeder: what
@@ -204,7 +204,7 @@ impl Making<'_> {
 
     fn add_streams(&self, draft: &Draft, number: u32, is_looked_at: bool, streams: &mut Streams) {
         let &Draft { link, ref timing, .. } = draft;
-        let at_once = self.is_last_behind_one(draft) && !is_looked_at;
+        let at_once = self.is_last_behind_one(draft) && self.is_plain(draft) && !is_looked_at;
         let has = |link: LinkIndex| self.part.is_none_or(|part| part.has(self.network.links[link].from));
         streams.extend(self.plan.feeders.of(link).iter().map(|&from| {
             let brings_cells = self.brings_cells(from);
