@@ -157,7 +157,7 @@ impl Making<'_> {
     }
 
     /// Whether a port takes streams. They gain something where single cells come or go: a contended port feeds it, or it
-    /// feeds one. Elsewhere trains stay whole.
+    /// feeds one. Elsewhere trains stay whole, and an allocator notes whole trains.
     fn takes_streams(&self, draft: &Draft, ways: Ways) -> bool {
         let Draft { link, timing, .. } = draft;
         let feeders = self.plan.feeders.of(*link);
@@ -166,7 +166,7 @@ impl Making<'_> {
         let is_crossed_by_many = self.routing.vcs[*link].len() >= MANY;
         let has_batches = is_far && is_crossed_by_many;
         let wanted = match ways {
-            Ways::Planned => can_gain && (has_batches || self.is_last_behind_one(draft)),
+            Ways::Planned => can_gain && (has_batches || (self.is_last_behind_one(draft) && !timing.notes)),
             Ways::Trains => false,
             Ways::Streams => true,
         };
