@@ -76,3 +76,31 @@ fn cells_of_a_vc_leave_in_order_no_link_idles_while_one_waits_and_counts_equal_a
         port.state();
     }
 }
+
+#[test]
+fn a_cell_that_passes_leaves_the_scheduler_as_one_that_is_put_in_and_sent() {
+    let mut rng = Stream::new(6, "conformance");
+    let classes = [Class::Ubr, Class::Vbr, Class::Ubr, Class::Cbr, Class::Vbr, Class::Ubr];
+    for config in SchedulerConfig::samples() {
+        let queues = || config.build(&kinds(&classes)).map(CellQueues::new);
+        let (Some(mut passing), Some(mut put_in)) = (queues(), queues()) else { continue };
+        let (mut waiting, mut passed) = (0, 0);
+        for number in 0..20_000 {
+            let cell = cell(rng.below(6), number, true);
+            if rng.below(3) == 0 {
+                passing.push(cell);
+                put_in.push(cell);
+                waiting += 1;
+            } else if waiting > 0 {
+                assert_eq!(passing.pop(), put_in.pop(), "{}", config.name());
+                waiting -= 1;
+            } else {
+                passing.pass(cell.label());
+                put_in.push(cell);
+                assert_eq!(put_in.pop(), cell, "{}", config.name());
+                passed += 1;
+            }
+        }
+        assert!(passed > 2000, "{}: {passed}", config.name());
+    }
+}

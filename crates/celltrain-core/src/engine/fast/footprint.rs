@@ -67,7 +67,8 @@ pub(crate) fn footprint(shape: &Shape<'_>) -> u64 {
 
 const PICOSECONDS_PER_SECOND: u128 = 1_000_000_000_000;
 
-/// Whether single cells may be on their way to a port in streams.
+/// Whether single cells may be on their way to a port in streams. Ports behind one link are left out, most of which take
+/// each cell at once and keep none.
 fn may_take_streams(shape: &Shape<'_>, link: LinkIndex) -> bool {
     shape.labels[link] >= count(MANY) && cells_under_way(shape.network, link) >= FAR
 }

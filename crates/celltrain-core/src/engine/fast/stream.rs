@@ -222,7 +222,7 @@ enum Way {
 /// Later than all.
 pub(super) const NEVER: Time = Time(u64::MAX);
 
-/// Memory of a stream, with room for some cells.
+/// Memory of a stream.
 pub(super) const BYTES: u64 = size::<Time>() + size::<Stream>() + size::<Ends>();
 /// Memory of a cell on its way, with what lists that double keep free.
 pub(super) const BYTES_PER_CELL: u64 = 2 * size::<Arriving>();
@@ -371,7 +371,7 @@ impl Batch {
     /// What is added next comes in on the next link, if anything does.
     #[inline]
     pub(super) fn begin_input(&mut self) {
-        self.firsts.push(u32::try_from(self.cells.len()).expect("places fit 16 bits"));
+        self.firsts.push(u32::try_from(self.cells.len()).expect("places fit 32 bits"));
     }
 
     /// What is added next is in order.
@@ -497,3 +497,6 @@ pub(super) fn since(key: u64) -> Span {
 pub(super) fn place(key: u64) -> usize {
     key as usize & (MOST - 1)
 }
+
+#[cfg(test)]
+mod tests;

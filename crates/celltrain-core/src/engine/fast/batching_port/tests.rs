@@ -3,7 +3,8 @@ use crate::cell::FrameNumber;
 use crate::cell::tests::cell;
 use crate::index::Label;
 use crate::policy::PolicyConfig;
-use crate::policy::{drop_from_front, tail_drop, virtual_queuing};
+use crate::policy::{drop_from_front, ppd, tail_drop, virtual_queuing};
+use crate::scheduler::{Class, SchedulerConfig, VcKind, round_robin};
 
 mod twin;
 
@@ -93,4 +94,57 @@ fn only_a_policy_that_follows_cells_minds_that_they_enter_at_once() {
     assert!(!port.enters_at_once(Label::new(0), 1, false), "the virtual queue is empty");
     assert!(port.offer(cell(0, 1, false)));
     assert!(port.enters_at_once(Label::new(0), 1, false), "the cell that leaves is the one before");
+}
+
+/// Sends what waits.
+fn drain(port: &mut BatchingPort) -> Vec<Cell> {
+    std::iter::from_fn(|| port.take()).collect()
+}
+
+#[test]
+fn a_cell_that_passes_counts_as_one_that_is_offered_and_taken() {
+    let mut draws = Stream::new(1, "passing");
+    let (names, classes) = (["a", "b"], [Class::Ubr; 2]);
+    let kinds = [0, 1].map(|i| VcKind { name: names[i], class: classes[i] });
+    let tail_drop = || PolicyConfig::TailDrop(tail_drop::Config {});
+    let virtual_queuing = || PolicyConfig::VirtualQueuing(virtual_queuing::Config { threshold: 1.into(), k: 1.0 });
+    let kinds_of_ports = [
+        (tail_drop(), None),
+        (tail_drop(), Some(SchedulerConfig::RoundRobin(round_robin::Config {}))),
+        (PolicyConfig::Ppd(ppd::Config::default()), None),
+        (PolicyConfig::Ppd(ppd::Config::default()), Some(SchedulerConfig::RoundRobin(round_robin::Config {}))),
+        (PolicyConfig::DropFromFront(drop_from_front::Config {}), None),
+        (virtual_queuing(), None),
+    ];
+    for ((policy, scheduler), capacity) in kinds_of_ports.into_iter().flat_map(|kind| [1, 3].map(|k| (kind.clone(), k)))
+    {
+        let port = || {
+            let policy = policy.build(Some(capacity), &names);
+            let service = scheduler.as_ref().and_then(|scheduler| scheduler.build(&kinds));
+            BatchingPort::new(Some(capacity), 2, policy, Stream::new(1, "test")).scheduled(service)
+        };
+        let (mut passing, mut offered) = (port(), port());
+        let mut passed = 0;
+        for frame in 0..2000 {
+            // Some cells find others waiting, and some of these no room.
+            for _ in 0..draws.below(6) {
+                let cell = cell(draws.below(2), frame, draws.below(3) == 0);
+                assert_eq!(passing.offer(cell), offered.offer(cell));
+            }
+            assert_eq!(drain(&mut passing), drain(&mut offered));
+            let cell = cell(draws.below(2), frame, draws.below(3) == 0);
+            let enters = offered.offer(cell);
+            let sent = passing.pass(cell);
+            assert_eq!(sent || passing.ready() > 0, enters, "{policy:?}");
+            passed += u32::from(sent);
+            assert_eq!(drain(&mut offered), Vec::from_iter(enters.then_some(cell)));
+            assert_eq!(drain(&mut passing), Vec::from_iter((enters && !sent).then_some(cell)));
+        }
+        assert!(passed > 500, "{policy:?}: {passed}");
+        for port in [&mut passing, &mut offered] {
+            port.dequeue_deferred();
+            port.report_to_policy();
+        }
+        assert_eq!(passing.state(), offered.state(), "{policy:?}");
+    }
 }
