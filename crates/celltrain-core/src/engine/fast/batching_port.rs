@@ -19,6 +19,7 @@ use crate::scheduler::waiting::Counts;
 use crate::scheduler::{BacklogSensitivity, Service};
 use crate::sizes::{PortRecords, array, size};
 use crate::units::Time;
+use held::Held;
 
 /// An output port's buffer with its policy.
 pub struct BatchingPort {
@@ -52,13 +53,6 @@ pub struct BatchingPort {
     /// Of these, those reported to the policy, if it follows cells.
     reported_gone: u64,
     follows: bool,
-}
-
-/// The waiting cells of a VC's frame that is not yet whole.
-#[derive(Clone, Debug, Default)]
-struct Held {
-    runs: Vec<Run>,
-    cells: u32,
 }
 
 /// Runs of cells a port reserves room for at its start, in all and for each VC that crosses it; a larger queue grows
@@ -115,17 +109,6 @@ impl BatchingPort {
         }
     }
 
-    /// The same port where VCs merge, as in [`Port::merging`](crate::port::Port::merging).
-    #[must_use]
-    pub fn merging(mut self, merging: &TiSlice<Label, bool>) -> Self {
-        if merging.contains(&true) {
-            self.admission.assert_may_merge();
-            self.held = merging.iter().map(|&merges| merges.then(Held::default)).collect();
-            self.apart = true;
-        }
-        self
-    }
-
     /// The same port with a scheduler's queues, as in [`Port::scheduled`](crate::port::Port::scheduled).
     #[must_use]
     pub fn scheduled(mut self, service: Option<Service>) -> Self {
@@ -170,12 +153,6 @@ impl BatchingPort {
 
     fn pushes_out(&self) -> bool {
         self.admission.pushes_out() && self.capacity < u32::MAX
-    }
-
-    /// Whether frames of some VC wait until they are whole.
-    #[inline]
-    pub fn merges(&self) -> bool {
-        !self.held.is_empty()
     }
 
     /// The cells offered next come at this instant: told before a policy may be asked.
@@ -450,16 +427,6 @@ impl BatchingPort {
         self.occupancy - self.held_cells
     }
 
-    /// Cells of a VC's frame that waits until it is whole.
-    pub fn held(&self, label: Label) -> u32 {
-        self.held.get(label).and_then(Option::as_ref).map_or(0, |held| held.cells)
-    }
-
-    /// What the latest offer, of a port where VCs merge, made ready to be sent.
-    pub fn released(&self) -> impl Iterator<Item = Run> {
-        self.fifo.range(self.fifo.len() - self.released..).copied()
-    }
-
     /// X: cells waiting.
     pub fn occupancy(&self) -> u32 {
         self.occupancy
@@ -550,52 +517,10 @@ impl BatchingPort {
             self.hold(run);
         }
     }
-
-    /// Puts cells of a port where VCs merge at the end of the queue, or with those of their frame that is not yet
-    /// whole.
-    fn hold(&mut self, run: Run) {
-        self.released = 0;
-        let Some(held) = &mut self.held[run.last.label()] else {
-            self.fifo.push_back(run);
-            self.released = 1;
-            return;
-        };
-        match held.runs.last_mut() {
-            Some(before) if before.goes_on_with(run) => {
-                *before = Run { last: run.last, cells: before.cells + run.cells }
-            }
-            _ => held.runs.push(run),
-        }
-        held.cells += run.cells;
-        self.held_cells += run.cells;
-        if run.last.last_cell() {
-            self.held_cells -= std::mem::take(&mut held.cells);
-            self.released = held.runs.len();
-            self.fifo.extend(held.runs.drain(..));
-        }
-    }
-
-    /// Whether a VC's frames wait until they are whole.
-    #[inline]
-    pub fn holds(&self, label: Label) -> bool {
-        self.held.get(label).is_some_and(Option::is_some)
-    }
-
-    /// Discards the waiting cells of a frame that cannot become whole.
-    fn discard_held(&mut self, label: Label) {
-        let Some(held) = &mut self.held[label] else { return };
-        held.runs.clear();
-        let cells = std::mem::take(&mut held.cells);
-        self.held_cells -= cells;
-        self.occupancy -= cells;
-        self.admission.on_held_discarded(label, cells);
-        if cells > 0 {
-            self.counts.take(label, cells);
-        }
-    }
 }
 
 mod batches;
+mod held;
 mod push_out;
 #[cfg(test)]
 mod tests;

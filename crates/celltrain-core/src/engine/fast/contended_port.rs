@@ -1,10 +1,11 @@
 //! A contended port, in one of three ways: its cells come in trains, or one by one in the streams of its links, with
 //! queues or without.
 
+use super::batch::Batch;
 use super::onwards::Onwards;
 use super::output::Arrival;
 use super::queue_port::QueuePort;
-use super::stream::{Batch, Streams};
+use super::stream::Streams;
 use super::stream_port::StreamPort;
 use super::train_port::TrainPort;
 use crate::index::Label;

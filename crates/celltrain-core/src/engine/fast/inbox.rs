@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use super::stream::{self, Batch, NEVER, Streams, place, since};
+use super::batch::{self, Batch, place, since};
+use super::stream::{NEVER, Streams};
 use crate::cell::Cell;
 use crate::tie::TieBreaker;
 use crate::units::{Span, Time};
@@ -25,7 +26,7 @@ pub(super) struct Inbox {
 }
 
 /// Cells that are handled in a batch at most.
-const MOST: u64 = if cfg!(test) { 1 << 9 } else { stream::MOST as u64 / 2 };
+const MOST: u64 = if cfg!(test) { 1 << 9 } else { batch::MOST as u64 / 2 };
 /// More inputs than this are too many for a batch.
 pub(super) const MOST_INPUTS: usize = 1 << 7;
 
@@ -46,7 +47,7 @@ impl Inbox {
             at_node,
             next_to_matter: None,
             reached: Time::default(),
-            most_in_one_go: Span(least_spacing.0.saturating_mul(each)).min(stream::LONGEST),
+            most_in_one_go: Span(least_spacing.0.saturating_mul(each)).min(batch::LONGEST),
             every_cell_matters,
         }
     }
@@ -87,7 +88,7 @@ impl Inbox {
             batch.base = streams.first(self.row()).min(until);
         }
         let to_matter = streams.take_before(self.row(), until, self.every_cell_matters, batch);
-        assert!(batch.len() <= stream::MOST, "a batch has a place for each cell");
+        assert!(batch.len() <= batch::MOST, "a batch has a place for each cell");
         self.next_to_matter = (to_matter < NEVER).then_some(to_matter);
         self.reached = self.reached.max(until);
         // Places follow the numbers of the inputs, so cells that tie are in that order.
@@ -101,7 +102,7 @@ impl Inbox {
     pub(super) fn hand_over(&mut self, batch: &mut Batch, mut arrive: impl FnMut(Time, Cell, Among)) {
         let base = batch.base;
         let (keys, cells, firsts) = batch.parts();
-        // All ties first, which have random numbers of their own: the loop below has no question to ask but its cells'.
+        // Ties come first: they draw from a stream of their own, so nothing depends on when they do.
         if has_ties(keys) {
             tie_all(&mut self.ties, firsts, &self.at_node, keys);
         }

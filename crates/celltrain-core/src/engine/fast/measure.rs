@@ -104,7 +104,7 @@ impl Engine<'_> {
                 }
             }
         }
-        // In the memory of the ends.
+        // The list keeps its memory.
         let ports: TiVec<LinkIndex, _> = ends.into_iter().map(|end| end.state).collect();
         let (ports, on_links) = (&ports, &on_links);
         let &Self { network, ref routing, clock, end, ref end_systems, ref edge, ref rate_control, .. } = &*self;

@@ -6,6 +6,7 @@
 //! starts, and the batches in which contended ports catch up ([`tournament_tree`]). When the clock stands at an
 //! instant, everything that happened in the network before it is settled.
 
+mod batch;
 pub mod batching_port;
 mod contended_port;
 mod fabric;
@@ -55,6 +56,7 @@ pub(crate) use measure::BYTES_PER_PORT_END;
 pub use parts::Sharing;
 pub use ports::Ways;
 
+use batch::Batch;
 use contended_port::ContendedPort;
 use fabric::{Delivery, Fabric, first_rm_event_leaf, schedule_lane, schedule_rm_events};
 use nic::{Nic, Phase};
@@ -64,7 +66,7 @@ use parts::Part;
 use plan::{HostExit, PassedPorts, Plan, Role, Stage, StageEnd};
 use ports::Making;
 use rm::{RmEvent, RmEvents, What};
-use stream::{Arriving, Batch, Streams};
+use stream::{Arriving, Streams};
 use tournament_tree::{Key, Rank, TournamentTree};
 
 /// Runs a network to its end, unless the run is interrupted.

@@ -39,8 +39,8 @@ pub enum Ways {
 }
 
 /// A port takes streams if its cells matter elsewhere no sooner than after so many cell times, since a batch would be a
-/// few cells otherwise; and if as many VCs cross it, since few VCs often keep in step. Ports to hosts behind one link do in
-/// any case.
+/// few cells otherwise; and if as many VCs cross it, since few VCs often keep in step. A port without an
+/// allocator takes them in any case if one link feeds it and all its cells go to hosts.
 pub(super) const FAR: u64 = 8;
 pub(super) const MANY: usize = 5;
 

@@ -5,12 +5,13 @@
 //! A cell starts for certain when everything that arrives before its start is settled, and goes into the next port's
 //! stream then.
 
+use super::batch::Batch;
 use super::batching_port::BatchingPort;
 use super::inbox::{Among, Inbox};
 use super::onwards::Onwards;
 use super::outlet::Outlet;
 use super::output::{Output, Timing};
-use super::stream::{Batch, Streams};
+use super::stream::Streams;
 use crate::cell::Run;
 use crate::units::{Span, Time};
 

@@ -3,12 +3,13 @@
 //! First in, first out: a cell that is admitted is on its way at once, as its start is known.
 //! `docs/design/link-streams.md`.
 
+use super::batch::Batch;
 use super::fabric::Fabric;
 use super::fifo::Fifo;
 use super::inbox::Inbox;
 use super::onwards::Onwards;
 use super::outlet::Outlet;
-use super::stream::{Batch, Streams};
+use super::stream::Streams;
 use crate::cell::Cell;
 use crate::units::{Span, Time};
 

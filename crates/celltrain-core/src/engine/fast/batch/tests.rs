@@ -1,6 +1,6 @@
 use super::*;
 use crate::cell::tests::cell;
-use crate::rng::Stream as Draws;
+use crate::rng::Stream;
 
 /// The times and places of what arrives at these instants, by input, as a batch has them in order.
 fn in_order(inputs: &[Vec<u64>]) -> Vec<(u64, usize)> {
@@ -27,7 +27,7 @@ fn expected(inputs: &[Vec<u64>]) -> Vec<(u64, usize)> {
 
 #[test]
 fn runs_of_any_lengths_are_merged_in_order() {
-    let mut draws = Draws::new(1, "batches");
+    let mut draws = Stream::new(1, "batches");
     for round in 0..5000 {
         let inputs = 1 + draws.below(9);
         let arrivals = |_| {

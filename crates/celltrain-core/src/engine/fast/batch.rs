@@ -1,0 +1,171 @@
+//! What a port takes of its streams at a time, in the order of its arrival.
+
+use super::stream::Arriving;
+use crate::cell::{Cell, Run};
+use crate::units::{Span, Time};
+
+/// Cells that are put in order of arrival, those that tie in the order in which they were added. One is lent to whichever
+/// port is at work, so it stays near the processor.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    /// The instant from which times count.
+    pub(super) base: Time,
+    /// Of each cell its time since `base` and, in the low bits, its place in `cells`.
+    keys: Vec<u64>,
+    cells: Vec<Cell>,
+    /// The first place of each input's cells, by which ties are decided.
+    firsts: Vec<u32>,
+    /// Where each run of keys in order begins in `keys`, with [`BEFORE_ALL`] in front of it and [`BEHIND_ALL`] behind it.
+    runs: Vec<u32>,
+    /// Room for merging.
+    merged: Vec<u64>,
+}
+
+/// Bits of a cell's place in a batch.
+const PLACE: u32 = 16;
+/// Cells of a batch at most.
+pub(super) const MOST: usize = 1 << PLACE;
+/// The longest time of a batch.
+pub(super) const LONGEST: Span = Span((1 << (64 - PLACE)) - 2);
+/// No key is less.
+const BEFORE_ALL: u64 = 0;
+/// Larger than any key, which has a time of at most [`LONGEST`].
+const BEHIND_ALL: u64 = u64::MAX;
+
+impl Batch {
+    pub(super) fn len(&self) -> usize {
+        self.cells.len()
+    }
+
+    /// What is added next comes in on the next link, if anything does.
+    #[inline]
+    pub(super) fn begin_input(&mut self) {
+        self.firsts.push(u32::try_from(self.cells.len()).expect("places fit 32 bits"));
+    }
+
+    /// What is added next is in order.
+    #[inline]
+    pub(super) fn begin_run(&mut self) {
+        if !self.runs.is_empty() {
+            self.keys.push(BEHIND_ALL);
+        }
+        self.runs.push(u32::try_from(self.keys.len()).expect("places fit 32 bits"));
+        self.keys.push(BEFORE_ALL);
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.runs.clear();
+        self.firsts.clear();
+        self.keys.clear();
+        self.cells.clear();
+    }
+
+    /// The keys, the cells that stand at their places, and the first place of each input.
+    #[inline]
+    pub(super) fn parts(&mut self) -> (&mut [u64], &[Cell], &[u32]) {
+        let keys = match &mut self.keys[..] {
+            [BEFORE_ALL, keys @ .., BEHIND_ALL] => keys,
+            _ => &mut [],
+        };
+        (keys, &self.cells, &self.firsts)
+    }
+
+    #[inline]
+    pub(super) fn extend(&mut self, arriving: &[Arriving]) {
+        let (base, first) = (self.base, self.cells.len() as u64);
+        let keys = arriving.iter().zip(first..).map(|(arriving, place)| (arriving.time - base).0 << PLACE | place);
+        self.keys.extend(keys);
+        self.cells.extend(arriving.iter().map(|arriving| arriving.cell));
+    }
+
+    #[inline]
+    pub(super) fn extend_with_train(&mut self, run: Run, first: Time, period: Span) {
+        let (since, place) = ((first - self.base).0, self.cells.len() as u64);
+        let keys = (0..u64::from(run.cells)).map(|i| (since + period.0 * i) << PLACE | (place + i));
+        self.keys.extend(keys);
+        self.cells.extend((1..run.cells).map(|_| run.last.not_last()));
+        self.cells.push(run.last);
+    }
+
+    /// Puts them in order; those of each link are so already.
+    #[inline]
+    pub(super) fn sort(&mut self) {
+        if !self.runs.is_empty() {
+            self.keys.push(BEHIND_ALL);
+        }
+        // Neighbours are merged until one run is left, so a cell is moved once for each doubling of the runs.
+        while self.runs.len() > 1 {
+            self.merge_pairs();
+        }
+        self.runs.clear();
+    }
+
+    fn merge_pairs(&mut self) {
+        let Self { keys, merged, runs, .. } = self;
+        merged.resize(keys.len(), BEHIND_ALL);
+        let (mut pair, mut left, mut out) = (0, 0, 0);
+        while pair < runs.len() {
+            let first = runs[pair] as usize;
+            let end = runs.get(pair + 2).map_or(keys.len(), |&first| first as usize);
+            runs[left] = u32::try_from(out).expect("places fit 32 bits");
+            if let Some(&middle) = runs.get(pair + 1) {
+                let behind = out + end - first - 2;
+                merge(&keys[first..middle as usize], &keys[middle as usize..end], &mut merged[out..behind]);
+                out = behind;
+            } else {
+                merged[out..out + end - first].copy_from_slice(&keys[first..end]);
+                out += end - first;
+            }
+            left += 1;
+            pair += 2;
+        }
+        runs.truncate(left);
+        merged.truncate(out);
+        std::mem::swap(keys, merged);
+    }
+}
+
+/// Merges two runs into a third, each with what stands before and behind all. Which key is next cannot be foreseen, nor
+/// when a run ends, so neither is a branch. The lesser half is merged from the front and the greater from the back: each
+/// key waits for the one before it, and so two are on their way at a time.
+#[inline]
+#[expect(clippy::many_single_char_names, reason = "places in two runs, from the front and from the back")]
+fn merge(one: &[u64], other: &[u64], into: &mut [u64]) {
+    let [before_all, keys @ .., behind_all] = into else { unreachable!("a run has what stands before and behind all") };
+    (*before_all, *behind_all) = (BEFORE_ALL, BEHIND_ALL);
+    let (lesser, greater) = keys.split_at_mut(keys.len().div_ceil(2));
+    let (mut i, mut j) = (1, 1);
+    let (mut k, mut l) = (one.len() - 2, other.len() - 2);
+    let mut lesser = lesser.iter_mut();
+    for (low, high) in greater.iter_mut().rev().zip(&mut lesser).map(|(high, low)| (low, high)) {
+        let (a, b) = (one[i], other[j]);
+        let takes_one = a < b;
+        *low = if takes_one { a } else { b };
+        i += usize::from(takes_one);
+        j += usize::from(!takes_one);
+        let (a, b) = (one[k], other[l]);
+        let takes_one = a > b;
+        *high = if takes_one { a } else { b };
+        k -= usize::from(takes_one);
+        l -= usize::from(!takes_one);
+    }
+    if let Some(middle) = lesser.next() {
+        *middle = one[i].min(other[j]);
+    }
+}
+
+/// Of a key: the time since the base of its batch.
+#[inline]
+pub(super) fn since(key: u64) -> Span {
+    Span(key >> PLACE)
+}
+
+/// Of a key: the place of its cell.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "a place has 16 bits")]
+pub(super) fn place(key: u64) -> usize {
+    key as usize & (MOST - 1)
+}
+
+#[cfg(test)]
+mod tests;
