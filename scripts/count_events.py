@@ -27,6 +27,9 @@ PAGE = ROOT / "docs" / "performance.md"
 DURATIONS = {
     "n-source-lan-5-infinite": ("100ms", "1s"),
     "n-source-wan-15-infinite": ("500ms", "1s"),
+    "n-source-wan-1000-infinite": ("1s", "2s"),
+    "buffer-1000": ("2s", "4s"),
+    "buffer-1000000": ("2s", "4s"),
     "chain": ("50ms", "250ms"),
     "parking-lot": ("50ms", "250ms"),
     "parking-lot-wan": ("50ms", "250ms"),

@@ -16,12 +16,12 @@ use std::collections::BinaryHeap;
 
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
-use crate::aal5::{Aal5Options, Frame, FrameLog, Reassembled, Reassembler};
+use crate::aal5::{Aal5Options, Frame, Reassembled, Reassembler};
 use crate::cell::{FrameNumber, Run};
 use crate::events::{Failure, Watcher};
 use crate::fingerprint::Fingerprint;
 use crate::index::{FlowIndex, Label, LinkIndex, VcIndex};
-use crate::network::{Flow, Network, Routing, Vc};
+use crate::network::{Flow, Network, Routing};
 use crate::sizes::size;
 use crate::stop::{Interrupted, Stop};
 use crate::tcp::congestion::cubic::Cubic;
@@ -32,7 +32,7 @@ pub use connection::{Connection, PacketCounters};
 use connection::{Seen, sends_over_tcp};
 use processing::Processing;
 pub(crate) use processing::{BYTES_PER_HOST, BYTES_PER_PACKET};
-use vc_ends::{VcEnds, sender_of};
+use vc_ends::Vcs;
 
 /// A frame to put on a host's output port: all its cells, one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,11 +55,9 @@ pub struct Departure {
 pub struct EndSystems {
     max_cells: u32,
     flows: TiVec<FlowIndex, Connection>,
-    vcs: TiVec<VcIndex, VcEnds>,
+    vcs: Vcs,
     /// By VC, apart from the rest of its ends: looked at for every cell.
     collections: TiVec<VcIndex, Collection>,
-    /// By first branch: all VCs that have become one with it; none for a VC that merges with no other.
-    branches: TiVec<VcIndex, Vec<VcIndex>>,
     clocks: Vec<HostClock>,
     due: Vec<(ClockKind, FlowIndex)>,
     /// When paced senders may go on, bursts begin and sources put in their next packets, each at most once.
@@ -73,9 +71,11 @@ pub struct EndSystems {
 
 /// What the host at a VC's end has collected.
 #[derive(Clone, Default)]
+#[repr(align(32))]
 struct Collection {
     reassembler: Reassembler,
     delivered: u64,
+    damaged: u64,
 }
 
 /// What became of a VC's cells between its two ends.
@@ -117,7 +117,9 @@ pub(crate) fn bytes_of_formulas<'a>(flows: impl Iterator<Item = &'a Flow>) -> u6
     formulas.map(|formula| formula.bytes()).fold(0, u64::saturating_add)
 }
 /// Memory of a VC's two ends.
-pub(crate) const BYTES_PER_VC: u64 = size::<VcEnds>() + size::<Collection>() + size::<Vec<VcIndex>>();
+pub(crate) const BYTES_PER_VC: u64 = vc_ends::BYTES + size::<Collection>();
+/// And where some ends exchange blocks, or some VCs merge.
+pub(crate) use vc_ends::{BYTES_OF_BLOCKS, BYTES_OF_BRANCHES};
 /// Memory of a frame on its way, as long as it is not forgotten.
 pub(crate) const BYTES_PER_FRAME: u64 = size::<Frame<Body>>();
 /// Memory of the blocks of an acknowledgement on its way.
@@ -139,24 +141,11 @@ impl EndSystems {
         for flow in network.flows.iter().filter(|flow| sends_over_tcp(flow) && flow.tcp.selective()) {
             exchanges_blocks[flow.ack_vc] = true;
         }
-        let mut branches = ti_vec![Vec::new(); network.vcs.len()];
-        let first_branches = network.first_branches();
-        let ends = |((number, vc), &label): ((VcIndex, &Vc), &Label)| {
-            let siblings: &mut Vec<VcIndex> = &mut branches[first_branches[number]];
-            let branch = u8::try_from(siblings.len()).expect("a merge has 256 branches at most");
-            siblings.extend(vc.merge.map(|_| number));
-            let bits = if vc.merge.is_some() { FrameNumber::BITS_WHERE_VCS_MERGE } else { u32::BITS };
-            let log = FrameLog::with_numbers_of(bits);
-            let blocks = exchanges_blocks[number].then(|| FrameLog::with_numbers_of(bits));
-            VcEnds { link: vc.path[0], label, branch, tagged: vc.tagged, log, blocks, offered: 0, damaged: 0 }
-        };
-        let vcs = stop.map(network.vcs.iter_enumerated().zip(&routing.first_label), ends)?.into();
         Ok(Self {
             max_cells: network.aal5.max_cells(),
             flows,
-            vcs,
+            vcs: Vcs::new(network, &routing.first_label, &exchanges_blocks, stop)?,
             collections: ti_vec![Collection::default(); network.vcs.len()],
-            branches,
             clocks: host_clocks(network, clock, stop)?,
             due: Vec::new(),
             departures: BinaryHeap::with_capacity(network.flows.len()),
@@ -195,14 +184,12 @@ impl EndSystems {
     /// [`EndSystems::deliver`]. Why a frame is not whole whose last cell came is told.
     #[inline]
     pub fn collect(&mut self, vc: VcIndex, run: Run, tell: impl FnOnce(Failure)) -> Option<FrameNumber> {
-        let Collection { reassembler, delivered } = &mut self.collections[vc];
+        let Collection { reassembler, delivered, damaged } = &mut self.collections[vc];
         *delivered += u64::from(run.cells);
-        let (vcs, branches) = (&self.vcs, &self.branches[vc]);
-        let cells_of = |frame| vcs[sender_of(branches, vc, frame)].log.frame(frame).cells;
-        match reassembler.on_run(run, self.max_cells, cells_of) {
+        match reassembler.on_run(run, self.max_cells, |frame| self.vcs.cells_of(vc, frame)) {
             Reassembled::Incomplete => None,
             Reassembled::Damaged { cells } => {
-                self.vcs[vc].damaged += u64::from(cells);
+                *damaged += u64::from(cells);
                 if run.last.last_cell() {
                     tell(if reassembler.is_mixed() { Failure::Joined } else { Failure::Incomplete });
                 }
@@ -221,8 +208,8 @@ impl EndSystems {
         watcher: &mut impl Watcher,
         out: &mut Vec<Departure>,
     ) {
-        let sender = sender_of(&self.branches[vc], vc, number);
-        let VcEnds { log, blocks, .. } = &mut self.vcs[sender];
+        let sender = self.vcs.sender_of(vc, number);
+        let log = &mut self.vcs.get_mut(sender).log;
         log.forget_before(number);
         let body = log.frame(number).body;
         telling::ended(sender, number, &body, now, watcher);
@@ -243,7 +230,7 @@ impl EndSystems {
                 let connection = &mut self.flows[flow];
                 connection.sees(Seen::Ack, now, ack.ack);
                 let mut reported = SackBlocks::NONE;
-                match blocks {
+                match self.vcs.blocks(sender) {
                     None => connection.sender.on_ack(ack, &SackBlocks::NONE, now),
                     Some(log) => {
                         log.forget_before(number);
@@ -280,7 +267,7 @@ impl EndSystems {
             }
             Body::Damaged => {
                 let cells = log.frame(number).cells;
-                self.vcs[vc].damaged += u64::from(cells);
+                self.collections[vc].damaged += u64::from(cells);
             }
         }
     }
@@ -367,9 +354,9 @@ impl EndSystems {
 
     /// What became of a VC's cells between its two ends. What has merged is delivered to the first branch.
     pub fn vc_counters(&self, vc: VcIndex) -> VcCounters {
-        let VcEnds { offered, damaged, .. } = self.vcs[vc];
+        let Collection { delivered, damaged, .. } = self.collections[vc];
         let held = self.processing.as_ref().map_or(0, |processing| processing.held(vc));
-        VcCounters { offered: offered - held, delivered: self.collections[vc].delivered, damaged }
+        VcCounters { offered: self.vcs.get(vc).offered - held, delivered, damaged }
     }
 
     /// Folds what every connection saw, in flow order.
@@ -406,7 +393,7 @@ impl EndSystems {
             let cells = if segment.len > 1 { cells } else { self.aal5.segment_cells(u64::from(segment.len)) };
             let lost = connection.loss.as_mut().is_some_and(|loss| loss.takes(segment, connection.sender.window()));
             let body = if lost { Body::Damaged } else { Body::Data { flow, segment } };
-            let departure = self.vcs[vc].put(vc, Frame { cells, body }, None);
+            let departure = self.vcs.put(vc, Frame { cells, body }, None);
             leave(&mut self.processing, departure, now, out);
             telling::sent(connection, departure, (flow, segment, lost), &mut resent, now, watcher);
         }
@@ -430,7 +417,7 @@ impl EndSystems {
         let frame = Frame { cells: connection.data_cells, body: Body::Packet { flow, number } };
         packets.counters.sent += 1;
         let vc = connection.data_vc;
-        let departure = self.vcs[vc].put(vc, frame, None);
+        let departure = self.vcs.put(vc, frame, None);
         leave(&mut self.processing, departure, now, out);
         telling::packet_sent(packets, departure, (flow, number), now, watcher);
         self.departures.push(Reverse((packets.emissions.next_emission(), flow)));
@@ -452,7 +439,7 @@ impl EndSystems {
         }
         let frame = Frame { cells, body: Body::Ack { flow, ack } };
         let vc = connection.ack_vc;
-        let departure = self.vcs[vc].put(vc, frame, blocks);
+        let departure = self.vcs.put(vc, frame, blocks);
         leave(&mut self.processing, departure, now, out);
         telling::ack_sent(&connection.sender, departure, (flow, ack, blocks), now, watcher);
     }
@@ -460,7 +447,7 @@ impl EndSystems {
     /// The VC a frame was sent on, by its number: `vc` itself, or one of those that have become one with it.
     #[inline]
     pub fn sender_of(&self, vc: VcIndex, frame: FrameNumber) -> VcIndex {
-        sender_of(&self.branches[vc], vc, frame)
+        self.vcs.sender_of(vc, frame)
     }
 }
 

@@ -103,8 +103,12 @@ impl Shape<'_> {
             + end_systems::bytes_of_formulas(network.flows.iter());
         let abr = count(network.vcs.iter().filter(|vc| vc.abr.is_some()).count());
         let contracts = count(network.vcs.iter().filter(|vc| vc.contract.is_some()).count());
-        let vcs = count(network.vcs.len())
-            * (end_systems::BYTES_PER_VC + contracts::BYTES_PER_VC + rate_control::BYTES_PER_VC);
+        let exchange_blocks = network.flows.iter().any(|flow| flow.tcp.selective());
+        let merge = network.vcs.iter().any(|vc| vc.merge.is_some());
+        let of_vc = end_systems::BYTES_PER_VC
+            + if exchange_blocks { end_systems::BYTES_OF_BLOCKS } else { 0 }
+            + if merge { end_systems::BYTES_OF_BRANCHES } else { 0 };
+        let vcs = count(network.vcs.len()) * (of_vc + contracts::BYTES_PER_VC + rate_control::BYTES_PER_VC);
         let passes = if abr > 0 { self.hops * 12 } else { 0 };
         let allocated = |(link, &labels): (&Link, &u64)| {
             link.allocator.as_ref().map_or(0, |config| BYTES_PER_ALLOCATOR + array(labels, config.bytes_per_vc()))

@@ -4,7 +4,7 @@
 use typed_index_collections::{TiSlice, TiVec};
 
 use super::connection::{Connection, Sight};
-use super::{Body, ClockKind, EndSystems, VcEnds, sender_of};
+use super::{Body, ClockKind, EndSystems};
 use crate::aal5::Frame;
 use crate::cell::FrameNumber;
 use crate::index::{FlowIndex, VcIndex};
@@ -46,32 +46,31 @@ impl EndSystems {
 
     /// The number the next frame of a VC will have.
     pub(crate) fn next_frame(&self, vc: VcIndex) -> FrameNumber {
-        self.vcs[vc].log.next()
+        self.vcs.get(vc).log.next()
     }
 
     /// Tells of the frames of a VC from this number on.
     pub(crate) fn tell_frames(&self, vc: VcIndex, from: FrameNumber, news: &mut News) {
-        news.frames.extend(self.vcs[vc].log.since(from).map(|frame| (vc, frame)));
+        news.frames.extend(self.vcs.get(vc).log.since(from).map(|frame| (vc, frame)));
     }
 
     /// Tells of the blocks of acknowledgements, which are for its destination alone.
     pub(crate) fn tell_blocks(&mut self, vc: VcIndex, news: &mut News) {
-        let VcEnds { blocks, .. } = &mut self.vcs[vc];
-        if let Some(blocks) = blocks {
+        if let Some(blocks) = self.vcs.blocks(vc) {
             news.blocks.extend(std::iter::from_fn(|| blocks.take_oldest()).map(|blocks| (vc, blocks)));
         }
     }
 
     /// Forgets all frames of a VC before this one, which is handed over elsewhere.
     pub(crate) fn forget_before(&mut self, vc: VcIndex, frame: FrameNumber) {
-        let sender = sender_of(&self.branches[vc], vc, frame);
-        self.vcs[sender].log.forget_before(frame);
+        let sender = self.vcs.sender_of(vc, frame);
+        self.vcs.get_mut(sender).log.forget_before(frame);
     }
 
     /// Forgets all frames of a VC, as they are needed elsewhere only.
     pub(crate) fn forget_all(&mut self, vc: VcIndex) {
         let next = self.next_frame(vc);
-        self.vcs[vc].log.forget_before(next);
+        self.vcs.get_mut(vc).log.forget_before(next);
     }
 
     /// Whether the receiving end of a connection saw something whose sending end is elsewhere, since it last told.
@@ -89,10 +88,10 @@ impl EndSystems {
     /// sending end.
     pub(crate) fn hear(&mut self, news: &mut News, data_goes_first: &TiSlice<FlowIndex, bool>) {
         for (vc, frame) in news.frames.drain(..) {
-            self.vcs[vc].log.push(frame);
+            self.vcs.get_mut(vc).log.push(frame);
         }
         for (vc, blocks) in news.blocks.drain(..) {
-            self.vcs[vc].blocks.as_mut().expect("both ends exchange blocks").push(blocks);
+            self.vcs.blocks(vc).expect("both ends exchange blocks").push(blocks);
         }
         for sights in news.sights.chunk_by(|(flow, _), (next, _)| flow == next) {
             let flow = sights[0].0;
@@ -116,8 +115,8 @@ impl EndSystems {
         for vc in self.vcs.keys() {
             // Each of these was counted in one place or another.
             let counted = others.vc_counters(vc);
-            self.vcs[vc].offered += counted.offered;
-            self.vcs[vc].damaged += counted.damaged;
+            self.vcs.get_mut(vc).offered += counted.offered;
+            self.collections[vc].damaged += counted.damaged;
             self.collections[vc].delivered += counted.delivered;
         }
     }

@@ -1,40 +1,137 @@
-//! The ends of one VC: the frames put in, with their numbers.
+//! The ends of VCs: the frames put in, with their numbers.
+
+use typed_index_collections::{TiVec, ti_vec};
 
 use super::{Body, Departure};
 use crate::aal5::{Frame, FrameLog};
 use crate::cell::FrameNumber;
 use crate::index::{Label, LinkIndex, VcIndex};
+use crate::network::{Network, Vc};
+use crate::sizes::size;
+use crate::stop::{Interrupted, Stop};
 use crate::tcp::SackBlocks;
 
-/// The two ends of a VC: what was put in, and what has been collected.
-pub(super) struct VcEnds {
-    pub(super) link: LinkIndex,
-    pub(super) label: Label,
-    /// Which branch of a merge it is.
-    pub(super) branch: u8,
-    pub(super) tagged: bool,
-    pub(super) log: FrameLog<Body>,
-    /// The blocks of acknowledgements on their way, in step with the frames; only where some ends exchange them.
-    pub(super) blocks: Option<FrameLog<SackBlocks>>,
-    pub(super) offered: u64,
-    pub(super) damaged: u64,
+/// The ends of all VCs.
+pub(super) struct Vcs {
+    ends: TiVec<VcIndex, VcEnds>,
+    /// By VC: the blocks of acknowledgements on their way, in step with the frames, where some ends exchange them. Empty
+    /// where none does.
+    blocks: TiVec<VcIndex, Option<FrameLog<SackBlocks>>>,
+    /// By first branch: all VCs that have become one with it; none for a VC that merges with no other. Empty where none
+    /// does.
+    branches: TiVec<VcIndex, Vec<VcIndex>>,
 }
 
-impl VcEnds {
+/// Where the frames of a VC are put in, and which are on their way. It is one line of a processor's cache, as it is read
+/// where a frame is put in and where it ends.
+#[repr(align(64))]
+pub(super) struct VcEnds {
+    link: LinkIndex,
+    label: Label,
+    /// Which branch of a merge it is.
+    branch: u8,
+    tagged: bool,
+    pub(super) log: FrameLog<Body>,
+    pub(super) offered: u64,
+}
+
+/// Memory of a VC.
+pub(super) const BYTES: u64 = size::<VcEnds>();
+/// Memory of a VC where some ends exchange blocks, and where some VCs merge.
+pub(crate) const BYTES_OF_BLOCKS: u64 = size::<Option<FrameLog<SackBlocks>>>();
+pub(crate) const BYTES_OF_BRANCHES: u64 = size::<Vec<VcIndex>>();
+
+impl Vcs {
+    /// Those of a network, before anything was sent. `first_label`: of each VC on its first link; `exchanges_blocks`:
+    /// whether acknowledgements on it carry blocks.
+    ///
+    /// # Errors
+    /// When it is told to stop.
+    pub(super) fn new(
+        network: &Network,
+        first_label: &TiVec<VcIndex, Label>,
+        exchanges_blocks: &TiVec<VcIndex, bool>,
+        stop: &Stop<'_>,
+    ) -> Result<Self, Interrupted> {
+        let merges = network.vcs.iter().any(|vc| vc.merge.is_some());
+        let mut branches = ti_vec![Vec::new(); if merges { network.vcs.len() } else { 0 }];
+        let first_branches = network.first_branches();
+        let ends = |(number, vc): (VcIndex, &Vc)| {
+            let mut branch = 0;
+            if vc.merge.is_some() {
+                let siblings: &mut Vec<VcIndex> = &mut branches[first_branches[number]];
+                branch = u8::try_from(siblings.len()).expect("a merge has 256 branches at most");
+                siblings.push(number);
+            }
+            let log = FrameLog::with_numbers_of(number_bits(vc.merge.is_some()));
+            VcEnds { link: vc.path[0], label: first_label[number], branch, tagged: vc.tagged, log, offered: 0 }
+        };
+        let ends = stop.map(network.vcs.iter_enumerated(), ends)?.into();
+        let mut blocks = TiVec::new();
+        if exchanges_blocks.contains(&true) {
+            let of = |(vc, &exchanges): (&Vc, &bool)| {
+                exchanges.then(|| FrameLog::with_numbers_of(number_bits(vc.merge.is_some())))
+            };
+            blocks = network.vcs.iter().zip(exchanges_blocks).map(of).collect();
+        }
+        Ok(Self { ends, blocks, branches })
+    }
+
+    pub(super) fn keys(&self) -> impl Iterator<Item = VcIndex> + use<> {
+        self.ends.keys()
+    }
+
+    pub(super) fn get(&self, vc: VcIndex) -> &VcEnds {
+        &self.ends[vc]
+    }
+
+    pub(super) fn get_mut(&mut self, vc: VcIndex) -> &mut VcEnds {
+        &mut self.ends[vc]
+    }
+
+    /// The blocks on their way on a VC, if any ends exchange some there.
+    pub(super) fn blocks(&mut self, vc: VcIndex) -> Option<&mut FrameLog<SackBlocks>> {
+        self.blocks.get_mut(vc).and_then(Option::as_mut)
+    }
+
+    /// A frame is put in.
     #[inline]
     pub(super) fn put(&mut self, vc: VcIndex, frame: Frame<Body>, blocks: Option<SackBlocks>) -> Departure {
-        if let Some(log) = &mut self.blocks {
+        if let Some(log) = self.blocks(vc) {
             log.push(Frame { cells: frame.cells, body: blocks.unwrap_or(SackBlocks::NONE) });
         }
-        self.offered += u64::from(frame.cells);
-        let number = self.log.push(frame).on_branch(self.branch);
-        let VcEnds { link, label, tagged, .. } = *self;
+        let VcEnds { link, label, branch, tagged, ref mut log, ref mut offered } = self.ends[vc];
+        *offered += u64::from(frame.cells);
+        let number = log.push(frame).on_branch(branch);
         Departure { vc, link, label, frame: number, cells: frame.cells, tagged }
+    }
+
+    /// The VC a frame was sent on, by its number: `vc` itself, or one of those that have become one with it.
+    #[inline]
+    pub(super) fn sender_of(&self, vc: VcIndex, frame: FrameNumber) -> VcIndex {
+        match self.branches.get(vc) {
+            Some(branches) if !branches.is_empty() => branches[usize::from(frame.branch())],
+            _ => vc,
+        }
+    }
+
+    /// The length of a frame that ends `vc`.
+    #[inline]
+    pub(super) fn cells_of(&self, vc: VcIndex, frame: FrameNumber) -> u32 {
+        self.ends[self.sender_of(vc, frame)].log.frame(frame).cells
     }
 }
 
-/// The VC a frame was sent on, by its number: `vc` itself, or one of those that have become one with it.
-#[inline]
-pub(super) fn sender_of(branches: &[VcIndex], vc: VcIndex, frame: FrameNumber) -> VcIndex {
-    if branches.is_empty() { vc } else { branches[usize::from(frame.branch())] }
+fn number_bits(merges: bool) -> u32 {
+    if merges { FrameNumber::BITS_WHERE_VCS_MERGE } else { u32::BITS }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_vc_is_one_line_of_the_cache() {
+        assert_eq!(BYTES, 64);
+    }
 }

@@ -286,29 +286,87 @@ fn who_says_it_admits_when_nothing_waits_does() {
     }
 }
 
-#[test]
-fn who_says_it_admits_all_does() {
-    for config in PolicyConfig::samples(100) {
-        let mut policy = config.build(Some(100), &NAMES[..2]);
-        let mut rng = Stream::new(1, "bench");
-        let before = rng.clone().next_u64();
-        if policy.admits_all() {
-            assert!(!policy.follows_cells(), "{}: there is nothing to follow cells for", config.name());
-            for (occupancy, tagged) in (0..=100).flat_map(|x| [(x, false), (x, true)]) {
-                let active_vcs = u32::from(occupancy > 0);
-                let per_vc = &[0, occupancy];
-                let view = View {
-                    occupancy,
-                    capacity: 100,
-                    active_vcs,
-                    per_vc: TiSlice::from_ref(per_vc),
-                    tagged,
-                    now: Time(0),
-                };
-                assert!(policy.admit_frame(&view, Label::new(1), &mut rng), "{}", config.name());
-            }
-            assert_eq!(rng.next_u64(), before, "{} draws nothing", config.name());
+/// Asks a policy about frames of both of two VCs, tagged or not, while `x` cells wait, in several shares. Its answers.
+fn asked_in_all_ways(policy: &mut dyn BufferPolicy, x: u32, capacity: u32, rng: &mut Stream) -> Vec<bool> {
+    let mut answers = Vec::new();
+    for x_1 in [0, x / 2, x] {
+        let per_vc = &[x - x_1, x_1];
+        let active_vcs = u32::from(x > x_1) + u32::from(x_1 > 0);
+        for (vc, tagged) in [(0, false), (0, true), (1, false), (1, true)] {
+            let per_vc = TiSlice::from_ref(per_vc);
+            let view = View { occupancy: x, capacity, active_vcs, per_vc, tagged, now: Time(0) };
+            answers.push(policy.admit_frame(&view, Label::new(vc), rng));
         }
+    }
+    answers
+}
+
+#[test]
+fn who_says_that_frames_are_admitted_up_to_a_number_admits_them_and_notes_nothing() {
+    for k in [0, 1, 2, 7, 100] {
+        for config in PolicyConfig::samples(k) {
+            let name = config.name();
+            let [mut asked, mut fresh] = [(); 2].map(|()| config.build(Some(k), &NAMES[..2]));
+            let Some(most) = asked.admits_up_to() else { continue };
+            assert!(!asked.admits_all() || (!asked.follows_cells() && most == u32::MAX), "{name}");
+            let mut draws = Stream::new(1, "bench");
+            let before = draws.clone().next_u64();
+            let queues = |policy: &dyn BufferPolicy| policy.virtual_queues().map(TiSlice::to_owned);
+            // What follows cells has as many in its queues as wait: one more each time.
+            let one_more = |x: u32, policies: [&mut Box<dyn BufferPolicy>; 2]| {
+                for policy in policies {
+                    fill(&mut **policy, TiSlice::from_ref(&[u32::from(x % 3 == 1), u32::from(x > 0 && x % 3 != 1)]));
+                }
+            };
+            for x in 0..=most.min(k) {
+                one_more(x, [&mut asked, &mut fresh]);
+                let answers = asked_in_all_ways(&mut *asked, x, k, &mut draws);
+                assert!(answers.iter().all(|&admitted| admitted), "{name} at {x} of {k}");
+                assert_eq!(queues(&*asked), queues(&*fresh), "{name} notes nothing");
+            }
+            assert_eq!(draws.clone().next_u64(), before, "{name} draws nothing");
+            let mut others = draws.clone();
+            for x in most.min(k)..k {
+                one_more(x + 1, [&mut asked, &mut fresh]);
+                let answers = asked_in_all_ways(&mut *asked, x + 1, k, &mut draws);
+                let same = asked_in_all_ways(&mut *fresh, x + 1, k, &mut others);
+                assert_eq!(answers, same, "{name}: one that was asked before, and one that was not, at {x} of {k}");
+            }
+            assert_eq!(draws.next_u64(), others.next_u64(), "{name}");
+        }
+    }
+}
+
+#[test]
+fn thresholds_are_what_frames_are_admitted_up_to() {
+    // Settings for a buffer of 100; none where the answer depends on a VC's cells or on what was asked before.
+    let said = |name: &str| {
+        let mut samples = PolicyConfig::samples(100).into_iter();
+        let config = samples.find(|config| config.name() == name).expect("it is one of the list");
+        config.build(Some(100), &NAMES).admits_up_to()
+    };
+    for name in ["tail_drop", "ppd", "drop_from_front"] {
+        assert_eq!(said(name), Some(u32::MAX), "{name}");
+    }
+    let names = [
+        "epd",
+        "per_vc_accounting",
+        "per_vc_accounting_fixed",
+        "virtual_queuing",
+        "virtual_queuing_weighted",
+        "selective_drop",
+        "fba",
+        "wba",
+        "weighted_fba",
+        "dfba_1998",
+    ];
+    for name in names {
+        assert!(said(name).is_some_and(|most| (1..100).contains(&most)), "{name}");
+    }
+    assert_eq!(said("epd"), Some(80));
+    assert_eq!(said("double_epd"), Some(50), "the lower threshold is that of tagged frames");
+    for name in ["single_drop", "dfba", "virtual_queuing_threshold", "formula", "python"] {
+        assert_eq!(said(name), None, "{name}");
     }
 }
 

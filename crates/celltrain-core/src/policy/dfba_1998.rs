@@ -135,6 +135,10 @@ impl BufferPolicy for Dfba1998 {
         drop == 0.0 || rng.unit() >= drop
     }
 
+    fn admits_up_to(&self) -> Option<u32> {
+        super::whole_cells(self.l)
+    }
+
     fn grounds(&self, buffer: &View<'_>, vc: Label) -> Grounds {
         let x = f64::from(buffer.occupancy);
         let draws = x > self.l && x <= self.h && !buffer.tagged;

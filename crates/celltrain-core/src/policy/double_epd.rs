@@ -72,6 +72,10 @@ impl BufferPolicy for DoubleEpd {
         buffer.occupancy <= if buffer.tagged { self.lbo } else { self.hbo }
     }
 
+    fn admits_up_to(&self) -> Option<u32> {
+        Some(self.lbo.min(self.hbo))
+    }
+
     fn grounds(&self, buffer: &View<'_>, _vc: Label) -> Grounds {
         let (rule, threshold) = if buffer.tagged { ("X is above LBO", self.lbo) } else { ("X is above HBO", self.hbo) };
         Grounds { rule, threshold: Some(threshold.into()), ..Grounds::default() }

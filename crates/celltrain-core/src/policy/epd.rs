@@ -56,6 +56,10 @@ impl BufferPolicy for Epd {
         buffer.occupancy <= self.r
     }
 
+    fn admits_up_to(&self) -> Option<u32> {
+        Some(self.r)
+    }
+
     fn reads_counts(&self) -> bool {
         false
     }

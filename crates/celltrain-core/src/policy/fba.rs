@@ -71,6 +71,10 @@ impl BufferPolicy for Fba {
         x <= self.r || load_ratio(buffer, vc) <= self.z * (self.k - self.r) / (x - self.r)
     }
 
+    fn admits_up_to(&self) -> Option<u32> {
+        super::whole_cells(self.r)
+    }
+
     fn grounds(&self, buffer: &View<'_>, _vc: Label) -> Grounds {
         let x = f64::from(buffer.occupancy);
         Grounds {

@@ -117,8 +117,8 @@ pub trait BufferPolicy: Send {
         let _ = facts;
     }
 
-    /// May the frame whose first cell of VC `vc` arrives now enter? Asked once a frame; the arriving cell is not yet
-    /// counted in `buffer`.
+    /// May the frame whose first cell of VC `vc` arrives now enter? Asked once a frame, or not at all where
+    /// [`admits_up_to`](Self::admits_up_to) has the answer; the arriving cell is not yet counted in `buffer`.
     fn admit_frame(&mut self, buffer: &View<'_>, vc: Label, rng: &mut Stream) -> bool {
         let _ = (buffer, vc, rng);
         true
@@ -133,6 +133,14 @@ pub trait BufferPolicy: Send {
     /// Whether every frame is admitted, without a random draw and whatever waits. An engine need not ask then.
     fn admits_all(&self) -> bool {
         false
+    }
+
+    /// The cells X that may wait such that a frame is admitted for certain: while there are no more, every frame is,
+    /// whatever its VC has and whether it is tagged, without a random draw, and nothing is noted of it. An engine need
+    /// not ask then. `None` where there is no such number. Asked once, when the port is built: the answer holds for the
+    /// whole run.
+    fn admits_up_to(&self) -> Option<u32> {
+        self.admits_all().then_some(u32::MAX)
     }
 
     /// Whether its answers depend on how many cells of each VC wait. An engine need not count them for it otherwise.
@@ -187,6 +195,12 @@ pub trait BufferPolicy: Send {
     fn virtual_queues(&self) -> Option<&TiSlice<Label, u32>> {
         None
     }
+}
+
+/// How many whole cells are no more than a threshold; `None` where it is below none.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "what is more than fits is all that fits")]
+fn whole_cells(threshold: f64) -> Option<u32> {
+    (threshold >= 0.0).then_some(threshold as u32)
 }
 
 /// The buffer as a policy sees it.

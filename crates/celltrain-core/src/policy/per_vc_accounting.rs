@@ -71,6 +71,10 @@ impl BufferPolicy for PerVcAccounting {
         buffer.occupancy <= self.th || load_ratio(buffer, vc) <= self.k
     }
 
+    fn admits_up_to(&self) -> Option<u32> {
+        Some(self.th)
+    }
+
     fn grounds(&self, buffer: &View<'_>, _vc: Label) -> Grounds {
         let share = self.k * f64::from(buffer.occupancy) / f64::from(buffer.active_vcs);
         Grounds {

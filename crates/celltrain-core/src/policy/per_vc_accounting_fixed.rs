@@ -66,6 +66,10 @@ impl BufferPolicy for PerVcAccountingFixed {
         buffer.occupancy <= self.th || y_j * f64::from(buffer.active_vcs) <= self.k * f64::from(self.th)
     }
 
+    fn admits_up_to(&self) -> Option<u32> {
+        Some(self.th)
+    }
+
     fn grounds(&self, buffer: &View<'_>, _vc: Label) -> Grounds {
         let share = self.k * f64::from(self.th) / f64::from(buffer.active_vcs);
         Grounds {

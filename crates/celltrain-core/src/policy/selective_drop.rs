@@ -66,6 +66,10 @@ impl BufferPolicy for SelectiveDrop {
         f64::from(buffer.occupancy) <= self.r || load_ratio(buffer, vc) <= self.z
     }
 
+    fn admits_up_to(&self) -> Option<u32> {
+        super::whole_cells(self.r)
+    }
+
     fn grounds(&self, buffer: &View<'_>, _vc: Label) -> Grounds {
         Grounds {
             rule: "X is above R, and Y_i above Z X / N_a",

@@ -72,6 +72,10 @@ impl BufferPolicy for VirtualQueuing {
         q <= self.th || m_j * f64::from(self.queues.turns.members()) <= self.k * f64::from(q)
     }
 
+    fn admits_up_to(&self) -> Option<u32> {
+        Some(self.th)
+    }
+
     fn grounds(&self, buffer: &View<'_>, vc: Label) -> Grounds {
         let q = buffer.occupancy;
         Grounds {

@@ -96,6 +96,10 @@ impl BufferPolicy for VirtualQueuingWeighted {
         q <= self.th || m_j <= self.k * f64::from(q) * self.queues.turns.part(vc.into())
     }
 
+    fn admits_up_to(&self) -> Option<u32> {
+        Some(self.th)
+    }
+
     fn grounds(&self, buffer: &View<'_>, vc: Label) -> Grounds {
         let q = buffer.occupancy;
         Grounds {

@@ -83,6 +83,10 @@ impl BufferPolicy for Wba {
         f64::from(buffer.occupancy) <= self.r || self.weights.load_ratio(buffer, vc) <= self.z
     }
 
+    fn admits_up_to(&self) -> Option<u32> {
+        super::whole_cells(self.r)
+    }
+
     fn grounds(&self, buffer: &View<'_>, vc: Label) -> Grounds {
         Grounds {
             rule: "X is above R, and X_i above Z X W_i / W",

@@ -84,6 +84,10 @@ impl BufferPolicy for WeightedFba {
         x <= self.r || self.weights.load_ratio(buffer, vc) <= self.z * (self.k - self.r) / (x - self.r)
     }
 
+    fn admits_up_to(&self) -> Option<u32> {
+        super::whole_cells(self.r)
+    }
+
     fn grounds(&self, buffer: &View<'_>, vc: Label) -> Grounds {
         let x = f64::from(buffer.occupancy);
         let share = || self.z * (self.k - self.r) / (x - self.r) * self.weights.share(buffer, vc);

@@ -6,6 +6,7 @@
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use super::PortCounters;
+use super::under_way::{Arrived, Mode, UnderWay};
 use crate::cell::{Cell, FrameNumber, Run};
 use crate::events::Loss;
 use crate::index::Label;
@@ -18,8 +19,8 @@ pub(crate) struct Admission {
     vcs: TiVec<Label, VcState>,
     refused: TiVec<Label, Refused>,
     pub(crate) policy: Box<dyn BufferPolicy>,
-    /// Whether there is a frame the policy could refuse.
-    may_refuse_frames: bool,
+    /// The policy is asked from so many waiting cells on; it admits every frame while there are fewer.
+    asked_from: u32,
     overflow: Overflow,
     rng: Stream,
 }
@@ -31,18 +32,7 @@ struct VcState {
     offered: u64,
     /// Frame number of the latest cell.
     current: FrameNumber,
-    mode: Mode,
-    /// The next cell starts a frame: there is no start marker, so this means "the last one seen ended one".
-    at_start: bool,
-    /// The frame under way is counted among those that were cut.
-    is_cut: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mode {
-    Pass,
-    RefuseFrame,
-    RefuseRest { keep_last_cell: bool },
+    under_way: UnderWay,
 }
 
 /// Cells of a VC that were not sent, by reason, as in [`PortCounters`].
@@ -77,17 +67,6 @@ pub enum Fate {
     CellByCell,
 }
 
-/// A cell that arrives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Arrived {
-    /// It starts a frame, about which the policy is to be asked.
-    Starts,
-    /// It is admitted if there is room for it.
-    Passes,
-    /// It is refused with its frame or its rest, or looked at on its own.
-    IsUnwelcome,
-}
-
 /// What a port does about a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
@@ -104,12 +83,11 @@ pub(crate) enum Verdict {
 impl Admission {
     /// That of a port crossed by so many VCs.
     pub(crate) fn new(vcs: usize, policy: Box<dyn BufferPolicy>, rng: Stream) -> Self {
-        let start =
-            VcState { offered: 0, current: FrameNumber::default(), mode: Mode::Pass, at_start: true, is_cut: false };
+        let start = VcState { offered: 0, current: FrameNumber::default(), under_way: UnderWay::NONE };
         Self {
             vcs: ti_vec![start; vcs],
             refused: ti_vec![Refused::default(); vcs],
-            may_refuse_frames: !policy.admits_all(),
+            asked_from: policy.admits_up_to().map_or(0, |most| most.saturating_add(1)),
             overflow: policy.overflow(),
             policy,
             rng,
@@ -136,27 +114,29 @@ impl Admission {
     /// Whether there is a frame the policy could refuse.
     #[inline]
     pub(crate) fn may_refuse_frames(&self) -> bool {
-        self.may_refuse_frames
+        self.asked_from < u32::MAX
+    }
+
+    /// The policy is asked from so many waiting cells on, and an engine may leave asking out while there are fewer.
+    #[inline]
+    pub(crate) fn asked_from(&self) -> u32 {
+        self.asked_from
     }
 
     /// A cell of a frame arrives; whether it starts one, about which the policy is to be asked.
     #[inline]
     pub(crate) fn on_arrival(&mut self, cell: Cell) -> bool {
-        self.on_cell(cell) == Arrived::Starts
+        self.on_cell(cell, false).starts()
     }
 
-    /// The same, with what is known of a cell that starts none.
+    /// The same, with what is known of a cell that starts none. `is_calm`: so few cells wait that a frame is admitted
+    /// without asking.
     #[inline]
-    pub(crate) fn on_cell(&mut self, cell: Cell) -> Arrived {
+    pub(crate) fn on_cell(&mut self, cell: Cell, is_calm: bool) -> Arrived {
         let vc = &mut self.vcs[cell.label()];
         vc.offered += 1;
         vc.current = cell.frame;
-        let starts = std::mem::replace(&mut vc.at_start, cell.last_cell());
-        match vc.mode {
-            _ if starts => Arrived::Starts,
-            Mode::Pass => Arrived::Passes,
-            Mode::RefuseFrame | Mode::RefuseRest { .. } => Arrived::IsUnwelcome,
-        }
+        vc.under_way.on_cell(cell.last_cell(), is_calm)
     }
 
     /// Cells arrive that neither start nor end a frame: cells within one, or resource management cells, which belong to
@@ -172,7 +152,7 @@ impl Admission {
         let vc = &mut self.vcs[run.last.label()];
         vc.offered += u64::from(run.cells);
         vc.current = run.last.frame;
-        vc.at_start = run.last.last_cell();
+        vc.under_way.set_at_start(run.last.last_cell());
     }
 
     /// A resource management cell found no room.
@@ -183,35 +163,35 @@ impl Admission {
     /// Whether the cells of a VC's frame under way are admitted as long as there is room for them.
     #[inline]
     pub(crate) fn is_passing(&self, label: Label) -> bool {
-        self.vcs[label].mode == Mode::Pass
+        self.vcs[label].under_way.passes()
     }
 
     /// Whether a VC's next cell starts a frame.
     #[inline]
     pub(crate) fn starts_frame(&self, label: Label) -> bool {
-        self.vcs[label].at_start
+        self.vcs[label].under_way.is_at_start()
     }
 
     /// The same; if so, the start is used up: the caller asks the policy now, ahead of the arrival.
     #[inline]
     pub(crate) fn take_start(&mut self, label: Label) -> bool {
-        std::mem::take(&mut self.vcs[label].at_start)
+        let under_way = &mut self.vcs[label].under_way;
+        let is_at_start = under_way.is_at_start();
+        under_way.set_at_start(false);
+        is_at_start
     }
 
     /// A frame starts about which no policy need be asked.
     #[inline]
     pub(crate) fn pass_frame(&mut self, label: Label) {
-        let vc = &mut self.vcs[label];
-        (vc.mode, vc.is_cut) = (Mode::Pass, false);
+        self.vcs[label].under_way.start(Mode::Pass);
     }
 
     /// Asks the policy about the frame whose first cell has arrived; whether it may enter.
     #[inline]
     pub(crate) fn judge_frame(&mut self, view: &View<'_>, label: Label) -> bool {
         let admitted = self.policy.admit_frame(view, label, &mut self.rng);
-        let vc = &mut self.vcs[label];
-        vc.mode = if admitted { Mode::Pass } else { Mode::RefuseFrame };
-        vc.is_cut = false;
+        self.vcs[label].under_way.start(if admitted { Mode::Pass } else { Mode::RefuseFrame });
         if !admitted {
             self.refused[label].frames += 1;
         }
@@ -221,7 +201,7 @@ impl Admission {
     /// What will become of a VC's next cells, of which this is one, as long as there is room for them.
     #[inline]
     pub(crate) fn fate(&self, cell: Cell) -> Fate {
-        match self.vcs[cell.label()].mode {
+        match self.vcs[cell.label()].under_way.mode() {
             Mode::Pass => Fate::Admitted,
             Mode::RefuseRest { keep_last_cell } if keep_last_cell && cell.last_cell() => Fate::CellByCell,
             Mode::RefuseFrame | Mode::RefuseRest { .. } => Fate::Refused,
@@ -233,7 +213,7 @@ impl Admission {
     pub(crate) fn refuse(&mut self, run: Run) {
         self.on_run(run);
         let refused = &mut self.refused[run.last.label()];
-        match self.vcs[run.last.label()].mode {
+        match self.vcs[run.last.label()].under_way.mode() {
             Mode::RefuseFrame => refused.frame += u64::from(run.cells),
             Mode::RefuseRest { .. } => refused.remainder += u64::from(run.cells),
             Mode::Pass => unreachable!("cells of an admitted frame are not refused"),
@@ -244,7 +224,7 @@ impl Admission {
     /// whole.
     pub(crate) fn verdict(&mut self, cell: Cell, is_full: bool, holds: bool) -> Verdict {
         let vc = cell.label();
-        if self.vcs[vc].mode == Mode::Pass {
+        if self.vcs[vc].under_way.passes() {
             if !is_full {
                 return Verdict::Enter;
             }
@@ -254,7 +234,7 @@ impl Admission {
                 Overflow::PushOutFront => return Verdict::PushOut,
                 Overflow::LoseCell => return self.final_verdict(cell, is_full),
             };
-            self.vcs[vc].mode = Mode::RefuseRest { keep_last_cell };
+            self.vcs[vc].under_way.set_mode(Mode::RefuseRest { keep_last_cell });
             let loss = self.cut(vc);
             return if holds { Verdict::DiscardHeld(loss) } else { Verdict::Refuse(loss) };
         }
@@ -265,7 +245,7 @@ impl Admission {
     pub(crate) fn final_verdict(&mut self, cell: Cell, is_full: bool) -> Verdict {
         let vc = cell.label();
         let refused = &mut self.refused[vc];
-        Verdict::Refuse(match self.vcs[vc].mode {
+        Verdict::Refuse(match self.vcs[vc].under_way.mode() {
             Mode::RefuseFrame => {
                 refused.frame += 1;
                 Loss::WithFrame
@@ -283,7 +263,7 @@ impl Admission {
     fn cut(&mut self, label: Label) -> Loss {
         let refused = &mut self.refused[label];
         refused.overflow += 1;
-        let cuts = !std::mem::replace(&mut self.vcs[label].is_cut, true);
+        let cuts = self.vcs[label].under_way.cut();
         refused.cut_frames += u64::from(cuts);
         Loss::NoRoom { cuts }
     }
@@ -303,9 +283,9 @@ impl Admission {
         refused.cut_frames += u64::from(cells > 0);
         let frame = &mut self.vcs[vc];
         let arrives = is_of_frame(arriving, victim);
-        if arrives || (!frame.at_start && frame.current == victim.frame) {
-            frame.mode = Mode::RefuseRest { keep_last_cell: true };
-            frame.is_cut = true;
+        if arrives || (!frame.under_way.is_at_start() && frame.current == victim.frame) {
+            frame.under_way.set_mode(Mode::RefuseRest { keep_last_cell: true });
+            frame.under_way.cut();
         }
     }
 

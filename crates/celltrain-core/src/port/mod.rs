@@ -9,6 +9,7 @@
 
 pub(crate) mod admission;
 mod queues;
+mod under_way;
 
 pub use admission::Fate;
 pub use queues::CellQueues;

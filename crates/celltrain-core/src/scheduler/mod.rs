@@ -135,6 +135,17 @@ pub trait Scheduler: Send {
     /// Sends the next `cells` cells, of which there are as many, and none comes meanwhile.
     fn serve(&mut self, cells: u32, waiting: &mut impl Waiting);
 
+    /// A cell comes to `queue`, one of so many of which none has a cell, and is sent before another comes.
+    fn pass(&mut self, queue: usize, queues: usize)
+    where
+        Self: Sized,
+    {
+        self.on_backlog(queue);
+        let mut alone = WaitingCell { queue: Some(queue), queues };
+        self.serve(1, &mut alone);
+        debug_assert_eq!(alone.queue, None, "a scheduler that is asked for a cell sends it");
+    }
+
     /// How much of the filling of empty queues matters to it. Asked once.
     fn backlog_sensitivity(&self) -> BacklogSensitivity {
         BacklogSensitivity::Insensitive
@@ -167,7 +178,7 @@ pub trait AnyScheduler: Send {
     /// [`Scheduler::serve`] where runs of cells wait.
     fn serve_runs(&mut self, cells: u32, waiting: &mut WaitingRuns<'_>);
 
-    /// A cell comes to `queue`, one of so many of which none has a cell, and is sent before another comes.
+    /// [`Scheduler::pass`].
     fn pass(&mut self, queue: usize, queues: usize);
 
     /// [`Scheduler::backlog_sensitivity`].
@@ -189,10 +200,7 @@ impl<S: Scheduler> AnyScheduler for S {
     }
 
     fn pass(&mut self, queue: usize, queues: usize) {
-        Scheduler::on_backlog(self, queue);
-        let mut alone = WaitingCell { queue: Some(queue), queues };
-        self.serve(1, &mut alone);
-        debug_assert_eq!(alone.queue, None, "a scheduler that is asked for a cell sends it");
+        Scheduler::pass(self, queue, queues);
     }
 
     fn backlog_sensitivity(&self) -> BacklogSensitivity {

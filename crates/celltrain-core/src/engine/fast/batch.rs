@@ -27,6 +27,9 @@ const PLACE: u32 = 16;
 pub(super) const MOST: usize = 1 << PLACE;
 /// The longest time of a batch.
 pub(super) const LONGEST: Span = Span((1 << (64 - PLACE)) - 2);
+/// So many cells of a link, or fewer, are added in one loop: where a loop ends is a guess. More are added in three that
+/// work on several cells at a time.
+const FEW: usize = 8;
 /// No key is less.
 const BEFORE_ALL: u64 = 0;
 /// Larger than any key, which has a time of at most [`LONGEST`].
@@ -60,22 +63,42 @@ impl Batch {
         self.cells.clear();
     }
 
-    /// The keys, the cells that stand at their places, and the first place of each input.
+    /// The keys with what stands behind all, the cells that stand at their places, and the first place of each input.
     #[inline]
     pub(super) fn parts(&mut self) -> (&mut [u64], &[Cell], &[u32]) {
         let keys = match &mut self.keys[..] {
-            [BEFORE_ALL, keys @ .., BEHIND_ALL] => keys,
+            [BEFORE_ALL, keys @ ..] => keys,
             _ => &mut [],
         };
         (keys, &self.cells, &self.firsts)
     }
 
+    /// Adds those of some cells on their way, which are in order, that arrive before `until`; how many.
     #[inline]
-    pub(super) fn extend(&mut self, arriving: &[Arriving]) {
+    pub(super) fn extend_before(&mut self, until: Time, on_their_way: &[Arriving]) -> usize {
+        if on_their_way.get(FEW).is_some_and(|arriving| arriving.time < until) {
+            return self.extend_with_many_before(until, on_their_way);
+        }
+        let (base, before) = (self.base, self.cells.len());
+        for &Arriving { time, cell } in on_their_way {
+            if time >= until {
+                break;
+            }
+            self.keys.push((time - base).0 << PLACE | self.cells.len() as u64);
+            self.cells.push(cell);
+        }
+        self.cells.len() - before
+    }
+
+    #[inline(never)]
+    fn extend_with_many_before(&mut self, until: Time, on_their_way: &[Arriving]) -> usize {
         let (base, first) = (self.base, self.cells.len() as u64);
+        let taken = on_their_way.iter().take_while(|arriving| arriving.time < until).count();
+        let arriving = &on_their_way[..taken];
         let keys = arriving.iter().zip(first..).map(|(arriving, place)| (arriving.time - base).0 << PLACE | place);
         self.keys.extend(keys);
         self.cells.extend(arriving.iter().map(|arriving| arriving.cell));
+        taken
     }
 
     #[inline]

@@ -167,7 +167,7 @@ impl BatchingPort {
         if cell.is_rm() {
             return self.offer_rm(cell);
         }
-        if self.admission.on_arrival(cell) {
+        if self.admission.on_cell(cell, self.is_calm()).starts() {
             self.judge_frame(cell);
         }
         if self.occupancy < self.capacity && self.admission.is_passing(cell.label()) {
@@ -183,7 +183,7 @@ impl BatchingPort {
     #[inline]
     pub fn pass(&mut self, cell: Cell) -> bool {
         debug_assert!(self.occupancy == 0 && self.deferred_dequeues == 0 && !self.merges(), "nothing waits");
-        if self.admission.on_arrival(cell) {
+        if self.admission.on_cell(cell, self.is_calm()).starts() {
             self.judge_frame(cell);
         }
         if self.capacity == 0 || !self.admission.is_passing(cell.label()) {
@@ -199,6 +199,12 @@ impl BatchingPort {
         self.max_queue = self.max_queue.max(1);
         self.gone += 1;
         true
+    }
+
+    /// Whether so few cells wait that the policy need not be asked about a frame.
+    #[inline]
+    fn is_calm(&self) -> bool {
+        self.occupancy < self.admission.asked_from()
     }
 
     /// A resource management cell belongs to no frame: it is lost only for want of room.
@@ -246,7 +252,7 @@ impl BatchingPort {
     #[inline]
     pub fn must_report_before(&self, label: Label) -> bool {
         self.deferred_dequeues > 0
-            && ((self.admission.may_refuse_frames() && self.admission.starts_frame(label))
+            && ((!self.is_calm() && self.admission.starts_frame(label))
                 || self.occupancy >= self.capacity
                 || self.ahead(label) <= self.deferred_dequeues)
     }
@@ -300,7 +306,7 @@ impl BatchingPort {
     /// Asks the policy about the frame whose first cell has arrived.
     #[inline(never)]
     fn judge_frame(&mut self, cell: Cell) {
-        if !self.admission.may_refuse_frames() {
+        if self.is_calm() {
             self.admission.pass_frame(cell.label());
             return;
         }

@@ -7,7 +7,7 @@ use crate::cell::Cell;
 use crate::index::Label;
 use crate::policy::{BufferPolicy, View};
 use crate::port::PortState;
-use crate::port::admission::{Admission, Arrived, Verdict};
+use crate::port::admission::{Admission, Verdict};
 use crate::rng;
 use crate::scheduler::waiting::Counts;
 use crate::units::{Span, Time};
@@ -19,6 +19,8 @@ pub(super) struct Fifo {
     free_at: Time,
     /// A cell that would wait as long finds no room, or it must be looked at more closely.
     full: u64,
+    /// While a cell would wait for less, the policy admits every frame, and is not asked.
+    calm: u64,
     /// The longest wait of a cell that was admitted, and one; 0 where none was.
     longest: u64,
     cell_time: Span,
@@ -58,14 +60,16 @@ impl Fifo {
         let counts_vcs = policy.reads_counts();
         // Nobody waits longer than a full buffer takes, and a cell or two where the departure comes first.
         let longest = cell_time.0.saturating_mul(u64::from(capacity) + 2);
+        let admission = Admission::new(vcs, policy, rng);
         Self {
             free_at: Time::default(),
+            calm: calm(admission.asked_from(), cell_time, serves_first),
             full: if serves_first { 0 } else { cell_time.0.saturating_mul(u64::from(capacity)) },
             longest: 0,
             cell_time,
             counts_vcs,
             noted_from: Time(if counts_vcs { 0 } else { asked_at.0.saturating_sub(longest) }),
-            admission: Admission::new(vcs, policy, rng),
+            admission,
             admitted: Pipe::EMPTY,
             counted: 0,
             counts: Counts::new(vcs),
@@ -91,11 +95,8 @@ impl Fifo {
             self.admission.on_cells_between(cell.label(), 1);
             true
         } else {
-            match self.admission.on_cell(cell) {
-                Arrived::Starts => self.judge_frame(now, cell),
-                Arrived::Passes => true,
-                Arrived::IsUnwelcome => false,
-            }
+            let arrived = self.admission.on_cell(cell, wait < self.calm);
+            arrived.passes() || (arrived.starts() && self.judge_frame(now, cell))
         };
         // Where the departure of an instant comes first, `full` is 0.
         if (wait >= self.full || !passes) && !self.admits_unwelcome(now, cell, passes) {
@@ -136,10 +137,6 @@ impl Fifo {
     /// Asks the policy about the frame whose first cell arrives; whether it may enter.
     #[inline(never)]
     fn judge_frame(&mut self, now: Time, cell: Cell) -> bool {
-        if !self.admission.may_refuse_frames() {
-            self.admission.pass_frame(cell.label());
-            return true;
-        }
         let occupancy = self.waiting_at(now);
         if self.counts_vcs {
             self.count(occupancy);
@@ -231,7 +228,39 @@ impl Fifo {
     }
 }
 
+/// While a cell would wait for less than this, fewer than `asked_from` cells wait. Where the departure of an instant comes
+/// first, a cell that came to the idle port in the same instant still waits.
+fn calm(asked_from: u32, cell_time: Span, serves_first: bool) -> u64 {
+    match asked_from {
+        u32::MAX => u64::MAX,
+        cells => cell_time.0.saturating_mul(u64::from(cells.saturating_sub(u32::from(serves_first)))),
+    }
+}
+
 #[inline]
 fn whole(cells: u64) -> u32 {
     u32::try_from(cells).expect("a queue stays below 2^32 cells")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn while_less_is_waited_for_fewer_wait_than_are_asked_from() {
+        let cell_time = Span(7);
+        for (asked_from, serves_first) in [0, 1, 2, 80].into_iter().flat_map(|from| [(from, false), (from, true)]) {
+            let calm = calm(asked_from, cell_time, serves_first);
+            for wait in 0..700u64 {
+                // Where the departure comes first, one may wait that came to the idle port in the same instant.
+                let first = u64::from(serves_first);
+                let most = wait.saturating_sub(first) / 7 + first;
+                let is_sure = most < u64::from(asked_from);
+                assert!(wait >= calm || is_sure, "{wait}, {asked_from}, {serves_first}: the policy would be asked");
+                assert!(wait < calm || most + first >= u64::from(asked_from), "{wait}, {asked_from}, {serves_first}");
+            }
+        }
+        assert_eq!(calm(u32::MAX, cell_time, true), u64::MAX, "a policy that admits all is never asked");
+        assert_eq!(calm(u32::MAX - 1, Span(u64::MAX / 2), false), u64::MAX, "no time is longer");
+    }
 }

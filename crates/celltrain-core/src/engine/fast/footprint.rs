@@ -2,8 +2,9 @@
 
 use super::Delivery;
 use super::batching_port;
+use super::exits::BYTES_PER_EXIT;
 use super::fifo;
-use super::nic::Nic;
+use super::nic;
 use super::outlet;
 use super::plan::{self, Stage};
 use super::ports::{FAR, MANY};
@@ -33,7 +34,7 @@ pub(crate) fn footprint(shape: &Shape<'_>) -> u64 {
         let at_host = network.nodes[network.links[link].from].kind != NodeKind::Switch;
         let contended = shape.is_contended(link);
         if at_host {
-            bytes += BYTES_PER_NIC + array(labels, 8);
+            bytes += nic::bytes(labels) + size::<LinkIndex>();
         } else if contended {
             let inputs = count(shape.feeders.of(link).len());
             // Where cells of several links meet, each that waits is a run of its own.
@@ -61,7 +62,7 @@ pub(crate) fn footprint(shape: &Shape<'_>) -> u64 {
             bytes += labels * BYTES_PER_PASSED;
         }
     }
-    let exits = count(network.vcs.len()) * plan::BYTES_PER_EXIT;
+    let exits = count(network.vcs.len()) * BYTES_PER_EXIT;
     bytes + exits + count(network.flows.len()) * BYTES_PER_FLOW
 }
 
@@ -90,8 +91,6 @@ fn turns(inputs: u64) -> u64 {
 const BYTES_PER_FLOW: u64 = 16;
 /// A link's role, its place in the lists of stages, passed ports, late cells, delays and feeders.
 const BYTES_PER_LINK: u64 = 16 + LIST + 2 * LIST + LIST + 8 + 4 + BYTES_PER_FEEDER;
-/// A host's port and its number.
-const BYTES_PER_NIC: u64 = size::<Nic>() + size::<LinkIndex>();
 /// A contended port and its number.
 const BYTES_PER_CONTENDED_PORT: u64 = train_port::BYTES + size::<LinkIndex>();
 /// A transparent port on the way of a VC, with a place for what comes late.

@@ -101,17 +101,20 @@ impl Inbox {
     #[expect(clippy::inline_always, reason = "what is done for a cell belongs into its loop")]
     pub(super) fn hand_over(&mut self, batch: &mut Batch, mut arrive: impl FnMut(Time, Cell, Among)) {
         let base = batch.base;
-        let (keys, cells, firsts) = batch.parts();
-        // Ties come first: they draw from a stream of their own, so nothing depends on when they do.
-        if has_ties(keys) {
-            tie_all(&mut self.ties, firsts, &self.at_node, keys);
-        }
-        let mut before = None;
-        for (i, &key) in keys.iter().enumerate() {
-            let now = Some(since(key));
-            let among = Among { is_first: before != now, is_last: keys.get(i + 1).map(|&next| since(next)) != now };
-            arrive(base + since(key), cells[place(key)], among);
-            before = now;
+        let (mut keys, cells, firsts) = batch.parts();
+        let (mut before, mut tied) = (None, None);
+        // What stands behind all is the last, and has no instant of any.
+        while let [first, next, ..] = keys {
+            let now = since(*first);
+            let is_last = now != since(*next);
+            if !is_last && tied != Some(now) {
+                tied = Some(now);
+                tie(&mut self.ties, firsts, &self.at_node, keys);
+            }
+            let key = keys[0];
+            arrive(base + now, cells[place(key)], Among { is_first: before != Some(now), is_last });
+            before = Some(now);
+            keys = &mut keys[1..];
         }
         batch.clear();
     }
@@ -124,18 +127,11 @@ pub(super) struct Among {
     pub(super) is_last: bool,
 }
 
-/// Whether any of these keys, which are in order, has the time of the next. All are looked at, several at a time.
-#[inline]
-fn has_ties(keys: &[u64]) -> bool {
-    let behind = keys.get(1..).unwrap_or_default();
-    keys.iter().zip(behind).fold(false, |tied, (&key, &next)| tied | (since(key) == since(next)))
-}
-
-/// Puts cells that arrive in the same instant in order, instant by instant.
-#[inline(never)]
-fn tie_all(ties: &mut TieBreaker, firsts: &[u32], at_node: &[u32], keys: &mut [u64]) {
+/// Puts cells that arrive in the same instant in order: the first of some, which have more behind them.
+#[cold]
+fn tie(ties: &mut TieBreaker, firsts: &[u32], at_node: &[u32], keys: &mut [u64]) {
     let input = |key: &u64| at_node[firsts.partition_point(|&first| first as usize <= place(*key)) - 1];
-    for together in keys.chunk_by_mut(|&key, &next| since(key) == since(next)) {
-        ties.order(together, input);
-    }
+    let now = since(keys[0]);
+    let together = keys.iter().take_while(|&&key| since(key) == now).count();
+    ties.order(&mut keys[..together], input);
 }

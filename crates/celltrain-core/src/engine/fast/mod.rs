@@ -9,6 +9,7 @@
 mod batch;
 pub mod batching_port;
 mod contended_port;
+mod exits;
 mod fabric;
 mod fifo;
 mod footprint;
@@ -43,7 +44,7 @@ use crate::cell::{Cell, Run};
 use crate::contracts::Edge;
 use crate::edge_device::Packet;
 use crate::end_systems::{Departure, EndSystems};
-use crate::index::{FlowIndex, LinkIndex};
+use crate::index::{FlowIndex, LinkIndex, VcIndex};
 use crate::network::{LinkTimes, Network, Routing};
 use crate::probe::{NetworkView, Probe};
 use crate::rate_control::{Place, RateControl};
@@ -58,16 +59,18 @@ pub use ports::Ways;
 
 use batch::Batch;
 use contended_port::ContendedPort;
+use exits::Exit;
 use fabric::{Delivery, Fabric, first_rm_event_leaf, schedule_lane, schedule_rm_events};
 use nic::{Nic, Phase};
 use onwards::{Onwards, join, settle_by};
 use output::Arrival;
 use parts::Part;
-use plan::{HostExit, PassedPorts, Plan, Role, Stage, StageEnd};
+use plan::{PassedPorts, Plan, Role, Stage, StageEnd};
 use ports::Making;
 use rm::{RmEvent, RmEvents, What};
 use stream::{Arriving, Streams};
 use tournament_tree::{Key, Rank, TournamentTree};
+use train::Train;
 
 /// Runs a network to its end, unless the run is interrupted.
 ///
@@ -123,6 +126,8 @@ struct Engine<'a> {
     end: Time,
     plan: Plan,
     nics: Vec<Nic>,
+    /// By VC; none where the host's own port shapes it.
+    exits: TiVec<VcIndex, Option<Exit>>,
     contended_ports: Vec<ContendedPort>,
     /// What comes in at stream ports, as [`ports`] has put it in a row.
     streams: Streams,
@@ -180,6 +185,7 @@ impl<'a> Engine<'a> {
             clock,
             end,
             nics: all(plan.hosts.iter().map(nic))?,
+            exits: making.exits((&contended_ports, &streams), &edge, stop)?,
             contended_ports,
             streams,
             batch: Batch::default(),
@@ -240,13 +246,14 @@ impl<'a> Engine<'a> {
                 let lane = leaf - self.contended_ports.len();
                 let delivery = self.lanes[lane].pop_front().expect("a lane on the event list has a frame");
                 schedule_lane(&mut self.event_list, self.contended_ports.len(), lane, &self.lanes[lane]);
-                if let Some(place) = self.plan.lanes[lane] {
-                    let Delivery { vc, frame, cells, .. } = delivery;
+                let Delivery { vc, frame, cells, .. } = delivery;
+                if cells > 0 {
+                    let place = self.plan.lanes[lane].expect("packets go to shaped ports");
                     let tagged = self.network.vcs[vc].tagged;
                     self.put_in(place, Packet { frame, cells, tagged }, now, Phase::BeforeService);
                     return Ok(());
                 }
-                self.end_systems.deliver(delivery.vc, delivery.frame, now, probe, &mut self.departures);
+                self.end_systems.deliver(vc, frame, now, probe, &mut self.departures);
                 Phase::BeforeService
             }
         };
@@ -262,23 +269,41 @@ impl<'a> Engine<'a> {
     fn depart(&mut self, now: Time, phase: Phase) {
         let mut departures = std::mem::take(&mut self.departures);
         for Departure { vc, link, label, frame, cells, tagged } in departures.drain(..) {
-            let Some(HostExit { nic, cell_time: period }) = self.plan.exits[vc] else {
+            let Some(exit) = self.exits[vc] else {
                 self.put_in(Place { link, label }, Packet { frame, cells, tagged }, now, phase);
                 continue;
             };
-            let first_start = self.nics[nic as usize].join(now, phase, label, cells);
+            let first_start = self.nics[exit.nic as usize].join(now, phase, label, cells);
             let mut run = Run { last: Cell::new(label, frame, true).with_tag(tagged), cells };
-            if self.edge.polices_at(vc, link) {
-                let at_switch = first_start + period + self.plan.delays[link];
+            if let Some(stream) = exit.stream()
+                && self.join_stream(stream, Train::of(run, first_start + exit.hop.lead, exit.cell_time, exit.hop.label))
+            {
+                continue;
+            }
+            if exit.is_policed {
+                let at_switch = first_start + exit.cell_time + self.plan.delays[link];
+                let cells = run.iter().zip(0..).map(|(cell, i)| (cell, at_switch + exit.cell_time * i));
                 let mut tagged = tagged;
-                for (cell, i) in run.iter().zip(0..).take_while(|&(_, i)| at_switch + period * i <= self.end) {
-                    tagged = self.edge.on_cell(vc, at_switch + period * i, cell).tagged();
+                for (cell, arrival) in cells.take_while(|&(_, arrival)| arrival <= self.end) {
+                    tagged = self.edge.on_cell(vc, arrival, cell).tagged();
                 }
                 run.last = run.last.with_tag(tagged);
             }
-            self.go(link, run, first_start, period);
+            self.go(link, run, first_start, exit.cell_time);
         }
         self.departures = departures;
+    }
+
+    /// A frame is on its way to a port that takes streams, if all its cells arrive before the end of the run; whether
+    /// it is.
+    #[inline]
+    fn join_stream(&mut self, stream: u32, train: Train) -> bool {
+        let is_in_time = train.last() <= self.end;
+        if is_in_time && let Some((port, arrival)) = self.streams.join(stream, train) {
+            let port = port as usize;
+            settle_by(&mut self.event_list, port, self.contended_ports[port].effect_of(arrival));
+        }
+        is_in_time
     }
 
     /// The fabric, the contended ports, what comes in at those that take streams, and the batch that is lent to them.
@@ -508,8 +533,9 @@ mod tests {
     #[test]
     fn the_hot_records_have_the_sizes_the_design_page_gives() {
         assert_eq!(size_of::<Run>(), 12);
-        assert_eq!(size_of::<train::Train>(), 32);
+        assert_eq!(size_of::<Train>(), 32);
         assert_eq!(size_of::<Delivery>(), 24);
         assert_eq!(nic::QUEUED_BYTES, 16);
+        assert_eq!([size_of::<Nic>(), size_of::<stream::Stream>()], [64, 64], "a line of the cache");
     }
 }

@@ -10,20 +10,36 @@ use typed_index_collections::{TiVec, ti_vec};
 
 use crate::index::Label;
 use crate::port::{PortCounters, PortState};
+use crate::sizes::{array, size};
 use crate::units::{Span, Time};
 
-/// A host's own port.
+/// A host's own port. It is one line of a processor's cache, since many frames leave through ports that did nothing for
+/// long.
+#[repr(align(64))]
 pub(super) struct Nic {
     cell_time: Span,
     /// When the last cell that joined will have been sent.
     free_at: Time,
     /// The instant and phase of the latest frames to join, and how many cells waited then, all of them counted.
-    joined: (Time, Phase),
+    joined: Time,
+    phase: Phase,
     waiting: u64,
     max_queue: u64,
+    /// Cells of all VCs.
+    offered: u64,
+    /// What is kept by VC where there are several; one VC's cells are all there are.
+    by_vc: Option<Box<ByVc>>,
+}
+
+struct ByVc {
     offered: TiVec<Label, u64>,
-    /// Frames that may still have cells waiting, in order; not kept where there is one VC, whose cells they all are.
+    /// Frames that may still have cells waiting, in order.
     frames: VecDeque<Queued>,
+}
+
+/// Memory of a host's port that so many VCs cross.
+pub(super) fn bytes(vcs: u64) -> u64 {
+    size::<Nic>() + if vcs == 1 { 0 } else { array(1, size::<ByVc>()) + array(vcs, size::<u64>()) }
 }
 
 /// When in an instant a frame joins: end systems and sources before service, timers after it.
@@ -48,53 +64,48 @@ impl Nic {
         Self {
             cell_time,
             free_at: Time::default(),
-            joined: (Time::default(), Phase::BeforeService),
+            joined: Time::default(),
+            phase: Phase::BeforeService,
             waiting: 0,
             max_queue: 0,
-            offered: ti_vec![0; vcs],
-            frames: VecDeque::new(),
+            offered: 0,
+            by_vc: (vcs != 1).then(|| Box::new(ByVc { offered: ti_vec![0; vcs], frames: VecDeque::new() })),
         }
     }
 
     /// A frame joins; when its first cell starts.
     #[inline]
     pub(super) fn join(&mut self, now: Time, phase: Phase, label: Label, cells: u32) -> Time {
-        if self.joined != (now, phase) {
-            self.joined = (now, phase);
+        if (self.joined, self.phase) != (now, phase) {
+            (self.joined, self.phase) = (now, phase);
             self.waiting = self.waiting_at(now, phase);
         }
         self.waiting += u64::from(cells);
         self.max_queue = self.max_queue.max(self.waiting);
-        self.offered[label] += u64::from(cells);
+        self.offered += u64::from(cells);
         let first_start = self.free_at.max(now);
         self.free_at = first_start + self.cell_time * u64::from(cells);
-        if self.offered.len() == 1 {
-            return first_start;
+        if let Some(by_vc) = &mut self.by_vc {
+            by_vc.join(now, Queued { label, first_start, cells }, self.cell_time);
         }
-        while self.frames.front().is_some_and(|frame| self.last_start(*frame) <= now) {
-            self.frames.pop_front();
-        }
-        self.frames.push_back(Queued { label, first_start, cells });
         first_start
     }
 
     /// The port at `now`, after everything that happens then.
     pub(super) fn state(&self, now: Time) -> PortState {
-        let mut waiting: TiVec<Label, u32> = ti_vec![0; self.offered.len()];
-        if let [all] = &mut waiting.raw[..] {
-            let after_service = self.waiting_at(now, Phase::Timers);
-            *all = u32::try_from(after_service).expect("a queue stays below 2^32 cells");
-        }
-        for frame in &self.frames {
-            waiting[frame.label] += self.not_started(*frame, now);
-        }
+        let (offered, waiting): (TiVec<Label, u64>, TiVec<Label, u32>) = if let Some(by_vc) = &self.by_vc {
+            (by_vc.offered.clone(), by_vc.waiting(now, self.cell_time))
+        } else {
+            let waiting = self.waiting_at(now, Phase::Timers);
+            (ti_vec![self.offered], ti_vec![u32::try_from(waiting).expect("a queue stays below 2^32 cells")])
+        };
         let counters = |(&offered, &waiting): (&u64, &u32)| PortCounters {
             offered,
             forwarded: offered - u64::from(waiting),
             ..PortCounters::default()
         };
         PortState {
-            counters: self.offered.iter().zip(&waiting).map(counters).collect(),
+            counters: offered.iter().zip(&waiting).map(counters).collect(),
             max_queue: u32::try_from(self.max_queue).expect("a queue stays below 2^32 cells"),
             waiting,
             replaced_results: 0,
@@ -112,17 +123,38 @@ impl Nic {
             Phase::Timers => (busy - 1) / self.cell_time.0,
         }
     }
+}
 
-    fn last_start(&self, frame: Queued) -> Time {
-        frame.first_start + self.cell_time * u64::from(frame.cells - 1)
+impl ByVc {
+    fn join(&mut self, now: Time, frame: Queued, cell_time: Span) {
+        self.offered[frame.label] += u64::from(frame.cells);
+        while self.frames.front().is_some_and(|frame| frame.last_start(cell_time) <= now) {
+            self.frames.pop_front();
+        }
+        self.frames.push_back(frame);
     }
 
-    /// Cells of a frame that start after `now`.
-    fn not_started(&self, frame: Queued, now: Time) -> u32 {
-        if frame.first_start > now {
-            return frame.cells;
+    /// Cells that start after `now`, by label.
+    fn waiting(&self, now: Time, cell_time: Span) -> TiVec<Label, u32> {
+        let mut waiting = ti_vec![0; self.offered.len()];
+        for frame in &self.frames {
+            waiting[frame.label] += frame.not_started(now, cell_time);
         }
-        let started = (now - frame.first_start).0 / self.cell_time.0 + 1;
-        frame.cells - u32::try_from(started).unwrap_or(frame.cells).min(frame.cells)
+        waiting
+    }
+}
+
+impl Queued {
+    fn last_start(&self, cell_time: Span) -> Time {
+        self.first_start + cell_time * u64::from(self.cells - 1)
+    }
+
+    /// Cells that start after `now`.
+    fn not_started(&self, now: Time, cell_time: Span) -> u32 {
+        if self.first_start > now {
+            return self.cells;
+        }
+        let started = (now - self.first_start).0 / cell_time.0 + 1;
+        self.cells - u32::try_from(started).unwrap_or(self.cells).min(self.cells)
     }
 }

@@ -6,6 +6,7 @@ use super::queue_port::QueuePort;
 use super::stream::Streams;
 use super::stream_port::StreamPort;
 use super::tournament_tree::{Key, Rank, TournamentTree};
+use super::train::Train;
 use crate::cell::{Cell, Run};
 use crate::index::LinkIndex;
 use crate::units::{Span, Time};
@@ -87,7 +88,7 @@ fn join_stream(
 ) -> Option<Time> {
     let stream = port.inbox.stream(input as usize);
     if !streams.get(stream).is_taken_at_once {
-        return streams.join(stream, train).map(|arrival| port.effect_of(arrival));
+        return join_train(stream, train, streams).map(|arrival| port.effect_of(arrival));
     }
     let mut time = train.next;
     for cell in train.run().iter() {
@@ -99,7 +100,12 @@ fn join_stream(
 
 #[inline(never)]
 fn join_queues(port: &QueuePort, Onward { input, train, .. }: Onward, streams: &mut Streams) -> Option<Time> {
-    streams.join(port.inbox.stream(input as usize), train).map(|arrival| port.effect_of(arrival))
+    join_train(port.inbox.stream(input as usize), train, streams).map(|arrival| port.effect_of(arrival))
+}
+
+fn join_train(stream: usize, train: Train, streams: &mut Streams) -> Option<Time> {
+    let stream = u32::try_from(stream).expect("streams have numbers of 32 bits");
+    streams.join(stream, train).map(|(_, arrival)| arrival)
 }
 
 /// The contended port of this number, which is another than the one between these.

@@ -78,15 +78,6 @@ pub(super) enum StageEnd {
     },
 }
 
-/// The host's port that a VC starts at. All VCs' are in one list, because frames of many VCs leave one after the other.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct HostExit {
-    /// Number of the host's port.
-    pub(super) nic: u32,
-    /// One cell's transmission there.
-    pub(super) cell_time: Span,
-}
-
 /// A transparent port on the way of a VC.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Passed {
@@ -179,8 +170,7 @@ pub(super) struct RmEnd {
     pub(super) lane: u32,
 }
 
-/// Memory of a VC's exit from its host, of the way of its RM cells, and of a transparent port on a way.
-pub(super) const BYTES_PER_EXIT: u64 = size::<Option<HostExit>>();
+/// Memory of the way of a VC's RM cells, and of a transparent port on a way.
 pub(super) const BYTES_PER_RM_WAY: u64 = size::<Option<RmWay>>() + 4 * size::<RmPass>() + 16;
 pub(super) const BYTES_PER_PASSED: u64 = size::<Passed>();
 
@@ -212,8 +202,6 @@ pub(super) struct Plan {
     pub(super) rm_event_lanes: usize,
     /// Propagation by link.
     pub(super) delays: TiVec<LinkIndex, Span>,
-    /// By VC; none where the host's own port shapes it.
-    pub(super) exits: TiVec<VcIndex, Option<HostExit>>,
 }
 
 impl Plan {
@@ -241,7 +229,6 @@ impl Plan {
             lanes: Vec::new(),
             rm_event_lanes: 0,
             delays: times.iter().map(|times| times.delay).collect(),
-            exits: TiVec::with_capacity(network.vcs.len()),
         };
         for link in network.links.keys() {
             stop.steps(routing.merging[link].len())?;
@@ -273,15 +260,6 @@ impl Plan {
             if plan.controls {
                 plan.rm_ways.push(rm_ways);
             }
-        }
-        for vc in stop.each(&network.vcs) {
-            let link = vc?.path[0];
-            let of_host = |nic| HostExit { nic: index(nic), cell_time: times[link].cell_time };
-            plan.exits.push(match plan.roles[link] {
-                Role::Host(nic) => Some(of_host(nic)),
-                Role::Shaped(_) => None,
-                Role::Contended(_) | Role::Transparent => unreachable!("a VC starts at a host"),
-            });
         }
         Ok(plan)
     }

@@ -261,7 +261,7 @@ impl Making<'_> {
 
     /// Where a VC's cells go from a port of single cells. Of the ports ahead: the places of their first streams, and the
     /// streams.
-    fn hop(
+    pub(super) fn hop(
         &self,
         (first_streams, streams): (&[Option<usize>], &Streams),
         link: LinkIndex,

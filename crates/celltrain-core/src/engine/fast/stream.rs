@@ -122,10 +122,11 @@ impl Streams {
         None
     }
 
-    /// A train is on its way. Returns the arrival of the cell that may be the first there that matters elsewhere.
+    /// A train is on its way. Returns the port and the arrival of the cell that may be the first there that matters
+    /// elsewhere.
     #[inline(never)]
-    pub(super) fn join(&mut self, number: usize, train: Train) -> Option<Time> {
-        let (stream, next) = (&mut self.all[number], &mut self.next[number]);
+    pub(super) fn join(&mut self, number: u32, train: Train) -> Option<(u32, Time)> {
+        let (stream, next) = (&mut self.all[number as usize], &mut self.next[number as usize]);
         let Way::Trains(trains) = &mut stream.way else { return self.push_each(number, train) };
         let is_first = *next == NEVER;
         if is_first {
@@ -135,21 +136,20 @@ impl Streams {
             trains.push_back(train);
         }
         if stream.every_cell_matters {
-            return is_first.then_some(train.next);
+            return is_first.then_some((stream.port, train.next));
         }
         // What came before may have been taken back since it was looked at, so the new cells alone can matter first.
-        Some(train.last())
+        Some((stream.port, train.last()))
     }
 
-    fn push_each(&mut self, number: usize, train: Train) -> Option<Time> {
-        let number = u32::try_from(number).expect("streams have numbers of 32 bits");
+    fn push_each(&mut self, number: u32, train: Train) -> Option<(u32, Time)> {
         let mut first = None;
         let mut time = train.next;
         for cell in train.run().iter() {
             first = first.or(self.push(number, time, cell));
             time += train.period;
         }
-        first.map(|(_, arrival)| arrival)
+        first
     }
 
     /// Removes the last cells due of a stream of trains, which have not started.
@@ -306,8 +306,7 @@ impl Stream {
             Way::Trains(trains) => return take_from_trains(trains, until, batch),
         };
         let rest = cells.rest();
-        let taken = rest.iter().take_while(|arriving| arriving.time < until).count();
-        batch.extend(&rest[..taken]);
+        let taken = batch.extend_before(until, rest);
         let next = rest.get(taken).map_or(NEVER, |arriving| arriving.time);
         cells.take(taken);
         if let Some(Ends(ends)) = self.ends.as_deref_mut() {

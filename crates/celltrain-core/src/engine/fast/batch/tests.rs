@@ -10,11 +10,12 @@ fn in_order(inputs: &[Vec<u64>]) -> Vec<(u64, usize)> {
         if !arrivals.is_empty() {
             batch.begin_run();
             let arriving = |&since: &u64| Arriving { time: Time(1000 + since), cell: cell(0, 0, false) };
-            batch.extend(&arrivals.iter().map(arriving).collect::<Vec<_>>());
+            batch.extend_before(Time(u64::MAX), &arrivals.iter().map(arriving).collect::<Vec<_>>());
         }
     }
     batch.sort();
     let (keys, cells, firsts) = batch.parts();
+    let keys = keys.split_last_mut().map_or(&mut [][..], |(_, keys)| keys);
     assert_eq!((keys.len(), firsts.len()), (cells.len(), inputs.len()));
     keys.iter().map(|&key| (since(key).0, place(key))).collect()
 }
@@ -58,5 +59,25 @@ fn the_smallest_runs_and_keys_are_merged_in_order() {
         vec![vec![5, 6], vec![0, 9], vec![5, 6], vec![0], vec![LONGEST.0]],
     ] {
         assert_eq!(in_order(&inputs), expected(&inputs), "{inputs:?}");
+    }
+}
+
+#[test]
+fn what_arrives_before_an_instant_is_added_however_many_those_are() {
+    for (cells, in_time) in (0..2 * FEW + 3).flat_map(|cells| (0..=cells).map(move |in_time| (cells, in_time))) {
+        let arriving = |i: u32| Arriving { time: Time(1000 + 3 * u64::from(i)), cell: cell(0, i, false) };
+        let on_their_way: Vec<_> = (0..).map(arriving).take(cells).collect();
+        // At the instant itself is not before it.
+        let until = Time(1000 + 3 * in_time as u64);
+        let mut batch = Batch { base: Time(1000), ..Batch::default() };
+        batch.begin_input();
+        batch.begin_run();
+        assert_eq!(batch.extend_before(until, &on_their_way), in_time, "of {cells}");
+        batch.sort();
+        let (keys, cells, _) = batch.parts();
+        let times: Vec<_> = keys.iter().take(in_time).map(|&key| since(key).0).collect();
+        assert_eq!(times, (0..in_time as u64).map(|i| 3 * i).collect::<Vec<_>>());
+        let frames: Vec<_> = cells.iter().map(|cell| cell.frame.number() as usize).collect();
+        assert_eq!(frames, (0..in_time).collect::<Vec<_>>());
     }
 }

@@ -1,0 +1,183 @@
+//! What is known of the frame of a VC that is under way at a port, in one byte.
+//!
+//! Cells of many VCs come one after the other, and which of them starts a frame cannot be foreseen. In one byte it is read
+//! once and worked out without a branch.
+
+/// What happens to the cells of a frame from now on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// They are admitted as long as there is room.
+    Pass,
+    /// They are refused, as the policy refused the frame.
+    RefuseFrame,
+    /// They are refused, as one of them was lost.
+    RefuseRest { keep_last_cell: bool },
+}
+
+/// The frame of a VC under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct UnderWay(u8);
+
+/// A cell that arrives: 0 if it is admitted as long as there is room for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Arrived(u8);
+
+impl Arrived {
+    /// Whether it is admitted if there is room for it. Otherwise it starts a frame, or is refused with its frame or its
+    /// rest, or looked at on its own.
+    #[inline]
+    pub(crate) fn passes(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Whether it starts a frame, about which the policy is to be asked.
+    #[inline]
+    pub(crate) fn starts(self) -> bool {
+        self.0 & AT_START != 0
+    }
+}
+
+/// The mode: 0 for [`Mode::Pass`].
+const MODE: u8 = 0b0011;
+const REFUSE_FRAME: u8 = 1;
+const REFUSE_REST: u8 = 2;
+const REFUSE_REST_BUT_LAST_CELL: u8 = 3;
+/// The next cell starts a frame: there is no start marker, so this means that the last one seen ended one.
+const AT_START: u8 = 0b0100;
+/// The frame is counted among those that were cut.
+const CUT: u8 = 0b1000;
+
+impl UnderWay {
+    /// No frame came so far.
+    pub(super) const NONE: Self = Self(AT_START);
+
+    #[inline]
+    pub(super) fn mode(self) -> Mode {
+        match self.0 & MODE {
+            0 => Mode::Pass,
+            REFUSE_FRAME => Mode::RefuseFrame,
+            mode => Mode::RefuseRest { keep_last_cell: mode == REFUSE_REST_BUT_LAST_CELL },
+        }
+    }
+
+    #[inline]
+    pub(super) fn set_mode(&mut self, mode: Mode) {
+        let mode = match mode {
+            Mode::Pass => 0,
+            Mode::RefuseFrame => REFUSE_FRAME,
+            Mode::RefuseRest { keep_last_cell: false } => REFUSE_REST,
+            Mode::RefuseRest { keep_last_cell: true } => REFUSE_REST_BUT_LAST_CELL,
+        };
+        self.0 = self.0 & !MODE | mode;
+    }
+
+    #[inline]
+    pub(super) fn passes(self) -> bool {
+        self.0 & MODE == 0
+    }
+
+    #[inline]
+    pub(super) fn is_at_start(self) -> bool {
+        self.0 & AT_START != 0
+    }
+
+    #[inline]
+    pub(super) fn set_at_start(&mut self, is_at_start: bool) {
+        self.0 = self.0 & !AT_START | (u8::from(is_at_start) * AT_START);
+    }
+
+    /// The frame counts as cut; whether it did not so far.
+    #[inline]
+    pub(super) fn cut(&mut self) -> bool {
+        let was_cut = self.0 & CUT != 0;
+        self.0 |= CUT;
+        !was_cut
+    }
+
+    /// A frame starts with this mode.
+    #[inline]
+    pub(super) fn start(&mut self, mode: Mode) {
+        self.set_mode(mode);
+        self.0 &= !CUT;
+    }
+
+    /// A cell comes; where it starts a frame and `admits`, that frame is admitted, and no policy to be asked.
+    #[inline]
+    pub(super) fn on_cell(&mut self, is_last: bool, admits: bool) -> Arrived {
+        let admits = u8::from(admits) * AT_START;
+        let asks = self.0 & AT_START & !admits;
+        // What was known goes where the frame is admitted.
+        let known = if self.0 & admits == 0 { self.0 & (MODE | CUT) } else { 0 };
+        self.0 = known | (u8::from(is_last) * AT_START);
+        Arrived(known & MODE | asks)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MODES: [Mode; 4] = [
+        Mode::Pass,
+        Mode::RefuseFrame,
+        Mode::RefuseRest { keep_last_cell: false },
+        Mode::RefuseRest { keep_last_cell: true },
+    ];
+
+    /// The same with a field for each.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    struct Plain {
+        mode: Mode,
+        at_start: bool,
+        is_cut: bool,
+    }
+
+    fn all() -> impl Iterator<Item = (UnderWay, Plain)> {
+        let plain = |(mode, i): (Mode, u8)| Plain { mode, at_start: i & 1 != 0, is_cut: i & 2 != 0 };
+        MODES.into_iter().flat_map(move |mode| (0..4).map(move |i| plain((mode, i)))).map(|plain| {
+            let mut packed = UnderWay::NONE;
+            packed.set_mode(plain.mode);
+            packed.set_at_start(plain.at_start);
+            if plain.is_cut {
+                assert!(packed.cut());
+            }
+            (packed, plain)
+        })
+    }
+
+    fn plain(packed: UnderWay) -> Plain {
+        let mut copy = packed;
+        Plain { mode: packed.mode(), at_start: packed.is_at_start(), is_cut: !copy.cut() }
+    }
+
+    #[test]
+    fn what_is_put_in_comes_out_and_nothing_else_changes() {
+        assert_eq!(all().count(), 16);
+        for (packed, same) in all() {
+            assert_eq!(plain(packed), same);
+            assert_eq!(packed.passes(), same.mode == Mode::Pass);
+            for mode in MODES {
+                let (mut set, mut started) = (packed, packed);
+                set.set_mode(mode);
+                assert_eq!(plain(set), Plain { mode, ..same });
+                started.start(mode);
+                assert_eq!(plain(started), Plain { mode, is_cut: false, ..same });
+            }
+        }
+    }
+
+    #[test]
+    fn a_cell_starts_a_frame_behind_a_last_one_and_what_admits_it_is_not_asked() {
+        for (packed, same) in all() {
+            for (is_last, admits) in [(false, false), (false, true), (true, false), (true, true)] {
+                let mut after = packed;
+                let arrived = after.on_cell(is_last, admits);
+                assert_eq!(arrived.starts(), same.at_start && !admits, "{same:?}");
+                assert_eq!(arrived.passes(), !arrived.starts() && after.passes(), "{same:?}");
+                let expected =
+                    if same.at_start && admits { Plain { mode: Mode::Pass, is_cut: false, ..same } } else { same };
+                assert_eq!(plain(after), Plain { at_start: is_last, ..expected }, "{same:?}, {is_last}, {admits}");
+            }
+        }
+    }
+}
