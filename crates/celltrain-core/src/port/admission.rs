@@ -111,6 +111,11 @@ impl Admission {
         self.overflow == Overflow::PushOutFront
     }
 
+    /// Whether a cell that finds no room is lost alone, with no effect on the others of its frame.
+    pub(crate) fn loses_single_cells(&self) -> bool {
+        self.overflow == Overflow::LoseCell
+    }
+
     /// Whether there is a frame the policy could refuse.
     #[inline]
     pub(crate) fn may_refuse_frames(&self) -> bool {
@@ -153,6 +158,14 @@ impl Admission {
         vc.offered += u64::from(run.cells);
         vc.current = run.last.frame;
         vc.under_way.set_at_start(run.last.last_cell());
+    }
+
+    /// Cells of an admitted frame arrive that find no room, where single cells are lost. Their fate was asked for.
+    #[inline]
+    pub(crate) fn lose(&mut self, run: Run) {
+        self.on_run(run);
+        self.cut(run.last.label());
+        self.refused[run.last.label()].overflow += u64::from(run.cells - 1);
     }
 
     /// A resource management cell found no room.

@@ -155,6 +155,11 @@ impl BatchingPort {
         self.admission.pushes_out() && self.capacity < u32::MAX
     }
 
+    /// Whether a cell that finds no room is lost alone, with no effect on the others of its frame.
+    pub fn loses_single_cells(&self) -> bool {
+        self.admission.loses_single_cells() && !self.merges()
+    }
+
     /// The cells offered next come at this instant: told before a policy may be asked.
     #[inline]
     pub fn set_now(&mut self, now: Time) {

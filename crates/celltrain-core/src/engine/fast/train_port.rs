@@ -57,10 +57,14 @@ pub(super) struct TrainPort {
     /// Whether cells of trains that take turns are admitted together: one queue holds all, they leave in the order of
     /// arrival, and the departure of a single cell has no effect.
     interleaves: bool,
+    /// Whether cells that find no room may be lost between interleaved ones: each is lost alone.
+    loses_in_turns: bool,
     /// The interleaved cells, and their inputs.
     interleaved: Vec<Cell>,
     touched: Vec<u32>,
     tied: Vec<u32>,
+    /// By place among inputs in step: their cells that found room.
+    entered: Vec<u32>,
     /// The time in which all inputs together bring a million cells if they are as fast as this port.
     most_in_one_go: Span,
 }
@@ -115,9 +119,11 @@ impl TrainPort {
             fills_exactly: port.fills_exactly(),
             stretch: Vec::new(),
             interleaves: !output.defers_order && !port.merges() && !timing.every_cell_matters,
+            loses_in_turns: port.loses_single_cells() && !timing.notes,
             interleaved: Vec::new(),
             touched: Vec::new(),
             tied: Vec::new(),
+            entered: Vec::new(),
             output,
             ties,
             inputs: vec![Input::NONE; at_node.len()],

@@ -93,6 +93,13 @@ impl BatchingPort {
         }
     }
 
+    /// Cells whose fate is to be admitted find no room, at a port that loses single cells
+    /// ([`BatchingPort::loses_single_cells`]): as many single offers, cells of the frame that are admitted among them.
+    #[inline]
+    pub fn lose(&mut self, run: Run) {
+        self.admission.lose(run);
+    }
+
     /// Refuses cells of a frame whose fate that is: as many single offers.
     #[inline]
     pub fn refuse(&mut self, run: Run) {

@@ -21,6 +21,9 @@ impl TrainPort {
             self.keep_step(now, tied, rounds, depart);
             return;
         }
+        if self.loses_soon() && self.interleave(until, depart) {
+            return;
+        }
         let mut together = std::mem::take(&mut self.together);
         for _ in 0..tied {
             let input = self.next.first().input();
@@ -37,8 +40,8 @@ impl TrainPort {
     }
 
     /// How often the cells of the first `tied` inputs arrive together, from `now` on and before `until`, all of them
-    /// admitted, the policy not asked, none of them the last of a frame, and all in time for the end of the run or all
-    /// too late for it; 0 where each departure is reported as its cell arrives.
+    /// admitted or lost alone for want of room, the policy not asked, none of them the last of a frame, and all in time
+    /// for the end of the run or all too late for it; 0 where each departure is reported as its cell arrives.
     pub(super) fn rounds_in_step(&self, now: Time, tied: usize, until: Time) -> u32 {
         if self.output.timing.every_cell_matters && !self.output.defers_order {
             return 0;
@@ -59,6 +62,7 @@ impl TrainPort {
         }
         let whole = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
         let room = (port.capacity() - port.occupancy()) / cells;
+        let room = if room == 0 && self.loses_in_turns && !port.keeps_queue() { u32::MAX } else { room };
         // A round delays the end of the queue by at most its cells' transmission, or its own length.
         let a_round = (timing.cell_time.0 * u64::from(cells)).max(period.0);
         let start = self.output.tail_start().max(now);
@@ -76,24 +80,38 @@ impl TrainPort {
         let cell = |turn: Turn| (turn.input(), self.inputs[turn.input() as usize].train.cell);
         in_step.extend(self.next.iter().take(tied).map(cell));
         let period = self.inputs[in_step[0].0 as usize].train.period;
+        let room = self.output.port.capacity() - self.output.port.occupancy();
+        let is_full = u64::from(number(tied)) * u64::from(rounds) > u64::from(room);
         if self.output.port.keeps_queue() {
             self.admit_rounds(now, &in_step, (rounds, period), depart);
+        } else if is_full {
+            self.lose_rounds(now, &in_step, (rounds, period), depart);
         } else {
             self.count_rounds(now, (number(tied), rounds), period, depart);
         }
         let at = now + period * u64::from(rounds);
         // None of them completes a frame, so it is enough to report them all with the start of the last.
         let last_start = self.output.tail_start().0.saturating_sub(self.output.timing.cell_time.0);
-        for (input, cell) in in_step.drain(..) {
+        for (place, (input, cell)) in in_step.drain(..).enumerate() {
             let train = &mut self.inputs[input as usize].train;
             train.cells -= rounds;
             train.next = at;
             self.next.put_back_first(Turn::new(at, input));
-            let run = Run { last: cell, cells: rounds };
+            let mut run = Run { last: cell, cells: rounds };
             self.output.note(run, now, period);
             if !self.output.port.keeps_queue() {
                 // Uses up the start of a frame, if this is one; no policy is asked.
                 self.output.port.fate(cell);
+                if is_full {
+                    run.cells = self.entered[place];
+                    let lost = rounds - run.cells;
+                    if lost > 0 {
+                        self.output.port.lose(Run { last: cell, cells: lost });
+                    }
+                    if run.cells == 0 {
+                        continue;
+                    }
+                }
                 self.output.port.count_in_turns(run);
             }
             if !self.output.defers_order && !self.output.port.holds(cell.label()) {
@@ -131,8 +149,39 @@ impl TrainPort {
         self.together = together;
     }
 
-    /// The same at a port without a queue: `tied` cells in each of the rounds, their order of no effect. All that
-    /// depends on them is the number of draws, and how many wait.
+    /// The same at a port without a queue where not all of them may find room, which are lost alone: those that enter,
+    /// by place, into `entered`.
+    fn lose_rounds(
+        &mut self,
+        now: Time,
+        in_step: &[(u32, Cell)],
+        (rounds, period): (u32, Span),
+        depart: &mut impl FnMut(Run, Time, Span),
+    ) {
+        let tied = number(in_step.len());
+        let mut places = std::mem::take(&mut self.tied);
+        self.entered.clear();
+        self.entered.resize(in_step.len(), 0);
+        let mut at = now;
+        for _ in 0..rounds {
+            places.extend(0..tied);
+            self.ties.order(&mut places, |&place| self.at_node[in_step[place as usize].0 as usize]);
+            self.output.catch_up(at);
+            self.output.start_anew_if_idle(at, depart);
+            let before = self.output.port.occupancy();
+            let enter = tied.min(self.output.port.capacity() - before);
+            for &place in &places[..enter as usize] {
+                self.entered[place as usize] += 1;
+            }
+            self.output.port.admit_in_any_order(enter, before + enter, 0);
+            places.clear();
+            at += period;
+        }
+        self.tied = places;
+    }
+
+    /// The same at a port without a queue, all admitted: `tied` cells in each of the rounds, their order of no effect.
+    /// All that depends on them is the number of draws, and how many wait.
     fn count_rounds(
         &mut self,
         now: Time,

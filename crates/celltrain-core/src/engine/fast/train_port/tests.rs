@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::cell::FrameNumber;
-use crate::policy::PolicyConfig;
+use crate::policy::{PolicyConfig, tail_drop};
 use crate::rng::Stream;
 use crate::tie::TieOrder;
 
@@ -146,5 +146,29 @@ proptest! {
             let waiting: Vec<_> = kept.output.port.per_vc().iter().map(|&cells| u64::from(cells)).collect();
             prop_assert_eq!(&of_kept.late[..], &waiting[..]);
         }
+    }
+
+    #[test]
+    fn cells_lost_between_others_and_in_rounds_are_those_lost_one_by_one(
+        case in case(), capacity in 0u32..9, keeps_queue in any::<bool>(), step in 1u64..40,
+    ) {
+        let policy = PolicyConfig::TailDrop(tail_drop::Config {});
+        let case = Case { policy, capacity: Some(capacity), every_cell_matters: false, ..case };
+        let [of_turns, of_each] = [true, false].map(|in_turns| {
+            let mut port = case.port(keeps_queue);
+            assert!(port.loses_in_turns);
+            port.loses_in_turns = in_turns;
+            let mut reported = Reported::default();
+            let mut until = Time(0);
+            while until <= END {
+                until = (until + Span(step)).min(END + Span(1));
+                port.work(until, |run, first_start, period| reported.add(run, first_start, period));
+            }
+            port.output.look_at(until);
+            port.report_all_gathered(|run, first_start, period| reported.add(run, first_start, period));
+            reported.ended.sort_unstable();
+            (reported, port.output.port.state())
+        });
+        prop_assert_eq!(of_turns, of_each);
     }
 }
