@@ -57,8 +57,8 @@ pub(super) struct TrainPort {
     /// Whether cells of trains that take turns are admitted together: one queue holds all, they leave in the order of
     /// arrival, and the departure of a single cell has no effect.
     interleaves: bool,
-    /// Whether cells that find no room may be lost between interleaved ones: each is lost alone.
-    loses_in_turns: bool,
+    /// Whether a cell that finds no room is lost alone, with no effect on others.
+    loses_single_cells: bool,
     /// The interleaved cells, and their inputs.
     interleaved: Vec<Cell>,
     touched: Vec<u32>,
@@ -119,7 +119,7 @@ impl TrainPort {
             fills_exactly: port.fills_exactly(),
             stretch: Vec::new(),
             interleaves: !output.defers_order && !port.merges() && !timing.every_cell_matters,
-            loses_in_turns: port.loses_single_cells() && !timing.notes,
+            loses_single_cells: port.loses_single_cells(),
             interleaved: Vec::new(),
             touched: Vec::new(),
             tied: Vec::new(),
@@ -205,7 +205,7 @@ impl TrainPort {
             if overlap && self.admit_stretch(now, until, &mut depart) {
                 continue;
             }
-            if self.interleaves && self.takes_turns(until) && self.interleave(until, &mut depart) {
+            if self.interleaves && self.takes_turns(until) && self.pays() && self.interleave(until, &mut depart) {
                 continue;
             }
             if other == now {

@@ -21,9 +21,6 @@ impl TrainPort {
             self.keep_step(now, tied, rounds, depart);
             return;
         }
-        if self.loses_soon() && self.interleave(until, depart) {
-            return;
-        }
         let mut together = std::mem::take(&mut self.together);
         for _ in 0..tied {
             let input = self.next.first().input();
@@ -62,7 +59,7 @@ impl TrainPort {
         }
         let whole = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
         let room = (port.capacity() - port.occupancy()) / cells;
-        let room = if room == 0 && self.loses_in_turns && !port.keeps_queue() { u32::MAX } else { room };
+        let room = if room == 0 && self.loses_single_cells && !port.keeps_queue() { u32::MAX } else { room };
         // A round delays the end of the queue by at most its cells' transmission, or its own length.
         let a_round = (timing.cell_time.0 * u64::from(cells)).max(period.0);
         let start = self.output.tail_start().max(now);

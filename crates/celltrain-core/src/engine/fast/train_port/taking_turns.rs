@@ -16,9 +16,8 @@ pub(super) struct Line {
     /// The most that waited after one joined.
     peak: u32,
     gone: u32,
-    /// How many joined, and how many found no room.
+    /// How many joined.
     came: u32,
-    lost: u32,
     /// Those that join start after the end of the run.
     stays: bool,
 }
@@ -33,6 +32,19 @@ impl TrainPort {
             && !self.is_alone(first.input(), if tied > 1 { 1 } else { FEW_IN_A_ROW }, later.min(until))
     }
 
+    /// Whether taking turns saves more than its beginning and its end cost: cells come further apart than they leave, or
+    /// two trains that do not tie have more than a few left each. Others end, or are in step, a cell or two later.
+    #[inline]
+    pub(super) fn pays(&self) -> bool {
+        let [first, second] = [0, 1].map(|i| self.next.at(i));
+        let train = &self.inputs[first.input() as usize].train;
+        if train.period > self.output.timing.cell_time {
+            return true;
+        }
+        let next = &self.inputs[second.input() as usize].train;
+        first.time() < second.time() && train.cells.min(next.cells) > FEW_IN_A_ROW
+    }
+
     /// Whether more than `cells` cells of an input's train come before another's.
     #[inline]
     pub(super) fn is_alone(&self, input: u32, cells: u32, other: Time) -> bool {
@@ -40,16 +52,8 @@ impl TrainPort {
         train.cells > cells && train.next + train.period * u64::from(cells) < other
     }
 
-    /// Whether the buffer is so full that cells may be lost, each of them alone: then they are looked at one by one.
-    #[inline]
-    pub(super) fn loses_soon(&self) -> bool {
-        self.interleaves
-            && self.loses_in_turns
-            && self.output.port.occupancy().saturating_add(FEW_IN_A_ROW) > self.output.port.capacity()
-    }
-
     /// Interleaves trains up to `until`, or to the first cell that is one of many in a row, asks the policy, finds no
-    /// room and is not lost alone, or may be too late for the end of the run. Returns whether any cell was taken.
+    /// room, or may be too late for the end of the run. Returns whether any cell was admitted.
     ///
     /// Single cells change only the queue's length and the order of arrivals. Work for one train is done for all of its
     /// cells at the end of the train or of the stretch.
@@ -57,7 +61,7 @@ impl TrainPort {
     pub(super) fn interleave(&mut self, until: Time, depart: &mut impl FnMut(Run, Time, Span)) -> bool {
         let waiting = self.output.port.occupancy();
         let stays = self.output.tail_start() > self.output.timing.end;
-        let mut line = Line { waiting, next_start: self.output.next_start, peak: 0, gone: 0, came: 0, lost: 0, stays };
+        let mut line = Line { waiting, next_start: self.output.next_start, peak: 0, gone: 0, came: 0, stays };
         let capacity = self.output.port.capacity();
         loop {
             let (first, second) = (self.next.first(), self.next.at(1));
@@ -74,29 +78,23 @@ impl TrainPort {
             }
             let start = self.start(&line);
             let input = first.input();
-            let is_full = line.waiting >= capacity;
-            if (is_full && !self.loses_alone(input))
+            if line.waiting >= capacity
                 || (start > self.output.timing.latest_start && !stays)
                 || (self.inputs[input as usize].interleaved == 0 && !self.is_welcome(input))
             {
                 break;
             }
-            let next = if is_full {
-                self.lose_one(input, now, &mut line, depart)
-            } else {
-                self.interleave_one(input, now, start, &mut line, depart)
-            };
-            match next {
+            match self.interleave_one(input, now, start, &mut line, depart) {
                 Some(next) => {
                     let is_first = self.next.put_back_first(Turn::new(next, input));
-                    if is_first && !is_full && self.is_alone(input, FEW_IN_A_ROW, second.time().min(until)) {
+                    if is_first && self.is_alone(input, FEW_IN_A_ROW, second.time().min(until)) {
                         break;
                     }
                 }
                 None => self.next.pop_first(),
             }
         }
-        if line.came + line.lost == 0 {
+        if line.came == 0 {
             return false;
         }
         self.output.next_start = line.next_start;
@@ -121,8 +119,8 @@ impl TrainPort {
         true
     }
 
-    /// Interleaves the cells that tie at the first instant. Returns false, with nothing done, if one of them ends the
-    /// stretch ([`TrainPort::interleave`]).
+    /// Interleaves the cells that tie at the first instant. Returns false, with nothing done, if one of them lacks room
+    /// or ends the stretch for another reason ([`TrainPort::interleave`]).
     #[inline(never)]
     pub(super) fn interleave_tied(
         &mut self,
@@ -133,10 +131,8 @@ impl TrainPort {
         let (tied, _) = self.next.tied();
         let now = self.next.first().time();
         let with_all = u64::from(line.waiting) + tied as u64;
-        let capacity = self.output.port.capacity();
-        let is_full = with_all > u64::from(capacity);
-        if (is_full && !(0..tied).all(|i| self.loses_alone(self.next.at(i).input())))
-            || !(self.takes_turns(until) || (is_full && !self.keeps_step(tied)))
+        if !self.takes_turns(until)
+            || with_all > u64::from(self.output.port.capacity())
             || (line.next_start + self.output.timing.cell_time * (with_all - 1) > self.output.timing.latest_start
                 && !line.stays)
             || !(0..tied).all(|i| self.is_welcome(self.next.at(i).input()))
@@ -150,12 +146,8 @@ impl TrainPort {
         }
         self.ties.order(&mut together, |&input| self.at_node[input as usize]);
         for input in together.drain(..) {
-            let next = if line.waiting >= capacity {
-                self.lose_one(input, now, line, depart)
-            } else {
-                self.interleave_one(input, now, self.start(line), line, depart)
-            };
-            if let Some(next) = next {
+            let start = self.start(line);
+            if let Some(next) = self.interleave_one(input, now, start, line, depart) {
                 self.next.put(Turn::new(next, input));
             }
         }
@@ -198,42 +190,6 @@ impl TrainPort {
             self.interleaved.push(cell);
         }
         Some(next)
-    }
-
-    /// The next cell of an input, which arrives `now` and finds no room; the arrival of the one after.
-    fn lose_one(
-        &mut self,
-        input: u32,
-        now: Time,
-        line: &mut Line,
-        depart: &mut impl FnMut(Run, Time, Span),
-    ) -> Option<Time> {
-        let Input { train, behind, interleaved, interleaved_since } = &mut self.inputs[input as usize];
-        line.lost += 1;
-        if *interleaved == 0 {
-            // Uses up the start of a frame, if this is one; no policy is asked (`is_welcome`).
-            self.output.port.fate(train.cell);
-        }
-        train.cells -= 1;
-        train.next = now + train.period;
-        if train.cells > 0 {
-            self.output.port.lose(Run { last: train.cell, cells: 1 });
-            return Some(train.next);
-        }
-        let last = if train.ends_frame { train.cell.ending_frame() } else { train.cell };
-        let (first, period) = (*interleaved_since, train.period);
-        let run = Run { last: train.cell, cells: std::mem::take(interleaved) };
-        let next = behind.pop_front().map(|next| {
-            *train = next;
-            next.next
-        });
-        if run.cells > 0 {
-            // What came of the frame is counted before its end is.
-            self.end_turns(run, first, period);
-            self.gather_or_leave(run, (self.start(line), line.stays), depart);
-        }
-        self.output.port.lose(Run { last, cells: 1 });
-        next
     }
 
     /// Ends a train whose last cell has been interleaved; returns the start of the next train on its input.
@@ -311,17 +267,6 @@ impl TrainPort {
     pub(super) fn is_welcome(&self, input: u32) -> bool {
         let Input { train, interleaved, .. } = &self.inputs[input as usize];
         *interleaved > 0 || train.cell.is_rm() || self.output.port.admits_unasked(train.cell.label())
-    }
-
-    /// Whether so many trains that tie have several cells left, so that they are taken in rounds.
-    fn keeps_step(&self, tied: usize) -> bool {
-        (0..tied).all(|i| self.inputs[self.next.at(i).input() as usize].train.cells > 2)
-    }
-
-    /// Whether the next cell of an input, if it finds no room, is lost with no effect on others.
-    #[inline]
-    fn loses_alone(&self, input: u32) -> bool {
-        self.loses_in_turns && !self.inputs[input as usize].train.cell.is_rm()
     }
 
     /// Work for the interleaved cells of one train, except their departure.

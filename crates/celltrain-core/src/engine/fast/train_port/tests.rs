@@ -149,15 +149,15 @@ proptest! {
     }
 
     #[test]
-    fn cells_lost_between_others_and_in_rounds_are_those_lost_one_by_one(
-        case in case(), capacity in 0u32..9, keeps_queue in any::<bool>(), step in 1u64..40,
+    fn cells_lost_in_rounds_are_those_lost_one_by_one(
+        case in case(), capacity in 0u32..9, step in 1u64..40,
     ) {
         let policy = PolicyConfig::TailDrop(tail_drop::Config {});
         let case = Case { policy, capacity: Some(capacity), every_cell_matters: false, ..case };
-        let [of_turns, of_each] = [true, false].map(|in_turns| {
-            let mut port = case.port(keeps_queue);
-            assert!(port.loses_in_turns);
-            port.loses_in_turns = in_turns;
+        let [of_rounds, of_each] = [true, false].map(|in_rounds| {
+            let mut port = case.port(false);
+            assert!(port.loses_single_cells);
+            port.loses_single_cells = in_rounds;
             let mut reported = Reported::default();
             let mut until = Time(0);
             while until <= END {
@@ -169,6 +169,6 @@ proptest! {
             reported.ended.sort_unstable();
             (reported, port.output.port.state())
         });
-        prop_assert_eq!(of_turns, of_each);
+        prop_assert_eq!(of_rounds, of_each);
     }
 }
