@@ -157,7 +157,7 @@ impl BatchingPort {
 
     /// Whether a cell that finds no room is lost alone, with no effect on the others of its frame.
     pub fn loses_single_cells(&self) -> bool {
-        self.admission.loses_single_cells() && !self.merges()
+        self.admission.loses_single_cells()
     }
 
     /// The cells offered next come at this instant: told before a policy may be asked.

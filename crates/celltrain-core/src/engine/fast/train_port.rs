@@ -57,13 +57,15 @@ pub(super) struct TrainPort {
     /// Whether cells of trains that take turns are admitted together: one queue holds all, they leave in the order of
     /// arrival, and the departure of a single cell has no effect.
     interleaves: bool,
-    /// Whether a cell that finds no room is lost alone, with no effect on others.
-    loses_single_cells: bool,
+    /// Whether cells of trains in step may be lost in rounds: only how many wait is kept, and a cell that finds no room
+    /// is lost with no effect on others.
+    loses_in_rounds: bool,
     /// The interleaved cells, and their inputs.
     interleaved: Vec<Cell>,
     touched: Vec<u32>,
+    /// Inputs that tie, or their ranks among those in step.
     tied: Vec<u32>,
-    /// By place among inputs in step: their cells that found room.
+    /// By rank of an input among those in step: its cells that found room, for as long as these are worked on.
     entered: Vec<u32>,
     /// The time in which all inputs together bring a million cells if they are as fast as this port.
     most_in_one_go: Span,
@@ -119,7 +121,7 @@ impl TrainPort {
             fills_exactly: port.fills_exactly(),
             stretch: Vec::new(),
             interleaves: !output.defers_order && !port.merges() && !timing.every_cell_matters,
-            loses_single_cells: port.loses_single_cells(),
+            loses_in_rounds: port.loses_single_cells() && !port.keeps_queue(),
             interleaved: Vec::new(),
             touched: Vec::new(),
             tied: Vec::new(),
@@ -205,7 +207,11 @@ impl TrainPort {
             if overlap && self.admit_stretch(now, until, &mut depart) {
                 continue;
             }
-            if self.interleaves && self.takes_turns(until) && self.pays() && self.interleave(until, &mut depart) {
+            if self.interleaves
+                && self.takes_turns(until)
+                && self.interleaving_pays()
+                && self.interleave(until, &mut depart)
+            {
                 continue;
             }
             if other == now {

@@ -94,7 +94,8 @@ impl BatchingPort {
     }
 
     /// Cells whose fate is to be admitted find no room, at a port that loses single cells
-    /// ([`BatchingPort::loses_single_cells`]): as many single offers, cells of the frame that are admitted among them.
+    /// ([`BatchingPort::loses_single_cells`]): the same as so many single offers. Others of their frame may be admitted
+    /// between them.
     #[inline]
     pub fn lose(&mut self, run: Run) {
         self.admission.lose(run);

@@ -10,10 +10,7 @@ impl TrainPort {
     /// Cells that arrive in the same instant, `now`, and at once those that arrive together with them again and again
     /// as long as nothing else comes before `until`.
     pub(super) fn tie(&mut self, now: Time, until: Time, depart: &mut impl FnMut(Run, Time, Span)) {
-        if self.output.defers_order {
-            // The queue holds cells that were put in early and do not wait yet.
-            self.output.catch_up(now);
-        }
+        self.output.catch_up(now);
         let (tied, other) = self.next.tied();
         let other = other.min(until);
         let rounds = self.rounds_in_step(now, tied, other);
@@ -28,7 +25,6 @@ impl TrainPort {
             together.push((input, run.last));
         }
         self.ties.order(&mut together, |&(input, _)| self.at_node[input as usize]);
-        self.output.catch_up(now);
         for (_, cell) in together.drain(..) {
             self.output.note(Run { last: cell, cells: 1 }, now, Span(0));
             self.arrive(now, cell, depart);
@@ -59,7 +55,7 @@ impl TrainPort {
         }
         let whole = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
         let room = (port.capacity() - port.occupancy()) / cells;
-        let room = if room == 0 && self.loses_single_cells && !port.keeps_queue() { u32::MAX } else { room };
+        let room = if room == 0 && self.loses_in_rounds { u32::MAX } else { room };
         // A round delays the end of the queue by at most its cells' transmission, or its own length.
         let a_round = (timing.cell_time.0 * u64::from(cells)).max(period.0);
         let start = self.output.tail_start().max(now);
@@ -78,10 +74,10 @@ impl TrainPort {
         in_step.extend(self.next.iter().take(tied).map(cell));
         let period = self.inputs[in_step[0].0 as usize].train.period;
         let room = self.output.port.capacity() - self.output.port.occupancy();
-        let is_full = u64::from(number(tied)) * u64::from(rounds) > u64::from(room);
+        let may_lose = u64::from(number(tied)) * u64::from(rounds) > u64::from(room);
         if self.output.port.keeps_queue() {
             self.admit_rounds(now, &in_step, (rounds, period), depart);
-        } else if is_full {
+        } else if may_lose {
             self.lose_rounds(now, &in_step, (rounds, period), depart);
         } else {
             self.count_rounds(now, (number(tied), rounds), period, depart);
@@ -89,7 +85,7 @@ impl TrainPort {
         let at = now + period * u64::from(rounds);
         // None of them completes a frame, so it is enough to report them all with the start of the last.
         let last_start = self.output.tail_start().0.saturating_sub(self.output.timing.cell_time.0);
-        for (place, (input, cell)) in in_step.drain(..).enumerate() {
+        for (rank, (input, cell)) in in_step.drain(..).enumerate() {
             let train = &mut self.inputs[input as usize].train;
             train.cells -= rounds;
             train.next = at;
@@ -99,8 +95,8 @@ impl TrainPort {
             if !self.output.port.keeps_queue() {
                 // Uses up the start of a frame, if this is one; no policy is asked.
                 self.output.port.fate(cell);
-                if is_full {
-                    run.cells = self.entered[place];
+                if may_lose {
+                    run.cells = self.entered[rank];
                     let lost = rounds - run.cells;
                     if lost > 0 {
                         self.output.port.lose(Run { last: cell, cells: lost });
@@ -146,8 +142,8 @@ impl TrainPort {
         self.together = together;
     }
 
-    /// The same at a port without a queue where not all of them may find room, which are lost alone: those that enter,
-    /// by place, into `entered`.
+    /// The same at a port that loses single cells and keeps no queue, where there may not be room for all. Counts in
+    /// `entered`, by rank, how many cells of each input get in.
     fn lose_rounds(
         &mut self,
         now: Time,
@@ -156,25 +152,25 @@ impl TrainPort {
         depart: &mut impl FnMut(Run, Time, Span),
     ) {
         let tied = number(in_step.len());
-        let mut places = std::mem::take(&mut self.tied);
+        let mut ranks = std::mem::take(&mut self.tied);
         self.entered.clear();
         self.entered.resize(in_step.len(), 0);
         let mut at = now;
         for _ in 0..rounds {
-            places.extend(0..tied);
-            self.ties.order(&mut places, |&place| self.at_node[in_step[place as usize].0 as usize]);
+            ranks.extend(0..tied);
+            self.ties.order(&mut ranks, |&rank| self.at_node[in_step[rank as usize].0 as usize]);
             self.output.catch_up(at);
             self.output.start_anew_if_idle(at, depart);
             let before = self.output.port.occupancy();
             let enter = tied.min(self.output.port.capacity() - before);
-            for &place in &places[..enter as usize] {
-                self.entered[place as usize] += 1;
+            for &rank in &ranks[..enter as usize] {
+                self.entered[rank as usize] += 1;
             }
             self.output.port.admit_in_any_order(enter, before + enter, 0);
-            places.clear();
+            ranks.clear();
             at += period;
         }
-        self.tied = places;
+        self.tied = ranks;
     }
 
     /// The same at a port without a queue, all admitted: `tied` cells in each of the rounds, their order of no effect.

@@ -5,7 +5,7 @@ use crate::cell::Run;
 use crate::engine::fast::turns::Turn;
 use crate::units::{Span, Time};
 
-/// A train with more cells in a row than this is handled alone.
+/// A train with more cells in a row than this is handled alone, and with fewer left it does not begin to take turns.
 const FEW_IN_A_ROW: u32 = 4;
 
 /// The queue while cells that take turns join it.
@@ -32,10 +32,11 @@ impl TrainPort {
             && !self.is_alone(first.input(), if tied > 1 { 1 } else { FEW_IN_A_ROW }, later.min(until))
     }
 
-    /// Whether taking turns saves more than its beginning and its end cost: cells come further apart than they leave, or
-    /// two trains that do not tie have more than a few left each. Others end, or are in step, a cell or two later.
+    /// Whether interleaving saves more than its beginning and its end cost: cells of the first train come further apart
+    /// than they leave, or it does not tie and has more than a few left, as has the second. Others end, or are in step,
+    /// a cell or two later.
     #[inline]
-    pub(super) fn pays(&self) -> bool {
+    pub(super) fn interleaving_pays(&self) -> bool {
         let [first, second] = [0, 1].map(|i| self.next.at(i));
         let train = &self.inputs[first.input() as usize].train;
         if train.period > self.output.timing.cell_time {

@@ -1,4 +1,5 @@
-//! A port that keeps its queue and one that only counts how many wait, beside each other.
+//! Ports beside each other: one that keeps its queue and one that only counts how many wait; one that loses cells in
+//! rounds and one that loses them one by one.
 
 use proptest::prelude::*;
 
@@ -149,26 +150,41 @@ proptest! {
     }
 
     #[test]
-    fn cells_lost_in_rounds_are_those_lost_one_by_one(
-        case in case(), capacity in 0u32..9, step in 1u64..40,
-    ) {
+    fn cells_lost_in_rounds_are_those_lost_one_by_one(case in case(), capacity in 0u32..9, step in 1u64..40) {
         let policy = PolicyConfig::TailDrop(tail_drop::Config {});
         let case = Case { policy, capacity: Some(capacity), every_cell_matters: false, ..case };
-        let [of_rounds, of_each] = [true, false].map(|in_rounds| {
+        let mut ports = [true, false].map(|in_rounds| {
             let mut port = case.port(false);
-            assert!(port.loses_single_cells);
-            port.loses_single_cells = in_rounds;
-            let mut reported = Reported::default();
-            let mut until = Time(0);
-            while until <= END {
-                until = (until + Span(step)).min(END + Span(1));
+            assert!(port.loses_in_rounds);
+            port.loses_in_rounds = in_rounds;
+            port.output.timing.notes = true;
+            port
+        });
+        let mut reported = [Reported::default(), Reported::default()];
+        let mut noted = [Vec::new(), Vec::new()];
+        let mut until = Time(0);
+        while until <= END {
+            until = (until + Span(step)).min(END + Span(1));
+            for ((port, reported), noted) in ports.iter_mut().zip(&mut reported).zip(&mut noted) {
                 port.work(until, |run, first_start, period| reported.add(run, first_start, period));
+                port.output.look_at(until);
+                for Arrival { run, first, period } in port.output.arrivals() {
+                    let cells = 0..u64::from(run.cells);
+                    noted.extend(cells.map(|i| (first + period * i, run.last.label().number())));
+                }
+                noted.sort_unstable();
             }
-            port.output.look_at(until);
+            let [of_rounds, of_each] = &ports;
+            prop_assert_eq!(of_rounds.output.port.occupancy(), of_each.output.port.occupancy());
+            prop_assert_eq!(of_rounds.next_effect(), of_each.next_effect());
+        }
+        for (port, reported) in ports.iter_mut().zip(&mut reported) {
             port.report_all_gathered(|run, first_start, period| reported.add(run, first_start, period));
             reported.ended.sort_unstable();
-            (reported, port.output.port.state())
-        });
-        prop_assert_eq!(of_rounds, of_each);
+        }
+        let [of_rounds, of_each] = &ports;
+        prop_assert_eq!(of_rounds.output.port.state(), of_each.output.port.state());
+        prop_assert_eq!(&reported[0], &reported[1]);
+        prop_assert_eq!(&noted[0], &noted[1]);
     }
 }
