@@ -1,7 +1,7 @@
 //! What is known of the frame of a VC that is under way at a port, in one byte.
 //!
-//! Cells of many VCs come one after the other, and which of them starts a frame cannot be foreseen. In one byte it is read
-//! once and worked out without a branch.
+//! Cells of many VCs come one after the other, and which of them starts a frame cannot be foreseen. In one byte it is
+//! read once and worked out without a branch.
 
 /// What happens to the cells of a frame from now on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,6 +10,7 @@ impl TrainPort {
     /// Cells that arrive in the same instant, `now`, and at once those that arrive together with them again and again
     /// as long as nothing else comes before `until`.
     pub(super) fn tie(&mut self, now: Time, until: Time, depart: &mut impl FnMut(Run, Time, Span)) {
+        // What has left made room, on which the number of rounds depends.
         self.output.catch_up(now);
         let (tied, other) = self.next.tied();
         let other = other.min(until);
