@@ -1,0 +1,50 @@
+"""Tests of the one-line summaries of scenarios."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from conftest import SMALL
+
+from celltrain.catalog import entries
+from celltrain.errors import ScenarioError
+from celltrain.summary import RECOVERY, tcp_summary
+
+
+def with_tcp(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "mine.toml"
+    path.write_text(f"{SMALL}\n{text}")
+    return path
+
+
+def test_a_scenario_without_a_tcp_table_has_the_default_tcp(small: Path) -> None:
+    assert tcp_summary(small) == "vanilla (no fast retransmit, 100 ms ticks)"
+    assert tcp_summary({}) == "vanilla (no fast retransmit, 100 ms ticks)"
+
+
+def test_every_tcp_variant_has_its_recovery() -> None:
+    assert set(RECOVERY) == {entry.name for entry in entries("tcp")}
+
+
+def test_the_clock_the_control_and_pacing_are_named(tmp_path: Path) -> None:
+    text = '[tcp.sack]\ntimer_granularity = "0.5ms"\ncongestion = "cubic"\npacing_rate = "20Mbps"\n'
+    wanted = "sack with cubic (selective acknowledgements, 500 us ticks, paced at 20 Mbps)"
+    assert tcp_summary(with_tcp(tmp_path, text)) == wanted
+
+
+def test_flows_with_a_tcp_of_their_own_are_named_if_it_differs(tmp_path: Path) -> None:
+    text = '[flow.tcp1.tcp.vanilla]\nmss = "1kB"\n[flow.tcp2.tcp.reno]\n[flow.tcp3.traffic.constant_rate]\nrate = "1Mbps"\n'
+    vanilla, reno = "vanilla (no fast retransmit, 100 ms ticks)", "reno (fast retransmit and recovery, 100 ms ticks)"
+    assert tcp_summary(with_tcp(tmp_path, text)) == f"{vanilla}; tcp2: {reno}; tcp3 without TCP"
+
+
+def test_of_many_flows_the_first_are_named() -> None:
+    flows = {f"tcp{number}": {"traffic": {"on_off": {}}} for number in range(1, 6)}
+    wanted = "; tcp1 without TCP; tcp2 without TCP; tcp3 without TCP; 2 more flows with settings of their own"
+    assert tcp_summary({"flow": flows}).endswith(wanted)
+
+
+def test_a_scenario_with_faults_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ScenarioError, match="tcp"):
+        tcp_summary(with_tcp(tmp_path, "[tcp.vegas]\n"))
