@@ -77,9 +77,15 @@ def test_large_values_that_differ_little_keep_their_spread():
     assert sample(1e9, 1e9 + 1, 1e9 + 2).sd[0] == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("freedom", [1, 2, 3, 10, 30, 31, 199])
-def test_students_quantile_is_the_one_of_the_papers_tables(freedom):
+@pytest.mark.parametrize("freedom", [1, 1.001, 1.5, 2, 3, 4.7, 10, 30, 31, 199, 999.9, 1000.1, 1e6, 1e12])
+def test_students_quantile_is_scipys(freedom):
     assert statistics.student(freedom) == pytest.approx(scipy_stats.t.ppf(0.975, freedom), rel=1e-12)
+
+
+def test_students_quantiles_keep_their_shape_and_are_undefined_below_one_degree_of_freedom():
+    quantiles = statistics.student(np.array([[1, 2], [0, np.nan]]))
+    assert quantiles.shape == (2, 2)
+    assert np.isnan(quantiles).tolist() == [[False, False], [True, True]]
 
 
 @given(st.lists(VALUES, min_size=2, max_size=12), st.lists(VALUES, min_size=2, max_size=12))
@@ -155,6 +161,13 @@ def test_the_probability_of_a_ks_distance_is_scipys(n):
     for scaled in np.linspace(0.05, math.sqrt(n), 200):
         exact = scipy_stats.kstwo.sf(scaled / math.sqrt(n), n)
         assert statistics.ks_probability(scaled, n) == pytest.approx(exact, abs=0.005 if exact < 0.2 else 0.04)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 54, 400])
+def test_the_probability_of_a_large_ks_distance_is_exact(n):
+    for distance in np.linspace(0.5, 1, 26):
+        exact = scipy_stats.kstwo.sf(distance, n)
+        assert statistics.ks_probability(distance * math.sqrt(n), n) == pytest.approx(exact, rel=1e-9, abs=1e-300)
 
 
 def test_one_draw_is_half_a_line_away_at_least():

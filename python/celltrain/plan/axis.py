@@ -10,6 +10,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
+from celltrain.errors import MissingExtraError
 from celltrain.paths import Key, choices
 from celltrain.quantities import exact
 
@@ -157,8 +158,12 @@ class Axis:
 
 def draw(method: str, axes: int, points: int, seed: int) -> NDArray[np.float64]:
     """Points of the unit cube, one row each."""
-    from scipy.stats import qmc
-
+    try:
+        from scipy.stats import qmc
+    except ImportError:
+        raise MissingExtraError(
+            f"plans with method = \"{method}\" need scipy: pip install 'celltrain[sweep]'"
+        ) from None
     if method == "latin_hypercube":
         sample: NDArray[np.float64] = qmc.LatinHypercube(d=axes, seed=seed).random(points)
         return sample
