@@ -18,15 +18,7 @@ pub fn parse(text: &str) -> Result<Expression, Fault> {
     }
     let tokens = pieces(text)?;
     let mut parser = Parser { tokens: &tokens, next: 0, depth: 0 };
-    let expression = parser.expression()?;
-    match parser.peek() {
-        Piece::End => Ok(expression),
-        Piece::Mark(")") => Err(parser.fault("closes a parenthesis that is not open")),
-        Piece::Mark("=") => Err(parser.fault("has =; write == to compare, or let v = a; b to name a value")),
-        Piece::Mark(";") => Err(parser.fault("has a ; that belongs to no let; write let v = a; b")),
-        Piece::Mark(mark) if is_comparison(mark) => Err(parser.fault("compares twice; write a < b and b < c")),
-        _ => Err(parser.fault("goes on where an operator or the end is expected")),
-    }
+    parser.text().map_err(|fault| parser.comma_in_number(text).unwrap_or(fault))
 }
 
 struct Parser<'a> {
@@ -44,6 +36,35 @@ fn is_comparison(mark: &str) -> bool {
 }
 
 impl<'a> Parser<'a> {
+    /// The whole text: one expression.
+    fn text(&mut self) -> Result<Expression, Fault> {
+        let expression = self.expression()?;
+        match self.peek() {
+            Piece::End => Ok(expression),
+            Piece::Mark(")") => Err(self.fault("closes a parenthesis that is not open")),
+            Piece::Mark("=") => Err(self.fault("has =; write == to compare, or let v = a; b to name a value")),
+            Piece::Mark(";") => Err(self.fault("has a ; that belongs to no let; write let v = a; b")),
+            Piece::Mark(mark) if is_comparison(mark) => Err(self.fault("compares twice; write a < b and b < c")),
+            _ => Err(self.fault("goes on where an operator or the end is expected")),
+        }
+    }
+
+    /// The fault of a number with a comma, such as 0,5 or 1,000, if the parser stopped at one.
+    fn comma_in_number(&self, text: &str) -> Option<Fault> {
+        let [before, comma, after] = self.tokens.get(self.next.checked_sub(1)?..=self.next + 1)? else { return None };
+        let is_number = |token: &Token<'_>| matches!(token.piece, Piece::Number(_));
+        let is_one_word = before.at.end == comma.at.start && comma.at.end == after.at.start;
+        let at = before.at.start..after.at.end;
+        let [whole, rest] = [&text[before.at.clone()], &text[after.at.clone()]];
+        let are_digits = whole.bytes().all(|byte| byte.is_ascii_digit()) && !rest.starts_with('.');
+        if comma.piece != Piece::Mark(",") || !is_number(before) || !is_number(after) || !is_one_word || !are_digits {
+            return None;
+        }
+        let groups_digits = rest.len() == 3 && whole != "0";
+        let meant = if groups_digits { format!("{whole}{rest}") } else { format!("{whole}.{rest}") };
+        Some(Fault::new(at.clone(), format!("has a comma inside a number; write {meant}, not {}", &text[at])))
+    }
+
     fn peek(&self) -> &Piece<'a> {
         &self.tokens[self.next].piece
     }
