@@ -2,7 +2,8 @@
 #
 #   make demo     reproduces Tables 1 to 3 of ATM Forum 96-1269 with a few seeds; figures in out/demo
 #   make test     every check: format, lints, types, Rust tests, Python tests, instruction counts
-#   make setup    builds the package into .venv; the two above do it themselves
+#   make setup    builds the package into .venv, with figures and reports; the two above do it themselves
+#   make setup-dev  adds what only contributors need: linters, test tools, pandas, polars, Dask, Sphinx
 #   make models   writes python/celltrain/models.py anew, after a change to what a scenario may hold
 #   make docs     the site of the pages into out/site, which opens from disk; every link is looked at
 #   make wheel    wheels and an sdist into dist; the wheel of this machine is installed into an empty environment and tried
@@ -41,7 +42,10 @@ RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.to
 # These files are compiled into the core.
 SHIPPED := $(shell find papers studies docs/abr.md docs/gfr.md docs/models plans scenarios -type f)
 SOURCES := $(shell find python/celltrain -name '*.py')
-LOCK := requirements/dev.lock
+LOCK := requirements/use.lock
+DEV_LOCK := requirements/dev.lock
+# The package, and what its checks and campaigns need.
+DEV := .make/built .make/dev
 WHEEL_LOCK := requirements/wheel.lock
 # What writes the lock file.
 UV := 0.13.9
@@ -49,7 +53,7 @@ UV := 0.13.9
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 
-.PHONY: demo test setup models docs wheel lab lab-test lock lint format clean paper studies tune-study search differential formulas adversary exits kills mutated-files bench bench-cluster performance guard counts mutants planted memory fuzz
+.PHONY: demo test setup setup-dev models docs wheel lab lab-test lock lint format clean paper studies tune-study search differential formulas adversary exits kills mutated-files bench bench-cluster performance guard counts mutants planted memory fuzz
 .DELETE_ON_ERROR:
 
 demo: out/demo/report.txt
@@ -74,7 +78,9 @@ test: lint
 
 setup: .make/built
 
-lint: .make/built
+setup-dev: $(DEV)
+
+lint: $(DEV)
 	@cargo fmt --version > /dev/null 2>&1 && cargo clippy --version > /dev/null 2>&1 || \
 	    { echo "make: rustfmt and clippy are needed: rustup component add rustfmt clippy" >&2; exit 1; }
 	# Not cargo fmt, which does not find a file whose `mod` a macro writes.
@@ -87,13 +93,13 @@ lint: .make/built
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/mypy
 
-format: .make/built
+format: $(DEV)
 	rustfmt $(filter %.rs,$(RUST))
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
 	$(BIN)/python scripts/wrap_pages.py
 
-docs: .make/built
+docs: $(DEV)
 	rm -rf out/site
 	$(BIN)/python scripts/site_pages.py --check
 	$(BIN)/python -m sphinx --builder html --jobs 2 --fail-on-warning --keep-going --quiet --conf-dir docs/site \
@@ -101,20 +107,21 @@ docs: .make/built
 	$(BIN)/python scripts/site_links.py out/site
 	@echo "The site is out/site/index.html."
 
-models: .make/built
+models: $(DEV)
 	$(BIN)/python scripts/generate_models.py
 
 # One file for every Python there is and every system, each package with its hashes. `make lock UPGRADE=--upgrade` takes the newest.
 lock: | .make/tools
 	$(PYTHON) -m venv .make/locking
 	.make/locking/bin/python -m pip install "uv==$(UV)"
-	$(LOCKED) pyproject.toml --extra dev --extra docs --output-file $(LOCK)
+	$(LOCKED) pyproject.toml --extra dev --extra docs --output-file $(DEV_LOCK)
+	$(LOCKED) pyproject.toml --extra plot --extra report --constraint $(DEV_LOCK) --no-annotate --output-file $(LOCK)
 	$(LOCKED) requirements/wheel.in --output-file $(WHEEL_LOCK)
 
 LOCKED = .make/locking/bin/uv pip compile --universal --python-version 3.10 --generate-hashes --quiet \
     --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" $(UPGRADE)
 
-wheel: .make/venv .make/wheel/done
+wheel: .make/dev .make/wheel/done
 	.make/wheel/bin/python scripts/wheels.py
 	CELLTRAIN_WHEELS=dist $(BIN)/python -m pytest python/tests/test_wheel.py -rP
 
@@ -135,7 +142,7 @@ dist/lab.html: .make/lab $(LAB) $(RUST) $(SHIPPED) out/lab/data.json
 out/lab/data.json: .make/built $(SOURCES) scripts/lab_data.py
 	@$(BIN)/python scripts/lab_data.py $@
 
-lab-test: dist/lab.html
+lab-test: dist/lab.html $(DEV)
 	$(BIN)/python scripts/lab_native.py out/lab/native.json
 	cd lab && node build.mjs --tests out/tests
 	cd lab && CELLTRAIN_NATIVE=../out/lab/native.json node --test --test-reporter=spec \
@@ -178,12 +185,12 @@ studies: .make/built
 	    $(BIN)/python scripts/paper_page.py out/studies/$$study/study.json; \
 	done
 
-tune-study: .make/built
+tune-study: $(DEV)
 	set -e; for policy in selective-drop fba; do out=out/tune-$$policy; \
 	    $(BIN)/celltrain tune plans/tune-$$policy.toml --out $$out $$(test -e $$out/tune.json && echo --resume); done
 	$(BIN)/python scripts/tune_page.py out/tune-selective-drop/report/tune.json out/tune-fba/report/tune.json
 
-search: .make/built
+search: $(DEV)
 	$(BIN)/python scripts/wan_search.py af-96-1269
 	$(BIN)/python scripts/internetwork_search.py
 
@@ -206,30 +213,30 @@ adversary:
 
 # COUNT and SEED: make exits COUNT=200 SEED=2.
 exits: COUNT ?= 2000
-exits: .make/built
+exits: $(DEV)
 	$(BIN)/python scripts/exits.py --count $(COUNT) --seed $(SEED)
 
 kills: COUNT ?= 200
-kills: .make/built
+kills: $(DEV)
 	$(BIN)/python scripts/kills.py --kills $(COUNT) --seed $(SEED)
 
 mutated-files: COUNT ?= 5000
-mutated-files: .make/built
+mutated-files: $(DEV)
 	$(BIN)/python scripts/mutated_files.py --count $(COUNT) --seed $(SEED)
 
 bench:
 	cargo bench --package celltrain-bench
 
-bench-cluster: .make/built
+bench-cluster: $(DEV)
 	$(BIN)/python scripts/bench_cluster.py
 
-performance: .make/built
+performance: $(DEV)
 	$(BIN)/python scripts/performance_plots.py --page
 
-guard: .make/built
+guard: $(DEV)
 	$(BIN)/python scripts/instruction_guard.py
 
-counts: .make/built
+counts: $(DEV)
 	$(BIN)/python scripts/count_events.py --page
 
 mutants: SEED ?= 1
@@ -241,12 +248,12 @@ mutants:
 planted:
 	cargo run --release --quiet --manifest-path mutants/Cargo.toml -- --planted mutants/planted.csv
 
-memory: .make/built
+memory: $(DEV)
 	$(BIN)/python scripts/memory_campaign.py
 
 # FUZZ_SECONDS: how long for each of them.
 FUZZ_SECONDS ?= 600
-fuzz: .make/built
+fuzz: $(DEV)
 	cd fuzz && cargo +nightly fuzz run scenario_reader -- -max_total_time=$(FUZZ_SECONDS)
 	cd fuzz && cargo +nightly fuzz run aal5_reassembler -- -max_total_time=$(FUZZ_SECONDS)
 	$(BIN)/python -m pip install --requirement fuzz/python/requirements.txt
@@ -264,17 +271,22 @@ clean:
 	@$(BIN)/maturin develop --release --quiet
 	@touch $@
 
-# What the lock file says and nothing else: maturin finds every requirement there already. It comes first, so that the
-# simulator is compiled while the others are installed.
+# The lock file holds every requirement, so that maturin installs none. maturin comes first: the simulator is compiled while
+# the other packages are installed.
 .make/venv: pyproject.toml $(LOCK) | .make/tools
 	@echo "make: compiling the simulator with all optimisation: about two minutes the first time, on two cores;"
 	@echo "make: meanwhile installing $$(grep -c == $(LOCK)) Python packages into .venv, as $(LOCK) says"
 	@$(PYTHON) -m venv .venv
-	@sed -n '/^maturin==/,/# via/p; /^tomli==/,/# via/p' $(LOCK) > .make/maturin.lock
+	@sed -n '/^maturin==/,/# via/p; /^tomli==/,/# via/p' $(DEV_LOCK) > .make/maturin.lock
 	@$(BIN)/python -m pip install --require-hashes --no-deps --requirement .make/maturin.lock
 	@$(BIN)/maturin develop --release --quiet --skip-install & compiling=$$!; \
 	    $(BIN)/python -m pip install --require-hashes --no-deps --requirement $(LOCK); installed=$$?; \
 	    wait $$compiling && exit $$installed
+	@touch $@
+
+.make/dev: .make/venv $(DEV_LOCK)
+	@echo "make: installing the packages for development, $$(grep -c == $(DEV_LOCK)) in all, as $(DEV_LOCK) says"
+	@$(BIN)/python -m pip install --require-hashes --no-deps --requirement $(DEV_LOCK)
 	@touch $@
 
 .make/tools:

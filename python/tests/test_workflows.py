@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -40,6 +41,21 @@ def test_the_release_runs_programs_that_are_there():
     assert needed <= set(re.findall(r"^  (\w+):$", text, re.MULTILINE))
 
 
+def test_actions_are_pinned_by_commit_and_name_their_version():
+    for workflow in RELEASE.parent.glob("*.yml"):
+        uses = re.findall(r"uses: (.+)", workflow.read_text())
+        assert uses
+        assert not [one for one in uses if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", one)], workflow
+
+
+def test_a_release_publishes_wheels_and_the_lab_with_attestations():
+    release = RELEASE.read_text()
+    assets = release[release.index("  assets:") : release.index("  site:")]
+    for needed in ("attestations: write", "attest-build-provenance@", "gh release create", "dist/*"):
+        assert needed in assets
+    assert "lab.cdx.json" in release and "cp dist/lab.html out/site/lab.html" in release
+
+
 def test_the_citation_is_in_its_format_and_of_this_version():
     answer = judged("vendor.citation-file-format", ROOT / "CITATION.cff")
     assert answer.returncode == 0, answer.stdout + answer.stderr
@@ -53,6 +69,7 @@ def test_the_version_of_the_workspace_stands_wherever_a_person_reads_it():
     version = cargo["package"]["version"]
     own = {name: one["version"] for name, one in cargo["dependencies"].items() if name.startswith("celltrain-")}
     assert own and set(own.values()) == {version}
+    assert json.loads((ROOT / "lab/package.json").read_text())["version"] == version
     assert f"/celltrain-{version}-cp310-abi3-" in (ROOT / "docs/installing.md").read_text()
     assert f"\n## {version}\n" in (ROOT / "CHANGELOG.md").read_text()
     for lock in ("Cargo.lock", "fuzz/Cargo.lock"):

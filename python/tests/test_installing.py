@@ -1,0 +1,53 @@
+"""The commands of installing.md run, and every command and make target that a page names exists."""
+
+from __future__ import annotations
+
+import os
+import re
+import site
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+from pages import blocks
+
+from celltrain.cli import COMMANDS
+
+PAGE = ROOT / "docs/installing.md"
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def lines(beginning: str) -> list[str]:
+    """The lines of the block of installing.md that has this text."""
+    [block] = [block for block in blocks(PAGE) if beginning in block.text]
+    return block.text.splitlines()
+
+
+def test_a_clone_is_installed_and_draws_a_figure_as_the_page_says(tmp_path):
+    # Without a network: the packages are those of this environment, and the compiler finds its work done.
+    offline = {
+        **os.environ,
+        "PIP_NO_INDEX": "1",
+        "PIP_NO_DEPS": "1",
+        "PIP_NO_BUILD_ISOLATION": "0",
+        "PYTHONPATH": os.pathsep.join(site.getsitepackages()),
+        "CARGO_TARGET_DIR": os.environ.get("CARGO_TARGET_DIR", str(ROOT / "target")),
+    }
+    for line in lines("pip install '.[plot]'"):
+        command = line.replace("mine", str(tmp_path / "mine")).replace("first.svg", str(tmp_path / "first.svg"))
+        answer = subprocess.run(
+            ["bash", "-c", command], capture_output=True, text=True, check=False, cwd=ROOT, env=offline, timeout=600
+        )
+        assert answer.returncode == 0, f"{line}\n{answer.stdout}{answer.stderr}"
+    assert "lan-selective-drop" in (tmp_path / "first.svg").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_commands_and_make_targets_that_a_page_names_exist(page: Path):
+    text = page.read_text(encoding="utf-8")
+    named = set(re.findall(r"`(?:\S*/)?celltrain ([a-z_]+)", text))
+    named |= set(re.findall(r"(?m)^(?:\$ )?(?:\S*/)?celltrain ([a-z_]+)", text))
+    assert named <= COMMANDS.keys()
+    targets = set(re.findall(r"(?m)^([a-z-]+):", (ROOT / "Makefile").read_text()))
+    assert set(re.findall(r"`make ([a-z-]+)", text)) <= targets
