@@ -46,8 +46,9 @@ def test_a_clone_is_installed_and_draws_a_figure_as_the_page_says(tmp_path):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_commands_and_make_targets_that_a_page_names_exist(page: Path):
     text = page.read_text(encoding="utf-8")
-    named = set(re.findall(r"`(?:\S*/)?celltrain ([a-z_]+)", text))
-    named |= set(re.findall(r"(?m)^(?:\$ )?(?:\S*/)?celltrain ([a-z_]+)", text))
+    named = set(re.findall(r"`(?:\S*/)?celltrain ([a-z]+)", text))
+    code = "\n".join(block.text for block in blocks(page) if block.language in ("console", "sh", "text"))
+    named |= set(re.findall(r"(?m)^(?:\$ )?(?:\S*/)?celltrain ([a-z]+)", code))
     assert named <= COMMANDS.keys()
     targets = set(re.findall(r"(?m)^([a-z-]+):", (ROOT / "Makefile").read_text()))
     assert set(re.findall(r"`make ([a-z-]+)", text)) <= targets
