@@ -86,7 +86,7 @@ def import_graph(
         access_delay: Propagation delay of these links.
         buffer_cells: The buffer of every port of a switch.
         duration: How long to simulate.
-        name: What it is, for people; the file's name when None.
+        name: Description, shown in results and figures; the file's name when None.
 
     Raises:
         InputError: When the file cannot be read or its graph is no network, with every fault.

@@ -1701,7 +1701,7 @@ class Scenario(Experiment):
     )
     host: HostOptions = Field(default_factory=HostOptions, description="What all hosts have in common.")
     measure: MeasureOptions = Field(default_factory=MeasureOptions, description="What is measured beyond the usual.")
-    name: str = Field(default="", description="What it is, for people.")
+    name: str = Field(default="", description="Description, shown in results and figures.")
     port: dict[str, Port] = Field(
         default_factory=dict,
         description=(

@@ -231,7 +231,7 @@ def n_source(
         duration: How long to simulate.
         seed: Seed of every random choice.
         tcp: The TCP of every connection; `celltrain.Vanilla()` when None.
-        name: What it is, for people.
+        name: Description, shown in results and figures.
 
     >>> import celltrain as ct
     >>> wan = ct.n_source(

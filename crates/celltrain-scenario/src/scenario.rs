@@ -23,7 +23,7 @@ use crate::topology::Topology;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
-    /// What it is, for people.
+    /// Description, shown in results and figures.
     #[serde(default)]
     pub name: String,
     /// How long to simulate.

@@ -160,7 +160,8 @@ export interface Answer {
   engine: "fast" | "reference";
   duration_s: number;
   efficiency: number;
-  fairness: number;
+  /** Null (undefined) if no flow received anything. */
+  fairness: number | null;
   goodput_mbps: number;
   bottleneck: string;
   flows: Row[];

@@ -7,9 +7,12 @@ export function mean(values: readonly number[]): number {
   return values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 
-/** Mean of the values that are numbers, with its 95 % interval by Student's t. */
-export function estimate(values: readonly number[]): Estimate {
-  const numbers = values.filter((value) => Number.isFinite(value));
+/** A measure of one run. Null and NaN: undefined, such as the fairness of a run that carried nothing. */
+export type Value = number | null;
+
+/** Mean of the values that are defined, with its 95 % interval by Student's t. */
+export function estimate(values: readonly Value[]): Estimate {
+  const numbers = values.filter((value): value is number => Number.isFinite(value));
   const n = numbers.length;
   const middle = mean(numbers);
   const extremes = { min: Math.min(...numbers), max: Math.max(...numbers) };
@@ -22,8 +25,8 @@ export function estimate(values: readonly number[]): Estimate {
 }
 
 /** Each value of the one minus that of the other with the same seed. */
-export function differences(of: readonly number[], baseline: readonly number[]): number[] {
-  return of.map((value, seed) => value - (baseline[seed] ?? NaN));
+export function differences(of: readonly Value[], baseline: readonly Value[]): number[] {
+  return of.map((value, seed) => (value ?? NaN) - (baseline[seed] ?? NaN));
 }
 
 /** The number that Student's t with so many degrees of freedom stays below in 97.5 % of cases. */

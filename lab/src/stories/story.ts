@@ -85,7 +85,7 @@ export interface Story {
 
 /** Efficiency and fairness, which most steps show. */
 export const EFFICIENCY: Shown = { label: "Efficiency", value: (a) => a.efficiency };
-export const FAIRNESS: Shown = { label: "Fairness", value: (a) => a.fairness };
+export const FAIRNESS: Shown = { label: "Fairness", value: (a) => a.fairness ?? Number.NaN };
 
 /** How often a connection's timer ran out. */
 export const TIMEOUTS: Shown = {

@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { setBuffer, setSources, setTcp, type Edit } from "../../src/page/compare/for-all.ts";
 import { knobs } from "../../src/page/compare/knobs.ts";
 import { printed } from "../../src/page/compare/printed.ts";
 import type { Value } from "../../src/page/form/schema.ts";
+import { axis, labels } from "../../src/page/parts/plane.tsx";
 import { local } from "../engine/local.ts";
 
 const { engine } = await local();
@@ -46,4 +48,47 @@ test("a paper's printed point is found by what a scenario is, not by its name, s
   ]);
   const other = await engine.edit(text, ["port", "bottleneck", "policy", "epd", "threshold"], 801);
   assert.deepEqual(await printed(engine, rows, other), []);
+});
+
+test("one buffer for all keeps thresholds in cells at their share, and leaves shares alone", async () => {
+  const apply = async (name: string, edits: (root: { [key: string]: Value }) => readonly Edit[]): Promise<string> => {
+    let text = scenarios[name] ?? "";
+    const { root } = await engine.document(text);
+    for (const { path, value } of edits(root as { [key: string]: Value })) {
+      text = await engine.edit(text, [...path], value);
+    }
+    assert.deepEqual((await engine.check(text)).faults, []);
+    return text;
+  };
+  assert.match(await apply("lan-epd", (root) => setBuffer(root, 500)), /buffer = 500[\s\S]*threshold = 400/);
+  assert.match(await apply("lan-selective-drop", (root) => setBuffer(root, 500)), /buffer = 500[\s\S]*threshold = 0.9/);
+  assert.match(await apply("lan-ppd", (root) => setSources(root, 15)), /sources = 15/);
+  const sack = await apply("lan-epd", (root) => setTcp(root, "sack"));
+  assert.match(sack, /sack[\s\S]*timer_granularity = "100ms"/);
+  assert.doesNotMatch(sack, /vanilla/);
+});
+
+test("labels of the plane lie inside it and cover neither each other nor a cross", () => {
+  const one = (name: string, x: number, y: number) => ({ name, whole: name, colour: "", x, y });
+  for (const anchors of [
+    ["lan-tail-drop", "lan-ppd", "lan-epd", "lan-selective-drop"].map((name) => one(name, 440, 20)),
+    Array.from({ length: 8 }, (_, i) => one(`Z = ${String(i)}`, 250 + i, 14 + i)),
+    Array.from({ length: 8 }, (_, i) => one("a policy of twenty-four l".slice(0, 24) + String(i), 60, 400)),
+  ]) {
+    const found = labels(anchors);
+    for (const [i, l] of found.entries()) {
+      assert.ok(l.left >= 50 && l.left + l.width <= 460 && l.top >= 0 && l.top <= 430, JSON.stringify(l));
+      for (const other of found.slice(i + 1)) {
+        const apart = Math.abs(l.top - other.top) >= 16 || l.left + l.width <= other.left || other.left + other.width <= l.left;
+        assert.ok(apart, `${JSON.stringify(l)} ${JSON.stringify(other)}`);
+      }
+    }
+  }
+});
+
+test("an axis begins at one half only if no value is below", () => {
+  assert.equal(axis([0.5, 0.9]).ticks[0], 0.5);
+  assert.equal(axis([0.49, 0.9]).ticks[0], 0);
+  assert.equal(axis([]).ticks[0], 0);
+  assert.deepEqual([axis([0.75]).at(0.75), axis([0.25]).at(0.25)], [0.5, 0.25]);
 });

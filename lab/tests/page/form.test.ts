@@ -1,6 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Shape, type Schema } from "../../src/page/form/schema.ts";
+import { essentials } from "../../src/page/form/essentials.ts";
+import { entryName, keyName, kindName } from "../../src/page/parts/names.ts";
+import { about } from "../../src/page/run/gallery.tsx";
+import { byTopic } from "../../src/page/run/topics.ts";
+import { Shape, type Schema, type Value } from "../../src/page/form/schema.ts";
 import { local } from "../engine/local.ts";
 
 const { engine } = await local();
@@ -88,5 +92,60 @@ test("a policy that is chosen in the form begins with values that the checker ta
       faults.every((f) => f.key.startsWith(`port.bottleneck.policy.${choice.name}`)),
       `${choice.name}: ${faults.map((f) => f.message).join("; ")}`,
     );
+  }
+});
+
+test("five settings come first in every shipped scenario: sources, duration, TCP, policy and buffer", async () => {
+  for (const [name, text] of Object.entries(scenarios)) {
+    const { root } = await engine.document(text);
+    const keys = essentials(shape, root as { [key: string]: Value }).map(({ field }) => field.key);
+    assert.ok(["duration", "tcp", "policy"].every((key) => keys.includes(key)), `${name}: ${keys.join()}`);
+    assert.ok(keys.length <= 5, name);
+  }
+  const { root } = await engine.document(scenarios["lan-epd"] ?? "");
+  assert.deepEqual(
+    essentials(shape, root as { [key: string]: Value }).map(({ path }) => path.join(".")),
+    ["topology.n_source.sources", "duration", "tcp", "port.bottleneck.policy", "port.bottleneck.buffer"],
+  );
+});
+
+test("no label or option shows a key as it is written in the text", () => {
+  const seen = new Set<Schema>();
+  const walk = (schema: Schema): void => {
+    if (seen.has(schema)) {
+      return;
+    }
+    seen.add(schema);
+    for (const field of shape.fields(schema)) {
+      const label = keyName(field.key);
+      assert.doesNotMatch(label, /_|^(Tcp|Mss|Abr|Vc|Gfr|Rto|[a-z])/, label);
+      if (field.kind === "choice") {
+        for (const choice of field.choices) {
+          assert.doesNotMatch(kindName(choice.name), /_|^[a-z]/, choice.name);
+          walk(choice.schema);
+        }
+      } else if (field.kind === "table" || field.kind === "named") {
+        walk(field.schema);
+      }
+    }
+  };
+  walk(shape.root);
+  assert.ok(seen.size > 40);
+  assert.equal(entryName("edge"), "an edge device");
+});
+
+test("every shipped scenario has one topic, and no description is about another scenario", () => {
+  const names = Object.keys(scenarios);
+  assert.deepEqual(
+    byTopic(names)
+      .flatMap((topic) => topic.names)
+      .sort(),
+    [...names].sort(),
+  );
+  assert.equal(byTopic(names)[0]?.names[0], "lan-tail-drop");
+  for (const name of names) {
+    const said = about(scenarios[name] ?? "");
+    assert.match(said, /^[A-Z].*[.?]$/s, name);
+    assert.doesNotMatch(said, /^The same|\.toml/, `${name}: ${said}`);
   }
 });

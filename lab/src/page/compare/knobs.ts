@@ -70,7 +70,7 @@ export function knobs(root: Table): Knob[] {
   return found;
 }
 
-function plain(path: readonly string[], label: string, value: number, min: number, max: number, step: number): Knob {
+export function plain(path: readonly string[], label: string, value: number, min: number, max: number, step: number): Knob {
   return {
     path,
     label,
@@ -84,7 +84,7 @@ function plain(path: readonly string[], label: string, value: number, min: numbe
 }
 
 /** One, two or five times a power of ten, near a number: steps that a person would choose. */
-function round(value: number): number {
+export function round(value: number): number {
   const power = 10 ** Math.floor(Math.log10(Math.max(1, value)));
   const lead = value / power;
   return Math.max(1, (lead < 1.5 ? 1 : lead < 3.5 ? 2 : lead < 7.5 ? 5 : 10) * power);

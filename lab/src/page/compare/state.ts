@@ -27,6 +27,21 @@ export function replace(settings: readonly Setting[]): void {
   settings.forEach(add);
 }
 
+let isBegun = false;
+
+/** Calls `begin` on the first visit, unless a link or the reader has added scenarios already. */
+export function beginOnce(begin: () => void): void {
+  if (!isBegun && compared.peek().length === 0) {
+    begin();
+  }
+  isBegun = true;
+}
+
+export function dropAll(): void {
+  experiment.stop();
+  compared.value = [];
+}
+
 export function change(id: number, by: Partial<Setting>): void {
   compared.value = compared.value.map((s) => (s.id === id ? { ...s, ...by } : s));
 }

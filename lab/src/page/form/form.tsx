@@ -1,11 +1,16 @@
-/** The scenario as a form, made from its JSON Schema. Every change goes into the text, and the text into the form. */
+/**
+ * The scenario as a form, made from its JSON Schema: five settings that people change first, and all of them on request.
+ * Every change goes into the text, and the text into the form.
+ */
 
-import type { JSX } from "preact";
+import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useId, useState } from "preact/hooks";
 import type { Fault } from "../../engine/api.ts";
 import { shortened } from "../parts/format.ts";
+import { entryName, keyName, kindName } from "../parts/names.ts";
 import { useDraft } from "../parts/parts.tsx";
 import { checkFault, checkedNow, checked, edit, engine, schema, toml } from "../state.ts";
+import { essentials } from "./essentials.ts";
 import { Shape, type Choice, type Field, type Schema, type Value } from "./schema.ts";
 
 type Path = readonly string[];
@@ -25,10 +30,10 @@ export function Form(): JSX.Element {
     return <p class="soft">Reading the scenario …</p>;
   }
   if (checkFault.value?.toml === toml.value) {
-    return <p>The text has not been checked: the form follows once it is.</p>;
+    return <p>The text has not been checked yet.</p>;
   }
   if (root === null) {
-    return <p>The text is no TOML yet: mend the lines that are marked, then the form follows.</p>;
+    return <p>The text is not valid TOML yet. Fix the marked lines in the text; then the form works again.</p>;
   }
   const shape = new Shape(schema.value as Schema);
   const faults = new Map<string, Fault[]>();
@@ -36,25 +41,91 @@ export function Form(): JSX.Element {
     faults.set(fault.key, [...(faults.get(fault.key) ?? []), fault]);
   }
   const context = { shape, faults };
-  const fields = shape.fields(shape.root);
-  const rank = (f: Field): number => (FIRST.includes(f.key) ? FIRST.indexOf(f.key) : FIRST.length);
-  const sorted = [...fields].sort((a, b) => rank(a) - rank(b));
   const values = root as { readonly [key: string]: Value };
-  const used = (f: Field): boolean => FIRST.includes(f.key) || Object.hasOwn(values, f.key);
   return (
     <div class="form">
-      {sorted.filter(used).map((f) => (
-        <Part key={f.key} field={f} path={[f.key]} value={values[f.key]} context={context} open />
-      ))}
-      <details class="form-more">
-        <summary>More: hosts, switches, single flows and VCs, edge devices</summary>
-        {sorted
-          .filter((f) => !used(f))
-          .map((f) => (
-            <Part key={f.key} field={f} path={[f.key]} value={undefined} context={context} open={false} />
-          ))}
-      </details>
+      <Essentials values={values} context={context} />
+      <AllSettings values={values} context={context} />
     </div>
+  );
+}
+
+interface FormProps {
+  readonly values: { readonly [key: string]: Value };
+  readonly context: Context;
+}
+
+/** Sources, buffer, policy, TCP and duration: what most experiments change. */
+function Essentials(props: FormProps): JSX.Element {
+  const { context, values } = props;
+  const found = essentials(context.shape, values);
+  return (
+    <div class="form-essentials">
+      {found.map(({ field, path, value, of }) => {
+        const common = { key: path.join("."), path, value, context, of };
+        return field.kind === "choice" ? (
+          <Kinds {...common} field={field} label={keyName(field.key)} />
+        ) : (
+          <Simple {...common} field={field} isBrief />
+        );
+      })}
+      {found.map(({ field, path, value }) =>
+        field.kind === "choice" ? (
+          <KindFields key={path.join(".")} field={field} path={path} value={value} context={context} />
+        ) : null,
+      )}
+    </div>
+  );
+}
+
+/** The settings of the chosen kind that are set or required, such as a threshold. */
+function KindFields(props: {
+  readonly field: Field & { readonly kind: "choice" };
+  readonly path: Path;
+  readonly value: Value | undefined;
+  readonly context: Context;
+}): JSX.Element | null {
+  const { field, path, value, context } = props;
+  const name = Object.keys(table(value))[0] ?? "";
+  const chosen = field.choices.find((c) => c.name === name);
+  // A TCP has some thirty settings; those of a policy are few and matter.
+  if (chosen === undefined || field.key !== "policy") {
+    return null;
+  }
+  const values = table(table(value)[name]);
+  const fields = context.shape
+    .fields(chosen.schema)
+    .filter((f) => !["choice", "table", "named", "other"].includes(f.kind) && (f.required || f.key in values));
+  return (
+    <>
+      {fields.map((f) => (
+        <Simple key={f.key} field={f} path={[...path, name, f.key]} value={values[f.key]} context={context} isBrief />
+      ))}
+    </>
+  );
+}
+
+/** Every setting there is, by group. Drawn when it is opened first. */
+function AllSettings(props: FormProps): JSX.Element {
+  const { values, context } = props;
+  const [open, setOpen] = useState(false);
+  const fields = context.shape.fields(context.shape.root);
+  const rank = (f: Field): number => (FIRST.includes(f.key) ? FIRST.indexOf(f.key) : FIRST.length);
+  const sorted = [...fields].sort((a, b) => rank(a) - rank(b));
+  return (
+    <details
+      class="form-all"
+      open={open}
+      onToggle={(event) => {
+        setOpen(event.currentTarget.open);
+      }}
+    >
+      <summary>All settings</summary>
+      {open &&
+        sorted.map((f) => (
+          <Part key={f.key} field={f} path={[f.key]} value={values[f.key]} context={context} open={false} />
+        ))}
+    </details>
   );
 }
 
@@ -71,7 +142,7 @@ function Part(props: PartProps): JSX.Element {
   switch (field.kind) {
     case "table":
       return (
-        <Group title={title(field.key)} help={field.help} open={props.open}>
+        <Group title={keyName(field.key)} help={field.help} open={props.open}>
           <Fields schema={field.schema} path={path} values={table(value)} context={context} />
         </Group>
       );
@@ -123,7 +194,7 @@ function Group(props: {
   readonly title: string;
   readonly help: string;
   readonly open: boolean;
-  readonly children: JSX.Element | readonly (JSX.Element | null)[];
+  readonly children: ComponentChildren;
 }): JSX.Element {
   return (
     <details class="form-group" open={props.open}>
@@ -139,39 +210,18 @@ function Group(props: {
 function ChoicePart(
   props: PartProps & { readonly choices: readonly Choice[]; readonly optional: boolean },
 ): JSX.Element {
-  const id = useId();
-  const { path, value, context, choices } = props;
+  const { path, value, context, choices, field } = props;
   const values = table(value);
   const name = Object.keys(values)[0] ?? "";
   const chosen = choices.find((c) => c.name === name);
-  const standard = Object.keys(table(props.field.initial))[0];
   return (
-    <Group title={title(props.field.key)} help={props.field.help} open={props.open}>
-      <div class="field">
-        <label for={id}>Kind</label>
-        <select
-          id={id}
-          value={name}
-          onChange={(event) => {
-            const choice = choices.find((c) => c.name === event.currentTarget.value);
-            void edit(path, choice === undefined ? undefined : { [choice.name]: context.shape.start(choice) });
-          }}
-        >
-          {(props.optional || chosen === undefined) && (
-            <option value="">{standard ?? "none"} (as nothing is said)</option>
-          )}
-          {choices.map((c) => (
-            <option key={c.name} value={c.name}>
-              {c.name}
-            </option>
-          ))}
-        </select>
-        {chosen !== undefined && (
-          <span class="small soft">
-            <Told text={chosen.help} />
-          </span>
-        )}
-      </div>
+    <Group title={keyName(field.key)} help={field.help} open={props.open}>
+      {field.kind === "choice" && <Kinds field={field} path={path} value={value} context={context} label="Kind" />}
+      {chosen !== undefined && (
+        <p class="small soft">
+          <Told text={chosen.help} />
+        </p>
+      )}
       {chosen === undefined ? null : (
         <>
           <Help model={chosen.name} />
@@ -187,6 +237,53 @@ function ChoicePart(
   );
 }
 
+/** A list of kinds to choose from. A new kind starts with the settings it needs. */
+function Kinds(props: {
+  readonly field: Field & { readonly kind: "choice" };
+  readonly path: Path;
+  readonly value: Value | undefined;
+  readonly context: Context;
+  readonly label: string;
+  /** What the setting belongs to, such as a port. */
+  readonly of?: string | undefined;
+}): JSX.Element {
+  const id = useId();
+  const { field, path, value, context } = props;
+  const name = Object.keys(table(value))[0] ?? "";
+  const chosen = field.choices.find((c) => c.name === name);
+  const standard = Object.keys(table(field.initial))[0];
+  return (
+    <div class={`field form-${field.key}`}>
+      <label for={id}>
+        {props.label}
+        <Of name={props.of} />
+      </label>
+      <select
+        id={id}
+        value={name}
+        onChange={(event) => {
+          const choice = field.choices.find((c) => c.name === event.currentTarget.value);
+          void edit(path, choice === undefined ? undefined : { [choice.name]: context.shape.start(choice) });
+        }}
+      >
+        {(field.optional || !field.required || chosen === undefined) && (
+          <option value="">{standard === undefined ? "None" : `${kindName(standard)} (default)`}</option>
+        )}
+        {field.choices.map((c) => (
+          <option key={c.name} value={c.name}>
+            {kindName(c.name)}
+          </option>
+        ))}
+      </select>
+    </div>
+  );
+}
+
+/** The port that a setting belongs to, behind its label. */
+function Of(props: { readonly name: string | undefined }): JSX.Element | null {
+  return props.name === undefined ? null : <span class="soft small"> at {shortened(props.name, 40)}</span>;
+}
+
 /** The first paragraphs of a model's page, when they are asked for. */
 function Help(props: { readonly model: string }): JSX.Element {
   const [text, setText] = useState<string | null>(null);
@@ -197,7 +294,7 @@ function Help(props: { readonly model: string }): JSX.Element {
     if (open) {
       void engine.value?.help(props.model).then((t) => {
         if (current) {
-          setText(t ?? "There is no page about it.");
+          setText(t ?? "No description available.");
         }
       });
     }
@@ -213,7 +310,7 @@ function Help(props: { readonly model: string }): JSX.Element {
         setOpen(event.currentTarget.open);
       }}
     >
-      <summary class="small">What {props.model} does</summary>
+      <summary class="small">About {kindName(props.model)}</summary>
       <div class="small">
         {(text ?? "…").split("\n\n").map((p, i) => (
           <p key={i}>
@@ -228,7 +325,7 @@ function Help(props: { readonly model: string }): JSX.Element {
 /** So many entries of such a table are drawn at first, and so many more on a press: a link may hold thousands. */
 const MOST_NAMED = 12;
 
-/** A table whose keys are names, such as ports: a part for each, and one more to add. */
+/** A table whose keys are names, such as ports: a part for each, and a field to add one. */
 function NamedPart(props: PartProps & { readonly schema: Schema }): JSX.Element {
   const { path, value, context, field } = props;
   const [name, setName] = useState("");
@@ -237,7 +334,7 @@ function NamedPart(props: PartProps & { readonly schema: Schema }): JSX.Element 
   const values = table(value);
   const entries = Object.entries(values);
   return (
-    <Group title={title(field.key)} help={field.help} open={props.open}>
+    <Group title={keyName(field.key)} help={field.help} open={props.open}>
       <>
         {entries.slice(0, most).map(([key, inner]) => (
           <fieldset key={key} class="form-named">
@@ -246,7 +343,7 @@ function NamedPart(props: PartProps & { readonly schema: Schema }): JSX.Element 
             </legend>
             <Fields schema={props.schema} path={[...path, key]} values={table(inner)} context={context} />
             <button type="button" class="quiet" onClick={() => void edit([...path, key], undefined)}>
-              Take {key} out
+              Remove {key}
             </button>
           </fieldset>
         ))}
@@ -277,12 +374,12 @@ function NamedPart(props: PartProps & { readonly schema: Schema }): JSX.Element 
         }}
       >
         <label for={id} class="small">
-          One more
+          Add {entryName(field.key)}
         </label>
         <input
           id={id}
           value={name}
-          placeholder={`name of a ${field.key}`}
+          placeholder="name"
           onInput={(event) => {
             setName(event.currentTarget.value);
           }}
@@ -300,6 +397,10 @@ function Simple(props: {
   readonly path: Path;
   readonly value: Value | undefined;
   readonly context: Context;
+  /** Shows the description as a tooltip only. */
+  readonly isBrief?: boolean;
+  /** What the setting belongs to, such as a port. */
+  readonly of?: string | undefined;
 }): JSX.Element {
   const { field, path, value, context } = props;
   const id = useId();
@@ -312,6 +413,7 @@ function Simple(props: {
     id,
     "aria-invalid": faults.length > 0,
     "aria-describedby": `${id}-help`,
+    ...(props.isBrief === true ? { title: field.help } : {}),
   } as const;
   const shown = value === undefined || value === null ? "" : typeof value === "object" ? "" : String(value);
   const draft = useDraft(shown);
@@ -324,8 +426,9 @@ function Simple(props: {
   return (
     <div class="field form-field">
       <label for={id}>
-        {title(field.key)}
+        {keyName(field.key)}
         <span class="soft small">{unit}</span>
+        <Of name={props.of} />
       </label>
       {field.kind === "word" ? (
         <select
@@ -336,11 +439,11 @@ function Simple(props: {
           }}
         >
           {!field.required && (
-            <option value="">{initial === "" ? "as nothing is said" : `${initial} (default)`}</option>
+            <option value="">{initial === "" ? "default" : `${spaced(initial)} (default)`}</option>
           )}
           {field.words.map((w) => (
             <option key={w.word} value={w.word}>
-              {w.word}
+              {spaced(w.word)}
             </option>
           ))}
         </select>
@@ -352,9 +455,9 @@ function Simple(props: {
             change(event.currentTarget.value);
           }}
         >
-          <option value="">{initial} (default)</option>
-          <option value="true">true</option>
-          <option value="false">false</option>
+          <option value="">{initial === "true" ? "yes" : "no"} (default)</option>
+          <option value="true">yes</option>
+          <option value="false">no</option>
         </select>
       ) : field.kind === "other" ? (
         <input
@@ -396,7 +499,11 @@ function Simple(props: {
         />
       )}
       <span id={`${id}-help`} class="small soft">
-        <Told text={field.help} /> {range(field)}
+        {props.isBrief !== true && (
+          <>
+            <Told text={field.help} /> {range(field)}
+          </>
+        )}
         {faults.map((f, i) => (
           <span key={i} class="form-fault">
             {" "}
@@ -440,8 +547,6 @@ function table(value: unknown): { readonly [key: string]: Value } {
     : {};
 }
 
-/** `link_rate` as words. */
-function title(key: string): string {
-  const words = key.replaceAll("_", " ");
-  return words.charAt(0).toUpperCase() + words.slice(1);
+function spaced(word: string): string {
+  return word.replaceAll("_", " ");
 }

@@ -66,6 +66,8 @@ const DRAWN = [
   "stroke-width",
   "stroke-dasharray",
   "stroke-linecap",
+  "stroke-linejoin",
+  "paint-order",
   "opacity",
   "font-size",
   "font-family",

@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import { useEffect, useId, useMemo, useState } from "preact/hooks";
 import type { Checked, EngineError } from "../../engine/api.ts";
-import { Differences } from "../compare/compare.tsx";
+import { Differences } from "../compare/differences.tsx";
 import { Experiment, type Setting } from "../parts/experiment.ts";
 import { shortened } from "../parts/format.ts";
 import { FaultNotice, FaultNotices } from "../parts/fault.tsx";

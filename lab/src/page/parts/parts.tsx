@@ -111,9 +111,11 @@ export function Slider(props: {
   );
 }
 
-/** A whole number of a person's typing; what is not one in range is told, and the number stays as it was. */
+/** A field for a whole number. A number out of range is refused with a message, and the field keeps its value. */
 export function WholeNumber(props: {
   readonly label: string;
+  /** What is counted, for messages such as "At most 200 seeds." */
+  readonly unit?: string;
   readonly value: number;
   readonly min: number;
   readonly max: number;
@@ -135,12 +137,14 @@ export function WholeNumber(props: {
         aria-describedby={refused === "" ? undefined : `${id}-refused`}
         onInput={(event) => {
           draft.type(event.currentTarget.value);
+          // Typing the old value again is not a change, so the message is cleared here.
+          setRefused("");
         }}
         onChange={(event) => {
           const { valueAsNumber: value, value: text } = event.currentTarget;
           const fits = Number.isSafeInteger(value) && value >= props.min && value <= props.max;
           draft.rest();
-          setRefused(fits ? "" : text);
+          setRefused(fits ? "" : refusal(props, value, text));
           if (fits) {
             props.onChange(value);
           }
@@ -148,12 +152,26 @@ export function WholeNumber(props: {
       />
       {refused !== "" && (
         <span id={`${id}-refused`} class="small bad-text" role="alert">
-          {shortened(refused, 30)} is not a whole number from {count(props.min)} to {count(props.max)}: it stays{" "}
-          {props.value}.
+          {refused}
         </span>
       )}
     </div>
   );
+}
+
+/** Why a typed number is refused: "At most 200 seeds." */
+function refusal(
+  field: { readonly unit?: string; readonly min: number; readonly max: number },
+  value: number,
+  text: string,
+): string {
+  const { unit = "", min, max } = field;
+  if (!Number.isInteger(value)) {
+    return text === "" ? "Type a whole number." : `${shortened(text, 30)} is not a whole number.`;
+  }
+  const limit = value < min ? min : max;
+  const counted = unit === "" ? "" : ` ${unit}${limit === 1 ? "" : "s"}`;
+  return `At ${value < min ? "least" : "most"} ${count(limit)}${counted}.`;
 }
 
 /** What is being typed: the page may be drawn anew meanwhile, and must not put the old text back. */

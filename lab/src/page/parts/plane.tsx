@@ -1,60 +1,86 @@
-/** The plane of efficiency and fairness: a dot for each run, a cross for each mean, a diamond for each printed point. */
+/** The plane of efficiency and fairness: a dot per run, a labelled cross per mean, a diamond per printed point. */
 
 import type { JSX } from "preact";
 import { mean } from "../../engine/statistics.ts";
 import { diamond } from "./dots.tsx";
 import type { Outcome } from "./experiment.ts";
-import { share } from "./format.ts";
+import { share, shortened } from "./format.ts";
 import { vcColour } from "./parts.tsx";
+
+export interface Point {
+  readonly efficiency: number;
+  readonly fairness: number;
+}
 
 export interface Cloud {
   readonly name: string;
   readonly colour: string;
-  readonly runs: readonly { readonly efficiency: number; readonly fairness: number }[];
-  /** What a paper prints, with where. */
-  readonly printed?: readonly { readonly efficiency: number; readonly fairness: number; readonly where: string }[];
+  /** Runs whose fairness is defined. */
+  readonly runs: readonly Point[];
+  /** Points printed in papers for this setting. */
+  readonly printed?: readonly (Point & { readonly where: string })[];
 }
 
-const SIZE = 460;
+const WIDTH = 460;
+const HEIGHT = 482;
 const LEFT = 52;
-const BOTTOM = 44;
+const BOTTOM = 66;
 const TOP = 12;
 const RIGHT = 14;
-const TICKS = [0, 0.2, 0.4, 0.6, 0.8, 1];
 
 export function Plane(props: { readonly clouds: readonly Cloud[]; readonly id?: string }): JSX.Element {
-  const x = (efficiency: number): number => LEFT + clip(efficiency) * (SIZE - LEFT - RIGHT);
-  const y = (fairness: number): number => SIZE - BOTTOM - clip(fairness) * (SIZE - BOTTOM - TOP);
-  const spoken = props.clouds
+  const { clouds } = props;
+  const points = clouds.flatMap((c) => [...c.runs, ...(c.printed ?? [])]);
+  const across = axis(points.map((p) => p.efficiency));
+  const up = axis(points.map((p) => p.fairness));
+  const x = (efficiency: number): number => LEFT + across.at(efficiency) * (WIDTH - LEFT - RIGHT);
+  const y = (fairness: number): number => HEIGHT - BOTTOM - up.at(fairness) * (HEIGHT - BOTTOM - TOP);
+  const spoken = clouds
     .filter((c) => c.runs.length > 0)
     .map((c) => `${c.name}: efficiency ${share(middle(c, "efficiency"))}, fairness ${share(middle(c, "fairness"))}`);
+  const anchors = clouds.flatMap((c) => {
+    const at = c.runs.length > 0 ? { efficiency: middle(c, "efficiency"), fairness: middle(c, "fairness") } : c.printed?.[0];
+    return at === undefined
+      ? []
+      : [{ name: shortened(c.name, MOST_LABEL), whole: c.name, colour: c.colour, x: x(at.efficiency), y: y(at.fairness) }];
+  });
   return (
     <figure class="plane">
       <svg
         id={props.id}
-        viewBox={`0 0 ${String(SIZE)} ${String(SIZE)}`}
+        viewBox={`0 0 ${String(WIDTH)} ${String(HEIGHT)}`}
         role="img"
         aria-label={`Efficiency and fairness. ${spoken.join("; ")}`}
       >
-        {TICKS.map((t) => (
+        {across.ticks.map((t) => (
           <g key={t}>
-            <line class="grid" x1={x(t)} x2={x(t)} y1={y(0)} y2={y(1)} />
-            <line class="grid" x1={x(0)} x2={x(1)} y1={y(t)} y2={y(t)} />
-            <text class="tick" x={x(t)} y={SIZE - BOTTOM + 18} text-anchor="middle">
+            <line class="grid" x1={x(t)} x2={x(t)} y1={TOP} y2={HEIGHT - BOTTOM} />
+            <text class="tick" x={x(t)} y={HEIGHT - BOTTOM + 18} text-anchor="middle">
               {t}
             </text>
+          </g>
+        ))}
+        {up.ticks.map((t) => (
+          <g key={t}>
+            <line class="grid" x1={LEFT} x2={WIDTH - RIGHT} y1={y(t)} y2={y(t)} />
             <text class="tick" x={LEFT - 8} y={y(t) + 4} text-anchor="end">
               {t}
             </text>
           </g>
         ))}
-        <text class="tick" x={x(0.5)} y={SIZE - 8} text-anchor="middle">
+        <text class="tick" x={(LEFT + WIDTH - RIGHT) / 2} y={HEIGHT - BOTTOM + 37} text-anchor="middle">
           efficiency →
         </text>
-        <text class="tick" x={0} y={0} text-anchor="middle" transform={`translate(14 ${String(y(0.5))}) rotate(-90)`}>
+        <text
+          class="tick"
+          x={0}
+          y={0}
+          text-anchor="middle"
+          transform={`translate(14 ${String((TOP + HEIGHT - BOTTOM) / 2)}) rotate(-90)`}
+        >
           fairness →
         </text>
-        {props.clouds.map((c) => (
+        {clouds.map((c) => (
           <g key={c.name}>
             {c.runs.map((r, i) => (
               <circle
@@ -70,7 +96,7 @@ export function Plane(props: { readonly clouds: readonly Cloud[]; readonly id?: 
             ))}
           </g>
         ))}
-        {props.clouds.map((c) => (
+        {clouds.map((c) => (
           <g key={c.name}>
             {(c.printed ?? []).map((p) => (
               <path
@@ -91,23 +117,136 @@ export function Plane(props: { readonly clouds: readonly Cloud[]; readonly id?: 
             )}
           </g>
         ))}
+        {labels(anchors).map((l) => (
+          <g key={l.whole} class="plane-label">
+            {l.isFar && <line class="leader" x1={l.x} y1={l.y} x2={l.nearX} y2={l.top + LABEL / 2} />}
+            <rect x={l.left} y={l.top + 3} width={9} height={9} rx={2} style={{ fill: l.colour }} />
+            <text x={l.left + SWATCH} y={l.top + 12}>
+              {l.name}
+              <title>{l.whole}</title>
+            </text>
+          </g>
+        ))}
+        <Key runs={clouds.some((c) => c.runs.length > 0)} printed={clouds.some((c) => (c.printed ?? []).length > 0)} />
       </svg>
     </figure>
   );
 }
 
-/** A cloud for each setting, and what a paper prints for it. */
+/** The markers explained, inside the drawing so that exported pictures have it too. */
+function Key(props: { readonly runs: boolean; readonly printed: boolean }): JSX.Element {
+  const y = HEIGHT - 9;
+  return (
+    <g class="plane-key">
+      {props.runs && (
+        <>
+          <circle cx={LEFT + 6} cy={y - 4} r={4.5} class="run-dot" />
+          <text class="tick" x={LEFT + 17} y={y}>
+            one run
+          </text>
+          <path d={cross(LEFT + 96, y - 4, 7)} class="mean-cross" />
+          <text class="tick" x={LEFT + 109} y={y}>
+            mean
+          </text>
+        </>
+      )}
+      {props.printed && (
+        <>
+          <path d={diamond(LEFT + 176, y - 4, 6)} class="printed" />
+          <text class="tick" x={LEFT + 189} y={y}>
+            printed in a paper, one run
+          </text>
+        </>
+      )}
+    </g>
+  );
+}
+
+/** Places values from 0 to 1; from 0.5 to 1 if none is below 0.5. */
+export function axis(values: readonly number[]): {
+  readonly at: (value: number) => number;
+  readonly ticks: readonly number[];
+} {
+  const low = values.length > 0 && values.every((v) => v >= 0.5) ? 0.5 : 0;
+  return {
+    at: (value) => Math.min(1, Math.max(0, (value - low) / (1 - low))),
+    ticks: low === 0 ? [0, 0.2, 0.4, 0.6, 0.8, 1] : [0.5, 0.6, 0.7, 0.8, 0.9, 1],
+  };
+}
+
+/** Longer names are cut in the drawing; the whole name is its title. */
+const MOST_LABEL = 24;
+/** Height of a label, and the width of its swatch and of a letter. */
+const LABEL = 16;
+const SWATCH = 13;
+const LETTER = 7.4;
+
+interface Anchor {
+  readonly name: string;
+  readonly whole: string;
+  readonly colour: string;
+  readonly x: number;
+  readonly y: number;
+}
+
+export interface Label extends Anchor {
+  readonly left: number;
+  readonly top: number;
+  readonly width: number;
+  /** End of the line from the cross to the label. */
+  readonly nearX: number;
+  /** Whether the label is so far from its cross that a line joins them. */
+  readonly isFar: boolean;
+}
+
+/** Places a label next to each cross, inside the drawing, so that no two overlap and none covers a cross. */
+export function labels(anchors: readonly Anchor[]): Label[] {
+  const placed: Label[] = [];
+  const crosses = anchors.map((a) => ({ left: a.x - 8, top: a.y - 8, width: 16, height: 16 }));
+  for (const a of [...anchors].sort((one, other) => one.y - other.y)) {
+    const width = SWATCH + LETTER * a.name.length;
+    const sides = [a.x + 13, a.x - 13 - width].filter((l) => l >= LEFT + 2 && l + width <= WIDTH - 2);
+    const lefts = sides.length > 0 ? sides : [Math.max(LEFT + 2, WIDTH - 2 - width)];
+    const tops = Array.from({ length: 48 }, (_, i) => a.y - LABEL / 2 + (i % 2 === 0 ? 1 : -1) * Math.ceil(i / 2) * 9);
+    const places = tops.flatMap((top) => lefts.map((left) => ({ left, top })));
+    const isFree = ({ left, top }: { readonly left: number; readonly top: number }): boolean =>
+      top >= TOP &&
+      top + LABEL <= HEIGHT - BOTTOM &&
+      placed.every((p) => !overlap({ left, top, width, height: LABEL }, { ...p, height: LABEL })) &&
+      crosses.every((c) => !overlap({ left, top, width, height: LABEL }, c));
+    const { left, top } = places.find(isFree) ?? { left: lefts[0] ?? LEFT, top: a.y - LABEL / 2 };
+    const nearX = left > a.x ? left - 2 : left + width + 2;
+    placed.push({ ...a, left, top, width, nearX, isFar: Math.abs(top + LABEL / 2 - a.y) > LABEL });
+  }
+  return placed;
+}
+
+interface Box {
+  readonly left: number;
+  readonly top: number;
+  readonly width: number;
+  readonly height: number;
+}
+
+function overlap(one: Box, other: Box): boolean {
+  return (
+    one.left < other.left + other.width &&
+    other.left < one.left + one.width &&
+    one.top < other.top + other.height &&
+    other.top < one.top + one.height
+  );
+}
+
+/** A cloud for each setting, with the points that papers print for it. */
 export function clouds(outcomes: readonly Outcome[], printed: readonly (Cloud["printed"] | undefined)[]): Cloud[] {
   return outcomes.map((o, i) => ({
     name: o.setting.name,
     colour: vcColour(i),
-    runs: o.runs.map((r) => ({ efficiency: r.answer.efficiency, fairness: r.answer.fairness })),
+    runs: o.runs.flatMap(({ answer: { efficiency, fairness } }) =>
+      fairness === null ? [] : [{ efficiency, fairness }],
+    ),
     printed: printed[i] ?? [],
   }));
-}
-
-function clip(value: number): number {
-  return Math.min(1, Math.max(0, value));
 }
 
 function middle(c: Cloud, of: "efficiency" | "fairness"): number {

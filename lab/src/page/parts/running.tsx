@@ -9,6 +9,7 @@ export function SeedCount(): JSX.Element {
   return (
     <WholeNumber
       label="Seeds"
+      unit="seed"
       value={seedCount.value}
       min={1}
       max={Math.min(MOST_SEEDS, Number.MAX_SAFE_INTEGER - firstSeed.value + 1)}

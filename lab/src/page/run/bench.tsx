@@ -12,10 +12,9 @@ import {
   checkedNow,
   engine,
   ensemble,
+  nameNow,
   run,
-  scenarios,
   seedCount,
-  shippedName,
   stop,
   toml,
 } from "../state.ts";
@@ -26,29 +25,12 @@ import { Unchecked } from "./unchecked.tsx";
 
 export function Bench(): JSX.Element {
   const [side, setSide] = useState<"form" | "text">("form");
-  const name = shippedName(toml.value);
   return (
     <div class="cards bench">
       <section class="card setting bench-head" aria-labelledby="setting-title">
         <h1 id="setting-title">Set up and run</h1>
         <div class="row">
-          <label for="scenario-choice" class="unseen">
-            Shipped scenario
-          </label>
-          <select
-            id="scenario-choice"
-            value={name ?? ""}
-            onChange={(event) => {
-              toml.value = scenarios.value[event.currentTarget.value] ?? toml.value;
-            }}
-          >
-            {name === null && <option value="">a scenario of your own</option>}
-            {Object.keys(scenarios.value).map((n) => (
-              <option key={n} value={n}>
-                {n}
-              </option>
-            ))}
-          </select>
+          <strong class="scenario-name">{nameNow.value}</strong>
           <Gallery />
         </div>
         <p class="about soft">{about(toml.value)}</p>
@@ -92,7 +74,7 @@ function Running(): JSX.Element {
         onRun={() => void run()}
         onStop={stop}
       >
-        {seedCount.value === 1 ? "Run it" : `Run ${String(seedCount.value)} seeds`}
+        {seedCount.value === 1 ? "Run" : `Run ${String(seedCount.value)} seeds`}
       </RunOrStop>
     </div>
   );

@@ -1,10 +1,11 @@
-/** The shipped scenarios and the papers' rows, to choose one from. */
+/** Chooses a scenario: the shipped ones by topic, and the rows of the papers' tables. */
 
 import type { JSX } from "preact";
 import { useId, useMemo, useState } from "preact/hooks";
 import type { PaperRow } from "../../engine/api.ts";
 import { Dialog } from "../parts/dialog.tsx";
 import { number, shortened } from "../parts/format.ts";
+import { byTopic } from "./topics.ts";
 import { papers, scenarios, toml } from "../state.ts";
 
 interface Entry {
@@ -23,7 +24,7 @@ export function Gallery(): JSX.Element {
   const entries = useMemo(() => [...shipped(scenarios.value), ...rows(papers.value)], [scenarios.value, papers.value]);
   const words = search.toLowerCase().split(/\s+/).filter(Boolean);
   const found = entries.filter((e) => {
-    // A word stands at the beginning of one: 4 finds table 4, and no buffer of 24000.
+    // Only beginnings of words match: 4 finds table 4, not a buffer of 24000.
     const text = ` ${e.name} ${e.about} ${e.group}`.toLowerCase();
     return words.every((w) => [" ", "-", "("].some((before) => text.includes(`${before}${w}`)));
   });
@@ -70,9 +71,9 @@ export function Gallery(): JSX.Element {
           ))}
           <p class="small soft" aria-live="polite">
             {found.length === 0
-              ? "Nothing has these words."
+              ? "No scenario has these words."
               : found.length > SHOWN
-                ? `${String(SHOWN)} of ${String(found.length)} are shown: search for the others.`
+                ? `The first ${String(SHOWN)} of ${String(found.length)}: search to see the others.`
                 : `${String(found.length)} found.`}
           </p>
         </>
@@ -82,12 +83,12 @@ export function Gallery(): JSX.Element {
 }
 
 function shipped(all: Readonly<Record<string, string>>): Entry[] {
-  return Object.entries(all).map(([name, text]) => ({
-    name,
-    about: about(text),
-    toml: text,
-    group: "Shipped with celltrain",
-  }));
+  return byTopic(Object.keys(all)).flatMap(({ title, names }) =>
+    names.map((name) => {
+      const text = all[name] ?? "";
+      return { name, about: about(text), toml: text, group: title };
+    }),
+  );
 }
 
 /** Of a comment longer than this, as a link can hold one, the beginning is shown. */

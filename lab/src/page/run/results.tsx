@@ -6,13 +6,14 @@ import { estimate, mean } from "../../engine/statistics.ts";
 import { Dots } from "../parts/dots.tsx";
 import { FaultNotice } from "../parts/fault.tsx";
 import { count, number, share } from "../parts/format.ts";
+import { shortKind } from "../parts/names.ts";
 import { Notice, Progress, Swatch } from "../parts/parts.tsx";
 import { Table } from "../parts/table.tsx";
 import { Word } from "../parts/words.tsx";
-import { ensemble, run, stale, stop, type Done } from "../state.ts";
+import { ensemble, run, stale, stop, toml, type Done } from "../state.ts";
 
 export function Results(): JSX.Element {
-  const { phase, runs, seeds, progress, fault } = ensemble.value;
+  const { phase, runs, seeds, progress, fault, toml: of } = ensemble.value;
   return (
     <section class="card results" aria-labelledby="results-title" data-phase={phase}>
       <div class="row">
@@ -25,7 +26,7 @@ export function Results(): JSX.Element {
       </div>
       {phase === "idle" && (
         <p class="soft">
-          Nothing yet. Each run gets a <Word of="seed" /> of its own and becomes a dot here, as soon as it ends.
+          No runs yet. Each run has its own <Word of="seed" /> and appears here as a dot when it ends.
         </p>
       )}
       {phase === "running" && (
@@ -34,7 +35,11 @@ export function Results(): JSX.Element {
       <FaultNotice fault={fault} onAgain={() => void run(true)} />
       {phase === "stopped" && <Notice sort="warn">Stopped. The runs that had ended are below.</Notice>}
       {stale.value && phase !== "running" && (
-        <Notice sort="warn">The scenario has changed since: these results are of what stood there before.</Notice>
+        <Notice sort="warn">
+          {of !== toml.value
+            ? "The scenario has changed: these results belong to the version before."
+            : `These results are of ${seedRange(seeds)}.`}
+        </Notice>
       )}
       {runs.length > 0 && <Outcome runs={runs} />}
     </section>
@@ -55,7 +60,7 @@ export function Outcome(props: { readonly runs: readonly Done[] }): JSX.Element 
         ]}
       />
       <p class="small soft">
-        A dot is a run with a seed of its own, the bar is the mean with its <Word of="95 % interval" />.{" "}
+        Each dot is a run with its own seed. The bar is the mean, the box its <Word of="95 % interval" />.{" "}
         <Word of="efficiency">Efficiency</Word>, <Word of="fairness">fairness</Word>.
       </p>
       <Connections runs={runs} />
@@ -73,12 +78,12 @@ function Connections(props: { readonly runs: readonly Done[] }): JSX.Element {
   return (
     <Table
       label="Connections"
-      caption={`Connections, means over ${String(props.runs.length)} seeds`}
+      caption={`Connections (${meansOver(props.runs)})`}
       columns={[
         "connection",
         "goodput Mb/s",
         "segments sent",
-        "sent again",
+        "retransmitted",
         <Word of="timeout">timeouts</Word>,
         "fast retransmits",
       ]}
@@ -116,14 +121,14 @@ function Ports(props: { readonly runs: readonly Done[] }): JSX.Element {
   return (
     <Table
       label="Ports"
-      caption={`Ports with a buffer of so many places, means over ${String(props.runs.length)} seeds`}
-      columns={["port", "policy", "link busy", "largest queue", "cells lost", "cells refused"]}
+      caption={`Ports with a finite buffer (${meansOver(props.runs)})`}
+      columns={["port", "policy", "link busy", "largest queue", "cells lost", "cells discarded"]}
       below={<Rest of={busy.length} />}
     >
       {busy.slice(0, MOST_ROWS).map(({ name, i }) => (
         <tr key={name}>
           <th scope="row">{name}</th>
-          <td>{String(row(props.runs[0], "ports", i)?.["policy"] ?? "")}</td>
+          <td>{shortKind(String(row(props.runs[0], "ports", i)?.["policy"] ?? ""))}</td>
           <td>{share(over(props.runs, "ports", i, "utilisation"))}</td>
           {["max_queue_cells", "lost_cells", "discarded_cells"].map((measure) => (
             <td key={measure}>{count(over(props.runs, "ports", i, measure))}</td>
@@ -132,6 +137,10 @@ function Ports(props: { readonly runs: readonly Done[] }): JSX.Element {
       ))}
     </Table>
   );
+}
+
+function meansOver(runs: readonly Done[]): string {
+  return runs.length === 1 ? "one run" : `means over ${String(runs.length)} seeds`;
 }
 
 /** How many rows of a table were cut. */
@@ -151,7 +160,7 @@ function Runs(props: { readonly runs: readonly Done[] }): JSX.Element {
           <tr key={seed}>
             <th scope="row">{seed}</th>
             <td>{answer.efficiency.toFixed(4)}</td>
-            <td>{answer.fairness.toFixed(4)}</td>
+            <td>{answer.fairness === null ? "undefined" : answer.fairness.toFixed(4)}</td>
             <td>
               <code>{answer.fingerprint}</code>
             </td>
@@ -162,6 +171,11 @@ function Runs(props: { readonly runs: readonly Done[] }): JSX.Element {
       </Table>
     </details>
   );
+}
+
+function seedRange(seeds: readonly number[]): string {
+  const [first, last] = [String(seeds[0] ?? 0), String(seeds.at(-1) ?? 0)];
+  return seeds.length === 1 ? `seed ${first}` : `seeds ${first} to ${last}`;
 }
 
 function rowNames(runs: readonly Done[], of: "flows" | "ports"): string[] {

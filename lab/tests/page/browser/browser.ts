@@ -128,6 +128,19 @@ export async function write(page: Page, toml: string): Promise<void> {
   await page.waitForFunction(() => !document.body.textContent?.includes("checking …"));
 }
 
+/** Chooses a shipped scenario from the list. */
+export async function choose(page: Page, name: string): Promise<void> {
+  await page.getByRole("button", { name: "Choose a scenario …" }).click();
+  await page.getByLabel("Search", { exact: true }).fill(name);
+  const exact = page.locator("strong").filter({ hasText: new RegExp(`^${name}$`) });
+  await page.locator(".gallery-list button").filter({ has: exact }).click();
+}
+
+/** Removes the policies that Compare shows at first. */
+export async function removeAll(page: Page): Promise<void> {
+  await page.getByRole("button", { name: "Remove all" }).click();
+}
+
 /** The text of a shipped scenario. */
 export async function shipped(page: Page, name: string): Promise<string> {
   return (await page.evaluate(() => window.celltrain.scenarios()))[name] ?? "";

@@ -61,8 +61,7 @@ test("a link cut short, one of another version and one that is none are told in 
 test("a link of a comparison and one of a policy of one's own hold them", { skip }, async () => {
   const first = await open("#/compare");
   const { page } = first;
-  await page.getByRole("button", { name: "Begin with four policies" }).click();
-  await page.getByRole("button", { name: "Take lan-ppd out" }).click();
+  await page.getByRole("button", { name: "Remove lan-ppd" }).click();
   const address = async (): Promise<string> => {
     await page.getByRole("button", { name: "Share and keep" }).click();
     await page.waitForFunction(() => document.querySelector(".keep pre")?.textContent?.includes("#v1."));
@@ -131,11 +130,13 @@ test("the scenario and the tables can be downloaded", { skip }, async () => {
 test("pictures can be downloaded as SVG that stands alone and as PNG", { skip }, async () => {
   const opened = await open("#/compare");
   const { page } = opened;
-  await page.getByRole("button", { name: "Begin with four policies" }).click();
+  await page.getByRole("button", { name: "Run them all" }).click();
+  await page.locator('.compare[data-phase="done"]').waitFor();
   const [svg] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "SVG" }).click()]);
   const text = readFileSync(await svg.path(), "utf8");
   assert.match(text, /^<svg[^>]* xmlns="http:\/\/www\.w3\.org\/2000\/svg"/);
   assert.doesNotMatch(text, /var\(|class=/);
+  assert.ok(text.includes(">lan-selective-drop<"), "a label names its cloud");
   const [png] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "PNG" }).click()]);
   assert.deepEqual([...readFileSync(await png.path()).subarray(1, 4)], [0x50, 0x4e, 0x47]);
   await close(opened);

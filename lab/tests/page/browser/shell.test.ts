@@ -82,7 +82,6 @@ test("results, the microscope and a comparison have no serious finding either", 
   await look(page);
   assert.deepEqual(await findings(page), []);
   await page.getByRole("link", { name: "Compare", exact: true }).click();
-  await page.getByRole("button", { name: "Begin with four policies" }).click();
   await page.getByRole("button", { name: "Run them all" }).click();
   await page.getByRole("button", { name: "Run them all" }).waitFor();
   assert.deepEqual(await findings(page), []);
@@ -146,7 +145,6 @@ test("a story, a look inside and a comparison can be gone through with the keybo
   await page.locator("header a").first().focus();
   await press(/^Compare$/);
   await page.getByRole("heading", { name: "Compare", level: 1 }).waitFor();
-  await press(/^Begin with four policies/);
   await press(/^Run them all$/);
   const means = async (): Promise<string> => page.locator("tbody").innerText();
   const ended = (): Promise<void> => page.locator('.compare[data-phase="done"]').waitFor();

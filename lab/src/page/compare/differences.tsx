@@ -1,0 +1,93 @@
+/** Means with intervals, and paired differences from the first setting. */
+
+import type { JSX } from "preact";
+import { estimate } from "../../engine/statistics.ts";
+import type { Estimate } from "../../engine/api.ts";
+import { csv, download } from "../keep/files.ts";
+import type { Outcome } from "../parts/experiment.ts";
+import { interval, share } from "../parts/format.ts";
+import { Notice, Swatch } from "../parts/parts.tsx";
+import { Table } from "../parts/table.tsx";
+import { Word } from "../parts/words.tsx";
+
+type Measure = "efficiency" | "fairness";
+
+export function Differences(props: { readonly outcomes: readonly Outcome[] }): JSX.Element {
+  const { outcomes } = props;
+  const keep = (): void => {
+    const lines = outcomes.flatMap((o) =>
+      o.runs.map((r) => [o.setting.name, r.seed, r.answer.efficiency, r.answer.fairness, r.answer.fingerprint]),
+    );
+    download("comparison.csv", csv(["setting", "seed", "efficiency", "fairness", "fingerprint"], lines), "text/csv");
+  };
+  const first = outcomes[0]?.setting.name ?? "the first";
+  return (
+    <section class="card" aria-labelledby="differences-title">
+      <div class="row">
+        <h2 id="differences-title">Means, and differences from {first}</h2>
+        <button type="button" class="quiet small row-end" onClick={keep}>
+          CSV
+        </button>
+      </div>
+      <NothingCarried outcomes={outcomes} />
+      <Table
+        label="Comparison"
+        class="intervals"
+        columns={["setting", "runs", "efficiency", "difference", "fairness", "difference"]}
+      >
+        {outcomes.map((o, i) => (
+          <tr key={i}>
+            <th scope="row">
+              <Swatch n={i} />
+              {o.setting.name}
+            </th>
+            <td>{o.runs.length}</td>
+            <td>{meanOf(o, "efficiency")}</td>
+            <td>{i === 0 ? "" : paired(o, outcomes[0], "efficiency")}</td>
+            <td>{meanOf(o, "fairness")}</td>
+            <td>{i === 0 ? "" : paired(o, outcomes[0], "fairness")}</td>
+          </tr>
+        ))}
+      </Table>
+      <p class="small soft">
+        In brackets: the <Word of="95 % interval" />. A difference is significant if its interval excludes 0.
+      </p>
+    </section>
+  );
+}
+
+/** Names settings with runs in which no flow received anything: their measures mean nothing. */
+function NothingCarried(props: { readonly outcomes: readonly Outcome[] }): JSX.Element | null {
+  const dead = props.outcomes.flatMap((o) => {
+    const runs = o.runs.filter((r) => r.answer.fairness === null || r.answer.efficiency === 0).length;
+    return runs === 0 ? [] : [{ name: o.setting.name, runs, of: o.runs.length }];
+  });
+  return dead.length === 0 ? null : (
+    <Notice sort="warn">
+      {dead.map(({ name, runs, of }) => (
+        <p key={name}>
+          <strong>{name}</strong> carried nothing in {runs === of ? "any run" : `${String(runs)} of ${String(of)} runs`}
+          : its fairness there is undefined. Do not compare it.
+        </p>
+      ))}
+    </Notice>
+  );
+}
+
+function meanOf(o: Outcome, of: Measure): string {
+  return o.runs.length === 0 ? "–" : told(estimate(o.runs.map((r) => r.answer[of])), share);
+}
+
+/** The paired difference from the first setting. */
+function paired(o: Outcome, first: Outcome | undefined, of: Measure): string {
+  const base = new Map(first?.runs.map((r) => [r.seed, r.answer[of]]));
+  const differences = o.runs.flatMap((r) => {
+    const other = base.get(r.seed);
+    return other === undefined ? [] : [other === null || r.answer[of] === null ? null : r.answer[of] - other];
+  });
+  return differences.length === 0 ? "–" : told(estimate(differences), (v) => (v > 0 ? `+${share(v)}` : share(v)));
+}
+
+function told(e: Estimate, text: (value: number) => string): string {
+  return e.n === 0 ? "undefined" : interval(e, text);
+}

@@ -1,0 +1,68 @@
+/** Settings that all compared scenarios share, and the edits that set them everywhere. */
+
+import type { Value } from "../form/schema.ts";
+
+export interface Edit {
+  readonly path: readonly string[];
+  readonly value: Value;
+}
+
+type Table = { readonly [key: string]: Value };
+
+/** The number of sources, or null if the topology does not count them. */
+export function sourcesOf(root: Table): number | null {
+  const [, topology] = Object.entries(table(root["topology"]))[0] ?? [];
+  const sources = table(topology)["sources"];
+  return typeof sources === "number" ? sources : null;
+}
+
+/** The first finite buffer in cells, the bottleneck's if it has one. */
+export function bufferOf(root: Table): number | null {
+  const ports = table(root["port"]);
+  const first = [ports["bottleneck"], ...Object.values(ports)].find((p) => typeof table(p)["buffer"] === "number");
+  const buffer = table(first)["buffer"];
+  return typeof buffer === "number" ? buffer : null;
+}
+
+/** The TCP of every flow. A scenario without one has Vanilla. */
+export function tcpOf(root: Table): string {
+  return Object.keys(table(root["tcp"]))[0] ?? "vanilla";
+}
+
+export function setSources(root: Table, sources: number): Edit[] {
+  return Object.entries(table(root["topology"])).flatMap(([kind, topology]) =>
+    typeof table(topology)["sources"] === "number" ? [{ path: ["topology", kind, "sources"], value: sources }] : [],
+  );
+}
+
+/** Policy settings in cells, by key: they keep their share of the buffer. */
+const IN_CELLS = ["threshold", "tagged_threshold"] as const;
+
+/** Every finite buffer, and thresholds in cells in proportion: 800 of 1000 becomes 1600 of 2000. */
+export function setBuffer(root: Table, buffer: number): Edit[] {
+  return Object.entries(table(root["port"])).flatMap(([name, port]) => {
+    const before = table(port)["buffer"];
+    if (typeof before !== "number") {
+      return [];
+    }
+    const thresholds = Object.entries(table(table(port)["policy"])).flatMap(([policy, settings]) =>
+      IN_CELLS.flatMap((key) => {
+        const cells = table(settings)[key];
+        return typeof cells === "number" && cells > 1
+          ? [{ path: ["port", name, "policy", policy, key], value: Math.round((cells * buffer) / before) }]
+          : [];
+      }),
+    );
+    return [{ path: ["port", name, "buffer"], value: buffer }, ...thresholds];
+  });
+}
+
+/** Another TCP with the same settings: all TCPs have the same keys. */
+export function setTcp(root: Table, tcp: string): Edit[] {
+  const [before] = Object.values(table(root["tcp"]));
+  return [{ path: ["tcp"], value: { [tcp]: table(before) } }];
+}
+
+function table(value: unknown): Table {
+  return value !== null && typeof value === "object" && !Array.isArray(value) ? (value as Table) : {};
+}

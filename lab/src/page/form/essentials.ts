@@ -1,0 +1,61 @@
+/** The five settings that people change first, found in a scenario of any shape. */
+
+import type { Field, Shape, Value } from "./schema.ts";
+
+export interface Essential {
+  readonly field: Field;
+  readonly path: readonly string[];
+  readonly value: Value | undefined;
+  /** The port, unless it is the bottleneck or the only one. */
+  readonly of?: string;
+}
+
+type Values = { readonly [key: string]: Value };
+
+/** Sources (or the topology's first number), duration, TCP, policy and buffer, as far as the scenario has them. */
+export function essentials(shape: Shape, values: Values): Essential[] {
+  const root = shape.fields(shape.root);
+  const named = (key: string): Field | undefined => root.find((f) => f.key === key);
+  return [
+    ...size(shape, named("topology"), values),
+    ...["duration", "tcp"].flatMap((key) => {
+      const field = named(key);
+      return field === undefined ? [] : [{ field, path: [key], value: values[key] }];
+    }),
+    ...port(shape, named("port"), values),
+  ];
+}
+
+/** The number of sources, or the first number that the topology asks for. */
+function size(shape: Shape, topology: Field | undefined, values: Values): Essential[] {
+  const [kind, inner] = Object.entries(table(values["topology"]))[0] ?? [];
+  const choice = topology?.kind === "choice" ? topology.choices.find((c) => c.name === kind) : undefined;
+  if (kind === undefined || choice === undefined) {
+    return [];
+  }
+  const whole = shape.fields(choice.schema).filter((f) => f.kind === "number" && f.whole);
+  const field = whole.find((f) => f.key === "sources") ?? whole[0];
+  return field === undefined ? [] : [{ field, path: ["topology", kind, field.key], value: table(inner)[field.key] }];
+}
+
+/** Policy and buffer of the bottleneck, or of the first port that sets one of them. */
+function port(shape: Shape, ports: Field | undefined, values: Values): Essential[] {
+  const entries = Object.entries(table(values["port"]));
+  const [name, inner] =
+    entries.find(([key]) => key === "bottleneck") ??
+    entries.find(([, one]) => ["buffer", "policy"].some((key) => key in table(one))) ??
+    [];
+  if (name === undefined || ports?.kind !== "named") {
+    return [];
+  }
+  const fields = shape.fields(ports.schema);
+  return ["policy", "buffer"].flatMap((key) => {
+    const field = fields.find((f) => f.key === key);
+    const of = name === "bottleneck" ? {} : { of: name };
+    return field === undefined ? [] : [{ field, path: ["port", name, key], value: table(inner)[key], ...of }];
+  });
+}
+
+function table(value: unknown): Values {
+  return value !== null && typeof value === "object" && !Array.isArray(value) ? (value as Values) : {};
+}

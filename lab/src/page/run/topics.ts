@@ -1,0 +1,54 @@
+/** Shipped scenarios by topic, in the order of the list: the LAN first. */
+
+interface Topic {
+  readonly title: string;
+  /** Names in the order of the list; `*` at the end stands for any letters. */
+  readonly names: readonly string[];
+}
+
+const TOPICS: readonly Topic[] = [
+  {
+    title: "LAN: discard policies",
+    names: [
+      "lan-tail-drop",
+      "lan-ppd",
+      "lan-epd",
+      "lan-selective-drop",
+      "lan-fba",
+      "lan-double-epd",
+      "lan-drop-from-front",
+      "zero-loss",
+    ],
+  },
+  { title: "LAN: TCP variants", names: ["lan-tahoe", "lan-reno", "lan-newreno*", "lan-sack*", "lan-paced"] },
+  {
+    title: "LAN: fair queuing and shares",
+    names: ["lan-per-vc*", "lan-virtual*", "lan-wfq", "lan-unresponsive", "lan-vbr*"],
+  },
+  { title: "LAN: formulas of your own", names: ["lan-formula*"] },
+  { title: "LAN: more", names: ["lan-*"] },
+  { title: "Wide area network", names: ["wan-epd", "wan-cubic", "wan-*"] },
+  {
+    title: "Other networks",
+    names: ["chain-epd", "parking-lot", "unequal-rtt", "star-incast", "peer-to-peer", "vc-merge"],
+  },
+  {
+    title: "Rate control (ABR) and guaranteed rates (GFR)",
+    names: ["internetwork-*", "abr-*", "gfr-*"],
+  },
+  { title: "More", names: ["*"] },
+];
+
+/** Every name once, under the first topic that fits. Topics without a scenario are left out. */
+export function byTopic(names: readonly string[]): { readonly title: string; readonly names: readonly string[] }[] {
+  const left = new Set(names);
+  return TOPICS.map(({ title, names: patterns }) => {
+    const found = patterns.flatMap((pattern) =>
+      [...left].filter((name) => {
+        const fits = pattern.endsWith("*") ? name.startsWith(pattern.slice(0, -1)) : name === pattern;
+        return fits && left.delete(name);
+      }),
+    );
+    return { title, names: found };
+  }).filter((topic) => topic.names.length > 0);
+}
