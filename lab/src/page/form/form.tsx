@@ -244,7 +244,7 @@ function Kinds(props: {
   readonly value: Value | undefined;
   readonly context: Context;
   readonly label: string;
-  /** What the setting belongs to, such as a port. */
+  /** Owner of the setting, such as a port. */
   readonly of?: string | undefined;
 }): JSX.Element {
   const id = useId();
@@ -399,7 +399,7 @@ function Simple(props: {
   readonly context: Context;
   /** Shows the description as a tooltip only. */
   readonly isBrief?: boolean;
-  /** What the setting belongs to, such as a port. */
+  /** Owner of the setting, such as a port. */
   readonly of?: string | undefined;
 }): JSX.Element {
   const { field, path, value, context } = props;

@@ -117,7 +117,7 @@ const KEYS: Readonly<Record<string, string>> = {
   trm: "Trm",
 };
 
-/** What one entry of a table of named entries is. */
+/** Nouns for one entry of a table of named entries. */
 const ENTRIES: Readonly<Record<string, string>> = {
   port: "port",
   flow: "flow",

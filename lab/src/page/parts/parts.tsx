@@ -114,7 +114,7 @@ export function Slider(props: {
 /** A field for a whole number. A number out of range is refused with a message, and the field keeps its value. */
 export function WholeNumber(props: {
   readonly label: string;
-  /** What is counted, for messages such as "At most 200 seeds." */
+  /** Noun for the count, in messages such as "At most 200 seeds." */
   readonly unit?: string;
   readonly value: number;
   readonly min: number;

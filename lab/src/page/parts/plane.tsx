@@ -195,7 +195,7 @@ export interface Label extends Anchor {
   readonly width: number;
   /** End of the line from the cross to the label. */
   readonly nearX: number;
-  /** Whether the label is so far from its cross that a line joins them. */
+  /** True if a line joins the label to its cross, which is far away. */
   readonly isFar: boolean;
 }
 
