@@ -60,9 +60,9 @@ async function speed() {
       if (answer.fingerprint !== said.fingerprint) {
         throw new Error(`${name}: ${answer.fingerprint} is not ${said.fingerprint}`);
       }
-      here.push(answer.cell_hops_per_second);
-      seconds.push(answer.engine_seconds);
-      there.push(said.cell_hops_per_second);
+      here.push(answer.timing.cell_hops_per_second);
+      seconds.push(answer.timing.engine_seconds);
+      there.push(said.timing.cell_hops_per_second);
     }
     const million = (value) => (value / 1e6).toFixed(1);
     const share = (one, other) => `${((100 * one) / other).toFixed(0)} %`;

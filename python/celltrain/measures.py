@@ -105,3 +105,46 @@ EVENTS = {
     )
     for line in _TABLES["events"]
 }
+
+
+def result_schema() -> dict[str, Any]:
+    """Returns the JSON Schema of the answer of `celltrain run --json`. A value that a run does not have is null.
+
+    >>> result_schema()["properties"]["efficiency"]["type"]
+    ['number', 'null']
+    """
+    lists = {name: {"type": "array", "items": _object(measures)} for name, measures in ROWS.items()}
+    whole = _object(RUN)
+    whole["properties"] |= lists | {
+        "build": {
+            "type": "object",
+            "properties": {"version": {"type": "string"}, "profile": {"enum": ["release", "debug"]}},
+        },
+        "format": {
+            "const": _TABLES["format"],
+            "description": "version of this shape; it grows when a key moves or changes its meaning",
+        },
+    }
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "The result of a run",
+        **whole,
+        "required": sorted(whole["properties"]),
+    }
+
+
+_JSON_TYPES = {"string": "string", "int64": "integer", "float64": "number"}
+
+
+def _object(measures: tuple[Measure, ...]) -> dict[str, Any]:
+    """Returns the schema of a row; measures with a dot in their names are grouped in an object, which may be null."""
+    properties: dict[str, Any] = {}
+    for measure in measures:
+        unit = f" ({measure.unit})" if measure.unit not in ("", "1") else ""
+        one = {"type": [_JSON_TYPES[measure.kind], "null"], "description": f"{measure.meaning}{unit}"}
+        group, _, member = measure.name.partition(".")
+        if member:
+            properties.setdefault(group, {"type": ["object", "null"], "properties": {}})["properties"][member] = one
+        else:
+            properties[group] = one
+    return {"type": "object", "properties": properties}

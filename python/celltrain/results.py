@@ -298,12 +298,12 @@ class RunResult(Carded, Answer):
     @property
     def engine_seconds(self) -> float:
         """Seconds of real time the engine took."""
-        return float(self._answer["engine_seconds"])
+        return float(self._answer["timing"]["engine_seconds"])
 
     @property
     def cell_hops_per_second(self) -> float:
         """The engine's speed."""
-        return float(self._answer["cell_hops_per_second"])
+        return float(self._answer["timing"]["cell_hops_per_second"])
 
     @property
     def fingerprint(self) -> str:

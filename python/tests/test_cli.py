@@ -25,10 +25,10 @@ RUN_FIELDS = {
     "ports": list,
     "cells": dict,
     "cell_hops": int,
-    "engine_seconds": float,
-    "cell_hops_per_second": float,
+    "timing": dict,
     "fingerprint": str,
     "build": dict,
+    "format": int,
 }
 BENCH_FIELDS = {
     "scenario": str,
@@ -64,7 +64,7 @@ def test_the_json_of_run_has_the_promised_fields(celltrain, small):
     assert set(result["build"]) == {"version", "profile"}
     assert len(result["fingerprint"]) == 16
     assert int(result["fingerprint"], 16) >= 0
-    assert result == {**ct.run(small, seed=5).to_dict(), **{k: result[k] for k in result if "second" in k}}
+    assert result == {**ct.run(small, seed=5).to_dict(), "timing": result["timing"]}
 
 
 def test_run_shows_the_delay_of_files_where_it_is_asked_for(celltrain, small):
@@ -279,6 +279,28 @@ def test_a_warning_is_on_standard_error_and_the_run_goes_on(celltrain, small):
     assert answer.err.startswith("warning: ")
     checked = celltrain("check", small, "--json")
     assert (checked.code, len(checked.json["warnings"])) == (0, 1)
+
+
+@pytest.mark.parametrize("scenario", ["lan-epd", "internetwork-abr-efci"])
+def test_a_result_matches_its_schema(celltrain, scenario):
+    jsonschema = pytest.importorskip("jsonschema")
+    schema, result = celltrain("schema", "--result").json, celltrain("run", scenario, "--json").json
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(result, schema)
+    assert result.keys() <= schema["properties"].keys()
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({**result, "efficiency": "high"}, schema)
+
+
+def test_two_runs_differ_in_their_timing_only(celltrain):
+    first, second = (celltrain("run", "lan-epd", "--json").json for _ in range(2))
+    assert first.pop("timing").keys() == second.pop("timing").keys() == {"engine_seconds", "cell_hops_per_second"}
+    assert first == second
+
+
+def test_plan_and_result_schemas_exclude_each_other(celltrain):
+    answer = celltrain("schema", "--plan", "--result")
+    assert (answer.code, answer.err) == (2, "--plan and --result exclude each other; give one of them\n")
 
 
 def test_the_schema_is_the_cores(celltrain):

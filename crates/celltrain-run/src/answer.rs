@@ -29,6 +29,9 @@ impl Build {
     }
 }
 
+/// Version of the answer's shape. It grows when a key moves or changes its meaning, not when one is added.
+pub const FORMAT: u32 = 1;
+
 /// What of an answer's lists is wanted: by the list's name the columns, beside the rows' names. A list that is not
 /// there is not wanted; `bottleneck` is that port's row alone.
 pub type Wanted = BTreeMap<String, Vec<String>>;
@@ -69,6 +72,7 @@ impl Serialize for Answer<'_> {
         }
         let mut whole = object(RUN, self.run, |_| true);
         whole.insert("build".into(), json!(Build::this()));
+        whole.insert("format".into(), json!(FORMAT));
         // The lists have their places in the order of keys.
         whole.extend(LISTS.map(|list| (list.to_owned(), Value::Null)));
         let mut map = serializer.serialize_map(Some(whole.len()))?;
@@ -250,7 +254,9 @@ mod tests {
         let network = network();
         let (mut found, mut outlined_paths) = (Vec::new(), Vec::new());
         let mut answer = answer(&record(&network), None);
-        answer.as_object_mut().expect("an answer is an object").remove("build");
+        let answer_keys = answer.as_object_mut().expect("an answer is an object");
+        assert_eq!(answer_keys.remove("format"), Some(json!(FORMAT)));
+        answer_keys.remove("build");
         paths(&answer, "", &mut found);
         paths(&outlined(&network), "", &mut outlined_paths);
         assert_eq!(found, outlined_paths);

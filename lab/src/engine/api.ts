@@ -170,8 +170,7 @@ export interface Answer {
   abr: Record<string, number | string | null>[];
   cells: { offered: number; delivered: number; lost: number; discarded: number; in_flight: number };
   cell_hops: number;
-  engine_seconds: number;
-  cell_hops_per_second: number;
+  timing: { engine_seconds: number; cell_hops_per_second: number };
   fingerprint: string;
   build: { version: string; profile: string };
   [measure: string]: unknown;

@@ -191,13 +191,22 @@ def _show_cost(cost: Cost) -> None:
 @shell.command
 def schema(
     plan: Annotated[
-        bool, typer.Option("--plan", help="That of a plan, for celltrain sweep and celltrain tune, instead.")
+        bool, typer.Option("--plan", help="Print the schema of plans for celltrain sweep and celltrain tune.")
     ] = False,
+    result: Annotated[bool, typer.Option("--result", help="Print the schema of the answer of run --json.")] = False,
     as_json: shell.Json = False,
 ) -> None:
-    """Print the JSON Schema of a scenario or a plan, for editors and other programs."""
-    # It is JSON either way.
-    if plan:
+    """Print the JSON Schema of a scenario, a plan or a result, for editors and other programs."""
+    # It is JSON with and without --json.
+    if plan and result:
+        from celltrain.errors import Fault, InputError
+
+        raise InputError([Fault.of_option("--plan", "", "and --result exclude each other; give one of them")])
+    if result:
+        from celltrain.measures import result_schema
+
+        shell.answer(result_schema())
+    elif plan:
         from celltrain.plan.shapes import json_schema
 
         shell.answer(json_schema())

@@ -87,7 +87,7 @@ def _probe(text: str, seed: int) -> float:
         answer, _ = _core.Scenario(text).run(seed, on_progress=enough, cancel=current())
     except _Enough:
         return (time.monotonic() - begun) / share
-    return float(json.loads(answer)["engine_seconds"])
+    return float(json.loads(answer)["timing"]["engine_seconds"])
 
 
 def _bytes_per_run(plan: Plan, texts: list[str]) -> float:

@@ -41,7 +41,7 @@ def stream_here(chunk: Chunk, threads: int, take: Callable[[RunRecord], object])
             values=tuple(value for value, _ in figures),
             problems=problems if any(problems) else None,
             fingerprint=answer["fingerprint"],
-            seconds=answer["engine_seconds"],
+            seconds=answer["timing"]["engine_seconds"],
             cell_hops=answer["cell_hops"],
             series=None if recording is None or series is None else recorded(series),
         )

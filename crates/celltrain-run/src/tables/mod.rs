@@ -26,6 +26,7 @@ pub fn described_all() -> Value {
         "contracts": described(CONTRACT),
         "abr": described(ABR),
         "series": series::described(),
+        "format": crate::answer::FORMAT,
         "events": events::described(),
     })
 }

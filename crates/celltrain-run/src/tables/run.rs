@@ -82,8 +82,8 @@ pub const RUN: &[Run] = &[
     Run::count("cells.discarded", "cells", "cells discarded by policies", |run| Some(run.result.cells.discarded)),
     Run::count("cells.in_flight", "cells", "cells under way at the end", |run| Some(run.result.cells.in_flight)),
     Run::count("cell_hops", "1", "cells that crossed a link, counted once a link", |run| Some(run.result.cell_hops)),
-    Run::number("engine_seconds", "s", "real time the engine took", |run| Some(run.engine_seconds)),
-    Run::number("cell_hops_per_second", "1/s", "cell-hops in a second of real time", |run| {
+    Run::number("timing.engine_seconds", "s", "real time the engine took", |run| Some(run.engine_seconds)),
+    Run::number("timing.cell_hops_per_second", "1/s", "cell-hops in a second of real time", |run| {
         Some(run.result.cell_hops as f64 / run.engine_seconds.max(f64::MIN_POSITIVE))
     }),
     Run::text("fingerprint", "16 hex digits that change with any segment's instant", |run| &run.fingerprint),

@@ -165,7 +165,7 @@ function Runs(props: { readonly runs: readonly Done[] }): JSX.Element {
               <code>{answer.fingerprint}</code>
             </td>
             <td>{count(answer.cell_hops)}</td>
-            <td>{(answer.cell_hops_per_second / 1e6).toFixed(1)}</td>
+            <td>{(answer.timing.cell_hops_per_second / 1e6).toFixed(1)}</td>
           </tr>
         ))}
       </Table>
