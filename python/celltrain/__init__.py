@@ -10,11 +10,12 @@ True
 >>> result.flows.column_names[:2]
 ['name', 'goodput_mbps']
 
-Scenarios are made with `n_source`, `load` or the class `Scenario`; `run` simulates one, `compare` several under the same
-seeds, `check` says what is wrong with one, `draw` shows its network, `import_graph` makes one of a graph, `reproduce` runs a paper's tables again, `study` a study of
-ours, `sweep` a scenario over many settings and seeds; `report` says what came of it; `tune` searches a policy's parameters; `vet` holds a policy against what must hold of any,
-and puts it beside the classics.
-`read_events` reads what a run told of single segments, frames and cells; `why` says what happened to a flow. A `Cancel` ends any of these calls from another thread.
+Make a scenario with `n_source`, `load` or the class `Scenario`; `scenarios()` names those that come with celltrain. `run`
+simulates one, `compare` several with the same seeds. `check` finds faults, `draw` shows the network, `import_graph` reads one.
+`sweep`, `tune` and `report` work on many settings; `reproduce` and `study` run published tables and studies; `vet` tests a policy.
+`why` explains what happened to a flow, and `read_events` reads recorded events. A `Cancel` ends any of these calls from another
+thread. Buffer policies are in `ct.policies`, TCP variants in `ct.tcp`, rate control in `ct.abr`, networks in `ct.topologies`, all
+other tables of a scenario in `ct.models`, exceptions in `ct.errors`. Every class is also an attribute of `ct` itself.
 """
 
 from __future__ import annotations
@@ -23,6 +24,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from celltrain import abr as abr
+    from celltrain import errors as errors
+    from celltrain import models as models
+    from celltrain import policies as policies
+    from celltrain import tcp as tcp
+    from celltrain import topologies as topologies
     from celltrain.cancel import Cancel as Cancel
     from celltrain.captures import Capture as Capture
     from celltrain.comparing import Compared as Compared
@@ -62,6 +69,7 @@ if TYPE_CHECKING:
     from celltrain.scenario import check as check
     from celltrain.scenario import load as load
     from celltrain.scenario import n_source as n_source
+    from celltrain.shipped import scenarios as scenarios
     from celltrain.store import Store as Store
     from celltrain.sweeps import sweep as sweep
     from celltrain.toml import save as save
@@ -111,6 +119,7 @@ _HOMES = {
     "load": "scenario",
     "n_source": "scenario",
     "save": "toml",
+    "scenarios": "shipped",
     "reproduce": "reproduction",
     "study": "reproduction",
     "sweep": "sweeps",
@@ -120,7 +129,12 @@ _HOMES = {
 }
 
 
-#: Names of before, which go on working.
+#: Submodules with the classes of a scenario by subject, and with all of them.
+_SUBMODULES = ("abr", "errors", "models", "policies", "tcp", "topologies")
+#: The classes that completion lists here; the others are in the submodules.
+_LISTED = ("CelltrainError", "CelltrainWarning", "Epd", "InputError", "Port", "Scenario", "SelectiveDrop", "TailDrop")
+
+#: Deprecated aliases.
 _BEFORE = {"Newreno": "NewReno", "NewrenoHoe": "NewRenoHoe"}
 
 
@@ -130,6 +144,8 @@ def __getattr__(name: str) -> object:
         return import_module("celltrain._core").build()["version"]
     if name == "__all__":
         return sorted([*_HOMES, *import_module("celltrain.models").__all__])
+    if name in _SUBMODULES:
+        return import_module(f"celltrain.{name}")
     # The models take longer to import than all else: `from celltrain import tables` asks for an attribute first.
     if name not in _HOMES and not name[:1].isupper():
         raise AttributeError(f"module 'celltrain' has no attribute {name!r}")
@@ -154,4 +170,5 @@ def _advice(name: str) -> str:
 
 
 def __dir__() -> list[str]:
-    return [*__getattr__("__all__"), "__version__"]  # type: ignore[misc]
+    functions_and_results = [name for name, home in _HOMES.items() if home != "errors"]
+    return sorted({*functions_and_results, *_LISTED, *_SUBMODULES, "__version__"})

@@ -25,6 +25,9 @@ class Model(BaseModel):
         allow_inf_nan=False,
     )
 
+    def __str__(self) -> str:
+        return repr(self)
+
     if not TYPE_CHECKING:
 
         def __init__(self, /, **settings: Any) -> None:
@@ -86,16 +89,16 @@ class Model(BaseModel):
 
 
 class Experiment(Carded, Model):
-    """A whole scenario: `print` and notebooks show what is not as it is by default, as in a file."""
+    """A whole scenario: `print` and notebooks show the settings that differ from their defaults, as in a file."""
 
     def _card(self) -> Card:
         said = self._to_dict(exclude_defaults=True)
         name = said.pop("name", "") or "A scenario"
-        rows = [[".".join(path) or "scenario", own or "all by default"] for path, own in _settings(said, ())]
+        rows = [[".".join(path) or "scenario", own or "defaults"] for path, own in _settings(said, ())]
         return Card(
             title=str(name),
             grids=[Grid(heads=["table", "settings"], rows=rows, left=(0, 1))],
-            notes=["what is not there is as it is by default; celltrain.save(scenario, file) writes a file"],
+            notes=['Everything else has its default. celltrain.save(scenario, "file.toml") saves it.'],
         )
 
 

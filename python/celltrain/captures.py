@@ -90,6 +90,9 @@ class Capture:
         if faults:
             raise ScenarioError(faults)
 
+    def __repr__(self) -> str:
+        return f"Capture({str(self.path)!r}, kind={self.kind!r})"
+
     @property
     def of_cells(self) -> bool:
         """Whether it is of cells at ports, and not of packets at hosts."""

@@ -87,6 +87,9 @@ class Events:
         if faults:
             raise ScenarioError(faults)
 
+    def __repr__(self) -> str:
+        return f"Events({str(self.folder)!r}, kinds={self.chosen!r})"
+
     @property
     def chosen(self) -> tuple[str, ...]:
         """The kinds, in the order of the tables."""

@@ -27,6 +27,10 @@ class Plot:
     def __init__(self, result: RunResult) -> None:
         self._result = result
 
+    def __repr__(self) -> str:
+        recorded = ", ".join(f"{name}()" for name in self._result.series) or "none, as the run recorded no series"
+        return f"<plots of a run: {recorded}>"
+
     @checked()
     def queue(self, *, ax: Axes | None = None) -> Axes:
         """Cells waiting at each recorded port over time, with the buffer's size where it has one."""

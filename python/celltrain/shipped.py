@@ -27,6 +27,15 @@ def names(kind: str) -> list[str]:
     return [file.removesuffix(".toml") for file in files if file.endswith(".toml")]
 
 
+def scenarios() -> list[str]:
+    """Returns the names of the scenarios that come with celltrain; `run`, `compare` and `load` take them.
+
+    >>> "lan-epd" in scenarios()
+    True
+    """
+    return names("scenario")
+
+
 def found(said: str | os.PathLike[str], kind: str, folder: Path | None = Path()) -> tuple[str, str] | None:
     """The file, as messages show it, and the text of a shipped scenario or plan; None where this is no name of one.
 

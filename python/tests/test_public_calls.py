@@ -594,3 +594,32 @@ def test_values_in_messages_are_short_and_say_which_option_they_are_of(lan):
         assert [fault.key for fault in refused.value.faults] == [key]
         assert len(str(refused.value)) < 300
     assert isinstance(pickle.loads(pickle.dumps(ct.PaperError("no table"))), ct.PaperError)
+
+
+def test_every_public_class_says_what_it_is():
+    classes = [one for name in ct.__all__ if inspect.isclass(one := getattr(ct, name))]
+    assert len(classes) > 90
+    assert not [one for one in classes if one.__repr__ is object.__repr__]
+
+
+def test_print_names_the_class_of_a_table():
+    assert str(ct.TailDrop()) == repr(ct.TailDrop()) == "TailDrop()"
+
+
+def test_plots_and_reasons_say_what_they_are(lan):
+    assert repr(ct.run(lan, trace=["queue"], step="1ms").plot) == "<plots of a run: queue()>"
+    assert "<plots of a run: none" in repr(ct.run(lan).plot)
+    reasons = ct.why("lan-epd", flow="tcp4", at="2.2s", seed=18)
+    assert "tcp4 at 2.2 s" in reasons._repr_html_()
+    assert repr(ct.Capture("a.pcapng")) == "Capture('a.pcapng', kind='ip')"
+
+
+def test_completion_lists_functions_and_results_and_submodules_list_the_tables_of_a_scenario():
+    assert len(dir(ct)) <= 48
+    assert {"run", "compare", "scenarios", "tcp", "abr", "policies", "topologies", "models", "errors"} <= {*dir(ct)}
+    listed = {name for module in (ct.policies, ct.tcp, ct.abr, ct.topologies) for name in module.__all__}
+    for choice in ("Policy", "Tcp", "Allocator", "Topology"):
+        [keyed] = getattr(ct.models, choice).__metadata__
+        assert {one.__name__ for one in keyed.variants.values()} <= listed
+    assert ct.tcp.Sack is ct.Sack and ct.policies.Epd is ct.Epd
+    assert "lan-epd" in ct.scenarios()

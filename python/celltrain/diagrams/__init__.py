@@ -42,6 +42,9 @@ class Diagrams:
         self._title = title
         self._facts = facts
 
+    def __repr__(self) -> str:
+        return "<diagrams of a run's events: sequence(flow), anatomy(port), ladder(flow, frame)>"
+
     @checked()
     def sequence(self, flow: str, *, window: str | None = None, ax: Axes | None = None) -> Axes:
         """The time-sequence diagram of a connection, as tcptrace draws it.

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from celltrain.arguments import Answer, checked
 from celltrain.cancel import Cancel, check, current, endable
+from celltrain.cards import Card
 from celltrain.errors import CancelledError, Fault, InputError, ScenarioError, warn
 from celltrain.event_log import read_events
 from celltrain.event_rows import one_of
@@ -112,8 +113,11 @@ class Why(Answer):
     def __str__(self) -> str:
         return self.text()
 
+    def _repr_html_(self) -> str:
+        title = f"{self._facts['flow']} at {self._facts['at_s']:g} s"
+        return Card(title=title, lines=self.text().split("\n")).html()
+
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        """In notebooks the sentences themselves."""
         printer.text(repr(self) if cycle else self.text())
 
     def __repr__(self) -> str:

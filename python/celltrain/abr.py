@@ -1,0 +1,7 @@
+"""ABR sources and the rate allocators of switches: `ct.abr.Erica(...)`."""
+
+from __future__ import annotations
+
+from celltrain.models import Abr, Allocator, Efci, EqualShare, Erica, EricaPlus, MaxMin, RateFormat, Times, VcOptions
+
+__all__ = ["Abr", "Allocator", "Efci", "EqualShare", "Erica", "EricaPlus", "MaxMin", "RateFormat", "Times", "VcOptions"]

@@ -1,0 +1,29 @@
+"""Networks: `ct.topologies.Chain(...)`, or any graph with `ct.topologies.GeneralNetwork(...)`."""
+
+from __future__ import annotations
+
+from celltrain.models import (
+    Chain,
+    Flow,
+    GeneralNetwork,
+    Internetwork,
+    Link,
+    NSource,
+    Star,
+    StarPattern,
+    Topology,
+    VcMerge,
+)
+
+__all__ = [
+    "Chain",
+    "Flow",
+    "GeneralNetwork",
+    "Internetwork",
+    "Link",
+    "NSource",
+    "Star",
+    "StarPattern",
+    "Topology",
+    "VcMerge",
+]
