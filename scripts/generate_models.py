@@ -38,6 +38,8 @@ from celltrain.base import Experiment, Keyed, Model, Threshold
 
 #: Words that the field writes with capitals of their own.
 SPELT = {"newreno": "NewReno"}
+#: Types that `celltrain` has as classes of the same name, with more than their tables.
+NOT_EXPORTED = {"Policy"}
 SCALARS = {"string": "str", "integer": "int", "number": "float", "boolean": "bool"}
 LIMITS = {
     "minimum": "ge",
@@ -69,7 +71,7 @@ class Writer:
     def module(self) -> str:
         """The whole file, not yet formatted."""
         self.table(self.root["title"], self.root)
-        exports = "".join(f"    {name!r},\n" for name in sorted(self.written))
+        exports = "".join(f"    {name!r},\n" for name in sorted(self.written) if name not in NOT_EXPORTED)
         return "\n\n".join([HEADER.strip(), f"__all__ = [\n{exports}]", *self.code]) + "\n"
 
     def definition(self, reference: str) -> str:

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from celltrain.graph import import_graph as import_graph
     from celltrain.models import *
     from celltrain.network import max_min_shares as max_min_shares
+    from celltrain.policy_files import Policy as Policy
     from celltrain.python_policy import PolicyPort as PolicyPort
     from celltrain.python_policy import PythonPolicy as PythonPolicy
     from celltrain.python_policy import compiled as compiled
@@ -97,6 +98,7 @@ _HOMES = {
     "OutputError": "errors",
     "PaperError": "errors",
     "PlanError": "errors",
+    "Policy": "policy_files",
     "PolicyPort": "python_policy",
     "PythonPolicy": "python_policy",
     "compiled": "python_policy",

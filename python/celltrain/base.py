@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, GetCoreSchemaHandler, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, GetCoreSchemaHandler, ValidationError, ValidationInfo
 from pydantic_core import CoreSchema, PydanticCustomError, PydanticSerializationError, core_schema
 from typing_extensions import Self
 
+from celltrain import grammar
 from celltrain.cards import Card, Carded, Grid
 from celltrain.errors import Fault, ScenarioError
 from celltrain.text import described
@@ -155,12 +156,20 @@ class Keyed:
         }
         classes = " or ".join(variant.__name__ for variant in self.variants.values())
         expected = f"is not one of {classes}, nor a table with one of the keys {', '.join(self.variants)}"
-        return core_schema.tagged_union_schema(
-            choices,
-            tag,
-            custom_error_type="choice",
-            custom_error_message=expected,
-            serialization=core_schema.plain_serializer_function_ser_schema(write, info_arg=True),
+
+        def of_text(value: object, info: ValidationInfo) -> object:
+            """A text such as `epd:threshold=80%` as the table that it stands for."""
+            if not isinstance(value, str):
+                return value
+            try:
+                return grammar.choice(value, list(self.variants), info.field_name or "choice")
+            except ValueError as error:
+                problem = str(error).removeprefix(f"has {value!r}, which ")
+                raise PydanticCustomError("text", "{problem}", {"problem": problem}) from None
+
+        union = core_schema.tagged_union_schema(choices, tag, custom_error_type="choice", custom_error_message=expected)
+        return core_schema.with_info_before_validator_function(
+            of_text, union, serialization=core_schema.plain_serializer_function_ser_schema(write, info_arg=True)
         )
 
 
@@ -193,7 +202,7 @@ def _faults(error: ValidationError, model: type[Model]) -> list[Fault]:
         value, problem = described(part["input"]), f"is refused: {said[:1].lower()}{said[1:]}"
         if part["type"] == "missing":
             value, problem = "", "is missing"
-        elif part["type"] == "threshold":
+        elif part["type"] in ("threshold", "text"):
             problem = said
         elif part["type"] == "string_type" and (example := _example(model, part["loc"])):
             problem = f'is not a text with a unit, such as "{example}"'

@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain.arguments import checked
+from celltrain.documents import read_text
 from celltrain.errors import Fault, InputError, MissingExtraError, ScenarioError
 from celltrain.files import MAX_BYTES, UnreadableError, json_of
-from celltrain.scenario import read, read_text, table
+from celltrain.scenario import read, table
 from celltrain.text import described, shortened, shown
 
 if TYPE_CHECKING:

@@ -71,7 +71,6 @@ __all__ = [
     "PerVc",
     "PerVcAccounting",
     "PerVcAccountingFixed",
-    "Policy",
     "Port",
     "Ppd",
     "ProcessingTimes",

@@ -180,6 +180,11 @@ def allow(modules: Iterable[str]) -> None:
     _SENT.update(modules)
 
 
+def named_modules() -> set[str]:
+    """Returns the modules that may be imported for a policy: the user or the sender of the work named them."""
+    return _SENT | {one.strip() for one in os.environ.get(VARIABLE, "").split(",")}
+
+
 def when_full(called: str) -> str | None:
     """For the core: what a class says of a cell that finds no room; None where there is no such class, or it is no word."""
     try:
@@ -238,7 +243,7 @@ def _found(called: str) -> type[PythonPolicy]:
         raise LookupError('is no class; write its module, a colon and its name, such as "mine:Mine"')
     if "<locals>" in name:
         raise LookupError("was made inside a function, and cannot be found in another process; put it into a module")
-    allowed = _SENT | {one.strip() for one in os.environ.get(VARIABLE, "").split(",")}
+    allowed = named_modules()
     if module not in sys.modules and module not in allowed:
         problem = f"needs the module {module}, which is not loaded; a scenario loads no code: import it before, or set"
         raise LookupError(f"{problem} the environment variable {VARIABLE} to {module}")

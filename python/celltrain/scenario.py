@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from celltrain import _core, files, shipped
+from celltrain import _core, overrides
 from celltrain.arguments import Rate, Time, checked
 from celltrain.cancel import Cancel, current, endable
-from celltrain.errors import Fault, ScenarioError
+from celltrain.documents import named_text
+from celltrain.errors import Fault, InputError, ScenarioError
 from celltrain.text import BROKEN, broken_texts, described, shown
 
 if TYPE_CHECKING:
@@ -108,8 +109,21 @@ def as_json(scenario: Mapping[str, Any], name: str) -> str:
     raise ScenarioError(faults)
 
 
-def read(scenario: Scenario | str | os.PathLike[str]) -> Reading:
-    """Reads and checks a scenario, whether it is a `Scenario`, the path of a TOML file or the name of a shipped one."""
+def read(
+    scenario: Scenario | str | os.PathLike[str], settings: Mapping[str, Any] | None = None, *, option: str = ""
+) -> Reading:
+    """Reads and checks a scenario, whether it is a `Scenario`, the path of a TOML file or the name of a shipped one.
+
+    Args:
+        scenario: The scenario.
+        settings: Values that replace its own, by path; the name of the scenario then ends with them.
+        option: The option that gives `settings`, in messages.
+    """
+    if settings:
+        try:
+            return _overridden(scenario, settings, option)
+        except InputError as error:
+            return Reading(handle=None, faults=error.faults, warnings=[])
     if isinstance(scenario, str | os.PathLike):
         try:
             name, text = named_text(scenario)
@@ -126,50 +140,59 @@ def read(scenario: Scenario | str | os.PathLike[str]) -> Reading:
     return Reading.of_table(values, name_of(scenario))
 
 
+def _overridden(scenario: Scenario | str | os.PathLike[str], settings: Mapping[str, Any], option: str) -> Reading:
+    """A scenario with settings in place of its own; raises `InputError` if it cannot be read at all."""
+    if isinstance(scenario, str | os.PathLike):
+        file, text = named_text(scenario)
+        answer = json.loads(_core.toml(text, file))
+        if answer["faults"]:
+            raise ScenarioError([_pointed(Fault(**fault)) for fault in answer["faults"]])
+        root, lines, stem = answer["root"], answer["lines"], Path(file).stem
+    elif hasattr(scenario, "to_dict"):
+        root, lines, file, stem = scenario.to_dict(), {}, name_of(scenario), ""
+    else:
+        raise ScenarioError(read(scenario).faults)
+    made, texts = overrides.applied(root, settings)
+    name = made.get("name", "")
+    if texts.keys() - {"name"} and isinstance(name, str):
+        said = overrides.in_words({path: text for path, text in texts.items() if path != "name"})
+        made["name"] = f"{name or stem} ({said})".lstrip()
+    reading = Reading.of_table(made, file)
+    return replace(reading, faults=[_placed(fault, file, lines, texts, option) for fault in reading.faults])
+
+
+def _placed(fault: Fault, file: str, lines: Mapping[str, int], texts: Mapping[str, str], option: str) -> Fault:
+    """A fault of a scenario with settings: the option that sets the key, or the line of the file."""
+    for path, text in texts.items():
+        if f"{fault.key}.".startswith(f"{path}.") or (path.startswith(f"{fault.key}.") and "names 2" in fault.problem):
+            problem = f"{fault.problem} ({option} {path}={text})" if option else fault.problem
+            if path != fault.key and "names 2" in fault.problem:
+                name, _, setting = path.removeprefix(f"{fault.key}.").partition(".")
+                problem = f"{problem}; to choose {name} write {option} {fault.key}={name}:{setting}={text}"
+            at = Fault.of(problem, file=file, key=fault.key, value=fault.value)
+            return replace(at, excerpt=fault.excerpt)
+    line = lines.get(fault.key)
+    return replace(
+        Fault.of(fault.problem, file=file, line=line, key=fault.key, value=fault.value), excerpt=fault.excerpt
+    )
+
+
 def name_of(scenario: Scenario) -> str:
     """What a scenario is called in faults."""
     return scenario.name or "scenario"
 
 
-def named_text(said: str | os.PathLike[str], kind: str = "scenario") -> tuple[str, str]:
-    """How messages call a scenario or a plan, and its text: a file, or a shipped one by its name.
-
-    Args:
-        said: The path or the name; a file of that name goes first.
-        kind: `scenario` or `plan`.
-
-    Raises:
-        ScenarioError: When it is neither.
-    """
-    return shipped.found(said, kind) or (shown(said), read_text(Path(said), what=kind))
-
-
-def read_text(path: Path, *, what: str = "scenario") -> str:
-    """The text of a scenario file, or another of its size; raises `ScenarioError` for whatever cannot be one."""
-    name = shown(path)
-    try:
-        content = files.read_bytes(path, what=what)
-    except files.UnreadableError as error:
-        known = error.missing and what in shipped.FOLDERS
-        problem = f"{error.problem}{shipped.advice(path, what)}" if known else error.problem
-        raise ScenarioError([Fault.of_file(name, problem)]) from None
-    try:
-        # Editors on some systems put a mark at the start.
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        form = f"; a {what} is a TOML file" if what in shipped.FOLDERS else ""
-        problem = f"is not text in UTF-8 (byte 0x{content[error.start]:02x} in line {line}){form}"
-        raise ScenarioError([Fault.of_file(name, problem)]) from None
-
-
 @checked(ScenarioError)
 @endable
-def load(path: str | os.PathLike[str], *, cancel: Cancel | None = None) -> Scenario:
+def load(
+    path: str | os.PathLike[str], *, settings: Mapping[str, Any] | None = None, cancel: Cancel | None = None
+) -> Scenario:
     """The scenario in a TOML file, or a shipped one, checked, with every default filled in.
 
     Args:
         path: The file, or the name of a shipped scenario.
+        settings: Values that replace those of the file, by path, such as `{"port.bottleneck.buffer": 2000}`: the same as
+            `--set` on the command line. A policy may be a text such as `"epd:threshold=80%"` or `"mine.toml"`.
         cancel: A handle that ends it from another thread; see `celltrain.Cancel`.
 
     Raises:
@@ -179,10 +202,12 @@ def load(path: str | os.PathLike[str], *, cancel: Cancel | None = None) -> Scena
     >>> import celltrain as ct
     >>> ct.load("lan-epd").port["bottleneck"].policy
     Epd(threshold_cells=800)
+    >>> ct.load("lan-epd", settings={"port.bottleneck.policy": "fba:z=0.5"}).port["bottleneck"].policy
+    Fba(threshold=0.9, z=0.5)
     """
     from celltrain.models import Scenario
 
-    return Scenario.model_validate(table(read(path).accepted()))
+    return Scenario.model_validate(table(read(path, settings).accepted()))
 
 
 @checked(ScenarioError)

@@ -13,7 +13,7 @@ import pytest
 from conftest import WITHOUT_POLICY
 
 import celltrain as ct
-from celltrain.comparing.settings import of_texts
+from celltrain.overrides import of_texts
 
 POLICIES = {"port.bottleneck.policy": [ct.TailDrop(), ct.Epd(threshold_cells=60), ct.SelectiveDrop()]}
 
@@ -103,7 +103,7 @@ def test_as_is_stands_for_what_the_scenario_has_with_its_settings(celltrain, tmp
     [mean] = [row["mean"] for row in rows if (row["name"], row["port.bottleneck.buffer"]) == ("as-is", 200)]
     assert said.json["scenarios"][1]["efficiency"]["mean"] == mean
     refused = celltrain("compare", path, "--vary", "port.bottleneck.policy=as-it-is,epd")
-    assert "as-is is what the scenario has there" in refused.err
+    assert "as-is (what the scenario has)" in refused.err
 
 
 def test_names_are_what_the_table_and_the_figure_call_what_is_compared(lan, celltrain, small, tmp_path):
@@ -232,7 +232,7 @@ def test_what_looks_into_a_single_run_goes_with_no_ensemble(celltrain, small, tm
         (["lan-epd", "--vary", "port.bottleneck.buffer"], "is not PATH=VALUE,VALUE"),
         (["lan-epd", "--vary", "port.bottleneck.buffer=1,,2"], "is not PATH=VALUE,VALUE"),
         (["lan-epd", "--vary", "prot.bottleneck.buffer=1"], "'prot' is unknown; did you mean port?"),
-        (["lan-epd", "--vary", "port.bottleneck.policy=edp"], "did you mean epd? There are tail_drop"),
+        (["lan-epd", "--vary", "port.bottleneck.policy=edp"], "Did you mean epd? Policies: tail_drop"),
         (
             ["lan-epd", "--vary", "port.bottleneck.policy=epd:800"],
             "has '800' for a setting of epd; write epd:KEY=VALUE",

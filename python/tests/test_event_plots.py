@@ -10,6 +10,7 @@ import pytest
 from conftest import SMALL, Command
 
 import celltrain as ct
+from celltrain import models
 
 pytest.importorskip("matplotlib")
 
@@ -122,7 +123,7 @@ def test_the_anatomy_adds_up_to_the_recorded_queue(result: ct.RunResult) -> None
 
 
 @pytest.mark.parametrize("policy", [ct.TailDrop(), ct.DropFromFront(), ct.Epd(threshold_cells=60)])
-def test_what_waits_when_a_window_begins_is_found(policy: ct.Policy, tmp_path: Path) -> None:
+def test_what_waits_when_a_window_begins_is_found(policy: models.Policy, tmp_path: Path) -> None:
     """The cells of a window alone: those that wait at its start leave without having come."""
     from celltrain.diagrams.anatomy import _waiting
 

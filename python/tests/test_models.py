@@ -15,7 +15,7 @@ from celltrain import _core, models
 from celltrain.base import Keyed, Model
 from celltrain.scenario import Reading
 
-CHOICES = [ct.Policy, ct.Allocator, ct.EdgeDiscard, ct.Tcp, ct.Topology]
+CHOICES = [models.Policy, ct.Allocator, ct.EdgeDiscard, ct.Tcp, ct.Topology]
 
 
 def variants():
@@ -124,7 +124,7 @@ def test_every_variant_survives_the_core(key, model):
     assert isinstance(variant, Model)
     choice = next(choice for choice in CHOICES if model in choice.__metadata__[0].variants.values())
     everywhere = {"default": ct.Port(buffer_cells="infinite", policy=ct.TailDrop())}
-    if choice is ct.Policy:
+    if choice is models.Policy:
         scenario = lan(policy=variant)
     elif choice is ct.Tcp:
         scenario = lan(tcp=variant)

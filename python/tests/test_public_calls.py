@@ -90,6 +90,7 @@ def elsewhere(tmp_path, monkeypatch):
     Path("folder").mkdir()
     Path("file").write_text("no scenario")
     Path("small.toml").write_text(SMALL)
+    Path("policy.toml").write_text('policy.formula = { admit = "X < 9" }')
     Path("plan.toml").write_text('scenario = "lan-selective-drop"\nseeds = 1\n')
     Path("tune.toml").write_text(TUNE)
     nodes, link = [{"id": "a"}, {"id": "b"}], {"source": "a", "target": "b"}
@@ -173,6 +174,8 @@ def calls(lan: ct.Scenario, store: ct.Store) -> dict[str, tuple[Callable[..., An
         "Compared.write_csv": (compared.write_csv, {"file": "compared.csv"}),
         "Compared.plot": (compared.plot, {"file": "x.svg", "measures": ["fairness"], "width": "page", "style": None}),
         "vet": (ct.vet, {"policy": ct.TailDrop(), "scenarios": ["lan-5"], "beside": [], "seeds": 1, "first_seed": 1}),
+        "Policy": (ct.Policy, {"name": "mine", "table": {"tail_drop": {}}}),
+        "Policy.read": (ct.Policy.read, {"path": "policy.toml"}),
         "PythonPolicy": (ct.PythonPolicy, {"when_full": "lose_cell"}),
         "PolicyPort": (ct.PolicyPort, {"capacity": 9, "cells_per_second": 1.0, "vcs": ("tcp1",)}),
         "compiled": (ct.compiled, {"function": lambda X, K, Y, N, V, C, now, tagged, draw: X < K}),  # noqa: N803
@@ -294,6 +297,8 @@ NAMES = [
     "tune",
     "compare",
     "vet",
+    "Policy",
+    "Policy.read",
     "PythonPolicy",
     "PolicyPort",
     "compiled",

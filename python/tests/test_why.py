@@ -12,6 +12,7 @@ import pytest
 from conftest import ROOT, Command
 
 import celltrain as ct
+from celltrain import models
 
 LAN = {"sources": 3, "link_delay": "5us", "buffer_cells": 100, "duration": "1s"}
 
@@ -111,7 +112,7 @@ def test_what_the_sender_did_is_told_with_its_reason(tcp: ct.Tcp, words: str) ->
         (ct.SelectiveDrop(), "2ms", "when X is above R, and Y_i above Z X / N_a: .* and its share was"),
     ],
 )
-def test_each_way_of_losing_a_frame_has_its_words(policy: ct.Policy, at: str, words: str) -> None:
+def test_each_way_of_losing_a_frame_has_its_words(policy: models.Policy, at: str, words: str) -> None:
     assert re.search(words, said(ct.why(scenario(policy=policy), flow="tcp1", at=at)))
 
 
@@ -185,7 +186,7 @@ def test_it_is_cut_to_twelve_lines_and_says_so() -> None:
 
 
 @pytest.mark.parametrize("policy", [ct.Epd(threshold_cells=60), ct.Ppd()])
-def test_the_first_cause_stays_and_nothing_refers_to_what_is_left_out(policy: ct.Policy) -> None:
+def test_the_first_cause_stays_and_nothing_refers_to_what_is_left_out(policy: models.Policy) -> None:
     answer = ct.why(scenario(tcp=ct.Reno(), sources=5, duration="2s", policy=policy), flow="tcp1", at="1900ms")
     texts = [sentence.text for sentence in answer.sentences]
     causes = [text for text in texts if " refused frame " in text or " had no room for a cell of " in text]

@@ -86,9 +86,9 @@ def compare(
     """Run scenarios under the same seeds: means with 95 % intervals, and paired differences from the first."""
     from celltrain.comparing import compare as put_beside
     from celltrain.comparing.figure import check
-    from celltrain.comparing.settings import of_texts
+    from celltrain.overrides import of_texts
 
-    varied = of_texts(vary or [])
+    varied = of_texts(vary or [], "--vary")
     if plot is not None:
         check(plot, width, style)
     with shell.waiting("comparing") as progress:

@@ -97,8 +97,8 @@ def explain(
 ) -> None:
     """Explain a model: its parameters with type, unit, default and range, and its page. Print an example plan or scenario."""
     from celltrain.catalog import everything
-    from celltrain.comparing.settings import OTHERWISE
     from celltrain.errors import Fault, InputError
+    from celltrain.grammar import OTHERWISE
     from celltrain.pages.words import prose
     from celltrain.store.columns import measured
 

@@ -16,9 +16,9 @@ from celltrain.comparing import settings
 from celltrain.comparing.alike import REPLACED, judge
 from celltrain.comparing.compared import MOST_SEEDS, Compared, Failure
 from celltrain.errors import Fault, InputError, ScenarioError, warn
+from celltrain.grammar import AS_IS
 from celltrain.pages.words import counted, valued
 from celltrain.plan import Axis, Plan
-from celltrain.plan.axis import AS_IS
 from celltrain.plan.plan import canonical_with_memory
 from celltrain.progress import watched
 from celltrain.running import Chunk, Rows, Task, Worker, worker_of

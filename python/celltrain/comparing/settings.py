@@ -7,90 +7,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from celltrain.errors import Fault, InputError
-from celltrain.paths import UnknownKeyError, choices, follow
-from celltrain.plan.axis import AS_IS
-from celltrain.plan.base import plain
-from celltrain.text import among, described, shortened
+from celltrain.overrides import plain, resolved
+from celltrain.paths import UnknownKeyError
+from celltrain.policy_files import Policy
+from celltrain.text import described, shortened
 
-#: What `--vary` takes, in a message.
-FORM = (
-    "PATH=VALUE,VALUE,...: port.bottleneck.buffer=1000,2000, or port.bottleneck.policy=tail_drop,epd:threshold=800 "
-    "where the settings of a table follow its name, and as-is is what the scenario has there"
-)
 #: Characters of a setting in a name; longer ones lose their middle.
 MOST_SETTING = 40
-#: What is there, but not under the name that people look for.
-OTHERWISE = {"red": "RED is a formula: compare the scenario lan-formula-red."}
-_WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
-_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
-
-
-def of_texts(texts: Sequence[str]) -> dict[str, Any]:
-    """What the command line says, as `vary` takes it.
-
-    >>> of_texts(["port.bottleneck.buffer=1000,2000", "port.bottleneck.policy=tail_drop,epd:threshold=800"])
-    {'port.bottleneck.buffer': [1000, 2000], 'port.bottleneck.policy': {'path': 'port.bottleneck.policy', 'values': \
-{'tail_drop': {'tail_drop': {}}, 'epd:threshold=800': {'epd': {'threshold': 800}}}}}
-    """
-    vary: dict[str, Any] = {}
-    faults: list[Fault] = []
-    for text in texts:
-        path, sign, said = (part.strip() for part in text.partition("="))
-        values = [value.strip() for value in said.split(",")]
-        if not path or not sign or not all(values):
-            faults.append(Fault.of_option("--vary", text, f"is not {FORM}"))
-        elif path in vary:
-            faults.append(Fault.of_option("--vary", text, f"sets {path}, and so does another: write its values in one"))
-        else:
-            try:
-                vary[path] = _axis(path, values)
-            except (UnknownKeyError, ValueError) as error:
-                faults.append(Fault.of_option("--vary", text, str(error)))
-    if faults:
-        raise InputError(faults)
-    return vary
 
 
 def axes(vary: Mapping[str, Any]) -> dict[str, Any]:
     """What is varied as the tables of a plan's `[axes]`: tables among the values of a list get labels."""
     return {name: _labelled(name, said) for name, said in vary.items()}
-
-
-def _axis(path: str, values: Sequence[str]) -> list[Any] | dict[str, Any]:
-    """The values of an axis, from texts; raises `UnknownKeyError` or `ValueError` with a clause."""
-    quantity = follow(path).quantity
-    tables = choices(path)
-    if tables:
-        return {"path": path, "values": {text: _chosen(text, tables) for text in values}}
-    return [text if quantity is not None else _value(text) for text in values]
-
-
-def _chosen(text: str, tables: Sequence[str]) -> dict[str, Any] | str:
-    """A table by its name and settings, such as `epd:threshold=800`; `as-is` is what the scenario has there."""
-    if text == AS_IS:
-        return text
-    said, *settings = text.split(":")
-    # As people write it, and as scenarios are named: Tail Drop, tail-drop.
-    name = re.sub(r"[-_ ]+", "_", said.strip().lower())
-    if name not in tables:
-        hint = f"{OTHERWISE[name]} There are {', '.join(tables)}" if name in OTHERWISE else among(name, tables)
-        raise ValueError(f"has {said!r}, which is not known there; {hint}; {AS_IS} is what the scenario has there")
-    table: dict[str, Any] = {}
-    for setting in settings:
-        key, sign, value = (part.strip() for part in setting.partition("="))
-        if not key or not sign or not value:
-            raise ValueError(f"has {setting!r} for a setting of {name}; write {name}:KEY=VALUE")
-        table[key] = _value(value)
-    return {name: table}
-
-
-def _value(text: str) -> Any:
-    """A value as TOML would have it; what is no number and no yes or no is a text."""
-    if text in ("true", "false"):
-        return text == "true"
-    if _WHOLE.fullmatch(text):
-        return int(text)
-    return float(text) if _NUMBER.fullmatch(text) else text
 
 
 def _labelled(name: str, said: Any) -> Any:
@@ -99,14 +27,21 @@ def _labelled(name: str, said: Any) -> Any:
         listed = said.get("values")
         if listed is None or isinstance(listed, Mapping):
             return plain(said)
-        values = _labelled(name, listed)
+        values = _labelled(str(said.get("path", name)), listed)
         return {**plain({key: said[key] for key in said if key != "values"}), "values": _values_of(values)}
     if isinstance(said, str | bytes) or not isinstance(said, Iterable):
         raise InputError([Fault.of_option("vary", described(said), f"is not a list of values for {name}")])
-    values = [plain(value) for value in said]
+    listed = list(said)
+    try:
+        found = [resolved(name, value) if isinstance(value, str | Policy) else ("", plain(value)) for value in listed]
+    except (UnknownKeyError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError([Fault.of_option("vary", name, str(error))]) from None
+    values = [value for _, value in found]
     if not any(isinstance(value, Mapping) for value in values):
         return values
-    labels = _labels(values)
+    labels = [given or label for (given, _), label in zip(found, _labels(values), strict=True)]
     if again := next((label for label in labels if labels.count(label) > 1), None):
         raise InputError([Fault.of_option("vary", again, f"is there twice among the values of {name}")])
     return {"path": name, "values": dict(zip(labels, values, strict=True))}

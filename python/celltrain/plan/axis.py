@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
 from celltrain.errors import MissingExtraError
+from celltrain.grammar import AS_IS
 from celltrain.paths import Key, choices
 from celltrain.quantities import exact
 
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 #: Significant digits of values on a logarithmic scale and in a sample: powers differ in their last digits from machine
 #: to machine, and no run may.
 DIGITS = 9
-#: Where an axis is one of tables, such as policies: what the scenario has there stays, with its settings.
-AS_IS = "as-is"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from celltrain import _core, shipped
-from celltrain.base import as_model
+from celltrain import _core, overrides, shipped
 from celltrain.cancel import current
-from celltrain.errors import Fault, PlanError, ScenarioError
-from celltrain.plan.document import Diagnostics, parse
-from celltrain.scenario import Reading, name_of, named_text, read_text
-from celltrain.text import BROKEN, described, is_text
+from celltrain.documents import named_text, read_text
+from celltrain.errors import Fault, InputError, PlanError, ScenarioError
+from celltrain.grammar import AS_IS
+from celltrain.paths import UnknownKeyError, choices
+from celltrain.plan.document import Diagnostics, Place, parse
+from celltrain.scenario import Reading, name_of
+from celltrain.text import described
 from celltrain.text import shown as shown_path
 
 if TYPE_CHECKING:
@@ -38,40 +40,85 @@ def base_of(base: Scenario | str | os.PathLike[str], diagnostics: Diagnostics) -
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON and TOML know them: scenario classes as their tables, arrays as lists."""
-    value = as_model(value)
-    if hasattr(value, "model_dump"):
-        # Choices are written under their key, which their own class does not know.
+    """Returns a value as `overrides.plain` does; raises `PlanError`."""
+    try:
+        return overrides.plain(value)
+    except ScenarioError as error:
+        raise PlanError(error.faults) from None
+
+
+def axis_paths(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Names and paths of everything that a plan varies."""
+    tables = [document.get("axes"), *(document.get("paired") or ())]
+    tables += [one.get("axes") for key in ("points", "sample") if isinstance(one := document.get(key), Mapping)]
+    if isinstance(tune := document.get("tune"), Mapping):
+        tables.append(tune.get("parameters"))
+    for table in tables:
+        for name, said in table.items() if isinstance(table, Mapping) else ():
+            path = said if isinstance(said, str) else said.get("path", name) if isinstance(said, Mapping) else name
+            yield name, str(path)
+
+
+def with_tables(document: Mapping[str, Any], folder: Path | None, diagnostics: Diagnostics) -> dict[str, Any]:
+    """Returns a plan in which texts for tables, such as `epd:threshold=80%` or `mine.toml`, are these tables.
+
+    Args:
+        document: The plan.
+        folder: Where relative paths of policy files start.
+        diagnostics: Collects what is wrong with such texts.
+    """
+    made = dict(document)
+    if isinstance(axes := made.get("axes"), Mapping):
+        made["axes"] = {
+            name: _with_tables(name, said, ("axes", name), folder, diagnostics) for name, said in axes.items()
+        }
+    if isinstance(points := made.get("points"), Mapping) and isinstance(axes := points.get("axes"), Mapping):
+        place = ("points", "axes")
+        inside = {name: _with_tables(name, said, (*place, name), folder, diagnostics) for name, said in axes.items()}
+        made["points"] = {**points, "axes": inside}
+    if isinstance(paired := made.get("paired"), list):
+        made["paired"] = [
+            {name: _with_tables(name, said, ("paired", n, name), folder, diagnostics) for name, said in one.items()}
+            if isinstance(one, Mapping)
+            else one
+            for n, one in enumerate(paired)
+        ]
+    return made
+
+
+def _with_tables(name: str, said: Any, place: Place, folder: Path | None, diagnostics: Diagnostics) -> Any:
+    """An axis whose texts for tables are tables."""
+    axis = {"values": said} if isinstance(said, list) else said
+    if not isinstance(axis, Mapping) or not isinstance(path := axis.get("path", name), str):
+        return said
+    values, at = axis.get("values"), place if axis is not said else (*place, "values")
+    try:
+        if not isinstance(values, list | Mapping) or not choices(path):
+            return said
+    except UnknownKeyError:
+        return said
+    steps: Iterable[Any] = values if isinstance(values, Mapping) else range(len(values))
+    texts = [step for step in steps if isinstance(values[step], str) and values[step] != AS_IS]
+    if not texts:
+        return said
+    found: dict[Any, tuple[str, Any]] = {}
+    for step in texts:
         try:
-            return _choice(value)
-        except ScenarioError as error:
-            raise PlanError(error.faults) from None
-    if isinstance(value, Mapping):
-        return {plain(str(key)): plain(one) for key, one in value.items()}
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if isinstance(value, str) and not is_text(value):
-        raise PlanError([Fault.of(BROKEN, key=described(value))])
-    if isinstance(value, Iterable) and not isinstance(value, str | bytes):
-        return [plain(one) for one in value]
-    return value
-
-
-def _choice(value: Any) -> dict[str, Any]:
-    """A table of a scenario; what is one of several kinds, such as a policy, under the key of its kind."""
-    from celltrain.models import NSource, Port, Scenario, TailDrop
-
-    port = Port(buffer_cells="infinite", policy=TailDrop())
-    scenario = Scenario(duration="1s", topology=NSource(sources=1, link_delay="0s"))
-    holders = ((port, ("policy", "scheduler", "allocator")), (scenario, ("tcp", "topology")))
-    for holder, fields in holders:
-        for field in fields:
-            try:
-                table: dict[str, Any] = holder.replace(**{field: value}).to_dict()[field]
-            except ScenarioError:
-                continue
-            return table
-    return dict(value.to_dict())
+            found[step] = overrides.resolved(path, values[step], folder)
+        except InputError as error:
+            diagnostics.faults.extend(error.faults)
+        except ValueError as error:
+            diagnostics.refuse((*at, step), str(error), values[step])
+    if isinstance(values, Mapping):
+        made = {label: found[label][1] if label in found else value for label, value in values.items()}
+    else:
+        labelled = [found.get(n, (value if isinstance(value, str) else "", value)) for n, value in enumerate(values)]
+        labels = [label for label, _ in labelled]
+        if len(found) < len(texts) or "" in labels or len(set(labels)) < len(labels):
+            # What is wrong is wrong with the list as it is written.
+            return said
+        made = dict(labelled)
+    return {**axis, "path": path, "values": made}
 
 
 def _beside(said: str, folder: Path | None) -> tuple[str, str]:
@@ -138,6 +185,25 @@ class Base:
         if not isinstance(table, Mapping):
             raise PlanError([Fault.of_file("plan", "has no scenario as celltrain writes it")])
         return cls(table, "scenario", None)
+
+    def with_settings(self, settings: Mapping[str, Any], diagnostics: Diagnostics) -> Base:
+        """Returns the scenario with settings in place of its own; the plan may vary none of them, and its name tells them."""
+        if not settings:
+            return self
+        try:
+            made, texts = overrides.applied(self.table, settings)
+        except InputError as error:
+            diagnostics.faults.extend(error.faults)
+            return self
+        for axis, path in axis_paths(diagnostics.document):
+            if path in texts:
+                problem = f"sets what {diagnostics.file} varies (axis {axis})"
+                diagnostics.faults.append(overrides.fault_of("--set", f"{path}={texts[path]}", problem))
+        words = overrides.in_words(texts)
+        document = diagnostics.document
+        if isinstance(name := document.get("name", Path(diagnostics.file).stem), str):
+            diagnostics.document = {**document, "name": f"{name} ({words})"}
+        return Base({**made, "name": f"{made.get('name') or ''} ({words})".lstrip()}, f"{self.file} with {words}", None)
 
     def faults(self, diagnostics: Diagnostics) -> list[Fault]:
         """What is wrong with it as it stands."""

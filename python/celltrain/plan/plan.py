@@ -29,9 +29,14 @@ class Plan(Contents):
 
     @classmethod
     @checked(PlanError)
-    def load(cls, path: str | os.PathLike[str]) -> Plan:
-        """The plan in a TOML file; raises `PlanError` with everything that is wrong with it."""
-        return cls._of(read_file(Path(path)))
+    def load(cls, path: str | os.PathLike[str], *, settings: Mapping[str, Any] | None = None) -> Plan:
+        """The plan in a TOML file; raises `PlanError` with everything that is wrong with it.
+
+        Args:
+            path: The file, or the name of a shipped plan.
+            settings: Values that replace those of the plan's scenario, by path into the scenario.
+        """
+        return cls._of(read_file(Path(path), settings))
 
     @classmethod
     @checked(PlanError)

@@ -11,12 +11,13 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from celltrain.documents import named_text
 from celltrain.errors import PlanError, ScenarioError
 from celltrain.expressions import MeasureError, check_syntax, needs_series
 from celltrain.paths import Key, UnknownKeyError, follow
 from celltrain.plan import shapes
 from celltrain.plan.axis import Axis, Drawn, Interval, Steps, draw
-from celltrain.plan.base import Base, base_of, plain
+from celltrain.plan.base import Base, base_of, plain, with_tables
 from celltrain.plan.contents import CHECKED_POINTS, MAX_RUNS, MEASURES, Contents, Group, Seeds, Until
 from celltrain.plan.document import Diagnostics, Place, as_text, parse
 from celltrain.plan.form import read
@@ -24,7 +25,6 @@ from celltrain.plan.points import judge_points
 from celltrain.plan.shapes import MOST_VALUES, PlanForm
 from celltrain.quantities import exact, seconds
 from celltrain.running import Recording
-from celltrain.scenario import named_text
 
 if TYPE_CHECKING:
     from celltrain.models import Scenario
@@ -46,9 +46,9 @@ MOST_COUNTED = 10**30
 MOST_MEASURES = 1000
 
 
-def read_file(path: Path) -> Contents:
+def read_file(path: Path, settings: Mapping[str, Any] | None = None) -> Contents:
     """The plan in a file, or a shipped one by its name."""
-    return read_toml(*plan_text(path))
+    return read_toml(*plan_text(path), settings)
 
 
 def plan_text(path: Path) -> tuple[str, str, Path | None]:
@@ -60,11 +60,12 @@ def plan_text(path: Path) -> tuple[str, str, Path | None]:
     return text, file, path.parent if path.is_file() else None
 
 
-def read_toml(text: str, file: str, folder: Path | None) -> Contents:
-    """The plan in a text."""
+def read_toml(text: str, file: str, folder: Path | None, settings: Mapping[str, Any] | None = None) -> Contents:
+    """The plan in a text; `settings` replace those of its scenario."""
     document, lines = parse(text, file)
     diagnostics = Diagnostics(file, lines, document)
-    base = Base.named(document.get("scenario"), diagnostics, folder)
+    base = Base.named(document.get("scenario"), diagnostics, folder).with_settings(settings or {}, diagnostics)
+    diagnostics.document = with_tables(diagnostics.document, folder, diagnostics)
     name = Path(file).stem if file.endswith(".toml") else ""
     return Reader(diagnostics, base).plan(name)
 
@@ -73,6 +74,7 @@ def read_values(base: Scenario | str | os.PathLike[str], document: Mapping[str, 
     """The plan of Python values."""
     diagnostics = Diagnostics(file, None, plain(document))
     found = base_of(base, diagnostics)
+    diagnostics.document = with_tables(diagnostics.document, None, diagnostics)
     return Reader(diagnostics, found).plan(found.name)
 
 

@@ -20,7 +20,7 @@ from celltrain.expressions import MeasureError, check_syntax
 from celltrain.paths import UnknownKeyError, set_key
 from celltrain.plan import Key, Plan, Seeds
 from celltrain.plan.axis import DIGITS, Interval, written
-from celltrain.plan.base import Base, base_of, plain
+from celltrain.plan.base import Base, base_of, plain, with_tables
 from celltrain.plan.contents import MAX_RUNS, Group
 from celltrain.plan.document import Diagnostics, join, parse
 from celltrain.plan.points import OUTLINED, no_measures
@@ -136,9 +136,14 @@ class TunePlan:
 
     @classmethod
     @checked(PlanError)
-    def load(cls, path: str | os.PathLike[str]) -> TunePlan:
-        """The plan in a TOML file; raises `PlanError` with everything that is wrong with it."""
-        return cls._read(*plan_text(Path(path)))
+    def load(cls, path: str | os.PathLike[str], *, settings: Mapping[str, Any] | None = None) -> TunePlan:
+        """The plan in a TOML file; raises `PlanError` with everything that is wrong with it.
+
+        Args:
+            path: The file, or the name of a shipped plan.
+            settings: Values that replace those of the plan's scenario, by path into the scenario.
+        """
+        return cls._read(*plan_text(Path(path)), settings)
 
     @classmethod
     @checked(PlanError)
@@ -147,10 +152,11 @@ class TunePlan:
         return cls._read(text, file, Path(folder))
 
     @classmethod
-    def _read(cls, text: str, file: str, folder: Path | None) -> TunePlan:
+    def _read(cls, text: str, file: str, folder: Path | None, settings: Mapping[str, Any] | None = None) -> TunePlan:
         document, lines = parse(text, file)
         diagnostics = Diagnostics(file, lines, document)
-        base = Base.named(document.get("scenario"), diagnostics, folder)
+        base = Base.named(document.get("scenario"), diagnostics, folder).with_settings(settings or {}, diagnostics)
+        diagnostics.document = with_tables(diagnostics.document, folder, diagnostics)
         return _TuneReader(diagnostics, base).tune_plan(Path(file).stem if file.endswith(".toml") else "")
 
     @classmethod
@@ -159,6 +165,7 @@ class TunePlan:
         """The plan of a scenario and everything else as in a file, as Python values."""
         diagnostics = Diagnostics("tune", None, plain(document))
         found = base_of(base, diagnostics)
+        diagnostics.document = with_tables(diagnostics.document, None, diagnostics)
         return _TuneReader(diagnostics, found).tune_plan(found.name)
 
     @classmethod

@@ -17,11 +17,12 @@ from celltrain.comparing.compared import Compared, ends
 from celltrain.comparing.run import of_seeds, put_beside
 from celltrain.errors import Fault, InputError, ScenarioError
 from celltrain.pages.words import counted, estimated
+from celltrain.policy_files import Policy as Named
 from celltrain.progress import watched
 from celltrain.results import run
 from celltrain.text import among, shown
 from celltrain.vetting import standard
-from celltrain.vetting.policy import Given, check, given
+from celltrain.vetting.policy import check, given
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -85,7 +86,7 @@ def vet(
     if faults:
         raise InputError(faults)
     mine = given(policy)
-    check(mine, {name: standard.scenario(name, mine.policy) for name in standard.SCENARIOS}, named)
+    check(mine, {name: standard.scenario(name, mine.table) for name in standard.SCENARIOS}, named)
     verdicts = list(_conformance(mine, named, first_seed))
     compared: dict[str, Compared] = {}
     for done, name in enumerate(named):
@@ -108,7 +109,7 @@ def vet(
         "differences": {other: _differences(compared, place) for place, other in enumerate(others, 1)},
     }
     answer["artifacts"] = {
-        "policy": json.dumps(mine.policy, ensure_ascii=False),
+        "policy": json.dumps(mine.table, ensure_ascii=False),
         "table": _table(answer),
         "warnings": [f"{name}: {one}" for name, each in compared.items() for one in each.warnings],
         "failures": [
@@ -140,17 +141,17 @@ def _listed() -> Iterator[str]:
             yield name
 
 
-def _conformance(mine: Given, named: Sequence[str], seed: int) -> Iterator[dict[str, Any]]:
+def _conformance(mine: Named, named: Sequence[str], seed: int) -> Iterator[dict[str, Any]]:
     """The trials of the core, and a part of every scenario by both engines."""
     try:
-        yield from json.loads(_core.conformance(json.dumps(mine.policy), seed))
+        yield from json.loads(_core.conformance(json.dumps(mine.table), seed))
     except ValueError as error:
         raise ScenarioError.of_refusal(error) from None
     from celltrain.models import Scenario
 
     apart = []
     for name in named:
-        scenario = Scenario.model_validate(standard.scenario(name, mine.policy, duration=BY_BOTH))
+        scenario = Scenario.model_validate(standard.scenario(name, mine.table, duration=BY_BOTH))
         fast, reference = (run(scenario, seed=seed, engine=engine) for engine in ("fast", "reference"))
         if fast.fingerprint != reference.fingerprint:
             apart.append(f"{name}: {fast.fingerprint} and {reference.fingerprint}")
@@ -159,7 +160,7 @@ def _conformance(mine: Given, named: Sequence[str], seed: int) -> Iterator[dict[
 
 
 def _beside(
-    mine: Given,
+    mine: Named,
     others: Sequence[str],
     name: str,
     options: tuple[int, int, int | None],
@@ -169,7 +170,7 @@ def _beside(
     from celltrain.models import Scenario
 
     seeds, first_seed, jobs = options
-    tables = [mine.policy, *(standard.classic(other, name) for other in others)]
+    tables = [mine.table, *(standard.classic(other, name) for other in others)]
     return put_beside(
         [Scenario.model_validate(standard.scenario(name, table)) for table in tables],
         names=[_beside_others(mine.name, others), *others],

@@ -1,0 +1,111 @@
+"""Settings as text: `PATH=VALUE,VALUE` on the command line, and `epd:threshold=80%` for a table such as a policy.
+
+>>> choice("epd:threshold=80%", ["tail_drop", "epd"], "policy")
+{'epd': {'threshold': '80%'}}
+>>> split("formula:admit=min(X, 3) < 1,epd")
+['formula:admit=min(X, 3) < 1', 'epd']
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from celltrain import _core
+
+#: Keeps what the scenario has.
+AS_IS = "as-is"
+#: Choices that exist under another name.
+OTHERWISE = {"red": "RED is a formula: compare the scenario lan-formula-red."}
+_WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
+_PAIRS = {"(": ")", "[": "]", "{": "}"}
+#: Plurals of the last part of a path.
+_PLURALS = {"policy": "Policies", "tcp": "TCPs", "topology": "Topologies"}
+
+
+def split(text: str, separator: str = ",") -> list[str]:
+    """Splits a text at a separator, but not inside quotes or brackets; raises `ValueError` if one of these is not closed.
+
+    >>> split('formula:admit="X < 1, really",[1, 2]')
+    ['formula:admit="X < 1, really"', '[1, 2]']
+    """
+    parts, start, closing, quote, before = [], 0, [], "", ","
+    for place, character in enumerate(text):
+        if quote:
+            quote = "" if character == quote else quote
+        elif character in "\"'" and before in ",:=[{(":
+            quote = character
+        elif character in _PAIRS:
+            closing.append(_PAIRS[character])
+        elif closing and character == closing[-1]:
+            closing.pop()
+        elif character == separator and not closing:
+            parts.append(text[start:place])
+            start = place + 1
+        before = before if character.isspace() else character
+    if quote or closing:
+        raise ValueError(f"has no closing {quote or closing[-1]}")
+    return [part.strip() for part in [*parts, text[start:]]]
+
+
+def value(text: str) -> Any:
+    """Returns a value as TOML would have it; anything but a number, a boolean, a list, a table or a quoted text is a text.
+
+    Raises `ValueError` with a clause.
+
+    >>> value("1000"), value("0.5"), value("true"), value("80%"), value("[1, 2]")
+    (1000, 0.5, True, '80%', [1, 2])
+    """
+    if text in ("true", "false"):
+        return text == "true"
+    if text[:1] in ("[", "{", '"', "'"):
+        answer = json.loads(_core.toml(f"value = {text}", ""))
+        if answer["faults"] or set(answer["root"]) != {"value"}:
+            raise ValueError(f"has {text}, which TOML cannot read")
+        return answer["root"]["value"]
+    if _WHOLE.fullmatch(text):
+        return int(text)
+    return float(text) if _NUMBER.fullmatch(text) else text
+
+
+def choice(text: str, tables: Sequence[str], kind: str, also: Sequence[str] = ()) -> dict[str, Any]:
+    """Returns the table that a name with settings stands for; raises `ValueError` with a clause.
+
+    Args:
+        text: Such as `epd:threshold=80%`, or `formula:admit=Y < z * X / N:constants.z=0.8`.
+        tables: The names to choose from.
+        kind: What is chosen, such as `policy`.
+        also: What else may be written, for the message about an unknown name.
+    """
+    said, *settings = split(text, ":")
+    # Names as people write them, and as scenarios are called: Tail Drop, tail-drop.
+    name = re.sub(r"[-_ ]+", "_", said.strip().lower())
+    if name not in tables:
+        raise ValueError(f"has {said!r}, which {unknown(name, tables, kind, also)}")
+    table: dict[str, Any] = {}
+    for setting in settings:
+        key, sign, own = (part.strip() for part in setting.partition("="))
+        if not key or not sign or not own:
+            raise ValueError(f"has {setting!r} for a setting of {name}; write {name}:KEY=VALUE")
+        place = table
+        *parents, last = key.split(".")
+        for parent in parents:
+            inner = place.setdefault(parent, {})
+            if not isinstance(inner, dict):
+                raise ValueError(f"has {key} for a setting of {name}, and {parent} = {inner} as well")
+            place = inner
+        place[last] = value(own)
+    return {name: table}
+
+
+def unknown(name: str, tables: Sequence[str], kind: str, also: Sequence[str] = ()) -> str:
+    """A clause about a name that is none of the tables."""
+    near = difflib.get_close_matches(name, tables, n=1)
+    hint = OTHERWISE.get(name) or (f"Did you mean {near[0]}?" if near else "")
+    word = kind.replace("_", " ")
+    listed = f"{_PLURALS.get(kind, 'Choices')}: {', '.join([*tables, *also])}"
+    return f"is not a {word}. {hint}{' ' if hint else ''}{listed}"

@@ -1,0 +1,195 @@
+"""Settings that a caller puts in place of a scenario's own: `--set`, `--vary`, and values from Python.
+
+>>> of_texts(["port.bottleneck.buffer=1000,2000", "port.bottleneck.policy=tail_drop,epd:threshold=800"])
+{'port.bottleneck.buffer': [1000, 2000], 'port.bottleneck.policy': {'path': 'port.bottleneck.policy', 'values': \
+{'tail_drop': {'tail_drop': {}}, 'epd:threshold=800': {'epd': {'threshold': 800}}}}}
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from celltrain import grammar, policy_files
+from celltrain.base import as_model
+from celltrain.errors import CelltrainError, Fault, InputError, ScenarioError
+from celltrain.grammar import AS_IS
+from celltrain.paths import UnknownKeyError, choices, follow, set_key
+from celltrain.text import BROKEN, described, is_text, shortened
+
+#: Form of an option, in a message.
+FORMS = {
+    "--vary": (
+        "PATH=VALUE,VALUE,...: port.bottleneck.buffer=1000,2000, or port.bottleneck.policy=tail_drop,epd:threshold=800 "
+        f"where the settings of a table follow its name, and {AS_IS} is what the scenario has there"
+    ),
+    "--set": "PATH=VALUE: port.bottleneck.buffer=2000, or port.bottleneck.policy=epd:threshold=80%",
+}
+
+
+def of_texts(texts: Sequence[str], option: str = "--vary") -> dict[str, Any]:
+    """Returns what `--vary` says as the axes of a plan: by path a list of values, or tables with labels.
+
+    Raises `InputError` with every fault.
+    """
+    vary: dict[str, Any] = {}
+    for path, (_, values) in _parsed(texts, option).items():
+        tables = bool(choices(path))
+        vary[path] = {"path": path, "values": dict(values)} if tables else [value for _, value in values]
+    return vary
+
+
+def single(texts: Sequence[str] | None, option: str = "--set") -> dict[str, Setting]:
+    """Returns what `--set` says: one value by path; raises `InputError` with every fault."""
+    settings: dict[str, Setting] = {}
+    faults = []
+    for path, (text, values) in _parsed(texts or [], option).items():
+        if len(values) > 1:
+            problem = f"has {len(values)} values, and a run has one of them; celltrain compare FILE --vary {text} compares them"
+            faults.append(fault_of(option, text, problem))
+        [(label, value), *_] = values
+        settings[path] = Setting(label, value)
+    if faults:
+        raise InputError(faults)
+    return settings
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A value of an option, with the text that stands for it, such as the name of a policy."""
+
+    label: str
+    value: Any
+
+
+def resolved(path: str, said: Any, folder: Path | None = None) -> tuple[str, Any]:
+    """Returns the label and the plain value of what a caller puts at a path.
+
+    A text for a table is one as on the command line, or a policy file. Raises `ValueError`, `InputError`, `UnknownKeyError`.
+
+    Args:
+        path: Into the scenario.
+        said: A number, a text, a table, or an object that stands for a table.
+        folder: Where relative paths of policy files start.
+    """
+    if isinstance(said, Setting):
+        return said.label, said.value
+    if isinstance(said, policy_files.Policy):
+        return said.name, said.table
+    tables = choices(path) if isinstance(said, str) else []
+    if not tables:
+        value = plain(said)
+        return str(value) if not isinstance(value, Mapping) else next(iter(value), ""), value
+    if said == AS_IS:
+        return AS_IS, AS_IS
+    kind = path.rpartition(".")[2]
+    if kind == "policy" and policy_files.is_file(said):
+        policy = policy_files.read(said, folder)
+        return policy.name, policy.table
+    also = ["@FILE.toml (a policy file)"] if kind == "policy" else []
+    return said, grammar.choice(said, tables, kind, [*also, f"{AS_IS} (what the scenario has)"])
+
+
+def applied(scenario: Mapping[str, Any], settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Returns a scenario with settings in place of its own, and these settings as texts by their paths.
+
+    The texts follow the scenario's name. Raises `InputError` if a path or a text is wrong.
+    """
+    made: dict[str, Any] = copy.deepcopy(dict(scenario))
+    texts: dict[str, str] = {}
+    faults = []
+    # A whole table comes before the settings inside it.
+    for path in sorted(settings, key=lambda path: path.count(".")):
+        try:
+            follow(path)
+            label, value = resolved(path, settings[path])
+            texts[path] = shortened(label)
+            if value != AS_IS or not choices(path):
+                set_key(made, path, copy.deepcopy(value))
+        except InputError as error:
+            faults += error.faults
+        except (CelltrainError, ValueError) as error:
+            faults.append(Fault.of(str(error), key=path))
+    if faults:
+        raise ScenarioError(faults)
+    return made, {path: texts[path] for path in settings}
+
+
+def in_words(texts: Mapping[str, str]) -> str:
+    """Returns settings as the command line writes them."""
+    return ", ".join(f"{path}={text}" for path, text in texts.items())
+
+
+def plain(value: Any) -> Any:
+    """Returns a value as JSON and TOML know them: scenario classes as their tables, arrays as lists."""
+    value = as_model(value)
+    if hasattr(value, "model_dump"):
+        # Choices are written under their key, which their own class does not know.
+        return _choice(value)
+    if isinstance(value, Mapping):
+        return {plain(str(key)): plain(one) for key, one in value.items()}
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, str) and not is_text(value):
+        raise ScenarioError([Fault.of(BROKEN, key=described(value))])
+    if isinstance(value, Iterable) and not isinstance(value, str | bytes):
+        return [plain(one) for one in value]
+    return value
+
+
+def _choice(value: Any) -> dict[str, Any]:
+    """A table of a scenario; one of several kinds, such as a policy, under the key of its kind."""
+    from celltrain.models import NSource, Port, Scenario, TailDrop
+
+    port = Port(buffer_cells="infinite", policy=TailDrop())
+    scenario = Scenario(duration="1s", topology=NSource(sources=1, link_delay="0s"))
+    holders = ((port, ("policy", "scheduler", "allocator")), (scenario, ("tcp", "topology")))
+    for holder, fields in holders:
+        for field in fields:
+            try:
+                table: dict[str, Any] = holder.replace(**{field: value}).to_dict()[field]
+            except ScenarioError:
+                continue
+            return table
+    return dict(value.to_dict())
+
+
+def _parsed(texts: Sequence[str], option: str) -> dict[str, tuple[str, list[tuple[str, Any]]]]:
+    """By path the text of the option, and its values with their labels; raises `InputError`."""
+    found: dict[str, tuple[str, list[tuple[str, Any]]]] = {}
+    faults: list[Fault] = []
+    for text in texts:
+        path, sign, said = (part.strip() for part in text.partition("="))
+        try:
+            values = grammar.split(said)
+            if not path or not sign or not all(values):
+                faults.append(fault_of(option, text, f"is not {FORMS[option]}"))
+            elif path in found:
+                again = "write its values in one" if option == "--vary" else "give it once"
+                faults.append(fault_of(option, text, f"sets {path}, and so does another: {again}"))
+            else:
+                found[path] = (text, [_valued(path, value) for value in values])
+        except InputError as error:
+            faults += error.faults
+        except (UnknownKeyError, ValueError) as error:
+            faults.append(fault_of(option, text, str(error)))
+    if faults:
+        raise InputError(faults)
+    return found
+
+
+def _valued(path: str, text: str) -> tuple[str, Any]:
+    """A value of an option, with its label."""
+    quantity = follow(path).quantity
+    if choices(path):
+        return resolved(path, text)
+    return text, text if quantity is not None else grammar.value(text)
+
+
+def fault_of(option: str, text: str, problem: str) -> Fault:
+    """Returns a fault of an option, as the shell has it: `--set PATH=VALUE is ...`."""
+    fault = Fault.of(problem, key=f"{option} {text}")
+    return Fault(file="", line=None, key=option, value=shortened(text), problem=fault.problem, message=fault.message)

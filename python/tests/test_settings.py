@@ -1,0 +1,215 @@
+"""Settings in place of a scenario's own: one grammar for the command line, plans and Python."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from conftest import SMALL, Command, is_refused
+from hypothesis import given
+from hypothesis import strategies as st
+
+import celltrain as ct
+from celltrain import grammar, overrides, policy_files
+from celltrain.plan import Plan
+from celltrain.tuning import TunePlan
+
+SAH = """\
+name = "SAH"
+policy.formula = { admit = "X <= 0.9 * K or Y < Z * X / max(N, 1)", constants = { Z = 0.8 } }
+"""
+MINE = """\
+import celltrain as ct
+
+class Half(ct.PythonPolicy):
+    share = 0.5
+
+    def admit(self, view, vc):
+        return view.X <= self.share * view.K
+"""
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("small.toml").write_text(SMALL)
+    Path("sah.toml").write_text(SAH)
+    Path("settingsmine.py").write_text(MINE)
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("1000,2000", ["1000", "2000"]),
+        ("formula:admit=min(X,3)<1,epd", ["formula:admit=min(X,3)<1", "epd"]),
+        ('formula:admit="X < 1, or so", epd', ['formula:admit="X < 1, or so"', "epd"]),
+        ("[1, 2],[3]", ["[1, 2]", "[3]"]),
+        ("it's,fine", ["it's", "fine"]),
+        ("a,", ["a", ""]),
+    ],
+)
+def test_commas_inside_brackets_and_quotes_separate_nothing(text: str, parts: list[str]) -> None:
+    assert grammar.split(text) == parts
+
+
+@given(st.text(alphabet="ab,:=\"'()[]{} ", max_size=20))
+def test_any_text_is_split_or_refused_in_words(text: str) -> None:
+    try:
+        assert grammar.split(text)
+    except ValueError as error:
+        assert "has no closing" in str(error)
+
+
+def test_a_text_stands_for_a_table_with_settings_at_any_depth() -> None:
+    text = "formula:admit=Y < Z * X / max(N, 1):constants.Z=0.8"
+    assert grammar.choice(text, ["formula"], "policy") == {
+        "formula": {"admit": "Y < Z * X / max(N, 1)", "constants": {"Z": 0.8}}
+    }
+
+
+def test_a_scenario_is_read_with_settings_and_its_name_tells_them() -> None:
+    lan = ct.load("small.toml", settings={"port.bottleneck.buffer": 200, "tcp": "reno"})
+    assert lan.port["bottleneck"].buffer_cells == 200
+    assert isinstance(lan.tcp, ct.Reno)
+    assert lan.name == "small (port.bottleneck.buffer=200, tcp=reno)"
+    by_hand = ct.load("small.toml")
+    port = by_hand.port["bottleneck"].replace(buffer_cells=200)
+    same = by_hand.replace(port={**by_hand.port, "bottleneck": port}, tcp=ct.Reno())
+    assert ct.run(lan).fingerprint == ct.run(same).fingerprint != ct.run("small.toml").fingerprint
+
+
+def test_a_table_is_set_before_the_settings_inside_it() -> None:
+    settings = {"port.bottleneck.policy.fba.z": 0.5, "port.bottleneck.policy": "fba"}
+    assert ct.load("small.toml", settings=settings).port["bottleneck"].policy == ct.Fba(z=0.5)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"port.bottleneck.bufer": 3}, ["port.bottleneck.bufer is no setting", "did you mean buffer?"]),
+        ({"port.bottleneck.buffer": -5}, ["small.toml: port.bottleneck.buffer = -5 is not a whole number of cells"]),
+        (
+            {"port.bottleneck.policy": "edp"},
+            ["has 'edp', which is not a policy. Did you mean epd? Policies: tail_drop"],
+        ),
+        ({"port.bottleneck.policy": "nowhere.toml"}, ["nowhere.toml: there is no such file"]),
+        ({"topology.n_source.links.3": 1}, ["is no setting"]),
+        ({"port.bottleneck.buffer": 50}, ["small.toml:12: port.bottleneck.policy.epd.threshold = 60 is above"]),
+    ],
+)
+def test_a_setting_that_is_refused_is_named(settings: dict[str, object], words: list[str]) -> None:
+    with pytest.raises(ct.InputError) as refused:
+        ct.load("small.toml", settings=settings)
+    for word in words:
+        assert word in str(refused.value)
+
+
+def test_a_policy_may_be_a_text_in_python() -> None:
+    assert ct.Port(buffer_cells=100, policy="epd:threshold=80%").policy == ct.Epd(threshold_cells="80%")
+    lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=100, policy="fba:z=0.5", duration="5ms")  # type: ignore[arg-type]
+    assert lan.port["bottleneck"].policy == ct.Fba(z=0.5)
+    with pytest.raises(ct.ScenarioError, match=r"policy = 'edp' is not a policy\. Did you mean epd\?"):
+        ct.Port(buffer_cells=100, policy="edp")  # type: ignore[arg-type]
+
+
+def test_a_policy_file_goes_wherever_a_policy_goes() -> None:
+    policy = ct.Policy.read("sah.toml")
+    assert policy.name == "SAH"
+    lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=100, policy=policy, duration="5ms")  # type: ignore[arg-type]
+    assert lan.port["bottleneck"].policy == ct.Formula(**policy.table["formula"])
+    vary = {"port.bottleneck.policy": [policy, "@sah.toml"]}
+    with pytest.raises(ct.InputError, match="vary = SAH is there twice"):
+        ct.compare(lan, vary=vary)
+    compared = ct.compare(lan, vary={"port.bottleneck.policy": ["epd:threshold=80%", policy, ct.Fba()]}, seeds=1)
+    assert compared.names == ("epd:threshold=80%", "SAH", "fba")
+    assert ct.vet(policy, scenarios=["lan-5"], beside=[], seeds=1)["policy"] == "SAH"
+
+
+@pytest.mark.parametrize("written", ['SAH = "sah.toml"', 'SAH = "@sah.toml"', 'SAH = "formula:admit=X < 9"'])
+def test_an_axis_of_a_plan_takes_a_policy_file_beside_the_plan(written: str) -> None:
+    Path("plans").mkdir()
+    Path("plans/sah.toml").write_text(SAH)
+    Path("sah.toml").unlink()
+    text = f'scenario = "lan-epd"\nseeds = 1\n[axes.policy]\npath = "port.bottleneck.policy"\nvalues.{written}\n'
+    Path("plans/plan.toml").write_text(f"{text}values.TD = {{ tail_drop = {{}} }}\n")
+    plan = Plan.load("plans/plan.toml")
+    [axis] = plan.axes
+    assert axis.labels == ("SAH", "TD")
+    assert list(plan.points[0].scenario["port"]["bottleneck"]["policy"]) == ["formula"]
+    # A store keeps the plan, and neither the folder nor the policy file with it.
+    again = Plan.of_document(json.loads(json.dumps(plan.document)))
+    assert again.points[0].scenario == plan.points[0].scenario
+
+
+def test_a_list_of_texts_is_an_axis_of_tables() -> None:
+    text = 'scenario = "lan-epd"\nseeds = 1\n[axes]\n"port.bottleneck.policy" = ["as-is", "fba:z=0.5", "@sah.toml"]\n'
+    Path("plan.toml").write_text(text)
+    [axis] = Plan.load("plan.toml").axes
+    assert axis.labels == ("as-is", "fba:z=0.5", "SAH")
+    Path("plan.toml").write_text(text.replace("sah.toml", "hsa.toml").replace("fba:z", "fbb:z"))
+    with pytest.raises(ct.PlanError) as refused:
+        Plan.load("plan.toml")
+    assert "hsa.toml: there is no such file" in str(refused.value)
+    assert "plan.toml:4: axes" in str(refused.value)
+    assert "'fbb', which is not a policy. Did you mean fba?" in str(refused.value)
+
+
+def test_a_plan_starts_from_a_scenario_with_settings() -> None:
+    text = 'scenario = "lan-epd"\nseeds = 1\n[axes]\n"port.bottleneck.buffer" = [1000, 2000]\n'
+    Path("plan.toml").write_text(text)
+    plan, other = Plan.load("plan.toml", settings={"tcp": "reno"}), Plan.load("plan.toml")
+    assert plan.points[0].scenario["tcp"] == {"reno": {}}
+    assert plan.name == "plan (tcp=reno)"
+    assert plan.digest != other.digest
+    with pytest.raises(ct.PlanError, match=r"--set port.bottleneck.buffer=500 sets what plan.toml varies"):
+        Plan.load("plan.toml", settings={"port.bottleneck.buffer": 500})
+    tune = TunePlan.load("tune-selective-drop", settings={"seed": 7})
+    assert tune.document["scenario"]["seed"] == 7
+
+
+def test_a_class_is_loaded_by_permission_only(celltrain: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CELLTRAIN_POLICIES", raising=False)
+    for said in ("settingsmine.py", "settingsmine.py:Half", "settingsmine:Half"):
+        answer = celltrain("vet", said)
+        assert answer.err.count("\n") == 1
+        is_refused(answer, [f"{said}: is a Python class", "CELLTRAIN_POLICIES=settingsmine", "docs/python-policies.md"])
+    monkeypatch.setenv("CELLTRAIN_POLICIES", "settingsmine")
+    is_refused(celltrain("vet", "settingsmine.py"), ["names no class; write settingsmine.py:CLASS"])
+    is_refused(celltrain("vet", "settingsmine.py:Whole"), ["settingsmine.py:Whole: names no class of settingsmine"])
+    options = ("--scenarios", "lan-5", "--seeds", 1, "--beside", "fba", "--json")
+    answer = celltrain("vet", "settingsmine.py:Half", *options).json
+    assert answer["policy"] == "Half"
+    assert 0 < answer["metrics"]["lan-5.efficiency"]["mean"] < 1
+
+
+@pytest.mark.parametrize("text", ["@a.toml", "a.toml", "a.py", "a.py:B", "a:B", "epd", "epd:threshold=1", "as-is"])
+def test_files_are_told_from_policies(text: str) -> None:
+    assert policy_files.is_file(text) == (text[0] in "@a" and text != "as-is")
+
+
+@pytest.mark.parametrize("form", ["{}", '{name = "X"}', "policy = 3", 'policy = "edp"', "duration = 3", "[a]\n[b]"])
+def test_a_file_without_a_policy_is_refused(form: str) -> None:
+    Path("wrong.toml").write_text(form)
+    with pytest.raises(ct.InputError, match=r"wrong\.toml"):
+        ct.Policy.read("wrong.toml")
+
+
+def test_the_only_policy_of_a_scenario_has_the_scenarios_name(celltrain: Command) -> None:
+    options = ("--scenarios", "lan-5", "--seeds", 1, "--beside", "fba", "--json")
+    assert ct.Policy.read("small.toml").name == "small"
+    assert celltrain("vet", "lan-fba", *options).json["policy"] == ct.load("lan-fba").name
+    assert celltrain("vet", "fba:z=0.5", *options).json["policy"] == "fba:z=0.5"
+
+
+def test_options_for_settings_are_refused_with_their_value() -> None:
+    for text, words in {
+        "port.bottleneck.buffer": "is not PATH=VALUE",
+        "port.bottleneck.bufer=3": "did you mean buffer?",
+        "port.bottleneck.buffer=1,2": "has 2 values, and a run has one of them; celltrain compare FILE --vary",
+        "port.bottleneck.policy=formula:admit=(X": "has no closing )",
+    }.items():
+        with pytest.raises(ct.InputError) as refused:
+            overrides.single([text])
+        assert str(refused.value).startswith(f"--set {text}")
+        assert words in str(refused.value)
