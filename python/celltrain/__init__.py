@@ -13,7 +13,7 @@ True
 Make a scenario with `n_source`, `load` or the class `Scenario`; `scenarios()` names those that come with celltrain. `run`
 simulates one, `compare` several with the same seeds. `check` finds faults, `draw` shows the network, `import_graph` reads one.
 `sweep`, `tune` and `report` work on many settings; `reproduce` and `study` run published tables and studies; `vet` tests a policy.
-`why` explains what happened to a flow, and `read_events` reads recorded events. A `Cancel` ends any of these calls from another
+`episodes` lists when a flow was in trouble, `why` explains one of these times, and `read_events` reads recorded events. A `Cancel` ends any of these calls from another
 thread. Buffer policies are in `ct.policies`, TCP variants in `ct.tcp`, rate control in `ct.abr`, networks in `ct.topologies`, all
 other tables of a scenario in `ct.models`, exceptions in `ct.errors`. Every class is also an attribute of `ct` itself.
 """
@@ -59,7 +59,9 @@ if TYPE_CHECKING:
     from celltrain.python_policy import PolicyPort as PolicyPort
     from celltrain.python_policy import PythonPolicy as PythonPolicy
     from celltrain.python_policy import compiled as compiled
+    from celltrain.reasons import Episodes as Episodes
     from celltrain.reasons import Why as Why
+    from celltrain.reasons import episodes as episodes
     from celltrain.reasons import why as why
     from celltrain.reports import Report as Report
     from celltrain.reports import report as report
@@ -108,7 +110,9 @@ _HOMES = {
     "StoreError": "errors",
     "TuneError": "errors",
     "Tuned": "tuning",
+    "Episodes": "reasons",
     "Why": "reasons",
+    "episodes": "reasons",
     "RunResult": "results",
     "draw": "drawing",
     "import_graph": "graph",

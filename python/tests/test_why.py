@@ -81,7 +81,7 @@ def test_the_timeout_the_repair_and_the_cost_are_those_of_the_tables(everything:
     again = [r for r in segments if r["event"] == "retransmitted" and r["time_s"] <= vanilla.to_s]
     repeated = {row["frame"] for row in segments if row["event"] == "arrived" and row["reason"] == "repeated"}
     vain = sum(row["frame"] in repeated for row in again)
-    assert (f"{vain} segment" in said(vanilla)) if vain else ("Nothing was sent again in vain" in said(vanilla))
+    assert (f"{vain} segment" in said(vanilla)) if vain else ("Nothing was retransmitted needlessly" in said(vanilla))
 
 
 @pytest.mark.parametrize(
@@ -146,8 +146,8 @@ def test_where_all_was_well_it_says_so_and_names_the_nearest_losses() -> None:
     assert answer.is_well and answer.from_s is None
     assert said(answer).splitlines() == [
         "All was well with tcp1 at 0.002 s: all that it had sent had arrived or was on its way.",
-        "Nothing of it was lost or sent again before that, since the start of the run.",
-        "Nothing of it was lost or sent again after that, until 0.005 s, the end of the run.",
+        "None of its segments was lost or retransmitted before that, since the start of the run.",
+        "None of its segments was lost or retransmitted after that, until 0.005 s, the end of the run.",
     ]
     busy = scenario(tcp=ct.Sack())
     episodes = ct.why(busy, flow="tcp1", at="0.00000s")
@@ -174,7 +174,7 @@ def test_packets_without_tcp_are_lost_and_not_sent_again() -> None:
     assert names
     for answer in answers:
         if not answer.is_well:
-            assert "has no TCP: what is lost is not sent again" in said(answer)
+            assert "has no TCP: lost data is not retransmitted" in said(answer)
 
 
 def test_it_is_cut_to_twelve_lines_and_says_so() -> None:
@@ -235,3 +235,31 @@ def test_it_ends_when_its_handle_is_cancelled() -> None:
     threading.Timer(0.3, handle.cancel).start()
     with pytest.raises(ct.CancelledError):
         ct.why(scenario(duration="100000s"), flow="tcp1", at="90000s", cancel=handle)
+
+
+def test_episodes_are_listed_longest_silence_first_and_each_can_be_asked_about() -> None:
+    found = ct.episodes(scenario(tcp=ct.Vanilla()))
+    assert found.flow in {"tcp1", "tcp2", "tcp3"} and len(found) > 1
+    silences = [one.silent_s for one in found]
+    assert silences == sorted(silences, reverse=True)
+    for one in list(found)[:2]:
+        assert one.from_s <= one.at_s and one.silent_s > 0
+        answer = ct.why(scenario(tcp=ct.Vanilla()), flow=found.flow, at=f"{one.at_s:.6f}s")
+        assert not answer.is_well
+        assert answer.from_s == pytest.approx(one.from_s)
+        assert f"lost {one.lost_segments} segment" in said(answer)
+    assert found.to_dict()["episodes"][0]["flow"] == found.flow
+
+
+def test_the_worst_connection_is_the_one_with_the_longest_silence() -> None:
+    lan = scenario(tcp=ct.Vanilla())
+    longest = {flow: max(one.silent_s for one in ct.episodes(lan, flow=flow)) for flow in ("tcp1", "tcp2", "tcp3")}
+    assert ct.episodes(lan).flow == max(longest, key=lambda flow: longest[flow])
+    assert ct.why(lan, at="100ms").to_dict()["flow"] in longest
+
+
+def test_a_connection_without_losses_has_no_episodes() -> None:
+    found = ct.episodes(scenario(sources=1, buffer_cells="infinite", policy=ct.TailDrop()))
+    assert len(found) == 0 and "lost nothing" in str(found)
+    with pytest.raises(ct.ScenarioError, match="tcp9"):
+        ct.episodes(scenario(), flow="tcp9")

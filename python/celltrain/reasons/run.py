@@ -156,7 +156,7 @@ def _kept(told: Sequence[Told], at: float, most: int) -> set[int]:
 def why(
     scenario: Scenario | str | os.PathLike[str],
     *,
-    flow: str,
+    flow: str | None = None,
     at: str,
     seed: int | None = None,
     progress: Callable[[float], object] | None = None,
@@ -169,7 +169,7 @@ def why(
 
     Args:
         scenario: A scenario, the path of a TOML file, or the name of a shipped one.
-        flow: The connection.
+        flow: The connection; when None, the one in the longest trouble around that time.
         at: The instant, such as `"2.4s"`. It is as exact as it is written: this one is from 2.35 s to 2.45 s.
         seed: Seed of every random choice; the scenario's own when None.
         progress: Called now and then with the share of the work that is done, 0 to 1.
@@ -187,25 +187,15 @@ def why(
     >>> answer.is_well, answer.sentences[1].rows[0]["kind"]
     (False, 'frames')
     """
-    reading = read(scenario)
-    accepted = reading.accepted()
-    warn(reading.warnings)
-    if seed is not None and not 0 <= seed < 1 << 64:
-        raise ScenarioError([Fault.of_option("seed", seed, "is not a whole number from 0 to 2^64 - 1")])
-    network = Network.of_core(accepted)
-    settings = table(accepted)
-    duration = QUANTITIES["time"].read(settings["duration"])
-    instant = _instant(at, duration, settings["duration"])
-    try:
-        one_of("flow", "a flow of this network", flow, [route.name for route in network.flows])
-    except InputError as error:
-        raise ScenarioError(error.faults) from None
-    runs = _Runs(accepted, seed, duration, progress)
+    opened = Opened.of(scenario, seed, progress)
+    instant = _instant(at, opened.duration, opened.written_duration)
+    runs = opened.runs
+    flow = runs.worst(opened.flows, instant, _exactness(at)) if flow is None else opened.checked_flow(flow)
     history = runs.history(flow, instant)
     episode = _around(history.episodes, float(instant), _exactness(at))
     facts = {
-        "scenario": settings["name"],
-        "seed": settings["seed"] if seed is None else seed,
+        "scenario": opened.name,
+        "seed": opened.seed,
         "flow": flow,
         "at_s": float(instant),
         "is_well": episode is None,
@@ -213,9 +203,55 @@ def why(
         "to_s": None if episode is None or episode.end == NEVER else episode.end,
     }
     if episode is None:
-        return Why._of(facts, nothing(history, float(instant), float(duration)))
-    fates = runs.fates(history, episode, _ports(network, flow))
+        return Why._of(facts, nothing(history, float(instant), float(opened.duration)))
+    fates = runs.fates(history, episode, _ports(opened.network, flow))
     return Why._of(facts, of_episode(history, episode, fates, float(instant)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Opened:
+    """A scenario that is accepted, with its network and the means to run it."""
+
+    name: str
+    seed: int
+    duration: Fraction
+    written_duration: str
+    network: Network
+    runs: _Runs
+
+    @classmethod
+    def of(
+        cls, scenario: Scenario | str | os.PathLike[str], seed: int | None, progress: Callable[[float], object] | None
+    ) -> Opened:
+        """Reads a scenario; raises `ScenarioError`."""
+        reading = read(scenario)
+        accepted = reading.accepted()
+        warn(reading.warnings)
+        if seed is not None and not 0 <= seed < 1 << 64:
+            raise ScenarioError([Fault.of_option("seed", seed, "is not a whole number from 0 to 2^64 - 1")])
+        settings = table(accepted)
+        duration = QUANTITIES["time"].read(settings["duration"])
+        return cls(
+            name=settings["name"],
+            seed=settings["seed"] if seed is None else seed,
+            duration=duration,
+            written_duration=settings["duration"],
+            network=Network.of_core(accepted),
+            runs=_Runs(accepted, seed, duration, progress),
+        )
+
+    @property
+    def flows(self) -> list[str]:
+        """The names of all connections."""
+        return [route.name for route in self.network.flows]
+
+    def checked_flow(self, flow: str) -> str:
+        """The name of a connection; raises `ScenarioError` if there is none of this name."""
+        try:
+            one_of("flow", "a flow of this network", flow, self.flows)
+        except InputError as error:
+            raise ScenarioError(error.faults) from None
+        return flow
 
 
 def _instant(at: str, duration: Fraction, written: str) -> Fraction:
@@ -275,7 +311,7 @@ class _Runs:
         """The flow's segments and timers around an instant: of all the run where those near by do not show when all was well."""
         start, end = max(instant - _REACH, Fraction(0)), min(instant + _REACH, self._duration)
         while True:
-            tables = self._run("fast", ["segments", "timers"], start, end, flows=[flow], share=(0.0, 0.5))
+            tables = self.segments_and_timers(flow, start, end, share=(0.0, 0.5))
             history = History(flow, tables["segments"], tables["timers"])
             earlier = any(float(start) < one.start <= instant for one in history.episodes)
             later = any(one.start >= instant and one.end < NEVER for one in history.episodes)
@@ -283,6 +319,25 @@ class _Runs:
             if inside or (earlier and later) or (start == 0 and end == self._duration):
                 return history
             start, end = Fraction(0), self._duration
+
+    def segments_and_timers(
+        self, flow: str | None, start: Fraction, end: Fraction, *, share: tuple[float, float]
+    ) -> dict[str, pa.Table]:
+        """The segments and timers of a span of the run, of one connection or of all."""
+        flows = None if flow is None else [flow]
+        return self._run("fast", ["segments", "timers"], start, end, flows=flows, share=share)
+
+    def worst(self, flows: Sequence[str], instant: Fraction, exactness: float) -> str:
+        """The connection with the longest episode around an instant; the first one if all is well."""
+        start, end = max(instant - _REACH, Fraction(0)), min(instant + _REACH, self._duration)
+        tables = self.segments_and_timers(None, start, end, share=(0.0, 0.0))
+
+        def length(flow: str) -> float:
+            history = History(flow, tables["segments"], tables["timers"])
+            episode = _around(history.episodes, float(instant), exactness)
+            return 0.0 if episode is None else min(episode.end, float(end)) - episode.start
+
+        return max(flows, key=length)
 
     def fates(self, history: History, episode: Episode, ports: Sequence[str]) -> Fates:
         """What became of the frames that were sent in an episode; of those of all VCs where that is not too much."""

@@ -66,7 +66,7 @@ def nothing(history: History, at: float, end: float) -> list[Told]:
             told.append(_nearest(history, which, one))
         if not found:
             until = "since the start of the run" if which == "before" else f"until {instant(end)}, the end of the run"
-            text = f"Nothing of it was lost or sent again {which} that, {until}."
+            text = f"None of its segments was lost or retransmitted {which} that, {until}."
             told.append(Told(text=text, time=at, rows=(), is_needed=True))
     return told
 
@@ -77,12 +77,12 @@ def _nearest(history: History, which: str, episode: Episode) -> Told:
     acks = history.within(history.lost_acks, episode)
     places = lost if len(lost) else acks
     what = "segment" if len(lost) else "ACK"
-    until = f"; all was well again at {instant(episode.end)}" if episode.end < NEVER else ""
+    until = f"; it had recovered by {instant(episode.end)}" if episode.end < NEVER else ""
     if len(places):
         text = f"Its nearest loss {which} that: {counted(len(places), what)}, sent from {instant(episode.start)} on{until}."
     else:
         places = history.within(_again(history), episode)
-        text = f"The nearest time {which} that when it sent something again: {instant(episode.start)}{until}."
+        text = f"Its nearest retransmission {which} that: {instant(episode.start)}{until}."
     return Told(text=text, time=episode.start, rows=(history.rows(places),), is_needed=True)
 
 
@@ -116,16 +116,16 @@ class _Story:
     def _headline(self) -> Told:
         """All of it in a line."""
         history, episode = self.history, self.episode
-        again = f" and sent {counted(len(self.again), 'segment')} again" if len(self.again) else ""
+        again = f" and retransmitted {counted(len(self.again), 'segment')}" if len(self.again) else ""
         if len(self.lost):
             volume = counted(history.length[self.lost].sum(), "byte")
             what = f"lost {counted(len(self.lost), 'segment')} ({volume}){again}"
         elif len(self.lost_acks):
             what = f"lost {counted(len(self.lost_acks), 'ACK')}{again or ', and no data'}"
         else:
-            what = f"lost nothing, but sent {counted(len(self.again), 'segment')} again"
+            what = f"lost nothing, but retransmitted {counted(len(self.again), 'segment')}"
         end = (
-            f"; all was well again at {instant(episode.end)}, {span(episode.end - episode.start)} later"
+            f"; it had recovered by {instant(episode.end)}, {span(episode.end - episode.start)} later"
             if episode.end < NEVER
             else f"; not all {'was acknowledged' if history.has_tcp else 'was well'} before the end of the run"
         )
@@ -324,7 +324,7 @@ class _Story:
             rows.append(history.rows([one, other]))
         did = ""
         if len(own):
-            did = f": it sent {stretch(history.first[own[0]], history.last[own[0]])} again"
+            did = f": it retransmitted {stretch(history.first[own[0]], history.last[own[0]])}"
             rows.append(history.rows(own[:1]))
         return Told(text=f"{begin}{did}{windows}.", time=time, rows=tuple(rows), is_needed=True)
 
@@ -340,7 +340,7 @@ class _Story:
         again = f", and {lost:,} of them {'was' if lost == 1 else 'were'} lost again" if lost else ""
         volume = counted(history.length[places].sum(), "byte")
         last = float(history.time[places[-1]])
-        text = f"Until {instant(last)} it sent {counted(len(places), 'segment')} again ({volume}){why}{again}."
+        text = f"By {instant(last)} it had retransmitted {counted(len(places), 'segment')} ({volume}){why}{again}."
         return Told(text=text, time=last, rows=(history.rows(places),))
 
     # What it cost.
@@ -350,7 +350,7 @@ class _Story:
 
         history = self.history
         if not history.has_tcp:
-            text = f"{self.flow} has no TCP: what is lost is not sent again."
+            text = f"{self.flow} has no TCP: lost data is not retransmitted."
             yield Told(text=text, time=self.episode.end, rows=(history.rows(self.lost),), is_needed=True)
             return
         if len(self.lost):
@@ -363,14 +363,14 @@ class _Story:
             )
             if len(vain):
                 volume = counted(history.length[vain].sum(), "byte")
-                text = f"{counted(len(vain), 'segment')} ({volume}) {'was' if len(vain) == 1 else 'were'} sent again in vain: the receiver had all of it."
+                text = f"{counted(len(vain), 'segment')} ({volume}) {'was' if len(vain) == 1 else 'were'} retransmitted needlessly: the receiver already had {'it' if len(vain) == 1 else 'them'}."
                 rows: tuple[Rows, ...] = (history.rows(vain),)
             else:
-                text, rows = "Nothing was sent again in vain.", (history.rows(self.again),)
+                text, rows = "Nothing was retransmitted needlessly.", (history.rows(self.again),)
             yield Told(text=text, time=self.episode.end, rows=rows, is_needed=True)
         elif not len(self.lost):
             end = self._next_ack()
-            text = f"Nothing was sent again: a later ACK, which came at {instant(history.time[end])}, said as much."
+            text = f"Nothing was retransmitted: a later ACK, which came at {instant(history.time[end])}, said as much."
             yield Told(text=text, time=self.episode.end, rows=(history.rows([end]),), is_needed=True)
 
     def _next_ack(self) -> int:
