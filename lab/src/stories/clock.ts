@@ -31,7 +31,7 @@ const NAMES = ["no fast retransmit", "Tahoe", "Reno", "NewReno", "SACK"] as cons
 /** Which are fairest, as far as the runs tell. */
 function top(values: Values): string {
   const found = best(values, 1).map((i) => NAMES[i] ?? "");
-  return found.length === 1 ? `is ${listed(found)}` : `are ${listed(found)}, which these runs do not tell apart`;
+  return found.length === 1 ? `is ${listed(found)}` : `are ${listed(found)}, which these runs cannot tell apart`;
 }
 
 export const clock: Story = {
@@ -41,10 +41,10 @@ export const clock: Story = {
   steps: [
     {
       kind: "read",
-      title: "A long sleep",
+      title: "A long wait",
       text: [
-        "A sender that misses an acknowledgement waits until its retransmission timer runs out. The timer is a coarse clock: it is looked at once a tick, and here it comes to rest at three of them: three tenths of a second, with ticks of 100 ms.",
-        "In this network a segment is there and back in about a tenth of a millisecond when nothing waits. A tick is a hundred milliseconds: time for the link to carry 37,000 cells.",
+        "A sender that misses an acknowledgement waits until its retransmission timer expires. The timer is a coarse clock that is checked once per tick. Here it waits three ticks of 100 ms: three tenths of a second.",
+        "In this network a round trip takes about a tenth of a millisecond when no cell waits. A tick is a hundred milliseconds: time for the link to carry 37,000 cells.",
       ],
     },
     {
@@ -64,8 +64,8 @@ export const clock: Story = {
       shown: [EFFICIENCY, { ...TIMEOUTS, most: 500 }],
       seeds: 10,
       answer: (m) => [
-        `1 ms gives ${two(m[0]?.[0])}, 100 ms ${two(m[3]?.[0])}, 500 ms ${two(m[5]?.[0])}. With 1 ms a connection loses more: its timer runs out ${whole(m[0]?.[1])} times, and ${whole(m[3]?.[1])} times with 100 ms. But it sleeps so shortly that it costs next to nothing.`,
-        "So most of what the buffer policy seemed to cost was the timer's. Who studies one has to say how the other was set.",
+        `1 ms gives ${two(m[0]?.[0])}, 100 ms ${two(m[3]?.[0])}, 500 ms ${two(m[5]?.[0])}. With 1 ms a connection loses more: its timer expires ${whole(m[0]?.[1])} times, and ${whole(m[3]?.[1])} times with 100 ms. But each wait is so short that it costs almost nothing.`,
+        "So the timer caused most of the cost that seemed to be the buffer policy's. A study of one has to say how the other was set.",
       ],
       look: { variant: 3, text: "See a connection wait for its clock: step by timeout" },
     },
@@ -73,7 +73,7 @@ export const clock: Story = {
       kind: "run",
       title: "TCPs that do not wait",
       text: [
-        "Later TCPs do not wait for the timer: three duplicate acknowledgements tell them that a segment is missing. Tahoe, Reno, NewReno and SACK differ in what they do then.",
+        "Later TCPs do not wait for the timer: three duplicate acknowledgements show that a segment is missing. Tahoe, Reno, NewReno and SACK react to that differently.",
       ],
       guess: {
         kind: "choice",

@@ -37,7 +37,7 @@ export const edge: Story = {
       title: "An ATM network in the middle",
       text: [
         "Two IP networks are joined by an ATM network. At its border stand edge devices: they take whole packets and send them as cells.",
-        "Under UBR an edge device sends as fast as it can, and the switch discards what is too much. Under ABR the switch writes into cells that go around how fast each source may send. TCP does not know of this: it still sends until something is lost.",
+        "Under UBR an edge device sends as fast as it can, and the switch discards the excess. Under ABR the switch writes into control cells how fast each source may send. TCP does not know of this: it still sends until something is lost.",
       ],
     },
     {
@@ -57,8 +57,8 @@ export const edge: Story = {
       shown: [SWITCH_LOSS, EDGE_LOSS, QUEUE, EFFICIENCY, FAIRNESS],
       seeds: 5,
       answer: (m) => [
-        `UBR: ${whole(m[0]?.[0])} cells in the switch, ${whole(m[0]?.[1])} at the edge. ABR: ${whole(m[1]?.[0])} in the switch, ${whole(m[1]?.[1])} at the edge; its largest queue in the switch is ${whole(m[1]?.[2])} cells in place of ${whole(m[0]?.[2])}.`,
-        "TCP fills whatever is in front of it. ABR has not done away with the loss, it has moved it to where the memory is cheap.",
+        `UBR: ${whole(m[0]?.[0])} cells in the switch, ${whole(m[0]?.[1])} at the edge. ABR: ${whole(m[1]?.[0])} in the switch, ${whole(m[1]?.[1])} at the edge; its largest queue in the switch is ${whole(m[1]?.[2])} cells instead of ${whole(m[0]?.[2])}.`,
+        "TCP fills whatever is in front of it. ABR has not removed the loss, it has moved it to where memory is cheap.",
       ],
       look: { variant: 1, text: "See the switch's short queue under ABR" },
     },
@@ -66,7 +66,7 @@ export const edge: Story = {
       kind: "run",
       title: "Drop early, at the edge",
       text: [
-        "Adaptive discard drops single packets at the edge before the buffer there overflows: it looks at how far the rate has fallen.",
+        "Adaptive discard drops single packets at the edge before the buffer there overflows: the further the rate has fallen, the more.",
       ],
       guess: {
         kind: "choice",

@@ -55,11 +55,11 @@ export const far: Story = {
       title: "Near and far",
       text: [
         "Ten connections share one link. Five of the senders are near: a round trip takes 0.06 ms. The other five are far away, behind links of 2.8 ms: their round trip is a hundred times as long.",
-        "A window grows once a round trip. So who is far away is slow to take, and slow to come back after a loss.",
+        "A window grows once per round trip. So a far sender is slow to use a free link, and slow to recover after a loss.",
       ],
       guess: {
         kind: "number",
-        question: "Under EPD, a far connection gets which part of what a near one gets?",
+        question: "Under EPD, what part of a near connection's goodput does a far one get?",
         min: 0,
         max: 1,
         step: 0.01,
@@ -75,7 +75,7 @@ export const far: Story = {
       seeds: 5,
       answer: (m) => [
         `Under EPD ${two(m[0]?.[0])} of it, with FBA ${two(m[1]?.[0])}, with virtual queuing ${two(m[2]?.[0])}.`,
-        "EPD refuses whoever comes. Virtual queuing counts what each connection would have waiting if they were served in turns, and refuses those who have more than their part.",
+        "EPD refuses frames of every connection alike. Virtual queuing counts the cells that each connection would have waiting if all were served in turns, and refuses those that hold more than their share.",
       ],
       look: { variant: 0, text: "See who holds the buffer" },
     },
@@ -105,7 +105,7 @@ export const far: Story = {
       seeds: 5,
       answer: ([m]) => [
         `It gets ${percent(m?.[0])} of its fair share, while the links work with an efficiency of ${two(m?.[1])}.`,
-        "EPD does not know whose frame it refuses. Four judges without memory are hard on whoever has to pass all of them.",
+        "EPD does not know whose frame it refuses, and the long connection is refused at four switches.",
       ],
       look: { variant: 0, text: "See the queues along the way" },
     },

@@ -14,7 +14,7 @@ import {
 
 const BUSY: Shown = { label: "Link busy", value: (a) => atBottleneck(a, "utilisation") };
 const USELESS: Shown = {
-  label: "Of what it carried: of no use",
+  label: "Of that, wasted",
   value: (a) => 1 - a.efficiency / atBottleneck(a, "utilisation"),
 };
 const CUT: Shown = {
@@ -60,7 +60,7 @@ export const oneCell: Story = {
       seeds: 10,
       answer: ([m]) => [
         `The efficiency is ${two(m?.[0])} in the mean. Dead frames and data sent twice are only ${percent(m?.[2])} of what the link carries: it is idle ${percent(1 - (m?.[1] ?? 0))} of the time.`,
-        `One cell costs a frame, and a lost frame costs its sender a sleep until its timer runs out: ${(m?.[3] ?? 0).toFixed(0)} times in ten seconds. While the buffer overflows, cells of all five are lost, so all five sleep together.`,
+        `One cell costs a frame, and a lost frame makes its sender wait until its timer expires: ${(m?.[3] ?? 0).toFixed(0)} times in ten seconds. While the buffer overflows, cells of all five are lost, so all five wait together.`,
       ],
       look: { variant: 0, text: "See the buffer overflow: frames that have lost a cell are hatched" },
     },
@@ -92,7 +92,7 @@ export const oneCell: Story = {
         const range = Math.max(...tail) - Math.min(...tail);
         const gain = (m[1]?.[0] ?? 0) - (m[0]?.[0] ?? 0);
         return [
-          `Tail drop ${two(m[0]?.[0])}, PPD ${two(m[1]?.[0])}, EPD ${two(m[2]?.[0])}. Tail drop cuts ${whole(m[0]?.[2])} frames and carries what is left of them in vain, PPD cuts ${whole(m[1]?.[2])} and carries less of each, EPD cuts ${whole(m[2]?.[2])}: what it refuses are whole frames.`,
+          `Tail drop ${two(m[0]?.[0])}, PPD ${two(m[1]?.[0])}, EPD ${two(m[2]?.[0])}. Tail drop cuts ${whole(m[0]?.[2])} frames and carries the rest of them for nothing, PPD cuts ${whole(m[1]?.[2])} and carries less of each, EPD cuts ${whole(m[2]?.[2])}: it refuses whole frames.`,
           `Look at the clouds, too: runs of tail drop lie ${two(range)} apart, its mean and that of PPD ${two(gain)}. One run says nothing.`,
         ];
       },
@@ -120,7 +120,7 @@ export const oneCell: Story = {
       answer: (m, v) => {
         const top = best(v, 0).map((i) => String(THRESHOLDS[i]));
         return [
-          `${listed(top)} cells ${top.length === 1 ? "are best here" : "are the best here, and these runs do not tell them apart"}. A low threshold wastes the buffer: with 100 it refuses frames while 900 places are free, and the efficiency is ${two(m[0]?.[0])}.`,
+          `${listed(top)} cells ${top.length === 1 ? "are best here" : "are the best here, and these runs cannot tell them apart"}. A low threshold wastes the buffer: with 100 it refuses frames while 900 places are free, and the efficiency is ${two(m[0]?.[0])}.`,
           `The room above the threshold is for the rest of frames that have started: with five senders at most five frames of twelve cells, less than 60 cells. At 900 there is more than that, and ${whole(m[5]?.[1])} frames are cut. At 980 there is less, and the first frames are cut again, ${(m[6]?.[1] ?? 0).toFixed(1)} in ten seconds: too few to show in the efficiency. More senders would need more room.`,
         ];
       },

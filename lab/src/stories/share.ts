@@ -49,10 +49,10 @@ export const share: Story = {
         const named = (places: readonly number[]): string =>
           listed(places.map((i) => `${String(LOAD_RATIOS[i])} (${two(m[i]?.[0])})`));
         const [worst, top] = [best(v, 0, -1), best(v, 0)];
-        const unsure = top.length > 1 ? ", which these runs do not tell apart" : "";
+        const unsure = top.length > 1 ? ", which these runs cannot tell apart" : "";
         return [
           `Worst is Z = ${named(worst)}; best is ${named(top)}${unsure}.`,
-          "At exactly one, all connections stand at their shares together: a hair decides, all are refused in the same moment, and the timers of all five run out in the same instant, every time. A little below or above, some go on while others wait. The paper prints the same hole, 0.13: the open diamonds on the plane.",
+          "At exactly one, all connections stand at their shares together: all are refused at the same moment, and all five timers expire at the same instant, every time. A little below or above, some continue while others wait. The paper prints the same hole, 0.13: the open diamonds on the plane.",
         ];
       },
     },
@@ -74,7 +74,7 @@ export const share: Story = {
       plane: true,
       answer: (m, v) => {
         const same = [2, 3].filter((i) => !differ(v, i, 0, 0)).map((i) => ["0.5", "0.2"][i - 2] ?? "");
-        const unsure = same.length === 0 ? "" : ` FBA with Z = ${listed(same)} is not told apart from Selective Drop.`;
+        const unsure = same.length === 0 ? "" : ` FBA with Z = ${listed(same)} cannot be told apart from Selective Drop.`;
         const runs = v[1]?.[0] ?? [];
         return [
           `Selective Drop ${two(m[0]?.[0])}, FBA ${two(m[1]?.[0])} with the same Z, ${two(m[2]?.[0])} with 0.5 and ${two(m[3]?.[0])} with 0.2.${unsure}`,

@@ -83,6 +83,16 @@ export interface Story {
   readonly steps: readonly Step[];
 }
 
+/** Minutes that a story takes: its words at 180 a minute, and 45 seconds to guess, run and read the answer. */
+export function minutes(story: Story): number {
+  const seconds = story.steps.map((step) => {
+    const words = step.text.join(" ").split(/\s+/).length;
+    const work = { read: 5, run: 45, free: 200 }[step.kind];
+    return (60 * words) / 180 + work;
+  });
+  return Math.max(1, Math.round(seconds.reduce((sum, s) => sum + s, 0) / 60));
+}
+
 /** Efficiency and fairness, which most steps show. */
 export const EFFICIENCY: Shown = { label: "Efficiency", value: (a) => a.efficiency };
 export const FAIRNESS: Shown = { label: "Fairness", value: (a) => a.fairness ?? Number.NaN };

@@ -45,7 +45,7 @@ export const tie: Story = {
     {
       kind: "run",
       title: "In turns, or at random",
-      text: ["Now the inputs take turns, or each tie is drawn anew. Nothing else is changed: same switch, same TCP."],
+      text: ["Now the inputs take turns, or each tie is drawn at random. Nothing else changes: same switch, same TCP."],
       guess: {
         kind: "choice",
         question: "What happens to efficiency when ties are shared out?",
@@ -61,8 +61,8 @@ export const tie: Story = {
       seeds: 10,
       plane: true,
       answer: (m) => [
-        `In turns: ${two(m[1]?.[0])} and ${two(m[1]?.[1])}. At random: ${two(m[2]?.[0])} and ${two(m[2]?.[1])}. All five lose something while the buffer overflows, so all five sleep until their timers run out, and the link is idle.`,
-        "In turns there is no chance in it at all: ten seeds give the same run ten times.",
+        `In turns: ${two(m[1]?.[0])} and ${two(m[1]?.[1])}. At random: ${two(m[2]?.[0])} and ${two(m[2]?.[1])}. All five lose something while the buffer overflows, so all five wait until their timers expire, and the link is idle.`,
+        "In turns, nothing is left to chance: ten seeds give the same run ten times.",
         "A tie is a policy. A result that does not say how ties are broken cannot be compared with another one.",
       ],
     },

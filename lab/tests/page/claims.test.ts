@@ -146,7 +146,7 @@ test("one cell costs a frame: what it says is what its runs show", async () => {
   for (const seed of [1, 2]) {
     const found = await expiries(scenarios["lan-tail-drop"] ?? "", seed);
     assert.equal(new Set(found.map(({ flow }) => flow)).size, 5, "cells of all five are lost");
-    assert.ok(together(found, 2) > 0.8, "they sleep together");
+    assert.ok(together(found, 2) > 0.8, "they wait together");
   }
 
   const dead = await told("one-cell", "Do not carry the dead");
@@ -171,7 +171,7 @@ test("one cell costs a frame: what it says is what its runs show", async () => {
   assert.ok(frames.slice(0, 6).every((runs) => runs.every((n) => n === 0)));
   assert.ok(within(where.m[6]?.[1], 0.5, 10), "the first frames are cut again");
   assert.ok(!differ(where.values, 5, 6, 0), "too few to show");
-  assert.match(where.answer, /^900 and 980 cells are the best here, and these runs do not tell them apart/);
+  assert.match(where.answer, /^900 and 980 cells are the best here, and these runs cannot tell them apart/);
 });
 
 test("the tie that takes all: what it says is what its runs show", async () => {
@@ -188,7 +188,7 @@ test("the tie that takes all: what it says is what its runs show", async () => {
   for (const runs of shared.answers.slice(1)) {
     assert.ok(
       runs.every((run) => run.flows.every((flow) => Number(flow["timeouts"]) > 0)),
-      "all five sleep",
+      "all five wait",
     );
   }
 });
@@ -196,7 +196,7 @@ test("the tie that takes all: what it says is what its runs show", async () => {
 test("a fair share: what it says is what its runs show", async () => {
   const turned = await told("share", "Turn Z");
   assert.deepEqual(right(turned), ["Z = 1"]);
-  assert.match(turned.answer, /Worst is Z = 1 \(0\.21\); best is 0\.8 .* and 0\.95 .* do not tell apart/);
+  assert.match(turned.answer, /Worst is Z = 1 \(0\.21\); best is 0\.8 .* and 0\.95 .* cannot tell apart/);
   const papers = await engine.papers();
   const row = (table: string, policy: string, z: number): Record<string, number> | undefined =>
     papers.find(

@@ -1,12 +1,15 @@
 /** The lessons: a page of cards, and the player of one story. */
 
 import type { JSX } from "preact";
+import { useEffect, useState } from "preact/hooks";
 import { STORIES } from "../../stories/index.ts";
-import type { Step, Story } from "../../stories/story.ts";
+import { minutes, type Step, type Story } from "../../stories/story.ts";
 import { Told, Word } from "../parts/words.tsx";
 import { place } from "../state.ts";
+import { CellField } from "./cell-field.tsx";
 import { FrameToy } from "./frame-toy.tsx";
 import { OwnPolicy } from "./own.tsx";
+import { finish, finished, finishedSteps, forget } from "./progress.ts";
 import { RunStep } from "./run-step.tsx";
 
 export function Learn(): JSX.Element {
@@ -23,42 +26,88 @@ function Home(): JSX.Element {
   return (
     <div class="learn-home">
       <section class="hero">
-        <h1>Why does a full buffer of cells ruin TCP?</h1>
-        <p class="hero-lead">
-          A laboratory for TCP over ATM networks, in this page. Every <Word of="cell">cell</Word> is simulated, exactly
-          as on the command line. Guess, run, and look at single cells to see why.
-        </p>
-        <p class="row">
-          <a class="button main-link" href={`#/learn/${STORIES[0]?.id ?? ""}/1`}>
-            Begin with the first story
-          </a>
-          <a class="button" href="#/run">
-            Open the bench
-          </a>
-        </p>
+        <div>
+          <h1>Why does a full buffer of cells ruin TCP?</h1>
+          <p class="hero-lead">
+            A laboratory for TCP over ATM networks, in this page. Every <Word of="cell">cell</Word> is simulated,
+            exactly as on the command line. Guess, run, and look at single cells to see why.
+          </p>
+          <p class="row">
+            <a class="button main-link" href={`#/learn/${STORIES[0]?.id ?? ""}/1`}>
+              Begin with the first story
+            </a>
+            <a class="button" href="#/run">
+              Run a scenario
+            </a>
+          </p>
+        </div>
+        <CellField />
       </section>
       <ol class="stories">
         {STORIES.map((s, i) => (
-          <li key={s.id}>
-            <a class="story-card" href={`#/learn/${s.id}/1`}>
-              <span class="story-number" aria-hidden="true">
-                {i + 1}
-              </span>
-              <strong>{s.title}</strong>
-              <span class="soft">{s.lead}</span>
-            </a>
+          <li key={s.id} class={s.id === "own" ? "story-wide" : ""}>
+            <StoryCard story={s} n={i + 1} />
           </li>
         ))}
       </ol>
+      {finished.value.size > 0 && (
+        <p class="small soft">
+          What you have finished is kept in this browser only.{" "}
+          <button type="button" class="quiet small" onClick={forget}>
+            Forget it
+          </button>
+        </p>
+      )}
     </div>
+  );
+}
+
+function StoryCard(props: { readonly story: Story; readonly n: number }): JSX.Element {
+  const { story, n } = props;
+  const done = finishedSteps(story);
+  const steps = story.steps.length;
+  const isFinished = done === steps;
+  const time = minutes(story);
+  const length = `${steps === 1 ? "1 step" : `${String(steps)} steps`}, ${time === 1 ? "1 minute" : `${String(time)} minutes`}`;
+  // A story that was begun continues at its first unfinished step.
+  const open = story.steps.findIndex((_, i) => !finished.value.has(`${story.id}/${String(i + 1)}`)) + 1;
+  return (
+    <a class={`story-card${isFinished ? " finished" : ""}`} href={`#/learn/${story.id}/${String(Math.max(1, open))}`}>
+      <span class="story-number" aria-hidden="true">
+        {isFinished ? "✓" : n}
+      </span>
+      <strong>
+        {story.id === "own" && <span class="story-now">Now you: </span>}
+        {story.title}
+      </strong>
+      <span class="soft">{story.lead}</span>
+      <span class="small soft story-length">
+        {length}
+        {isFinished ? " · finished" : done > 0 ? ` · ${String(done)} of ${String(steps)} finished` : ""}
+      </span>
+    </a>
   );
 }
 
 function Player(props: { readonly story: Story; readonly step: number }): JSX.Element {
   const { story, step } = props;
   const shown = story.steps[step - 1];
-  const next = STORIES[STORIES.indexOf(story) + 1];
+  const after = STORIES[STORIES.indexOf(story) + 1];
   const at = (n: number): string => `#/learn/${story.id}/${String(n)}`;
+  const [answered, setAnswered] = useState("");
+  const key = `${story.id}/${String(step)}`;
+  useEffect(() => {
+    if (shown?.kind === "read") {
+      finish(story, step);
+    }
+  }, [key]);
+  const next: Next =
+    step < story.steps.length
+      ? { href: at(step + 1), text: `Next: ${story.steps[step]?.title ?? ""}` }
+      : after === undefined
+        ? { href: "#/learn", text: "All stories" }
+        : { href: `#/learn/${after.id}/1`, text: `Next story: ${after.title}` };
+  const isReady = shown?.kind === "read" || answered === key;
   return (
     <article class="story">
       <nav class="row story-where" aria-label="Steps of this story">
@@ -70,6 +119,7 @@ function Player(props: { readonly story: Story; readonly step: number }): JSX.El
             <li key={s.title}>
               <a
                 href={at(i + 1)}
+                class={finished.value.has(`${story.id}/${String(i + 1)}`) ? "finished" : ""}
                 aria-current={i + 1 === step ? "step" : undefined}
                 aria-label={`Step ${String(i + 1)}: ${s.title}`}
               >
@@ -79,38 +129,52 @@ function Player(props: { readonly story: Story; readonly step: number }): JSX.El
           ))}
         </ol>
       </nav>
-      {shown !== undefined && <StepView key={`${story.id}/${String(step)}`} step={shown} />}
+      {shown !== undefined && (
+        <StepView
+          key={key}
+          step={shown}
+          next={next}
+          onAnswered={() => {
+            finish(story, step);
+            setAnswered(key);
+          }}
+        />
+      )}
       <div class="row story-on">
         {step > 1 && (
           <a class="button" href={at(step - 1)}>
             Back
           </a>
         )}
-        {step < story.steps.length ? (
-          <a class="button row-end" href={at(step + 1)}>
-            Next: {story.steps[step]?.title}
-          </a>
-        ) : (
-          <a class="button row-end" href={next === undefined ? "#/learn" : `#/learn/${next.id}/1`}>
-            {next === undefined ? "All stories" : `Next story: ${next.title}`}
-          </a>
-        )}
+        <a class={`button row-end${isReady ? " main-link" : ""}`} href={next.href}>
+          {next.text}
+        </a>
       </div>
     </article>
   );
 }
 
-function StepView(props: { readonly step: Step }): JSX.Element {
+/** The link that leads on. */
+export interface Next {
+  readonly href: string;
+  readonly text: string;
+}
+
+function StepView(props: {
+  readonly step: Step;
+  readonly next: Next;
+  readonly onAnswered: () => void;
+}): JSX.Element {
   const { step } = props;
   switch (step.kind) {
     case "run":
-      return <RunStep step={step} />;
+      return <RunStep step={step} next={props.next} onAnswered={props.onAnswered} />;
     case "free":
       return (
         <section class="card">
           <h1>{step.title}</h1>
           <Told texts={step.text} />
-          <OwnPolicy />
+          <OwnPolicy onRun={props.onAnswered} />
         </section>
       );
     case "read":

@@ -1,4 +1,4 @@
-/** A policy of one's own: a formula with its fault under the text, and its cloud among the classics. */
+/** A policy of your own: a formula with its faults and warnings below, and its cloud among the classics. */
 
 import type { JSX } from "preact";
 import { useEffect, useId, useMemo, useState } from "preact/hooks";
@@ -7,7 +7,7 @@ import { Differences } from "../compare/differences.tsx";
 import { Experiment, type Setting } from "../parts/experiment.ts";
 import { shortened } from "../parts/format.ts";
 import { FaultNotice, FaultNotices } from "../parts/fault.tsx";
-import { Progress } from "../parts/parts.tsx";
+import { Notice, Progress } from "../parts/parts.tsx";
 import { Plane, clouds } from "../parts/plane.tsx";
 import { RunOrStop, ToBench } from "../parts/running.tsx";
 import { Faults } from "../run/editor.tsx";
@@ -31,7 +31,7 @@ const EXAMPLES = [
 /** The shipped scenario whose policy is a formula: the text of mine is put into it. */
 const BASE = "lan-formula-dynamic-threshold";
 
-export function OwnPolicy(): JSX.Element {
+export function OwnPolicy(props: { readonly onRun: () => void }): JSX.Element {
   const id = useId();
   const text = formula.value;
   const [mine, setMine] = useState<string | null>(null);
@@ -92,6 +92,7 @@ export function OwnPolicy(): JSX.Element {
     setShown(settings);
     void experiment.run(e, settings, SEEDS).then(() => {
       said.value = "The runs have ended.";
+      props.onRun();
     });
   };
   const outcomes = experiment.outcomes(shown, SEEDS);
@@ -113,7 +114,7 @@ export function OwnPolicy(): JSX.Element {
           }}
         />
         <div id={`${id}-faults`} aria-live="polite" class="formula-faults">
-          {faults.length > 0 ? <Faults faults={faults} short /> : <span class="small good-text">It can be run.</span>}
+          {faults.length > 0 ? <Faults faults={faults} short /> : <Admits checked={checked} />}
         </div>
       </div>
       <p class="row small">
@@ -141,10 +142,10 @@ export function OwnPolicy(): JSX.Element {
             experiment.stop();
           }}
         >
-          Run it beside the classics
+          Run it with the classics
         </RunOrStop>
         <ToBench toml={mine} class="quiet">
-          Take it to the bench
+          Change it under “Run”
         </ToBench>
       </p>
       <FaultNotice fault={unchecked} onAgain={() => undefined} />
@@ -157,5 +158,22 @@ export function OwnPolicy(): JSX.Element {
         </div>
       )}
     </>
+  );
+}
+
+/** Warnings of the check, such as that the policy refuses every frame; otherwise that the formula can run. */
+function Admits(props: { readonly checked: Checked | null }): JSX.Element | null {
+  const { checked } = props;
+  if (checked === null) {
+    return null;
+  }
+  return checked.warnings.length === 0 ? (
+    <span class="small good-text">It can be run.</span>
+  ) : (
+    <Notice sort="warn">
+      {checked.warnings.map(({ message }) => (
+        <p key={message}>{message}</p>
+      ))}
+    </Notice>
   );
 }

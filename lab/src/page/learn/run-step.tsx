@@ -1,26 +1,34 @@
 /** A step of a story: a guess, a run, and the answer in the result. */
 
 import { batch } from "@preact/signals";
-import type { JSX } from "preact";
+import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
-import type { Engine, EngineError } from "../../engine/api.ts";
+import type { Checked, Engine, EngineError } from "../../engine/api.ts";
 import { estimate, mean } from "../../engine/statistics.ts";
 import type { Guess, Means, Shown, Step, Values, Variant } from "../../stories/story.ts";
 import { printed, type Printed } from "../compare/printed.ts";
 import { Dots } from "../parts/dots.tsx";
 import { Experiment, type Outcome, type Setting } from "../parts/experiment.ts";
 import { count } from "../parts/format.ts";
+import { kindName } from "../parts/names.ts";
 import { FaultNotice, FaultNotices } from "../parts/fault.tsx";
 import { Progress, Slider, vcColour } from "../parts/parts.tsx";
 import { Plane, clouds } from "../parts/plane.tsx";
 import { RunOrStop, ToBench } from "../parts/running.tsx";
 import { Told } from "../parts/words.tsx";
 import * as lens from "../see/lens.ts";
+import type { Next } from "./learn.tsx";
+import { Sketch, summary } from "./sketch.tsx";
 import { asFault, engine, firstSeed, go, papers, said, scenarios, toml } from "../state.ts";
 
 type Run = Extract<Step, { kind: "run" }>;
 
-export function RunStep(props: { readonly step: Run }): JSX.Element {
+export function RunStep(props: {
+  readonly step: Run;
+  readonly next: Next;
+  /** Called when the answer is there. */
+  readonly onAnswered: () => void;
+}): JSX.Element {
   const { step } = props;
   const experiment = useMemo(() => new Experiment(), [step]);
   const [settings, setSettings] = useState<readonly Setting[]>([]);
@@ -42,6 +50,12 @@ export function RunStep(props: { readonly step: Run }): JSX.Element {
     }
   }, [shown, phase === "done"]);
   const enough = outcomes.length > 0 && outcomes.every((o) => o.runs.length >= step.seeds);
+  const isAnswered = enough && phase !== "running";
+  useEffect(() => {
+    if (isAnswered) {
+      props.onAnswered();
+    }
+  }, [isAnswered]);
 
   useEffect(() => {
     const e = engine.value;
@@ -103,6 +117,7 @@ export function RunStep(props: { readonly step: Run }): JSX.Element {
           <RunOrStop
             id="run-step"
             running={phase === "running"}
+            isSecondary={isAnswered}
             disabled={guess === null || settings.length === 0}
             onRun={() => {
               run(asked && enough ? more + step.seeds : more);
@@ -113,7 +128,7 @@ export function RunStep(props: { readonly step: Run }): JSX.Element {
           >
             {asked && enough ? `${String(step.seeds)} more seeds` : "Run it"}
           </RunOrStop>
-          {guess === null && <span class="soft small">First your guess: it can be wrong, nothing bad happens.</span>}
+          {guess === null && <span class="soft small">Guess first. A wrong guess does no harm.</span>}
         </div>
         {phase === "running" && (
           <Progress done={progress} what={`Running ${count(settings.length * seeds.length)} simulations`} />
@@ -126,36 +141,83 @@ export function RunStep(props: { readonly step: Run }): JSX.Element {
           }}
         />
       </section>
+      {!shown && <Before step={step} settings={settings} />}
       {shown && (
         <section class="card" aria-labelledby="answer-title" data-answered={enough} ref={result}>
           <h2 id="answer-title">What came out</h2>
-          {enough && phase !== "running" && <Answer step={step} outcomes={outcomes} guess={guess} />}
-          <div class={step.plane === true ? "story-results" : ""}>
-            <div>
-              {step.shown.map((shown, m) => (
-                <Strips key={shown.label} step={step} shown={shown} measure={m} outcomes={outcomes} guess={guess} />
-              ))}
-            </div>
-            {step.plane === true && (
-              <div>
-                <Plane clouds={clouds(outcomes, points)} />
-                {points.some((p) => p.length > 0) && (
-                  <p class="small soft">Open diamonds: what the paper prints for exactly this setting, one run each.</p>
-                )}
-              </div>
-            )}
-          </div>
-          <p class="row">
-            {step.look !== undefined && <Look variant={settings[step.look.variant]} text={step.look.text} />}
-            <ToBench toml={settings[step.look?.variant ?? 0]?.toml ?? null} class="quiet">
-              Take it to the bench
-            </ToBench>
-          </p>
+          {isAnswered && (
+            <Answer step={step} outcomes={outcomes} guess={guess}>
+              <a class="button main-link" href={props.next.href}>
+                {props.next.text}
+              </a>
+              {step.look !== undefined && <Look variant={settings[step.look.variant]} text={step.look.text} />}
+            </Answer>
+          )}
+          {step.shown.map((shown, m) => (
+            <Strips key={shown.label} step={step} shown={shown} measure={m} outcomes={outcomes} guess={guess} />
+          ))}
+          <ToBench toml={settings[step.look?.variant ?? 0]?.toml ?? null} class="quiet">
+            Change it under “Run”
+          </ToBench>
+        </section>
+      )}
+      {shown && step.plane === true && (
+        <section class="card story-plane" aria-label="Efficiency and fairness">
+          <Plane clouds={clouds(outcomes, points)} />
         </section>
       )}
     </div>
   );
 }
+
+/** The network, its TCP and what is compared, in the place of the result. */
+function Before(props: { readonly step: Run; readonly settings: readonly Setting[] }): JSX.Element {
+  const { step, settings } = props;
+  const [checked, setChecked] = useState<Checked | null>(null);
+  const first = settings[0]?.toml;
+  useEffect(() => {
+    let current = true;
+    if (first !== undefined) {
+      void engine.value
+        ?.check(first)
+        .then((result) => {
+          if (current) {
+            setChecked(result);
+          }
+        })
+        .catch(() => undefined);
+    }
+    return () => {
+      current = false;
+    };
+  }, [first]);
+  const network = checked?.network ?? null;
+  const tcp = Object.keys((checked?.defaults?.["tcp"] ?? {}) as object)[0];
+  return (
+    <section class="card story-before" aria-labelledby="network-title">
+      <h2 id="network-title">The network</h2>
+      {network !== null && network.nodes.length <= MOST_NODES && <Sketch network={network} />}
+      {network !== null && tcp !== undefined && (
+        <p class="small soft">
+          {`${summary(network)} TCP: ${kindName(tcp)}.`}
+        </p>
+      )}
+      {step.variants.length > 1 && (
+        <ul class="legend small" aria-label="Compared">
+          {step.variants.map((v, i) => (
+            <li key={v.name}>
+              <span class="swatch" style={{ background: vcColour(i) }} aria-hidden="true" />
+              {v.name}
+            </li>
+          ))}
+        </ul>
+      )}
+    </section>
+  );
+}
+
+/** Larger networks are not drawn. */
+const MOST_NODES = 60;
 
 /** A link into the microscope: the setting goes on the bench and is looked into at once. */
 function Look(props: { readonly variant: Setting | undefined; readonly text: string }): JSX.Element | null {
@@ -222,6 +284,8 @@ function Answer(props: {
   readonly step: Run;
   readonly outcomes: readonly Outcome[];
   readonly guess: number | null;
+  /** Where to go from here. */
+  readonly children: ComponentChildren;
 }): JSX.Element {
   const { step, outcomes, guess } = props;
   const values = paired(step, outcomes);
@@ -230,6 +294,7 @@ function Answer(props: {
     <div class="answer" role="status">
       <p class="verdict">{verdict(step.guess, guess, means, values)}</p>
       <Told texts={step.answer(means, values)} />
+      <p class="row">{props.children}</p>
     </div>
   );
 }
@@ -251,18 +316,18 @@ function verdict(guess: Guess, value: number | null, means: Means, values: Value
     const right = guess.right(means, values);
     const quoted = (choice: number): string => `“${guess.choices[choice] ?? ""}”`;
     if (!right.includes(value)) {
-      const unsure = right.length > 1 ? ": these runs do not tell them apart" : "";
+      const unsure = right.length > 1 ? ": these runs cannot tell them apart" : "";
       return `It is not ${quoted(value)}, but ${right.map(quoted).join(" or ")}${unsure}.`;
     }
     const others = right.filter((r) => r !== value).map(quoted);
     return others.length === 0
-      ? `So you guessed, and so it is: ${quoted(value)}.`
-      : `So you guessed, and so it may be: these runs do not tell ${quoted(value)} from ${others.join(" or ")}.`;
+      ? `You guessed right: ${quoted(value)}.`
+      : `You may be right: these runs cannot tell ${quoted(value)} from ${others.join(" or ")}.`;
   }
   const result = means[guess.variant]?.[guess.measure] ?? Number.NaN;
   const off = Math.abs(result - value);
   const near = off <= 0.05 * (guess.max - guess.min);
-  return `Your guess was ${value.toFixed(2)}, it is ${result.toFixed(2)} in the mean: ${near ? "well guessed." : result < value ? "less than you thought." : "more than you thought."}`;
+  return `Your guess was ${value.toFixed(2)}, the mean is ${result.toFixed(2)}: ${near ? "well guessed." : result < value ? "less than you thought." : "more than you thought."}`;
 }
 
 function GuessView(props: {

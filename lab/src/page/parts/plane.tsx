@@ -44,6 +44,7 @@ export function Plane(props: { readonly clouds: readonly Cloud[]; readonly id?: 
       ? []
       : [{ name: shortened(c.name, MOST_LABEL), whole: c.name, colour: c.colour, x: x(at.efficiency), y: y(at.fairness) }];
   });
+  const diamonds = clouds.flatMap((c) => (c.printed ?? []).map((p) => ({ x: x(p.efficiency), y: y(p.fairness) })));
   return (
     <figure class="plane">
       <svg
@@ -117,7 +118,7 @@ export function Plane(props: { readonly clouds: readonly Cloud[]; readonly id?: 
             )}
           </g>
         ))}
-        {labels(anchors).map((l) => (
+        {labels(anchors, diamonds).map((l) => (
           <g key={l.whole} class="plane-label">
             {l.isFar && <line class="leader" x1={l.x} y1={l.y} x2={l.nearX} y2={l.top + LABEL / 2} />}
             <rect x={l.left} y={l.top + 3} width={9} height={9} rx={2} style={{ fill: l.colour }} />
@@ -179,7 +180,7 @@ const MOST_LABEL = 24;
 /** Height of a label, and the width of its swatch and of a letter. */
 const LABEL = 16;
 const SWATCH = 13;
-const LETTER = 7.4;
+const LETTER = 8.6;
 
 interface Anchor {
   readonly name: string;
@@ -199,10 +200,13 @@ export interface Label extends Anchor {
   readonly isFar: boolean;
 }
 
-/** Places a label next to each cross, inside the drawing, so that no two overlap and none covers a cross. */
-export function labels(anchors: readonly Anchor[]): Label[] {
+/** Places a label next to each cross, inside the drawing. Labels overlap neither each other nor crosses and diamonds. */
+export function labels(
+  anchors: readonly Anchor[],
+  diamonds: readonly { readonly x: number; readonly y: number }[] = [],
+): Label[] {
   const placed: Label[] = [];
-  const crosses = anchors.map((a) => ({ left: a.x - 8, top: a.y - 8, width: 16, height: 16 }));
+  const crosses = [...anchors, ...diamonds].map((a) => ({ left: a.x - 8, top: a.y - 8, width: 16, height: 16 }));
   for (const a of [...anchors].sort((one, other) => one.y - other.y)) {
     const width = SWATCH + LETTER * a.name.length;
     const sides = [a.x + 13, a.x - 13 - width].filter((l) => l >= LEFT + 2 && l + width <= WIDTH - 2);

@@ -40,6 +40,8 @@ export function RunOrStop(props: {
   readonly id: string;
   readonly running: boolean;
   readonly disabled?: boolean;
+  /** Whether something else is the main action now. */
+  readonly isSecondary?: boolean;
   readonly onRun: () => void;
   readonly onStop: () => void;
   /** The words on it when nothing runs. */
@@ -50,7 +52,7 @@ export function RunOrStop(props: {
       Stop
     </button>
   ) : (
-    <button type="button" class="main" id={props.id} disabled={props.disabled} onClick={props.onRun}>
+    <button type="button" class={props.isSecondary === true ? "" : "main"} id={props.id} disabled={props.disabled} onClick={props.onRun}>
       {props.children}
     </button>
   );

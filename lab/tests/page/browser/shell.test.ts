@@ -223,7 +223,7 @@ test("the security policy holds against what a page that was broken into would t
   await page.context().close();
 });
 
-test("the colours can be chosen, and nothing is remembered outside the page", { skip }, async () => {
+test("the colours can be chosen, and are not remembered", { skip }, async () => {
   const opened = await open("");
   const { page } = opened;
   const ground = async (): Promise<string> =>

@@ -13,6 +13,7 @@ for (const story of STORIES) {
       await page.getByRole("heading", { name: step.title, level: 1 }).waitFor();
       if (step.kind === "run") {
         const press = page.locator("#run-step");
+        await page.locator(".sketch").waitFor();
         assert.ok(await press.isDisabled(), "first the guess");
         if (step.guess.kind === "number") {
           await page.getByRole("button", { name: /^I guess/ }).click();
@@ -22,13 +23,16 @@ for (const story of STORIES) {
         await press.click();
         await page.locator('[data-answered="true"] .answer').waitFor();
         const answer = await page.locator(".answer").innerText();
-        assert.match(answer, step.guess.kind === "number" ? /Your guess was/ : /So you guessed|It is not/);
+        assert.match(answer, step.guess.kind === "number" ? /Your guess was/ : /You guessed right|You may be right|It is not/);
         assert.doesNotMatch(answer, /NaN|undefined|Infinity/);
         assert.equal(await page.locator(".dots-row").count(), step.variants.length * step.shown.length);
         assert.ok((await overflow(page)) <= 0);
+        // What leads on is the main action now.
+        assert.equal(await page.locator(".answer .main-link").count(), 1);
+        assert.equal(await page.locator("button.main").count(), 0);
       }
       if (i + 1 < story.steps.length) {
-        await page.getByRole("link", { name: /^Next: / }).click();
+        await page.getByRole("link", { name: /^Next: / }).first().click();
       }
     }
     await close(opened);
@@ -84,3 +88,63 @@ test(
     await close(opened);
   },
 );
+
+test("the start page shows a real buffer, how long stories take, and which are finished", { skip }, async () => {
+  const opened = await open("");
+  const { page } = opened;
+  await page.locator('.cell-field[data-ready="true"]').waitFor();
+  const caption = page.locator(".cell-field figcaption span").first();
+  await page.waitForFunction(() =>
+    document.querySelector(".cell-field figcaption")?.textContent?.includes("of broken frames"),
+  );
+  await page.getByRole("button", { name: "Pause the animation" }).click();
+  const still = await caption.innerText();
+  await page.waitForTimeout(300);
+  assert.equal(await caption.innerText(), still);
+  const first = page.locator(".story-card").first();
+  assert.match(await first.innerText(), /4 steps, 3 minutes/);
+  await first.click();
+  await page.getByRole("link", { name: /^Next: Five/ }).click();
+  await guessAndRun(page);
+  await page.locator('[data-answered="true"] .answer').waitFor();
+  await page.getByRole("link", { name: "All stories" }).click();
+  assert.match(await first.innerText(), /2 of 4 finished/);
+  await page.reload();
+  assert.match(await first.innerText(), /2 of 4 finished/);
+  assert.match((await first.getAttribute("href")) ?? "", /one-cell\/3$/);
+  await page.getByRole("button", { name: "Forget it" }).click();
+  assert.doesNotMatch(await first.innerText(), /finished/);
+  assert.equal(await page.evaluate(() => localStorage.length), 0);
+  await close(opened);
+});
+
+test("a browser without storage and one without motion show the start page too", { skip }, async () => {
+  const opened = await open("", {
+    init: `Object.defineProperty(window, "localStorage", { get() { throw new DOMException("denied", "SecurityError"); } });
+      const match = window.matchMedia;
+      window.matchMedia = (q) => q.includes("reduced-motion") ? Object.assign(match("all"), {}) : match.call(window, q);`,
+  });
+  const { page } = opened;
+  await page.locator('.cell-field[data-ready="true"]').waitFor();
+  await page.getByText(/4\.2 ms: 1,000 cells wait, \d+ of broken frames/).waitFor();
+  assert.equal(await page.getByRole("button", { name: "Pause the animation" }).count(), 0);
+  await page.locator(".story-card").first().click();
+  await page.getByRole("link", { name: "All stories" }).click();
+  assert.match(await page.locator(".story-card").first().innerText(), /1 of 4 finished/);
+  await close(opened);
+});
+
+test("runs that all have one value say so, and labels are at the left of their strips", { skip }, async () => {
+  const opened = await open("#/learn/tie/2");
+  const { page } = opened;
+  await guessAndRun(page);
+  await page.locator('[data-answered="true"] .answer').waitFor();
+  const row = page.locator(".dots-row").first();
+  assert.match(await row.innerText(), /1\.00\s+all alike/);
+  const [label, plot] = await Promise.all([
+    row.locator(".dots-label").boundingBox(),
+    row.locator(".dots-plot").boundingBox(),
+  ]);
+  assert.ok(label !== null && plot !== null && label.x + label.width <= plot.x && plot.height < 40);
+  await close(opened);
+});

@@ -1,0 +1,50 @@
+/** The steps of stories that a reader has finished, kept in the browser where it allows that. */
+
+import { signal } from "@preact/signals";
+import type { Story } from "../../stories/story.ts";
+
+const KEY = "celltrain.lab.finished";
+
+/** Such as `one-cell/2`. */
+export const finished = signal<ReadonlySet<string>>(read());
+
+export function finish(story: Story, step: number): void {
+  const name = `${story.id}/${String(step)}`;
+  if (!finished.peek().has(name)) {
+    finished.value = new Set([...finished.peek(), name]);
+    write(JSON.stringify([...finished.value]));
+  }
+}
+
+export function forget(): void {
+  finished.value = new Set();
+  write(null);
+}
+
+/** Finished steps of a story. */
+export function finishedSteps(story: Story): number {
+  return story.steps.filter((_, i) => finished.value.has(`${story.id}/${String(i + 1)}`)).length;
+}
+
+/** Nothing if the browser keeps nothing, such as for a file or in a frame. */
+function read(): ReadonlySet<string> {
+  try {
+    const kept: unknown = JSON.parse(localStorage.getItem(KEY) ?? "[]");
+    const names = Array.isArray(kept) ? kept.filter((n): n is string => /^[a-z-]{1,40}\/\d{1,2}$/.test(String(n))) : [];
+    return new Set(names);
+  } catch {
+    return new Set();
+  }
+}
+
+function write(text: string | null): void {
+  try {
+    if (text === null) {
+      localStorage.removeItem(KEY);
+    } else {
+      localStorage.setItem(KEY, text);
+    }
+  } catch {
+    // Then it lasts as long as the page.
+  }
+}
