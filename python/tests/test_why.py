@@ -238,13 +238,13 @@ def test_it_ends_when_its_handle_is_cancelled() -> None:
 
 
 def test_episodes_are_listed_longest_silence_first_and_each_can_be_asked_about() -> None:
-    found = ct.episodes(scenario(tcp=ct.Vanilla()))
+    found = ct.episodes(scenario())
     assert found.flow in {"tcp1", "tcp2", "tcp3"} and len(found) > 1
     silences = [one.silent_s for one in found]
     assert silences == sorted(silences, reverse=True)
     for one in list(found)[:2]:
         assert one.from_s <= one.at_s and one.silent_s > 0
-        answer = ct.why(scenario(tcp=ct.Vanilla()), flow=found.flow, at=f"{one.at_s:.6f}s")
+        answer = ct.why(scenario(), flow=found.flow, at=f"{one.at_s:.9f}s")
         assert not answer.is_well
         assert answer.from_s == pytest.approx(one.from_s)
         assert f"lost {one.lost_segments} segment" in said(answer)
