@@ -72,6 +72,33 @@ def choices(path: str) -> list[str]:
     return [keys[0] for keys in tables if len(keys) == 1] if len(tables) > 1 else []
 
 
+#: Names for tables that a scenario names itself.
+_NAMED = {"port": ["bottleneck", "default"]}
+
+
+def steps(path: str) -> list[str]:
+    """Returns the steps that may follow a path, each with `.` behind it if it leads to a table, or `=` to a value.
+
+    >>> steps("port.bottleneck")
+    ['allocator=', 'buffer=', 'policy=', 'policy.', 'scheduler=', 'scheduler.']
+    """
+    below: dict[str, list[Schema]] = {}
+    for schema in _place(path) if path else [_schema()]:
+        for one in _alternatives(schema):
+            known = one.get("properties", {})
+            if isinstance(one.get("additionalProperties"), dict):
+                known = dict.fromkeys(_NAMED.get(path, []), one["additionalProperties"])
+            for name, inner in known.items():
+                below.setdefault(name, []).extend(_alternatives(inner))
+    found = []
+    for name in sorted(below):
+        is_choice = bool(choices(f"{path}.{name}" if path else name))
+        is_table = any("properties" in one or "additionalProperties" in one for one in below[name])
+        found += [f"{name}="] if is_choice or not is_table else []
+        found += [f"{name}."] if is_table else []
+    return found
+
+
 def set_key(scenario: dict[str, Any], path: str, value: Any) -> None:
     """Set a value by its dotted path, making tables on the way; what stood there goes, a whole table included.
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 #: Every command and the module that has it, in the order in which the help lists them.
 COMMANDS = {
+    "new": "new",
     "run": "run",
     "compare": "compare",
     "vet": "vet",

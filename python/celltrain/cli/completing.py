@@ -6,10 +6,56 @@ import glob
 import os
 from collections.abc import Iterable
 
+import typer
+
 
 def scenarios(incomplete: str) -> list[str]:
     """Shipped scenarios by name, and TOML files."""
     return _shipped("scenario", incomplete)
+
+
+def shipped_scenarios(incomplete: str) -> list[str]:
+    """Shipped scenarios by name."""
+    from celltrain.shipped import names
+
+    return _starting(names("scenario"), incomplete)
+
+
+def flows(context: typer.Context, incomplete: str) -> list[str]:
+    """Connections of the scenario that the command line names before."""
+    from celltrain import scenario
+    from celltrain.errors import CelltrainError
+    from celltrain.network import Network
+
+    file = context.params.get("file")
+    try:
+        network = Network.of_core(scenario.read(file).accepted()) if file is not None else None
+    except (CelltrainError, OSError):
+        network = None
+    return [] if network is None else _starting([flow.name for flow in network.flows], incomplete)
+
+
+def measures(incomplete: str) -> list[str]:
+    """Measures of a whole run; of several names with commas between them the last is completed."""
+    from celltrain.measures import RUN
+
+    return _last_of([one.name for one in RUN if one.kind != "string"], incomplete)
+
+
+def paths(incomplete: str) -> list[str]:
+    """The next step of a path into a scenario, such as `port.bottleneck.buffer=`; after `=` the policies and the like."""
+    from celltrain.errors import CelltrainError
+    from celltrain.paths import choices, steps
+
+    path, sign, values = incomplete.partition("=")
+    try:
+        if sign:
+            return [f"{path}={one}" for one in _last_of(choices(path), values)]
+        parent, _, step = path.rpartition(".")
+        before = f"{parent}." if parent else ""
+        return [f"{before}{one}" for one in _starting(steps(parent), step)]
+    except CelltrainError:
+        return []
 
 
 def plans(incomplete: str) -> list[str]:
@@ -28,14 +74,19 @@ def series(incomplete: str) -> list[str]:
     """What can be recorded; of several names with commas between the last is completed."""
     from celltrain.measures import SERIES
 
-    before, comma, last = incomplete.rpartition(",")
-    return [f"{before}{comma}{name}" for name in _starting(SERIES, last)]
+    return _last_of(SERIES, incomplete)
 
 
 def _shipped(kind: str, incomplete: str) -> list[str]:
     from celltrain.shipped import names
 
     return [*_starting(names(kind), incomplete), *_files(incomplete)]
+
+
+def _last_of(names: Iterable[str], incomplete: str) -> list[str]:
+    """Completes the last of several names with commas between them."""
+    before, comma, last = incomplete.rpartition(",")
+    return [f"{before}{comma}{name}" for name in _starting(names, last)]
 
 
 def _starting(names: Iterable[str], incomplete: str) -> list[str]:

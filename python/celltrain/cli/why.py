@@ -1,40 +1,90 @@
-"""`celltrain why`: what happened to a flow around an instant, in sentences."""
+"""`celltrain why`: when a connection was in trouble, and what happened at one of these times."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import shlex
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from celltrain.cli import shell
+from celltrain.cli import completing, shell
+
+if TYPE_CHECKING:
+    from celltrain.reasons import Episodes
+
+#: Episodes that are listed without `--all`.
+MOST_EPISODES = 10
 
 
 def register(app: typer.Typer) -> None:
     """Adds the command."""
-    app.command("why", epilog="For example: celltrain why lan-epd --flow tcp3 --at 2.4s")(why)
+    app.command("why", epilog="For example: celltrain why lan-epd; celltrain why lan-epd --flow tcp3 --at 2.4s")(why)
 
 
 @shell.command
 def why(
     file: shell.ScenarioFile,
-    flow: Annotated[str, typer.Option(metavar="NAME", help="The connection.")],
+    flow: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="The connection. [default: the one in the longest trouble]",
+            autocompletion=completing.flows,
+        ),
+    ] = None,
     at: Annotated[
-        str, typer.Option(metavar="TIME", help="The instant, as exact as it is written: 2.4s is from 2.35 s to 2.45 s.")
-    ],
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="The time to look at, to the precision written: 2.4s means 2.35 to 2.45 s. Without it, list the times to ask about.",
+        ),
+    ] = None,
     seed: Annotated[
         int | None, typer.Option(min=0, max=(1 << 64) - 1, help="Seed instead of the scenario's own.")
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Print all sentences, however many they are.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Print all sentences, or list all times.")] = False,
     as_json: shell.Json = False,
 ) -> None:
-    """Say what happened to a flow around an instant: what was lost and why, how its sender noticed, what it cost."""
+    """Explain what happened to a flow at a given time: losses, their cause, how the sender reacted, and the cost."""
+    from celltrain.reasons import episodes
     from celltrain.reasons import why as ask
     from celltrain.reasons.run import MOST
     from celltrain.text import shown
 
     with shell.waiting(f"looking into {shown(file)}") as progress:
-        answer = ask(file, flow=flow, at=at, seed=seed, progress=progress)
+        if at is None:
+            found = episodes(file, flow=flow, seed=seed, progress=progress)
+        else:
+            answer = ask(file, flow=flow, at=at, seed=seed, progress=progress)
     if as_json:
-        shell.answer(answer.to_dict())
+        shell.answer(found.to_dict() if at is None else answer.to_dict())
+    elif at is None:
+        _list(found, str(file), seed, everything=everything)
     else:
         shell.say(answer.text(None if everything else MOST))
+
+
+def _list(found: Episodes, file: str, seed: int | None, *, everything: bool) -> None:
+    """Prints the episodes of a connection, and the command that explains the first."""
+    from celltrain.reasons.episodes import HEADS
+    from celltrain.text import shown
+
+    facts = found.to_dict()
+    flow, of = shown(found.flow), f"{shown(facts['scenario'] or file)}, seed {facts['seed']}"
+    if not found:
+        shell.say(f"{flow} lost nothing and retransmitted nothing ({of}).")
+        return
+    shell.say(f"Times at which {flow} was in trouble, longest silence first ({of}):")
+    grid = shell.grid(*HEADS)
+    rows = found.rows()
+    kept = rows if everything else rows[:MOST_EPISODES]
+    for row in kept:
+        grid.add_row(*row)
+    shell.console().print(grid)
+    if len(rows) > len(kept):
+        shell.say(f"{len(rows) - len(kept)} shorter ones are not shown; --all lists them.")
+    first = found[0]
+    middle = first.at_s + first.silent_s / 2
+    asked = [] if seed is None else ["--seed", str(seed)]
+    command = ["celltrain", "why", file, *asked, "--flow", found.flow, "--at", f"{middle:.3f}s"]
+    shell.say(f"To explain the first: {shlex.join(command)}")

@@ -1,0 +1,58 @@
+"""`celltrain new`: a scenario to start from."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from celltrain.cli import completing, shell
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("new", epilog="For example: celltrain new mine; celltrain new far --like wan-epd")(new)
+
+
+@shell.command
+def new(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The scenario's name; the file is NAME.toml.")],
+    like: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SCENARIO", help="Copy this shipped scenario instead.", autocompletion=completing.shipped_scenarios
+        ),
+    ] = None,
+    as_json: shell.Json = False,
+) -> None:
+    """Write a commented scenario to start from: five TCP connections that share the buffer of a switch."""
+    from celltrain import shipped
+    from celltrain.errors import Fault, InputError, OutputError
+    from celltrain.text import among, shown
+
+    path = Path(name.removesuffix(".toml") + ".toml")
+    if not re.fullmatch(r"[\w .+-]+", path.stem):
+        raise InputError([Fault.of_option("NAME", name, "is not a name; use letters, digits, spaces and - _ + .")])
+    if like is None:
+        text = (Path(__file__).parent / "new.toml").read_text(encoding="utf-8")
+    elif (found := shipped.found(like, "scenario", folder=None)) is not None:
+        text = found[1]
+    else:
+        hint = among(like, shipped.names("scenario"))
+        raise InputError([Fault.of_option("--like", like, f"is not a shipped scenario; {hint}")])
+    text = re.sub(r"(?m)^name = .*$", f'name = "{path.stem}"', text, count=1)
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise OutputError([Fault.of_file(str(path), "exists already; choose another name, or remove it")]) from None
+    except OSError as error:
+        raise OutputError([Fault.of_file(str(path), f"cannot be written: {error.strerror}")]) from None
+    if as_json:
+        shell.answer({"file": str(path)})
+    else:
+        shell.say(
+            f"wrote {shown(path)}\nTo run it: celltrain run {shown(path)}\nTo check a change: celltrain check {shown(path)}"
+        )

@@ -1,0 +1,73 @@
+"""The first commands a newcomer types: new, why without options, lists without arguments, completion."""
+
+from __future__ import annotations
+
+import re
+from types import SimpleNamespace
+
+import pytest
+
+from celltrain.cli import completing
+
+
+def test_a_new_scenario_is_valid_commented_and_runs(celltrain, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    answer = celltrain("new", "mine")
+    assert (answer.code, answer.out.splitlines()[0]) == (0, "wrote mine.toml")
+    text = (tmp_path / "mine.toml").read_text()
+    assert 'name = "mine"' in text and text.count("#") > 10
+    assert celltrain("check", "mine.toml").code == 0
+    assert celltrain("run", "mine.toml", "--json").json["scenario"] == "mine"
+
+
+def test_a_new_scenario_may_start_from_a_shipped_one_and_overwrites_nothing(celltrain, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert celltrain("new", "far", "--like", "wan-epd", "--json").json == {"file": "far.toml"}
+    assert 'name = "far"' in (tmp_path / "far.toml").read_text()
+    again = celltrain("new", "far.toml")
+    assert (again.code, "exists already; choose another name" in again.err) == (2, True)
+    unknown = celltrain("new", "other", "--like", "wan-ep")
+    assert (unknown.code, "did you mean wan-epd?" in unknown.err) == (2, True)
+    assert not (tmp_path / "other.toml").exists()
+    assert celltrain("new", "no/folder").code == 2
+
+
+def test_why_lists_times_to_ask_about_and_its_command_explains_the_first(celltrain):
+    answer = celltrain("why", "lan-tail-drop")
+    assert answer.code == 0
+    rows = [row.split() for row in answer.out.splitlines() if re.match(r"\s*\d+\.\d{6}", row)]
+    silences = [float(row[-3].replace(",", "")) for row in rows]
+    assert len(silences) == 10 and silences == sorted(silences, reverse=True)
+    command = answer.out.splitlines()[-1].partition("celltrain ")[2].split()
+    explained = celltrain(*command)
+    assert explained.code == 0
+    assert explained.out.startswith(f"From {rows[0][0]} s on tcp5 lost {rows[0][-2]} segments")
+    assert len(celltrain("why", "lan-tail-drop", "--json").json["episodes"]) > 10
+
+
+def test_why_needs_no_flow(celltrain):
+    assert celltrain("why", "lan-epd", "--seed", 18, "--at", "2.2s", "--json").json["is_well"] is False
+
+
+@pytest.mark.parametrize(
+    ("complete", "beginning", "found"),
+    [
+        (completing.measures, "efficiency,fairness_", ["efficiency,fairness_max_min"]),
+        (completing.paths, "port.bottleneck.bu", ["port.bottleneck.buffer="]),
+        (
+            completing.paths,
+            "port.bottleneck.policy=tail_drop,selec",
+            ["port.bottleneck.policy=tail_drop,selective_drop"],
+        ),
+        (completing.paths, "nowhere.", []),
+        (completing.shipped_scenarios, "lan-tail", ["lan-tail-drop"]),
+    ],
+)
+def test_completion_knows_measures_paths_and_scenarios(complete, beginning, found):
+    assert complete(beginning) == found
+
+
+def test_completion_knows_the_flows_of_the_scenario():
+    assert completing.flows(SimpleNamespace(params={"file": "lan-epd"}), "tcp") == [f"tcp{i}" for i in range(1, 6)]
+    assert completing.flows(SimpleNamespace(params={"file": "no-such"}), "tcp") == []
+    assert completing.flows(SimpleNamespace(params={}), "") == []
