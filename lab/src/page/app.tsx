@@ -1,20 +1,22 @@
-/** The shell: where one is, and the tools that are always there. */
+/** The shell: the header with the places and tools, and the place itself. */
 
 import { Component, type ComponentChildren, type JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { Compare } from "./compare/compare.tsx";
 import { Keep } from "./keep/keep.tsx";
 import { Learn } from "./learn/learn.tsx";
+import { staysInFrame } from "./link/embed.ts";
 import { Notice } from "./parts/parts.tsx";
+import { ToLab } from "./parts/to-lab.tsx";
 import { Bench } from "./run/bench.tsx";
 import { Inside } from "./see/inside.tsx";
-import { engine, linkFault, message, place, said, scheme, startFault, type Scheme } from "./state.ts";
+import { embed, engine, go, linkFault, message, place, said, scheme, startFault, type Scheme } from "./state.ts";
 
 const PLACES = [
-  { at: "learn", text: "Learn" },
-  { at: "run", text: "Run" },
-  { at: "inside", text: "Look inside" },
-  { at: "compare", text: "Compare" },
+  { at: "learn", text: "Learn", before: "" },
+  { at: "run", text: "Run", before: "" },
+  { at: "inside", text: "inside", before: "Look " },
+  { at: "compare", text: "Compare", before: "" },
 ] as const;
 
 export function App(): JSX.Element {
@@ -29,26 +31,46 @@ export function App(): JSX.Element {
     }
     first.current = false;
   }, [place.value]);
+  if (embed.value !== null) {
+    return (
+      <>
+        <main id="main" ref={main} tabIndex={-1} class={`at-${here}`} onClick={leaveFrame}>
+          {linkFault.value !== "" && <Notice sort="bad">{linkFault.value}</Notice>}
+          <Guard key={here}>
+            <Place here={here === "inside" ? here : "learn"} />
+          </Guard>
+          {here !== "inside" && (
+            <p class="embed-foot">
+              <ToLab />
+            </p>
+          )}
+        </main>
+        <Status />
+      </>
+    );
+  }
   return (
     <>
       <a class="skip" href="#main" onClick={focusMain(main)}>
         To the content
       </a>
       <header class="masthead">
-        <a class="brand" href="#/learn">
+        <a class="brand" href="#/learn" aria-label="celltrain lab">
           <span class="brand-mark" aria-hidden="true">
             <i />
             <i />
             <i />
           </span>
-          celltrain lab
+          <span class="brand-name">celltrain lab</span>
         </a>
         <nav aria-label="Places">
           <ul class="places">
             {PLACES.map((p) => (
               <li key={p.at}>
                 <a href={`#/${p.at}`} aria-current={here === p.at ? "page" : undefined}>
-                  {p.text}
+                  {/* On a phone the first word is only there for screen readers. */}
+                  {p.before !== "" && <span class="wide">{p.before}</span>}
+                  <span class="first-letter">{p.text}</span>
                 </a>
               </li>
             ))}
@@ -59,7 +81,7 @@ export function App(): JSX.Element {
           <SchemeChoice />
         </div>
       </header>
-      <main id="main" ref={main} tabIndex={-1}>
+      <main id="main" ref={main} tabIndex={-1} class={`at-${here}`}>
         {linkFault.value !== "" && <Notice sort="bad">{linkFault.value}</Notice>}
         <Guard key={here}>
           <Place here={here} />
@@ -69,11 +91,27 @@ export function App(): JSX.Element {
         celltrain {engine.value?.version() ?? ""}: every number here is computed in this page, by the engine that the
         command line has. Nothing is loaded from anywhere and nothing is sent.
       </footer>
-      <div class="unseen" role="status" aria-live="polite">
-        {said.value}
-      </div>
+      <Status />
     </>
   );
+}
+
+function Status(): JSX.Element {
+  return (
+    <div class="unseen" role="status" aria-live="polite">
+      {said.value}
+    </div>
+  );
+}
+
+/** In a frame, a link that leaves the story or the microscope opens the whole lab in another window. */
+function leaveFrame(event: MouseEvent): void {
+  const link = event.target instanceof Element ? event.target.closest<HTMLAnchorElement>('a[href^="#/"]') : null;
+  const to = link?.getAttribute("href")?.slice(2);
+  if (to !== undefined && !staysInFrame(place.peek(), to)) {
+    event.preventDefault();
+    go(to);
+  }
 }
 
 function Place(props: { readonly here: string }): JSX.Element {
@@ -105,7 +143,8 @@ function SchemeChoice(): JSX.Element {
       }}
     >
       <span class="unseen">Colours: </span>
-      {scheme.value === "auto" ? "◐ Auto" : scheme.value === "dark" ? "● Dark" : "○ Light"}
+      {scheme.value === "auto" ? "◐ " : scheme.value === "dark" ? "● " : "○ "}
+      <span class="tool-text">{scheme.value === "auto" ? "Auto" : scheme.value === "dark" ? "Dark" : "Light"}</span>
     </button>
   );
 }

@@ -5,10 +5,14 @@ import { render } from "preact";
 import { start } from "../engine/engine.ts";
 import { App } from "./app.tsx";
 import { replace } from "./compare/state.ts";
+import { readEmbed } from "./link/embed.ts";
 import { fromFragment } from "./link/link.ts";
+import * as lens from "./see/lens.ts";
 import "./styles/index.css";
 import {
+  cameFrom,
   colours,
+  embed,
   engine,
   firstSeed,
   formula,
@@ -20,6 +24,7 @@ import {
   scenarios,
   scheme,
   seedCount,
+  seedInside,
   startFault,
   toml,
   watchText,
@@ -44,19 +49,37 @@ matchMedia(DARK).addEventListener("change", () => {
 
 addEventListener("hashchange", () => void follow());
 
+/** Leads from one place to the next, and remembers from where the microscope was opened. */
+function arrive(at: string): void {
+  if (at === "inside" && place.peek() !== "inside") {
+    cameFrom.value = place.peek();
+  }
+  place.value = at;
+}
+
 /** Goes where the address says: to a place, or opens a link with a scenario in it. */
 async function follow(): Promise<void> {
-  const hash = location.hash;
+  const address = readEmbed(location.search, location.hash);
+  const { hash } = address;
+  if (address.embed !== null) {
+    // A page that is embedded stays so, whatever the links in it say.
+    embed.value = address.embed;
+    scheme.value = address.embed;
+    document.documentElement.classList.add("embed");
+  }
   if (hash === "" || hash.startsWith("#/")) {
     // Whoever goes on has read it.
     linkFault.value = "";
-    place.value = hash.slice(2);
+    arrive(hash.slice(2));
+    // Nothing else on an embedded microscope would run it.
+    lens.lookSoon.value ||= embed.peek() !== null && hash === "#/inside" && lens.overview.peek() === null;
     return;
   }
   try {
     const shared = await fromFragment(hash);
     toml.value = shared.toml;
     firstSeed.value = shared.seed;
+    seedInside.value = shared.seed;
     seedCount.value = shared.seeds;
     if (shared.settings.length > 0) {
       replace(shared.settings);
@@ -65,7 +88,9 @@ async function follow(): Promise<void> {
       formula.value = shared.formula;
     }
     linkFault.value = "";
-    place.value = shared.place === "" ? "run" : shared.place;
+    lens.wanted.value = shared.view;
+    lens.lookSoon.value = shared.place === "inside" && (shared.view !== null || embed.peek() !== null);
+    arrive(shared.place === "" ? "run" : shared.place);
   } catch (error) {
     linkFault.value = message(error);
     place.value = "run";

@@ -11,6 +11,7 @@ import {
   type PaperRow,
 } from "../engine/api.ts";
 import { STANDARD } from "../engine/limits.ts";
+import { staysInFrame, type Embed } from "./link/embed.ts";
 import { shortened } from "./parts/format.ts";
 
 /** The engine, once it has started. */
@@ -30,6 +31,12 @@ export const formula = signal("X <= 0.9 * K or Y * N / X <= 0.8");
 export const firstSeed = signal(1);
 export const seedCount = signal(10);
 export const seeds = computed(() => Array.from({ length: seedCount.value }, (_, i) => firstSeed.value + i));
+
+/** The seed of the run that is looked into: the bench's first seed until another is chosen. */
+export const seedInside = signal(1);
+effect(() => {
+  seedInside.value = firstSeed.value;
+});
 
 /** What the checker said of a text, and of which. */
 export const checked = signal<{ readonly toml: string; readonly result: Checked; readonly document: Document } | null>(
@@ -80,6 +87,10 @@ export const colours = signal(0);
 
 /** The place in the page: what stands behind `#/`. */
 export const place = signal("");
+/** The place from which the microscope was opened; empty if it was opened by its address. */
+export const cameFrom = signal("");
+/** The colours if another page embeds this one, otherwise null. */
+export const embed = signal<Embed | null>(null);
 /** What is wrong with the link that was opened; empty where nothing is. */
 export const linkFault = signal("");
 
@@ -207,5 +218,9 @@ export function message(error: unknown): string {
 
 /** Goes to a place of the page, for example `learn/one-cell/2`. */
 export function go(to: string): void {
+  if (embed.peek() !== null && !staysInFrame(place.peek(), to)) {
+    open(`${location.href.split(/[?#]/)[0] ?? ""}#/${to}`, "_blank", "noopener");
+    return;
+  }
   location.hash = `#/${to}`;
 }

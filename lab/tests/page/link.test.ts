@@ -9,6 +9,7 @@ const shared = {
   place: "learn/one-cell/2",
   settings: [],
   formula: "",
+  view: null,
 };
 
 /** A fragment of any object, as `toFragment` packs its own. */
@@ -34,6 +35,16 @@ test("a link of a comparison holds its settings, and one of a policy of one's ow
   await assert.rejects(fromFragment(await packed({ ...shared, formula: 1 })), /something else/);
   const long = await fromFragment(await packed({ ...shared, settings: [{ name: "n".repeat(5000), toml: "" }] }));
   assert.equal(long.settings[0]?.name.length, 120);
+});
+
+test("a link to the microscope holds the port, the window and the step", async () => {
+  const view = { port: "sw1->sw2", from: 2.12, to: 2.132, step: 4211 };
+  const all = { ...shared, place: "inside", view };
+  assert.deepEqual(await fromFragment(await toFragment(all)), all);
+  for (const bad of [5, "x", [], {}, { port: 1 }, { from: -1 }, { to: 2 }, { to: "3" }, { step: -1 }, { step: 0.5 }]) {
+    const whole = typeof bad === "object" && !Array.isArray(bad) && "port step from to".includes(Object.keys(bad)[0] ?? "?");
+    await assert.rejects(fromFragment(await packed({ ...shared, view: whole ? { ...view, ...bad } : bad })), /something else/);
+  }
 });
 
 test("a link made before there were settings in links is read", async () => {

@@ -69,6 +69,7 @@ const DRAWN = [
   "stroke-linejoin",
   "paint-order",
   "opacity",
+  "paint-order",
   "font-size",
   "font-family",
   "font-weight",

@@ -1,18 +1,23 @@
-/** What can be taken away: a link, the scenario, the numbers, and the lines that give the same elsewhere. */
+/** Share and keep: a link, code to embed the page, files, and the lines that give the same result elsewhere. */
 
 import type { JSX } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { compared } from "../compare/state.ts";
-import { toFragment } from "../link/link.ts";
+import { FRAME, snippet } from "../link/embed.ts";
+import { toFragment, type View } from "../link/link.ts";
 import { Dialog } from "../parts/dialog.tsx";
+import { Icon } from "../parts/icon.tsx";
+import * as lens from "../see/lens.ts";
 import {
   checked,
   ensemble,
   firstSeed,
   formula,
   message,
+  nameNow,
   place,
   seedCount,
+  seedInside,
   shippedName,
   stale,
   toml,
@@ -28,22 +33,37 @@ const TABLES = [
 
 export function Keep(): JSX.Element {
   const [link, setLink] = useState("");
+  const [frame, setFrame] = useState("");
   const [fault, setFault] = useState("");
   const here = place.value.split("/")[0] ?? "";
   const compress = async (): Promise<void> => {
     setLink("");
+    setFrame("");
     setFault("");
+    const inside = here === "inside";
+    const isStory = /^learn\/./.test(place.value);
+    const ownFormula = place.value.startsWith("learn/own") ? formula.value : "";
+    const shared = {
+      toml: toml.value,
+      seed: inside ? seedInside.value : firstSeed.value,
+      seeds: seedCount.value,
+      place: place.value,
+      settings:
+        here === "compare" ? compared.value.map(({ name: of, toml: text }) => ({ name: of, toml: text })) : [],
+      formula: ownFormula,
+      view: inside ? viewNow() : null,
+    };
     try {
-      const fragment = await toFragment({
-        toml: toml.value,
-        seed: firstSeed.value,
-        seeds: seedCount.value,
-        place: place.value,
-        settings:
-          here === "compare" ? compared.value.map(({ name: of, toml: text }) => ({ name: of, toml: text })) : [],
-        formula: place.value.startsWith("learn/own") ? formula.value : "",
-      });
+      const fragment = await toFragment(shared);
       setLink(`${location.href.split("#")[0] ?? ""}${fragment}`);
+      // A story brings its own scenarios; everywhere else the microscope is what fits into a frame.
+      const embedded = isStory
+        ? ownFormula === ""
+          ? `#/${place.value}`
+          : fragment
+        : await toFragment({ ...shared, place: "inside", settings: [] });
+      const title = isStory ? "celltrain lab" : `celltrain lab: ${nameNow.value}`;
+      setFrame(snippet(location.href, embedded, title));
     } catch (error) {
       setFault(message(error));
     }
@@ -53,16 +73,39 @@ export function Keep(): JSX.Element {
   const { command, python } = lines(file, shippedName(toml.value), firstSeed.value, seedCount.value);
   const runs = stale.value ? [] : ensemble.value.runs;
   return (
-    <Dialog press="Share and keep" title="Share and keep" class="keep" onOpen={() => void compress()}>
+    <Dialog
+      press={
+        <>
+          <Icon of="share" />
+          <span class="tool-text">Share and keep</span>
+        </>
+      }
+      title="Share and keep"
+      class="keep"
+      onOpen={() => void compress()}
+    >
       {() => (
         <>
           <h3>A link to {here === "compare" ? "these settings" : "this scenario"}, its seeds and this place</h3>
           {fault === "" ? <Copy text={link} what="link" /> : <p class="bad-text">{fault}</p>}
           <p class="small soft">
-            In the link, compressed, are the scenario of “Run” and its seeds, under “Compare” all settings too, and in
-            the story of a policy of your own its formula; results and guesses are not. It is never sent to a server:
-            what stands behind # stays in the browser.
+            The link holds the scenario and its seeds; under “Compare” also all settings, in the story of your own
+            policy its formula, and under “Look inside” the instant you see. Results and guesses are not in it. The part
+            after # never leaves the browser.
           </p>
+          {frame !== "" && (
+            <>
+              <h3>
+                Embed {here === "learn" && place.value !== "learn" ? "this story" : "the microscope"} in a slide or a
+                course page
+              </h3>
+              <Copy text={frame} what="embed code" />
+              <p class="small soft">
+                {FRAME.width} × {FRAME.height} pixels; the page adapts to any other size, down to a phone.
+                {location.protocol === "file:" && " Put lab.html in the folder of the page that embeds it."}
+              </p>
+            </>
+          )}
           <h3>Files</h3>
           <div class="row">
             <button
@@ -108,6 +151,15 @@ export function Keep(): JSX.Element {
       )}
     </Dialog>
   );
+}
+
+/** What the microscope shows now; null if it shows nothing of this scenario. */
+function viewNow(): View | null {
+  const looked = lens.closely.peek();
+  if (looked === null || lens.overview.peek()?.toml !== toml.peek()) {
+    return null;
+  }
+  return { port: looked.port, from: looked.from, to: looked.to, step: lens.step.peek() };
 }
 
 /** A text with a press that copies it. */

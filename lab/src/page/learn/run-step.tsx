@@ -1,6 +1,5 @@
 /** A step of a story: a guess, a run, and the answer in the result. */
 
-import { batch } from "@preact/signals";
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
 import type { Checked, Engine, EngineError } from "../../engine/api.ts";
@@ -19,7 +18,7 @@ import { Told } from "../parts/words.tsx";
 import * as lens from "../see/lens.ts";
 import type { Next } from "./learn.tsx";
 import { Sketch, summary } from "./sketch.tsx";
-import { asFault, engine, firstSeed, go, papers, said, scenarios, toml } from "../state.ts";
+import { asFault, engine, firstSeed, papers, said, scenarios } from "../state.ts";
 
 type Run = Extract<Step, { kind: "run" }>;
 
@@ -229,12 +228,8 @@ function Look(props: { readonly variant: Setting | undefined; readonly text: str
     <button
       type="button"
       onClick={() => {
-        batch(() => {
-          toml.value = variant.toml;
-          firstSeed.value = 1;
-        });
-        lens.lookSoon.value = true;
-        go("inside");
+        firstSeed.value = 1;
+        lens.lookInto(variant.toml, 1);
       }}
     >
       {props.text} →

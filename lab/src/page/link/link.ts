@@ -18,6 +18,16 @@ export interface Shared {
   readonly settings: readonly { readonly name: string; readonly toml: string }[];
   /** A policy of one's own; empty elsewhere. */
   readonly formula: string;
+  /** What the microscope shows; null elsewhere. */
+  readonly view: View | null;
+}
+
+/** A port, a window of simulated seconds, and the number of steps of it that have been done. */
+export interface View {
+  readonly port: string;
+  readonly from: number;
+  readonly to: number;
+  readonly step: number;
 }
 
 /** Of all texts together. Larger scenarios are shared as files. */
@@ -39,9 +49,9 @@ export async function toFragment(shared: Shared): Promise<string> {
         "Download it as a file and share that.",
     );
   }
-  const { toml, seed, seeds, place, settings, formula } = shared;
+  const { toml, seed, seeds, place, settings, formula, view } = shared;
   // What says nothing takes no room.
-  const more = { ...(settings.length > 0 && { settings }), ...(formula !== "" && { formula }) };
+  const more = { ...(settings.length > 0 && { settings }), ...(formula !== "" && { formula }), ...(view !== null && { view }) };
   const json = JSON.stringify({ toml, seed, seeds, place, ...more });
   const packed = await through(new TextEncoder().encode(json), new CompressionStream("deflate-raw"));
   return `#${MARK}${toBase64Url(packed)}`;
@@ -89,8 +99,8 @@ function checked(value: unknown): Shared {
   if (typeof value !== "object" || value === null) {
     throw fault;
   }
-  const { toml, seed, seeds, place, settings = [], formula = "" } = value as { [key: string]: unknown };
-  if (typeof toml !== "string" || typeof formula !== "string" || !isSettings(settings)) {
+  const { toml, seed, seeds, place, settings = [], formula = "", view = null } = value as { [key: string]: unknown };
+  if (typeof toml !== "string" || typeof formula !== "string" || !isSettings(settings) || !isView(view)) {
     throw fault;
   }
   if (isLarge({ toml, settings, formula })) {
@@ -104,7 +114,7 @@ function checked(value: unknown): Shared {
   }
   const known = typeof place === "string" && /^[a-z0-9/-]{0,60}$/.test(place);
   const named = settings.map(({ name, toml: text }) => ({ name: name.slice(0, MOST_NAME), toml: text }));
-  return { toml, seed, seeds, place: known ? place : "", settings: named, formula };
+  return { toml, seed, seeds, place: known ? place : "", settings: named, formula, view };
 }
 
 /** Of a setting. */
@@ -117,6 +127,18 @@ function isSettings(value: unknown): value is Shared["settings"] {
   };
   return Array.isArray(value) && value.length <= MOST_SETTINGS && value.every(isSetting);
 }
+
+function isView(value: unknown): value is View | null {
+  if (value === null) {
+    return true;
+  }
+  const { port, from, to, step } = value as { [key: string]: unknown };
+  const isTime = (time: unknown): time is number => typeof time === "number" && Number.isFinite(time) && time >= 0;
+  return typeof port === "string" && port.length <= MOST_CHARACTERS && isTime(from) && isTime(to) && from < to && whole(step, 0, MOST_STEPS);
+}
+
+/** Steps of a window, beyond what the microscope keeps. */
+const MOST_STEPS = 1e9;
 
 function isLarge({ toml, settings, formula }: Pick<Shared, "toml" | "settings" | "formula">): boolean {
   const texts = [toml, formula, ...settings.flatMap((s) => [s.name, s.toml])];

@@ -4,8 +4,8 @@ import type { ComponentChildren, JSX } from "preact";
 import { useId, useRef } from "preact/hooks";
 
 export function Dialog(props: {
-  /** The words of the press. */
-  readonly press: string;
+  /** What is on the press. */
+  readonly press: ComponentChildren;
   readonly title: string;
   readonly class: string;
   readonly onOpen?: () => void;

@@ -2,7 +2,7 @@
 
 import type { ComponentChildren, JSX } from "preact";
 import { MOST_SEEDS } from "../link/link.ts";
-import { firstSeed, go, seedCount, toml } from "../state.ts";
+import { embed, firstSeed, go, seedCount, seedInside, toml } from "../state.ts";
 import { WholeNumber } from "./parts.tsx";
 
 export function SeedCount(): JSX.Element {
@@ -20,7 +20,7 @@ export function SeedCount(): JSX.Element {
   );
 }
 
-/** The first of several seeds, or the one of a single run. */
+/** The first of several seeds. */
 export function FirstSeed(props: { readonly label: string }): JSX.Element {
   return (
     <WholeNumber
@@ -30,6 +30,21 @@ export function FirstSeed(props: { readonly label: string }): JSX.Element {
       max={Number.MAX_SAFE_INTEGER - seedCount.value + 1}
       onChange={(n) => {
         firstSeed.value = n;
+      }}
+    />
+  );
+}
+
+/** The seed of the run that is looked into. */
+export function SeedInside(): JSX.Element {
+  return (
+    <WholeNumber
+      label="Seed"
+      value={seedInside.value}
+      min={0}
+      max={Number.MAX_SAFE_INTEGER - seedCount.value + 1}
+      onChange={(n) => {
+        seedInside.value = n;
       }}
     />
   );
@@ -63,7 +78,11 @@ export function ToBench(props: {
   readonly toml: string | null;
   readonly class: string;
   readonly children: ComponentChildren;
-}): JSX.Element {
+}): JSX.Element | null {
+  if (embed.value !== null) {
+    // There is no bench in a frame.
+    return null;
+  }
   return (
     <button
       type="button"

@@ -103,6 +103,29 @@ export function parts(
   return [...found, passed + rest];
 }
 
+/** Longer names may break, so that a phone has room for them. */
+const MOST_UNBROKEN = 24;
+
+/** A name such as `sw1->sw2`, which is not broken between its parts. */
+export function Name(props: { readonly children: string }): JSX.Element {
+  return <span class={props.children.length <= MOST_UNBROKEN ? "name" : ""}>{props.children}</span>;
+}
+
+const LINK = /(\S*->\S*[^\s.,:;)])/;
+
+/** A text in which names of links and short formulas, such as `X < 0.8 * K`, are not broken. */
+export function Prose(props: { readonly text: string }): JSX.Element {
+  // Every other part is a link.
+  return (
+    <>{props.text.split(LINK).map((part, i) => (i % 2 === 1 ? <Name key={i}>{part}</Name> : unbroken(part)))}</>
+  );
+}
+
+/** The text with spaces beside operators that do not break. */
+export function unbroken(text: string): string {
+  return text.replace(/(?<=[\w)]) ([<>]=?|=|[*\/]) (?=[\w(.])/g, "\u00a0$1\u00a0");
+}
+
 /** Paragraphs, in which a term has its meaning where it stands first. */
 export function Told(props: { readonly texts: readonly string[] }): JSX.Element {
   const met = new Set<Term>();
@@ -112,7 +135,7 @@ export function Told(props: { readonly texts: readonly string[] }): JSX.Element 
         <p key={text}>
           {parts(text, met).map((part, i) =>
             typeof part === "string" ? (
-              part
+              unbroken(part)
             ) : (
               <Word key={i} of={part.term}>
                 {part.text}

@@ -10,6 +10,7 @@ import { shortKind } from "../parts/names.ts";
 import { Notice, Progress, Swatch } from "../parts/parts.tsx";
 import { Table } from "../parts/table.tsx";
 import { Word } from "../parts/words.tsx";
+import * as lens from "../see/lens.ts";
 import { ensemble, run, stale, stop, toml, type Done } from "../state.ts";
 
 export function Results(): JSX.Element {
@@ -154,7 +155,7 @@ function Runs(props: { readonly runs: readonly Done[] }): JSX.Element {
       <summary>Each run, with its fingerprint</summary>
       <Table
         label="Runs"
-        columns={["seed", "efficiency", "fairness", <Word of="fingerprint" />, "cell-hops", "million a second"]}
+        columns={["seed", "efficiency", "fairness", <Word of="fingerprint" />, "cell-hops", "million a second", ""]}
       >
         {props.runs.map(({ seed, answer }) => (
           <tr key={seed}>
@@ -166,6 +167,17 @@ function Runs(props: { readonly runs: readonly Done[] }): JSX.Element {
             </td>
             <td>{count(answer.cell_hops)}</td>
             <td>{(answer.timing.cell_hops_per_second / 1e6).toFixed(1)}</td>
+            <td>
+              <button
+                type="button"
+                class="quiet small"
+                onClick={() => {
+                  lens.lookInto(ensemble.value.toml, seed);
+                }}
+              >
+                Look inside<span class="unseen"> seed {seed}</span>
+              </button>
+            </td>
           </tr>
         ))}
       </Table>

@@ -1,19 +1,22 @@
-/** Look inside: one run, its network, a port's buffer cell by cell, and plots, all at one instant. */
+/** Look inside: one run at one instant. The microscope comes first; the run as a whole and the plots are below it. */
 
 import type { JSX } from "preact";
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Pictures } from "../keep/pictures.tsx";
-import { count, time } from "../parts/format.ts";
+import { count, shortened, time } from "../parts/format.ts";
 import { FaultNotice } from "../parts/fault.tsx";
 import { Notice, Progress } from "../parts/parts.tsx";
-import { FirstSeed, RunOrStop } from "../parts/running.tsx";
-import { checkedNow, firstSeed, nameNow, network, toml } from "../state.ts";
+import { RunOrStop, SeedInside } from "../parts/running.tsx";
+import { ToLab } from "../parts/to-lab.tsx";
+import { Name, Prose } from "../parts/words.tsx";
+import { checkedNow, cameFrom, embed, nameNow, network, seedInside, toml } from "../state.ts";
+import { Unchecked } from "../run/unchecked.tsx";
+import { Help } from "./help.tsx";
 import * as lens from "./lens.ts";
 import { Microscope } from "./microscope.tsx";
 import { NetworkDrawing } from "./network.tsx";
+import { column, valueAt, vcColours } from "./paint.ts";
 import { Overall, Plots } from "./plots.tsx";
-import { Unchecked } from "../run/unchecked.tsx";
-import { column, valueAt, vcName } from "./paint.ts";
 import { told } from "./sentence.ts";
 import { Timeline } from "./timeline.tsx";
 
@@ -22,146 +25,226 @@ export function Inside(): JSX.Element {
   const c = lens.closely.value;
   const faults = checkedNow.value?.result.faults.length ?? 0;
   const ready = network.value !== null;
+  const looked = o !== null && c !== null;
   useEffect(() => {
     if (ready && lens.lookSoon.value) {
       lens.lookSoon.value = false;
       void lens.look();
     }
   }, [ready, lens.lookSoon.value]);
-  const old = o !== null && (o.toml !== toml.value || o.seed !== firstSeed.value);
+  const old = o !== null && (o.toml !== toml.value || o.seed !== seedInside.value);
+  const working = lens.busy.value !== "";
+  const press = (
+    <RunOrStop
+      id="look"
+      running={working}
+      disabled={faults > 0 || !ready}
+      onRun={() => void lens.look()}
+      onStop={lens.stopLooking}
+    >
+      Run and look
+    </RunOrStop>
+  );
+  const notices = (
+    <>
+      <Unchecked />
+      {faults > 0 && <Notice sort="warn">The scenario has errors. Correct them under “Run” first.</Notice>}
+      {old && !working && (
+        <Notice sort="warn">The scenario or the seed has changed since. Press “Run and look” again.</Notice>
+      )}
+      <FaultNotice fault={lens.fault.value} onAgain={() => void lens.again()} />
+    </>
+  );
   return (
     <div class="inside">
-      <section class="card" aria-labelledby="inside-title">
-        <h1 id="inside-title">Look inside a run</h1>
-        <p>
-          One run of <strong>{nameNow.value}</strong>, cell by cell. Drag over a plot to look closer, press in it to go
-          to an instant. All pictures show the same instant.
-        </p>
-        <div class="row running">
-          <FirstSeed label="Seed" />
-          <RunOrStop
-            id="look"
-            running={lens.busy.value !== ""}
-            disabled={faults > 0 || !ready}
-            onRun={() => void lens.look()}
-            onStop={lens.stopLooking}
-          >
-            Run and look
-          </RunOrStop>
-          <a href="#/run">Change the scenario</a>
-        </div>
-        <Unchecked />
-        {faults > 0 && <Notice sort="warn">The scenario has faults: mend them first, under “Run”.</Notice>}
-        {lens.busy.value !== "" && <Progress done={lens.progress.value} what={lens.busy.value} />}
-        {old && lens.busy.value === "" && (
-          <Notice sort="warn">The scenario or the seed has changed since: press “Run and look” again.</Notice>
-        )}
-        <FaultNotice fault={lens.fault.value} onAgain={() => void lens.again()} />
-        {o !== null && <Overall overview={o} />}
-      </section>
-      {o !== null && c !== null && <Stage overview={o} looked={c} />}
+      {looked ? (
+        <>
+          <Bar overview={o} />
+          {notices}
+          <Stage overview={o} looked={c} />
+        </>
+      ) : (
+        <section class="card" aria-labelledby="inside-title">
+          <h1 id="inside-title">Look inside a run</h1>
+          <p>
+            Watch one run of <strong>{nameNow.value}</strong> cell by cell: the buffer, the network and every loss.
+          </p>
+          {working && <Progress done={lens.progress.value} what={lens.busy.value} />}
+          {notices}
+          <div class="row running">
+            <SeedInside />
+            {press}
+            {embed.value === null && <a href="#/run">Change the scenario</a>}
+          </div>
+        </section>
+      )}
+      {o !== null && embed.value === null && (
+        <section class="card" aria-label="The whole run">
+          <div class="cards whole-run">
+            <div>
+              <Overall overview={o} />
+              {looked && (
+                <div class="row running">
+                  <SeedInside />
+                  {press}
+                  <a href="#/run">Change the scenario</a>
+                </div>
+              )}
+            </div>
+            {c !== null && <Discarded looked={c} />}
+          </div>
+        </section>
+      )}
+      {looked && embed.value === null && <Plots overview={o} looked={c} />}
+    </div>
+  );
+}
+
+/** A name from a link may be very long. */
+const MOST_TITLE = 60;
+
+/** One line once a run is there: what it is, and how far a new one has come. */
+function Bar(props: { readonly overview: lens.Overview }): JSX.Element {
+  const back = cameFrom.value;
+  return (
+    <div class="row inside-bar">
+      <h1 id="inside-title">
+        Inside {shortened(props.overview.network.name, MOST_TITLE)}, seed {props.overview.seed}
+      </h1>
+      {back.startsWith("learn/") && (
+        <a class="small back" href={`#/${back}`}>
+          ‹ Back to the story
+        </a>
+      )}
+      {lens.busy.value !== "" && (
+        <span class="bar-progress">
+          <Progress done={lens.progress.value} what={lens.busy.value} />
+        </span>
+      )}
+      <span class="row row-end">
+        {embed.value !== null && <ToLab />}
+        <Help />
+      </span>
     </div>
   );
 }
 
 function Stage(props: { readonly overview: lens.Overview; readonly looked: lens.Closely }): JSX.Element {
   const { overview, looked } = props;
+  const { history } = looked;
   const net = overview.network;
-  const port = net.links.findIndex((l) => l.name === looked.history.port);
+  const port = net.links.findIndex((l) => l.name === history.port);
   const at = lens.now.value;
+  const step = lens.step.value;
   const series = overview.run.series;
+  const stage = useRef<HTMLElement>(null);
+  useEffect(() => {
+    const element = stage.current;
+    if (element === null || !lens.showStage.peek()) {
+      return;
+    }
+    lens.showStage.value = false;
+    // On a small screen the stage begins at the top of the window; on a large one all of it is in view anyway.
+    if (element.getBoundingClientRect().bottom > innerHeight) {
+      element.scrollIntoView({ block: "start" });
+    }
+  }, [overview]);
   const recorded = useMemo(
     () => new Map(net.links.map((l, i) => [i, series === null ? null : known(series, l.name)])),
     [overview],
   );
+  const colours = useMemo(() => vcColours(net, history), [overview, history]);
   const queues = (link: number): number | undefined => {
     if (link === port) {
-      const step = lens.step.value;
-      return step === 0 ? looked.history.at(0).length : looked.history.steps.occupancy[step - 1];
+      return step === 0 ? history.at(0).length : history.steps.occupancy[step - 1];
     }
     const values = recorded.get(link);
     return values == null || series === null ? undefined : valueAt(series.time_s, values, at);
   };
-  const { what, why, bad } = told(looked.history, lens.step.value);
+  const { what, why, bad } = told(history, step);
   return (
-    <>
-      <section class="card stage-time" aria-labelledby="instant-title">
-        <h2 id="instant-title">The instant</h2>
-        <Timeline looked={looked} />
-        <div class={`told ${bad ? "bad" : ""}`} aria-live="polite">
-          <p>
-            <strong>{what}</strong>
+    <section class="card stage" aria-label={`The buffer of ${history.port} at ${time(at)}`} ref={stage}>
+      <div class={`told ${bad ? "bad" : ""}`} aria-live="polite">
+        <p class="told-what">
+          <Prose text={what} />
+        </p>
+        {why !== "" && (
+          <p class="why">
+            <Prose text={why} />
           </p>
-          {why !== "" && <p class="why">{why}</p>}
-        </div>
-      </section>
-      <div class="cards stage">
-        <section class="card" aria-labelledby="buffer-title">
-          <div class="row">
-            <h2 id="buffer-title">The buffer of {looked.history.port}</h2>
-            <span class="row-end">
-              <Pictures of="microscope" name="buffer" />
-            </span>
-          </div>
-          <Microscope history={looked.history} step={lens.step.value} inOrder={net.links[port]?.in_order === true} />
-        </section>
-        <section class="card" aria-labelledby="network-title">
-          <div class="row">
-            <h2 id="network-title">The network</h2>
-            <span class="row-end">
-              <Pictures of="network-svg" name="network" />
-            </span>
-          </div>
-          <NetworkDrawing
-            network={net}
-            queues={queues}
-            port={port}
-            sent={(most) =>
-              looked.history
-                .sent(lens.step.value, most)
-                .map(({ vc, damaged }) => ({ colour: `var(${vcName(vc)})`, damaged }))
-            }
-            onPort={(link) => {
-              const name = net.links[link]?.name;
-              if (name !== undefined) {
-                void lens.lookAt(name, looked.from, looked.to);
-              }
-            }}
-          />
-          <p class="small soft">
-            A bar is the queue of a port and fills as cells wait; press one to look at it. On the link of the port
-            looked at are the cells that it sent last, in the colours of the buffer; those struck through are carried in
-            vain. This port is exact, the others are as of the last sample, every{" "}
-            {time((series?.time_s[1] ?? 0) - (series?.time_s[0] ?? 0))}.
-          </p>
-          <Refused looked={looked} />
-        </section>
+        )}
       </div>
-      <Plots overview={overview} looked={looked} />
-    </>
+      <div class="stage-buffer">
+        <div class="row">
+          <h2 id="buffer-title">
+            The buffer of <Name>{history.port}</Name>
+          </h2>
+          <span class="row-end">
+            <Pictures of="microscope" name="buffer" />
+          </span>
+        </div>
+        <Microscope history={history} step={step} colours={colours} inOrder={net.links[port]?.in_order === true} />
+      </div>
+      <Timeline looked={looked} />
+      <div class="stage-network">
+        <div class="row">
+          <h2 id="network-title">The network</h2>
+          <span class="row-end">
+            <Pictures of="network-svg" name="network" />
+          </span>
+        </div>
+        <div class="network-room">
+        <NetworkDrawing
+          network={net}
+          queues={queues}
+          port={port}
+          waiting={() => Array.from(history.perVc(step), (cells, vc) => ({ cells, colour: colours[vc] ?? "" }))}
+          sent={(most) =>
+            history.sent(step, most).map(({ vc, damaged }) => ({ colour: `var(${colours[vc] ?? ""})`, damaged }))
+          }
+          onPort={(link) => {
+            const name = net.links[link]?.name;
+            if (name !== undefined) {
+              void lens.lookAt(name, looked.from, looked.to);
+            }
+          }}
+        />
+        </div>
+        <ul class="legend small" aria-label="Colours">
+          {history.vcs.slice(0, LEGEND).map((name, i) => (
+            <li key={name}>
+              <span class="swatch" style={{ background: `var(${colours[i] ?? ""})` }} />
+              {name}
+            </li>
+          ))}
+          {history.vcs.length > LEGEND && <li>and {history.vcs.length - LEGEND} more, with the same colours again</li>}
+        </ul>
+      </div>
+    </section>
   );
 }
+
+/** Names in the legend; the colours repeat after eight. */
+const LEGEND = 16;
 
 function known(series: NonNullable<lens.Overview["run"]["series"]>, name: string): Float64Array | null {
   return series.measures["queue_cells"]?.names.includes(name) === true ? column(series, "queue_cells", name) : null;
 }
 
-/** How many refusals are listed at once. */
+/** How many discarded frames are listed at once. */
 const LISTED = 6;
 
-/** The frames that were refused in the window: press one to go there. */
-function Refused(props: { readonly looked: lens.Closely }): JSX.Element {
+/** The frames that were discarded in the window: press one to go there. */
+function Discarded(props: { readonly looked: lens.Closely }): JSX.Element {
   const { history } = props.looked;
   const [from, setFrom] = useState(0);
-  const refused = history.judgements.filter((j) => !j.admitted);
-  if (refused.length === 0) {
-    return <p class="small">No frame was refused in this window.</p>;
-  }
+  const discarded = history.judgements.filter((j) => !j.admitted);
   return (
-    <div>
-      <h3>{count(refused.length)} frames were refused</h3>
-      <ul class="refused">
-        {refused.slice(from, from + LISTED).map((j) => {
+    <div class="discarded">
+      <h2 class="plot-title">Frames discarded here</h2>
+      {discarded.length === 0 && <p class="small">The policy discarded no frame in this window.</p>}
+      <ul class="plain">
+        {discarded.slice(from, from + LISTED).map((j) => {
           const frame = history.frames[j.frame];
           return (
             <li key={j.frame}>
@@ -169,17 +252,17 @@ function Refused(props: { readonly looked: lens.Closely }): JSX.Element {
                 type="button"
                 class="quiet small"
                 onClick={() => {
-                  lens.step.value = refusalStep(props.looked, j.frame) ?? history.stepAt(j.time_s);
+                  lens.step.value = discardStep(props.looked, j.frame) ?? history.stepAt(j.time_s);
                 }}
               >
-                {time(j.time_s)}: frame {frame?.number} of {history.vcs[frame?.vc ?? -1]}
+                {time(j.time_s)}: {history.vcs[frame?.vc ?? -1]}’s frame {frame?.number}
               </button>
             </li>
           );
         })}
       </ul>
-      {refused.length > LISTED && (
-        <div class="row">
+      {discarded.length > LISTED && (
+        <div class="row small">
           <button
             type="button"
             class="small"
@@ -193,21 +276,24 @@ function Refused(props: { readonly looked: lens.Closely }): JSX.Element {
           <button
             type="button"
             class="small"
-            disabled={from + LISTED >= refused.length}
+            disabled={from + LISTED >= discarded.length}
             onClick={() => {
               setFrom(from + LISTED);
             }}
           >
             Later
           </button>
+          <span class="soft">
+            {count(from + 1)}–{count(Math.min(from + LISTED, discarded.length))} of {count(discarded.length)}
+          </span>
         </div>
       )}
     </div>
   );
 }
 
-/** Steps done once this frame has been refused. */
-function refusalStep(looked: lens.Closely, frame: number): number | null {
+/** The number of steps after which this frame has been discarded. */
+function discardStep(looked: lens.Closely, frame: number): number | null {
   const { steps } = looked.history;
   const found = looked.losses.find((i) => steps.frame[i] === frame && (steps.judgement[i] ?? -1) >= 0);
   return found === undefined ? null : found + 1;

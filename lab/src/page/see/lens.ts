@@ -5,6 +5,7 @@ import type {
   BufferHistory,
   BufferStep,
   Column,
+  Engine,
   EngineError,
   Limits,
   Network,
@@ -12,7 +13,8 @@ import type {
   Table,
   Words,
 } from "../../engine/api.ts";
-import { asFault, engine, firstSeed, limits, network, toml } from "../state.ts";
+import type { View } from "../link/link.ts";
+import { asFault, engine, go, limits, network, seedInside, toml } from "../state.ts";
 
 /** One run as a whole: queues and windows at a fixed step. */
 export interface Overview {
@@ -37,11 +39,14 @@ export interface Closely {
   readonly counts: Counts;
 }
 
-/** What was lost in a window: single cells, and frames that were refused or lost a first cell for want of room. */
+/** Losses in a window. */
 export interface Counts {
-  readonly cells: number;
-  readonly refused: number;
-  readonly cut: number;
+  /** Cells lost for lack of room, or because their frame had lost one; and the frames that they damaged. */
+  readonly lost: number;
+  readonly damaged: number;
+  /** Cells that the policy discarded with their whole frame; and those frames. */
+  readonly discarded: number;
+  readonly frames: number;
 }
 
 export const overview = signal<Overview | null>(null);
@@ -58,6 +63,10 @@ export const zoom = signal<readonly [number, number]>([0, 1]);
 export const flow = signal("");
 /** Whether the scenario on the bench is to be looked into as soon as it is checked: a story leads here. */
 export const lookSoon = signal(false);
+/** The port, window and step that a link asks for; the next look begins there. */
+export const wanted = signal<View | null>(null);
+/** Whether the stage is to be scrolled into view once it is there. */
+export const showStage = signal(false);
 
 /** The instant looked at. */
 export const now = computed(() => {
@@ -77,7 +86,7 @@ export function stopLooking(): void {
   stopper?.abort();
 }
 
-/** Runs the scenario on the bench once and looks at the first time its buffer was well filled. */
+/** Runs the scenario on the bench once. Looks where the link asks, otherwise where the buffer first filled up. */
 export async function look(): Promise<void> {
   const e = engine.peek();
   const net = network.peek();
@@ -85,7 +94,9 @@ export async function look(): Promise<void> {
     return;
   }
   const text = toml.peek();
-  const seed = firstSeed.peek();
+  const seed = seedInside.peek();
+  const view = wanted.peek();
+  wanted.value = null;
   await work("Running it once", async (asked) => {
     const few = net.links.length <= 60;
     const run = await e.run(text, seed, {
@@ -96,19 +107,45 @@ export async function look(): Promise<void> {
         ...(few ? { ports: "all" as const } : {}),
       },
     });
+    const whole: Overview = { toml: text, seed, run, network: net };
+    const linked = view !== null && view.to <= net.duration_s && net.links.some((l) => l.name === view.port);
+    const port = linked ? view.port : (net.links[net.bottleneck]?.name ?? "bottleneck");
+    const [from, to] = linked ? [view.from, view.to] : firstPeak(whole, port);
+    try {
+      await closer(e, whole, port, from, to, asked);
+    } catch (error) {
+      batch(() => {
+        overview.value = whole;
+        closely.value = null;
+      });
+      throw error;
+    }
     batch(() => {
-      overview.value = { toml: text, seed, run, network: net };
-      closely.value = null;
+      showStage.value = true;
+      if (linked) {
+        step.value = Math.min(view.step, closely.peek()?.history.length ?? 0);
+      }
     });
-    const port = net.links[net.bottleneck]?.name ?? "bottleneck";
-    const [from, to] = firstPeak(overview.peek(), port);
-    await closer(port, from, to, asked);
   });
+}
+
+/** Puts a scenario on the bench, goes to the microscope and looks into the run with this seed. */
+export function lookInto(text: string, seed: number): void {
+  batch(() => {
+    toml.value = text;
+    seedInside.value = seed;
+    lookSoon.value = true;
+  });
+  go("inside");
 }
 
 /** Looks closely at a port from `from` to `to`. */
 export async function lookAt(port: string, from: number, to: number): Promise<void> {
-  await work(`Looking at ${port}`, (asked) => closer(port, from, to, asked));
+  const e = engine.peek();
+  const whole = overview.peek();
+  if (e !== null && whole !== null) {
+    await work(`Looking at ${port}`, (asked) => closer(e, whole, port, from, to, asked));
+  }
 }
 
 interface Asked {
@@ -156,12 +193,14 @@ async function work(what: string, task: (asked: Asked) => Promise<void>): Promis
   }
 }
 
-async function closer(port: string, from: number, to: number, asked: Asked): Promise<void> {
-  const e = engine.peek();
-  const o = overview.peek();
-  if (e === null || o === null) {
-    return;
-  }
+async function closer(
+  e: Engine,
+  o: Overview,
+  port: string,
+  from: number,
+  to: number,
+  asked: Asked,
+): Promise<void> {
   busy.value = `Looking at ${port}`;
   const [history, events] = await Promise.all([
     e.buffer(o.toml, o.seed, port, from, to, asked),
@@ -171,6 +210,7 @@ async function closer(port: string, from: number, to: number, asked: Asked): Pro
   const timers = events.tables.timers ?? { rows: 0, columns: {} };
   const losses = lossSteps(history);
   batch(() => {
+    overview.value = o;
     closely.value = {
       port,
       from,
@@ -227,15 +267,23 @@ function beginning(history: BufferHistory, losses: readonly number[]): number {
   return middle === undefined ? occupancy.indexOf(occupancy.reduce((a, b) => Math.max(a, b), 0)) + 1 : middle + 1;
 }
 
-/** A frame's own step and those of its cells are different things. */
-export function counts(history: Pick<BufferHistory, "kinds" | "steps">): Counts {
+/** Counts losses. A step of a frame and the steps of its cells are counted apart. */
+export function counts(history: Pick<BufferHistory, "kinds" | "steps" | "frames">): Counts {
+  const { steps, kinds, frames } = history;
   const of = new Map<BufferStep | undefined, number>();
-  for (const kind of history.steps.kind) {
-    const name = history.kinds[kind];
+  let discarded = 0;
+  steps.kind.forEach((kind, i) => {
+    const name = kinds[kind];
     of.set(name, (of.get(name) ?? 0) + 1);
-  }
+    discarded += name === "lost" && frames[steps.frame[i] ?? -1]?.fate === "refused" ? 1 : 0;
+  });
   const sum = (...names: BufferStep[]): number => names.reduce((total, name) => total + (of.get(name) ?? 0), 0);
-  return { cells: sum("lost", "pushed_out", "dropped"), refused: sum("refused"), cut: sum("cut") };
+  return {
+    lost: sum("lost", "pushed_out", "dropped") - discarded,
+    damaged: sum("cut"),
+    discarded,
+    frames: sum("refused"),
+  };
 }
 
 function lossSteps(history: BufferHistory): number[] {

@@ -5,11 +5,17 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { BufferHistory, CellView } from "../../engine/api.ts";
 import { colours } from "../state.ts";
 import { count } from "../parts/format.ts";
-import { vcName } from "./paint.ts";
+import { Prose } from "../parts/words.tsx";
 import { toldCell } from "./sentence.ts";
 
 /** Beyond that a square would be smaller than can be seen. */
 const MOST = 40_000;
+
+/** CSS pixels that the buffer may take. */
+interface Room {
+  readonly width: number;
+  readonly height: number;
+}
 
 interface Grid {
   readonly side: number;
@@ -20,12 +26,14 @@ interface Grid {
 export function Microscope(props: {
   readonly history: BufferHistory;
   readonly step: number;
+  /** By VC the property of its colour. */
+  readonly colours: readonly string[];
   /** Whether cells leave in the order in which they came. */
   readonly inOrder: boolean;
 }): JSX.Element {
   const canvas = useRef<HTMLCanvasElement>(null);
   const box = useRef<HTMLDivElement>(null);
-  const [width, setWidth] = useState(600);
+  const [room, setRoom] = useState<Room>({ width: 600, height: 320 });
   const [chosen, setChosen] = useState(-1);
   const { history, step } = props;
   const cells = history.at(step);
@@ -34,28 +42,33 @@ export function Microscope(props: {
     MOST,
     Number.isFinite(history.capacity) ? Math.min(history.capacity, Math.max(most, 200)) : most,
   );
-  const grid = layout(places, width);
+  const grid = layout(places, room);
 
   useEffect(() => {
     const element = box.current;
     if (element === null) {
       return undefined;
     }
-    const resized = new ResizeObserver(() => {
-      setWidth(Math.max(160, element.clientWidth));
-    });
+    const measure = (): void => {
+      // The style sheet says how much of the window the buffer may take.
+      const height = Number.parseFloat(getComputedStyle(element).maxHeight);
+      setRoom({ width: Math.max(160, element.clientWidth), height: Number.isFinite(height) ? height : 320 });
+    };
+    const resized = new ResizeObserver(measure);
     resized.observe(element);
+    addEventListener("resize", measure);
     return () => {
       resized.disconnect();
+      removeEventListener("resize", measure);
     };
   }, []);
 
   const scheme = colours.value;
   useEffect(() => {
     if (canvas.current !== null) {
-      draw(canvas.current, cells, history, grid, places, chosen);
+      draw(canvas.current, cells, history, props.colours, grid, places, chosen);
     }
-  }, [history, step, width, chosen, scheme]);
+  }, [history, step, room.width, room.height, chosen, scheme]);
 
   const placeAt = (event: MouseEvent): number => {
     const rect = canvas.current?.getBoundingClientRect();
@@ -70,7 +83,8 @@ export function Microscope(props: {
   const damaged = cells.reduce((sum, c) => sum + (c.damaged ? 1 : 0), 0);
   const spoken = chosen >= 0 && chosen < cells.length ? toldCell(history, step, chosen) : "";
   return (
-    <div class="microscope" ref={box}>
+    <div class="microscope">
+      <div class="microscope-room" ref={box}>
       <canvas
         id="microscope"
         ref={canvas}
@@ -94,25 +108,19 @@ export function Microscope(props: {
           }
         }}
       />
-      <p class="small microscope-cell" aria-live="polite">
-        {spoken === ""
-          ? `The oldest cell is top left${props.inOrder ? ": it leaves next" : "; cells of this port do not leave in the order in which they came"}. Point at a cell, or use the arrow keys.`
-          : spoken}
-      </p>
-      <p class="small">
+      </div>
+      <p class="microscope-count">
         <strong>{count(cells.length)}</strong> cells wait
         {Number.isFinite(history.capacity) && ` in ${count(history.capacity)} places`},{" "}
-        <strong>{count(damaged)}</strong> of them hatched: their frames have lost a cell and are carried in vain.
+        <strong>{count(damaged)}</strong> of them hatched
       </p>
-      <ul class="legend small" aria-label="Colours">
-        {history.vcs.slice(0, 16).map((name, i) => (
-          <li key={name}>
-            <span class="swatch" style={{ background: `var(${vcName(i)})` }} />
-            {name}
-          </li>
-        ))}
-        {history.vcs.length > 16 && <li>and {history.vcs.length - 16} more, in the same colours again</li>}
-      </ul>
+      <p class="small soft microscope-cell" aria-live="polite">
+        {spoken === "" ? (
+          `Hatched: the frame has lost a cell. ${props.inOrder ? "The oldest cell is top left." : "Cells do not leave in order of arrival."}`
+        ) : (
+          <Prose text={spoken} />
+        )}
+      </p>
     </div>
   );
 }
@@ -129,12 +137,12 @@ function largest(history: BufferHistory): number {
   return most;
 }
 
-/** The largest squares with which all places fit into the width and some 320 pixels of height. */
-function layout(places: number, width: number): Grid {
-  for (let side = 16; side > 3; side -= 1) {
+/** The largest squares with which all places fit into the room; beyond that, small squares in more height. */
+function layout(places: number, { width, height }: Room): Grid {
+  for (let side = 24; side > 3; side -= 1) {
     const columns = Math.floor(width / side);
     const rows = Math.ceil(places / columns);
-    if (rows * side <= 320) {
+    if (rows * side <= height) {
       return { side, columns, rows };
     }
   }
@@ -146,6 +154,7 @@ function draw(
   canvas: HTMLCanvasElement,
   cells: readonly CellView[],
   history: BufferHistory,
+  colours: readonly string[],
   grid: Grid,
   places: number,
   chosen: number,
@@ -174,7 +183,7 @@ function draw(
     const [x, y] = at(place);
     context.fillRect(x, y, size, size);
   }
-  const fills = history.vcs.map((_, i) => colour(vcName(i)));
+  const fills = history.vcs.map((_, i) => colour(colours[i] ?? "--ink-soft"));
   cells.slice(0, MOST).forEach((cell, place) => {
     const [x, y] = at(place);
     context.fillStyle = fills[cell.vc] ?? colour("--ink-soft");

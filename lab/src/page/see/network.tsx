@@ -1,12 +1,15 @@
 /** The network with its queues at the instant looked at. */
 
 import type { JSX } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { Network } from "../../engine/api.ts";
 import { count } from "../parts/format.ts";
+import { flowColour } from "./paint.ts";
 
-const WIDTH = 640;
 /** Room for names at both sides. */
 const MARGIN = 108;
+/** The columns between the hosts take at least this share of the width: their queues are what one looks at. */
+const INNER = 0.62;
 
 export interface NetworkProps {
   readonly network: Network;
@@ -15,6 +18,8 @@ export interface NetworkProps {
   /** Place of the port that is looked at. */
   readonly port: number;
   readonly onPort: (link: number) => void;
+  /** Cells that wait there, by VC, with the property of its colour. */
+  readonly waiting: () => readonly { readonly cells: number; readonly colour: string }[];
   /** Cells that this port sent last, the newest first, as many as are asked for. */
   readonly sent: (most: number) => readonly { readonly colour: string; readonly damaged: boolean }[];
 }
@@ -39,21 +44,42 @@ function Drawing(props: NetworkProps): JSX.Element {
   const hosts = network.nodes.filter((n) => n.kind === "host").length;
   const many = network.nodes.length > 40;
   const lanes = Math.max(...laneCounts(network));
-  const height = Math.min(600, Math.max(200, 44 * lanes + 40));
+  const svg = useRef<SVGSVGElement>(null);
+  const [room, setRoom] = useState({ width: 560, height: 300 });
+  useEffect(() => {
+    const element = svg.current?.parentElement;
+    if (element == null) {
+      return undefined;
+    }
+    const resized = new ResizeObserver(() => {
+      setRoom({ width: element.clientWidth, height: element.clientHeight });
+    });
+    resized.observe(element);
+    return () => {
+      resized.disconnect();
+    };
+  }, []);
+  // Many lanes need more room than there is: then all of it is drawn smaller.
+  const needed = Math.min(600, 22 * lanes + 70);
+  const scale = Math.max(1, needed / Math.max(1, room.height), 340 / Math.max(1, room.width));
+  const [width, height] = [room.width * scale, room.height * scale];
+  const spread = inner(network);
   const at = (node: number): readonly [number, number] => {
     const p = network.positions[node] ?? { x: 0.5, y: 0.5 };
-    return [MARGIN + p.x * (WIDTH - 2 * MARGIN), 30 + p.y * (height - 70)];
+    return [MARGIN + spread(p.x) * (width - 2 * MARGIN), 24 + p.y * (height - 60)];
   };
   // Both directions are one line; the one that carries data has the queue.
   const data = new Set(network.vcs.filter((v) => v.is_data).flatMap((v) => v.links));
   const switches = network.links
     .map((link, i) => ({ link, i }))
     .filter(({ link, i }) => data.has(i) && network.nodes[link.from]?.kind !== "host");
+  const owner = ownColours(network);
   return (
     <svg
       id="network-svg"
       class="network"
-      viewBox={`0 0 ${String(WIDTH)} ${String(height)}`}
+      ref={svg}
+      viewBox={`0 0 ${String(Math.round(width))} ${String(Math.round(height))}`}
       role="group"
       aria-label={`The network: ${String(network.nodes.length)} nodes, ${String(network.flows.length)} connections`}
     >
@@ -68,7 +94,13 @@ function Drawing(props: NetworkProps): JSX.Element {
         return (
           <g key={i}>
             {node.kind === "host" ? (
-              <circle class="net-host" cx={x} cy={y} r={many ? 3 : 6} />
+              <circle
+                class="net-host"
+                cx={x}
+                cy={y}
+                r={many ? 3 : 6}
+                style={owner.has(i) ? { fill: `var(${owner.get(i) ?? ""})` } : {}}
+              />
             ) : (
               <rect
                 class={node.kind === "switch" ? "net-switch" : "net-edge"}
@@ -78,11 +110,6 @@ function Drawing(props: NetworkProps): JSX.Element {
                 height={2 * side}
                 rx={2}
               />
-            )}
-            {(node.kind === "switch" ? !many : node.kind === "host" && hosts <= 24 && outside(network, i)) && (
-              <text class="net-name" {...beside(x, y, network.positions[i]?.x ?? 0.5)}>
-                {short(node.name)}
-              </text>
             )}
             <title>{node.name}</title>
           </g>
@@ -98,12 +125,22 @@ function Drawing(props: NetworkProps): JSX.Element {
           from={at(link.from)}
           to={at(link.to)}
           small={switches.length > 12 && link.buffer_cells === null}
+          waiting={i === props.port ? props.waiting : null}
           sent={i === props.port ? props.sent : null}
           onChoose={() => {
             props.onPort(i);
           }}
         />
       ))}
+      {network.nodes.map((node, i) => {
+        const [x, y] = at(i);
+        const named = node.kind === "switch" ? !many : node.kind === "host" && hosts <= 24 && outside(network, i);
+        return named ? (
+          <text key={i} class="net-name" {...beside(x, y, network.positions[i]?.x ?? 0.5)}>
+            {short(node.name)}
+          </text>
+        ) : null;
+      })}
     </svg>
   );
 }
@@ -120,6 +157,7 @@ function Queue(props: {
   readonly from: readonly [number, number];
   readonly to: readonly [number, number];
   readonly small: boolean;
+  readonly waiting: NetworkProps["waiting"] | null;
   readonly sent: NetworkProps["sent"] | null;
   readonly onChoose: () => void;
 }): JSX.Element {
@@ -127,8 +165,8 @@ function Queue(props: {
   const [x2, y2] = props.to;
   const length = Math.hypot(x2 - x1, y2 - y1) || 1;
   // The rest is for what was sent.
-  const bar = Math.min(props.places === null ? 34 : 90, length * 0.36);
-  const thick = props.small ? 6 : props.places === null ? 8 : 16;
+  const bar = Math.min(props.places === null ? 34 : 110, length * 0.4);
+  const thick = props.small ? 6 : props.places === null ? 8 : 20;
   const start = Math.min(16, length * 0.25);
   const angle = (Math.atan2(y2 - y1, x2 - x1) * 180) / Math.PI;
   const places = props.places ?? 50;
@@ -157,7 +195,21 @@ function Queue(props: {
       <title>{label}</title>
       <rect class="net-room" x={start} y={-thick / 2} width={bar} height={thick} rx={2} />
       {/* Cells wait where the link begins: the bar fills from its far end. */}
-      <rect class="net-fill" x={start + bar - filled} y={-thick / 2} width={filled} height={thick} rx={2} />
+      {props.waiting === null ? (
+        <rect class="net-fill" x={start + bar - filled} y={-thick / 2} width={filled} height={thick} rx={2} />
+      ) : (
+        stacked(props.waiting(), start + bar, filled).map(({ x, width, colour }) => (
+          <rect
+            key={colour}
+            class="net-fill"
+            x={x}
+            y={-thick / 2}
+            width={width}
+            height={thick}
+            style={{ fill: `var(${colour})` }}
+          />
+        ))
+      )}
       {/* What the port has sent, the newest first: its distance is that of cells, not of the link. */}
       {cells.map((cell, i) => {
         const x = start + bar + CELL + i * CELL;
@@ -170,6 +222,55 @@ function Queue(props: {
       })}
     </g>
   );
+}
+
+/** Where a column is drawn: those between the first and the last are moved apart if they are close together. */
+function inner(network: Network): (x: number) => number {
+  const between = network.positions.map((p) => p.x).filter((x) => x > 0.02 && x < 0.98);
+  const half = Math.max(0, ...between.map((x) => Math.abs(x - 0.5)));
+  const by = half === 0 ? 1 : Math.max(1, INNER / 2 / half);
+  return (x) => (x > 0.02 && x < 0.98 ? 0.5 + (x - 0.5) * by : x);
+}
+
+/** The filled part of a bar, which ends at `end`, in pieces by colour. */
+function stacked(
+  waiting: readonly { readonly cells: number; readonly colour: string }[],
+  end: number,
+  filled: number,
+): { x: number; width: number; colour: string }[] {
+  const all = waiting.reduce((sum, w) => sum + w.cells, 0);
+  const byColour = new Map<string, number>();
+  for (const { cells, colour } of waiting) {
+    byColour.set(colour, (byColour.get(colour) ?? 0) + cells);
+  }
+  let at = end;
+  return [...byColour]
+    .filter(([, cells]) => cells > 0)
+    .map(([colour, cells]) => {
+      const width = (cells / all) * filled;
+      at -= width;
+      return { x: at, width, colour };
+    });
+}
+
+/** By node the colour of the one connection that begins or ends there. */
+function ownColours(network: Network): Map<number, string> {
+  const found = new Map<number, string>();
+  const shared = new Set<number>();
+  network.flows.forEach((flow, n) => {
+    const ends = [network.links[flow.links[0] ?? -1]?.from, network.links[flow.links.at(-1) ?? -1]?.to];
+    for (const node of ends) {
+      if (node === undefined || shared.has(node)) {
+        continue;
+      }
+      if (found.delete(node)) {
+        shared.add(node);
+      } else {
+        found.set(node, flowColour(n));
+      }
+    }
+  });
+  return found;
 }
 
 /** Whether a node stands at an end of the drawing, where its name has room. */

@@ -1,13 +1,19 @@
 /** What is painted into plots: queues, windows, the buffer by VC, segments. */
 
-import type { BufferHistory, Series, Table } from "../../engine/api.ts";
+import type { BufferHistory, Network, Series, Table } from "../../engine/api.ts";
 import { firstAt, thin } from "./downsample.ts";
 import { isWords, numbers, word, type Closely } from "./lens.ts";
 import type { Canvas } from "./plot.tsx";
 
-/** The property of the n-th VC's colour. */
-export function vcName(n: number): string {
+/** The property with the colour of the n-th connection of a network. */
+export function flowColour(n: number): string {
   return `--vc-${String((n % 8) + 1)}`;
+}
+
+/** By VC of a port the property of its colour: that of its connection, so that it is the same at every port. */
+export function vcColours(network: Pick<Network, "vcs" | "flows">, history: Pick<BufferHistory, "vcs">): string[] {
+  const flows = new Map(network.vcs.map((vc) => [vc.name, vc.flow]));
+  return history.vcs.map((name, i) => flowColour(flows.get(name) ?? network.flows.length + i));
 }
 
 /** One column of recorded series as values of their own. */
@@ -89,7 +95,7 @@ function fill(c: Canvas, range: Range): void {
 }
 
 /** What waits, one VC upon the other, looked at once a column. */
-export function stack(c: Canvas, history: BufferHistory): void {
+export function stack(c: Canvas, history: BufferHistory, colours: readonly string[]): void {
   const n = Math.min(c.columns, 900);
   const { context } = c;
   const width = (c.to - c.from) / n;
@@ -100,7 +106,7 @@ export function stack(c: Canvas, history: BufferHistory): void {
   }
   const base = new Float64Array(n + 1);
   for (let vc = 0; vc < vcs; vc += 1) {
-    context.fillStyle = c.colour(vcName(vc));
+    context.fillStyle = c.colour(colours[vc] ?? "--ink-soft");
     context.beginPath();
     context.moveTo(c.x(c.from), c.y(base[0] ?? 0));
     for (let k = 0; k <= n; k += 1) {

@@ -4,9 +4,9 @@ import type { JSX } from "preact";
 import { useEffect, useId, useMemo, useState } from "preact/hooks";
 import { Pictures } from "../keep/pictures.tsx";
 import { time } from "../parts/format.ts";
-import { Word } from "../parts/words.tsx";
+import { Name, Word } from "../parts/words.tsx";
 import * as lens from "./lens.ts";
-import { bars, column, level, line, marks, sequence, sequencePlot, stack, vcName, windows } from "./paint.ts";
+import { bars, column, flowColour, level, line, marks, sequence, sequencePlot, stack, vcColours, windows } from "./paint.ts";
 import { Plot, type Canvas } from "./plot.tsx";
 
 /** The queue over the whole run; a stretch dragged over it is looked at closely. */
@@ -38,7 +38,7 @@ export function Overall(props: { readonly overview: lens.Overview }): JSX.Elemen
   return (
     <>
       <h2 class="plot-title">
-        Cells waiting at {port}, the whole run <Pictures of="plot-overall" name="queue" />
+        Cells waiting at <Name>{port}</Name>, the whole run <Pictures of="plot-overall" name="queue" />
       </h2>
       <Plot
         id="plot-overall"
@@ -68,10 +68,8 @@ export function Overall(props: { readonly overview: lens.Overview }): JSX.Elemen
         }}
       />
       <p class="small soft">
-        Drag over a stretch of it, or press an instant, to look closer. With the keyboard: arrows move the shaded
-        stretch, plus and minus make it shorter and longer, Enter looks at it; Shift and Ctrl with the wheel do the
-        same. Shaded is {time(stretch[0])} to {time(stretch[1])}
-        {chosen === null ? ", which is looked at." : "."}
+        Drag to zoom in, click to jump. {chosen === null ? "Showing" : "Chosen:"} {time(stretch[0])} to{" "}
+        {time(stretch[1])} (shaded).
       </p>
       {chosen !== null && (
         <p class="row small">
@@ -91,7 +89,7 @@ export function Overall(props: { readonly overview: lens.Overview }): JSX.Elemen
               setChosen(null);
             }}
           >
-            Leave it
+            Cancel
           </button>
         </p>
       )}
@@ -128,6 +126,7 @@ export function Plots(props: { readonly overview: lens.Overview; readonly looked
   const mostCells = useMemo(() => history.steps.occupancy.reduce((a, b) => Math.max(a, b), 10), [looked]);
   const room = Number.isFinite(history.capacity) && history.capacity < 1.6 * mostCells ? history.capacity : mostCells;
   const threshold = history.judgements.findLast((j) => Number.isFinite(j.threshold_cells))?.threshold_cells;
+  const colours = useMemo(() => vcColours(overview.network, history), [looked]);
   const mine = looked.timeouts.filter((t) => t.flow === flow).map((t) => t.time_s);
   return (
     <section class="card" aria-labelledby="plots-title">
@@ -145,17 +144,17 @@ export function Plots(props: { readonly overview: lens.Overview; readonly looked
         </span>
       </div>
       <h3 class="plot-title">
-        The buffer, one VC upon the other: × frame refused, ▼ cell lost <Pictures of="plot-stack" name="buffer-by-vc" />
+        Cells waiting by connection (× frame discarded, ▼ cell lost) <Pictures of="plot-stack" name="buffer-by-vc" />
       </h3>
       <Plot
         {...common}
         id="plot-stack"
-        label="Cells waiting by VC, with marks for refused frames and lost cells"
+        label="Cells waiting by connection, with marks for discarded frames and lost cells"
         unit="cells"
         height={230}
         most={Math.max(room, mostCells) * 1.08}
         paint={(c) => {
-          stack(c, history);
+          stack(c, history, colours);
           if (threshold !== undefined) {
             level(c, threshold);
           }
@@ -163,7 +162,7 @@ export function Plots(props: { readonly overview: lens.Overview; readonly looked
         }}
       />
       <h3 class="plot-title">
-        <Word of="cwnd">Congestion windows</Word>, all connections <Pictures of="plot-cwnd" name="cwnd" />
+        <Word of="cwnd">Congestion windows</Word> of all connections <Pictures of="plot-cwnd" name="cwnd" />
       </h3>
       <Plot
         {...common}
@@ -174,7 +173,7 @@ export function Plots(props: { readonly overview: lens.Overview; readonly looked
         most={mostWindow}
         paint={(c) => {
           lines.forEach((l, i) => {
-            line(c, l.times, l.values, vcName(i), true);
+            line(c, l.times, l.values, flowColour(i), true);
           });
           bars(
             c,
@@ -217,9 +216,8 @@ export function Plots(props: { readonly overview: lens.Overview; readonly looked
         }}
       />
       <p class="small soft">
-        Dark bars are segments when they are sent, <span class="again">orange ones</span> those sent again, the green
-        steps what is acknowledged. Dotted lines are timeouts. Shift and wheel move, Ctrl and wheel zoom; with the
-        keyboard: plus, minus, arrows.
+        Thin bars are segments as they are sent, <span class="again">thick orange bars</span> retransmissions. The green
+        line is what the receiver has acknowledged. Dotted lines are timeouts.
       </p>
     </section>
   );

@@ -11,7 +11,7 @@ export interface Told {
   readonly bad: boolean;
 }
 
-/** Of the step that was done last; of none at 0. */
+/** Describes the last step that was done; at 0 there is none. */
 export function told(history: BufferHistory, step: number): Told {
   if (step === 0 || history.length === 0) {
     return { what: "Before the first event of the window.", why: "", bad: false };
@@ -22,32 +22,34 @@ export function told(history: BufferHistory, step: number): Told {
   const vc = history.vcs[steps.vc[i] ?? -1] ?? "?";
   const frame = history.frames[steps.frame[i] ?? -1];
   const cell =
-    frame === undefined ? "an RM cell" : `cell ${String((steps.index[i] ?? 0) + 1)} of frame ${count(frame.number)}`;
-  const number = frame === undefined ? "?" : count(frame.number);
-  const of = `${cell} of ${vc}`;
-  const occupancy = count(steps.occupancy[i] ?? 0);
+    frame === undefined
+      ? `An RM cell of ${vc}`
+      : `Cell ${String((steps.index[i] ?? 0) + 1)} of ${vc}’s frame ${count(frame.number)}`;
+  const whole = `${vc}’s frame ${frame === undefined ? "?" : count(frame.number)}`;
+  const waiting = steps.occupancy[i] ?? 0;
+  const cells = waiting === 1 ? "1 cell" : `${count(waiting)} cells`;
+  const were = `${cells} ${waiting === 1 ? "was" : "were"} waiting`;
+  const now = `${cells} ${waiting === 1 ? "is" : "are"} waiting`;
+  const refused = frame?.fate === "refused";
   const what: Record<typeof kind, string> = {
-    refused: `frame ${number} of ${vc} came and is refused`,
-    admitted: `${of} came and waits`,
-    cut: `frame ${number} of ${vc} finds no room for one of its cells: it is damaged from here on`,
-    lost: `${of} came and is lost`,
-    pushed_out: `${of} was pushed out to make room`,
-    dropped: `${of} is dropped with its packet`,
-    departed: `${of} leaves for the link`,
+    refused: `${whole} arrived and was discarded: ${were}`,
+    admitted: `${cell} arrived and joined the queue: ${now}`,
+    cut: `${whole} found no room for a cell and is damaged from now on: ${were}`,
+    lost: refused ? `${cell} was discarded with its frame: ${were}` : `${cell} arrived and was lost: ${were}`,
+    pushed_out: `${cell} was pushed out to make room: ${now}`,
+    dropped: `${cell} was dropped with its packet: ${now}`,
+    departed: `${cell} left for the link: ${now}`,
   };
   const judgement = history.judgements[steps.judgement[i] ?? -1];
-  const carried =
-    kind === "departed" && frame !== undefined && frame.damaged_s <= (steps.time_s[i] ?? 0)
-      ? " in vain: its frame has lost a cell"
-      : "";
+  const wasted = kind === "departed" && frame !== undefined && frame.damaged_s <= (steps.time_s[i] ?? 0);
   return {
-    what: `${time(steps.time_s[i] ?? 0)}: ${what[kind]}${carried}. ${occupancy} cells wait.`,
+    what: `${time(steps.time_s[i] ?? 0)}: ${what[kind]}.${wasted ? " Its frame has lost a cell, so sending it is wasted." : ""}`,
     why: judgement === undefined ? "" : judgement.sentence,
     bad: kind !== "admitted" && kind !== "departed",
   };
 }
 
-/** A cell that waits, in words. */
+/** Describes a waiting cell. */
 export function toldCell(history: BufferHistory, step: number, place: number): string {
   const cell = history.at(step)[place];
   if (cell === undefined) {
@@ -56,14 +58,14 @@ export function toldCell(history: BufferHistory, step: number, place: number): s
   const vc = history.vcs[cell.vc] ?? "?";
   const frame = history.frames[cell.frame];
   if (frame === undefined) {
-    return `Place ${count(place + 1)}: an RM cell of ${vc}.`;
+    return `Position ${count(place + 1)}: an RM cell of ${vc}.`;
   }
   const bytes = Number.isNaN(frame.sequence)
     ? ""
     : `, bytes ${count(frame.sequence)} to ${count(frame.sequence + frame.length - 1)}`;
   const where = frame.damaged_at === "" ? "" : ` at ${frame.damaged_at}`;
   const damage = cell.damaged
-    ? ` Its frame lost a cell at ${time(frame.damaged_s)}${where}: it is carried in vain.`
+    ? ` Its frame lost a cell at ${time(frame.damaged_s)}${where}, so sending it is wasted.`
     : "";
-  return `Place ${count(place + 1)}: cell ${String(cell.index + 1)} of frame ${count(frame.number)} of ${vc}${bytes}.${damage}`;
+  return `Position ${count(place + 1)}: cell ${String(cell.index + 1)} of ${vc}’s frame ${count(frame.number)}${bytes}.${damage}`;
 }

@@ -1,7 +1,7 @@
-/** The time of the window: steps by cell, frame, loss and timeout, both ways, and a play button. */
+/** The controls of the window: play, steps by cell, frame, loss and timeout in both directions, and a slider. */
 
 import type { JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { count, time } from "../parts/format.ts";
 import { Word } from "../parts/words.tsx";
 import { said } from "../state.ts";
@@ -17,15 +17,20 @@ const SORTS: readonly { readonly sort: Sort; readonly text: string }[] = [
 /** Steps of play in a second. */
 const SPEEDS = [10, 60, 600, 3000] as const;
 
+/** Elements that use the space bar themselves when they have the focus. */
+const TYPED = "input:not([type=range]), textarea, select, [contenteditable]";
+const PRESSED = "button, summary, a, [role=button]";
+
 function told(number: number, what: string): string {
   return `${count(number)} ${what}${number === 1 ? "" : "s"}`;
 }
 
 export function Timeline(props: { readonly looked: Closely }): JSX.Element {
   const { history, counts, timeouts } = props.looked;
-  const [speed, setSpeed] = useState(0);
+  const [speed, setSpeed] = useState<number>(SPEEDS[1]);
+  const [playing, setPlaying] = useState(false);
   useEffect(() => {
-    if (speed === 0) {
+    if (!playing) {
       return undefined;
     }
     let last = performance.now();
@@ -39,7 +44,7 @@ export function Timeline(props: { readonly looked: Closely }): JSX.Element {
       const next = Math.min(history.length, step.peek() + whole);
       step.value = next;
       if (next >= history.length) {
-        setSpeed(0);
+        setPlaying(false);
         return;
       }
       frame = requestAnimationFrame(tick);
@@ -48,9 +53,46 @@ export function Timeline(props: { readonly looked: Closely }): JSX.Element {
     return () => {
       cancelAnimationFrame(frame);
     };
-  }, [speed, history]);
+  }, [playing, speed, history]);
+  const toggle = (): void => {
+    if (!playing && step.peek() >= history.length) {
+      step.value = 0;
+    }
+    setPlaying(!playing);
+  };
+  const latest = useRef(toggle);
+  latest.current = toggle;
+  useEffect(() => {
+    // A button that was clicked keeps the focus; only one that was reached with the keyboard keeps the space bar.
+    let clicked = false;
+    const down = (): void => {
+      clicked = true;
+    };
+    const key = (event: KeyboardEvent): void => {
+      const target = event.target instanceof Element ? event.target : document.body;
+      if (event.key !== " ") {
+        clicked &&= event.key !== "Tab";
+        return;
+      }
+      const own = target.closest(PRESSED);
+      if (event.repeat || target.closest(`${TYPED}, dialog`) !== null || (own !== null && !clicked)) {
+        return;
+      }
+      event.preventDefault();
+      if (own instanceof HTMLElement) {
+        own.blur();
+      }
+      latest.current();
+    };
+    addEventListener("pointerdown", down);
+    addEventListener("keydown", key);
+    return () => {
+      removeEventListener("pointerdown", down);
+      removeEventListener("keydown", key);
+    };
+  }, []);
   const go = (sort: Sort, direction: 1 | -1): void => {
-    setSpeed(0);
+    setPlaying(false);
     if (!move(sort, direction)) {
       said.value = `There is no ${direction === 1 ? "later" : "earlier"} ${sort} in this window.`;
     }
@@ -58,6 +100,32 @@ export function Timeline(props: { readonly looked: Closely }): JSX.Element {
   return (
     <div class="timeline">
       <div class="row">
+        <span class="row player">
+          <button
+            type="button"
+            class="main play"
+            aria-label={playing ? "Pause" : "Play"}
+            title={playing ? "Pause (space bar)" : "Play (space bar)"}
+            onClick={toggle}
+          >
+            <svg viewBox="0 0 16 16" aria-hidden="true">
+              <path d={playing ? "M3 2h4v12H3zM9 2h4v12H9z" : "M4 1.5v13l10-6.5z"} />
+            </svg>
+          </button>
+          <select
+            aria-label="Speed"
+            value={String(speed)}
+            onChange={(event) => {
+              setSpeed(Number(event.currentTarget.value));
+            }}
+          >
+            {SPEEDS.map((s) => (
+              <option key={s} value={String(s)}>
+                {s.toLocaleString("en")} steps/s
+              </option>
+            ))}
+          </select>
+        </span>
         {SORTS.map(({ sort, text }) => (
           <span class="stepper" key={sort} role="group" aria-label={`Step by ${text}`}>
             <button
@@ -81,22 +149,6 @@ export function Timeline(props: { readonly looked: Closely }): JSX.Element {
             </button>
           </span>
         ))}
-        <label class="row">
-          <span>Play</span>
-          <select
-            value={String(speed)}
-            onChange={(event) => {
-              setSpeed(Number(event.currentTarget.value));
-            }}
-          >
-            <option value="0">stopped</option>
-            {SPEEDS.map((s) => (
-              <option key={s} value={String(s)}>
-                {s} steps a second
-              </option>
-            ))}
-          </select>
-        </label>
         <output class="row-end number-small">{time(now.value)}</output>
       </div>
       <label class="unseen" for="scrub">
@@ -111,15 +163,15 @@ export function Timeline(props: { readonly looked: Closely }): JSX.Element {
         value={step.value}
         aria-valuetext={time(now.value)}
         onInput={(event) => {
-          setSpeed(0);
+          setPlaying(false);
           step.value = event.currentTarget.valueAsNumber;
         }}
       />
       <p class="small soft">
-        {history.length.toLocaleString("en")} steps from {time(props.looked.from)} to {time(props.looked.to)},{" "}
-        {told(counts.cells, "cell")} lost, {told(counts.refused, "frame")} refused, {told(counts.cut, "frame")} cut,{" "}
-        {told(timeouts.length, "timeout")}.
-        {history.cut_short && " The window was too long to keep all of it: it ends where these steps end."}
+        {told(history.length, "step")} from {time(props.looked.from)} to {time(props.looked.to)}:{" "}
+        {told(counts.lost, "cell")} lost, {told(counts.damaged, "frame")} damaged, {told(counts.discarded, "cell")}{" "}
+        discarded ({told(counts.frames, "whole frame")}), {told(timeouts.length, "timeout")}.
+        {history.cut_short && " The window was too long to keep all of it; it ends with these steps."}
       </p>
     </div>
   );

@@ -6,7 +6,7 @@ import { close, closeBrowser, open, run, shipped, skip, typeSeeds, write } from 
 
 after(closeBrowser);
 
-const plain = { toml: "", seed: 1, seeds: 1, place: "run", settings: [], formula: "" };
+const plain = { toml: "", seed: 1, seeds: 1, place: "run", settings: [], formula: "", view: null };
 
 test("a link opened elsewhere gives the same scenario, seeds and fingerprints", { skip }, async () => {
   const first = await open("#/run");

@@ -1,0 +1,51 @@
+/**
+ * The page inside another page: one story or one microscope without header and footer.
+ *
+ * An address asks for it with `?embed`, or with `&embed` at the end of its fragment where a query is not possible.
+ * `embed=dark` and `embed=light` also choose the colours.
+ */
+
+/** The colours of an embedded page. */
+export type Embed = "auto" | "light" | "dark";
+
+/** The size that the snippet gives the frame; the page adapts to any other. */
+export const FRAME = { width: 960, height: 540 } as const;
+
+const FLAG = /(?:^[?]|&)embed(?:=(\w*))?(?=&|$)/;
+
+/** Splits an address into the request to be embedded, if there is one, and the fragment without it. */
+export function readEmbed(search: string, hash: string): { readonly embed: Embed | null; readonly hash: string } {
+  const found = FLAG.exec(search) ?? FLAG.exec(hash);
+  const colours = found?.[1];
+  return {
+    embed: found === null ? null : colours === "dark" || colours === "light" ? colours : "auto",
+    hash: hash.replace(FLAG, ""),
+  };
+}
+
+/** Whether an embedded page stays in its frame when it goes from one place to another. */
+export function staysInFrame(from: string, to: string): boolean {
+  const story = (place: string): string => /^learn\/[^/]+/.exec(place)?.[0] ?? "";
+  return to === "inside" || (story(to) !== "" && (story(from) === story(to) || from === "inside"));
+}
+
+/** The address of the page without fragment; a page from a disk is named relative to the page that embeds it. */
+function pageAddress(href: string): string {
+  const page = href.split(/[?#]/)[0] ?? "";
+  return page.startsWith("file:") ? (page.split("/").at(-1) ?? "lab.html") : page;
+}
+
+/** The address of the whole lab at the same place. */
+export function unframed(address: Pick<Location, "href" | "search" | "hash">): string {
+  return `${address.href.split(/[?#]/)[0] ?? ""}${readEmbed(address.search, address.hash).hash}`;
+}
+
+/** The element that embeds the page at a fragment. */
+export function snippet(href: string, fragment: string, title: string): string {
+  const text = (value: string): string =>
+    value.replaceAll("&", "&amp;").replaceAll('"', "&quot;").replaceAll("<", "&lt;");
+  return (
+    `<iframe src="${text(`${pageAddress(href)}?embed${fragment}`)}" title="${text(title)}"\n` +
+    `  width="${String(FRAME.width)}" height="${String(FRAME.height)}" style="border: 0; max-width: 100%" loading="lazy"></iframe>`
+  );
+}

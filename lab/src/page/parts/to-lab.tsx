@@ -1,0 +1,15 @@
+/** From a frame to the whole lab. */
+
+import type { JSX } from "preact";
+import { unframed } from "../link/embed.ts";
+import { place } from "../state.ts";
+
+export function ToLab(): JSX.Element {
+  // The address follows the place.
+  void place.value;
+  return (
+    <a class="small" href={unframed(location)} target="_blank" rel="noopener">
+      Open in the lab ↗
+    </a>
+  );
+}

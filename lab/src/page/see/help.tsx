@@ -1,0 +1,69 @@
+/** How to read the microscope and how to work with it, behind one "?". */
+
+import type { JSX } from "preact";
+import { Dialog } from "../parts/dialog.tsx";
+
+const CONTROLS = [
+  ["Play or pause", "▶", "Space"],
+  ["Step", "‹ and ›", "Tab to a step, then Enter"],
+  ["Inspect a cell", "Point at it", "Arrow keys in the buffer"],
+  ["Look at another port", "Click its bar in the network", "Tab to the bar, then Enter"],
+  ["The whole run", "Drag to zoom in, click to jump", "← → move the window, + − resize it, Enter looks at it"],
+  ["The same with the wheel", "Shift + wheel moves, Ctrl + wheel resizes", ""],
+  ["Plots below", "Drag or Ctrl + wheel zooms, Shift + wheel moves, click jumps", "+ − zoom, ← → move, 0 shows all"],
+] as const;
+
+export function Help(): JSX.Element {
+  return (
+    <Dialog
+      press={
+        <>
+          <span aria-hidden="true">?</span>
+          <span class="unseen">Help for this page</span>
+        </>
+      }
+      title="Reading and using the microscope"
+      class="help"
+    >
+      {() => (
+        <>
+          <ul>
+            <li>
+              A square is a cell. The oldest is top left. Its colour is its connection; a lighter shade marks every
+              other frame, and a dark edge ends a frame.
+            </li>
+            <li>
+              A <strong>hatched</strong> cell belongs to a frame that has already lost a cell. The receiver will throw
+              the frame away, so the link that carries the cell is wasted.
+            </li>
+            <li>
+              A bar in the network is the queue of a port. The cells on its link are those it sent last; cells of
+              damaged frames are struck through. The port you look at is exact, the others are sampled.
+            </li>
+            <li>All pictures show the same instant.</li>
+          </ul>
+          <div class="scroll" tabIndex={0} role="region" aria-label="Controls">
+            <table class="controls">
+              <thead>
+                <tr>
+                  <th scope="col">to</th>
+                  <th scope="col">mouse</th>
+                  <th scope="col">keyboard</th>
+                </tr>
+              </thead>
+              <tbody>
+                {CONTROLS.map(([what, mouse, keys]) => (
+                  <tr key={what}>
+                    <th scope="row">{what}</th>
+                    <td>{mouse}</td>
+                    <td>{keys}</td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </div>
+        </>
+      )}
+    </Dialog>
+  );
+}
