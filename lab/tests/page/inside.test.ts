@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { BufferHistory } from "../../src/engine/api.ts";
+import type { BufferHistory, Network } from "../../src/engine/api.ts";
 import { counts } from "../../src/page/see/lens.ts";
 import { firstAt, thin } from "../../src/page/see/downsample.ts";
-import { line, valueAt } from "../../src/page/see/paint.ts";
+import { flowColour, line, valueAt, vcColours } from "../../src/page/see/paint.ts";
 import { keyed, panned, zoomed, type Canvas } from "../../src/page/see/plot.tsx";
 import { told, toldCell } from "../../src/page/see/sentence.ts";
 import { local } from "../engine/local.ts";
@@ -107,11 +107,26 @@ test("keys move, shorten and lengthen a stretch of a run", () => {
   assert.equal(keyed("a", of), null);
 });
 
-test("frames that were refused or cut and cells that were lost are counted apart", () => {
+test("cells lost for lack of room and cells discarded with their frame are counted apart", () => {
   const kinds = ["refused", "cut", "admitted", "lost", "pushed_out", "dropped", "departed"] as const;
   const kind = Uint8Array.from([2, 0, 3, 3, 1, 3, 4, 5, 6, 6, 2]);
-  const history = { kinds: [...kinds], steps: { kind } } as unknown as BufferHistory;
-  assert.deepEqual(counts(history), { cells: 5, refused: 1, cut: 1 });
+  // The first two lost cells belong to the discarded frame 0, the third to the damaged frame 1.
+  const frame = Int32Array.from([1, 0, 0, 0, 1, 1, 1, 1, 1, 1, 2]);
+  const frames = [{ fate: "refused" }, { fate: "cut" }, { fate: "admitted" }];
+  const history = { kinds: [...kinds], steps: { kind, frame }, frames } as unknown as BufferHistory;
+  assert.deepEqual(counts(history), { lost: 3, damaged: 1, discarded: 2, frames: 1 });
+});
+
+test("a connection has its colour at every port, whichever connections cross it", () => {
+  const flows = [{ name: "a" }, { name: "b" }, { name: "c" }];
+  const vcs = ["a", "b", "c"].flatMap((name, flow) => [
+    { name, flow },
+    { name: `${name}.ack`, flow },
+  ]);
+  const network = { vcs, flows } as unknown as Network;
+  assert.deepEqual(vcColours(network, { vcs: ["c", "a"] }), [flowColour(2), flowColour(0)]);
+  assert.deepEqual(vcColours(network, { vcs: ["b.ack"] }), [flowColour(1)]);
+  assert.deepEqual(vcColours(network, { vcs: ["a", "merged"] }), [flowColour(0), flowColour(4)]);
 });
 
 test("a refused frame is told with the policy's numbers, a cell with its frame", async () => {
@@ -127,10 +142,11 @@ test("a refused frame is told with the policy's numbers, a cell with its frame",
   assert.ok(i >= 0);
   const words = told(history, i + 1);
   assert.ok(words.bad);
-  assert.match(words.what, /frame 627 of tcp4 came and is refused\. 805 cells wait/);
+  assert.match(words.what, /: tcp4’s frame 627 arrived and was discarded: 805 cells were waiting\./);
   assert.match(words.why, /X = 805/);
   assert.match(words.why, /threshold was 800/);
   assert.match(words.why, /Y_i = 204/);
-  assert.match(toldCell(history, i + 1, 0), /^Place 1: cell \d+ of frame [\d,]+ of tcp\d, bytes [\d,]+ to [\d,]+\./);
+  assert.match(toldCell(history, i + 1, 0), /^Position 1: cell \d+ of tcp\d’s frame [\d,]+, bytes [\d,]+ to [\d,]+\./);
+  assert.match(told(history, i + 2).what, /: Cell 1 of tcp4’s frame 627 was discarded with its frame: 805 cells/);
   assert.match(told(history, 0).what, /Before the first/);
 });

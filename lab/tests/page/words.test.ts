@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { MEANINGS, parts, type Term } from "../../src/page/parts/words.tsx";
+import { MEANINGS, parts, unbroken, type Term } from "../../src/page/parts/words.tsx";
 import { STORIES } from "../../src/stories/index.ts";
 
 /** The terms that a reader of these paragraphs is told the meaning of. */
@@ -25,6 +25,12 @@ test("a part of a word is no term, nor is a letter within a sentence that is not
   assert.deepEqual(terms(["excellent framework, ticks-and-such", "a n k x y", "a subcell"]), []);
   assert.deepEqual(terms(["X < 0.8 * K is EPD."]), ["X", "K", "EPD"]);
   assert.deepEqual(terms(["per-VC queuing"]), ["per-VC queuing"]);
+});
+
+test("a short formula does not break at its operators, and prose does", () => {
+  assert.equal(unbroken("For example X < 0.8 * K is EPD."), "For example X\u00a0<\u00a00.8\u00a0*\u00a0K is EPD.");
+  assert.equal(unbroken("X = 805 cells, Y_i = 204"), "X\u00a0=\u00a0805 cells, Y_i\u00a0=\u00a0204");
+  assert.equal(unbroken("no formula - none"), "no formula - none");
 });
 
 test("text is kept to the letter", () => {

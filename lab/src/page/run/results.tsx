@@ -155,7 +155,7 @@ function Runs(props: { readonly runs: readonly Done[] }): JSX.Element {
       <summary>Each run, with its fingerprint</summary>
       <Table
         label="Runs"
-        columns={["seed", "efficiency", "fairness", <Word of="fingerprint" />, "cell-hops", "million a second", ""]}
+        columns={["seed", "efficiency", "fairness", <Word of="fingerprint" />, "cell-hops", "million a second", <span class="unseen">microscope</span>]}
       >
         {props.runs.map(({ seed, answer }) => (
           <tr key={seed}>

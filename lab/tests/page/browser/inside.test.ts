@@ -1,6 +1,21 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { SMALL_LIMITS, close, closeBrowser, divide, look, open, overflow, raise, skip } from "./browser.ts";
+import type { Page } from "playwright-core";
+import {
+  SMALL_LIMITS,
+  choose,
+  close,
+  closeBrowser,
+  divide,
+  guessAndRun,
+  look,
+  open,
+  overflow,
+  raise,
+  run,
+  skip,
+  typeSeeds,
+} from "./browser.ts";
 
 after(closeBrowser);
 
@@ -15,7 +30,7 @@ test(
     const at = async (): Promise<number> => Number(await scrub.inputValue());
     assert.match(
       await page.locator(".told").innerText(),
-      /is refused.*X is above R: X = \d+ cells.*threshold was 800/s,
+      /was discarded.*X is above R: X\s=\s\d+ cells.*threshold was 800/s,
     );
     const start = await at();
     for (const sort of ["cell", "frame", "loss"]) {
@@ -30,7 +45,7 @@ test(
     await canvas.focus();
     await page.keyboard.press("ArrowRight");
     await page.keyboard.press("ArrowRight");
-    assert.match(await page.locator(".microscope-cell").innerText(), /^Place 2: cell \d+ of frame \d+ of tcp\d/);
+    assert.match(await page.locator(".microscope-cell").innerText(), /^Position 2: cell \d+ of tcp\d’s frame \d+/);
     await scrub.fill("0");
     assert.match(await page.locator(".told").innerText(), /Before the first event/);
     await page
@@ -49,6 +64,7 @@ test("dragging over the whole run looks closer there", { skip }, async () => {
   const { page } = opened;
   await look(page);
   const before = await page.locator(".timeline p").innerText();
+  await page.locator("#plot-overall").scrollIntoViewIfNeeded();
   const box = await page.locator("#plot-overall .u-over").boundingBox();
   assert.ok(box !== null);
   await page.mouse.move(box.x + 0.06 * box.width, box.y + 20);
@@ -122,7 +138,7 @@ test("timeouts are stepped to, forwards and backwards, and where there is none i
   await page.waitForFunction(() => /to 10 s/.test(document.querySelector(".timeline p")?.textContent ?? ""));
   assert.match(
     await page.locator(".timeline p").innerText(),
-    /[\d,]+ cells lost, [\d,]+ frames refused, \d+ frames? cut, \d{2,} timeouts/,
+    /[\d,]+ cells? lost, \d+ frames? damaged, [\d,]+ cells discarded \([\d,]+ whole frames\), \d{2,} timeouts/,
   );
   const scrub = page.locator("#scrub");
   const at = async (): Promise<number> => Number(await scrub.inputValue());
@@ -168,7 +184,7 @@ test("the cells on the link of the port looked at are those that it sent last", 
   await page.evaluate(() => {
     location.hash = "#/run";
   });
-  await page.getByLabel("Shipped scenario").selectOption("lan-tail-drop");
+  await choose(page, "lan-tail-drop");
   await page.getByRole("link", { name: "Look inside", exact: true }).click();
   await look(page);
   const sent = page.locator(".net-queue.chosen .net-cell");
@@ -179,4 +195,119 @@ test("the cells on the link of the port looked at are those that it sent last", 
   const cells = await sent.count();
   assert.ok(cells >= 10, String(cells));
   await close(opened);
+});
+
+/** Where the sentence, the buffer and the controls begin and end in the window. */
+async function stageInWindow(page: Page): Promise<{ top: number; bottom: number }> {
+  return page.evaluate(() => {
+    const boxes = [".told", "#microscope", ".player", "#scrub"].map((s) => document.querySelector(s)?.getBoundingClientRect());
+    return {
+      top: Math.min(...boxes.map((b) => b?.top ?? Number.NaN)),
+      bottom: Math.max(...boxes.map((b) => b?.bottom ?? Number.NaN)),
+    };
+  });
+}
+
+// The microscope began at 1005 px of a window of 800 (review, F3).
+test("a story leads to a stage that is in view: sentence, buffer and controls", { skip }, async () => {
+  for (const [width, height] of [
+    [1280, 800],
+    [1280, 720],
+    [1920, 1080],
+    [390, 844],
+  ] as const) {
+    const opened = await open("#/learn/one-cell/2", { width, height });
+    const { page } = opened;
+    await guessAndRun(page);
+    await page.getByRole("button", { name: /^See the buffer overflow/ }).click();
+    await page.locator(".stage").waitFor();
+    await page.waitForFunction(() => (document.querySelector("#microscope")?.clientWidth ?? 0) > 300);
+    const { top, bottom } = await stageInWindow(page);
+    assert.ok(top >= 0 && bottom <= height, `${String(width)} x ${String(height)}: ${String(top)} to ${String(bottom)}`);
+    if (width >= 1280) {
+      const stage = await page.locator(".stage").boundingBox();
+      assert.ok(stage !== null && stage.y >= 0 && stage.y + stage.height <= height, JSON.stringify(stage));
+      assert.equal(await page.evaluate(() => scrollY), 0, "nothing had to scroll");
+    }
+    assert.ok((await overflow(page)) <= 0);
+    await page.getByRole("link", { name: /Back to the story/ }).click();
+    await page.locator(".story").waitFor();
+    await close(opened);
+  }
+});
+
+test("the space bar plays and pauses, also after a click, and a focused button keeps it", { skip }, async () => {
+  const opened = await open("#/inside");
+  const { page } = opened;
+  await look(page);
+  const at = async (): Promise<number> => Number(await page.locator("#scrub").inputValue());
+  const playing = page.getByRole("button", { name: "Pause", exact: true });
+  const paused = page.getByRole("button", { name: "Play", exact: true });
+  await page.getByLabel("Speed").selectOption("600");
+  await page.locator(".told").click();
+  const start = await at();
+  await page.keyboard.press(" ");
+  await playing.waitFor();
+  await page.waitForFunction((from) => Number(document.querySelector<HTMLInputElement>("#scrub")?.value) > from, start);
+  await page.keyboard.press(" ");
+  await paused.waitFor();
+  const rested = await at();
+  await page.waitForTimeout(100);
+  assert.equal(await at(), rested, "paused");
+  await page.getByRole("button", { name: "Next loss", exact: true }).click();
+  const stepped = await at();
+  await page.keyboard.press(" ");
+  await playing.waitFor();
+  await page.keyboard.press(" ");
+  await paused.waitFor();
+  assert.ok((await at()) >= stepped);
+  // With the keyboard alone a button that has the focus is pressed.
+  await page.locator("#microscope").focus();
+  await page.keyboard.press("Tab");
+  await page.getByRole("button", { name: "Next frame", exact: true }).focus();
+  const before = await at();
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("Shift+Tab");
+  await page.keyboard.press(" ");
+  assert.ok((await at()) > before);
+  assert.equal(await playing.count(), 0);
+  // At its end the window begins again.
+  await page.locator("#scrub").fill(String(await page.locator("#scrub").getAttribute("max")));
+  await paused.click();
+  await page.waitForFunction((end) => Number(document.querySelector<HTMLInputElement>("#scrub")?.value) < end, before);
+  await close(opened);
+});
+
+test("each run on the bench leads into the microscope with its seed", { skip }, async () => {
+  const opened = await open("#/run");
+  const { page } = opened;
+  await typeSeeds(page, 3, 5);
+  await run(page);
+  await page.locator("summary").filter({ hasText: "Each run" }).click();
+  await page.getByRole("button", { name: "Look inside seed 6" }).click();
+  await page.getByRole("heading", { name: /^Inside .*, seed 6$/, level: 1 }).waitFor();
+  assert.equal(await page.getByLabel("Seed", { exact: true }).inputValue(), "6");
+  await page.getByRole("link", { name: "Run", exact: true }).click();
+  assert.equal(await page.getByLabel("First seed").inputValue(), "5", "the bench stays as it was");
+  assert.equal(await page.locator(".results .notice").count(), 0, "and so do its results");
+  await close(opened);
+});
+
+test("a link holds the instant that the microscope shows", { skip }, async () => {
+  const first = await open("#/inside");
+  await look(first.page);
+  await first.page.getByRole("button", { name: /^sw2->destination1/ }).first().focus();
+  await first.page.keyboard.press("Enter");
+  await first.page.getByRole("heading", { name: "The buffer of sw2->destination1" }).waitFor();
+  await first.page.locator("#scrub").fill("123");
+  const sentence = await first.page.locator(".told").innerText();
+  await first.page.getByRole("button", { name: "Share and keep" }).click();
+  await first.page.waitForFunction(() => document.querySelector(".keep pre")?.textContent?.includes("#v1."));
+  const address = (await first.page.getByLabel("link", { exact: true }).textContent()) ?? "";
+  await close(first);
+  const second = await open(`#${address.split("#")[1] ?? ""}`);
+  await second.page.getByRole("heading", { name: "The buffer of sw2->destination1" }).waitFor();
+  assert.equal(await second.page.locator("#scrub").inputValue(), "123");
+  assert.equal(await second.page.locator(".told").innerText(), sentence);
+  await close(second);
 });

@@ -56,15 +56,52 @@ test("no place scrolls sideways, from a phone to a projector", { skip }, async (
   }
 });
 
-test("no place has a serious finding of axe, in light and in dark", { skip }, async () => {
+test("no place has a serious finding of axe, in light and in dark, on a laptop and on a phone", { skip }, async () => {
   for (const colorScheme of ["light", "dark"] as const) {
-    const opened = await open("", { colorScheme });
-    for (const place of PLACES) {
-      await goTo(opened.page, place);
-      assert.deepEqual(await findings(opened.page), [], `${place}, ${colorScheme}`);
+    for (const width of [1280, 390]) {
+      const opened = await open("", { colorScheme, width });
+      const at = `${colorScheme}, ${String(width)} px`;
+      for (const place of PLACES) {
+        await goTo(opened.page, place);
+        assert.deepEqual(await findings(opened.page), [], `${place}, ${at}`);
+      }
+      await goTo(opened.page, "#/inside");
+      await look(opened.page);
+      assert.deepEqual(await findings(opened.page), [], `the microscope, ${at}`);
+      await opened.page.getByRole("button", { name: "Help for this page" }).click();
+      assert.deepEqual(await findings(opened.page), [], `help, ${at}`);
+      await close(opened);
     }
+  }
+});
+
+test("on a phone the header is one row, and its tools and places keep their names", { skip }, async () => {
+  for (const width of [320, 360, 390]) {
+    const opened = await open("", { width });
+    const { page } = opened;
+    const header = await page.locator(".masthead").boundingBox();
+    assert.ok(header !== null && header.height <= 64, `${String(width)} px: ${String(header?.height)}`);
+    assert.ok((await overflow(page)) <= 0, String(width));
+    for (const name of ["Learn", "Run", "Look inside", "Compare"]) {
+      await page.getByRole("link", { name, exact: true }).waitFor();
+    }
+    await page.getByRole("button", { name: "Share and keep" }).waitFor();
+    await page.getByRole("button", { name: /^Colours: / }).waitFor();
     await close(opened);
   }
+});
+
+test("names of links are not broken on a phone", { skip }, async () => {
+  const opened = await open("#/inside", { width: 390 });
+  const { page } = opened;
+  await look(page);
+  const rows = await page.locator(".name").evaluateAll((names) => names.map((n) => [n.textContent, n.getClientRects().length]));
+  assert.ok(rows.length >= 2, JSON.stringify(rows));
+  assert.deepEqual(
+    rows.filter(([, lines]) => lines !== 1),
+    [],
+  );
+  await close(opened);
 });
 
 test("results, the microscope and a comparison have no serious finding either", { skip }, async () => {
