@@ -153,7 +153,7 @@ export function Keep(): JSX.Element {
   );
 }
 
-/** What the microscope shows now; null if it shows nothing of this scenario. */
+/** Returns the view of the microscope; null if it shows nothing of this scenario. */
 function viewNow(): View | null {
   const looked = lens.closely.peek();
   if (looked === null || lens.overview.peek()?.toml !== toml.peek()) {

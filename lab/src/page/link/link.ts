@@ -18,7 +18,7 @@ export interface Shared {
   readonly settings: readonly { readonly name: string; readonly toml: string }[];
   /** A policy of one's own; empty elsewhere. */
   readonly formula: string;
-  /** What the microscope shows; null elsewhere. */
+  /** The view of the microscope; null elsewhere. */
   readonly view: View | null;
 }
 

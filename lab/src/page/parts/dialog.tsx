@@ -4,7 +4,7 @@ import type { ComponentChildren, JSX } from "preact";
 import { useId, useRef } from "preact/hooks";
 
 export function Dialog(props: {
-  /** What is on the press. */
+  /** Content of the button that opens it. */
   readonly press: ComponentChildren;
   readonly title: string;
   readonly class: string;

@@ -80,7 +80,7 @@ export function ToBench(props: {
   readonly children: ComponentChildren;
 }): JSX.Element | null {
   if (embed.value !== null) {
-    // There is no bench in a frame.
+    // A frame has room for a story or a microscope only.
     return null;
   }
   return (

@@ -121,7 +121,7 @@ export function Prose(props: { readonly text: string }): JSX.Element {
   );
 }
 
-/** The text with spaces beside operators that do not break. */
+/** Replaces the spaces around operators by spaces that do not break. */
 export function unbroken(text: string): string {
   return text.replace(/(?<=[\w)]) ([<>]=?|=|[*\/]) (?=[\w(.])/g, "\u00a0$1\u00a0");
 }

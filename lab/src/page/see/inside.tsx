@@ -103,7 +103,7 @@ export function Inside(): JSX.Element {
 /** A name from a link may be very long. */
 const MOST_TITLE = 60;
 
-/** One line once a run is there: what it is, and how far a new one has come. */
+/** Title of the run in one line, with the progress of the next one. */
 function Bar(props: { readonly overview: lens.Overview }): JSX.Element {
   const back = cameFrom.value;
   return (
@@ -231,7 +231,7 @@ function known(series: NonNullable<lens.Overview["run"]["series"]>, name: string
   return series.measures["queue_cells"]?.names.includes(name) === true ? column(series, "queue_cells", name) : null;
 }
 
-/** How many discarded frames are listed at once. */
+/** Number of discarded frames listed at once. */
 const LISTED = 6;
 
 /** The frames that were discarded in the window: press one to go there. */

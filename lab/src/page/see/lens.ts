@@ -65,7 +65,7 @@ export const flow = signal("");
 export const lookSoon = signal(false);
 /** The port, window and step that a link asks for; the next look begins there. */
 export const wanted = signal<View | null>(null);
-/** Whether the stage is to be scrolled into view once it is there. */
+/** Asks the next stage to scroll into view. */
 export const showStage = signal(false);
 
 /** The instant looked at. */

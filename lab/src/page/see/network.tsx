@@ -224,7 +224,7 @@ function Queue(props: {
   );
 }
 
-/** Where a column is drawn: those between the first and the last are moved apart if they are close together. */
+/** Maps a column to its place in the drawing: inner columns that are close together move apart. */
 function inner(network: Network): (x: number) => number {
   const between = network.positions.map((p) => p.x).filter((x) => x > 0.02 && x < 0.98);
   const half = Math.max(0, ...between.map((x) => Math.abs(x - 0.5)));

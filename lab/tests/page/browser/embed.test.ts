@@ -9,7 +9,7 @@ import { PAGE, close, closeBrowser, look, open, overflow, skip } from "./browser
 
 after(closeBrowser);
 
-/** What is there of the page around a story or a microscope. */
+/** Parts of the page around a story or a microscope. */
 const SHELL = ".masthead, .foot, .skip, .whole-run, #plots-title";
 
 test("an embedded microscope runs by itself and fits into its frame", { skip }, async () => {

@@ -197,7 +197,7 @@ test("the cells on the link of the port looked at are those that it sent last", 
   await close(opened);
 });
 
-/** Where the sentence, the buffer and the controls begin and end in the window. */
+/** Top and bottom of sentence, buffer and controls in the window. */
 async function stageInWindow(page: Page): Promise<{ top: number; bottom: number }> {
   return page.evaluate(() => {
     const boxes = [".told", "#microscope", ".player", "#scrub"].map((s) => document.querySelector(s)?.getBoundingClientRect());
