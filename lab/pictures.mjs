@@ -32,17 +32,15 @@ await picture("story", "#/learn/one-cell/2", { height: 860 }, async (tab) => {
   await tab.locator("#run-step").click();
   await tab.locator('[data-answered="true"] .answer').waitFor();
 });
-await picture("microscope", "#/learn/one-cell/2", { height: 1060 }, async (tab) => {
+await picture("microscope", "#/learn/one-cell/2", { height: 800 }, async (tab) => {
   await tab.getByRole("button", { name: /^I guess/ }).click();
   await tab.locator("#run-step").click();
   await tab.getByRole("button", { name: /See the buffer overflow/ }).click();
   await tab.locator(".stage").waitFor();
-  await tab.locator(".stage-time").evaluate((element) => element.scrollIntoView());
 });
 await picture("compare", "#/compare", { height: 1180 }, async (tab) => {
-  await tab.getByRole("button", { name: "Begin with four policies" }).click();
   await tab.locator("#run-compare").click();
-  await tab.locator("#run-compare").waitFor();
+  await tab.locator('.compare[data-phase="done"]').waitFor();
 });
 await picture("phone", "#/learn", { width: 360, height: 740, scheme: "dark" }, async () => {});
 await browser.close();

@@ -262,7 +262,10 @@ async function memory() {
     let most = 0;
     const look = () => (most = Math.max(most, taken.own()));
     const watch = setInterval(look, 50);
-    await page.getByLabel("Shipped scenario").selectOption(name);
+    await page.getByRole("button", { name: "Choose a scenario …" }).click();
+    await page.getByLabel("Search", { exact: true }).fill(name);
+    const exact = page.locator("strong").filter({ hasText: new RegExp(`^${name}$`) });
+    await page.locator(".gallery-list button").filter({ has: exact }).click();
     await page.locator("#run:not([disabled])").click();
     await page.locator('.results[data-phase="done"]').waitFor();
     look();

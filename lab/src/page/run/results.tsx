@@ -155,22 +155,15 @@ function Runs(props: { readonly runs: readonly Done[] }): JSX.Element {
       <summary>Each run, with its fingerprint</summary>
       <Table
         label="Runs"
-        columns={["seed", "efficiency", "fairness", <Word of="fingerprint" />, "cell-hops", "million a second", <span class="unseen">microscope</span>]}
+        columns={["seed", <span class="unseen">microscope</span>, "efficiency", "fairness", <Word of="fingerprint" />, "cell-hops", "million a second"]}
       >
         {props.runs.map(({ seed, answer }) => (
           <tr key={seed}>
             <th scope="row">{seed}</th>
-            <td>{answer.efficiency.toFixed(4)}</td>
-            <td>{answer.fairness === null ? "undefined" : answer.fairness.toFixed(4)}</td>
-            <td>
-              <code>{answer.fingerprint}</code>
-            </td>
-            <td>{count(answer.cell_hops)}</td>
-            <td>{(answer.timing.cell_hops_per_second / 1e6).toFixed(1)}</td>
             <td>
               <button
                 type="button"
-                class="quiet small"
+                class="quiet small in-row"
                 onClick={() => {
                   lens.lookInto(ensemble.value.toml, seed);
                 }}
@@ -178,6 +171,13 @@ function Runs(props: { readonly runs: readonly Done[] }): JSX.Element {
                 Look inside<span class="unseen"> seed {seed}</span>
               </button>
             </td>
+            <td>{answer.efficiency.toFixed(4)}</td>
+            <td>{answer.fairness === null ? "undefined" : answer.fairness.toFixed(4)}</td>
+            <td>
+              <code>{answer.fingerprint}</code>
+            </td>
+            <td>{count(answer.cell_hops)}</td>
+            <td>{(answer.timing.cell_hops_per_second / 1e6).toFixed(1)}</td>
           </tr>
         ))}
       </Table>

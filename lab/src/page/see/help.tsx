@@ -46,7 +46,7 @@ export function Help(): JSX.Element {
             <table class="controls">
               <thead>
                 <tr>
-                  <th scope="col">to</th>
+                  <th scope="col">action</th>
                   <th scope="col">mouse</th>
                   <th scope="col">keyboard</th>
                 </tr>
