@@ -238,7 +238,10 @@ test("the security policy holds against what a page that was broken into would t
     const base = document.createElement("base");
     base.href = "https://127.0.0.1:9/";
     document.head.append(base);
-    await rests();
+    // On a busy machine the reports take a while.
+    for (let i = 0; i < 40 && broken.size < 11; i += 1) {
+      await rests();
+    }
     const red = getComputedStyle(document.querySelector("p[style]") ?? document.body).color;
     return { broken: [...broken].sort(), done: marks.done, fetched, red, base: document.baseURI };
   });
