@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from celltrain.models import Scenario
     from celltrain.plot import Plot
     from celltrain.steady import Steady
+from celltrain.summary import tcp_summary
 
 ENGINES = ("fast", "reference")
 #: Ports that a message names, and those that a card shows.
@@ -125,7 +126,7 @@ def run(
         )
     links = None if ports is None else [ports] if isinstance(ports, str) else list(ports)
     try:
-        settings = table(accepted) if kept is not None else {}
+        settings = table(accepted)
         facts = _facts(settings, settings.get("seed") if seed is None else seed)
         with ExitStack() as files:
             written: dict[str, Any] = {}
@@ -142,7 +143,8 @@ def run(
     except ValueError as error:
         said = [_with_ports(accepted, fault) for fault in ScenarioError.of_refusal(error).faults]
         raise ScenarioError(_with_file(scenario, fault) for fault in said) from None
-    return RunResult._of(json.loads(answer), series, None if kept is None else kept.folder)
+    found = {"tcp": tcp_summary(settings), **json.loads(answer)}
+    return RunResult._of(found, series, None if kept is None else kept.folder)
 
 
 def _threads_faults(threads: int, looks: Sequence[str]) -> list[Fault]:
@@ -232,6 +234,11 @@ class RunResult(Carded, Answer):
     def seed(self) -> int:
         """The seed of the run."""
         return int(self._answer["seed"])
+
+    @property
+    def tcp(self) -> str:
+        """The TCP of the flows, such as `vanilla (no fast retransmit, 100 ms ticks)`."""
+        return str(self._answer["tcp"])
 
     @property
     def engine(self) -> str:

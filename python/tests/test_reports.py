@@ -185,9 +185,9 @@ def test_axes_and_measures_are_called_in_words_where_they_are_not_set(tmp_path):
     text = report.html()
     shown = re.sub(r"<details>.*?</details>|<[^>]+>|<!--.*?-->", " ", text, flags=re.DOTALL)
     assert "`" not in shown
-    assert "it moves most with buffer" in shown and "max queue of bottleneck: means from" in shown
+    assert "it moves most with buffer" in shown and "largest queue of bottleneck: means from" in shown
     heads = re.findall(r'<button type="button">(.*?)</button>', text)
-    assert {"policy", "buffer", "max queue of bottleneck (cells)", "timeouts of all flows"} <= set(heads)
+    assert {"policy", "buffer", "largest queue of bottleneck (cells)", "timeouts of all flows"} <= set(heads)
     assert not any("." in head for head in heads)
     captions = re.findall(r"<(?:figcaption|h3)>(.*?)</(?:figcaption|h3)>", text, flags=re.DOTALL)
     assert captions and not any("port." in caption for caption in captions)

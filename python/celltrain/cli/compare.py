@@ -10,17 +10,14 @@ import typer
 from celltrain.cli import completing, shell, workers
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from celltrain.comparing import Compared
-
-# What fits a screen; --json, --csv and --out give everything.
-MOST_ROWS = 60
 
 Measures = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="NAMES", help="What is measured, with commas, such as efficiency,ports.bottleneck.max_queue_cells."
+        metavar="NAMES",
+        help="Measures, separated by commas; see: celltrain list measures.",
+        show_default="efficiency,fairness",
     ),
 ]
 Width = Annotated[str, typer.Option(metavar="WIDTH", help="Of the figure: page, or column for a paper's column.")]
@@ -34,8 +31,12 @@ def register(app: typer.Typer) -> None:
     """Adds the command."""
     app.command(
         "compare",
-        epilog="For example: celltrain compare lan-tail-drop lan-epd lan-selective-drop --seeds 20 --plot policies.svg; "
-        "celltrain compare lan-epd --vary port.bottleneck.policy=tail_drop,epd:threshold=800,selective_drop",
+        epilog=shell.examples(
+            "celltrain compare lan-tail-drop lan-epd --seeds 20",
+            "celltrain compare lan-epd --vary port.bottleneck.buffer=1000,2000",
+            "celltrain compare lan-epd --vary port.bottleneck.policy=tail_drop,epd",
+            'celltrain compare lan-tail-drop lan-epd --names "Tail drop,EPD" --plot a.svg',
+        ),
     )(compare)
 
 
@@ -53,22 +54,23 @@ def compare(
         list[str] | None,
         typer.Option(
             metavar="PATH=VALUES",
-            help="Settings, with commas: port.bottleneck.buffer=1000,2000 or port.bottleneck.policy=tail_drop,epd:threshold=800. "
-            "Of one FILE the values are compared; of several, all are compared at each. One value sets it for all. "
-            "May be repeated.",
+            help="Values of a setting, separated by commas; examples below. With one FILE the values are compared. "
+            "With several, all FILEs are compared at each value. A single value is set for all. May be repeated.",
         ),
     ] = None,
     names: Annotated[
         str | None,
         typer.Option(
             metavar="NAMES",
-            help="What the FILEs are called in the table and the figure, or of one FILE the values that are compared; "
-            'with commas: "Tail drop,EPD,Selective Drop".',
+            help="Names of the FILEs in the table and the figure, or of the values that are compared, separated by commas.",
         ),
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, max=1_000_000, metavar="N", help="Runs of each.")] = 10,
     seed: Annotated[int, typer.Option(min=0, metavar="K", help="The first seed; the others follow.")] = 1,
     measures: Measures = None,
+    show_all: Annotated[
+        bool, typer.Option("--all", help="Show goodput, losses and timeouts as well, which are always measured.")
+    ] = False,
     plot: Annotated[
         Path | None, typer.Option(metavar="PICTURE", help="Draw means with intervals there: .svg, .pdf or .png.")
     ] = None,
@@ -82,12 +84,15 @@ def compare(
     ] = None,
     jobs: workers.Jobs = None,
     as_json: shell.Json = False,
+    md: shell.Markdown = False,
+    tex: shell.Latex = False,
 ) -> int:
     """Run scenarios under the same seeds: means with 95 % intervals, and paired differences from the first."""
     from celltrain.comparing import compare as put_beside
     from celltrain.comparing.figure import check
     from celltrain.overrides import of_texts
 
+    form = shell.form(as_json=as_json, md=md, tex=tex)
     varied = of_texts(vary or [], "--vary")
     if plot is not None:
         check(plot, width, style)
@@ -102,12 +107,22 @@ def compare(
             jobs=jobs,
             progress=progress,
         )
-    return answered(compared, plot=plot, width=width, style=style, csv=csv, out=out, as_json=as_json)
+    brief = measures is None and not show_all
+    return answered(
+        compared, plot=plot, width=width, style=style, csv=csv, out=out, as_json=as_json, form=form, brief=brief
+    )
 
 
 def listed(texts: list[str] | None) -> list[str] | None:
     """Names that stand in options, with commas between; nothing where there is no option."""
     return None if texts is None else [name.strip() for text in texts for name in text.split(",") if name.strip()]
+
+
+def usual(compared: Compared) -> list[int]:
+    """The places of the measures that are shown unless others are asked for."""
+    from celltrain.comparing.rows import USUAL
+
+    return [place for place, measure in enumerate(compared.measures) if measure.name in USUAL]
 
 
 def answered(
@@ -119,9 +134,14 @@ def answered(
     csv: Path | None,
     out: Path | None,
     as_json: bool,
+    form: shell.Form,
     fingerprints: bool = False,
+    brief: bool = False,
 ) -> int:
-    """Writes what is asked for, and prints the rest; the exit code. `fingerprints`: those of a scenario alone too."""
+    """Writes the files, prints the rest, and returns the exit code.
+
+    `fingerprints`: print those of a scenario alone too. `brief`: print and draw the usual measures only.
+    """
     from celltrain.text import shown
 
     written: list[Path] = []
@@ -130,7 +150,8 @@ def answered(
     if csv is not None:
         written.append(compared.write_csv(csv))
     if plot is not None:
-        compared.plot(plot, width=width, style=style)
+        drawn = [compared.measures[place].name for place in usual(compared)] if brief else None
+        compared.plot(plot, measures=drawn, width=width, style=style)
         written.append(plot)
     prints = dict(zip(compared.seeds, compared.fingerprints[0, 0].tolist(), strict=True)) if fingerprints else {}
     if as_json:
@@ -138,59 +159,14 @@ def answered(
         known = {str(seed): text or None for seed, text in prints.items()}
         shell.answer(compared.to_dict() | ({"fingerprints": known} if fingerprints else {}))
     else:
-        console = shell.console()
-        show(compared, console)
+        from celltrain.comparing.rows import blocks
+
+        shell.show(blocks(compared, usual(compared) if brief else None), form)
         for seed, text in prints.items():
-            console.print(f"seed {seed}  {text or 'failed'}", soft_wrap=True, highlight=False)
+            shell.note(f"seed {seed}  {text or 'failed'}", form)
         for path in written:
-            console.print(f"wrote {shown(path)}", soft_wrap=True)
+            shell.note(f"wrote {shown(path)}", form)
     for failure in compared.failures[:1]:
         also = f", and {len(compared.failures) - 1:,} more failed" if len(compared.failures) > 1 else ""
         shell.complain(f"{failure.name}, seed {failure.seed}: {failure.error}{also}; they count nowhere")
     return shell.NO if compared.failures else shell.DONE
-
-
-def show(compared: Compared, console: Console) -> None:
-    """Prints a comparison for people."""
-    from celltrain.comparing import rows
-
-    console.print(rows.heading(compared), style="bold")
-    if rows.is_alone(compared):
-        _one(compared, console)
-    else:
-        _several(compared, console)
-    if len(compared.seeds) > 1:
-        console.print(rows.HALF)
-
-
-def _one(compared: Compared, console: Console) -> None:
-    """A scenario alone: a row for each measure."""
-    from celltrain.comparing.rows import alone
-
-    grid = shell.grid("measure", "mean", "least", "largest", left=("measure",))
-    for row in alone(compared):
-        grid.add_row(*row)
-    console.print(grid)
-
-
-def _several(compared: Compared, console: Console) -> None:
-    """A block of rows for each measure: what is compared at each combination, and what it has more than the first."""
-    from celltrain.comparing import rows
-    from celltrain.pages.words import measure as worded
-
-    heads = rows.heads(compared)
-    grid = shell.grid("", *heads, left=("", compared.what))
-    each = len(compared.names) * len(compared.settings)
-    shown = max(1, MOST_ROWS // each)
-    for i, measure in enumerate(compared.measures[:shown]):
-        label = worded(measure.name, measure.unit)
-        for number, cells in enumerate(rows.rows(compared, i)):
-            grid.add_row(label if number == 0 else "", *cells)
-        if i < shown - 1:
-            grid.add_section()
-    console.print(grid)
-    if len(compared.names) > 1 and len(compared.seeds) > 1:
-        console.print(rows.BEYOND)
-    if (left := len(compared.measures) - shown) > 0:
-        more = "measure is" if left == 1 else "measures are"
-        console.print(f"{left} more {more} in --json, --csv and --out; --measures chooses")

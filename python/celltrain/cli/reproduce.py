@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from celltrain.reproduction import Progress, Reproduction
 
 
+Brief = Annotated[
+    bool, typer.Option("--brief", help="Print counts, and only the numbers and claims that do not agree.")
+]
+
+
 def register(app: typer.Typer) -> None:
     """Adds the commands."""
     app.command("reproduce", epilog="For example: celltrain reproduce af-96-1269 --table 2 --seeds 10 --out out/t2")(
@@ -45,14 +50,19 @@ def reproduce(
         int | None, typer.Option(min=1, max=MOST_JOBS, metavar="N", help="Threads; one for each core when absent.")
     ] = None,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Write answer, tables and figures there.")] = None,
+    brief: Brief = False,
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit with 1 unless every scored number is inside and every claim holds.")
     ] = False,
     as_json: shell.Json = False,
+    md: shell.Markdown = False,
+    tex: shell.Latex = False,
 ) -> int:
     """Run a paper's tables again and say, number by number, whether they agree. Ctrl-C keeps what is done."""
     from celltrain.reproduction.paper import load
     from celltrain.reproduction.run import reproduce as run
+
+    form = shell.form(as_json=as_json, md=md, tex=tex)
 
     if out is not None:
         shell.folder(out)
@@ -60,7 +70,7 @@ def reproduce(
     counts = {network: wan_seeds if network == "WAN" and wan_seeds else seeds for network in networks}
     with _progress(paper) as progress:
         reproduction = run(paper, tables=table, networks=network, seeds=counts, jobs=jobs, progress=progress)
-    code = _tell(reproduction, out=out, as_json=as_json)
+    code = _tell(reproduction, out=out, as_json=as_json, brief=brief, form=form)
     return shell.NO if code == shell.DONE and strict and not _all_agree(reproduction) else code
 
 
@@ -81,22 +91,26 @@ def study(
         int | None, typer.Option(min=1, max=MOST_JOBS, metavar="N", help="Threads; one for each core when absent.")
     ] = None,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Write answer, tables and figures there.")] = None,
+    brief: Brief = False,
     as_json: shell.Json = False,
+    md: shell.Markdown = False,
+    tex: shell.Latex = False,
 ) -> int:
     """Run a study of ours: its tables, and whether what theory made us expect holds. Ctrl-C keeps what is done."""
     from celltrain.reproduction.paper import STUDY, load
     from celltrain.reproduction.run import study as run
 
+    form = shell.form(as_json=as_json, md=md, tex=tex)
     load(study, kind=STUDY).numbers(tables=table)
     if out is not None:
         shell.folder(out)
     overrides = {} if duration is None else {"duration": duration}
     with _progress(study) as progress:
         reproduction = run(study, tables=table, seeds=seeds, jobs=jobs, progress=progress, overrides=overrides)
-    return _tell(reproduction, out=out, as_json=as_json)
+    return _tell(reproduction, out=out, as_json=as_json, brief=brief, form=form)
 
 
-def _tell(reproduction: Reproduction, *, out: Path | None, as_json: bool) -> int:
+def _tell(reproduction: Reproduction, *, out: Path | None, as_json: bool, brief: bool, form: shell.Form) -> int:
     written: list[Path] = []
     if out is not None:
         with shell.writing(out):
@@ -104,10 +118,11 @@ def _tell(reproduction: Reproduction, *, out: Path | None, as_json: bool) -> int
     if as_json:
         typer.echo(reproduction.to_json())
     else:
-        console = shell.console()
-        reproduction.compare(console=console)
+        from celltrain.reproduction.report import blocks
+
+        shell.show(blocks(reproduction, brief=brief), form)
         for path in written:
-            console.print(f"wrote {shown(path)}", soft_wrap=True)
+            shell.note(f"wrote {shown(path)}", form)
     if reproduction.interrupted:
         shell.complain("interrupted")
         return shell.INTERRUPTED

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
@@ -16,11 +16,9 @@ from celltrain.text import shortened, shown
 from celltrain.writing import making
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
-
     from celltrain.captures import Capture
     from celltrain.events import Events
+    from celltrain.grids import Block, Grid
     from celltrain.results import RunResult
     from celltrain.steady import Steady
 
@@ -127,17 +125,20 @@ def run(
     ] = None,
     event_format: Annotated[str, typer.Option("--format", help="Of the tables of events: parquet or csv.")] = "parquet",
     as_json: shell.Json = False,
+    md: shell.Markdown = False,
+    tex: shell.Latex = False,
 ) -> int:
     """Simulate a scenario: efficiency, fairness, flows, losses by cause, largest queue, speed."""
     from celltrain.errors import Fault, InputError
     from celltrain.results import run as simulate
 
+    form = shell.form(as_json=as_json, md=md, tex=tex)
     series = [name.strip() for names in trace or [] for name in names.split(",") if name.strip()]
     if trace and out is None:
         problem = "records series; say where they are written to with --out DIR"
         raise InputError([Fault.of_option("--trace", shown(",".join(series)), problem)])
     if plot and out is None:
-        raise InputError([Fault.of_option("--plot", "on", "draws files; say where to with --out DIR")])
+        raise InputError([Fault.of_option("--plot", "on", "needs a folder: add --out DIR")])
     if seeds is not None:
         of_one = {
             "--trace": trace,
@@ -151,7 +152,7 @@ def run(
         }
         _refuse_single(of_one, seeds)
         first = 1 if seed is None else seed
-        return _ensemble(file, seeds, first, fingerprints=fingerprints, out=out, plot=plot, as_json=as_json)
+        return _ensemble(file, seeds, first, fingerprints=fingerprints, out=out, plot=plot, as_json=as_json, form=form)
     if fingerprints:
         problem = "lists those of several runs, with --seeds N; a run alone prints its own"
         raise InputError([Fault.of_option("--fingerprints", "on", problem)])
@@ -197,18 +198,17 @@ def run(
     if as_json:
         shell.answer(result.to_dict() | ({"steady": _settled(settled)} if settled is not None else {}))
         return shell.DONE
-    console = shell.console()
-    show(result, console)
+    shell.show(blocks(result), form)
     if settled is not None:
-        console.print(f"goodput in Mb/s: {settled}", soft_wrap=True)
+        shell.note(f"goodput in Mb/s: {settled}", form)
     written += kept.paths if kept is not None else []
     written += [capture.path] if capture is not None else []
     told = {one.engine(engine) for one in (kept, capture) if one is not None}
     if "reference" in told and result.engine == "fast":
-        console.print("Events were told by the reference engine, which ran until the end of the window.")
+        shell.note("Events come from the reference engine, which stopped at the end of the window.", form)
     empty = _empty(kept, capture, window)
     for path in written:
-        console.print(f"wrote {shown(path)}{empty.get(path, '')}", soft_wrap=True)
+        shell.note(f"wrote {shown(path)}{empty.get(path, '')}", form)
     return shell.DONE
 
 
@@ -218,7 +218,15 @@ def _settled(steady: Steady) -> dict[str, Any]:
 
 
 def _ensemble(
-    file: Path, seeds: int, first: int, *, fingerprints: bool, out: Path | None, plot: bool, as_json: bool
+    file: Path,
+    seeds: int,
+    first: int,
+    *,
+    fingerprints: bool,
+    out: Path | None,
+    plot: bool,
+    as_json: bool,
+    form: shell.Form,
 ) -> int:
     """Runs a scenario with several seeds: a comparison of one."""
     from celltrain.cli.compare import answered
@@ -234,7 +242,15 @@ def _ensemble(
         compared = compare(file, seeds=seeds, first_seed=first, measures=measures, progress=progress)
     wanted = fingerprints or as_json
     return answered(
-        compared, plot=picture, width="page", style=None, csv=None, out=out, as_json=as_json, fingerprints=wanted
+        compared,
+        plot=picture,
+        width="page",
+        style=None,
+        csv=None,
+        out=out,
+        as_json=as_json,
+        form=form,
+        fingerprints=wanted,
     )
 
 
@@ -334,63 +350,72 @@ def _refuse_idle(
         raise InputError(given)
 
 
-def show(result: RunResult, console: Console) -> None:
-    """Prints a result for people."""
+def blocks(result: RunResult) -> Iterator[Block]:
+    """A result in lines and tables."""
+    from celltrain.grids import Line
     from celltrain.results import balance
 
     answer = result.to_dict()
-    console.print(shown(shortened(result.scenario or "scenario")), style="bold", soft_wrap=True)
+    yield Line(text=shortened(result.scenario or "scenario"), style="bold")
     begin, end = answer["measured_from_s"], answer["measured_to_s"]
     is_part = begin > 0 or end < result.duration_s
     part = f", measured from {begin:g} s to {end:g} s; largest queues are of the whole run" if is_part else ""
-    console.print(
-        f"{result.duration_s:g} s simulated, seed {result.seed}, {answer['engine']} engine{part}\n", soft_wrap=True
-    )
-    console.print(f"efficiency  {result.efficiency:.4f}\nfairness    {result.fairness:.4f}")
+    yield Line(text=f"{result.duration_s:g} s simulated, seed {result.seed}, {answer['engine']} engine{part}")
+    yield Line(text=f"TCP: {result.tcp}")
+    yield Line(text="")
+    yield Line(text=f"efficiency  {result.efficiency:.4f}")
+    yield Line(text=f"fairness    {result.fairness:.4f}")
     if abs(result.fairness_max_min - result.fairness) > 1e-9:
-        console.print(f"fairness    {result.fairness_max_min:.4f} of max-min shares")
+        yield Line(text=f"fairness    {result.fairness_max_min:.4f} of max-min shares")
     if (delay := result.file_delay_ms) is not None:
         mean = (
             "no file is complete"
             if delay["mean"] is None
             else f"{delay['mean']:.4g} ms, mean of {delay['files']:,} files"
         )
-        console.print(f"file delay  {mean}")
-    _flows(answer["flows"], console)
-    _ports(answer["ports"], console)
-    _vcs("contracts", CONTRACTS, answer["contracts"], console)
-    _vcs("VCs whose rate is controlled", ABR, answer["abr"], console)
-    console.print(f"cells: {balance(answer)}", soft_wrap=True)
-    console.print(
-        f"speed: {shell.counted(result.cell_hops)} cell-hops in {result.engine_seconds:.3g} s, "
+        yield Line(text=f"file delay  {mean}")
+    yield from _flows(answer["flows"])
+    yield from _ports(answer["ports"])
+    yield from _vcs("contracts", CONTRACTS, answer["contracts"])
+    yield from _vcs("VCs whose rate is controlled", ABR, answer["abr"])
+    yield Line(text=f"cells: {balance(answer)}")
+    yield Line(
+        text=f"speed: {shell.counted(result.cell_hops)} cell-hops in {result.engine_seconds:.3g} s, "
         f"{shell.counted(result.cell_hops_per_second)} cell-hops/s"
     )
-    console.print(f"fingerprint: {result.fingerprint}")
+    yield Line(text=f"fingerprint: {result.fingerprint}")
     if answer["build"]["profile"] != "release":
-        console.print(f"This is a {answer['build']['profile']} build: many times slower than it should be.")
+        yield Line(text=f"This is a {answer['build']['profile']} build: many times slower than it should be.")
 
 
-def _flows(flows: list[dict[str, Any]], console: Console) -> None:
+def _flows(flows: list[dict[str, Any]]) -> Iterator[Block]:
+    from celltrain.grids import Line
+
     shown = flows
     if len(flows) > MOST_FLOWS:
         half = MOST_FLOWS // 2
         ordered = sorted(flows, key=lambda flow: -flow["goodput_mbps"])
         shown = [*ordered[:half], *ordered[-half:]]
-        console.print(f"\n{len(flows)} flows; the {half} fastest and the {half} slowest")
-    console.print(_rows("flow", FLOWS, shown, flows))
+        yield Line(text="")
+        yield Line(text=f"{len(flows)} flows; the {half} fastest and the {half} slowest")
+    yield _rows("flow", FLOWS, shown, flows)
 
 
-def _vcs(what: str, measures: Sequence[Measure], vcs: list[dict[str, Any]], console: Console) -> None:
+def _vcs(what: str, measures: Sequence[Measure], vcs: list[dict[str, Any]]) -> Iterator[Block]:
     """The VCs of a kind, if there are any."""
+    from celltrain.grids import Line
+
     if not vcs:
         return
     if len(vcs) > MOST_FLOWS:
-        console.print(f"\n{len(vcs)} {what}; the first {MOST_FLOWS}")
-    console.print(_rows("VC", measures, vcs[:MOST_FLOWS], vcs))
+        yield Line(text=f"{len(vcs)} {what}; the first {MOST_FLOWS}")
+    yield _rows("VC", measures, vcs[:MOST_FLOWS], vcs)
 
 
-def _ports(ports: list[dict[str, Any]], console: Console) -> None:
+def _ports(ports: list[dict[str, Any]]) -> Iterator[Block]:
     """The ports that limit, lose or carry most, one column each."""
+    from celltrain.grids import Line
+
     busiest = max((port["utilisation"] for port in ports), default=0.0)
     telling = [
         port
@@ -403,16 +428,16 @@ def _ports(ports: list[dict[str, Any]], console: Console) -> None:
     grid = shell.grid("port", *(port["name"] for port in shown), left=("port",))
     for measure in _printed(PORTS, ports):
         grid.add_row(measure.heading, *(_text(measure, port) for port in shown))
-    console.print(grid)
+    yield grid
     if len(telling) > MOST_PORTS:
-        console.print(f"{len(telling) - MOST_PORTS} more ports, which lost less, are in the answer of --json")
+        yield Line(text=f"{len(telling) - MOST_PORTS} more ports, which lost less, are in the answer of --json")
 
 
 def _lost(port: dict[str, Any]) -> int:
     return int(port["lost_cells"]) + int(port["discarded_cells"])
 
 
-def _rows(of: str, measures: Sequence[Measure], shown: list[dict[str, Any]], rows: list[dict[str, Any]]) -> Table:
+def _rows(of: str, measures: Sequence[Measure], shown: list[dict[str, Any]], rows: list[dict[str, Any]]) -> Grid:
     """One line for each row that is shown: its name and its printed measures."""
     printed = _printed(measures, rows)
     grid = shell.grid(of, *(measure.heading for measure in printed), left=(of,))

@@ -7,10 +7,10 @@ import os
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
+from typing import TYPE_CHECKING, Annotated, Any, Literal, ParamSpec
 
 import typer
 
@@ -22,8 +22,9 @@ from celltrain.text import MOST_CLAUSE, as_json, lines, shortened, shown
 from celltrain.writing import writing as writing
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
-    from rich.table import Table
+    from rich.console import Console
+
+    from celltrain.grids import Block, Grid
 
 DONE, NO, BAD_INPUT, INTERNAL = 0, 1, 2, 3
 
@@ -41,6 +42,10 @@ ScenarioFile = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")]
+Markdown = Annotated[bool, typer.Option("--md", help="Print tables in Markdown.")]
+Latex = Annotated[bool, typer.Option("--tex", help="Print tables in LaTeX, for booktabs.")]
+#: The form of tables on standard output.
+Form = Literal["text", "markdown", "latex"]
 
 
 def command(function: Callable[P, int | None]) -> Callable[P, None]:
@@ -129,23 +134,47 @@ def console(*, stderr: bool = False) -> Console:
     return Screen(stderr=stderr, width=width, highlight=False, markup=False, emoji=False)
 
 
-def grid(*columns: str, left: tuple[str, ...] = ()) -> Table:
-    """An empty table: numbers to the right, the columns named in `left` to the left; a text is one line."""
-    from rich import box
-    from rich.table import Table
+def grid(*columns: str, left: tuple[str, ...] = (), keys: int = 1) -> Grid:
+    """An empty table: the columns named in `left` hold words, the others numbers; see `celltrain.grids`."""
+    from celltrain.grids import Grid
 
-    class Grid(Table):
-        def add_row(self, *cells: RenderableType | None, **options: Any) -> None:
-            super().add_row(*(_line(cell) if isinstance(cell, str) else cell for cell in cells), **options)
-
-    table = Grid(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
-    for column in columns:
-        table.add_column(_line(column), justify="left" if column in left else "right")
-    return table
+    return Grid(heads=columns, left=tuple(place for place, name in enumerate(columns) if name in left), keys=keys)
 
 
-def _line(words: str) -> str:
-    return shown(shortened(words, MOST_CLAUSE))
+def form(*, as_json: bool, md: bool, tex: bool) -> Form:
+    """The form of the tables; raises `InputError` if two are asked for."""
+    given = [name for name, wanted in {"--json": as_json, "--md": md, "--tex": tex}.items() if wanted]
+    if len(given) > 1:
+        raise InputError([Fault.of_option(given[1], "on", f"cannot be combined with {given[0]}: give one of them")])
+    return "markdown" if md else "latex" if tex else "text"
+
+
+def show(blocks: Iterable[Block], form: Form = "text") -> None:
+    """Prints lines and tables, with an empty line between a table and its neighbours."""
+    from celltrain import grids
+
+    if form != "text":
+        typer.echo((grids.markdown if form == "markdown" else grids.latex)(blocks))
+        return
+    screen, after = console(), None
+    for block in blocks:
+        if after is not None and (isinstance(block, grids.Grid) or isinstance(after, grids.Grid)):
+            screen.print()
+        screen.print(block)
+        after = block
+
+
+def note(words: str, form: Form = "text") -> None:
+    """Prints a line after a table: on standard error if the table is for another program."""
+    if form == "text":
+        say(words)
+    else:
+        complain(words)
+
+
+def examples(*commands: str) -> str:
+    """The end of a command's help: example commands, one a line."""
+    return "\n\n".join(["Examples:", *commands])
 
 
 @contextmanager

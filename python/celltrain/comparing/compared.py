@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from celltrain import cautions, statistics
 from celltrain.arguments import Answer, checked
 from celltrain.cards import Card, Carded
+from celltrain.pages.words import measure as worded
 from celltrain.plan import Axis
 from celltrain.statistics import Differences, Means
 from celltrain.store.columns import Measured
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
 
 #: Runs of each case that anybody waits for.
 MOST_SEEDS = 1_000_000
+#: With fewer seeds an interval may have impossible values, such as a share above 1.
+FEWEST_SEEDS = 5
+#: Measures that lie between 0 and 1.
+SHARES = ("efficiency", "fairness", "fairness_max_min")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +58,8 @@ class Compared(Carded, Answer):
     """What else is varied: everything is compared at each combination."""
     settings: tuple[dict[str, float | str], ...]
     """The combinations: for each the values of `conditions`, numbers in the units of the axes (s, bit/s, B, cells)."""
+    tcp: tuple[tuple[str, ...], ...]
+    """By name and combination: the TCP in words, such as `vanilla (no fast retransmit, 100 ms ticks)`."""
     measures: tuple[Measured, ...]
     seeds: tuple[int, ...]
     values: NDArray[np.float64]
@@ -73,7 +80,27 @@ class Compared(Carded, Answer):
     @cached_property
     def warnings(self) -> tuple[str, ...]:
         """What to look at before the differences are believed."""
+        return (*self.doubts, *self.too_few)
+
+    @cached_property
+    def doubts(self) -> tuple[str, ...]:
+        """The warnings that more seeds would not remove."""
         return (*self._said, *self._idle())
+
+    @cached_property
+    def too_few(self) -> tuple[str, ...]:
+        """A warning if few seeds give an interval with impossible values: Student's interval has no bounds."""
+        if not 1 < len(self.seeds) < FEWEST_SEEDS:
+            return ()
+        wide = []
+        for place, (measure, means) in enumerate(zip(self.measures, self.means, strict=True)):
+            values = self.values[..., place]
+            below = bool((values >= 0).any() and not (values < 0).any() and (means.low < 0).any())
+            if below or (measure.name in SHARES and bool((means.high > 1).any())):
+                wide.append(worded(measure.name))
+        if not wide:
+            return ()
+        return (f"{few(len(self.seeds))} ({', '.join(wide)}). Use {FEWEST_SEEDS} seeds or more",)
 
     @cached_property
     def means(self) -> tuple[Means, ...]:
@@ -136,7 +163,7 @@ class Compared(Carded, Answer):
                 measure.name: {**ends(own.mean[case], own.half[case]), "n": int(own.n[case])}
                 for measure, own in zip(self.measures, self.means, strict=True)
             }
-            scenarios.append({**about, **means})
+            scenarios.append({**about, "tcp": self.tcp[name][condition], **means})
             if name:
                 more = {
                     measure.name: ends(own.difference[case], own.half[case])
@@ -296,6 +323,11 @@ class Compared(Carded, Answer):
         seeds = f"{len(self.seeds)} seed{'' if len(self.seeds) == 1 else 's'}"
         at = f" at {len(self.settings)} settings" if self.conditions else ""
         return f"Compared({', '.join(self.names)}{at}: {seeds})"
+
+
+def few(seeds: int) -> str:
+    """The beginning of a warning about few seeds."""
+    return f"{seeds} seeds are few: 95 % intervals extend beyond possible values"
 
 
 def _column(name: str, kind: str, unit: str, meaning: str) -> Column:

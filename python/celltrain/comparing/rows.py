@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from celltrain.cards import Card, Grid
-from celltrain.pages.words import estimated, figure, valued
+from celltrain.grids import Block, Line
+from celltrain.grids import Grid as Table
+from celltrain.pages.words import estimated, figure, settings, valued
 from celltrain.pages.words import measure as worded
+from celltrain.text import shown
 
 if TYPE_CHECKING:
     from celltrain.comparing.compared import Compared
 
 #: Measures that a card has room for.
 MOST_MEASURES = 4
+#: Measures that the command line shows unless others are asked for.
+USUAL = ("efficiency", "fairness")
 #: What marks a difference, and what the marks mean.
-BEYOND = "*: beyond the seeds' spread; the 95 % interval of the differences, paired by seed, leaves zero out"
+BEYOND = "* significant: the 95 % confidence interval of the paired difference excludes zero"
 HALF = "\u00b1: half the 95 % interval of the mean (Student's t over the seeds)"
 
 
@@ -42,17 +47,64 @@ def alone(compared: Compared) -> Iterator[list[str]]:
 
 
 def heads(compared: Compared) -> list[str]:
-    """What stands above the rows of a measure: what is compared, its settings, the mean, the difference from the first."""
-    against = [] if len(compared.names) == 1 else [f"more than {compared.names[0]}"]
-    return [compared.what, *(axis.name for axis in compared.conditions), "mean", *against]
+    """Headings of the rows of a measure: what is compared, its settings, the mean, the difference from the first."""
+    against = [] if len(compared.names) == 1 else [f"difference from {compared.names[0]}"]
+    axes = compared.conditions
+    short = settings([compared.what, *(axis.name for axis in axes)], [compared.what, *(axis.path for axis in axes)])
+    return [*short, "mean", *against]
+
+
+def about(compared: Compared) -> Iterator[str]:
+    """Lines below the heading: the paths of what is varied, and the TCP of everything that is compared."""
+    whole = [compared.what, *(axis.name for axis in compared.conditions)]
+    varied = [shown(name) for name, head in zip(whole, heads(compared), strict=False) if name != head]
+    if varied:
+        yield f"varied: {', '.join(varied)}"
+    named: dict[str, list[str]] = {}
+    for name, own in zip(compared.names, compared.tcp, strict=True):
+        named.setdefault("; ".join(dict.fromkeys(own)), []).append(name)
+    for tcp, names in named.items():
+        yield f"TCP: {tcp}" if len(named) == 1 else f"TCP of {', '.join(map(shown, names))}: {tcp}"
+
+
+def blocks(compared: Compared, measures: Sequence[int] | None = None) -> Iterator[Block]:
+    """A comparison as the command line prints it, with these of its measures; all of them if None."""
+    chosen = range(len(compared.measures)) if measures is None else measures
+    yield Line(text=heading(compared), style="bold")
+    for line in about(compared):
+        yield Line(text=line)
+    if is_alone(compared):
+        grid = Table(heads=["measure", "mean", "least", "largest"])
+        for row in alone(compared):
+            grid.add_row(*row)
+    else:
+        grid = Table(heads=heads(compared), left=_words(compared), keys=1 + len(compared.conditions))
+        for i in chosen:
+            measure = compared.measures[i]
+            grid.add_group(worded(measure.name, measure.unit))
+            for row in rows(compared, i):
+                grid.add_row(*row)
+    yield grid
+    if len(compared.seeds) > 1:
+        if len(compared.names) > 1:
+            yield Line(text=BEYOND)
+        yield Line(text=HALF)
+    if hidden := [one for i, one in enumerate(compared.measures) if i not in chosen]:
+        names = ", ".join(worded(one.name) for one in hidden)
+        yield Line(text=f"Not shown: {names}. Choose with --measures, or show all with --all.")
+
+
+def _words(compared: Compared) -> list[int]:
+    """The columns of words: what is compared, and settings that are not numbers."""
+    return [0, *(place for place, axis in enumerate(compared.conditions, 1) if not axis.is_number)]
 
 
 def rows(compared: Compared, measure: int) -> Iterator[list[str]]:
     """Name, settings, mean and difference of each case, the settings one after the other."""
     means, more = compared.means[measure], compared.differences[measure]
     names = len(compared.names)
-    for place, settings in enumerate(compared.settings):
-        values = [valued(settings[axis.name], axis.unit) for axis in compared.conditions]
+    for place, own in enumerate(compared.settings):
+        values = [valued(own[axis.name], axis.unit) for axis in compared.conditions]
         for name in range(names):
             case = name * len(compared.settings) + place
             mean = estimated(float(means.mean[case]), float(means.half[case]))
@@ -68,10 +120,10 @@ def card(compared: Compared) -> Card:
     several = len(compared.seeds) > 1
     if is_alone(compared):
         grids = [Grid(heads=["measure", "mean", "least", "largest"], rows=list(alone(compared)))]
-        left = 0
+        hidden = []
     else:
-        left = max(0, len(compared.measures) - MOST_MEASURES)
-        words = tuple(range(1 + len(compared.conditions)))
+        hidden = [worded(measure.name) for measure in compared.measures[MOST_MEASURES:]]
+        words = _words(compared)
         grids = [
             Grid(
                 heads=[worded(measure.name, measure.unit), *heads(compared)[1:]],
@@ -81,9 +133,9 @@ def card(compared: Compared) -> Card:
             for i, measure in enumerate(compared.measures[:MOST_MEASURES])
         ]
     notes = [
-        *([f"{left} more in .table"] if left else []),
+        *([f"Not shown: {', '.join(hidden)}. All are in .table"] if hidden else []),
         *([f"{len(compared.failures):,} runs failed and count nowhere"] if compared.failures else []),
         *([BEYOND] if several and len(compared.names) > 1 else []),
         *([HALF] if several else []),
     ]
-    return Card(title=heading(compared), lines=compared.warnings, grids=grids, notes=notes)
+    return Card(title=heading(compared), lines=[*about(compared), *compared.warnings], grids=grids, notes=notes)

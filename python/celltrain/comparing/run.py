@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ from celltrain.plan.plan import canonical_with_memory
 from celltrain.progress import watched
 from celltrain.running import Chunk, Rows, Task, Worker, worker_of
 from celltrain.store.columns import measured
+from celltrain.summary import tcp_summary
 from celltrain.text import shown
 
 if TYPE_CHECKING:
@@ -236,6 +238,8 @@ class _Work:
     most: int
     kept: dict[tuple[int, int], Any] = field(default_factory=dict)
     """By case and seed."""
+    tcp: dict[int, str] = field(default_factory=dict)
+    """The TCP of each case."""
 
     def chunks(self) -> Iterator[Chunk]:
         """Seed by seed within a case, so that a scenario is read once a chunk."""
@@ -265,6 +269,7 @@ class _Work:
                 except ScenarioError as error:
                     # It fitted the memory when it was checked.
                     raise InputError(error.faults) from None
+                self.tcp[case] = tcp_summary(json.loads(text))
                 configurations.append(text)
                 memory.append(size)
                 for seed in range(first.seeds.first, first.seeds.first + first.seeds.count):
@@ -308,6 +313,11 @@ def _compared(
     shape = (len(called), len(rest), len(seeds))
     values = np.full((*shape, len(plan.measures)), np.nan)
     prints = np.full(shape, "", dtype=object)
+    tcp = [[""] * len(rest) for _ in called]
+    for case, text in work.tcp.items():
+        side, point = divmod(case, len(plan.points))
+        at = wanted[point]
+        tcp[side if what == "scenario" else at[what]][rest.index(tuple(at[axis.name] for axis in conditions))] = text
     failures = []
     for (case, seed), record in sorted(work.kept.items()):
         side, point = divmod(case, len(plan.points))
@@ -327,6 +337,7 @@ def _compared(
         settings=tuple(
             {axis.name: axis.column(place) for axis, place in zip(conditions, places, strict=True)} for places in rest
         ),
+        tcp=tuple(map(tuple, tcp)),
         measures=tuple(map(measured, plan.measures[:asked])),
         seeds=tuple(seeds),
         values=values[..., :asked],

@@ -86,7 +86,7 @@ def measure(name: str, unit: str = "1") -> str:
     >>> measure("flows.least(*).goodput_mbps", "Mb/s")
     'least goodput of all flows (Mb/s)'
     >>> measure("ports.bottleneck.max_queue_cells", "cells")
-    'max queue of bottleneck (cells)'
+    'largest queue of bottleneck (cells)'
     """
     if " " in name or name in _CALLED:
         text = _CALLED.get(name, name)
@@ -97,7 +97,7 @@ def measure(name: str, unit: str = "1") -> str:
         text = f"{_UNITS.sub('', one[3])} of {one[2]}"
     else:
         text = _UNITS.sub("", name).replace("cells.", "cells ")
-    text = text.replace("_", " ")
+    text = text.replace("_", " ").replace("max queue", "largest queue")
     return shown(text if unit in ("", "1") or unit in text.split() else f"{text} ({unit})")
 
 

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rich import box
-from rich.console import Console
-from rich.table import Table as Grid
-from rich.text import Text
-
+from celltrain.grids import Block, Grid, Line
+from celltrain.pages import words
 from celltrain.reproduction.paper import STUDY, Paper, Table, seed_count
 from celltrain.reproduction.score import Scored
 
 if TYPE_CHECKING:
-    from celltrain.reproduction.run import Reproduction
+    from rich.console import Console
 
-YES, NO, NOT_SCORED = Text("yes", style="green"), Text("no", style="bold red"), Text("-", style="dim")
+    from celltrain.reproduction.run import Reproduction
 
 #: The three verdicts on a number, as columns.
 VERDICTS = ("in range", "near mean", "PIT")
@@ -39,68 +36,124 @@ LEGEND = {
 }
 
 
-def show(reproduction: Reproduction, *, console: Console | None = None) -> None:
-    """Print everything."""
-    console = console or Console()
-    paper = reproduction.paper
+#: Seeds that a reproduction runs by default; of fewer than `FEW` the range says little.
+USUAL_SEEDS, FEW = 30, 10
+#: What the columns of a table of numbers mean.
+COLUMNS = (
+    "agrees: by the rule of the paper's file; -: not scored. PIT: place of the published value among the seeds, 0 to 1."
+)
+
+
+def blocks(reproduction: Reproduction, *, brief: bool = False) -> Iterator[Block]:
+    """A reproduction in lines and tables; `brief`: counts, and the numbers and claims that do not agree."""
+    paper, summary = reproduction.paper, reproduction.summary
     if paper.kind is STUDY:
-        console.print(Text(paper.title, style="bold"))
-        console.print(f"{paper.question}\nIt follows {paper.follows}\n")
+        yield Line(text=paper.title, style="bold")
+        yield Line(text=paper.question)
+        yield Line(text=f"It follows {paper.follows}")
     else:
-        console.print(Text(f"{paper.title} ({paper.published_in})", style="bold"))
-    seeds = ", ".join(f"{seed_count(count)} {network}".rstrip() for network, count in reproduction.seeds.items())
-    ours_is = "ours: " if any(not table.experiment for table in paper.tables) else ""
-    console.print(f"{seeds}; {ours_is}mean over the seeds (lowest to highest)\n")
+        yield Line(text=f"{paper.title} ({paper.published_in})", style="bold")
+    printed_ones = any(not table.experiment for table in paper.tables)
+    yield Line(text=_seeds(reproduction, printed=printed_ones))
+    if printed_ones and (few := min(reproduction.seeds.values())) < FEW:
+        said = f"{seed_count(few)}: the range means little; {USUAL_SEEDS} is the default"
+        yield Line(text=said, style="bold yellow")
     for path, value in paper.overrides.items():
-        console.print(Text(f"Not the {paper.kind.word} as it stands: {path} = {value!r}\n", style="bold yellow"))
+        yield Line(text=f"Not the {paper.kind.word} as it stands: {path} = {value!r}", style="bold yellow")
     if reproduction.interrupted:
-        console.print(Text("Interrupted: what follows holds only the runs that had ended.\n", style="bold yellow"))
+        yield Line(text="Interrupted: what follows holds only the runs that had ended.", style="bold yellow")
+    yield Line(text="")
     for table in paper.tables:
         members = [scored for scored in reproduction.scored if scored.number.table == table.number]
+        if brief:
+            members = [scored for scored in members if scored.number.scored and not scored.inside]
         if members:
-            console.print(table_grid(table, members))
+            yield Line(text=table.heading + (": numbers that do not agree" if brief else ""), style="bold")
+            yield experiment_grid(table, members) if table.experiment else number_grid(table, members)
             for mark, note in enumerate(notes(members), start=1):
-                console.print(Text(f"  {mark}) {note}", style="dim"))
-            if line := ks_line(reproduction.summary, table.number):
-                console.print(Text(line, style="dim"))
-            console.print()
-    if reproduction.summary["by"]:
-        for grid in summary_grids(reproduction):
-            console.print(grid)
-            console.print()
+                yield Line(text=f"{mark}) {note}", style="dim")
+            if not brief and (line := ks_line(summary, table.number)):
+                yield Line(text=line, style="dim")
+            yield Line(text="")
+    if summary["scored"]:
+        if not brief:
+            yield Line(text=COLUMNS, style="dim")
+            yield Line(text="")
+        yield Line(text=agreement(summary), style="bold")
+    if summary["by"]:
+        yield from summary_blocks(reproduction, brief=brief)
     if reproduction.claims:
-        console.print(claims_grid(reproduction))
+        yield from _claims(reproduction, brief=brief)
     if reproduction.claims_left_out:
-        console.print(f"{len(reproduction.claims_left_out)} claims need tables that were not run, and are left out.")
+        count = len(reproduction.claims_left_out)
+        yield Line(text=f"{count} claims need tables that were not run, and are left out.")
 
 
-def table_grid(table: Table, members: Sequence[Scored]) -> Grid:
-    """One table of the paper: a line for each row, and for each quantity what is printed, ours, and the verdicts."""
-    grid = _grid(table.heading)
-    for key in table.keys:
-        grid.add_column(_words(key), justify="right")
-    for quantity in table.quantities:
-        grid.add_column(_words(quantity), justify="right")
-        if not table.experiment:
-            grid.add_column("ours", justify="right", no_wrap=True)
-            # The three in one, as a table may have several quantities.
-            grid.add_column("range mean  PIT", no_wrap=True, min_width=15)
+def show(reproduction: Reproduction, *, console: Console | None = None) -> None:
+    """Prints everything."""
+    if console is None:
+        from rich.console import Console
+
+        console = Console()
+    for block in blocks(reproduction):
+        console.print(block)
+
+
+def _seeds(reproduction: Reproduction, *, printed: bool) -> str:
+    seeds = ", ".join(f"{seed_count(count)} {network}".rstrip() for network, count in reproduction.seeds.items())
+    return f"{seeds}; {'ours: ' if printed else ''}mean over the seeds, and the range from the lowest to the highest"
+
+
+def number_grid(table: Table, members: Sequence[Scored]) -> Grid:
+    """A row for each published number: its key, the paper's value, ours, the range of the seeds, the verdict."""
+    keys = [key for key in table.keys if key != "network"]
+    left = [place for place, key in enumerate(keys) if isinstance(members[0].number.row.get(key), str)]
+    heads = [*map(_words, keys), "paper", "ours", "range", "agrees", "PIT"]
+    grid = Grid(heads=heads, left=[*left, len(heads) - 2], keys=len(keys))
     marks = {note: f" {mark})" for mark, note in enumerate(notes(members), start=1)}
-    for row in rows(members):
-        line: list[str | Text] = [str(row[0].number.row[key]) for key in table.keys]
-        by_quantity = {scored.number.quantity.name: scored for scored in row}
-        for quantity in table.quantities:
-            scored = by_quantity.get(quantity)
-            if scored is None:
-                line += [""] if table.experiment else ["", "", ""]
-            elif table.experiment:
-                line.append(ours(scored))
-            else:
-                in_range, near_mean, pit = verdicts(scored.to_dict())
-                mark = Text(marks.get(scored.number.note, ""), "dim")
-                line += [printed(scored), ours(scored), _coloured(in_range, 6) + _coloured(near_mean, 6) + pit + mark]
-        grid.add_row(*line)
+    groups: dict[str, list[Scored]] = {}
+    for scored in members:
+        network = scored.number.network or "" if "network" in table.keys else ""
+        name = words.measure(scored.number.quantity.name, scored.number.quantity.unit)
+        groups.setdefault(f"{name}, {network}".removesuffix(", "), []).append(scored)
+    for label, group in groups.items():
+        grid.add_group(label)
+        for scored in group:
+            verdict, pit = "-", "-"
+            if scored.number.scored:
+                verdict, pit = "yes" if scored.inside else "no", f"{scored.pit:.2f}"
+            mark = marks.get(scored.number.note, "")
+            row = [str(scored.number.row[key]) for key in keys]
+            grid.add_row(*row, printed(scored), *mean_and_range(scored), verdict + mark, pit)
     return grid
+
+
+def experiment_grid(table: Table, members: Sequence[Scored]) -> Grid:
+    """A row for each setting of an experiment, which has nothing in print: the mean and the range of each quantity."""
+    keys = list(table.keys)
+    left = [place for place, key in enumerate(keys) if isinstance(members[0].number.row.get(key), str)]
+    grid = Grid(heads=[*map(_words, keys), *map(_words, table.quantities)], left=left, keys=len(keys))
+    for row in rows(members):
+        by_quantity = {scored.number.quantity.name: scored for scored in row}
+        cells = [ours(by_quantity[name]) if name in by_quantity else "" for name in table.quantities]
+        grid.add_row(*(str(row[0].number.row[key]) for key in keys), *cells)
+    return grid
+
+
+def agreement(summary: Mapping[str, Any]) -> str:
+    """Sentences that count the published values that agree, by each verdict."""
+    counted, scored = summary["verdicts"], summary["scored"]
+    text = (
+        f"{summary['inside']} of {scored} published values reproduced ({100 * summary['share_inside']:.0f} %). "
+        f"Within the range of our seeds: {counted['inside_range']} of {scored}."
+    )
+    if counted["with_tolerance"]:
+        inside, judged = counted["inside_tolerance"], counted["with_tolerance"]
+        text += f" Within the stated tolerance of our mean: {inside} of {judged}."
+    if counted["draws"]:
+        middle, draws, expected = counted["pit_middle"], counted["draws"], counted["pit_middle_expected"]
+        text += f" With a PIT between .05 and .95: {middle} of {draws} ({expected:.0f} expected)."
+    return text
 
 
 def rows(members: Sequence[Scored]) -> list[list[Scored]]:
@@ -122,10 +175,16 @@ def printed(scored: Scored) -> str:
 
 
 def ours(scored: Scored) -> str:
-    """Mean and range of the seeds, with as many decimals as the paper prints."""
+    """Mean and range of the seeds in one text, with as many decimals as the paper prints."""
+    mean, span = mean_and_range(scored)
+    return f"{mean} ({span})" if span else mean
+
+
+def mean_and_range(scored: Scored) -> tuple[str, str]:
+    """Mean and range of the seeds, with as many decimals as the paper prints; no range if all are the same."""
     decimals = scored.number.quantity.decimals
     mean, low, high = (f"{value:.{decimals}f}" for value in (scored.mean, scored.low, scored.high))
-    return mean if low == high else f"{mean} ({low}\u2013{high})"
+    return mean, "" if low == high else f"{low}\u2013{high}"
 
 
 def verdicts(number: Mapping[str, Any]) -> list[str]:
@@ -148,32 +207,37 @@ def counted_by(numbers: Sequence[Mapping[str, Any]]) -> str:
     return "; ".join(f"{', '.join(map(_words, quantities))} {RULES[rule]}" for rule, quantities in by.items())
 
 
-def summary_grids(reproduction: Reproduction) -> list[Grid]:
+def summary_blocks(reproduction: Reproduction, *, brief: bool = False) -> Iterator[Block]:
     """How many numbers agree, by each verdict, and how closely: per table, network and quantity."""
     summary = reproduction.summary
-    title = f"{summary['inside']} of {summary['scored']} scored numbers are inside"
-    if summary["scored"]:
-        title += f" ({100 * summary['share_inside']:.0f} %)"
-    title += "; " + counts(summary["verdicts"], summary["scored"])
-    shares = _grid(title)
-    for heading in SHARES:
-        left = heading in ("network", "quantity")
-        shares.add_column(heading, justify="left" if left else "right", no_wrap=left or heading == "table")
-    for line in share_rows(summary):
-        shares.add_row(*line)
-    shares.caption = "\n".join(f"{term}: {meaning}" for term, meaning in LEGEND.items())
-    errors = _grid("How close")
-    for heading in ERRORS:
-        errors.add_column(heading, justify="left" if heading in ("network", "quantity") else "right")
-    for group in summary["by"]:
-        errors.add_row(*error_row(group, reproduction.paper))
-    errors.caption = (
-        "mean error: printed value to mean of the seeds; error of a seed: one seed to the mean of the others; "
-        "relative: mean error as a share of the printed value"
+    columns = SHARES[:6] if brief else SHARES
+    units = {name: quantity.unit for name, quantity in reproduction.paper.quantities.items()}
+    titles = {_words(name): words.measure(name, unit) for name, unit in units.items()}
+    yield _dense(columns, [[*line[:2], titles.get(line[2], line[2]), *line[3:]] for line in share_rows(summary)])
+    if brief:
+        return
+    for term, meaning in LEGEND.items():
+        yield Line(text=f"{term}: {meaning}", style="dim")
+    yield Line(text="")
+    yield Line(text="How close", style="bold")
+    errors = [error_row(group, reproduction.paper) for group in summary["by"]]
+    yield _dense(ERRORS, [[*line[:2], titles.get(line[2], line[2]), *line[3:]] for line in errors])
+    yield Line(
+        text="mean error: printed value to mean of the seeds; error of a seed: one seed to the mean of the others; "
+        "relative: mean error as a share of the printed value",
+        style="dim",
     )
-    for grid in (shares, errors):
-        grid.caption_justify = "left"
-    return [shares, errors]
+    yield Line(text="")
+
+
+def _dense(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> Grid:
+    """A table of a summary, without the columns that say nothing."""
+    kept = [place for place in range(len(heads)) if place == 0 or any(line[place] not in ("", "-") for line in lines)]
+    grid = Grid(heads=[heads[place] for place in kept], left=(), keys=sum(place < 3 for place in kept))
+    grid.left = tuple(range(grid.keys))
+    for line in lines:
+        grid.add_row(*(line[place] for place in kept))
+    return grid
 
 
 #: The columns of the table of shares.
@@ -254,42 +318,32 @@ def ks_line(summary: Mapping[str, Any], table: str) -> str:
     return f"Kolmogorov-Smirnov: {'; '.join(parts)}." if parts else ""
 
 
-def claims_grid(reproduction: Reproduction) -> Grid:
+def _claims(reproduction: Reproduction, *, brief: bool) -> Iterator[Block]:
     """Every claim, whether it holds in our runs, in how many of the seeds alone, and in print, and why."""
     held = sum(claim.holds for claim in reproduction.claims)
     # A study follows no text, and of some papers no number is in print.
     text = "" if reproduction.paper.kind is STUDY else "of the text "
     printed = any(not table.experiment for table in reproduction.paper.tables)
-    title = f"{held} of {len(reproduction.claims)} claims {text}hold"
-    grid = _grid(title)
-    grid.add_column("holds")
-    grid.add_column("seeds", justify="right")
-    if printed:
-        grid.add_column("in print")
-    grid.add_column("claim, and what the runs show")
+    yield Line(text=f"{held} of {len(reproduction.claims)} claims {text}hold", style="bold")
+    columns = ["holds", "seeds", *(["in print"] if printed else []), "claim, and what the runs show"]
+    grid = Grid(heads=columns, left=[place for place, name in enumerate(columns) if name != "seeds"])
     for claim in reproduction.claims:
-        in_print = Text("", style="dim") if claim.published_holds is None else YES if claim.published_holds else NO
-        grid.add_row(
-            YES if claim.holds else NO,
-            "" if claim.seeds_share is None else f"{100 * claim.seeds_share:.0f} %",
-            *([in_print] if printed else []),
-            Text.assemble((claim.text, ""), "\n", (f"{claim.id}: {claim.evidence}", "dim")),
-        )
-    return grid
+        if brief and claim.holds:
+            continue
+        in_print = "" if claim.published_holds is None else _yes(claim.published_holds)
+        share = "" if claim.seeds_share is None else f"{100 * claim.seeds_share:.0f} %"
+        said = f"{claim.text} ({claim.id}: {claim.evidence})"
+        grid.add_row(_yes(claim.holds), share, *([in_print] if printed else []), said)
+    if grid.rows:
+        yield grid
 
 
-def _grid(title: str) -> Grid:
-    return Grid(title=title, title_justify="left", header_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+def _yes(holds: bool) -> str:
+    return "yes" if holds else "no"
 
 
 def _words(name: str) -> str:
     return name.replace("_", " ")
-
-
-def _coloured(word: str, width: int) -> Text:
-    text = {"yes": YES, "no": NO, "-": NOT_SCORED}[word].copy()
-    text.pad_right(width - len(word))
-    return text
 
 
 def _probability(value: float | None) -> str:

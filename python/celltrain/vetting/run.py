@@ -13,16 +13,18 @@ import numpy as np
 from celltrain import _core, statistics
 from celltrain.arguments import checked
 from celltrain.cancel import Cancel, endable
-from celltrain.comparing.compared import Compared, ends
+from celltrain.comparing.compared import FEWEST_SEEDS, Compared, ends, few
 from celltrain.comparing.run import of_seeds, put_beside
 from celltrain.errors import Fault, InputError, ScenarioError
-from celltrain.pages.words import counted, estimated
+from celltrain.pages.words import counted
 from celltrain.policy_files import Policy as Named
 from celltrain.progress import watched
 from celltrain.results import run
+from celltrain.summary import tcp_summary
 from celltrain.text import among, shown
 from celltrain.vetting import standard
 from celltrain.vetting.policy import check, given
+from celltrain.vetting.table import beside_others, heads, ranking, rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -53,7 +55,7 @@ def vet(
     Args:
         policy: A policy such as `celltrain.Formula(admit="X <= 0.9 * K")`, a table such as `{"fba": {}}`, or a TOML file:
             one with a table `policy`, as a port has it, or a scenario with one policy.
-        scenarios: Names of the standard set: `lan-5`, `lan-15`, `wan-5`, `unequal-rtt`; all of them when None.
+        scenarios: Names of the standard set: `lan-5`, `lan-15`, `wan-5`, `lan-5-sack`, `wan-5-sack`, `unequal-rtt`; all when None.
         beside: Names of policies it is put beside, with their default settings; `epd`, `selective_drop` and `fba` when
             None, and `[]` for none.
         seeds: Runs in each scenario.
@@ -67,6 +69,7 @@ def vet(
         `evidence`. `metrics`: by name `mean`, and `low` and `high` of the 95 % interval (Student's over the seeds; None of
         one seed): `efficiency` and `fairness` are means over the scenarios, `lan-5.efficiency` and so on those of one.
         `beside`: the same of each other policy. `differences`: by other policy what this one has more, paired by seed.
+        `tcp`: the TCP of each scenario. `ranking`: a sentence if the ranking of the policies depends on the TCP, else empty.
         `artifacts`: texts for people and programs: `policy`, `table`, `warnings`, `failures`.
 
     Raises:
@@ -103,15 +106,24 @@ def vet(
         "seeds": seeds,
         "first_seed": first_seed,
         "scenarios": list(named),
+        "tcp": {name: tcp_summary(standard.SCENARIOS[name]) for name in named},
         "conformance": verdicts,
         "metrics": of_policy[0],
         "beside": dict(zip(others, of_policy[1:], strict=True)),
         "differences": {other: _differences(compared, place) for place, other in enumerate(others, 1)},
     }
+    answer["ranking"] = ranking(heads(answer)[0], named, answer["differences"])
     answer["artifacts"] = {
         "policy": json.dumps(mine.table, ensure_ascii=False),
         "table": _table(answer),
-        "warnings": [f"{name}: {one}" for name, each in compared.items() for one in each.warnings],
+        "warnings": [
+            *(f"{name}: {one}" for name, each in compared.items() for one in each.doubts),
+            *(
+                [f"{few(seeds)}. Use {FEWEST_SEEDS} seeds or more"]
+                if any(one.too_few for one in compared.values())
+                else []
+            ),
+        ],
         "failures": [
             {"scenario": name, "policy": one.name, "seed": one.seed, "error": one.error}
             for name, each in compared.items()
@@ -173,7 +185,7 @@ def _beside(
     tables = [mine.table, *(standard.classic(other, name) for other in others)]
     return put_beside(
         [Scenario.model_validate(standard.scenario(name, table)) for table in tables],
-        names=[_beside_others(mine.name, others), *others],
+        names=[beside_others(mine.name, others), *others],
         seeds=seeds,
         first_seed=first_seed,
         measures=list(standard.MEASURES.values()),
@@ -231,36 +243,6 @@ def _estimate(values: NDArray[np.float64]) -> dict[str, float | None]:
     known = values[~np.isnan(values)]
     means = statistics.means(np.zeros(len(known), dtype=np.int64), known, 1)
     return ends(means.mean[0], means.half[0])
-
-
-def _beside_others(name: str, others: Sequence[str]) -> str:
-    """What a policy is called beside others: one of them may have its name."""
-    return f"this {name}" if name in others else name
-
-
-def heads(answer: Mapping[str, Any]) -> list[str]:
-    """What stands above the columns of the table: this policy, and each other one."""
-    others = list(answer["beside"])
-    return [_beside_others(answer["policy"], others), *others]
-
-
-def rows(answer: Mapping[str, Any]) -> Iterator[list[str]]:
-    """The table of an answer: a metric, this policy's mean, and that of each other one.
-
-    A star stands where the 95 % interval of what this one has more, paired by seed, leaves zero out.
-    """
-    for name, own in answer["metrics"].items():
-        cells = [_cell(own)]
-        for other, theirs in answer["beside"].items():
-            more = answer["differences"][other][name]
-            beyond = more["low"] is not None and (more["low"] > 0 or more["high"] < 0)
-            cells.append(f"{_cell(theirs[name])}{' *' if beyond else '  '}")
-        yield [name, *cells]
-
-
-def _cell(estimate: Mapping[str, float | None]) -> str:
-    mean, high = estimate["mean"], estimate["high"]
-    return "" if mean is None else estimated(mean, float("nan") if high is None else high - mean)
 
 
 def _table(answer: Mapping[str, Any]) -> str:

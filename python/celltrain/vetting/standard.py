@@ -1,11 +1,11 @@
-"""The standard set: the scenarios a policy is vetted in, what it stands beside there, and what is measured."""
+"""The standard set: the scenarios in which a policy is vetted, the policies it is compared with, and the measures."""
 
 from __future__ import annotations
 
 from typing import Any
 
-#: By name. Those of ATM Forum 96-1269, section 3.1, with its smallest buffers, and round trips of 60 and 600 us at one
-#: port (scenarios/unequal-rtt.toml).
+#: By name. Those of ATM Forum 96-1269, section 3.1, with its smallest buffers, two of them again with SACK, and round trips of
+#: 60 and 600 us at one port (scenarios/unequal-rtt.toml).
 SCENARIOS: dict[str, dict[str, Any]] = {
     "lan-5": {
         "duration": "2s",
@@ -25,6 +25,18 @@ SCENARIOS: dict[str, dict[str, Any]] = {
         "tcp": {"vanilla": {"receive_window": "600000B"}},
         "port": {"bottleneck": {"buffer": 12000}},
     },
+    "lan-5-sack": {
+        "duration": "2s",
+        "topology": {"n_source": {"sources": 5, "link_delay": "5us"}},
+        "tcp": {"sack": {"receive_window": "65535B"}},
+        "port": {"bottleneck": {"buffer": 1000}},
+    },
+    "wan-5-sack": {
+        "duration": "10s",
+        "topology": {"n_source": {"sources": 5, "link_delay": "5ms"}},
+        "tcp": {"sack": {"receive_window": "600000B"}},
+        "port": {"bottleneck": {"buffer": 12000}},
+    },
     "unequal-rtt": {
         "duration": "2s",
         "topology": {
@@ -34,6 +46,9 @@ SCENARIOS: dict[str, dict[str, Any]] = {
         "port": {"bottleneck": {"buffer": 1000}},
     },
 }
+
+#: Scenarios that differ in their TCP alone.
+PAIRS = (("lan-5", "lan-5-sack"), ("wan-5", "wan-5-sack"))
 
 #: What a policy is put beside where nothing is said.
 CLASSICS = ("epd", "selective_drop", "fba")
@@ -55,6 +70,12 @@ def scenario(name: str, policy: dict[str, Any], **changes: Any) -> dict[str, Any
     made = SCENARIOS[name]
     port = {"bottleneck": {**made["port"]["bottleneck"], "policy": policy}}
     return {"name": name, **made, "port": port, **changes}
+
+
+def tcp_of(name: str) -> str:
+    """The TCP variant of a scenario of the set."""
+    [variant] = SCENARIOS[name]["tcp"]
+    return str(variant)
 
 
 def classic(name: str, of: str) -> dict[str, Any]:

@@ -1,0 +1,289 @@
+"""Tables of text for people: one model, rendered for a terminal of any width, as Markdown and as LaTeX.
+
+Nothing is ever cut. Columns of words wrap; columns of numbers keep their width. If a table is wider than the screen, its columns
+continue in a second block below, which repeats the key columns.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from celltrain.text import MOST_CLAUSE, shortened, shown
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions
+    from rich.text import Text
+
+#: Between two columns.
+GAP = "  "
+#: A word that is longer may be folded in a column of words.
+LONGEST_WORD = 24
+#: Columns that each row of a group is indented by.
+INDENT = "  "
+#: Styles of cells on a terminal, by their text.
+STYLES = {"yes": "green", "no": "bold red", "NO": "bold red", "WRONG": "bold red"}
+
+#: Pieces of a line, each with its style.
+Pieces = list[tuple[str, str]]
+
+
+@dataclass(kw_only=True)
+class Grid:
+    """A table: headings, rows, and labels above groups of rows."""
+
+    heads: Sequence[str]
+    rows: list[list[str]] = field(default_factory=list)
+    left: Sequence[int] = (0,)
+    """Columns of words: aligned left, and wrapped if the screen is narrow. The other columns are numbers."""
+    keys: int = 1
+    """Leading columns that are repeated if the table continues in a second block."""
+    groups: dict[int, str] = field(default_factory=dict)
+    """Labels by the row they precede."""
+
+    def __post_init__(self) -> None:
+        self.heads = [_line(head) for head in self.heads]
+
+    def add_row(self, *cells: str) -> None:
+        """Appends a row."""
+        self.rows.append([_line(cell) for cell in cells])
+
+    def add_group(self, label: str) -> None:
+        """Starts a group of rows, with a line of its own above them."""
+        self.groups[len(self.rows)] = _line(label)
+
+    def lines(self, width: int | None = None) -> Iterator[Pieces]:
+        """The lines of the table for a screen of this width; as wide as needed if None."""
+        for number, columns in enumerate(self._blocks(width)):
+            if number:
+                yield []
+            yield from self._block(columns, width)
+
+    def text(self, width: int | None = None) -> str:
+        """The table as plain text."""
+        return "\n".join("".join(piece for piece, _ in line).rstrip() for line in self.lines(width))
+
+    def markdown(self) -> str:
+        """The table in Markdown, as GitHub and pandoc read it."""
+        rules = ["---" if column in self.left else "---:" for column in range(len(self.heads))]
+        lines = [[_for_markdown(head) or " " for head in self.heads], rules]
+        for number, row in enumerate(self.rows):
+            if label := self.groups.get(number):
+                lines.append([f"**{_for_markdown(label)}**", *[""] * (len(self.heads) - 1)])
+            lines.append([_for_markdown(cell.strip()) for cell in row])
+        return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+    def latex(self) -> str:
+        r"""The table in LaTeX with `booktabs`, to put into a `table` of one's own."""
+        kinds = "".join("l" if column in self.left else "r" for column in range(len(self.heads)))
+        count = len(self.heads)
+        lines = [rf"\begin{{tabular}}{{{kinds}}}", r"\toprule", _row(self.heads), r"\midrule"]
+        for number, row in enumerate(self.rows):
+            if label := self.groups.get(number):
+                lines += [r"\addlinespace"] if number else []
+                lines.append(rf"\multicolumn{{{count}}}{{l}}{{\textit{{{_for_latex(label)}}}}} \\")
+            lines.append(_row(row))
+        return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
+        from rich.text import Text
+
+        for line in self.lines(options.max_width):
+            text = Text.assemble(*line, no_wrap=True, overflow="ignore")
+            text.rstrip()
+            yield text
+
+    def _blocks(self, width: int | None) -> list[list[int]]:
+        """The columns of each block that fits the width."""
+        every = list(range(len(self.heads)))
+        if width is None or self._least(every) <= width:
+            return [every]
+        keys = every[: self.keys]
+        blocks: list[list[int]] = []
+        for column in every[self.keys :]:
+            if blocks and self._least([*blocks[-1], column]) <= width:
+                blocks[-1].append(column)
+            else:
+                blocks.append([*keys, column])
+        return blocks or [every]
+
+    def _least(self, columns: Sequence[int]) -> int:
+        return sum(self._narrowest(column) for column in columns) + self._between(columns)
+
+    def _between(self, columns: Sequence[int]) -> int:
+        """Characters of a line that are not in cells."""
+        return len(GAP) * (len(columns) - 1) + (len(INDENT) if self.groups else 0)
+
+    def _cells(self, column: int) -> Iterator[str]:
+        return (row[column] for row in self.rows)
+
+    def _widest(self, column: int) -> int:
+        """The width of a column without wrapping."""
+        return max(map(_width, [self.heads[column], *self._cells(column)]))
+
+    def _narrowest(self, column: int) -> int:
+        """The width below which a number or a word would be broken."""
+        least = max(map(_width, self.heads[column].split()), default=0)
+        if column not in self.left:
+            return max(least, *map(_width, self._cells(column)), 0)
+        words = (_width(word) for cell in self._cells(column) for word in cell.split())
+        return max(least, min(max(words, default=0), LONGEST_WORD))
+
+    def _widths(self, columns: Sequence[int], width: int | None) -> list[int]:
+        """The widths of some columns: what they need, or what the screen leaves them."""
+        wanted = [self._widest(column) for column in columns]
+        if width is None or sum(wanted) + self._between(columns) <= width:
+            return wanted
+        widths = [self._narrowest(column) for column in columns]
+        room = max(width - self._between(columns) - sum(widths), 0)
+        # Columns that need little get it, so that a column of prose gets the rest.
+        for left, place in enumerate(sorted(range(len(columns)), key=lambda place: wanted[place] - widths[place])):
+            more = min(wanted[place] - widths[place], room // (len(columns) - left))
+            widths[place] += more
+            room -= more
+        return widths
+
+    def _block(self, columns: Sequence[int], width: int | None) -> Iterator[Pieces]:
+        widths = self._widths(columns, width)
+        indent = INDENT if self.groups else ""
+        # Headings stand directly above the rule, however many lines each of them has.
+        yield from self._row([self.heads[column] for column in columns], columns, widths, indent, head=True)
+        yield [("\u2500" * (sum(widths) + self._between(columns)), "")]
+        for number, row in enumerate(self.rows):
+            if number in self.groups:
+                if number:
+                    yield []
+                yield [(self.groups[number], "bold")]
+            yield from self._row([row[column] for column in columns], columns, widths, indent)
+
+    def _row(
+        self, cells: Sequence[str], columns: Sequence[int], widths: Sequence[int], indent: str, *, head: bool = False
+    ) -> Iterator[Pieces]:
+        wrapped = [_wrapped(cell, width) for cell, width in zip(cells, widths, strict=True)]
+        height = max(map(len, wrapped), default=1)
+        for line in range(height):
+            pieces: Pieces = [(indent, "")] if indent else []
+            for place, (column, texts, width) in enumerate(zip(columns, wrapped, widths, strict=True)):
+                at = line - (height - len(texts)) if head else line
+                text = texts[at] if 0 <= at < len(texts) else ""
+                space = " " * (width - _width(text))
+                style = "bold" if head else STYLES.get(text.strip(), "")
+                gap = GAP if place < len(columns) - 1 else ""
+                pieces += (
+                    [(text, style), (space + gap, "")]
+                    if column in self.left
+                    else [(space, ""), (text, style), (gap, "")]
+                )
+            yield pieces
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """A line of text between tables."""
+
+    text: str
+    style: str = ""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
+        from rich.text import Text
+
+        yield Text(shown(self.text), style=self.style, overflow="fold")
+
+
+#: A part of an answer.
+Block = Grid | Line
+
+
+def markdown(blocks: Iterable[Block]) -> str:
+    """An answer in Markdown: its lines as paragraphs, its tables."""
+    parts = [block.markdown() if isinstance(block, Grid) else _for_markdown(block.text) for block in blocks]
+    return "\n\n".join(part for part in parts if part)
+
+
+def latex(blocks: Iterable[Block]) -> str:
+    r"""An answer in LaTeX: its tables, and its lines as comments."""
+    parts = [r"% Needs \usepackage{booktabs} in the preamble."]
+    for block in blocks:
+        parts += (
+            [block.latex()] if isinstance(block, Grid) else [f"% {shown(block.text)}".rstrip()] if block.text else []
+        )
+    return "\n".join(parts)
+
+
+def _line(words: str) -> str:
+    return shown(shortened(words, MOST_CLAUSE))
+
+
+def _width(text: str) -> int:
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """A cell in lines of a width: broken between words, and within a word if it is longer than a line."""
+    if _width(text) <= width:
+        return [text]
+    lines = [""]
+    for word in text.split():
+        joined = f"{lines[-1]} {word}" if lines[-1] else word
+        if _width(joined) <= width:
+            lines[-1] = joined
+            continue
+        lines += [] if not lines[-1] else [""]
+        for part in _folded(word, width):
+            lines[-1] = part
+            lines.append("")
+        lines.pop()
+    return lines
+
+
+def _folded(word: str, width: int) -> Iterator[str]:
+    """A long word in parts; a path is broken at its dots and commas if it can be."""
+    while _width(word) > width:
+        end = width
+        while _width(word[:end]) > width:
+            end -= 1
+        at = max(word.rfind(mark, 0, end) for mark in ".,:/=|") + 1
+        end = at if at > end // 2 else max(end, 1)
+        yield word[:end]
+        word = word[end:]
+    yield word
+
+
+_MARKDOWN = re.compile(r"(^>|[\\`*_{}\[\]<#|~&])")
+
+
+def _for_markdown(text: str) -> str:
+    """A text in which no character is taken for a mark of Markdown."""
+    return _MARKDOWN.sub(r"\\\1", shown(text))
+
+
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "\u00b1": r"$\pm$",
+    "\u00b5": r"\textmu{}",
+    "\u2013": "--",
+    "\u00a0": "~",
+    "*": r"\textasteriskcentered{}",
+    **{mark: f"\\{mark}" for mark in "&%$#_"},
+}
+
+
+def _for_latex(text: str) -> str:
+    """A text in which no character is taken for a command of LaTeX; a sign before a number is a minus."""
+    escaped = "".join(_LATEX.get(character, character) for character in shown(text))
+    return re.sub(r"(^|[\s(])([-+])(?=[\d.])", r"\1$\2$", escaped)
+
+
+def _row(cells: Iterable[str], change: Callable[[str], str] = _for_latex) -> str:
+    return f"{' & '.join(change(cell.strip()) for cell in cells)} \\\\"

@@ -1,0 +1,187 @@
+"""What the commands print, at 80, 100 and 120 columns, compared with the texts in `snapshots/`.
+
+A new command is a line in `COMMANDS`. `CELLTRAIN_BLESS=1 pytest python/tests/test_snapshots.py` writes the texts anew; read their
+differences before you commit them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from conftest import SMALL, WITHOUT_POLICY, Command
+
+SNAPSHOTS = Path(__file__).parent / "snapshots"
+WIDTHS = (80, 100, 120)
+
+#: One command a line. Each has the files of `folder` below, and should take well under a second.
+COMMANDS = """
+--help
+run --help
+compare --help
+vet --help
+why --help
+plot --help
+plot sequence --help
+reproduce --help
+study --help
+sweep --help
+tune --help
+store --help
+report --help
+check --help
+import --help
+list --help
+explain --help
+schema --help
+bench --help
+lab --help
+doctor --help
+run lan-epd
+run chain-epd
+run lan-unresponsive
+run gfr-tagging
+run small.toml --seeds 3
+run small.toml --trace queue
+compare lan-tail-drop lan-epd lan-selective-drop --seeds 2 --vary duration=300ms
+compare lan-epd --seeds 5 --vary duration=100ms --vary port.bottleneck.policy=tail_drop,epd:threshold=80%,selective_drop:threshold=0.8 --vary port.bottleneck.buffer=1000,2000,3000,4000
+compare lan-epd lan-sack --seeds 2 --vary duration=100ms --vary port.bottleneck.buffer=1000,2000
+vet policy.toml --scenarios lan-5 --seeds 2
+vet policy.toml --scenarios lan-5 --beside epd --seeds 2
+why lan-epd --seed 18 --flow tcp4 --at 2.2s
+reproduce af-96-1269 --table 1 --seeds 2
+reproduce af-96-1269 --table 2 --network LAN --seeds 2
+study different-rtts --seeds 2 --duration 100ms
+sweep plan.toml --dry-run
+sweep plan.toml --store out
+check small.toml lan-epd
+check faulty.toml
+run faulty.toml
+run lan-epdd
+run small.toml --seeds ten
+compare lan-epd lan-sack --measures throughput
+list policies
+list schedulers
+list tcp
+list congestion
+list traffic
+list topologies
+list papers
+list studies
+list plans
+list scenarios
+list measures
+explain vanilla
+explain epd
+explain efficiency
+explain fba
+explain lan-epd
+explain abr
+"""
+
+FAULTY = """\
+duration = "10 seconds"
+
+[topology.n_source]
+sources = 0
+link_delay = "5us"
+link_speed = "100Mbps"
+
+[port.bottleneck]
+buffer = "80%"
+
+[port.bottleneck.policy.selective_drop]
+threshold = 1.9
+"""
+POLICY = """\
+name = "half"
+
+[policy.formula]
+admit = "X < 0.5 * K or Y * N < X"
+"""
+PLAN = """\
+name = "buffers"
+scenario = "small.toml"
+measures = ["efficiency", "fairness", "cells.lost"]
+
+[axes]
+"port.bottleneck.buffer" = [80, 100]
+"topology.n_source.link_delay" = ["5us", "50us"]
+
+[seeds]
+first = 1
+count = 3
+"""
+#: What differs between two runs of a command or between machines, and what stands for it.
+MASKS = (
+    (r"speed: .*", "speed: ..."),
+    (r"took .*", "took ..."),
+    (r"(?<=, in )[\d.]+ \w+(?=:)", "..."),
+    (r"about .* of disk: an estimate, from .* each", "about ...: an estimate"),
+    (r"\d+ threads", "N threads"),
+    (r"celltrain \d+\.\d+\.\d+\S*", "celltrain VERSION"),
+)
+
+
+def slug(command: str) -> str:
+    """The name of a command's file."""
+    return re.sub(r"[^a-z0-9]+", "-", command.lower()).strip("-")[:100]
+
+
+def commands() -> list[str]:
+    return COMMANDS.strip().splitlines()
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the files that the commands name."""
+    files = {"small.toml": SMALL, "without.toml": WITHOUT_POLICY, "faulty.toml": FAULTY, "policy.toml": POLICY}
+    for name, text in {**files, "plan.toml": PLAN}.items():
+        (tmp_path / name).write_text(text)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def printed(celltrain: Command, command: str, width: int, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What a command prints on a screen of this width, standard error included."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    arguments = shlex.split(command)
+    if "--store" in arguments:
+        arguments[-1] += str(width)
+    answer = celltrain(*arguments)
+    parts = [
+        answer.out,
+        f"standard error:\n{answer.err}" if answer.err else "",
+        f"exit code {answer.code}" if answer.code else "",
+    ]
+    text = "\n".join(part.rstrip("\n") for part in parts if part) + "\n"
+    for pattern, stand_in in MASKS:
+        text = re.sub(pattern, stand_in, text)
+    return "".join(f"{line.rstrip()}\n" for line in text.replace(f"out{width}", "out").splitlines())
+
+
+@pytest.mark.parametrize("command", commands(), ids=slug)
+def test_a_command_prints_what_it_did(
+    command: str, celltrain: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = {width: printed(celltrain, command, width, monkeypatch) for width in WIDTHS}
+    file = SNAPSHOTS / f"{slug(command)}.txt"
+    found = f"$ celltrain {command}\n" + "".join(
+        f"\n===== {width} columns =====\n{text}" for width, text in texts.items()
+    )
+    if os.environ.get("CELLTRAIN_BLESS") == "1":
+        file.write_text(found)
+    for width, text in texts.items():
+        cut = [line for line in text.splitlines() if "\u2026" in line]
+        assert not cut, f"cut at {width} columns: {cut}"
+    assert file.exists(), "no snapshot yet: run with CELLTRAIN_BLESS=1"
+    assert found == file.read_text(), "read the difference; CELLTRAIN_BLESS=1 accepts it"
+
+
+def test_every_snapshot_is_of_a_command() -> None:
+    wanted = {f"{slug(command)}.txt" for command in commands()}
+    assert len(wanted) == len(commands()), "two commands share a file"
+    assert {path.name for path in SNAPSHOTS.iterdir()} == wanted
