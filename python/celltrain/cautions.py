@@ -152,8 +152,8 @@ def networks(paths: Mapping[str, str]) -> Iterator[str]:
     names = [name for name, path in paths.items() if path.split(".")[0] == "topology"]
     if names and len(names) < len(paths):
         yield (
-            f"a mean over {' and '.join(map(shown, names))} is one over different networks: what is best on the mean may be "
-            "best on none of them. Look at each by itself"
+            f"averaging over {' and '.join(map(shown, names))} mixes different networks: the best on average may be best in "
+            "none. Look at each network separately"
         )
 
 

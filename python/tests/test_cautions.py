@@ -87,7 +87,7 @@ def test_a_mean_over_different_networks_is_said(celltrain, tmp_path):
     answer = celltrain(
         "sweep", planned(tmp_path, f'[axes]\n{sources}"switch.tie_order" = ["random", "fixed"]\n'), "--dry-run"
     )
-    assert "warning: a mean over topology.n_source.sources is one over different networks" in answer.err
+    assert "warning: averaging over topology.n_source.sources mixes different networks" in answer.err
     alone = Plan.load(planned(tmp_path, f"[axes]\n{sources}"))
     assert cautions.of_plan(alone) == []
 

@@ -23,6 +23,7 @@ def bench(
     from celltrain import _core
     from celltrain.bench import cases, measure_all
     from celltrain.errors import Fault, InputError
+    from celltrain.grids import Line
     from celltrain.results import ENGINES
 
     profile = _core.build()["profile"]
@@ -63,5 +64,5 @@ def bench(
             "" if memory is None else f"{memory:.0f}",
             "" if ratio is None else f"{ratio:.1f}",
         )
-    shell.console().print(grid)
-    shell.console().print("Seconds of wall-clock time. Memory is the most the process ever had, Python's included.")
+    note = "Seconds of wall-clock time. Memory is the most the process ever had, Python's included."
+    shell.show([grid, Line(text=note)])

@@ -65,8 +65,10 @@ def compare(
             help="Names of the FILEs in the table and the figure, or of the values that are compared, separated by commas.",
         ),
     ] = None,
-    seeds: Annotated[int, typer.Option(min=1, max=1_000_000, metavar="N", help="Runs of each.")] = 10,
-    seed: Annotated[int, typer.Option(min=0, metavar="K", help="The first seed; the others follow.")] = 1,
+    seeds: Annotated[int, typer.Option(parser=shell.whole(1, 1_000_000), metavar="N", help="Runs of each.")] = 10,
+    seed: Annotated[
+        int, typer.Option(parser=shell.whole(0), metavar="N", help="The first seed; the others follow.")
+    ] = 1,
     measures: Measures = None,
     show_all: Annotated[
         bool, typer.Option("--all", help="Show goodput, losses and timeouts as well, which are always measured.")

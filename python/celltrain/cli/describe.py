@@ -12,6 +12,10 @@ import typer
 from celltrain.cli import completing, shell
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.console import Console, ConsoleOptions, RenderableType
+
     from celltrain.catalog import Cost, Entry
 
 
@@ -93,6 +97,9 @@ def explain(
             autocompletion=completing.explained,
         ),
     ],
+    page: Annotated[
+        bool, typer.Option("--page", help="Print a model's whole page: symbols, all parameters, validation, cost.")
+    ] = False,
     as_json: shell.Json = False,
 ) -> None:
     """Explain a model: its parameters with type, unit, default and range, and its page. Print an example plan or scenario."""
@@ -132,36 +139,77 @@ def explain(
     elif known[wanted].kind in ("plans", "scenarios"):
         typer.echo(known[wanted].page, nl=False)
     else:
-        _show(known[wanted])
+        _show(known[wanted], whole=page)
         others = [path for path, entry in of_kind.items() if entry.name == wanted and entry is not known[wanted]]
         for path in others:
             shell.say(f"\nThere is another of this name: celltrain explain {path}")
 
 
-def _show(entry: Entry) -> None:
-    from rich.markdown import Markdown
-
+def _show(entry: Entry, *, whole: bool) -> None:
+    """Prints an entry: of a model's page what it does and its source, and its parameters; all of it if `whole`."""
     from celltrain.catalog import SINGULAR
+    from celltrain.grids import Line
 
     console = shell.console()
     width = min(console.width, 100)
-    if entry.page is None:
-        console.print(f"{entry.name} ({SINGULAR[entry.kind]}): {entry.summary}\n")
+    page, parameters = entry.page, entry.parameters
+    is_brief = page is not None and "\n## Parameters\n" in page and not whole
+    if page is None:
+        shell.show([Line(text=f"{entry.name} ({SINGULAR[entry.kind]}): {entry.summary}"), Line(text="")])
         console.print(entry.description, width=width)
     else:
-        console.print(Markdown(entry.page, hyperlinks=False), width=width)
-    if entry.parameters:
-        columns = ("parameter", "type", "unit", "default", "range", "meaning")
+        console.print(_markdown(_beginning(page) if is_brief else page), width=width)
+    if is_brief and entry.kind == "tcp":
+        parameters = tuple(one for one in parameters if one.name in ESSENTIAL)
+    if parameters:
+        columns = ("parameter", "unit", "default", "meaning") if is_brief else PARAMETER
         grid = shell.grid(*columns, left=columns)
-        for parameter in entry.parameters:
+        for parameter in parameters:
             default = "required" if parameter.required else "absent"
             if parameter.default is not None:
                 default = json.dumps(parameter.default)
-            grid.add_row(parameter.name, parameter.type, parameter.unit, default, parameter.range, parameter.meaning)
-        console.print("\nParameters, as the program knows them")
+            cells = [parameter.name, parameter.type, parameter.unit, default, parameter.range, parameter.meaning]
+            grid.add_row(*(cell for name, cell in zip(PARAMETER, cells, strict=True) if name in columns))
+        console.print()
         console.print(grid)
-    if entry.cost:
+    if is_brief:
+        left = len(entry.parameters) - len(parameters)
+        more = f"{left} more parameters, their ranges" if left else "Ranges"
+        shell.say(f"\n{more}, symbols, validation and limits: celltrain explain {entry.name} --page")
+    elif entry.cost:
         _show_cost(entry.cost)
+
+
+#: The columns of a table of parameters.
+PARAMETER = ("parameter", "type", "unit", "default", "range", "meaning")
+#: The parameters of a TCP that people change most.
+ESSENTIAL = ("mss", "receive_window", "timer_granularity", "delayed_acks", "congestion")
+
+
+def _beginning(page: str) -> str:
+    """The title of a model's page, what it does and its source."""
+    title, *sections = page.split("\n## ")
+    kept = [one for one in sections if one.partition("\n")[0] in ("What it does", "Source")]
+    return "\n## ".join([title, *kept])
+
+
+def _markdown(page: str) -> RenderableType:
+    """A page for a terminal; its tables wrap words that are too long, and cut none."""
+    from rich.markdown import Markdown, TableElement
+    from rich.table import Table
+
+    class WholeTable(TableElement):
+        def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Table]:
+            for table in super().__rich_console__(console, options):
+                assert isinstance(table, Table), "a table of Markdown is a table"
+                for column in table.columns:
+                    column.overflow = "fold"
+                yield table
+
+    class Whole(Markdown):
+        elements = {**Markdown.elements, "table_open": WholeTable}  # noqa: RUF012
+
+    return Whole(page, hyperlinks=False)
 
 
 def _show_cost(cost: Cost) -> None:
@@ -175,7 +223,9 @@ def _show_cost(cost: Cost) -> None:
             stored.add_row(f"for each {per}", part.what, str(part.bits))
         if kept:
             stored.add_row(f"for each {per}", "together", str(sums[per]))
+    console.print()
     console.print(stored)
+    console.print()
     work = ("reads", "writes", "additions", "multiplications", "draws")
     done = shell.grid("done", "what", *work, "all", left=("done", "what"))
     for per, steps in {"cell": cost.per_cell, "frame": cost.per_frame}.items():

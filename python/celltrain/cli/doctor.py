@@ -16,6 +16,7 @@ def register(app: typer.Typer) -> None:
 def doctor(as_json: shell.Json = False) -> int:
     """Say what is installed and whether it works; exit with 1 if something is wrong."""
     from celltrain.doctor import examine
+    from celltrain.grids import Line
 
     with shell.waiting("looking"):
         findings = examine()
@@ -28,7 +29,5 @@ def doctor(as_json: shell.Json = False) -> int:
             value = ", ".join(finding.value) if isinstance(finding.value, list) else finding.value
             shown = "not there" if value is None else str(value)
             grid.add_row("ok" if finding.fine else "WRONG", finding.name, shown, finding.advice)
-        console = shell.console()
-        console.print(grid)
-        console.print("everything is fine" if fine else "something is wrong")
+        shell.show([grid, Line(text="everything is fine" if fine else "something is wrong")])
     return shell.DONE if fine else shell.NO

@@ -24,9 +24,14 @@ def import_(
         Path | None, typer.Option("--out", "-o", metavar="SCENARIO", help="The TOML file to write; the screen without.")
     ] = None,
     flows: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Draw so many flows between random nodes.")
+        int | None, typer.Option(parser=shell.whole(1), metavar="N", help="Draw so many flows between random nodes.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, max=(1 << 64) - 1, help="Seed of these draws, and of the scenario.")] = 1,
+    seed: Annotated[
+        int,
+        typer.Option(
+            parser=shell.whole(0, (1 << 64) - 1), metavar="N", help="Seed of these draws, and of the scenario."
+        ),
+    ] = 1,
     rate: Annotated[str, typer.Option(help="Rate of the links whose edge has none.")] = "155.52Mbps",
     delay: Annotated[
         str | None, typer.Option(help="Delay of the links whose edge has none; without it every edge needs one.")
@@ -57,7 +62,9 @@ def import_(
         str | None, typer.Option(help="Rate of the links of hosts made for flows; --rate without.")
     ] = None,
     access_delay: Annotated[str, typer.Option(help="Delay of these links.")] = "5us",
-    buffer: Annotated[int, typer.Option(min=1, metavar="CELLS", help="Buffer of every port of a switch.")] = 1000,
+    buffer: Annotated[
+        int, typer.Option(parser=shell.whole(1), metavar="CELLS", help="Buffer of every port of a switch.")
+    ] = 1000,
     duration: Annotated[str, typer.Option(help="How long to simulate.")] = "1s",
     as_json: shell.Json = False,
 ) -> None:

@@ -61,7 +61,11 @@ def ladder(
     flow: Annotated[str, typer.Option(metavar="NAME", help="The connection, or a VC such as tcp3-acks.")],
     frame: Annotated[
         int | None,
-        typer.Option(min=0, metavar="N", help="The frame's number within the VC; the first one lost if not given."),
+        typer.Option(
+            parser=shell.whole(0),
+            metavar="N",
+            help="The frame's number within the VC; the first one lost if not given.",
+        ),
     ] = None,
     out: Out = None,
     as_json: shell.Json = False,

@@ -99,6 +99,7 @@ def _listed(texts: list[str]) -> list[str]:
 def _said(report: Report) -> Iterator[str]:
     """The report in a few lines."""
     from celltrain.pages.words import counted
+    from celltrain.pages.words import measure as worded
     from celltrain.reports.analysis import label
     from celltrain.text import shown
 
@@ -108,9 +109,9 @@ def _said(report: Report) -> Iterator[str]:
     points = counted(len(data.points), "point")
     yield f"{shown(data.name or 'a sweep')}, by celltrain {data.version}: {points}, {counted(data.runs, 'run')}{failed}{missing}"
     if front is not None:
-        two = " and ".join(data.measures[i].name for i in (front.x, front.y))
-        each = "" if front.by is None else f", one for each {shown(front.by.axis.worded)}"
-        yield f"{counted(len(front.order), 'point')} on the front of {two}{each}"
+        two = " vs ".join(worded(data.measures[i].name) for i in (front.x, front.y))
+        each = "" if front.by is None else f", one front per {shown(front.by.axis.worded)}"
+        yield f"{counted(len(front.order), 'Pareto-optimal point')} ({two}){each}"
     if (against := report.baseline) is not None:
         for i, measure in enumerate(data.measures):
             for level in range(len(against.factor.axis.values)):

@@ -41,13 +41,16 @@ def reproduce(
         list[str] | None,
         typer.Option(metavar="NAME", help="Only this network, such as LAN. May be repeated; all when absent."),
     ] = None,
-    seeds: Annotated[int, typer.Option(min=1, max=1_000_000, metavar="N", help="Runs of every scenario.")] = 30,
+    seeds: Annotated[
+        int, typer.Option(parser=shell.whole(1, 1_000_000), metavar="N", help="Runs of every scenario.")
+    ] = 30,
     wan_seeds: Annotated[
         int | None,
-        typer.Option(min=1, max=1_000_000, metavar="N", help="Runs of WAN scenarios, which take longer."),
+        typer.Option(parser=shell.whole(1, 1_000_000), metavar="N", help="Runs of WAN scenarios, which take longer."),
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option(min=1, max=MOST_JOBS, metavar="N", help="Threads; one for each core when absent.")
+        int | None,
+        typer.Option(parser=shell.whole(1, MOST_JOBS), metavar="N", help="Threads; one for each core when absent."),
     ] = None,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Write answer, tables and figures there.")] = None,
     brief: Brief = False,
@@ -80,7 +83,9 @@ def study(
     table: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Only this table. May be repeated; all when absent.")
     ] = None,
-    seeds: Annotated[int, typer.Option(min=1, max=1_000_000, metavar="N", help="Runs of every scenario.")] = 10,
+    seeds: Annotated[
+        int, typer.Option(parser=shell.whole(1, 1_000_000), metavar="N", help="Runs of every scenario.")
+    ] = 10,
     duration: Annotated[
         str | None,
         typer.Option(
@@ -88,7 +93,8 @@ def study(
         ),
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option(min=1, max=MOST_JOBS, metavar="N", help="Threads; one for each core when absent.")
+        int | None,
+        typer.Option(parser=shell.whole(1, MOST_JOBS), metavar="N", help="Threads; one for each core when absent."),
     ] = None,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Write answer, tables and figures there.")] = None,
     brief: Brief = False,
@@ -153,9 +159,7 @@ def _progress(paper: str) -> Iterator[Callable[[Progress], object] | None]:
         task = bar.add_task(shown(paper), total=None, left="")
 
         def show(progress: Progress) -> None:
-            minutes, seconds = divmod(round(progress.remaining_seconds), 60)
-            bar.update(
-                task, completed=progress.done, total=progress.total, left=f"about {minutes}:{seconds:02d} min to go"
-            )
+            left = shell.left(progress.remaining_seconds)
+            bar.update(task, completed=progress.done, total=progress.total, left=left)
 
         yield show

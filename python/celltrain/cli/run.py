@@ -36,13 +36,13 @@ def register(app: typer.Typer) -> None:
 def run(
     file: shell.ScenarioFile,
     seed: Annotated[
-        int | None, typer.Option(min=0, max=(1 << 64) - 1, help="Seed instead of the scenario's own.")
+        int | None,
+        typer.Option(parser=shell.whole(0, (1 << 64) - 1), metavar="N", help="Seed instead of the scenario's own."),
     ] = None,
     seeds: Annotated[
         int | None,
         typer.Option(
-            min=1,
-            max=1_000_000,
+            parser=shell.whole(1, 1_000_000),
             metavar="N",
             help="Run it N times, with seed 1 (or --seed) and those that follow: means with 95 % intervals.",
         ),
@@ -82,6 +82,7 @@ def run(
     threads: Annotated[
         int | None,
         typer.Option(
+            parser=shell.whole(1),
             metavar="N",
             help="Share a large network with long links out among N threads; the result is the same for any number.",
         ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import sys
 import traceback
 import warnings
@@ -46,6 +47,22 @@ Markdown = Annotated[bool, typer.Option("--md", help="Print tables in Markdown."
 Latex = Annotated[bool, typer.Option("--tex", help="Print tables in LaTeX, for booktabs.")]
 #: The form of tables on standard output.
 Form = Literal["text", "markdown", "latex"]
+
+
+def whole(least: int, most: int | None = None) -> Callable[[str], int]:
+    """Returns a parser for an option that takes a whole number in this range."""
+    wanted = f" ({least:,} or more)" if most is None else f" from {least:,} to {most:,}"
+
+    def number(text: str) -> int:
+        # Defaults pass through a parser, too.
+        digits = str(text).replace("_", "")
+        if re.fullmatch(r"[+-]?[0-9]{1,25}", digits):
+            found = int(digits)
+            if least <= found and (most is None or found <= most):
+                return found
+        raise typer.BadParameter(f"{shortened(str(text))!r} is not a whole number{wanted}")
+
+    return number
 
 
 def command(function: Callable[P, int | None]) -> Callable[P, None]:
@@ -186,27 +203,34 @@ def waiting(words: str) -> Iterator[Callable[[float], None] | None]:
     if not sys.stderr.isatty():
         yield None
         return
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        TaskProgressColumn,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         TaskProgressColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left:"),
-        TimeRemainingColumn(),
+        TextColumn("{task.fields[left]}", markup=False),
     )
     with Progress(*columns, console=console(stderr=True), transient=True) as progress:
         # Without a share there is no telling how far it is: the bar only moves.
-        task = progress.add_task(shown(words), total=None)
-        yield lambda share: progress.update(task, total=1.0, completed=share)
+        task = progress.add_task(shown(words), total=None, left="")
+
+        def told(share: float) -> None:
+            progress.update(task, total=1.0, completed=share)
+            progress.update(task, left=left(progress.tasks[task].time_remaining))
+
+        yield told
+
+
+def left(seconds: float | None) -> str:
+    """The time that something still takes, for a progress bar.
+
+    >>> left(3.2), left(150), left(None)
+    ('3 s left', '2.5 min left', '')
+    """
+    from celltrain.cli.bars import in_words
+
+    return "" if seconds is None else f"{in_words(max(round(seconds), 1))} left"
 
 
 def folder(path: Path) -> Path:

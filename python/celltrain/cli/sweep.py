@@ -139,7 +139,8 @@ def show(store: Store) -> None:
     for own in rows.values():
         cells = [words.valued(own[0][axis.name], axis.unit) for axis in store.axes]
         grid.add_row(*cells, f"{max(row['n'] for row in own):,}", *map(_interval, own))
-    shell.console().print(grid)
+    shell.say("")
+    shell.show([grid])
 
 
 def _interval(row: dict[str, Any]) -> str:
@@ -188,6 +189,6 @@ def _foretell(plan: Plan, worker: Local | Cluster, *, as_json: bool) -> int:
 
 def _bar(progress: Progress) -> bars.Bar:
     left = progress.remaining_seconds
-    time = "" if left is None else f", about {in_words(left)} to go"
+    time = "" if left is None else f", {shell.left(left)}"
     failed = f", {progress.failed:,} failed" if progress.failed else ""
     return bars.Bar(progress.done, progress.total, f"{progress.rate:.3g} a second{time}{failed}")

@@ -114,7 +114,8 @@ def _show(tuned: Tuned) -> None:
                 if c.front and c.estimates is not None:
                     values = [valued(c.parameters[name], unit) for name, unit in parameters]
                     grid.add_row(searched.title, *values, *(estimated(e.mean, e.half) for e in c.estimates))
-        shell.console().print(grid)
+        shell.say("")
+        shell.show([grid])
         return
     grid = shell.grid(*left, *titled, *(f"{name}, gained" for name in names), left=left)
     for searched in tuned.searches:
@@ -123,7 +124,9 @@ def _show(tuned: Tuned) -> None:
             gained = ["nothing" if one.same else f"{d.mean:+.3g} ± {d.half:.2g}" for d in one.differences]
             of = (estimated(e.mean, e.half) for e in one.estimates)
             grid.add_row(searched.title, one.reference, names[one.objective], *values, *of, *gained)
-    shell.console().print(grid)
+    shell.say("")
+    shell.show([grid])
+    shell.say("")
 
 
 def _foretell(plan: TunePlan, worker: Local | Cluster, *, as_json: bool) -> int:
@@ -166,7 +169,7 @@ def _foretell(plan: TunePlan, worker: Local | Cluster, *, as_json: bool) -> int:
 
 def _bar(progress: TuneProgress) -> bars.Bar:
     left = progress.remaining_seconds
-    time = "" if left is None else f", about {in_words(left)} to go"
+    time = "" if left is None else f", {shell.left(left)}"
     failed = f", {progress.failed:,} failed" if progress.failed else ""
     trials = f"{progress.trials:,} of {progress.total_trials:,} trials"
     rest = f"{trials}, {progress.stage}, {progress.rate:.3g} runs a second{time}{failed}"

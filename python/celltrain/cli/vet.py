@@ -46,8 +46,12 @@ def vet(
             show_default="epd,selective_drop,fba",
         ),
     ] = None,
-    seeds: Annotated[int, typer.Option(min=1, max=1_000_000, metavar="N", help="Runs in each scenario.")] = 10,
-    seed: Annotated[int, typer.Option(min=0, metavar="K", help="The first seed; the others follow.")] = 1,
+    seeds: Annotated[
+        int, typer.Option(parser=shell.whole(1, 1_000_000), metavar="N", help="Runs in each scenario.")
+    ] = 10,
+    seed: Annotated[
+        int, typer.Option(parser=shell.whole(0), metavar="N", help="The first seed; the others follow.")
+    ] = 1,
     brief: Annotated[
         bool, typer.Option("--brief", help="Print failed checks and the means over all scenarios only.")
     ] = False,

@@ -40,7 +40,8 @@ def why(
         ),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(min=0, max=(1 << 64) - 1, help="Seed instead of the scenario's own.")
+        int | None,
+        typer.Option(parser=shell.whole(0, (1 << 64) - 1), metavar="N", help="Seed instead of the scenario's own."),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Print all sentences, or list all times.")] = False,
     as_json: shell.Json = False,

@@ -19,7 +19,11 @@ if TYPE_CHECKING:
 Jobs = Annotated[
     int | None,
     typer.Option(
-        "--jobs", "--threads", min=1, max=MOST_JOBS, metavar="N", help="Threads; one for each core when absent."
+        "--jobs",
+        "--threads",
+        parser=shell.whole(1, MOST_JOBS),
+        metavar="N",
+        help="Threads; one for each core when absent.",
     ),
 ]
 Dask = Annotated[
