@@ -120,6 +120,10 @@ def result_schema() -> dict[str, Any]:
             "type": "object",
             "properties": {"version": {"type": "string"}, "profile": {"enum": ["release", "debug"]}},
         },
+        "tcp": {
+            "type": "string",
+            "description": "the TCP of the flows, such as: vanilla (no fast retransmit, 100 ms ticks)",
+        },
         "format": {
             "const": _TABLES["format"],
             "description": "version of this shape; it grows when a key moves or changes its meaning",

@@ -9,10 +9,15 @@ from __future__ import annotations
 import os
 import re
 import shlex
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import SMALL, WITHOUT_POLICY, Command
+
+from celltrain import reasons, vetting
+from celltrain.reproduction import run as reproduction
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 WIDTHS = (80, 100, 120)
@@ -45,15 +50,24 @@ run chain-epd
 run lan-unresponsive
 run gfr-tagging
 run small.toml --seeds 3
+run small.toml --md
+run small.toml --seeds 5 --tex
+compare lan-tail-drop lan-epd --seeds 2 --vary duration=100ms --all
+compare lan-tail-drop lan-epd --seeds 2 --vary duration=100ms --md
+compare lan-tail-drop lan-epd --seeds 2 --vary duration=100ms --tex
+compare lan-tail-drop --seeds 2 --vary duration=100ms --vary tcp=vanilla,tahoe,sack
 run small.toml --trace queue
 compare lan-tail-drop lan-epd lan-selective-drop --seeds 2 --vary duration=300ms
 compare lan-epd --seeds 5 --vary duration=100ms --vary port.bottleneck.policy=tail_drop,epd:threshold=80%,selective_drop:threshold=0.8 --vary port.bottleneck.buffer=1000,2000,3000,4000
 compare lan-epd lan-sack --seeds 2 --vary duration=100ms --vary port.bottleneck.buffer=1000,2000
 vet policy.toml --scenarios lan-5 --seeds 2
-vet policy.toml --scenarios lan-5 --beside epd --seeds 2
+vet policy.toml --scenarios lan-5,lan-5-sack --beside epd --seeds 2
+vet policy.toml --scenarios lan-5 --beside epd --seeds 2 --brief
 why lan-epd --seed 18 --flow tcp4 --at 2.2s
 reproduce af-96-1269 --table 1 --seeds 2
-reproduce af-96-1269 --table 2 --network LAN --seeds 2
+reproduce af-96-1269 --table 1 --seeds 2 --brief
+reproduce af-96-1269 --table 1 --seeds 2 --tex
+reproduce af-96-1269 --table 2 --network LAN --seeds 1
 study different-rtts --seeds 2 --duration 100ms
 sweep plan.toml --dry-run
 sweep plan.toml --store out
@@ -75,6 +89,7 @@ list plans
 list scenarios
 list measures
 explain vanilla
+explain vanilla --page
 explain epd
 explain efficiency
 explain fba
@@ -142,7 +157,23 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, text in {**files, "plan.toml": PLAN}.items():
         (tmp_path / name).write_text(text)
     monkeypatch.chdir(tmp_path)
+    for module, name in ((reproduction, "reproduce"), (reproduction, "study"), (vetting, "vet"), (reasons, "why")):
+        monkeypatch.setattr(module, name, remembered(getattr(module, name)))
     return tmp_path
+
+
+#: The answers of the calls that take longest, which the widths share.
+ANSWERS: dict[str, Any] = {}
+
+
+def remembered(function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(*args: Any, progress: Any = None, **options: Any) -> Any:
+        key = repr((function.__name__, args, options))
+        if key not in ANSWERS:
+            ANSWERS[key] = function(*args, **options)
+        return ANSWERS[key]
+
+    return call
 
 
 def printed(celltrain: Command, command: str, width: int, monkeypatch: pytest.MonkeyPatch) -> str:

@@ -52,20 +52,6 @@ def bar(name: str, latest: list[P], shows: Callable[[P], Bar]) -> Iterator[Calla
         yield show
 
 
-def in_words(seconds: float) -> str:
-    """A time for people.
-
-    >>> in_words(0.0042), in_words(0.456), in_words(75), in_words(5400), in_words(200000)
-    ('4.2 ms', '456 ms', '75 s', '90 min', '2.3 days')
-    """
-    if seconds < 1:
-        return f"{seconds * 1e3:.3g} ms"
-    for limit, scale, word in ((120, 1, "s"), (7200, 60, "min"), (172800, 3600, "h"), (float("inf"), 86400, "days")):
-        if seconds < limit:
-            return f"{seconds / scale:.3g} {word}" if word != "days" else f"{seconds / scale:.2g} {word}"
-    return ""
-
-
 def size_in_words(size: float) -> str:
     """A number of bytes for people.
 

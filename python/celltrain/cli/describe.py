@@ -98,7 +98,7 @@ def explain(
         ),
     ],
     page: Annotated[
-        bool, typer.Option("--page", help="Print a model's whole page: symbols, all parameters, validation, cost.")
+        bool, typer.Option("--page", help="Print the whole page of a TCP variant: all parameters, symbols, validation.")
     ] = False,
     as_json: shell.Json = False,
 ) -> None:
@@ -146,23 +146,23 @@ def explain(
 
 
 def _show(entry: Entry, *, whole: bool) -> None:
-    """Prints an entry: of a model's page what it does and its source, and its parameters; all of it if `whole`."""
+    """Prints an entry: its page and its parameters; of a TCP the beginning and what people change, unless `whole`."""
     from celltrain.catalog import SINGULAR
     from celltrain.grids import Line
 
     console = shell.console()
     width = min(console.width, 100)
     page, parameters = entry.page, entry.parameters
-    is_brief = page is not None and "\n## Parameters\n" in page and not whole
+    is_brief = entry.kind == "tcp" and not whole
     if page is None:
         shell.show([Line(text=f"{entry.name} ({SINGULAR[entry.kind]}): {entry.summary}"), Line(text="")])
         console.print(entry.description, width=width)
     else:
         console.print(_markdown(_beginning(page) if is_brief else page), width=width)
-    if is_brief and entry.kind == "tcp":
+    if is_brief:
         parameters = tuple(one for one in parameters if one.name in ESSENTIAL)
     if parameters:
-        columns = ("parameter", "unit", "default", "meaning") if is_brief else PARAMETER
+        columns = ("parameter", "default", "meaning") if is_brief else PARAMETER
         grid = shell.grid(*columns, left=columns)
         for parameter in parameters:
             default = "required" if parameter.required else "absent"
@@ -174,8 +174,7 @@ def _show(entry: Entry, *, whole: bool) -> None:
         console.print(grid)
     if is_brief:
         left = len(entry.parameters) - len(parameters)
-        more = f"{left} more parameters, their ranges" if left else "Ranges"
-        shell.say(f"\n{more}, symbols, validation and limits: celltrain explain {entry.name} --page")
+        shell.say(f"\n{left} more parameters, ranges, symbols and validation: celltrain explain {entry.name} --page")
     elif entry.cost:
         _show_cost(entry.cost)
 

@@ -12,6 +12,7 @@ import typer
 
 from celltrain.arguments import MOST_JOBS
 from celltrain.cli import shell
+from celltrain.pages.words import left
 from celltrain.text import shown
 
 if TYPE_CHECKING:
@@ -159,7 +160,6 @@ def _progress(paper: str) -> Iterator[Callable[[Progress], object] | None]:
         task = bar.add_task(shown(paper), total=None, left="")
 
         def show(progress: Progress) -> None:
-            left = shell.left(progress.remaining_seconds)
-            bar.update(task, completed=progress.done, total=progress.total, left=left)
+            bar.update(task, completed=progress.done, total=progress.total, left=left(progress.remaining_seconds))
 
         yield show

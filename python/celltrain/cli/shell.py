@@ -205,6 +205,8 @@ def waiting(words: str) -> Iterator[Callable[[float], None] | None]:
         return
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
+    from celltrain.pages.words import left
+
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
@@ -220,17 +222,6 @@ def waiting(words: str) -> Iterator[Callable[[float], None] | None]:
             progress.update(task, left=left(progress.tasks[task].time_remaining))
 
         yield told
-
-
-def left(seconds: float | None) -> str:
-    """The time that something still takes, for a progress bar.
-
-    >>> left(3.2), left(150), left(None)
-    ('3 s left', '2.5 min left', '')
-    """
-    from celltrain.cli.bars import in_words
-
-    return "" if seconds is None else f"{in_words(max(round(seconds), 1))} left"
 
 
 def folder(path: Path) -> Path:

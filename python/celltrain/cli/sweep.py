@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from celltrain.cli import bars, completing, shell, workers
-from celltrain.cli.bars import in_words, size_in_words
+from celltrain.cli.bars import size_in_words
+from celltrain.pages.words import in_words, left
 
 if TYPE_CHECKING:
     from celltrain.coordination import Progress
@@ -188,7 +189,7 @@ def _foretell(plan: Plan, worker: Local | Cluster, *, as_json: bool) -> int:
 
 
 def _bar(progress: Progress) -> bars.Bar:
-    left = progress.remaining_seconds
-    time = "" if left is None else f", {shell.left(left)}"
+    remaining = progress.remaining_seconds
+    time = "" if remaining is None else f", {left(remaining)}"
     failed = f", {progress.failed:,} failed" if progress.failed else ""
     return bars.Bar(progress.done, progress.total, f"{progress.rate:.3g} a second{time}{failed}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from celltrain.cli import bars, completing, shell, workers
-from celltrain.cli.bars import in_words
+from celltrain.pages.words import in_words, left
 
 if TYPE_CHECKING:
     from celltrain.running import Local
@@ -168,8 +168,8 @@ def _foretell(plan: TunePlan, worker: Local | Cluster, *, as_json: bool) -> int:
 
 
 def _bar(progress: TuneProgress) -> bars.Bar:
-    left = progress.remaining_seconds
-    time = "" if left is None else f", {shell.left(left)}"
+    remaining = progress.remaining_seconds
+    time = "" if remaining is None else f", {left(remaining)}"
     failed = f", {progress.failed:,} failed" if progress.failed else ""
     trials = f"{progress.trials:,} of {progress.total_trials:,} trials"
     rest = f"{trials}, {progress.stage}, {progress.rate:.3g} runs a second{time}{failed}"

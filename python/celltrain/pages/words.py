@@ -173,3 +173,26 @@ def counted(count: int, word: str) -> str:
     ('1 run', '12,000 runs')
     """
     return f"{count:,} {word}{'' if count == 1 else 's'}"
+
+
+def in_words(seconds: float) -> str:
+    """A time for people.
+
+    >>> in_words(0.0042), in_words(0.456), in_words(75), in_words(5400), in_words(200000)
+    ('4.2 ms', '456 ms', '75 s', '90 min', '2.3 days')
+    """
+    if seconds < 1:
+        return f"{seconds * 1e3:.3g} ms"
+    for limit, scale, word in ((120, 1, "s"), (7200, 60, "min"), (172800, 3600, "h"), (float("inf"), 86400, "days")):
+        if seconds < limit:
+            return f"{seconds / scale:.3g} {word}" if word != "days" else f"{seconds / scale:.2g} {word}"
+    return ""
+
+
+def left(seconds: float | None) -> str:
+    """The time that something still takes, for a progress bar.
+
+    >>> left(3.2), left(150), left(None)
+    ('3 s left', '2.5 min left', '')
+    """
+    return "" if seconds is None else f"{in_words(max(round(seconds), 1))} left"
