@@ -9,8 +9,8 @@ export const own: Story = {
       kind: "free",
       title: "Which frames may start?",
       text: [
-        "A frame may start when your condition holds. X cells wait, Y of them are of the frame's own connection, N connections have some, and K is the room. For example X < 0.8 * K is EPD.",
-        "It runs beside the classics with the same seeds. Can you be to the right of and above all of them?",
+        "A frame may start if your condition holds. X cells are waiting, Y of them belong to the frame's own connection, N connections have cells waiting, and K is the size of the buffer. For example, X < 0.8 * K is EPD.",
+        "Your policy runs with the same seeds as the classics. Can you get to the right of and above all of them?",
       ],
     },
   ],

@@ -169,7 +169,7 @@ export function RunStep(props: {
   );
 }
 
-/** The network, its TCP and what is compared, in the place of the result. */
+/** The network, its TCP and the compared settings, shown until the result is there. */
 function Before(props: { readonly step: Run; readonly settings: readonly Setting[] }): JSX.Element {
   const { step, settings } = props;
   const [checked, setChecked] = useState<Checked | null>(null);
@@ -279,7 +279,7 @@ function Answer(props: {
   readonly step: Run;
   readonly outcomes: readonly Outcome[];
   readonly guess: number | null;
-  /** Where to go from here. */
+  /** Links that lead on. */
   readonly children: ComponentChildren;
 }): JSX.Element {
   const { step, outcomes, guess } = props;

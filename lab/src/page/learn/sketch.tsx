@@ -93,7 +93,7 @@ export function summary(network: Network): string {
 interface Layout {
   readonly height: number;
   readonly places: readonly (readonly [number, number])[];
-  /** Whether there is room for names. */
+  /** True if names fit. */
   readonly isNamed: boolean;
 }
 

@@ -55,7 +55,7 @@ export function RunOrStop(props: {
   readonly id: string;
   readonly running: boolean;
   readonly disabled?: boolean;
-  /** Whether something else is the main action now. */
+  /** True if another action is the main one now. */
   readonly isSecondary?: boolean;
   readonly onRun: () => void;
   readonly onStop: () => void;

@@ -15,7 +15,11 @@ export function Table(props: {
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label={props.label}>
       <table class={props.class}>
-        {props.caption !== undefined && <caption>{props.caption}</caption>}
+        {props.caption !== undefined && (
+          <caption>
+            <span>{props.caption}</span>
+          </caption>
+        )}
         <thead>
           <tr>
             {props.columns.map((column, i) => (

@@ -27,7 +27,7 @@ for (const story of STORIES) {
         assert.doesNotMatch(answer, /NaN|undefined|Infinity/);
         assert.equal(await page.locator(".dots-row").count(), step.variants.length * step.shown.length);
         assert.ok((await overflow(page)) <= 0);
-        // What leads on is the main action now.
+        // The link to the next step is the main action now.
         assert.equal(await page.locator(".answer .main-link").count(), 1);
         assert.equal(await page.locator("button.main").count(), 0);
       }
