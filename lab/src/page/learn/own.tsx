@@ -1,4 +1,4 @@
-/** A policy of your own: a formula with its faults and warnings below, and its cloud among the classics. */
+/** A policy of your own: a formula with its faults below, and its cloud among the classics. */
 
 import type { JSX } from "preact";
 import { useEffect, useId, useMemo, useState } from "preact/hooks";
@@ -7,7 +7,7 @@ import { Differences } from "../compare/differences.tsx";
 import { Experiment, type Setting } from "../parts/experiment.ts";
 import { shortened } from "../parts/format.ts";
 import { FaultNotice, FaultNotices } from "../parts/fault.tsx";
-import { Notice, Progress } from "../parts/parts.tsx";
+import { Progress } from "../parts/parts.tsx";
 import { Plane, clouds } from "../parts/plane.tsx";
 import { RunOrStop, ToBench } from "../parts/running.tsx";
 import { Faults } from "../run/editor.tsx";
@@ -114,7 +114,7 @@ export function OwnPolicy(props: { readonly onRun: () => void }): JSX.Element {
           }}
         />
         <div id={`${id}-faults`} aria-live="polite" class="formula-faults">
-          {faults.length > 0 ? <Faults faults={faults} short /> : <Admits checked={checked} />}
+          {faults.length > 0 ? <Faults faults={faults} short /> : <span class="small good-text">It can be run.</span>}
         </div>
       </div>
       <p class="row small">
@@ -158,22 +158,5 @@ export function OwnPolicy(props: { readonly onRun: () => void }): JSX.Element {
         </div>
       )}
     </>
-  );
-}
-
-/** Warnings of the check, such as that the policy refuses every frame; otherwise that the formula can run. */
-function Admits(props: { readonly checked: Checked | null }): JSX.Element | null {
-  const { checked } = props;
-  if (checked === null) {
-    return null;
-  }
-  return checked.warnings.length === 0 ? (
-    <span class="small good-text">It can be run.</span>
-  ) : (
-    <Notice sort="warn">
-      {checked.warnings.map(({ message }) => (
-        <p key={message}>{message}</p>
-      ))}
-    </Notice>
   );
 }
