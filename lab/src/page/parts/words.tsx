@@ -126,6 +126,10 @@ export function unbroken(text: string): string {
   return text.replace(/(?<=[\w)]) ([<>]=?|=|[*\/]) (?=[\w(.])/g, "\u00a0$1\u00a0");
 }
 
+function punctuation(text: string): string {
+  return /^[).,;:?!]+/.exec(text)?.[0] ?? "";
+}
+
 /** Paragraphs, in which a term has its meaning where it stands first. */
 export function Told(props: { readonly texts: readonly string[] }): JSX.Element {
   const met = new Set<Term>();
@@ -133,15 +137,19 @@ export function Told(props: { readonly texts: readonly string[] }): JSX.Element 
     <>
       {props.texts.map((text) => (
         <p key={text}>
-          {parts(text, met).map((part, i) =>
-            typeof part === "string" ? (
-              unbroken(part)
-            ) : (
-              <Word key={i} of={part.term}>
-                {part.text}
-              </Word>
-            ),
-          )}
+          {parts(text, met).map((part, i, all) => {
+            // Punctuation stays on the line of its term.
+            if (typeof part === "string") {
+              return unbroken(part.slice(i === 0 ? 0 : punctuation(part).length));
+            }
+            const after = all[i + 1];
+            return (
+              <span key={i} class="name">
+                <Word of={part.term}>{part.text}</Word>
+                {typeof after === "string" ? punctuation(after) : ""}
+              </span>
+            );
+          })}
         </p>
       ))}
     </>
