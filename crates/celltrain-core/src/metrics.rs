@@ -112,6 +112,8 @@ pub struct PortResult {
     pub buffer_cells: Option<u32>,
     /// The policy's name; that of the discard algorithm at an edge device.
     pub policy: &'static str,
+    /// Occupancy up to which the policy admits every frame; `None` if it has no such threshold.
+    pub threshold_cells: Option<u32>,
     /// The scheduler's name.
     pub scheduler: &'static str,
     /// The largest number of cells that ever waited.
@@ -363,6 +365,10 @@ impl FinalState<'_> {
                 name: link.name.clone(),
                 buffer_cells: link.edge.as_ref().map_or(link.buffer, |edge| edge.buffer),
                 policy: link.edge.as_ref().map_or(link.policy.name(), |edge| edge.discard.name()),
+                threshold_cells: match link.edge {
+                    Some(_) => None,
+                    None => link.policy.threshold_cells(link.buffer),
+                },
                 scheduler: link.scheduler.name(),
                 max_queue_cells: port.max_queue,
                 queue_cells: port.waiting.iter().sum(),

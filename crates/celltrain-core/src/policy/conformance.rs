@@ -368,6 +368,10 @@ fn thresholds_are_what_frames_are_admitted_up_to() {
     for name in ["single_drop", "dfba", "virtual_queuing_threshold", "formula", "python"] {
         assert_eq!(said(name), None, "{name}");
     }
+    for config in PolicyConfig::samples(100) {
+        let shown = said(config.name()).filter(|&most| most < u32::MAX);
+        assert_eq!(config.threshold_cells(Some(100)), shown, "{}", config.name());
+    }
 }
 
 /// What a frame of five cells loses where two find room, one goes after the third, and one after the fourth.

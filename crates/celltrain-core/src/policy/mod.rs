@@ -104,6 +104,15 @@ registry! {
 }
 
 impl PolicyConfig {
+    /// The occupancy up to which every frame is admitted, in a buffer of `capacity` cells (`None`: without limit). `None`
+    /// for a policy that has no such threshold or admits every frame, and for policies of your own.
+    pub fn threshold_cells(&self, capacity: Option<u32>) -> Option<u32> {
+        if matches!(self, PolicyConfig::Formula(_) | PolicyConfig::Python(_)) {
+            return None;
+        }
+        self.build(capacity, &[]).admits_up_to().filter(|&cells| cells < u32::MAX)
+    }
+
     /// What every policy costs a switch, in the order of the list.
     pub fn costs() -> Vec<(&'static str, Cost)> {
         Self::NAMES.iter().copied().zip(Self::each_cost()).collect()

@@ -14,6 +14,12 @@ pub const PORT: &[Port] = &[
     })
     .printed("buffer, cells", When::Always),
     Port::text("policy", "the buffer policy", |port| port.policy).printed("policy", When::Always),
+    Port::count(
+        "threshold_cells",
+        "cells",
+        "cells waiting up to which the policy admits every frame; null without such a threshold",
+        |port| port.threshold_cells.map(u64::from),
+    ),
     Port::text("scheduler", "the scheduler", |port| port.scheduler).printed("scheduler", When::Always),
     Port::count(
         "max_queue_cells",
