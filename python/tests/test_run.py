@@ -144,7 +144,7 @@ def test_a_size_that_is_none_is_refused(size, problem):
 def test_series_are_long_tables(traced):
     assert list(traced.series) == ["queue", "occupancy", "cwnd"]
     queue, occupancy, cwnd = traced.series.values()
-    assert queue.column_names == ["time_s", "port", "queue_cells"]
+    assert queue.column_names == ["time_s", "port", "queue_cells", "queue_cells_least", "queue_cells_largest"]
     assert occupancy.column_names == ["time_s", "port", "flow", "occupancy_cells"]
     assert cwnd.column_names == ["time_s", "flow", "cwnd_segments", "ssthresh_segments"]
     samples = 201

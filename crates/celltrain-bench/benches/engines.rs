@@ -20,6 +20,7 @@ use celltrain_core::engine::fast::tournament_tree::{Key, Rank, TournamentTree};
 use celltrain_core::index::Label;
 use celltrain_core::policy::PolicyConfig;
 use celltrain_core::probe::Nothing;
+use celltrain_core::queue_range::QueueRange;
 use celltrain_core::rng::Stream;
 use celltrain_core::tcp::{Receiver, SackBlocks, Sender, TcpConfig, TcpOptions};
 use celltrain_core::tie::{TieBreaker, TieOrder};
@@ -106,7 +107,7 @@ fn ring(criterion: &mut Criterion) {
                 frame += 1;
                 let run = black_box(frame_of(frame % VCS, frame, cells));
                 black_box(port.fate(run.last));
-                port.admit(run, CAPACITY / 2, run.cells);
+                port.admit(run, QueueRange { least: 0, largest: CAPACITY / 2 }, run.cells);
             });
         });
     }

@@ -59,6 +59,14 @@ impl Footprint {
         })
     }
 
+    /// Bytes that the fast engine needs in addition if a probe reads the range of these ports' queues.
+    ///
+    /// # Errors
+    /// If it is told to stop.
+    pub fn of_traced_ports(network: &Network, links: &[LinkIndex], stop: &Stop<'_>) -> Result<u64, Interrupted> {
+        Ok(fast::of_traced_ports(&Shape::new(network, stop)?, links))
+    }
+
     /// The whole in words, beside the bytes that are free.
     pub fn in_words(&self, about: &str, free: u64) -> String {
         let Self { nodes, vcs, hops, bytes, .. } = self;
@@ -230,6 +238,17 @@ mod tests {
         );
         // 1000 runs of 12 bytes may wait, and a frame of each of 128 in a window is some 100 bytes.
         assert!((20_000..200_000).contains(&bytes), "{bytes}");
+    }
+
+    #[test]
+    fn a_port_that_cells_only_pass_is_counted_as_contended_if_its_range_is_read() {
+        let network = sources(3, Some(1000), "10ms");
+        let more = |links: &[LinkIndex]| Footprint::of_traced_ports(&network, links, &Stop::never()).unwrap();
+        assert_eq!(more(&[N_SOURCE_BOTTLENECK]), 0, "it is contended anyway");
+        let all: Vec<_> = network.links.keys().collect();
+        let passed = network.links.keys().filter(|&link| more(&[link]) > 0).count();
+        assert_eq!(passed, 6, "a port of a switch for each host, but for the senders' data");
+        assert!(more(&all) > 6 * 1000, "{}", more(&all));
     }
 
     #[test]

@@ -32,6 +32,7 @@ mod per_vc;
 pub mod policy;
 pub mod port;
 pub mod probe;
+pub mod queue_range;
 pub mod rate_control;
 mod registry;
 pub mod rng;

@@ -7,6 +7,7 @@ use crate::end_systems::{Connection, EndSystems};
 use crate::events::Watcher;
 use crate::index::{FlowIndex, LinkIndex, VcIndex};
 use crate::network::Network;
+use crate::queue_range::QueueRange;
 use crate::rate_control::RateControl;
 use crate::units::{CELL_BITS, Clock, Duration, Time};
 
@@ -15,6 +16,11 @@ pub trait Probe: Watcher {
     /// The next instant this probe wants to look, if any.
     fn next_look(&self) -> Option<Time> {
         None
+    }
+
+    /// The ports whose range it reads ([`Queues::range`]). They stay the same during a run.
+    fn traced_ports(&self) -> &[LinkIndex] {
+        &[]
     }
 
     /// The network as it stands at `now`, after everything that happens at that instant.
@@ -38,6 +44,10 @@ pub struct NetworkView<'a> {
 pub trait Queues {
     /// Cells waiting at the port of this link.
     fn occupancy(&self, link: LinkIndex) -> u32;
+
+    /// The fewest and the most cells waiting at the port of this link since the latest look or the start of the run,
+    /// among [`Probe::traced_ports`]. Every length counts, also within an instant.
+    fn range(&self, link: LinkIndex) -> QueueRange;
 
     /// Appends the cells waiting of each VC at the port of this link, by label.
     fn per_vc(&self, link: LinkIndex, into: &mut Vec<u32>);
@@ -88,6 +98,10 @@ pub struct Recorder {
     pub times: Vec<Time>,
     /// Waiting cells, one row a sample, one column a chosen port.
     pub queue_cells: Vec<u32>,
+    /// The fewest cells waiting since the sample before, in the same order.
+    pub queue_cells_least: Vec<u32>,
+    /// The most cells waiting since the sample before, in the same order.
+    pub queue_cells_largest: Vec<u32>,
     /// Waiting cells by VC, one row a sample, one column a chosen port and label, ports in order.
     pub occupancy_cells: Vec<u32>,
     /// cwnd in segments, one row a sample, one column a flow; 0 without TCP.
@@ -128,6 +142,8 @@ impl Recorder {
             end: network.end(clock),
             times: Vec::new(),
             queue_cells: Vec::new(),
+            queue_cells_least: Vec::new(),
+            queue_cells_largest: Vec::new(),
             occupancy_cells: Vec::new(),
             cwnd_segments: Vec::new(),
             ssthresh_segments: Vec::new(),
@@ -165,12 +181,19 @@ impl Probe for Recorder {
         (next <= self.end).then_some(next)
     }
 
+    fn traced_ports(&self) -> &[LinkIndex] {
+        if self.choice.queue { &self.links } else { &[] }
+    }
+
     fn look(&mut self, now: Time, view: &NetworkView<'_>) {
         self.taken += 1;
         self.times.push(now);
         for &link in &self.links {
             if self.choice.queue {
                 self.queue_cells.push(view.queues.occupancy(link));
+                let QueueRange { least, largest } = view.queues.range(link);
+                self.queue_cells_least.push(least);
+                self.queue_cells_largest.push(largest);
             }
             if self.choice.occupancy {
                 view.queues.per_vc(link, &mut self.occupancy_cells);

@@ -326,6 +326,12 @@ impl ShapedPort {
         self.per_vc().sum()
     }
 
+    /// Starts a new range of the queue at a sample.
+    pub fn start_range(&mut self) {
+        debug_assert!(self.ahead.is_none(), "what has not started is taken back first");
+        self.buffer.start_range();
+    }
+
     /// The port as results show it. What comes in counts as offered, and as waiting, before its packet is whole.
     pub fn state(&self) -> PortState {
         let counters = Label::counting().zip(&self.vcs).map(|(label, vc)| {

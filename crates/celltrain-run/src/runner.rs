@@ -8,6 +8,7 @@ use std::time::Duration;
 use celltrain_core::engine::{Engine, Outcome, Sharing};
 use celltrain_core::events::{self, Watcher};
 use celltrain_core::footprint::Footprint;
+use celltrain_core::index::LinkIndex;
 use celltrain_core::network::Network;
 use celltrain_core::probe::{NetworkView, Nothing, Probe, Recorder};
 use celltrain_core::stop::{Interrupted, Stop};
@@ -448,6 +449,10 @@ impl LookersOn<'_> {
 impl Probe for LookersOn<'_> {
     fn next_look(&self) -> Option<Time> {
         self.recorder.as_ref().and_then(|recorder| recorder.next_look())
+    }
+
+    fn traced_ports(&self) -> &[LinkIndex] {
+        self.recorder.as_ref().map_or(&[], |recorder| recorder.traced_ports())
     }
 
     fn look(&mut self, now: Time, view: &NetworkView<'_>) {

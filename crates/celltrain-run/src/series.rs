@@ -2,9 +2,10 @@
 
 use typed_index_collections::{TiVec, ti_vec};
 
+use celltrain_core::footprint::Footprint;
 use celltrain_core::index::{FlowIndex, LinkIndex, VcIndex};
 use celltrain_core::network::Network;
-use celltrain_core::probe::{Recorder, SeriesChoice};
+use celltrain_core::probe::{Probe, Recorder, SeriesChoice};
 use celltrain_core::stop::{Interrupted, Stop};
 use celltrain_core::units::Duration;
 use serde_json::{Value, json};
@@ -133,12 +134,26 @@ pub const SERIES: &[Series] = &[
         name: "queue",
         meaning: "cells waiting at the chosen ports",
         over: Over::Ports,
-        columns: &[column(
-            "queue_cells",
-            "cells",
-            "cells waiting, the one in service not counted",
-            Values::Counts(|recorder| &mut recorder.queue_cells),
-        )],
+        columns: &[
+            column(
+                "queue_cells",
+                "cells",
+                "cells waiting, the one in service not counted",
+                Values::Counts(|recorder| &mut recorder.queue_cells),
+            ),
+            column(
+                "queue_cells_least",
+                "cells",
+                "fewest cells waiting since the sample before",
+                Values::Counts(|recorder| &mut recorder.queue_cells_least),
+            ),
+            column(
+                "queue_cells_largest",
+                "cells",
+                "most cells waiting since the sample before",
+                Values::Counts(|recorder| &mut recorder.queue_cells_largest),
+            ),
+        ],
         choose: |choice| choice.queue = true,
     },
     Series {
@@ -342,13 +357,16 @@ impl Trace {
         Ok(self.step.max(tick))
     }
 
-    /// Memory of what is recorded of a run, in bytes: of each value, as lists grow and are handed over.
+    /// Memory of the series of a run, in bytes: of each value, as lists grow and are handed over, and of the ports whose
+    /// queues the recorder follows.
     ///
     /// # Errors
     ///
     /// What [`Trace::recorder`] refuses.
     pub fn bytes(&self, network: &Network, stop: &Stop<'_>) -> Result<u64, Unfinished> {
-        Ok(self.values(network, &self.recorder(network, stop)?, stop)? * 16)
+        let recorder = self.recorder(network, stop)?;
+        let ports = Footprint::of_traced_ports(network, recorder.traced_ports(), stop)?;
+        Ok(self.values(network, &recorder, stop)? * 16 + ports)
     }
 
     /// How many values are recorded of a run.

@@ -59,7 +59,7 @@ fn series_are_columns_that_the_answer_refers_to() {
     let column = |value: &Value| &columns[usize::try_from(value["$column"].as_u64().unwrap()).unwrap()];
     let Column::Numbers(times) = column(&shown["time_s"]) else { panic!("times are numbers") };
     assert_eq!(times, &[0.0, 0.01, 0.02, 0.03, 0.04, 0.05]);
-    for measure in ["queue_cells", "occupancy_cells"] {
+    for measure in ["queue_cells", "queue_cells_least", "queue_cells_largest", "occupancy_cells"] {
         let measure = &shown["measures"][measure];
         let Column::Numbers(values) = column(&measure["values"]) else { panic!("these are numbers") };
         assert_eq!(values.len(), 6 * measure["names"].as_array().unwrap().len());

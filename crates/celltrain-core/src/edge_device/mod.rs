@@ -17,6 +17,7 @@ use crate::cell::Run;
 use crate::error::Fault;
 use crate::index::Label;
 use crate::port::{PortCounters, PortState};
+use crate::queue_range::QueueRange;
 use crate::registry;
 
 registry! {
@@ -261,6 +262,17 @@ impl EdgeBuffer {
     /// The largest number of cells of all VCs together that ever waited.
     pub fn max_queue(&self) -> u32 {
         self.packets.max_queue()
+    }
+
+    /// The fewest and the most cells of all VCs together waiting since the latest sample. No cell is taken ahead of its
+    /// time then.
+    pub fn range(&self) -> QueueRange {
+        self.packets.range()
+    }
+
+    /// Starts a new range at a sample.
+    pub fn start_range(&mut self) {
+        self.packets.start_range();
     }
 
     /// QL: packets of a VC that wait or are under way.

@@ -8,6 +8,7 @@ use super::Memory;
 use crate::cell::{Cell, FrameNumber, Run};
 use crate::index::Label;
 use crate::port::{PortCounters, PortState};
+use crate::queue_range::{QueueRange, QueueTracker};
 use crate::sizes::size;
 
 /// A packet at an edge device.
@@ -70,7 +71,7 @@ pub struct Packets {
     occupancy: u32,
     /// The same with the taken cells of packets under way.
     whole_cells: u64,
-    max_queue: u32,
+    tracker: QueueTracker,
     /// What became of packets, if that is noted.
     pub(super) fates: Option<Vec<PacketFate>>,
 }
@@ -114,7 +115,7 @@ impl Packets {
             queues: longest_packet.iter().map(queue).collect(),
             occupancy: 0,
             whole_cells: 0,
-            max_queue: 0,
+            tracker: QueueTracker::default(),
             fates: None,
         }
     }
@@ -234,11 +235,13 @@ impl Packets {
             queue.counters.cut_frames += 1;
             return;
         }
+        // Between packets the queue only becomes shorter, and cells taken ahead of time have been put back.
+        self.tracker.fall(self.occupancy);
         queue.packets.push_back(packet);
         queue.cells += packet.cells;
         self.occupancy += packet.cells;
         self.whole_cells += u64::from(packet.cells);
-        self.max_queue = self.max_queue.max(self.occupancy);
+        self.tracker.rise(self.occupancy);
     }
 
     /// Notes what becomes of a packet, for whoever watches.
@@ -306,14 +309,22 @@ impl Packets {
     }
 
     pub(super) fn max_queue(&self) -> u32 {
-        self.max_queue
+        self.tracker.max_queue()
+    }
+
+    pub(super) fn range(&self) -> QueueRange {
+        self.tracker.range(self.occupancy)
+    }
+
+    pub(super) fn start_range(&mut self) {
+        self.tracker.start_range(self.occupancy);
     }
 
     pub(super) fn port_state(&self) -> PortState {
         let state = PortState {
             counters: self.queues.iter().map(|queue| queue.counters).collect(),
             waiting: self.queues.iter().map(|queue| queue.cells).collect(),
-            max_queue: self.max_queue,
+            max_queue: self.max_queue(),
             replaced_results: 0,
         };
         for (counters, waiting) in state.counters.iter().zip(&state.waiting) {

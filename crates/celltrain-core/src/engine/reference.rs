@@ -26,6 +26,7 @@ use crate::network::{LinkTimes, Network, Next, Routing};
 use crate::policy::formula::PortFacts;
 use crate::port::{self, Port};
 use crate::probe::{NetworkView, Probe, Queues};
+use crate::queue_range::QueueRange;
 use crate::rate_control::{Place, RateControl};
 use crate::rng::Stream;
 use crate::shape::Shape;
@@ -53,6 +54,7 @@ pub(super) fn run<P: Probe>(network: &Network, probe: &mut P, progress: &Progres
         {
             stop.steps(engine.ports.len())?;
             probe.look(look, &engine.view());
+            engine.start_ranges(probe.traced_ports());
         }
         let Some(now) = now.filter(|&now| now <= engine.end) else { break };
         progress.now.set(now);
@@ -453,6 +455,16 @@ impl<'a> Engine<'a> {
         Some(cell)
     }
 
+    /// Starts new ranges of the queues of `links` at a sample.
+    fn start_ranges(&mut self, links: &[LinkIndex]) {
+        for &link in links {
+            match self.rate_control.port_mut(link) {
+                Some(shaped) => shaped.start_range(),
+                None => self.ports[link].start_range(),
+            }
+        }
+    }
+
     fn view(&self) -> NetworkView<'_> {
         NetworkView { queues: self, rate_control: &self.rate_control, end_systems: &self.end_systems }
     }
@@ -481,6 +493,13 @@ impl Queues for Engine<'_> {
         match self.rate_control.port(link) {
             Some(shaped) => shaped.occupancy(),
             None => self.ports[link].occupancy(),
+        }
+    }
+
+    fn range(&self, link: LinkIndex) -> QueueRange {
+        match self.rate_control.port(link) {
+            Some(shaped) => shaped.buffer().range(),
+            None => self.ports[link].range(),
         }
     }
 

@@ -22,6 +22,7 @@ use crate::cell::Cell;
 use crate::events::Loss;
 use crate::index::Label;
 use crate::policy::{BufferPolicy, View};
+use crate::queue_range::{QueueRange, QueueTracker};
 use crate::rng::Stream;
 use crate::scheduler::Service;
 use crate::sizes::{PortRecords, size};
@@ -124,7 +125,7 @@ pub struct Port {
     capacity: u32,
     /// Cells waiting.
     occupancy: u32,
-    max_queue: u32,
+    tracker: QueueTracker,
     /// Cells that can be sent, where one queue holds all.
     fifo: VecDeque<Cell>,
     /// Where cells wait instead if this is not first in, first out.
@@ -154,7 +155,7 @@ impl Port {
         Self {
             capacity: capacity.unwrap_or(u32::MAX),
             occupancy: 0,
-            max_queue: 0,
+            tracker: QueueTracker::default(),
             fifo: VecDeque::new(),
             queues: None,
             held: ti_vec![None; vcs],
@@ -245,7 +246,7 @@ impl Port {
     fn enqueue(&mut self, cell: Cell) {
         let label = cell.label();
         self.occupancy += 1;
-        self.max_queue = self.max_queue.max(self.occupancy);
+        self.tracker.rise(self.occupancy);
         self.per_vc[label] += 1;
         if self.admission.policy.follows_cells() {
             self.admission.policy.on_enter(label, 1);
@@ -266,6 +267,7 @@ impl Port {
     fn discard_held(&mut self, label: Label, tell: &mut impl FnMut(Told<'_>)) {
         for cell in self.held[label].iter_mut().flat_map(std::mem::take) {
             self.occupancy -= 1;
+            self.tracker.fall(self.occupancy);
             self.per_vc[cell.label()] -= 1;
             self.admission.on_held_discarded(label, 1);
             // The cell that came is the one its frame was cut by.
@@ -291,6 +293,7 @@ impl Port {
         });
         let cells = u32::try_from(before - self.fifo.len()).expect("a buffer's cells fit 32 bits");
         self.occupancy -= cells;
+        self.tracker.fall(self.occupancy);
         self.per_vc[victim.label()] -= cells;
         self.admission.on_pushed_out(victim, cells, arriving);
     }
@@ -303,6 +306,7 @@ impl Port {
         }?;
         let label = cell.label();
         self.occupancy -= 1;
+        self.tracker.fall(self.occupancy);
         self.per_vc[label] -= 1;
         self.forwarded[label] += 1;
         if self.admission.policy.follows_cells() {
@@ -333,7 +337,17 @@ impl Port {
 
     /// The largest number of cells that ever waited.
     pub fn max_queue(&self) -> u32 {
-        self.max_queue
+        self.tracker.max_queue()
+    }
+
+    /// The fewest and the most cells waiting since the latest sample.
+    pub fn range(&self) -> QueueRange {
+        self.tracker.range(self.occupancy)
+    }
+
+    /// Starts a new range at a sample.
+    pub fn start_range(&mut self) {
+        self.tracker.start_range(self.occupancy);
     }
 
     /// The waiting cells, the next to be sent first where one queue holds all, those of frames that are not yet whole
@@ -364,7 +378,7 @@ impl Port {
             assert_eq!(sum, self.occupancy, "the virtual queues hold as many cells as the FIFO");
         }
         let replaced_results = self.admission.policy.replaced_results();
-        PortState { counters, waiting: self.per_vc.clone(), max_queue: self.max_queue, replaced_results }
+        PortState { counters, waiting: self.per_vc.clone(), max_queue: self.max_queue(), replaced_results }
     }
 
     /// The fate of all cells together.

@@ -17,7 +17,8 @@ pub(crate) fn compare(scenario: &Scenario) -> Result<(), String> {
     same_results(&fast, &reference)?;
     is_possible(&fast, &network)?;
     same("times of the samples", &by_fast.times, &by_reference.times)?;
-    same("queues", &by_fast.queue_cells, &by_reference.queue_cells)?;
+    same_queues(&by_fast, &by_reference)?;
+    ranges_fit(&by_fast, &fast, &network)?;
     same("occupancies", &by_fast.occupancy_cells, &by_reference.occupancy_cells)?;
     same("cwnd", &by_fast.cwnd_segments, &by_reference.cwnd_segments)?;
     same("ssthresh", &by_fast.ssthresh_segments, &by_reference.ssthresh_segments)?;
@@ -39,7 +40,7 @@ fn same_in_all_ways(network: &Network, (reference, by_reference): (&RunResult, &
         let forced = |probe: &mut Recorder| Engine::Fast.run_by(ways, network, probe, |_| true);
         let mut watched = recorder(network);
         same_results(&forced(&mut watched).expect("nothing interrupts it"), reference).map_err(in_that_way)?;
-        same("queues", &watched.queue_cells, &by_reference.queue_cells).map_err(in_that_way)?;
+        same_queues(&watched, by_reference).map_err(in_that_way)?;
         same("occupancies", &watched.occupancy_cells, &by_reference.occupancy_cells).map_err(in_that_way)?;
         let unwatched = Engine::Fast.run_by(ways, network, &mut Nothing, |_| true).expect("nothing interrupts it");
         same_results(&unwatched, reference).map_err(in_that_way)?;
@@ -48,6 +49,35 @@ fn same_in_all_ways(network: &Network, (reference, by_reference): (&RunResult, &
         if let Some(shared) = on_threads(ways, threads, network) {
             let on_them = |difference| format!("{threads} threads, {ways:?}: {difference}");
             same_results(&shared, reference).map_err(on_them)?;
+        }
+    }
+    Ok(())
+}
+
+fn same_queues(fast: &Recorder, reference: &Recorder) -> Result<(), String> {
+    same("queues", &fast.queue_cells, &reference.queue_cells)?;
+    same("fewest waiting", &fast.queue_cells_least, &reference.queue_cells_least)?;
+    same("most waiting", &fast.queue_cells_largest, &reference.queue_cells_largest)
+}
+
+/// Each range contains the samples at both of its ends, and the largest of a port's ranges is its largest queue.
+fn ranges_fit(recorder: &Recorder, result: &RunResult, network: &Network) -> Result<(), String> {
+    let ports = network.links.len();
+    let ranges = || recorder.queue_cells_least.iter().zip(&recorder.queue_cells_largest);
+    let contains = |(i, (&least, &largest)): (usize, (&u32, &u32))| {
+        let before = i.checked_sub(ports).map_or(0, |before| recorder.queue_cells[before]);
+        [before, recorder.queue_cells[i]].iter().all(|cells| (least..=largest).contains(cells))
+    };
+    if let Some((i, range)) = ranges().enumerate().find(|&range| !contains(range)) {
+        return Err(format!("range {i} is {range:?}, and does not contain the samples at its ends"));
+    }
+    for (port, found) in result.ports.iter().enumerate() {
+        let largest = recorder.queue_cells_largest.iter().skip(port).step_by(ports).max();
+        // After the last sample the queue may become longer, unless that is at the end.
+        let is_whole = network.duration.picoseconds.is_multiple_of(SAMPLES);
+        let fits = |&largest: &u32| largest == found.max_queue_cells || (!is_whole && largest < found.max_queue_cells);
+        if !largest.is_some_and(fits) {
+            return Err(format!("port {port}: most waiting {largest:?}, largest queue {}", found.max_queue_cells));
         }
     }
     Ok(())
@@ -66,11 +96,14 @@ pub(crate) fn run(engine: Engine, network: &Network, probe: &mut impl Probe) -> 
     engine.run(network, probe, |_| true).expect("nothing interrupts it")
 }
 
+/// Samples of a run after the first.
+const SAMPLES: u64 = 50;
+
 /// Records all there is, at all ports.
 fn recorder(network: &Network) -> Recorder {
     let choice =
         SeriesChoice { queue: true, occupancy: true, windows: true, delivered: true, rates: true, edges: true };
-    let step = Duration { picoseconds: (network.duration.picoseconds / 50).max(1) };
+    let step = Duration { picoseconds: (network.duration.picoseconds / SAMPLES).max(1) };
     Recorder::new(choice, network.links.keys().collect(), step, network)
 }
 

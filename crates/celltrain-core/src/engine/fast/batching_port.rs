@@ -14,6 +14,7 @@ use crate::index::Label;
 use crate::policy::{BufferPolicy, View};
 use crate::port::admission::{Admission, BYTES_OF_REFUSED, BYTES_OF_STATE, Verdict};
 use crate::port::{Fate, PortCounters, PortState};
+use crate::queue_range::{QueueRange, QueueTracker};
 use crate::rng::Stream;
 use crate::scheduler::waiting::Counts;
 use crate::scheduler::{BacklogSensitivity, Service};
@@ -26,7 +27,7 @@ pub struct BatchingPort {
     capacity: u32,
     /// Cells waiting: those of the queue but for `deferred_dequeues` that go first.
     occupancy: u32,
-    max_queue: u32,
+    tracker: QueueTracker,
     fifo: VecDeque<Run>,
     /// Cells that have gone ([`BatchingPort::defer_dequeue`]) and are still to be taken off the queue and the per-VC
     /// counts.
@@ -91,7 +92,7 @@ impl BatchingPort {
         Self {
             capacity: capacity.unwrap_or(u32::MAX),
             occupancy: 0,
-            max_queue: 0,
+            tracker: QueueTracker::default(),
             fifo: VecDeque::with_capacity(reserved_runs(capacity, vcs)),
             deferred_dequeues: 0,
             counts: Counts::new(vcs),
@@ -201,7 +202,7 @@ impl BatchingPort {
             self.report_to_policy();
             self.admission.policy.on_enter(cell.label(), 1);
         }
-        self.max_queue = self.max_queue.max(1);
+        self.tracker.rise(1);
         self.gone += 1;
         true
     }
@@ -366,6 +367,7 @@ impl BatchingPort {
     #[inline]
     pub fn defer_dequeue(&mut self, cells: u32) {
         self.occupancy -= cells;
+        self.tracker.fall(self.occupancy);
         self.gone += u64::from(cells);
         if !self.keeps_queue {
             return;
@@ -456,10 +458,20 @@ impl BatchingPort {
         self.counts.active_vcs
     }
 
+    /// The fewest and the most cells waiting since the latest sample, if everything before now is settled.
+    pub fn range(&self) -> QueueRange {
+        self.tracker.range(self.occupancy)
+    }
+
+    /// Starts a new range at a sample.
+    pub fn start_range(&mut self) {
+        self.tracker.start_range(self.occupancy);
+    }
+
     /// The largest number of cells that ever waited.
     #[cfg(test)]
     pub(crate) fn max_queue(&self) -> u32 {
-        self.max_queue
+        self.tracker.max_queue()
     }
 
     /// The waiting cells, the next to be sent first where one queue holds all, those of frames that are not yet whole
@@ -481,7 +493,7 @@ impl BatchingPort {
         let state = PortState {
             counters: self.vc_counters().collect(),
             waiting: self.counts.per_vc.clone(),
-            max_queue: self.max_queue,
+            max_queue: self.tracker.max_queue(),
             replaced_results: self.admission.policy.replaced_results(),
         };
         assert_eq!(self.counters().forwarded, self.gone, "what was not refused and does not wait has gone");
@@ -506,7 +518,7 @@ impl BatchingPort {
     fn enqueue(&mut self, cell: Cell) {
         self.count_in(Run { last: cell, cells: 1 });
         self.occupancy += 1;
-        self.max_queue = self.max_queue.max(self.occupancy);
+        self.tracker.rise(self.occupancy);
     }
 
     /// Puts cells at the end of the queue and into the per-VC counts.

@@ -10,6 +10,7 @@ use super::stream_port::StreamPort;
 use super::train_port::TrainPort;
 use crate::index::Label;
 use crate::port::PortState;
+use crate::queue_range::QueueRange;
 use crate::units::Time;
 
 /// A contended port, by the way in which it works.
@@ -113,6 +114,24 @@ impl ContendedPort {
             ContendedPort::Trains(port) => port.output.port.occupancy(),
             ContendedPort::Stream(port) => port.fifo.occupancy(),
             ContendedPort::Queues(port) => port.output.port.occupancy(),
+        }
+    }
+
+    /// The fewest and the most cells waiting since the latest sample, after a look.
+    pub(super) fn range(&self) -> QueueRange {
+        match self {
+            ContendedPort::Trains(port) => port.output.port.range(),
+            ContendedPort::Stream(port) => port.fifo.range(),
+            ContendedPort::Queues(port) => port.output.port.range(),
+        }
+    }
+
+    /// Starts a new range at a sample, after a look.
+    pub(super) fn start_range(&mut self) {
+        match self {
+            ContendedPort::Trains(port) => port.output.port.start_range(),
+            ContendedPort::Stream(port) => port.fifo.start_range(),
+            ContendedPort::Queues(port) => port.output.port.start_range(),
         }
     }
 

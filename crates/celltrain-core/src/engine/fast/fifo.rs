@@ -8,6 +8,7 @@ use crate::index::Label;
 use crate::policy::{BufferPolicy, View};
 use crate::port::PortState;
 use crate::port::admission::{Admission, Verdict};
+use crate::queue_range::{QueueRange, QueueTracker};
 use crate::rng;
 use crate::scheduler::waiting::Counts;
 use crate::units::{Span, Time};
@@ -21,8 +22,10 @@ pub(super) struct Fifo {
     full: u64,
     /// While a cell would wait for less, the policy admits every frame, and is not asked.
     calm: u64,
-    /// The longest wait of a cell that was admitted, and one; 0 where none was.
+    /// The longest wait of a cell admitted since the latest sample, and one; 0 if none was.
     longest: u64,
+    /// The shortest, if cells are noted in `admitted`.
+    shortest: u64,
     cell_time: Span,
     admission: Admission,
     /// Cells that were admitted, oldest first: those that wait, and those that went since the list was last cut. Where
@@ -34,8 +37,8 @@ pub(super) struct Fifo {
     counted: usize,
     counts: Counts,
     capacity: u32,
-    /// Where the departure of an instant comes first: the most cells that ever waited.
-    most_waited: u32,
+    /// The range of the queue if the departure of an instant comes first; otherwise its range up to the latest sample.
+    tracker: QueueTracker,
     /// The departure of an instant comes before its arrivals.
     serves_first: bool,
     /// The latest instant in which cells came to an idle port, where the departure comes first.
@@ -66,6 +69,7 @@ impl Fifo {
             calm: calm(admission.asked_from(), cell_time, serves_first),
             full: if serves_first { 0 } else { cell_time.0.saturating_mul(u64::from(capacity)) },
             longest: 0,
+            shortest: u64::MAX,
             cell_time,
             counts_vcs,
             noted_from: Time(if counts_vcs { 0 } else { asked_at.0.saturating_sub(longest) }),
@@ -74,7 +78,7 @@ impl Fifo {
             counted: 0,
             counts: Counts::new(vcs),
             capacity,
-            most_waited: 0,
+            tracker: QueueTracker::default(),
             serves_first,
             begun: None,
         }
@@ -106,6 +110,7 @@ impl Fifo {
         let start = now + Span(wait);
         self.free_at = start + self.cell_time;
         if now >= self.noted_from {
+            self.shortest = self.shortest.min(wait);
             self.admitted.push(cell.label());
         }
         Some(start)
@@ -125,7 +130,7 @@ impl Fifo {
             (passes && !is_full) || self.admission.verdict(cell, is_full, false) == Verdict::Enter
         };
         if enters && self.serves_first {
-            self.most_waited = self.most_waited.max(waiting + 1);
+            self.tracker.include(QueueRange { least: waiting, largest: waiting + 1 });
             // Cells of one instant that come to an idle port all wait, as its departure comes before them.
             if self.free_at <= now {
                 self.begun = Some(now);
@@ -212,17 +217,38 @@ impl Fifo {
         &self.counts.per_vc
     }
 
+    /// The tracker of the queue, brought up to date from the longest and the shortest wait. An arriving cell finds as many
+    /// cells waiting as will start before it.
+    fn tracked(&self) -> QueueTracker {
+        let mut tracker = self.tracker;
+        if !self.serves_first && self.longest > 0 {
+            let found = |wait: u64| whole(wait / self.cell_time.0);
+            tracker.rise(found(self.longest - 1) + 1);
+            if self.shortest < u64::MAX {
+                tracker.fall(found(self.shortest));
+            }
+        }
+        tracker
+    }
+
+    /// The fewest and the most cells waiting since the latest sample, after a look.
+    pub(super) fn range(&self) -> QueueRange {
+        self.tracked().range(self.occupancy())
+    }
+
+    /// Starts a new range at a sample, after a look.
+    pub(super) fn start_range(&mut self) {
+        self.tracker = self.tracked();
+        self.tracker.start_range(self.occupancy());
+        (self.longest, self.shortest) = (0, u64::MAX);
+    }
+
     /// The port as results show it, after a look.
     pub(super) fn state(&self) -> PortState {
-        let longest = match self.longest {
-            0 => 0,
-            _ if self.serves_first => self.most_waited,
-            wait => whole((wait - 1) / self.cell_time.0) + 1,
-        };
         PortState {
             counters: self.admission.counters(&self.counts.per_vc).collect(),
             waiting: self.counts.per_vc.clone(),
-            max_queue: longest,
+            max_queue: self.tracked().max_queue(),
             replaced_results: self.admission.policy.replaced_results(),
         }
     }

@@ -36,27 +36,10 @@ pub(crate) fn footprint(shape: &Shape<'_>) -> u64 {
         if at_host {
             bytes += nic::bytes(labels) + size::<LinkIndex>();
         } else if contended {
-            let inputs = count(shape.feeders.of(link).len());
-            // Where cells of several links meet, each that waits is a run of its own.
-            let waiting = grown(shape.queues[link], size::<Run>());
-            let fifo = waiting.max(batching_port::reserved(network.links[link].buffer, labels));
-            bytes += shape.port(link, &batching_port::RECORDS, fifo)
-                + BYTES_PER_CONTENDED_PORT
-                + array(labels, train_port::BYTES_PER_VC);
-            bytes += array(inputs, train_port::BYTES_PER_INPUT) + turns(inputs);
-            if may_take_streams(shape, link) {
-                bytes += array(labels, outlet::BYTES_PER_VC + fifo::BYTES_PER_VC) + inputs * stream::BYTES;
-                let cells = |from: &LinkIndex| {
-                    shape.crossing[*from].min(cells_under_way(network, *from)) * stream::BYTES_PER_CELL
-                };
-                bytes += shape.feeders.of(link).iter().map(cells).sum::<u64>();
-            }
+            bytes += of_contended_port(shape, link);
         }
         if at_host || contended {
-            bytes += array(labels, size::<Stage>()) + array(labels + 1, 4) + array(labels, 8) + BYTES_OF_LANES;
-            if controls {
-                bytes += labels * BYTES_PER_CONTROLLED + BYTES_OF_RM_LANES;
-            }
+            bytes += of_stages(labels, controls);
         } else {
             // Cells pass it on a stage that begins elsewhere.
             bytes += labels * BYTES_PER_PASSED;
@@ -64,6 +47,50 @@ pub(crate) fn footprint(shape: &Shape<'_>) -> u64 {
     }
     let exits = count(network.vcs.len()) * BYTES_PER_EXIT;
     bytes + exits + count(network.flows.len()) * BYTES_PER_FLOW
+}
+
+/// Memory of ports that count as contended because their range is read ([`Probe::traced_ports`]), beyond that of
+/// [`footprint`].
+///
+/// [`Probe::traced_ports`]: crate::probe::Probe::traced_ports
+pub(crate) fn of_traced_ports(shape: &Shape<'_>, links: &[LinkIndex]) -> u64 {
+    let network = shape.network;
+    let controls = network.vcs.iter().any(|vc| vc.abr.is_some());
+    let passed = |&&link: &&LinkIndex| {
+        network.nodes[network.links[link].from].kind == NodeKind::Switch && !shape.is_contended(link)
+    };
+    links
+        .iter()
+        .filter(passed)
+        .map(|&link| of_contended_port(shape, link) + of_stages(shape.labels[link], controls))
+        .sum()
+}
+
+/// The port, what comes in, and its queue.
+fn of_contended_port(shape: &Shape<'_>, link: LinkIndex) -> u64 {
+    let (network, labels) = (shape.network, shape.labels[link]);
+    let inputs = count(shape.feeders.of(link).len());
+    // Where cells of several links meet, each that waits is a run of its own.
+    let waiting = grown(shape.queues[link], size::<Run>());
+    let fifo = waiting.max(batching_port::reserved(network.links[link].buffer, labels));
+    let port = shape.port(link, &batching_port::RECORDS, fifo)
+        + BYTES_PER_CONTENDED_PORT
+        + array(labels, train_port::BYTES_PER_VC)
+        + array(inputs, train_port::BYTES_PER_INPUT)
+        + turns(inputs);
+    if !may_take_streams(shape, link) {
+        return port;
+    }
+    let cells = |from: &LinkIndex| shape.crossing[*from].min(cells_under_way(network, *from)) * stream::BYTES_PER_CELL;
+    port + array(labels, outlet::BYTES_PER_VC + fifo::BYTES_PER_VC)
+        + inputs * stream::BYTES
+        + shape.feeders.of(link).iter().map(cells).sum::<u64>()
+}
+
+/// The stages that begin at a port.
+fn of_stages(labels: u64, controls: bool) -> u64 {
+    let stages = array(labels, size::<Stage>()) + array(labels + 1, 4) + array(labels, 8) + BYTES_OF_LANES;
+    stages + if controls { labels * BYTES_PER_CONTROLLED + BYTES_OF_RM_LANES } else { 0 }
 }
 
 const PICOSECONDS_PER_SECOND: u128 = 1_000_000_000_000;

@@ -11,6 +11,7 @@ use crate::metrics::FinalState;
 use crate::network::Routing;
 use crate::port::{PortCounters, PortState};
 use crate::probe::Queues;
+use crate::queue_range::QueueRange;
 use crate::rate_control::RateControl;
 use crate::shaped_port::ShapedPort;
 use crate::sizes::size;
@@ -22,6 +23,18 @@ impl Engine<'_> {
     pub(super) fn seen(&self, now: Time) -> Seen<'_> {
         let Self { plan, nics, contended_ports, rate_control, routing, .. } = self;
         Seen { plan, nics, contended_ports, rate_control, routing, now }
+    }
+
+    /// Starts new ranges of the queues of `links` at a sample at `now`, at which every port is settled.
+    pub(super) fn start_ranges(&mut self, links: &[LinkIndex], now: Time) {
+        for &link in links {
+            match self.plan.roles[link] {
+                Role::Host(number) => self.nics[number].start_range(now),
+                Role::Shaped(_) => self.rate_control.port_mut(link).expect("its role says so").start_range(),
+                Role::Contended(number) => self.contended_ports[number].start_range(),
+                Role::Transparent => unreachable!("ports whose range is read count as contended"),
+            }
+        }
     }
 
     /// Settles everything up to the end.
@@ -147,6 +160,15 @@ impl Queues for Seen<'_> {
             Role::Shaped(_) => self.shaped(link).occupancy(),
             Role::Contended(number) => self.contended_ports[number].occupancy(),
             Role::Transparent => 0,
+        }
+    }
+
+    fn range(&self, link: LinkIndex) -> QueueRange {
+        match self.plan.roles[link] {
+            Role::Host(number) => self.nics[number].range(self.now),
+            Role::Shaped(_) => self.shaped(link).buffer().range(),
+            Role::Contended(number) => self.contended_ports[number].range(),
+            Role::Transparent => unreachable!("ports whose range is read count as contended"),
         }
     }
 

@@ -52,7 +52,7 @@ use crate::shaped_port::ShapedPort;
 use crate::stop::{Stop, all};
 use crate::units::{Clock, Span, Time};
 
-pub(crate) use footprint::{BYTES_PER_FRAME, footprint};
+pub(crate) use footprint::{BYTES_PER_FRAME, footprint, of_traced_ports};
 pub(crate) use measure::BYTES_PER_PORT_END;
 pub use parts::Sharing;
 pub use ports::Ways;
@@ -83,7 +83,7 @@ pub(super) fn run(
     progress: &Progress,
     stop: &Stop<'_>,
 ) -> Outcome {
-    let mut engine = Engine::new(network, (ways, probe.next_look().is_some()), None, stop)?;
+    let mut engine = Engine::new(network, (ways, probe.next_look().map(|_| probe.traced_ports())), None, stop)?;
     progress.end.set(engine.end);
     let mut events = 0;
     loop {
@@ -93,6 +93,7 @@ pub(super) fn run(
             let seen = engine.seen(look);
             let Engine { rate_control, end_systems, .. } = &engine;
             probe.look(look, &NetworkView { queues: &seen, rate_control, end_systems });
+            engine.start_ranges(probe.traced_ports(), look);
             // A probe makes ports settle, which may schedule an event before the one that was next.
             continue;
         }
@@ -152,10 +153,11 @@ struct Engine<'a> {
 }
 
 impl<'a> Engine<'a> {
-    /// The engine at the start of a run; `is_looked_at`: queues are looked at on the way.
+    /// The engine at the start of a run. `traced`: if queues are looked at during the run, the ports whose range is
+    /// read.
     fn new(
         network: &'a Network,
-        (ways, is_looked_at): (Ways, bool),
+        (ways, traced): (Ways, Option<&[LinkIndex]>),
         part: Option<Part<'a>>,
         stop: &Stop<'_>,
     ) -> Result<Self, Interrupted> {
@@ -165,7 +167,7 @@ impl<'a> Engine<'a> {
         let times = LinkTimes::of(network, clock);
         let mut rate_control = RateControl::new(network, &routing, clock, stop)?;
         let part_of = |node| part.map_or(0, |part| part.partition.of(node));
-        let plan = Plan::new(network, &routing, &rate_control, &times, part_of, stop)?;
+        let plan = Plan::new(network, &routing, &rate_control, &times, (part_of, traced.unwrap_or_default()), stop)?;
         let nic = |&link: &LinkIndex| {
             stop.steps(routing.vcs[link].len())?;
             Ok(Nic::new(times[link].cell_time, routing.vcs[link].len()))
@@ -179,7 +181,7 @@ impl<'a> Engine<'a> {
             .collect();
         starts.sort_unstable();
         let making = Making { network, routing: &routing, times: &times, plan: &plan, end, clock, part };
-        let (contended_ports, streams) = making.ports((ways, is_looked_at), &mut rate_control, stop)?;
+        let (contended_ports, streams) = making.ports((ways, traced.is_some()), &mut rate_control, stop)?;
         let mut engine = Self {
             network,
             clock,

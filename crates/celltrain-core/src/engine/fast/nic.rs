@@ -10,6 +10,7 @@ use typed_index_collections::{TiVec, ti_vec};
 
 use crate::index::Label;
 use crate::port::{PortCounters, PortState};
+use crate::queue_range::{QueueRange, QueueTracker};
 use crate::sizes::{array, size};
 use crate::units::{Span, Time};
 
@@ -23,8 +24,8 @@ pub(super) struct Nic {
     /// The instant and phase of the latest frames to join, and how many cells waited then, all of them counted.
     joined: Time,
     phase: Phase,
-    waiting: u64,
-    max_queue: u64,
+    waiting: u32,
+    tracker: QueueTracker,
     /// Cells of all VCs.
     offered: u64,
     /// What is kept by VC where there are several; one VC's cells are all there are.
@@ -41,6 +42,9 @@ struct ByVc {
 pub(super) fn bytes(vcs: u64) -> u64 {
     size::<Nic>() + if vcs == 1 { 0 } else { array(1, size::<ByVc>()) + array(vcs, size::<u64>()) }
 }
+
+/// Message of an assertion: counts of cells fit 32 bits.
+const SHORT: &str = "a queue stays below 2^32 cells";
 
 /// When in an instant a frame joins: end systems and sources before service, timers after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +71,7 @@ impl Nic {
             joined: Time::default(),
             phase: Phase::BeforeService,
             waiting: 0,
-            max_queue: 0,
+            tracker: QueueTracker::default(),
             offered: 0,
             by_vc: (vcs != 1).then(|| Box::new(ByVc { offered: ti_vec![0; vcs], frames: VecDeque::new() })),
         }
@@ -79,9 +83,10 @@ impl Nic {
         if (self.joined, self.phase) != (now, phase) {
             (self.joined, self.phase) = (now, phase);
             self.waiting = self.waiting_at(now, phase);
+            self.tracker.fall(self.waiting);
         }
-        self.waiting += u64::from(cells);
-        self.max_queue = self.max_queue.max(self.waiting);
+        self.waiting = self.waiting.checked_add(cells).expect(SHORT);
+        self.tracker.rise(self.waiting);
         self.offered += u64::from(cells);
         let first_start = self.free_at.max(now);
         self.free_at = first_start + self.cell_time * u64::from(cells);
@@ -97,7 +102,7 @@ impl Nic {
             (by_vc.offered.clone(), by_vc.waiting(now, self.cell_time))
         } else {
             let waiting = self.waiting_at(now, Phase::Timers);
-            (ti_vec![self.offered], ti_vec![u32::try_from(waiting).expect("a queue stays below 2^32 cells")])
+            (ti_vec![self.offered], ti_vec![waiting])
         };
         let counters = |(&offered, &waiting): (&u64, &u32)| PortCounters {
             offered,
@@ -106,22 +111,33 @@ impl Nic {
         };
         PortState {
             counters: offered.iter().zip(&waiting).map(counters).collect(),
-            max_queue: u32::try_from(self.max_queue).expect("a queue stays below 2^32 cells"),
+            max_queue: self.tracker.max_queue(),
             waiting,
             replaced_results: 0,
         }
     }
 
     /// Cells that have not started before the phase's place in the instant: the last of them ends at `free_at`.
-    fn waiting_at(&self, now: Time, phase: Phase) -> u64 {
+    fn waiting_at(&self, now: Time, phase: Phase) -> u32 {
         if self.free_at <= now {
             return 0;
         }
         let busy = (self.free_at - now).0;
-        match phase {
+        let cells = match phase {
             Phase::BeforeService => busy / self.cell_time.0,
             Phase::Timers => (busy - 1) / self.cell_time.0,
-        }
+        };
+        u32::try_from(cells).expect(SHORT)
+    }
+
+    /// The fewest and the most cells waiting since the latest sample, up to and including `now`.
+    pub(super) fn range(&self, now: Time) -> QueueRange {
+        self.tracker.range(self.waiting_at(now, Phase::Timers))
+    }
+
+    /// Starts a new range at a sample at `now`, after everything that happens then.
+    pub(super) fn start_range(&mut self, now: Time) {
+        self.tracker.start_range(self.waiting_at(now, Phase::Timers));
     }
 }
 

@@ -205,13 +205,14 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// The plan of a network. `part_of`: the part that simulates a node, 0 where there is one only.
+    /// The plan of a network. `part_of`: the part that simulates a node, 0 where there is one only. The ports of
+    /// `traced` count as contended, as a transparent port does not know when cells pass it.
     pub(super) fn new(
         network: &Network,
         routing: &Routing,
         rate_control: &RateControl,
         times: &TiSlice<LinkIndex, LinkTimes>,
-        part_of: impl Fn(NodeIndex) -> u32,
+        (part_of, traced): (impl Fn(NodeIndex) -> u32, &[LinkIndex]),
         stop: &Stop<'_>,
     ) -> Result<Self, Interrupted> {
         let part_of = |link: LinkIndex| part_of(network.links[link].to);
@@ -240,6 +241,7 @@ impl Plan {
                 Role::Host(plan.hosts.len() - 1)
             } else if !routing.merging[link].contains(&true)
                 && is_transparent(network, times, link, plan.feeders.of(link))
+                && !traced.contains(&link)
             {
                 Role::Transparent
             } else {

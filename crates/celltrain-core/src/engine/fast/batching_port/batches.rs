@@ -1,6 +1,6 @@
 //! Many cells at once: their fate, and their admission or refusal as that of as many single cells.
 
-use super::{BatchingPort, Cell, Fate, MOST_DEFERRED_DEQUEUES, Run};
+use super::{BatchingPort, Cell, Fate, MOST_DEFERRED_DEQUEUES, QueueRange, Run};
 use crate::index::Label;
 
 impl BatchingPort {
@@ -15,14 +15,14 @@ impl BatchingPort {
     }
 
     /// Admits cells whose fate that is: as many single offers, between and after which `gone` cells have gone. There
-    /// was room for each of them, and never more than `peak` cells waited.
+    /// was room for each of them, and the queue stayed within `range`.
     #[inline]
-    pub fn admit(&mut self, run: Run, peak: u32, gone: u32) {
-        debug_assert!(peak <= self.capacity, "no queue exceeds its buffer");
+    pub fn admit(&mut self, run: Run, range: QueueRange, gone: u32) {
+        debug_assert!(range.largest <= self.capacity, "no queue exceeds its buffer");
         self.admission.on_run(run);
         self.count_in(run);
         self.occupancy += run.cells;
-        self.max_queue = self.max_queue.max(peak);
+        self.tracker.include(range);
         self.defer_dequeue(gone);
     }
 
@@ -41,17 +41,17 @@ impl BatchingPort {
             }
         }
         self.occupancy += arrived;
-        self.max_queue = self.max_queue.max(self.occupancy);
+        self.tracker.rise(self.occupancy);
     }
 
     /// Admits cells of several VCs to a port without a queue: as many single offers, between and after which `gone`
-    /// cells have gone. There was room for each of them, and never more than `peak` cells waited.
+    /// cells have gone. There was room for each of them, and the queue stayed within `range`.
     #[inline]
-    pub fn admit_in_any_order(&mut self, cells: u32, peak: u32, gone: u32) {
+    pub fn admit_in_any_order(&mut self, cells: u32, range: QueueRange, gone: u32) {
         debug_assert!(!self.keeps_queue, "the order of cells has no effect");
-        debug_assert!(peak <= self.capacity, "no queue exceeds its buffer");
+        debug_assert!(range.largest <= self.capacity, "no queue exceeds its buffer");
         self.occupancy += cells;
-        self.max_queue = self.max_queue.max(peak);
+        self.tracker.include(range);
         self.defer_dequeue(gone);
     }
 
@@ -67,11 +67,10 @@ impl BatchingPort {
     }
 
     /// Admits cells of several VCs, in this order, to a port whose one queue holds all: as many single offers, between
-    /// and after which `gone` cells have gone. There was room for each of them, and never more than `peak` cells
-    /// waited.
-    pub fn admit_in_turns(&mut self, cells: &[Cell], peak: u32, gone: u32) {
+    /// and after which `gone` cells have gone. There was room for each of them, and the queue stayed within `range`.
+    pub fn admit_in_turns(&mut self, cells: &[Cell], range: QueueRange, gone: u32) {
         debug_assert!(self.queues.is_none() && !self.merges(), "one queue holds all");
-        debug_assert!(peak <= self.capacity, "no queue exceeds its buffer");
+        debug_assert!(range.largest <= self.capacity, "no queue exceeds its buffer");
         let arrived = u32::try_from(cells.len()).expect("a stretch has fewer than 2^32 cells");
         let queued = self.occupancy + self.deferred_dequeues;
         let all_gone = self.deferred_dequeues + gone;
@@ -86,7 +85,7 @@ impl BatchingPort {
             self.fifo.push_back(Run { last: cell, cells: 1 });
         }
         self.occupancy = self.occupancy + arrived - gone;
-        self.max_queue = self.max_queue.max(peak);
+        self.tracker.include(range);
         self.gone += u64::from(gone);
         if self.deferred_dequeues > MOST_DEFERRED_DEQUEUES {
             self.dequeue_deferred();

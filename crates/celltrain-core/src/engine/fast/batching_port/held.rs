@@ -78,6 +78,7 @@ impl BatchingPort {
         let cells = std::mem::take(&mut held.cells);
         self.held_cells -= cells;
         self.occupancy -= cells;
+        self.tracker.fall(self.occupancy);
         self.admission.on_held_discarded(label, cells);
         if cells > 0 {
             self.counts.take(label, cells);

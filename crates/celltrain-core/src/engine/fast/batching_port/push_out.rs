@@ -28,6 +28,7 @@ impl BatchingPort {
         });
         self.counts.take(victim.label(), pushed_out);
         self.occupancy -= pushed_out;
+        self.tracker.fall(self.occupancy);
         self.admission.on_pushed_out(victim, pushed_out, arriving);
     }
 }

@@ -30,7 +30,7 @@ fn cells_admitted_in_turns_count_as_single_ones_do() {
             interleaved.count_in_turns(Run { last: cell(label, 5, last), cells });
         }
         interleaved.count_in_turns(Run { last: rm, cells: 1 });
-        interleaved.admit_in_turns(&cells, 7, gone);
+        interleaved.admit_in_turns(&cells, QueueRange { least: 0, largest: 7 }, gone);
         for port in [&mut *single, &mut *interleaved] {
             port.dequeue_deferred();
         }
@@ -53,7 +53,7 @@ fn cells_admitted_in_turns_are_of_the_frame_that_is_under_way() {
         assert_eq!(port.fate(last), Fate::Admitted);
         port.count_in_turns(Run { last, cells });
     }
-    port.admit_in_turns(&cells, 3, 0);
+    port.admit_in_turns(&cells, QueueRange { least: 0, largest: 3 }, 0);
     assert!(port.offer(cell(1, 3, true)));
     // What is still to come of frame 8 is the rest of a frame that was cut.
     assert_eq!([false, true].map(|last| port.offer(cell(0, 8, last))), [false, true]);
@@ -68,7 +68,7 @@ fn cells_admitted_at_once_are_of_the_frame_that_is_under_way() {
     // second.
     let run = Run { last: cell(0, 8, false), cells: 2 };
     assert_eq!(port.fate(run.last), Fate::Admitted);
-    port.admit(run, 2, 0);
+    port.admit(run, QueueRange { least: 0, largest: 2 }, 0);
     assert!(port.offer(cell(1, 3, false)) && port.offer(cell(1, 3, true)));
     // So what comes of frame 8 is the rest of a frame that was cut, of which the last cell alone enters.
     assert_eq!([false, true].map(|last| port.offer(cell(0, 8, last))), [false, true]);

@@ -64,7 +64,7 @@ pub(in crate::engine) fn run(
     let simulate = |number: usize, progress: &Progress, stop: &Stop<'_>| {
         let number = u32::try_from(number).expect("fewer parts than nodes");
         let mut attendance = Attendance { meeting: &meeting, has_ended: false };
-        let mut engine = Engine::new(network, (ways, false), Some(Part { partition, number }), stop)?;
+        let mut engine = Engine::new(network, (ways, None), Some(Part { partition, number }), stop)?;
         engine.run_part(&meeting, &post, progress, stop)?;
         engine.close(stop)?;
         attendance.has_ended = true;
@@ -115,7 +115,7 @@ fn partition(
     let routing = network.routing(stop)?;
     let times = LinkTimes::of(network, clock);
     let mut rate_control = RateControl::new(network, &routing, clock, stop)?;
-    let plan = Plan::new(network, &routing, &rate_control, &times, |_| 0, stop)?;
+    let plan = Plan::new(network, &routing, &rate_control, &times, (|_| 0, &[]), stop)?;
     let end = network.end(clock);
     let making = Making { network, routing: &routing, times: &times, plan: &plan, end, clock, part: None };
     let takes_cells = making.takes_cells(ways, &mut rate_control, stop)?;

@@ -3,6 +3,7 @@
 use super::TrainPort;
 use crate::cell::Run;
 use crate::port::Fate;
+use crate::queue_range::QueueRange;
 use crate::units::{Span, Time};
 
 impl TrainPort {
@@ -66,7 +67,8 @@ impl TrainPort {
     /// Admits all cells of a run at once, unless the buffer would be full for one of them.
     ///
     /// With starts `s_i = max(a_i, s_{i-1} + T)` and arrivals a period `P` apart, `s_i - a_i` only grows (`P < T`) or
-    /// only shrinks to nothing (`P >= T`); so does the queue, and its largest is at one of the ends.
+    /// only shrinks to nothing (`P >= T`); so does the queue, and its largest is at one of the ends. It is shortest
+    /// before the first or the last of them arrives.
     #[inline]
     pub(super) fn admit_in_step(
         &mut self,
@@ -97,7 +99,8 @@ impl TrainPort {
             return false;
         }
         self.report_gathered(run.last.label(), depart);
-        self.output.port.admit(run, peak, gone);
+        let range = QueueRange { least: held + ready.min(ready_at_last - 1), largest: peak };
+        self.output.port.admit(run, range, gone);
         self.output.next_start = Time(last_start.0 - self.output.timing.cell_time.0 * u64::from(ready_at_last - 1));
         if last_start == in_a_row {
             self.hand_on(run, first_start, self.output.timing.cell_time, depart);

@@ -2,6 +2,7 @@
 
 use super::TrainPort;
 use crate::cell::Run;
+use crate::queue_range::QueueRange;
 use crate::units::{Span, Time};
 
 impl TrainPort {
@@ -28,14 +29,15 @@ impl TrainPort {
             let last_start = (self.output.tail_start() + self.output.timing.cell_time * behind).max(last_arrival);
             self.waiting_with(last_start, last_arrival)
         };
-        let peak = at_first.max(at_last);
+        // It only grows or only shrinks from one arrival to the next, see `admit_in_step`.
+        let range = QueueRange { least: at_first.min(at_last) - 1, largest: at_first.max(at_last) };
         let gone = at_first + run.cells - 1 - at_last;
         let is_close = period <= self.output.timing.cell_time && !self.fills_exactly;
         let in_time = is_close || self.output.port.least_ahead(run.last.label()) >= gone;
-        if peak > self.output.port.capacity() || !in_time {
+        if range.largest > self.output.port.capacity() || !in_time {
             return false;
         }
-        self.output.port.admit(run, peak, 0);
+        self.output.port.admit(run, range, 0);
         true
     }
 }

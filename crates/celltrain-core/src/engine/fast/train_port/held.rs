@@ -2,6 +2,7 @@
 
 use super::TrainPort;
 use crate::cell::Run;
+use crate::queue_range::QueueRange;
 use crate::units::{Span, Time};
 
 impl TrainPort {
@@ -23,12 +24,12 @@ impl TrainPort {
         let gone = u32::try_from(starts).unwrap_or(ready).min(ready);
         let at_first = self.output.port.occupancy() + 1;
         let at_last = at_first + run.cells - 1 - gone;
-        let peak = at_first.max(at_last);
-        if peak > self.output.port.capacity() {
+        let range = QueueRange { least: self.least_while_held(now, period, gone), largest: at_first.max(at_last) };
+        if range.largest > self.output.port.capacity() {
             return false;
         }
         self.output.next_start += self.output.timing.cell_time * u64::from(gone);
-        self.output.port.admit(run, peak, gone);
+        self.output.port.admit(run, range, gone);
         if run.last.last_cell() {
             if gone == ready {
                 self.output.next_start = self.output.next_start.max(last_arrival);
@@ -37,5 +38,18 @@ impl TrainPort {
                 .release(self.output.next_start + self.output.timing.cell_time * u64::from(ready - gone), depart);
         }
         true
+    }
+
+    /// The fewest cells waiting while `gone` cells go and cells that are held arrive a period apart from `now` on: they
+    /// wait at first, or when the last of those that go has gone.
+    fn least_while_held(&self, now: Time, period: Span, gone: u32) -> u32 {
+        let waiting = self.output.port.occupancy();
+        let Some(before_last) = gone.checked_sub(1) else { return waiting };
+        let last_gone = self.output.next_start + self.output.timing.cell_time * u64::from(before_last);
+        let since_first = last_gone.0.saturating_sub(now.0);
+        let arrived =
+            if self.output.timing.serve_first { since_first.div_ceil(period.0) } else { since_first / period.0 + 1 };
+        let arrived = u32::try_from(arrived).expect("no more than the run has");
+        waiting.min(waiting + arrived - gone)
     }
 }

@@ -4,6 +4,7 @@ use super::{TrainPort, number};
 use crate::cell::{Cell, Run};
 use crate::engine::fast::output::Output;
 use crate::engine::fast::turns::Turn;
+use crate::queue_range::QueueRange;
 use crate::units::{Span, Time};
 
 impl TrainPort {
@@ -167,7 +168,8 @@ impl TrainPort {
             for &rank in &ranks[..enter as usize] {
                 self.entered[rank as usize] += 1;
             }
-            self.output.port.admit_in_any_order(enter, before + enter, 0);
+            let range = QueueRange { least: before, largest: before + enter };
+            self.output.port.admit_in_any_order(enter, range, 0);
             ranks.clear();
             at += period;
         }
@@ -194,20 +196,22 @@ impl TrainPort {
             for _ in 0..rounds {
                 self.output.catch_up(at);
                 self.output.start_anew_if_idle(at, depart);
-                let waiting = self.output.port.occupancy() + tied;
-                self.output.port.admit_in_any_order(tied, waiting, 0);
+                let waiting = self.output.port.occupancy();
+                let range = QueueRange { least: waiting, largest: waiting + tied };
+                self.output.port.admit_in_any_order(tied, range, 0);
                 at += period;
             }
             return;
         }
         // The link is never idle in between, and no more cells go from round to round than come. So the queue is
-        // largest after the last round.
+        // largest after the last round, and shortest before the first.
         let last_round = now + period * u64::from(rounds - 1);
         let until = last_round + Span(u64::from(self.output.timing.serve_first));
         let before = self.output.port.ready() + tied * (rounds - 1);
         let started = until.0.saturating_sub(self.output.next_start.0).div_ceil(cell_time.0);
         let gone = u32::try_from(started).map_or(before, |started| started.min(before));
         self.output.next_start += cell_time * u64::from(gone);
-        self.output.port.admit_in_any_order(tied * rounds, before + tied - gone, gone);
+        let range = QueueRange { least: self.output.port.occupancy(), largest: before + tied - gone };
+        self.output.port.admit_in_any_order(tied * rounds, range, gone);
     }
 }

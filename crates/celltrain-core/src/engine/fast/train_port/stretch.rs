@@ -6,6 +6,7 @@ use crate::engine::fast::train::Train;
 use crate::engine::fast::turns::Turn;
 use crate::index::Label;
 use crate::port::Fate;
+use crate::queue_range::QueueRange;
 use crate::units::{Span, Time};
 
 /// Cells of one train that arrive in a stretch of several.
@@ -27,7 +28,7 @@ impl TrainPort {
     /// train was admitted.
     ///
     /// Arrivals no further apart than a cell time keep the link busy, and between one of them and the last one no more
-    /// cells leave than arrive: the queue is largest with the last. The early presence of a train's cells changes
+    /// cells leave than arrive: the queue is largest with the last, and shortest before the first. The early presence of a train's cells changes
     /// nothing ([`TrainPort::admit_deferred`]), whatever other VCs' cells come meanwhile.
     #[inline(never)]
     pub(super) fn admit_stretch(&mut self, now: Time, until: Time, depart: &mut impl FnMut(Run, Time, Span)) -> bool {
@@ -86,7 +87,7 @@ impl TrainPort {
         let starts = last_arrival.0.saturating_sub(self.output.next_start.0).div_ceil(cell_time.0);
         let with_last = self.output.port.occupancy() + cells;
         let gone = u32::try_from(starts).unwrap_or(u32::MAX).min(with_last - 1);
-        let peak = with_last - gone;
+        let range = QueueRange { least: self.output.port.occupancy(), largest: with_last - gone };
         for _ in &stretch {
             self.next.pop_first();
         }
@@ -106,7 +107,7 @@ impl TrainPort {
             }
             let fate = self.output.port.fate(run.last);
             debug_assert_eq!(fate, Fate::Admitted, "no policy is asked within a stretch");
-            self.output.port.admit(run, peak, 0);
+            self.output.port.admit(run, range, 0);
         }
         self.pass_over_ties(&mut stretch);
         stretch.clear();

@@ -3,6 +3,7 @@
 use super::{Input, TrainPort};
 use crate::cell::Run;
 use crate::engine::fast::turns::Turn;
+use crate::queue_range::QueueRange;
 use crate::units::{Span, Time};
 
 /// A train with more cells in a row than this is handled alone, and with fewer left it does not begin to take turns.
@@ -13,8 +14,7 @@ pub(super) struct Line {
     waiting: u32,
     /// When the first that waits starts, or the next that comes.
     next_start: Time,
-    /// The most that waited after one joined.
-    peak: u32,
+    range: QueueRange,
     gone: u32,
     /// How many joined.
     came: u32,
@@ -62,7 +62,8 @@ impl TrainPort {
     pub(super) fn interleave(&mut self, until: Time, depart: &mut impl FnMut(Run, Time, Span)) -> bool {
         let waiting = self.output.port.occupancy();
         let stays = self.output.tail_start() > self.output.timing.end;
-        let mut line = Line { waiting, next_start: self.output.next_start, peak: 0, gone: 0, came: 0, stays };
+        let range = QueueRange { least: waiting, largest: waiting };
+        let mut line = Line { waiting, next_start: self.output.next_start, range, gone: 0, came: 0, stays };
         let capacity = self.output.port.capacity();
         loop {
             let (first, second) = (self.next.first(), self.next.at(1));
@@ -112,10 +113,10 @@ impl TrainPort {
         }
         self.touched = touched;
         if self.output.port.keeps_queue() {
-            self.output.port.admit_in_turns(&self.interleaved, line.peak, line.gone);
+            self.output.port.admit_in_turns(&self.interleaved, line.range, line.gone);
             self.interleaved.clear();
         } else {
-            self.output.port.admit_in_any_order(line.came, line.peak, line.gone);
+            self.output.port.admit_in_any_order(line.came, line.range, line.gone);
         }
         true
     }
@@ -178,7 +179,7 @@ impl TrainPort {
         }
         line.came += 1;
         line.waiting += 1;
-        line.peak = line.peak.max(line.waiting);
+        line.range.largest = line.range.largest.max(line.waiting);
         self.output.port.follow(train.cell.label(), line.gone);
         *interleaved += 1;
         train.cells -= 1;
@@ -253,6 +254,7 @@ impl TrainPort {
             line.waiting -= 1;
             line.gone += 1;
         }
+        line.range.least = line.range.least.min(line.waiting);
         let start_anew = if line.waiting == 0 { now } else { Time(0) };
         line.next_start = line.next_start.max(start_anew);
     }

@@ -43,6 +43,8 @@ enum Step {
     Take,
     /// Departures are reported.
     Report,
+    /// A sample is taken.
+    Sample,
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -56,6 +58,7 @@ fn step() -> impl Strategy<Value = Step> {
         3 => (1u32..9).prop_map(|cells| Step::Gone { cells }),
         2 => Just(Step::Take),
         1 => Just(Step::Report),
+        1 => Just(Step::Sample),
     ]
 }
 
@@ -142,6 +145,10 @@ impl Twins {
                 self.left_batching.extend(batching);
             }
             Step::Report => self.report(),
+            Step::Sample => {
+                self.naive.start_range();
+                self.batching.start_range();
+            }
         }
     }
 
@@ -160,7 +167,8 @@ impl Twins {
         match self.batching.fate(first) {
             Fate::Admitted => {
                 assert!(run.iter().all(|cell| self.naive.offer(cell)));
-                self.batching.admit(run, self.batching.occupancy() + run.cells, 0);
+                let least = self.batching.occupancy();
+                self.batching.admit(run, QueueRange { least, largest: least + run.cells }, 0);
             }
             Fate::Refused => {
                 // One that ends a frame whose last cell is kept is asked for on its own.
@@ -234,12 +242,14 @@ impl Twins {
         // Of those that waited before some go after the last has come.
         let gone = waited.min(each);
         self.left_naive.extend((0..gone).map(|_| self.naive.take().expect("as many waited")));
-        self.batching.admit_in_turns(&cells, waited + vcs * each, gone);
+        let range = QueueRange { least: waited, largest: waited + vcs * each };
+        self.batching.admit_in_turns(&cells, range, gone);
     }
 
     fn compare(&mut self) {
         assert_eq!(self.naive.occupancy(), self.batching.occupancy());
         assert_eq!(self.naive.max_queue(), self.batching.max_queue());
+        assert_eq!(self.naive.range(), self.batching.range());
         for label in Label::counting().take(VCS as usize) {
             assert_eq!(self.naive.starts_frame(label), self.batching.starts_frame(label));
         }
