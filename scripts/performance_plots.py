@@ -20,7 +20,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from bench_program import CRATE, ROOT, build, cases, compiler, output, run
-from celltrain.reproduction.figures import COLOURS, STYLE
+from celltrain.style import COLOURS, STYLE
 from paper_page import grid, replaced
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def draw(scaling: list[Row]) -> None:
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    with rc_context(STYLE):
+    with rc_context({**STYLE, "svg.hashsalt": "celltrain"}):
         figure = Figure(figsize=(8.5, 11), layout="constrained")
         panels = figure.subplots(4, 2, sharey=True)
         for axes in panels.flat[len(SERIES) :]:

@@ -15,6 +15,7 @@ from celltrain.pages import words
 from celltrain.pages.drawing import Look
 from celltrain.pages.groups import Across, Group, Panel, dots, lines
 from celltrain.plan import Axis
+from celltrain.store.columns import bounds
 from celltrain.text import shown
 from celltrain.writing import writing
 
@@ -85,6 +86,7 @@ def _drawn(compared: Compared, measures: Sequence[int], look: Look) -> Figure:
         panels = [
             Panel(
                 label=_label(compared, measure),
+                limits=bounds(compared.measures[measure].name),
                 groups=[_group(compared, measure, name, [0], runs=True) for name in range(len(names))],
             )
             for measure in measures
@@ -104,6 +106,7 @@ def _drawn(compared: Compared, measures: Sequence[int], look: Look) -> Figure:
     panels = [
         Panel(
             label=_label(compared, measure),
+            limits=bounds(compared.measures[measure].name),
             title=", ".join(_titled(axis, value) for axis, value in zip(others, cell, strict=True)),
             groups=[
                 _group(compared, measure, name, [places[i] for i in order], runs=False) for name in range(len(names))

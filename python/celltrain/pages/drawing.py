@@ -13,33 +13,17 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from celltrain.errors import Fault, InputError
+from celltrain.style import COLOURS, MARKERS, STYLE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Distinct in print and for the colour-blind (Okabe and Ito); where there is an order, viridis.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-MARKERS = "osD^vPX"
 MAP = "viridis"
-PALE = "#B8BEC6"
-GREY = "#8A929B"
-INK = "#222222"
-STYLE: dict[Any, Any] = {
-    "svg.fonttype": "none",
-    "pdf.fonttype": 42,
-    # A dollar in a name is a dollar.
-    "text.parse_math": False,
-    "font.size": 9,
-    "axes.titlesize": "medium",
-    "axes.grid": True,
-    "grid.alpha": 0.25,
-    "axes.axisbelow": True,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "legend.frameon": False,
-}
 #: Marks from which they are drawn as an image within the figure: a hundred bytes each would be a file of megabytes.
 MOST_MARKS = 1500
 #: Dots an inch of such an image, by the kind of file. A page holds each SVG in two widths, so those are for screens.
@@ -199,6 +183,17 @@ def new_figure(**options: Any) -> Figure:
     """A figure that no window ever shows, of whatever matplotlib's `Figure` takes."""
     made: Figure = _shown_figure()(**options)
     return made
+
+
+def bars(mean: NDArray[np.float64], half: NDArray[np.float64], limits: tuple[float, float]) -> NDArray[np.float64]:
+    """The lengths of error bars below and above means: intervals that do not reach beyond the measure's limits.
+
+    >>> bars(np.array([0.9, 0.5]), np.array([0.3, np.nan]), (0.0, 1.0)).round(6).tolist()
+    [[0.3, 0.0], [0.1, 0.0]]
+    """
+    half = np.nan_to_num(half)
+    room = mean - limits[0], limits[1] - mean
+    return np.stack([np.minimum(half, np.maximum(np.nan_to_num(one, posinf=np.inf), 0.0)) for one in room])
 
 
 def direction(label: str, larger: bool) -> str:

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from celltrain.axes import legible
-from celltrain.pages.drawing import INK, MOST_ACROSS, PALE, Look, fit, marked, panelled
+from celltrain.pages.drawing import MOST_ACROSS, Look, bars, fit, marked, panelled
+from celltrain.style import INK, PALE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,6 +51,8 @@ class Panel:
     """Of the measure, with its unit."""
     groups: Sequence[Group]
     title: str = ""
+    limits: tuple[float, float] = (-math.inf, math.inf)
+    """The least and the largest possible value: intervals end there."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,9 +78,8 @@ def dots(panels: Sequence[Panel], look: Look) -> Figure:
             colour, marker = marked(row)
             for values in group.runs:
                 axes.plot(values, np.full(len(values), row), "|", color=colour, alpha=0.35, markersize=7, zorder=1)
-            half = np.nan_to_num(group.half)
-            bars: dict[str, Any] = {"fmt": marker, "capsize": 3, "elinewidth": 1.4, "markersize": 5, "zorder": 3}
-            axes.errorbar(group.mean, [row], xerr=half, color=colour, **bars)
+            look_of: dict[str, Any] = {"fmt": marker, "capsize": 3, "elinewidth": 1.4, "markersize": 5, "zorder": 3}
+            axes.errorbar(group.mean, [row], xerr=bars(group.mean, group.half, panel.limits), color=colour, **look_of)
         axes.set_yticks(range(rows), names if place % across == 0 else [""] * rows)
         axes.set_ylim(rows - 0.5, -0.5)
         axes.grid(visible=False, axis="y")
@@ -104,13 +106,13 @@ def lines(panels: Sequence[Panel], across: Across, look: Look, *, columns: int =
         for row, group in enumerate(panel.groups):
             colour, marker = marked(row)
             at = _beside(across, row, len(panel.groups))
-            bars: dict[str, Any] = {"marker": marker, "capsize": 2, "elinewidth": 1.1, "markersize": 4, "zorder": 3}
-            bars |= {"linewidth": 0 if across.words else 1.2, "elinewidth": 1.1}
+            look_of: dict[str, Any] = {"marker": marker, "capsize": 2, "elinewidth": 1.1, "markersize": 4, "zorder": 3}
+            look_of |= {"linewidth": 0 if across.words else 1.2, "elinewidth": 1.1}
             if look.style is not None:
                 # A style may have greys alone, which a copier makes one.
-                bars["linestyle"] = DASHES[row % len(DASHES)]
-            half = np.nan_to_num(group.half)
-            axes.errorbar(at, group.mean, yerr=half, color=colour, label=names[row], **bars)
+                look_of["linestyle"] = DASHES[row % len(DASHES)]
+            ends = bars(group.mean, group.half, panel.limits)
+            axes.errorbar(at, group.mean, yerr=ends, color=colour, label=names[row], **look_of)
         if zero:
             axes.axhline(0, color=PALE, linewidth=1, zorder=1)
         _ruled(axes, across, turned=turned)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from celltrain.pages.drawing import INK
+from celltrain.style import INK
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

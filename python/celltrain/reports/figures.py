@@ -17,16 +17,12 @@ from celltrain import statistics
 from celltrain.axes import legible
 from celltrain.pages import words
 from celltrain.pages.drawing import (
-    COLOURS,
-    GREY,
-    INK,
     MAP,
-    MARKERS,
     MOST_ACROSS,
     MOST_MARKS,
-    PALE,
     Drawing,
     Look,
+    bars,
     colour_of,
     direction,
     fit,
@@ -36,6 +32,8 @@ from celltrain.pages.drawing import (
 from celltrain.pages.labels import put, thinned
 from celltrain.reports.analysis import Analysis, Comparison, Effect, Part, titled
 from celltrain.reports.data import Axis, Data, Factor, Measure
+from celltrain.store.columns import bounds
+from celltrain.style import COLOURS, GREY, INK, MARKERS, PALE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -125,8 +123,11 @@ def _trade_off(axes: Axes, analysis: Analysis, part: Part, chosen: NDArray[np.bo
     image = _coloured(axes, analysis.colouring, x.mean, y.mean, chosen)
     line = part.order
     barred = np.flatnonzero(chosen) if _barred(data, trade.by, part) else line
-    bars: dict[str, Any] = {"fmt": "none", "ecolor": GREY, "elinewidth": 0.7, "alpha": 0.7, "zorder": 1}
-    axes.errorbar(x.mean[barred], y.mean[barred], xerr=_bars(x)[barred], yerr=_bars(y)[barred], **bars)
+    across, up = data.measures[trade.x], data.measures[trade.y]
+    style: dict[str, Any] = {"fmt": "none", "ecolor": GREY, "elinewidth": 0.7, "alpha": 0.7, "zorder": 1}
+    axes.errorbar(
+        x.mean[barred], y.mean[barred], xerr=_bars(x, across)[:, barred], yerr=_bars(y, up)[:, barred], **style
+    )
     axes.plot(x.mean[line], y.mean[line], color=INK, linewidth=1, zorder=2, drawstyle="steps-post")
     axes.scatter(x.mean[line], y.mean[line], s=70, facecolors="none", edgecolors=INK, zorder=4, label="Pareto front")
     axes.locator_params(nbins=5)
@@ -144,7 +145,7 @@ def effects(analysis: Analysis, measure: int, look: Look) -> Drawing | None:
     known = False
     for axes, effect in zip(grid, mine, strict=True):
         known |= bool((effect.means.half > 0).any())
-        _effect(axes, effect)
+        _effect(axes, effect, about)
         axes.set_title(f"{effect.share:.0%} of the differences", fontsize="small", color="#555555")
     for axes in grid[:: look.shape(len(grid), MOST_ACROSS)[1]]:
         axes.set_ylabel(_measured(about))
@@ -275,7 +276,8 @@ def spread(analysis: Analysis, look: Look) -> Drawing | None:
             bins = 1 if same else min(MOST_BINS, math.ceil(math.sqrt(len(values))))
             axes.hist(values, bins=bins, color=colour_of(0), alpha=0.5, edgecolor="white")
             axes.axvline(mean, color=INK, linewidth=1)
-            axes.axvspan(mean - half, mean + half, color=colour_of(1), alpha=0.25, linewidth=0)
+            below, above = bars(mean, half, bounds(about.name))
+            axes.axvspan(mean - below, mean + above, color=colour_of(1), alpha=0.25, linewidth=0)
         axes.set(xlabel=_measured(about), ylabel="runs")
     return Drawing(
         name="spread",
@@ -298,14 +300,14 @@ def comparison(compared: Comparison, look: Look) -> Drawing:
             axes.axline((ends[0], ends[0]), slope=1, color=PALE, linewidth=1, zorder=1)
         for chosen, colour, label in ((~beyond, GREY, "within the spread"), (beyond, colour_of(1), "beyond it")):
             if chosen.any():
-                bars: dict[str, Any] = {"fmt": "none", "ecolor": colour, "elinewidth": 0.6, "alpha": 0.5}
+                style: dict[str, Any] = {"fmt": "none", "ecolor": colour, "elinewidth": 0.6, "alpha": 0.5}
                 if not rasterized:
                     axes.errorbar(
                         first.mean[chosen],
                         second.mean[chosen],
-                        xerr=_bars(first)[chosen],
-                        yerr=_bars(second)[chosen],
-                        **bars,
+                        xerr=_bars(first, about)[:, chosen],
+                        yerr=_bars(second, about)[:, chosen],
+                        **style,
                     )
                 axes.scatter(
                     first.mean[chosen], second.mean[chosen], color=colour, s=16, label=label, rasterized=rasterized
@@ -326,7 +328,7 @@ def comparison(compared: Comparison, look: Look) -> Drawing:
     )
 
 
-def _effect(axes: Axes, effect: Effect) -> None:
+def _effect(axes: Axes, effect: Effect, about: Measure) -> None:
     axis, means = effect.factor.axis, effect.means
     if axis.sampled:
         axes.scatter(
@@ -339,16 +341,16 @@ def _effect(axes: Axes, effect: Effect) -> None:
         )
     _, size = _ruler(axis)
     at = np.arange(len(axis.values), dtype=np.float64) if axis.words else effect.places / size
-    half = np.nan_to_num(means.half)
+    ends = _bars(means, about)
     line = 0 if axis.words else 1.2
     if len(at) > MOST_BARRED:
         rasterized = len(at) > MOST_MARKS
         axes.plot(at, means.mean, color=colour_of(0), linewidth=line or 0.6, rasterized=rasterized)
         band: dict[str, Any] = {"color": colour_of(0), "alpha": 0.2, "linewidth": 0, "rasterized": rasterized}
-        axes.fill_between(at, means.mean - half, means.mean + half, **band)
+        axes.fill_between(at, means.mean - ends[0], means.mean + ends[1], **band)
     else:
-        bars: dict[str, Any] = {"marker": "o", "markersize": 4, "elinewidth": 1.2, "capsize": 2}
-        axes.errorbar(at, means.mean, yerr=half, color=colour_of(0), linewidth=line, **bars)
+        style: dict[str, Any] = {"marker": "o", "markersize": 4, "elinewidth": 1.2, "capsize": 2}
+        axes.errorbar(at, means.mean, yerr=ends, color=colour_of(0), linewidth=line, **style)
     if axis.words:
         _ticks(axes, "x", axis)
         axes.set_xlim(-0.5, len(axis.values) - 0.5)
@@ -551,8 +553,8 @@ def _spread(count: int, most: int) -> list[int]:
     return [round(i * (count - 1) / (most - 1)) for i in range(most)]
 
 
-def _bars(means: statistics.Means) -> NDArray[np.float64]:
-    return np.nan_to_num(means.half)
+def _bars(means: statistics.Means, about: Measure) -> NDArray[np.float64]:
+    return bars(means.mean, means.half, bounds(about.name))
 
 
 def _single(look: Look, entries: int) -> tuple[Figure, Axes]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,11 +14,13 @@ from celltrain import statistics
 from celltrain.axes import legible
 from celltrain.errors import Fault, StoreError
 from celltrain.pages import words
-from celltrain.pages.drawing import COLOURS, Drawing, Look
+from celltrain.pages.drawing import Drawing, Look
 from celltrain.pages.groups import Across, Group, Panel, lines
 from celltrain.reports.analysis import Analysis, factor_of, label, titled
 from celltrain.reports.data import Data, Factor
 from celltrain.statistics import Means
+from celltrain.store.columns import bounds
+from celltrain.style import COLOURS
 
 #: Values of an axis up to which it gives colours, and panels.
 MOST_COLOURS = len(COLOURS)
@@ -158,6 +161,7 @@ def draw(analysis: Analysis, measure: int, chosen: Layout, look: Look, against: 
     panels = [
         Panel(
             label=unit,
+            limits=bounds(about.name) if against is None else (-math.inf, math.inf),
             title="" if chosen.panel is None else _titled(chosen.panel, place),
             groups=[
                 Group(

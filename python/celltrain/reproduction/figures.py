@@ -20,6 +20,7 @@ from celltrain.axes import require_matplotlib
 from celltrain.expressions import named
 from celltrain.reproduction.paper import PaperError, Value, matches, seed_count
 from celltrain.reproduction.score import Scored
+from celltrain.style import COLOURS, MARKERS, STYLE
 from celltrain.writing import replacing
 
 if TYPE_CHECKING:
@@ -27,21 +28,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from celltrain.reproduction.run import Reproduction
-
-# Distinct in print and for the colour-blind (Okabe and Ito).
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-MARKERS = "osD^vPX"
-STYLE: dict[Any, Any] = {
-    "svg.hashsalt": "celltrain",
-    "svg.fonttype": "none",
-    # A dollar in a name is a dollar.
-    "text.parse_math": False,
-    "font.size": 9,
-    "axes.grid": True,
-    "grid.alpha": 0.3,
-    "axes.axisbelow": True,
-    "legend.frameon": False,
-}
 
 
 def available() -> bool:
@@ -58,7 +44,7 @@ def write(reproduction: Reproduction, folder: Path) -> list[Path]:
     for spec in reproduction.paper.figures:
         if spec["kind"] not in KINDS:
             raise PaperError(f"figure {spec['id']!r} has the kind {spec['kind']!r}; there are {', '.join(KINDS)}")
-        with rc_context(STYLE):
+        with rc_context({**STYLE, "svg.hashsalt": "celltrain"}):
             figure = KINDS[spec["kind"]](reproduction, spec)
             if figure is None:
                 continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -43,6 +44,8 @@ _RUN = {measure.name: measure for measure in RUN}
 _ROWS = {name: {measure.name: measure for measure in measures} for name, measures in ROWS.items()}
 #: What is made of several numbers and has no unit.
 _PURE = ("variation", "fairness")
+#: Measures that lie between 0 and 1.
+_SHARES = ("efficiency", "fairness", "fairness_max_min", "utilisation", "rm_share")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,6 +74,21 @@ def measured(text: str) -> Measured:
         return Measured(name=text, unit="", meaning=text)
     pure = path[1].startswith(tuple(f"{name}(" for name in _PURE))
     return Measured(name=text, unit="1" if pure else measure.unit, meaning=f"{path[1]}: {measure.meaning}")
+
+
+def bounds(text: str) -> tuple[float, float]:
+    """The least and the largest possible value of a measure; infinite for an expression, which may have any.
+
+    >>> bounds("fairness"), bounds("ports.sw1->sw2.lost_cells"), bounds("goodput_mbps - 3")
+    ((0.0, 1.0), (0.0, inf), (-inf, inf))
+    """
+    path = text.split(".", 2)
+    if " " in text or (text not in _RUN and path[-1] not in _ROWS.get(path[0], {})):
+        return -math.inf, math.inf
+    is_variation = len(path) == 3 and path[1].startswith("variation(")
+    is_fairness = len(path) == 3 and path[1].startswith("fairness(")
+    is_share = path[-1] in _SHARES and not is_variation and not (len(path) == 3 and path[1].startswith("sum("))
+    return 0.0, 1.0 if is_share or is_fairness else math.inf
 
 
 def fixed(plan: Plan) -> list[Column]:

@@ -8,6 +8,8 @@ import numpy as np
 
 from celltrain.axes import legible, require_matplotlib
 from celltrain.pages import drawing, words
+from celltrain.store.columns import bounds
+from celltrain.style import INK, PALE
 from celltrain.text import shown
 
 if TYPE_CHECKING:
@@ -39,7 +41,7 @@ def fronts(tuned: Tuned, look: Look) -> Drawing:
         figure, grid = drawing.panelled(len(tuned.searches), look, height=2.7, extra=0.1, most=MOST_ACROSS)
         across = look.shape(len(grid), MOST_ACROSS)[1]
         for place, (axes, searched) in enumerate(zip(grid, tuned.searches, strict=True)):
-            _panel(axes, searched, [one["better"] == "larger" for one in about], references)
+            _panel(axes, searched, about, references)
             axes.set_title(shown(searched.title or tuned.facts["name"]), fontsize="small")
             if place % across == 0:
                 axes.set_ylabel(labels[1])
@@ -61,47 +63,55 @@ def fronts(tuned: Tuned, look: Look) -> Drawing:
     return drawing.Drawing(name="fronts", title=f"The fronts of {name}", caption=caption, figure=figure, look=look)
 
 
-def _panel(axes: Axes, searched: Searched, larger: list[bool], references: dict[str, tuple[str, str]]) -> None:
+def _panel(axes: Axes, searched: Searched, about: list[dict[str, Any]], references: dict[str, tuple[str, str]]) -> None:
     tried = np.array([t.means for t in searched.trials if t.means is not None]).reshape(-1, 2)
     rasterized = len(tried) > drawing.MOST_MARKS
     axes.scatter(
         tried[:, 0],
         tried[:, 1],
         s=12,
-        color=drawing.PALE,
+        color=PALE,
         linewidths=0,
         zorder=1,
         label="trials",
         rasterized=rasterized,
     )
     chosen = [c for c in searched.confirmed if c.chosen and c.estimates is not None]
-    _bars(axes, chosen, color=drawing.colour_of(0), fmt="o", markersize=4, zorder=3, label="confirmed")
+    limits = [bounds(one["measure"]) for one in about]
+    _bars(axes, chosen, limits, color=drawing.colour_of(0), fmt="o", markersize=4, zorder=3, label="confirmed")
     line = sorted(_means(c) for c in searched.confirmed if c.front)
     if line:
         x, y = zip(*line, strict=True)
         # Where it steps, the corner is what both neighbours beat.
         axes.plot(
-            x, y, color=drawing.INK, linewidth=0.9, zorder=2, drawstyle="steps-pre" if larger[0] else "steps-post"
+            x,
+            y,
+            color=INK,
+            linewidth=0.9,
+            zorder=2,
+            drawstyle="steps-pre" if about[0]["better"] == "larger" else "steps-post",
         )
     for label, (colour, mark) in references.items():
         own = [c for c in searched.confirmed if c.label == label and c.estimates is not None]
-        _bars(axes, own, color=colour, fmt=mark, markersize=6, zorder=4, label=legible(label))
+        _bars(axes, own, limits, color=colour, fmt=mark, markersize=6, zorder=4, label=legible(label))
     known = [c.estimates for c in searched.confirmed if c.estimates is not None]
     means = np.array([[one.mean for one in both] for both in known]).reshape(-1, 2)
-    half = np.nan_to_num(np.array([[one.half for one in both] for both in known], dtype=np.float64)).reshape(-1, 2)
-    _limits(axes, np.concatenate([means - half, means + half]), tried)
+    half = np.array([[one.half for one in both] for both in known], dtype=np.float64).reshape(-1, 2)
+    ends = np.stack([drawing.bars(means[:, i], half[:, i], limits[i]) for i in (0, 1)], axis=-1)
+    _limits(axes, np.concatenate([means - ends[0], means + ends[1]]), tried)
     axes.locator_params(nbins=5)
     axes.ticklabel_format(useOffset=False)
 
 
-def _bars(axes: Axes, settings: list[Confirmed], **look: Any) -> None:
+def _bars(axes: Axes, settings: list[Confirmed], limits: list[tuple[float, float]], **look: Any) -> None:
     estimates = [c.estimates for c in settings if c.estimates is not None]
     if not estimates:
         return
-    (x, dx), (y, dy) = (
-        (np.array([e[i].mean for e in estimates]), np.nan_to_num(np.array([e[i].half for e in estimates])))
-        for i in (0, 1)
+    (x, y), halves = (
+        [np.array([getattr(e[i], name) for e in estimates], dtype=np.float64) for i in (0, 1)]
+        for name in ("mean", "half")
     )
+    dx, dy = (drawing.bars(mean, half, of) for mean, half, of in zip((x, y), halves, limits, strict=True))
     axes.errorbar(x, y, xerr=dx, yerr=dy, elinewidth=0.8, linewidth=0, **look)
 
 
