@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from celltrain.errors import MissingExtraError
+from celltrain.style import COLOURS, STYLE
 from celltrain.text import shown
 from celltrain.writing import replacing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from matplotlib.axes import Axes
@@ -40,8 +42,17 @@ def new_axes(**figure: Any) -> Axes:
     require_matplotlib()
     from matplotlib import pyplot
 
-    axes: Axes = pyplot.subplots(layout="constrained", **figure)[1]
+    with styled():
+        axes: Axes = pyplot.subplots(layout="constrained", **figure)[1]
     return axes
+
+
+def styled() -> AbstractContextManager[None]:
+    """A context in which new figures and axes look as all figures of celltrain do."""
+    from matplotlib import rc_context
+    from matplotlib.rcsetup import cycler
+
+    return rc_context({**STYLE, "axes.prop_cycle": cycler(color=COLOURS)})
 
 
 def save(figure: Figure, path: Path, metadata: Mapping[str, str] | None = None) -> None:

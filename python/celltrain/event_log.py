@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from celltrain import files
 from celltrain.arguments import Answer, checked
 from celltrain.errors import Fault, InputError, NotTracedError
-from celltrain.events import FORMATS, run_of, said
+from celltrain.events import FOR_DIAGRAMS, FORMATS, run_of, said
 from celltrain.measures import EVENTS
 from celltrain.tables import column_of
 from celltrain.text import described, shown
@@ -114,7 +115,7 @@ class EventLog(Answer, Mapping[str, "pa.Table"]):
         """Diagrams of the events; needs `pip install celltrain[plot]`."""
         from celltrain.diagrams import Diagrams
 
-        return Diagrams(self, self._title(), self._facts)
+        return Diagrams(self, self._title(), {**self._written(), **self._facts})
 
     def __getitem__(self, kind: str) -> pa.Table:
         if not isinstance(kind, str) or kind not in EVENTS:
@@ -146,6 +147,14 @@ class EventLog(Answer, Mapping[str, "pa.Table"]):
 
     def __repr__(self) -> str:
         return f"EventLog({', '.join(self)})"
+
+    def _written(self) -> dict[str, Any]:
+        """The metadata for diagrams of one of its files; CSV has none."""
+        for kind in self._paths:
+            metadata = self[kind].schema.metadata or {}
+            if found := {name: metadata[name.encode()] for name in FOR_DIAGRAMS if name.encode() in metadata}:
+                return {name: json.loads(text) for name, text in found.items()}
+        return {}
 
     def _title(self) -> str:
         """The scenario and the seed, as the run or its files have them; the folder's name where none of them says so."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import queue
 import threading
@@ -74,6 +75,8 @@ class Events:
         self.ports, self.vcs, self.flows = names_of(ports), names_of(vcs), names_of(flows)
         self.window = window
         self.format = format
+        self.known: dict[str, Any] = {}
+        """Metadata for diagrams: see `FOR_DIAGRAMS`. The run sets it before its files are closed."""
         self.rows: dict[str, int] = {}
         """Rows that were written, by kind: of the last run with this choice."""
         faults = [
@@ -135,6 +138,7 @@ class Events:
                 ended = error
                 writer.interrupted = True
             finally:
+                writer.at_end = {name: json.dumps(value) for name, value in self.known.items()}
                 writer.close()
         self.rows = writer.rows
         if ended is not None:
@@ -167,6 +171,10 @@ class Events:
 
 #: What the files of one run have in common: the scenario's name, its seed, and a digest of its canonical form.
 OF_RUN = ("scenario", "seed", "scenario_sha256")
+
+
+#: Metadata for diagrams, as JSON: the flows in order, the buffers of the ports, and the TCP in words.
+FOR_DIAGRAMS = ("flows", "buffers", "tcp")
 
 
 def run_of(path: Path) -> dict[str, str] | None:
@@ -268,6 +276,8 @@ class _Writer:
         self._ended = False
         self.interrupted = False
         """Whether the run ended before its time."""
+        self.at_end: Mapping[str, str] = {}
+        """Metadata that are known at the end of the run."""
         self.rows = dict.fromkeys(files, 0)
         self.last = 0.0
         """The instant of the last event."""
@@ -322,4 +332,6 @@ class _Writer:
             table = tables.pop()
             if self.interrupted:
                 table.mark({"interrupted_at_s": f"{self.last:.12g}"})
+            if self.at_end:
+                table.mark(self.at_end)
             table.close()

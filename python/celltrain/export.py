@@ -42,11 +42,12 @@ def _plots(result: RunResult, name: str, folder: Path) -> list[Path]:
     # Without pyplot: nothing here may open a window or leave a figure behind.
     from matplotlib.figure import Figure
 
-    from celltrain.axes import save
+    from celltrain.axes import save, styled
 
-    figure = Figure(figsize=(8, 4.5), layout="constrained")
-    getattr(result.plot, name)(ax=figure.add_subplot())
     png, svg = folder / f"{name}.png", folder / f"{name}.svg"
-    for path in (png, svg):
-        save(figure, path)
+    with styled():
+        figure = Figure(figsize=(8, 4.5), layout="constrained")
+        getattr(result.plot, name)(ax=figure.add_subplot())
+        for path in (png, svg):
+            save(figure, path)
     return [png, svg]

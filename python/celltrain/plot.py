@@ -7,11 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from celltrain.arguments import checked
 from celltrain.axes import LONGEST_LABEL, LONGEST_TITLE, MAX_LEGEND, brief, legible, new_axes
+from celltrain.style import COLOURS, INK, colour_of_flow
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from celltrain.results import RunResult
+
+
+#: Lines of flows beyond the last colour.
+_DASHES = ("-", (0, (4, 1.5)), (0, (1, 1)))
 
 
 class Plot:
@@ -33,27 +38,51 @@ class Plot:
 
     @checked()
     def queue(self, *, ax: Axes | None = None) -> Axes:
-        """Cells waiting at each recorded port over time, with the buffer's size where it has one."""
-        times, labels, [cells] = self._result.series.raw("queue")
-        ax = self._steps(times, labels, cells, what=f"Queue at {_listed(labels)}", ylabel="cells waiting", ax=ax)
-        ports = self._result.to_dict()["ports"]
-        limits = {row["buffer_cells"] for row in ports if row["name"] in labels and row["buffer_cells"] is not None}
-        for size in sorted(limits):
-            ax.axhline(size, color="black", linestyle=":", linewidth=1, label=f"buffer of {size} cells")
+        """Cells waiting at each recorded port over time.
+
+        A line has the samples, the band around it the least and the largest queue between two of them. Dashed and dotted
+        lines are the thresholds of the ports' policies and the sizes of their buffers.
+        """
+        times, labels, [cells, least, largest] = self._result.series.raw("queue")
+        ax = self._steps(
+            "queue", times, labels, cells, what=f"Queue at {_listed(labels)}", ylabel="cells waiting", ax=ax
+        )
+        for index, (low, high) in enumerate(zip(least.T, largest.T, strict=True)):
+            # The range of a sample is that of the step before it.
+            ends = ([*low[1:], low[-1]], [*high[1:], high[-1]])
+            label = f"least to largest in each {_step(times)}" if index == 0 and len(times) > 1 else None
+            # A burst of one step is narrower than a pixel; its edges are not.
+            band: dict[str, Any] = {"alpha": 0.4, "linewidth": 0.8, "step": "post", "label": label}
+            ax.fill_between(times, *ends, color=colour_of_flow(index), **band)
+        self._levels(ax, labels)
         return _finished(ax, len(labels))
+
+    def _levels(self, ax: Axes, labels: Sequence[str]) -> None:
+        """The thresholds and the buffers of these ports."""
+        ports = [row for row in self._result.to_dict()["ports"] if row["name"] in labels]
+        thresholds = {(row["threshold_cells"], row["policy"]) for row in ports if row["threshold_cells"] is not None}
+        for cells, policy in sorted(thresholds):
+            label = f"threshold of {policy}: {cells:,} cells"
+            ax.axhline(cells, color=INK, linestyle="--", linewidth=1, label=label)
+        for size in sorted({row["buffer_cells"] for row in ports if row["buffer_cells"] is not None}):
+            ax.axhline(size, color=INK, linestyle=":", linewidth=1, label=f"buffer: {size:,} cells")
 
     @checked()
     def occupancy(self, *, ax: Axes | None = None) -> Axes:
         """Cells of each connection waiting at each recorded port over time."""
         times, labels, [cells] = self._result.series.raw("occupancy")
         what = "Cells of each connection in the queue"
-        return _finished(self._steps(times, labels, cells, what=what, ylabel="cells waiting", ax=ax), len(labels))
+        return _finished(
+            self._steps("occupancy", times, labels, cells, what=what, ylabel="cells waiting", ax=ax), len(labels)
+        )
 
     @checked()
     def cwnd(self, *, ax: Axes | None = None, ssthresh: bool = False) -> Axes:
         """Congestion window of each connection over time, and its slow start threshold, dashed, if asked for."""
         times, labels, [cwnd, thresholds] = self._result.series.raw("cwnd")
-        ax = self._steps(times, labels, cwnd, what="Congestion windows", ylabel="congestion window (segments)", ax=ax)
+        ax = self._steps(
+            "cwnd", times, labels, cwnd, what="Congestion windows", ylabel="congestion window (segments)", ax=ax
+        )
         if ssthresh:
             for line, column in zip(ax.get_lines()[-len(labels) :], thresholds.T, strict=True):
                 ax.plot(times, column, color=line.get_color(), linestyle="--", linewidth=0.8, drawstyle="steps-post")
@@ -66,7 +95,8 @@ class Plot:
         megabits = (delivered[1:] - delivered[:-1]) * 8e-6
         mbps = megabits / (times[1:] - times[:-1])[:, None]
         return _finished(
-            self._steps(times[:-1], labels, mbps, what="Goodput", ylabel="goodput (Mb/s)", ax=ax), len(labels)
+            self._steps("delivered", times[:-1], labels, mbps, what="Goodput", ylabel="goodput (Mb/s)", ax=ax),
+            len(labels),
         )
 
     @checked()
@@ -74,7 +104,8 @@ class Plot:
         """ACR of each connection's data over time."""
         times, labels, [rates] = self._result.series.raw("acr")
         return _finished(
-            self._steps(times, labels, rates, what="Allowed cell rates (ACR)", ylabel="ACR (Mb/s)", ax=ax), len(labels)
+            self._steps("acr", times, labels, rates, what="Allowed cell rates (ACR)", ylabel="ACR (Mb/s)", ax=ax),
+            len(labels),
         )
 
     @checked()
@@ -82,7 +113,13 @@ class Plot:
         """Packets of each connection at its edge device over time, with a dot at each sample in phase 1 of adaptive discard."""
         times, labels, [packets, phases, _, _] = self._result.series.raw("edge")
         ax = self._steps(
-            times, labels, packets, what="Packets at the edge devices", ylabel="packets at the edge device", ax=ax
+            "edge",
+            times,
+            labels,
+            packets,
+            what="Packets at the edge devices",
+            ylabel="packets at the edge device",
+            ax=ax,
         )
         for line, queue, phase in zip(ax.get_lines()[-len(labels) :], packets.T, phases.T, strict=True):
             ax.plot(times[phase == 1], queue[phase == 1], ".", color=line.get_color(), markersize=5)
@@ -105,18 +142,36 @@ class Plot:
         """One frame's cells on their way through the network, of its events; see `celltrain.diagrams.Diagrams.ladder`."""
         return self._result.events.plot.ladder(flow, frame, ax=ax)
 
+    def _indices(self, series: str, labels: Sequence[str]) -> list[int]:
+        """The index of each column's flow in the scenario, or of its port among those recorded."""
+        index = {flow["name"]: place for place, flow in enumerate(self._result.to_dict()["flows"])}
+        flows = self._result.series.flows(series) or labels
+        return [index.get(flow, place) for place, flow in enumerate(flows)]
+
     def _steps(
-        self, times: Any, labels: Sequence[str], values: Any, *, what: str, ylabel: str, ax: Axes | None
+        self, series: str, times: Any, labels: Sequence[str], values: Any, *, what: str, ylabel: str, ax: Axes | None
     ) -> Axes:
         ax = new_axes() if ax is None else ax
-        for label, column in zip(labels, values.T, strict=True):
-            ax.plot(times, column, label=legible(label), linewidth=1, drawstyle="steps-post")
+        for index, label, column in zip(self._indices(series, labels), labels, values.T, strict=True):
+            dashes = _DASHES[index // len(COLOURS) % len(_DASHES)]
+            line: dict[str, Any] = {"color": colour_of_flow(index), "linestyle": dashes, "linewidth": 1}
+            ax.plot(times, column, label=legible(label), drawstyle="steps-post", **line)
         ax.set_xlabel("time (s)")
         ax.set_ylabel(ylabel)
         name = brief(self._result.scenario or "scenario", LONGEST_TITLE)
-        ax.set_title(f"{what}\n{name}, seed {self._result.seed}", parse_math=False)
+        lines = [what, f"{name}, seed {self._result.seed}", brief(f"TCP: {self._result.tcp}", LONGEST_TITLE)]
+        ax.set_title("\n".join(lines), parse_math=False)
         ax.margins(x=0)
         return ax
+
+
+def _step(times: Any) -> str:
+    """The time between two samples, in words."""
+    seconds = float(times[1] - times[0])
+    for size, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
+        if seconds >= size:
+            return f"{seconds / size:.4g} {unit}"
+    return f"{seconds * 1e9:.4g} ns"
 
 
 def _listed(ports: Sequence[str]) -> str:

@@ -140,10 +140,12 @@ def run(
             answer, series = accepted.run(
                 seed, trace, step, links, engine or "fast", progress, current(), threads=threads, **written
             )
+            found = {"tcp": tcp_summary(settings), **json.loads(answer)}
+            if kept is not None:
+                kept.known = _for_diagrams(found)
     except ValueError as error:
         said = [_with_ports(accepted, fault) for fault in ScenarioError.of_refusal(error).faults]
         raise ScenarioError(_with_file(scenario, fault) for fault in said) from None
-    found = {"tcp": tcp_summary(settings), **json.loads(answer)}
     return RunResult._of(found, series, None if kept is None else kept.folder)
 
 
@@ -197,6 +199,15 @@ def _facts(settings: Mapping[str, Any], seed: Any) -> dict[str, str]:
         "seed": str(seed),
         "scenario_sha256": hashlib.sha256(own.encode()).hexdigest(),
     }
+
+
+def _for_diagrams(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """The facts about a run that diagrams of its events need: see `celltrain.events.FOR_DIAGRAMS`."""
+    facts = {
+        "flows": [flow["name"] for flow in answer["flows"]],
+        "buffers": {port["name"]: port["buffer_cells"] for port in answer["ports"]},
+    }
+    return {**facts, "tcp": answer["tcp"]}
 
 
 class RunResult(Carded, Answer):
@@ -381,8 +392,8 @@ class RunResult(Carded, Answer):
     @cached_property
     def events(self) -> EventLog:
         """The events that were kept, by kind, each a table that is read from its file when it is asked for."""
-        buffers = {port["name"]: port["buffer_cells"] for port in self._answer["ports"]}
-        return EventLog._of(self._events, scenario=self.scenario, seed=self.seed, buffers=buffers)
+        facts = _for_diagrams(self._answer)
+        return EventLog._of(self._events, scenario=self.scenario, seed=self.seed, **facts)
 
     @property
     def plot(self) -> Plot:
@@ -488,6 +499,10 @@ class Series(Mapping[str, "pa.Table"]):
         arrays = [self._recorded[column.name] for column in tables.SERIES[name]]
         labels = [" at ".join(reversed(names)) for names in zip(*self._names(name).values(), strict=True)]
         return self._recorded["time_s"], labels, arrays
+
+    def flows(self, name: str) -> list[str]:
+        """The flow of each of a series' columns; empty for a series of ports."""
+        return self._names(name).get(tables.FLOW, [])
 
     def _table(self, name: str) -> pa.Table:
         times, _, arrays = self.raw(name)

@@ -96,7 +96,7 @@ def test_a_folder_that_has_no_events_is_refused(tmp_path: Path) -> None:
 def test_time_and_sequence_have_segments_acks_and_losses_with_their_place(result: ct.RunResult) -> None:
     axes = result.plot.sequence("tcp1")
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("time (ms)", "place in the stream (kB)")
-    assert axes.get_title() == "segments of tcp1\nthree, seed 1"
+    assert axes.get_title().splitlines()[:2] == ["segments of tcp1", "three, seed 1"]
     frames = result.events["frames"].to_pylist()
     refused = [row for row in frames if row["vc"] == "tcp1" and row["event"] == "refused"]
     assert f"lost at sw1->sw2 (refused): {len(refused)}" in labels(axes)
@@ -145,7 +145,7 @@ def test_the_anatomy_has_the_threshold_the_buffer_and_marks(result: ct.RunResult
     assert set(labels(axes)) == {
         *("tcp1", "tcp2", "tcp3", f"frame refused ({refused})", "threshold: 60 cells", "buffer: 100 cells"),
     }
-    assert axes.get_ylabel() == "cells waiting"
+    assert axes.get_ylabel() == "all cells waiting"
     lost = [row for row in cut.events["cells"].to_pylist() if row["event"] == "lost" and row["port"] == "sw1->sw2"]
     assert f"cell lost: no room ({len(lost)})" in labels(cut.plot.anatomy("sw1->sw2"))
 
@@ -153,7 +153,8 @@ def test_the_anatomy_has_the_threshold_the_buffer_and_marks(result: ct.RunResult
 def test_the_ladder_leads_a_frame_from_port_to_port(result: ct.RunResult) -> None:
     axes = result.plot.ladder("tcp1", 0)
     assert [text.get_text() for text in axes.get_xticklabels()] == ["source1", "sw1", "sw2", "destination1"]
-    links = [line for line in axes.get_lines() if len(set(line.get_xdata())) == 2 and line.get_color() == "#0072B2"]
+    links = [line for line in axes.get_lines() if len(set(line.get_xdata())) == 2 and line.get_linewidth() == 0.8]
+    assert {line.get_color() for line in links} == {"#0072B2"}
     assert len(links) == 3 * 12
     for line in links:
         first, last = line.get_ydata()
@@ -162,13 +163,66 @@ def test_the_ladder_leads_a_frame_from_port_to_port(result: ct.RunResult) -> Non
     assert "delivered" in labels(axes)
 
 
-def test_the_ladder_is_of_the_first_frame_that_was_lost(result: ct.RunResult, cut: ct.RunResult) -> None:
-    axes = result.plot.ladder("tcp1")
-    first = next(r for r in result.events["frames"].to_pylist() if r["vc"] == "tcp1" and r["event"] == "refused")
+def test_the_ladder_is_of_the_first_frame_that_lost_some_of_its_cells(cut: ct.RunResult) -> None:
+    plot = cut.events.plot
+    axes = plot.ladder("tcp1")
+    first = next(r for r in cut.events["frames"].to_pylist() if r["vc"] == "tcp1" and r["event"] == "cut")
     assert f"frame {first['frame']} of tcp1" in axes.get_title()
-    assert "lost: its frame was refused (12 of 12)" in labels(axes)
-    axes = cut.plot.ladder("tcp1")
     assert any(label.startswith("lost: no room") for label in labels(axes))
+    assert plot.notes == []
+
+
+def test_the_ladder_is_of_the_first_that_waited_if_frames_were_lost_as_a_whole(result: ct.RunResult) -> None:
+    frames = result.events["frames"].to_pylist()
+    assert any(r["vc"] == "tcp1" and r["event"] == "refused" for r in frames)
+    assert not any(r["vc"] == "tcp1" and r["event"] == "cut" for r in frames)
+    plot = result.events.plot
+    axes = plot.ladder("tcp1")
+    assert "waits" in labels(axes) and "delivered" in labels(axes)
+    assert plot.notes == ["No frame of tcp1 lost only some of its cells: this is the first that waited."]
+
+
+def test_the_ladder_says_that_there_is_nothing_to_see(celltrain: Command, tmp_path: Path) -> None:
+    lone = tmp_path / "lone.toml"
+    lone.write_text(
+        'duration = "2ms"\n[topology.n_source]\nsources = 1\nlink_delay = "5us"\n[tcp.sack]\n'
+        "[port.bottleneck]\nbuffer = 100\n[port.bottleneck.policy.tail_drop]\n"
+    )
+    assert celltrain("run", lone, "--events", tmp_path / "out").code == 0
+    told = celltrain("plot", "ladder", tmp_path / "out", "--flow", "tcp1")
+    assert " ".join(told.out.split()).startswith(
+        "Nothing to see: no frame of tcp1 waited or was lost at these ports. This is the first one. wrote "
+    )
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv"])
+def test_the_anatomy_of_one_flow_says_so_and_shows_all_cells(celltrain: Command, tmp_path: Path, form: str) -> None:
+    kept = ct.Events(folder=tmp_path / "tcp2", flows=["tcp2"], format=form)
+    ct.run(scenario(), events=kept)
+    log = ct.read_events(tmp_path / "tcp2")
+    plot = log.plot
+    axes = plot.anatomy()
+    assert axes.get_ylabel() == "cells of tcp2 waiting"
+    assert axes.get_title().startswith("cells of tcp2 waiting at sw1->sw2")
+    [total] = [line for line in axes.get_lines() if line.get_label() == "X: all cells"]
+    judged = [row["occupancy"] for row in log["frames"].to_pylist() if row["port"] == "sw1->sw2"]
+    assert list(total.get_ydata()) == [cells for cells in judged if cells is not None]
+    assert axes.get_ylim()[1] > max(cells for cells in judged if cells is not None)
+    said = (
+        "Only the cells of tcp2 were kept at sw1->sw2. The grey line is all cells, at each judgement. "
+        "Keep the events without --flow or --vc to draw the whole buffer."
+    )
+    assert plot.notes == [said]
+    told = celltrain("plot", "anatomy", tmp_path / "tcp2")
+    assert " ".join(told.out.split()).startswith(f"{said} wrote ")
+
+
+def test_a_folder_of_events_knows_the_flows_the_buffers_and_the_tcp(result: ct.RunResult) -> None:
+    folder = result.events.folder
+    assert folder is not None
+    axes = ct.read_events(folder).plot.anatomy("sw1->sw2")
+    assert "buffer: 100 cells" in labels(axes)
+    assert axes.get_title().splitlines()[1] == "three, seed 1"
 
 
 @pytest.fixture(scope="module")

@@ -64,7 +64,7 @@ def ladder(
         typer.Option(
             parser=shell.whole(0),
             metavar="N",
-            help="The frame's number within the VC; the first one lost if not given.",
+            help="The frame's number within the VC. [default: the first that lost only some of its cells]",
         ),
     ] = None,
     out: Out = None,
@@ -79,8 +79,11 @@ def _draw(kind: str, folder: Path, out: Path | None, as_json: bool, **options: A
     from celltrain.text import shown
 
     target = folder / f"{kind}.svg" if out is None else out
-    written = read_events(folder).plot.write(kind, target, **options)
+    diagrams = read_events(folder).plot
+    written = diagrams.write(kind, target, **options)
     if as_json:
-        shell.answer({"written": [shown(written)], "diagram": kind, **options})
-    else:
-        shell.console().print(f"wrote {shown(written)}", soft_wrap=True)
+        shell.answer({"written": [shown(written)], "diagram": kind, "notes": diagrams.notes, **options})
+        return
+    for note in diagrams.notes:
+        shell.console().print(note)
+    shell.console().print(f"wrote {shown(written)}", soft_wrap=True)

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from celltrain.axes import require_matplotlib, save
+from celltrain.axes import LONGEST_TITLE, brief, require_matplotlib, save
 from celltrain.errors import Fault, InputError
 from celltrain.pages import words
 from celltrain.pages.drawing import Look
 from celltrain.pages.groups import Across, Group, Panel, dots, lines
 from celltrain.plan import Axis
 from celltrain.store.columns import bounds
+from celltrain.style import SOFT
 from celltrain.text import shown
 from celltrain.writing import writing
 
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from celltrain.comparing.compared import Compared
 
 FORMATS = (".svg", ".pdf", ".png")
-#: Of what is said above the panels.
-SOFT = "#555555"
 #: Measures that are drawn where nothing is said.
 MOST_MEASURES = 3
 #: Values of a second condition that get panels.
@@ -56,14 +55,21 @@ def draw(
     chosen = _chosen(compared, measures)
     with look.applied():
         figure = _drawn(compared, chosen, look)
-        if len(compared.seeds) > 1:
-            # Pasted into a page or on a slide it says what the bars are.
-            said = f"means of {len(compared.seeds):,} seeds; bars: 95 % intervals"
+        if said := _subtitle(compared):
             figure.suptitle(said, x=0.01, ha="left", fontsize="small", color=SOFT)
         if file is not None:
             with writing(file):
                 save(figure, Path(file))
     return figure
+
+
+def _subtitle(compared: Compared) -> str:
+    """What a figure pasted into a page or on a slide has to say: what the bars are, and the TCP if all runs share it."""
+    tcps = {tcp for own in compared.tcp for tcp in own}
+    lines = [f"TCP: {brief(tcp, LONGEST_TITLE)}" for tcp in tcps if tcp] if len(tcps) == 1 else []
+    if len(compared.seeds) > 1:
+        lines.append(f"means of {len(compared.seeds):,} seeds; bars: 95 % intervals")
+    return "\n".join(lines)
 
 
 def _chosen(compared: Compared, measures: Sequence[str] | None) -> list[int]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from celltrain import files
 from celltrain.arguments import checked
-from celltrain.axes import require_matplotlib, save
+from celltrain.axes import require_matplotlib, save, styled
 from celltrain.diagrams import anatomy, ladder, sequence
 from celltrain.errors import Fault, InputError, OutputError
 from celltrain.text import shown
@@ -41,6 +41,8 @@ class Diagrams:
         self._log = log
         self._title = title
         self._facts = facts
+        #: Notes on the latest diagram for its reader, such as which cells it lacks.
+        self.notes: list[str] = []
 
     def __repr__(self) -> str:
         return "<diagrams of a run's events: sequence(flow), anatomy(port), ladder(flow, frame)>"
@@ -59,23 +61,24 @@ class Diagrams:
             window: From when to when, such as `"1.2s:1.3s"`; all that was kept when None.
             ax: Axes to draw on.
         """
-        return sequence.draw(self._log, flow, window=window, title=self._title, ax=ax, size=SIZE)
+        return sequence.draw(self._log, flow, window=window, title=self._title, facts=self._facts, ax=ax, size=SIZE)
 
     @checked()
     def anatomy(self, port: str | None = None, *, window: str | None = None, ax: Axes | None = None) -> Axes:
         """What waits at a port over time, one VC upon the other, and what is lost there.
 
         Crosses are frames that the policy refused, triangles cells that found no room or were pushed out; a dashed line is
-        the policy's threshold, a dotted one the buffer's size. It is drawn of the cells of all VCs, so keep them all; marks
-        of frames and the threshold are there if frames were kept too.
+        the policy's threshold, a dotted one the buffer's size. Marks of frames and the threshold are drawn if frames were
+        kept. If only some VCs' cells were kept, a grey line is X, all cells waiting, at each judgement of a frame.
 
         Args:
             port: The port; when None the only one whose cells were kept.
             window: From when to when, such as `"1.2s:1.3s"`; all that was kept when None.
             ax: Axes to draw on.
         """
-        buffers = self._facts.get("buffers", {})
-        return anatomy.draw(self._log, port, window=window, title=self._title, buffers=buffers, ax=ax, size=SIZE)
+        self.notes = []
+        run: dict[str, Any] = {"title": self._title, "facts": self._facts, "notes": self.notes}
+        return anatomy.draw(self._log, port, window=window, ax=ax, size=SIZE, **run)
 
     @checked()
     def ladder(self, flow: str, frame: int | None = None, *, ax: Axes | None = None) -> Axes:
@@ -86,10 +89,13 @@ class Diagrams:
 
         Args:
             flow: The connection, whose data it is; or a VC, such as `"tcp1-acks"`.
-            frame: The frame's number within the VC; when None the first one that was lost, or else the first.
+            frame: The frame's number within the VC. If None, the first one that lost only some of its cells, or else the
+                first that waited and arrived.
             ax: Axes to draw on.
         """
-        return ladder.draw(self._log, flow, frame, title=self._title, ax=ax, size=(SIZE[0], 1.25 * SIZE[1]))
+        self.notes = []
+        run: dict[str, Any] = {"title": self._title, "facts": self._facts, "notes": self.notes}
+        return ladder.draw(self._log, flow, frame, ax=ax, size=(SIZE[0], 1.25 * SIZE[1]), **run)
 
     @checked()
     def write(self, kind: str, path: str | os.PathLike[str], **options: Any) -> Path:
@@ -115,10 +121,11 @@ class Diagrams:
         _refuse_others(target)
         # Without pyplot: nothing here may open a window or leave a figure behind.
         height = 1.25 * SIZE[1] if kind == "ladder" else SIZE[1]
-        figure = Figure(figsize=(SIZE[0], height), layout="constrained")
-        getattr(self, kind)(**options, ax=figure.add_subplot())
-        with writing(target):
-            save(figure, target, {"Software" if form == "png" else "Creator": _MARK})
+        with styled():
+            figure = Figure(figsize=(SIZE[0], height), layout="constrained")
+            getattr(self, kind)(**options, ax=figure.add_subplot())
+            with writing(target):
+                save(figure, target, {"Software" if form == "png" else "Creator": _MARK})
         return target
 
 

@@ -7,17 +7,22 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from celltrain.axes import legible
-from celltrain.diagrams.common import BLACK, MOST_MARKS, axes, finish, nothing, time_unit
+from celltrain.diagrams.common import MOST_MARKS, axes, finish, flow_index, nothing, time_unit
 from celltrain.errors import Fault, InputError
 from celltrain.event_rows import kept, names, numbers, one_of, rows_of, span_of, texts
+from celltrain.style import COLOURS, GREY, INK, LOSS, tint_of_flow
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.axes import Axes
 
-#: Tints of `common`'s colours: areas are not to outshine marks.
-_TINTS = ("#7FB8DA", "#F3CF80", "#80CFB9", "#E6BBD2", "#ABDAF4", "#EAAE80", "#F7F1A0", "#B3B3B3")
+#: VCs that have an area of their own, and the colour of the others together.
+_MOST_VCS = len(COLOURS)
 _REST = "#DDDDDD"
+#: VCs that a note names.
+_MOST_NAMED = 4
+#: Colours of marks that no flow has.
+_REMAINDER, _REMOVED = "#E07B00", "#6A3D9A"
 #: Instants of a figure: each is that of the fullest buffer around it.
 _POINTS = 1200
 _LEAVING = ("departed", "pushed_out", "dropped")
@@ -29,11 +34,12 @@ def draw(
     *,
     window: str | None,
     title: str,
-    buffers: Mapping[str, int | None],
+    facts: Mapping[str, Any],
+    notes: list[str],
     ax: Axes | None,
     size: tuple[float, float],
 ) -> Axes:
-    """Draws it of the events that were kept."""
+    """Draws it of the events that were kept; adds to `notes` what the reader should know about them."""
     import numpy as np
 
     span = span_of(window)
@@ -49,14 +55,27 @@ def draw(
     times, waiting, table = times[shown], waiting[:, shown], table.filter(shown)
     total = waiting.sum(axis=0)
     scale, unit = time_unit(times[-1])
-    ax = axes(ax, size, title, legible(f"cells waiting at {port}"))
+    judged = _judged(log, port, span)
+    # A judgement counts the VCs with cells in the buffer: more of them than the table has were not kept.
+    partial = judged is not None and float(np.nanmax(numbers(judged, "active_vcs"), initial=0)) > len(vcs)
+    own = _listed(vcs)
+    if partial:
+        notes.append(
+            f"Only the cells of {own} were kept at {port}. The grey line is all cells, at each judgement. "
+            "Keep the events without --flow or --vc to draw the whole buffer."
+        )
+    ax = axes(
+        ax, size, title, legible(f"cells {f'of {own} ' if partial else ''}waiting at {port}"), tcp=facts.get("tcp")
+    )
     points = _fullest(total)
     # Its last state, as a step needs an end.
     order = np.argsort(-waiting.max(axis=1), kind="stable")
-    top = sorted(order[: len(_TINTS)])
-    layers, labels, colours = [waiting[vc] for vc in top], [vcs[vc] for vc in top], list(_TINTS[: len(top)])
+    index = _indices(everything, vcs, facts)
+    top = sorted(order[:_MOST_VCS], key=lambda vc: index[vcs[vc]])
+    layers, labels = [waiting[vc] for vc in top], [vcs[vc] for vc in top]
+    colours = [tint_of_flow(index[label]) for label in labels]
     if len(order) > len(top):
-        layers.append(waiting[order[len(_TINTS) :]].sum(axis=0))
+        layers.append(waiting[order[_MOST_VCS:]].sum(axis=0))
         labels.append(f"{len(order) - len(top)} other VCs")
         colours.append(_REST)
     ax.stackplot(
@@ -67,15 +86,47 @@ def draw(
         step="post",
         linewidth=0,
     )
-    top_of_plot = _marks(ax, log, table, port, times, total, span, scale)
-    if (size_of_buffer := buffers.get(port)) is not None and size_of_buffer <= 1.6 * top_of_plot:
-        ax.axhline(size_of_buffer, color=BLACK, linestyle=":", linewidth=1, label=f"buffer: {size_of_buffer:,} cells")
+    top_of_plot = _marks(ax, log, table, judged, port, times, total, scale)
+    if partial:
+        assert judged is not None, "it is known from the judgements"
+        x, y = numbers(judged, "time_s") * scale, numbers(judged, "occupancy")
+        known = ~np.isnan(y)
+        many = bool(known.sum() > MOST_MARKS)
+        line: dict[str, Any] = {"color": GREY, "linewidth": 1, "drawstyle": "steps-post", "zorder": 1.5}
+        ax.plot(x[known], y[known], label="X: all cells", rasterized=many, **line)
+        top_of_plot = max(top_of_plot, float(y[known].max(initial=0)))
+    size_of_buffer = facts.get("buffers", {}).get(port)
+    if size_of_buffer is not None and size_of_buffer <= 1.6 * top_of_plot:
+        ax.axhline(size_of_buffer, color=INK, linestyle=":", linewidth=1, label=f"buffer: {size_of_buffer:,} cells")
         top_of_plot = max(top_of_plot, size_of_buffer)
     ax.set_ylim(0, 1.06 * max(top_of_plot, 1))
     ax.set_xlabel(f"time ({unit})")
-    ax.set_ylabel("cells waiting")
+    ax.set_ylabel(legible(f"cells of {own} waiting") if partial else "all cells waiting")
     ax.margins(x=0)
     return finish(ax, 3)
+
+
+def _judged(log: Mapping[str, pa.Table], port: str, span: tuple[float, float] | None) -> pa.Table | None:
+    """The rows of frames at this port; None if no frames were kept, or none at this port."""
+    frames = kept(log, "frames", span)
+    frames = None if frames is None else rows_of(frames, port=port)
+    return frames if frames is not None and len(frames) else None
+
+
+def _indices(cells: pa.Table, vcs: list[str], facts: Mapping[str, Any]) -> dict[str, int]:
+    """The index of the flow of each VC; merged VCs go by the first flow among them."""
+    pairs = cells.select(["port_vc", "flow"]).group_by(["port_vc", "flow"]).aggregate([]).to_pylist()
+    index = flow_index(names(cells, "flow"), facts)
+    flows: dict[str, int] = {}
+    for pair in pairs:
+        if pair["flow"] is not None:
+            place = index[pair["flow"]]
+            flows[pair["port_vc"]] = min(place, flows.get(pair["port_vc"], place))
+    return {vc: flows.get(vc, place) for place, vc in enumerate(vcs)}
+
+
+def _listed(vcs: list[str]) -> str:
+    return ", ".join(vcs) if len(vcs) <= _MOST_NAMED else f"{len(vcs)} VCs"
 
 
 def _port(port: str | None, known: list[str]) -> str:
@@ -125,10 +176,10 @@ def _marks(
     ax: Axes,
     log: Mapping[str, pa.Table],
     table: pa.Table,
+    frames: pa.Table | None,
     port: str,
     times: Any,
     total: Any,
-    span: tuple[float, float] | None,
     scale: float,
 ) -> float:
     """Refused frames, lost cells, and the threshold; answers how high the plot must be."""
@@ -138,27 +189,25 @@ def _marks(
     rest = (events == "lost") & (reasons == "its frame had lost a cell")
     # Those of which there are most lie below.
     marks = {
-        "cell lost: its frame had lost one": (rest, "1", "#E07B00"),
-        "cell lost: no room": ((events == "lost") & (reasons == "no room"), "v", "#B00000"),
-        "cell pushed out": (events == "pushed_out", "^", "#6A3D9A"),
-        "cell dropped: the rate fell": (events == "dropped", "s", "#6A3D9A"),
+        "cell lost: its frame had lost one": (rest, "1", _REMAINDER),
+        "cell lost: no room": ((events == "lost") & (reasons == "no room"), "v", LOSS),
+        "cell pushed out": (events == "pushed_out", "^", _REMOVED),
+        "cell dropped: the rate fell": (events == "dropped", "s", _REMOVED),
     }
     top = float(total.max(initial=0))
-    frames = kept(log, "frames", span)
-    if frames is None:
+    if "frames" not in log:
         marks["cell lost: its frame was refused"] = (
             (events == "lost") & (reasons == "its frame was refused"),
             "x",
-            BLACK,
+            INK,
         )
-    else:
-        frames = rows_of(frames, port=port)
+    elif frames is not None:
         refused = rows_of(frames, event="refused")
         x, y = numbers(refused, "time_s") * scale, numbers(refused, "occupancy")
         if len(x):
             style: dict[str, Any] = {"marker": "x", "markersize": 3.5, "linestyle": "none", "markeredgewidth": 0.8}
             label = f"frame refused ({len(x):,})"
-            ax.plot(x, y, color=BLACK, rasterized=len(x) > MOST_MARKS, label=label, **style)
+            ax.plot(x, y, color=INK, rasterized=len(x) > MOST_MARKS, label=label, **style)
             top = max(top, y.max())
         top = max(top, _threshold(ax, frames, scale, top))
     for label, (rows, marker, colour) in marks.items():
@@ -178,7 +227,7 @@ def _threshold(ax: Axes, frames: pa.Table, scale: float, top: float) -> float:
     times, levels = times[~np.isnan(levels)], levels[~np.isnan(levels)]
     if not len(levels) or levels.min() > 1.6 * max(top, 1):
         return 0.0
-    dashed: dict[str, Any] = {"color": BLACK, "linestyle": "--", "linewidth": 1}
+    dashed: dict[str, Any] = {"color": INK, "linestyle": "--", "linewidth": 1}
     if levels.min() == levels.max():
         ax.axhline(levels[0], label=f"threshold: {levels[0]:,.6g} cells", **dashed)
     else:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from celltrain.axes import LONGEST_TITLE, brief, new_axes
 from celltrain.errors import Fault, InputError
@@ -10,10 +11,6 @@ from celltrain.errors import Fault, InputError
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Colours that people tell apart who see few (Okabe and Ito), and in grey.
-BLUE, ORANGE, GREEN, RED, PURPLE, SKY, YELLOW, BLACK = (
-    *("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#F0E442", "#000000"),
-)
 #: Marks beyond which a figure that could be enlarged without end holds a picture of them instead.
 MOST_MARKS = 4000
 
@@ -23,10 +20,10 @@ def nothing(window: str | None) -> InputError:
     return InputError([Fault.of_option("window", window or "", "has nothing to draw: no such event was kept in it")])
 
 
-def axes(ax: Axes | None, size: tuple[float, float], title: str, *more: str) -> Axes:
-    """Axes with a title: what is drawn, and of which run."""
+def axes(ax: Axes | None, size: tuple[float, float], title: str, *more: str, tcp: str | None = None) -> Axes:
+    """Axes with a title: what is drawn, of which run, and with which TCP."""
     ax = new_axes(figsize=size) if ax is None else ax
-    lines = [brief(line, LONGEST_TITLE) for line in (", ".join(more), title) if line]
+    lines = [brief(line, LONGEST_TITLE) for line in (", ".join(more), title, f"TCP: {tcp}" if tcp else "") if line]
     ax.set_title("\n".join(lines), fontsize="medium", parse_math=False)
     return ax
 
@@ -61,3 +58,10 @@ def finish(ax: Axes, columns: int = 2, below: float = 0.19) -> Axes:
         # A dollar in a name is a dollar.
         text.set_parse_math(False)
     return ax
+
+
+def flow_index(flows: Sequence[str], facts: Mapping[str, Any]) -> dict[str, int]:
+    """The index of each flow in its scenario, for its colour; in the order of the names if the events lack the list."""
+    known = facts.get("flows") or sorted(flows, key=lambda name: (name.rstrip("0123456789"), len(name), name))
+    index = {name: place for place, name in enumerate(known)}
+    return {name: index.get(name, len(index)) for name in flows}

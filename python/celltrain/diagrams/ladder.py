@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from celltrain.axes import brief, legible
-from celltrain.diagrams.common import BLUE, GREEN, ORANGE, RED, axes, finish
+from celltrain.diagrams.common import axes, finish, flow_index
 from celltrain.errors import Fault, InputError
-from celltrain.event_rows import kept, names, one_of, rows_of
+from celltrain.event_rows import kept, names, numbers, one_of, rows_of, texts
+from celltrain.style import INK, LOSS, PALE, colour_of_flow, tint_of_flow
 from celltrain.text import described
 
 if TYPE_CHECKING:
@@ -45,10 +46,12 @@ def draw(
     frame: int | None,
     *,
     title: str,
+    facts: Mapping[str, Any],
+    notes: list[str],
     ax: Axes | None,
     size: tuple[float, float],
 ) -> Axes:
-    """Draws it of the events that were kept."""
+    """Draws it of the events that were kept; adds to `notes` what the reader should know about the frame."""
     table = log["cells"]
     flows, vcs = names(table, "flow"), names(table, "vc")
     vc = flow if flow in vcs else one_of("flow", "a flow or VC of these events", flow, [*flows, *vcs])
@@ -59,7 +62,9 @@ def draw(
     told = None if told is None else rows_of(told, vc=vc)
     if frame is not None and not 0 <= frame < 1 << 32:
         raise InputError([Fault.of_option("frame", described(frame), "is not a frame's number, from 0 to 2^32 - 1")])
-    number = _first(own, told) if frame is None else frame
+    number, note = _worth_seeing(vc, own, told) if frame is None else (frame, "")
+    if note:
+        notes.append(note)
     ports = _ports(_cells(own, number))
     if not ports:
         problem = "has no cells among the events: name one that crossed a port whose cells were kept"
@@ -69,23 +74,50 @@ def draw(
     ax = axes(ax, size, title, legible(f"frame {number} of {vc}"), f"from {origin:.9g} s on")
     last = _last_instant(ports, end)
     by, unit = (1e3, "ms") if last - origin >= 5e-3 else (1e6, "µs")
-    _Ladder(ax, origin, by).draw(list(ports.values()), end)
+    sender = names(own, "flow")
+    index = flow_index(flows, facts)[sender[0]] if sender else 0
+    _Ladder(ax, origin, by, index).draw(list(ports.values()), end)
     _label(ax, list(ports), end)
     ax.set_ylabel(f"time since the first cell came ({unit})")
     ax.set_ylim(1.04 * (last - origin) * by, -0.04 * (last - origin) * by)
     return finish(ax, below=0.02)
 
 
-def _first(own: pa.Table, told: pa.Table | None) -> int:
-    """The first frame that was lost; the first of all where none was."""
-    for table, events in ((told, ("refused", "cut", "joined", "dropped")), (own, _GONE)):
-        if table is None:
-            continue
-        lost = [rows_of(table, event=event)["frame"] for event in events]
-        if numbers := [column[0].as_py() for column in lost if len(column)]:
-            return int(min(numbers))
-    whole = own["frame"].drop_null()
-    return int(whole[0].as_py()) if len(whole) else 0
+def _worth_seeing(vc: str, own: pa.Table, told: pa.Table | None) -> tuple[int, str]:
+    """The first frame that lost some of its cells; else the first that waited and arrived whole, or is the first of all.
+
+    The second value says what is missing, if no frame lost only some of its cells.
+    """
+    import numpy as np
+
+    cells = own.filter(own["frame"].is_valid())
+    if not len(cells):
+        return 0, ""
+    events, times = texts(cells, "event"), numbers(cells, "time_s")
+    frames, cell = numbers(cells, "frame").astype(int), np.nan_to_num(numbers(cells, "index"), nan=-1)
+    lost = np.isin(events, _GONE)
+    passed = events == "departed"
+    ports = texts(cells, "port")
+    # Frames of which one port lost cells and sent others.
+    cut = np.concatenate(
+        [np.intersect1d(frames[lost & (ports == port)], frames[passed & (ports == port)]) for port in set(ports)]
+    )
+    if told is not None:
+        cut = np.union1d(cut, numbers(rows_of(told, event="cut"), "frame").astype(int))
+    if len(cut := np.intersect1d(cut, frames)):
+        return int(cut[0]), ""
+    # A cell that departs later than it was admitted has waited.
+    admitted: dict[tuple[Any, ...], float] = {}
+    incomplete = set(frames[lost])
+    for row in np.flatnonzero((events == "admitted") | passed):
+        key = (ports[row], frames[row], cell[row])
+        if events[row] == "admitted":
+            admitted[key] = times[row]
+        elif times[row] > admitted.get(key, np.inf) and frames[row] not in incomplete:
+            return int(frames[row]), f"No frame of {vc} lost only some of its cells: this is the first that waited."
+    number = int(frames[0])
+    what = "waited or lost only some of its cells" if lost.any() else "waited or was lost"
+    return number, f"Nothing to see: no frame of {vc} {what} at these ports. This is the first one."
 
 
 def _cells(own: pa.Table, number: int) -> list[dict[str, Any]]:
@@ -146,10 +178,11 @@ def _last_instant(ports: Mapping[str, list[_Visit]], end: tuple[float, str] | No
 class _Ladder:
     """Draws the cells, each label once."""
 
-    def __init__(self, ax: Axes, origin: float, by: float) -> None:
+    def __init__(self, ax: Axes, origin: float, by: float, index: int) -> None:
         self._ax = ax
         self._origin = origin
         self._by = by
+        self._colour, self._tint = colour_of_flow(index), tint_of_flow(index)
         self._labels: set[str] = set()
         self._cells = 0
         self._lost: Counter[str] = Counter()
@@ -159,7 +192,7 @@ class _Ladder:
         self._lost = Counter(visit.how for visits in ports for visit in visits if visit.lost is not None)
         lines = len(ports) + (end is not None)
         for place in range(lines):
-            self._ax.axvline(place, color="#999999", linewidth=0.8, zorder=0)
+            self._ax.axvline(place, color=PALE, linewidth=0.8, zorder=0)
         for place, visits in enumerate(ports):
             for visit in visits:
                 self._visit(place, visit)
@@ -169,13 +202,13 @@ class _Ladder:
 
     def _visit(self, place: int, visit: _Visit) -> None:
         if visit.arrived is not None and visit.left is not None and visit.left > visit.arrived:
-            style: dict[str, Any] = {"color": ORANGE, "linewidth": 4, "alpha": 0.55, "solid_capstyle": "butt"}
+            style: dict[str, Any] = {"color": self._tint, "linewidth": 4, "solid_capstyle": "butt"}
             self._line(place, visit.arrived, place, visit.left, "waits", **style)
         if visit.lost is not None:
             label = f"lost: {visit.how} ({self._lost[visit.how]:,} of {self._cells:,})"
             self._ax.plot(
                 *([place], [self._y(visit.lost)], "x"),
-                color=RED,
+                color=LOSS,
                 markersize=6,
                 markeredgewidth=1.5,
                 zorder=4,
@@ -196,9 +229,9 @@ class _Ladder:
             came = []
         for first, last in zip(left, came, strict=False):
             if last is not None:
-                self._line(place, first, place + 1, last, "on the link", color=BLUE, linewidth=0.8)
+                self._line(place, first, place + 1, last, "on the link", color=self._colour, linewidth=0.8)
         if following is None and end is not None and left:
-            colour, label = (GREEN, "delivered") if end[1] == "delivered" else (RED, "failed: the frame is not whole")
+            colour, label = (INK, "delivered") if end[1] == "delivered" else (LOSS, "failed: the frame is not whole")
             self._ax.plot(
                 *([place + 1], [self._y(end[0])], "o"), color=colour, markersize=5, zorder=4, label=self._once(label)
             )

@@ -6,28 +6,16 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from celltrain.axes import legible
-from celltrain.diagrams.common import (
-    BLACK,
-    BLUE,
-    GREEN,
-    MOST_MARKS,
-    ORANGE,
-    PURPLE,
-    RED,
-    SKY,
-    axes,
-    finish,
-    nothing,
-    time_unit,
-)
+from celltrain.diagrams.common import MOST_MARKS, axes, finish, flow_index, nothing, time_unit
 from celltrain.event_rows import kept, lost_frames, names, numbers, one_of, rows_of, span_of, texts
+from celltrain.style import GREY, INK, LOSS, SOFT, colour_of_flow
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.axes import Axes
 
-#: By the reason for which a segment was sent again.
-_COLOURS = {"timeout": RED, "third duplicate ACK": ORANGE, "partial ACK": PURPLE, "SACK hole": SKY}
+#: By the reason for which a segment was sent again: colours that no flow has.
+_COLOURS = {"timeout": LOSS, "third duplicate ACK": INK, "partial ACK": "#6A3D9A", "SACK hole": "#E07B00"}
 #: A segment that is a smaller part of the axis is a dot.
 _BAR = 0.012
 #: Losses up to which a cross is large.
@@ -41,6 +29,7 @@ def draw(
     *,
     window: str | None,
     title: str,
+    facts: Mapping[str, Any],
     ax: Axes | None,
     size: tuple[float, float],
 ) -> Axes:
@@ -49,7 +38,9 @@ def draw(
 
     span = span_of(window)
     everything = log["segments"]
-    one_of("flow", "a flow of these events", flow, names(everything, "flow"))
+    flows = names(everything, "flow")
+    one_of("flow", "a flow of these events", flow, flows)
+    colour = colour_of_flow(flow_index(flows, facts)[flow])
     own = rows_of(everything, flow=flow)
     table = kept({"segments": own}, "segments", span)
     assert table is not None
@@ -65,28 +56,28 @@ def draw(
     vc, frames = texts(table, "vc")[is_sent][0], numbers(table, "frame")
     by, per = (1e6, "MB") if last[is_sent].max() >= 1e7 else (1e3, "kB")
     low, high = first[is_sent].min() / by, last[is_sent].max() / by
-    ax = axes(ax, size, title, legible(f"segments of {flow}"))
+    ax = axes(ax, size, title, legible(f"segments of {flow}"), tcp=facts.get("tcp"))
     bars = _Bars(ax, low, high)
     bars.add(
-        x[events == "sent"], first[events == "sent"] / by, last[events == "sent"] / by, BLACK, "sent", is_again=False
+        x[events == "sent"], first[events == "sent"] / by, last[events == "sent"] / by, colour, "sent", is_again=False
     )
     again, reasons = events == "retransmitted", texts(table, "reason")
-    for reason, colour in _COLOURS.items():
+    for reason, shade in _COLOURS.items():
         rows = again & (reasons == reason)
-        bars.add(x[rows], first[rows] / by, last[rows] / by, colour, f"sent again: {reason}", is_again=True)
+        bars.add(x[rows], first[rows] / by, last[rows] / by, shade, f"sent again: {reason}", is_again=True)
     _acks(ax, table, events, x, by, high)
     for label, rows in _losses(log, own, str(vc), events, frames).items():
         middle = (first[rows] + last[rows]) / 2 / by
         # Many of them side by side would be a blot.
         width, size_of_cross = (1.5, 6) if len(rows) <= _FEW else (1, 3.5)
         cross: dict[str, Any] = {"markersize": size_of_cross, "markeredgewidth": width}
-        ax.plot(x[rows], middle, "x", color=RED, zorder=5, label=f"{legible(label)}: {len(rows):,}", **cross)
+        ax.plot(x[rows], middle, "x", color=LOSS, zorder=5, label=f"{legible(label)}: {len(rows):,}", **cross)
     timers = kept(log, "timers", span)
     if timers is not None:
         timers = rows_of(timers, flow=flow, timer="retransmission", event="expired")
         for number, time in enumerate(numbers(timers, "time_s")):
             ax.axvline(
-                time * scale, color=RED, linestyle=":", linewidth=1, zorder=0, label=None if number else "timeout"
+                time * scale, color=LOSS, linestyle=":", linewidth=1, zorder=0, label=None if number else "timeout"
             )
     room = 0.05 * (high - low) or 1.0
     ax.set_ylim(low - room, high + room)
@@ -128,12 +119,12 @@ def _acks(ax: Axes, table: pa.Table, events: Any, x: Any, by: float, high: float
     is_many = bool(acked.sum() > MOST_MARKS)
     numbers_ = numbers(table, "acknowledgement")
     highest = np.maximum.accumulate(np.where(acked, numbers_, -1))
-    ax.plot(x[acked], highest[acked] / by, color=GREEN, drawstyle="steps-post", linewidth=1.2, label="ACK", zorder=2)
+    ax.plot(x[acked], highest[acked] / by, color=SOFT, drawstyle="steps-post", linewidth=1.2, label="ACK", zorder=2)
     duplicate = acked & (texts(table, "reason") == "duplicate")
     if duplicate.any():
         ticks: dict[str, Any] = {"marker": "|", "markersize": 4, "linestyle": "none", "markeredgewidth": 0.8}
         label = "duplicate ACK"
-        ax.plot(x[duplicate], highest[duplicate] / by, color=GREEN, rasterized=is_many, label=label, zorder=2, **ticks)
+        ax.plot(x[duplicate], highest[duplicate] / by, color=SOFT, rasterized=is_many, label=label, zorder=2, **ticks)
     length = numbers(table, "length")
     cwnd = numbers(table, "cwnd") * np.nanmax(length)
     of_sender = np.isin(events, ["acknowledged", "retransmitted"]) & (highest >= 0) & ~np.isnan(cwnd)
@@ -141,7 +132,7 @@ def _acks(ax: Axes, table: pa.Table, events: Any, x: Any, by: float, high: float
     allowed = np.minimum((highest + cwnd)[of_sender] / by, 2 * high + 1)
     ax.plot(
         *(x[of_sender], allowed),
-        color=BLUE,
+        color=GREY,
         drawstyle="steps-post",
         linewidth=0.9,
         linestyle=(0, (4, 1.5)),
