@@ -222,7 +222,8 @@ def test_a_folder_of_events_knows_the_flows_the_buffers_and_the_tcp(result: ct.R
     assert folder is not None
     axes = ct.read_events(folder).plot.anatomy("sw1->sw2")
     assert "buffer: 100 cells" in labels(axes)
-    assert axes.get_title().splitlines()[1] == "three, seed 1"
+    tcp = "TCP: sack (selective acknowledgements, 100 ms ticks)"
+    assert axes.get_title().splitlines()[1:] == ["three, seed 1", tcp]
 
 
 @pytest.fixture(scope="module")
@@ -317,5 +318,5 @@ def test_names_that_command_a_terminal_or_a_typesetter_are_texts(tmp_path: Path)
     path = tmp_path / "odd.toml"
     path.write_text(SMALL.replace('name = "small"', 'name = "$x^2$ \\u001b[31m"'))
     axes = ct.run(path, events=tmp_path / "events").plot.sequence("tcp1")
-    assert axes.title.get_text().endswith("$x^2$ \\x1b[31m, seed 1")
+    assert axes.title.get_text().splitlines()[1] == "$x^2$ \\x1b[31m, seed 1"
     assert not axes.title.get_parse_math()

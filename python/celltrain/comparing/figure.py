@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -55,7 +56,7 @@ def draw(
     chosen = _chosen(compared, measures)
     with look.applied():
         figure = _drawn(compared, chosen, look)
-        if said := _subtitle(compared):
+        if said := _subtitle(compared, chosen, look):
             figure.suptitle(said, x=0.01, ha="left", fontsize="small", color=SOFT)
         if file is not None:
             with writing(file):
@@ -63,13 +64,23 @@ def draw(
     return figure
 
 
-def _subtitle(compared: Compared) -> str:
+def _subtitle(compared: Compared, measures: Sequence[int], look: Look) -> str:
     """What a figure pasted into a page or on a slide has to say: what the bars are, and the TCP if all runs share it."""
     tcps = {tcp for own in compared.tcp for tcp in own}
-    lines = [f"TCP: {brief(tcp, LONGEST_TITLE)}" for tcp in tcps if tcp] if len(tcps) == 1 else []
+    lines = []
+    if len(tcps) == 1 and (tcp := tcps.pop()):
+        lines = textwrap.wrap(f"TCP: {brief(tcp, LONGEST_TITLE)}", 52 if look.narrow else 100)
     if len(compared.seeds) > 1:
-        lines.append(f"means of {len(compared.seeds):,} seeds; bars: 95 % intervals")
+        cut = ", cut at impossible values" if any(_is_cut(compared, one) for one in measures) else ""
+        lines.append(f"means of {len(compared.seeds):,} seeds; bars: 95 % intervals{cut}")
     return "\n".join(lines)
+
+
+def _is_cut(compared: Compared, measure: int) -> bool:
+    """Whether an interval of a measure reaches beyond its possible values."""
+    low, high = bounds(compared.measures[measure].name)
+    means = compared.means[measure]
+    return bool((means.low < low).any() or (means.high > high).any())
 
 
 def _chosen(compared: Compared, measures: Sequence[str] | None) -> list[int]:
