@@ -10,7 +10,7 @@ use celltrain_core::network::{Network, Vc};
 use celltrain_core::stop::{Interrupted, Stop};
 
 use crate::measure::{Measure, object, outline};
-use crate::tables::{ABR, CONTRACT, EndedRun, FLOW, PORT, RUN};
+use crate::tables::{ABR, CONTRACT, EndedRun, FLOW, FORMAT, PORT, RUN};
 
 /// Version and profile of what ran.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -28,9 +28,6 @@ impl Build {
         Self { version: env!("CARGO_PKG_VERSION"), profile }
     }
 }
-
-/// Version of the answer's shape. It grows when a key moves or changes its meaning, not when one is added.
-pub const FORMAT: u32 = 1;
 
 /// What of an answer's lists is wanted: by the list's name the columns, beside the rows' names. A list that is not
 /// there is not wanted; `bottleneck` is that port's row alone.

@@ -17,6 +17,9 @@ pub use flow::FLOW;
 pub use port::PORT;
 pub use run::{EndedRun, RUN};
 
+/// Version of the answer's shape. It grows when a key moves or changes its meaning, not when one is added.
+pub const FORMAT: u32 = 1;
+
 /// All tables with all their lines, as the bridge hands them over.
 pub fn described_all() -> Value {
     json!({
@@ -26,7 +29,7 @@ pub fn described_all() -> Value {
         "contracts": described(CONTRACT),
         "abr": described(ABR),
         "series": series::described(),
-        "format": crate::answer::FORMAT,
+        "format": FORMAT,
         "events": events::described(),
     })
 }
