@@ -239,7 +239,8 @@ def _type(schema: Schema, definitions: Schema) -> str:
     if "x-quantity" in schema:
         return f"{schema['x-quantity']}, such as {json.dumps(schema['examples'][0])}"
     if "x-threshold" in schema:
-        return 'threshold, such as 0.8, "80%", 800 or "buffer - 200 cells"'
+        *others, last = map(json.dumps, schema["examples"])
+        return f"threshold, such as {', '.join(others)} or {last}"
     if words := _words(schema):
         return f"one of {', '.join(map(json.dumps, words))}" if len(words) > 1 else json.dumps(words[0])
     if "anyOf" in schema or "oneOf" in schema:

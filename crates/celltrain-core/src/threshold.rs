@@ -272,13 +272,13 @@ impl JsonSchema for Threshold {
         json_schema!({
             "x-threshold": true,
             "x-expect": EXPECTED,
+            "examples": [0.8, "80%", 800, "buffer - 200 cells"],
             "anyOf": [
                 { "type": "number", "minimum": 0, "maximum": 1, "description": "A share of the buffer." },
                 { "type": "integer", "minimum": 2, "maximum": u32::MAX, "description": "Cells." },
                 {
                     "type": "string",
                     "pattern": PATTERN,
-                    "examples": ["80%", "800 cells", "buffer - 200 cells"],
                     "description": "A share of the buffer, cells, or cells below a full buffer.",
                 },
             ],

@@ -307,9 +307,10 @@ class Reader:
 
     @staticmethod
     def of_range(key: Key | None, said: shapes.RangeForm) -> Key | None:
-        """The key for the numbers of a range: a range of thresholds beyond 1 is one of cells."""
-        is_in_cells = key is not None and key.is_threshold and isinstance(said.to, int | float) and said.to > 1
-        return replace(key, whole=True, unit="cells") if key is not None and is_in_cells else key
+        """The key for the numbers of a range: thresholds up to a whole number above 1 are cells."""
+        if key is None or not key.is_threshold or not isinstance(said.to, int | float):
+            return key
+        return replace(key, whole=True, unit="cells") if said.to > 1 and said.to == int(said.to) else key
 
     def listed(
         self, name: str, key: Key | None, said: list[Any] | dict[str, Any], place: Place, *, alone: bool = True
