@@ -109,7 +109,7 @@ class ScenarioError(InputError):
     ...     ct.Epd(threshold=-1)
     ... except ct.ScenarioError as error:
     ...     print(error.faults[0].key, error.faults[0].value)
-    threshold_cells -1
+    threshold -1
     """
 
     @classmethod
