@@ -621,7 +621,8 @@ class Efci(Model):
     """
 
     threshold: Threshold = Field(
-        description="T: the threshold above which cells are marked. The draft has 250 of 1000 cells."
+        description="T: the threshold above which cells are marked. The draft has 250 of 1000 cells.",
+        examples=[0.8, "80%", 800, "buffer - 200 cells"],
     )
     _former_names: ClassVar[dict[str, str]] = {"threshold_cells": "threshold"}
 
@@ -749,6 +750,7 @@ class Epd(Model):
     threshold: Threshold = Field(
         default=0.8,
         description="R: the threshold above which no frame may start. ATM Forum 96-1269 uses the buffer less 200 cells.",
+        examples=[0.8, "80%", 800, "buffer - 200 cells"],
     )
     _former_names: ClassVar[dict[str, str]] = {"threshold_cells": "threshold"}
 
@@ -760,8 +762,14 @@ class DoubleEpd(Model):
     Source: Bonaventure 1997.
     """
 
-    tagged_threshold: Threshold = Field(description="LBO: the threshold above which no tagged frame may start.")
-    threshold: Threshold = Field(description="HBO: the threshold above which no frame may start.")
+    tagged_threshold: Threshold = Field(
+        description="LBO: the threshold above which no tagged frame may start.",
+        examples=[0.8, "80%", 800, "buffer - 200 cells"],
+    )
+    threshold: Threshold = Field(
+        description="HBO: the threshold above which no frame may start.",
+        examples=[0.8, "80%", 800, "buffer - 200 cells"],
+    )
     _former_names: ClassVar[dict[str, str]] = {
         "tagged_threshold_cells": "tagged_threshold",
         "threshold_cells": "threshold",
@@ -780,7 +788,10 @@ class PerVcAccounting(Model):
         ge=0.0,
         description="k: how many times its part Q / `N_a` of the queue a VC may hold when it starts a frame.",
     )
-    threshold: Threshold = Field(description="Th: the threshold up to which every frame may start.")
+    threshold: Threshold = Field(
+        description="Th: the threshold up to which every frame may start.",
+        examples=[0.8, "80%", 800, "buffer - 200 cells"],
+    )
     _former_names: ClassVar[dict[str, str]] = {"threshold_cells": "threshold"}
 
 
@@ -796,7 +807,10 @@ class PerVcAccountingFixed(Model):
         ge=0.0,
         description="k: how many times its part Th / `N_a` of the threshold a VC may hold when it starts a frame.",
     )
-    threshold: Threshold = Field(description="Th: the threshold up to which every frame may start.")
+    threshold: Threshold = Field(
+        description="Th: the threshold up to which every frame may start.",
+        examples=[0.8, "80%", 800, "buffer - 200 cells"],
+    )
     _former_names: ClassVar[dict[str, str]] = {"threshold_cells": "threshold"}
 
 
@@ -816,7 +830,10 @@ class VirtualQueuing(Model):
             " frame."
         ),
     )
-    threshold: Threshold = Field(description="Th: the threshold up to which every frame may start.")
+    threshold: Threshold = Field(
+        description="Th: the threshold up to which every frame may start.",
+        examples=[0.8, "80%", 800, "buffer - 200 cells"],
+    )
     _former_names: ClassVar[dict[str, str]] = {"threshold_cells": "threshold"}
 
 
@@ -837,7 +854,8 @@ class VirtualQueuingThreshold(Model):
         ),
     )
     threshold: Threshold = Field(
-        description="Th: the cells of all virtual queues together that are shared out among those that have some."
+        description="Th: the cells of all virtual queues together that are shared out among those that have some.",
+        examples=[0.8, "80%", 800, "buffer - 200 cells"],
     )
     _former_names: ClassVar[dict[str, str]] = {"threshold_cells": "threshold"}
 
@@ -867,7 +885,10 @@ class VirtualQueuingWeighted(Model):
             "most 1 together."
         )
     )
-    threshold: Threshold = Field(description="Th: the threshold up to which every frame may start.")
+    threshold: Threshold = Field(
+        description="Th: the threshold up to which every frame may start.",
+        examples=[0.8, "80%", 800, "buffer - 200 cells"],
+    )
     _former_names: ClassVar[dict[str, str]] = {"threshold_cells": "threshold"}
 
 
@@ -878,7 +899,11 @@ class SelectiveDrop(Model):
     Source: ATM Forum 96-1269, section 6 and Table 4.
     """
 
-    threshold: Threshold = Field(default=0.9, description="R: the threshold up to which every frame is admitted.")
+    threshold: Threshold = Field(
+        default=0.9,
+        description="R: the threshold up to which every frame is admitted.",
+        examples=[0.8, "80%", 800, "buffer - 200 cells"],
+    )
     z: float = Field(default=0.8, ge=0.0, description="Z: the largest load ratio `Y_i` `N_a` / X tolerated above it.")
 
 
@@ -889,7 +914,11 @@ class Wba(Model):
     Source: ATM Forum 97-0607.
     """
 
-    threshold: Threshold = Field(default=0.9, description="R: the threshold up to which every frame is admitted.")
+    threshold: Threshold = Field(
+        default=0.9,
+        description="R: the threshold up to which every frame is admitted.",
+        examples=[0.8, "80%", 800, "buffer - 200 cells"],
+    )
     weights: PerVc = Field(
         description=(
             "`W_i`: the weights of the VCs, a number or a table by the VC's name. Only their ratios count, so "
@@ -908,7 +937,11 @@ class Fba(Model):
     Source: Heinanen and Kilkki; ATM Forum 96-1269, section 7 and Tables 5 and 6.
     """
 
-    threshold: Threshold = Field(default=0.9, description="R: the threshold up to which every frame is admitted.")
+    threshold: Threshold = Field(
+        default=0.9,
+        description="R: the threshold up to which every frame is admitted.",
+        examples=[0.8, "80%", 800, "buffer - 200 cells"],
+    )
     z: float = Field(
         default=0.8,
         ge=0.0,
@@ -923,7 +956,11 @@ class WeightedFba(Model):
     Source: ATM Forum 97-0607.
     """
 
-    threshold: Threshold = Field(default=0.9, description="R: the threshold up to which every frame is admitted.")
+    threshold: Threshold = Field(
+        default=0.9,
+        description="R: the threshold up to which every frame is admitted.",
+        examples=[0.8, "80%", 800, "buffer - 200 cells"],
+    )
     weights: PerVc = Field(
         description=(
             "`W_i`: the weights of the VCs, a number or a table by the VC's name. Only their ratios count, so "
@@ -998,8 +1035,16 @@ class Dfba1998(Model):
             "for the queue."
         ),
     )
-    high_threshold: Threshold = Field(default=0.9, description="H: the threshold above which no frame may start.")
-    low_threshold: Threshold = Field(default=0.5, description="L: the threshold up to which every frame is admitted.")
+    high_threshold: Threshold = Field(
+        default=0.9,
+        description="H: the threshold above which no frame may start.",
+        examples=[0.8, "80%", 800, "buffer - 200 cells"],
+    )
+    low_threshold: Threshold = Field(
+        default=0.5,
+        description="L: the threshold up to which every frame is admitted.",
+        examples=[0.8, "80%", 800, "buffer - 200 cells"],
+    )
     weights: PerVc = Field(
         description=(
             "`W_i`: the weights of the VCs, a number or a table by the VC's name. Only their ratios count, so "

@@ -102,8 +102,8 @@ class Half(ct.PythonPolicy):
 @pytest.mark.parametrize("key, model", list(variants()))
 def test_every_variant_survives_the_core(key, model):
     required = {
-        "threshold_cells": 50,
-        "tagged_threshold_cells": 20,
+        "threshold": 50,
+        "tagged_threshold": 20,
         "thresholds_cells": {"tcp1-2": 20, "default": 10},
         "weights": {"tcp1": 2.5, "default": 1},
         "minimum_share": {"tcp1": 0.2, "default": 0.1},

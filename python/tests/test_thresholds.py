@@ -287,7 +287,18 @@ def test_the_schema_describes_the_grammar():
     share, cells, text = threshold["anyOf"]
     assert (share["minimum"], share["maximum"], cells["minimum"]) == (0, 1, 2)
     assert all(_core.threshold(json.dumps(example)) is None for example in threshold["examples"])
-    for written in ["80%", "800 cells", "buffer - 200 cells", "80 %", ".5%", "12.5%", "1 cell", "800cells", "buffer-200", "buffer - 1 cell"]:
+    for written in [
+        "80%",
+        "800 cells",
+        "buffer - 200 cells",
+        "80 %",
+        ".5%",
+        "12.5%",
+        "1 cell",
+        "800cells",
+        "buffer-200",
+        "buffer - 1 cell",
+    ]:
         assert re.fullmatch(text["pattern"], written) and _core.threshold(json.dumps(written)) is None, written
     for written in ("", "80", "0.8", "80 percent", "-1%", "buffer", "buffer + 1 cells", "cells", "1e1%"):
         assert not re.fullmatch(text["pattern"], written) and _core.threshold(json.dumps(written)), written
