@@ -32,7 +32,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=8400, help="of one second of five sources on a LAN")
     parser.add_argument("--rounds", type=int, default=1, help="how often; the fastest of each counts")
     options = parser.parse_args()
-    lan = ct.n_source(sources=5, link_delay="5us", buffer_cells=1000, duration="1s", policy=ct.Epd(threshold_cells=800))
+    lan = ct.n_source(sources=5, link_delay="5us", buffer_cells=1000, duration="1s", policy=ct.Epd(threshold=800))
     thresholds = {"port.bottleneck.policy.epd.threshold": [400 + 50 * i for i in range(POINTS)]}
     plan = Plan.of(lan, {"axes": thresholds, "seeds": max(1, options.runs // POINTS)})
     print(f"{plan.runs} runs of 1 s of five sources on a LAN; {os.cpu_count()} cores, load {busy()}", flush=True)

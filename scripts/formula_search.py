@@ -141,7 +141,7 @@ def main() -> None:
         "found": form.policy(constants),
         "Selective Drop": ct.SelectiveDrop(threshold=0.9, z=0.8),
         "FBA": ct.Fba(threshold=0.9, z=0.8),
-        "EPD": {k: ct.Epd(threshold_cells=k - 200) for _, k in LAN + WAN},
+        "EPD": {k: ct.Epd(threshold=k - 200) for _, k in LAN + WAN},
     }
     confirmed = {name: values(policy, CONFIRMATION) for name, policy in policies.items()}
     text += "\n\n" + result(form, constants, confirmed)

@@ -155,7 +155,7 @@ def ours(variant: str, sources: int) -> Run:
     )
     threshold = BUFFER_PACKETS * CELLS
     # Room for the rest of every frame that has begun.
-    port = ct.Port(buffer_cells=threshold + CELLS * sources, policy=ct.Epd(threshold_cells=threshold - CELLS))
+    port = ct.Port(buffer_cells=threshold + CELLS * sources, policy=ct.Epd(threshold=threshold - CELLS))
     scenario = ct.Scenario.model_validate(
         {
             "duration": f"{SECONDS}s",

@@ -2,7 +2,7 @@
 
 >>> import celltrain as ct
 >>> lan = ct.n_source(
-...     sources=5, link_delay="5us", buffer_cells=1000, policy=ct.Epd(threshold_cells=800), duration="100ms"
+...     sources=5, link_delay="5us", buffer_cells=1000, policy=ct.Epd(threshold=800), duration="100ms"
 ... )
 >>> result = ct.run(lan, seed=1, trace=["queue", "cwnd"])
 >>> 0 < result.efficiency <= 1

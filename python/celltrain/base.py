@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import warnings
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, GetCoreSchemaHandler, ValidationError, ValidationInfo
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    GetCoreSchemaHandler,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
 from pydantic_core import CoreSchema, PydanticCustomError, PydanticSerializationError, core_schema
 from typing_extensions import Self
 
@@ -29,6 +39,27 @@ class Model(BaseModel):
     def __str__(self) -> str:
         return repr(self)
 
+    #: Deprecated names of fields, such as `threshold_cells`, and their names today.
+    _former_names: ClassVar[Mapping[str, str]] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_names_of_today(cls, settings: Any) -> Any:
+        return cls._renamed(settings) if isinstance(settings, dict) else settings
+
+    @classmethod
+    def _renamed(cls, settings: dict[str, Any]) -> dict[str, Any]:
+        """The settings with their names of today. A setting with both of its names keeps them, and is refused."""
+        former = [name for name in settings if cls._former_names.get(name, name) not in settings]
+        for name in former:
+            cls._warn_of(name)
+        return {cls._former_names[name] if name in former else name: value for name, value in settings.items()}
+
+    @classmethod
+    def _warn_of(cls, name: str) -> None:
+        message = f"{cls.__name__}: {name} is deprecated; use {cls._former_names[name]}"
+        warnings.warn(message, DeprecationWarning, stacklevel=5)
+
     if not TYPE_CHECKING:
 
         def __init__(self, /, **settings: Any) -> None:
@@ -40,6 +71,12 @@ class Model(BaseModel):
         # Tells pydantic that this is BaseModel's constructor in other words: tables inside tables are validated
         # without it, so all faults of one call arrive in one error.
         __init__.__pydantic_base_init__ = True
+
+        def __getattr__(self, name: str) -> Any:
+            if name in type(self)._former_names:
+                self._warn_of(name)
+                return getattr(self, self._former_names[name])
+            return super().__getattr__(name)
 
         def __setattr__(self, name: str, value: object) -> None:
             raise AttributeError(f"a {type(self).__name__} does not change; make a changed copy: .replace({name}=...)")
@@ -74,6 +111,7 @@ class Model(BaseModel):
         >>> Fba().replace(z=0.5)
         Fba(threshold=0.9, z=0.5)
         """
+        changes = self._renamed(changes)
         return type(self)(**{name: getattr(self, name) for name in type(self).model_fields} | changes)
 
     def to_dict(self) -> dict[str, Any]:
@@ -174,16 +212,17 @@ class Keyed:
 
 
 def _is_threshold(value: Any) -> Any:
-    """Refuses a text that the core reads no threshold in."""
+    """Refuses numbers and texts that are not thresholds."""
     from celltrain import _core
 
-    if isinstance(value, str) and (problem := _core.threshold(value)):
+    if isinstance(value, int | float | str) and (problem := _core.threshold(json.dumps(value))):
         raise PydanticCustomError("threshold", "{problem}", {"problem": problem})
-    return value
+    # Whole numbers of cells are whole in files too.
+    return int(value) if isinstance(value, float) and value > 1 else value
 
 
-#: Of a number, or a text that stands for one: `"90%"`, `"800 cells"`.
-Threshold = BeforeValidator(_is_threshold)
+Threshold: TypeAlias = Annotated[float | int | str, BeforeValidator(_is_threshold)]
+"""A threshold of a buffer: a share (`0.8`, `"80%"`), cells (`800`, `"800 cells"`) or `"buffer - 200 cells"`."""
 
 
 def _faults(error: ValidationError, model: type[Model]) -> list[Fault]:

@@ -224,7 +224,7 @@ def _parameters(table: Schema, definitions: Schema, prefix: str) -> Iterator[Par
             unit=schema.get("x-unit") or resolved.get("x-unit", ""),
             default=default,
             required=key in required,
-            range=_range(*_numbers(resolved), resolved, schema),
+            range=_range(resolved, schema),
             meaning=_one_line(schema.get("description") or resolved.get("description", "")),
         )
         items = _resolved(resolved.get("items", {}), definitions)
@@ -238,8 +238,9 @@ def _type(schema: Schema, definitions: Schema) -> str:
     schema = _resolved(schema, definitions)
     if "x-quantity" in schema:
         return f"{schema['x-quantity']}, such as {json.dumps(schema['examples'][0])}"
-    if "x-text" in schema:
-        return f"text such as {json.dumps(schema['examples'][-1])}"
+    if "x-threshold" in schema:
+        *others, last = map(json.dumps, schema["examples"])
+        return f"threshold, such as {', '.join(others)} or {last}"
     if words := _words(schema):
         return f"one of {', '.join(map(json.dumps, words))}" if len(words) > 1 else json.dumps(words[0])
     if "anyOf" in schema or "oneOf" in schema:
@@ -266,12 +267,6 @@ def _range(*schemas: Schema) -> str:
     if "minimum" in limits:
         return f"{limits['minimum']:g} or more"
     return f"{limits['maximum']:g} or less" if limits else ""
-
-
-def _numbers(schema: Schema) -> list[Schema]:
-    """The number that a text may stand for, where one may."""
-    choices: list[Schema] = [inner for one in schema.get("anyOf", []) for inner in one.get("anyOf", [one])]
-    return choices[:1] if any("x-text" in choice for choice in choices) else []
 
 
 def _words(schema: Schema) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -143,6 +143,31 @@ def thresholds(scenarios: Sequence[Mapping[str, Any]], *, of_plan: bool = True) 
         )
 
 
+def doubtful(scenarios: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Thresholds that probably mean something else, such as 80 cells of 1000 for 80 %."""
+    told: set[str] = set()
+    for scenario in scenarios:
+        for port, table in _tables(scenario.get("port")):
+            buffer = table.get("buffer")
+            if not isinstance(buffer, int) or not 0 < buffer < 1 << 32:
+                continue
+            for path, value in _thresholds(port, table):
+                doubt = _core.threshold_doubt(json.dumps(value), buffer)
+                if doubt is not None and len(told) < MOST_NAMED:
+                    told.add(f"{path} = {value}: {doubt}")
+    yield from sorted(told)
+
+
+def _thresholds(port: str, table: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    """The thresholds of a port that are plain whole numbers, by their paths."""
+    for kind in ("policy", "allocator"):
+        for name, settings in _tables(table.get(kind)):
+            for key, value in settings.items():
+                path = f"port.{port}.{kind}.{name}.{key}"
+                if isinstance(value, int) and not isinstance(value, bool) and _is_threshold(path):
+                    yield path, value
+
+
 def networks(paths: Mapping[str, str]) -> Iterator[str]:
     """Axes that make other networks of one.
 
@@ -161,9 +186,16 @@ def of_points(plan: Plan, *, of_plan: bool = True) -> Iterator[str]:
     """What the points of a plan show, whether means over them are taken or not; who compares has no `[[paired]]`."""
     count = len(plan.points)
     chosen = range(count) if count <= CHECKED_POINTS else [count * i // CHECKED_POINTS for i in range(CHECKED_POINTS)]
-    # Most plans vary no buffer, and their points need not be made.
-    if any(axis.path.split(".")[0] == "port" for axis in plan.axes):
-        yield from thresholds([plan.points[index].scenario for index in chosen], of_plan=of_plan)
+    # Other plans have the same ports at every point.
+    if not any(axis.path.split(".")[0] == "port" for axis in plan.axes):
+        chosen = chosen[:1]
+    scenarios = [plan.points[index].scenario for index in chosen]
+    staying = list(thresholds(scenarios, of_plan=of_plan))
+    yield from staying
+    for doubt in doubtful(scenarios):
+        path = doubt.partition(" = ")[0]
+        if not any(one.startswith(f"{path} stays") for one in staying):
+            yield doubt
 
 
 def _networks(plan: Plan) -> Iterator[str]:
@@ -248,12 +280,14 @@ def _tables(value: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
 def _cells(value: Any, path: str) -> int | None:
     """A setting that is a number of cells, whatever the buffer."""
     if isinstance(value, str):
-        written = re.fullmatch(r"\s*([0-9]+)\s*cells\s*", value)
+        written = re.fullmatch(r"\s*([0-9]+)\s*cells?\s*", value)
         return int(written[1]) if written else None
-    return value if isinstance(value, int) and not isinstance(value, bool) and _in_cells(path) else None
+    if not isinstance(value, int | float) or isinstance(value, bool) or value <= 1 or value != int(value):
+        return None
+    return int(value) if _is_threshold(path) else None
 
 
-def _in_cells(path: str) -> bool:
+def _is_threshold(path: str) -> bool:
     with suppress(UnknownKeyError):
-        return follow(path).unit == "cells"
+        return follow(path).is_threshold
     return False

@@ -131,7 +131,7 @@ def _self_test() -> Finding:
     import celltrain as ct
 
     small = ct.n_source(
-        sources=3, link_delay="5us", buffer_cells=50, policy=ct.Epd(threshold_cells=30), duration="10ms", seed=1
+        sources=3, link_delay="5us", buffer_cells=50, policy=ct.Epd(threshold=30), duration="10ms", seed=1
     )
     try:
         fingerprint = ct.run(small).fingerprint

@@ -106,10 +106,10 @@ class ScenarioError(InputError):
 
     >>> import celltrain as ct
     >>> try:
-    ...     ct.Epd(threshold_cells=-1)
+    ...     ct.Epd(threshold=-1)
     ... except ct.ScenarioError as error:
     ...     print(error.faults[0].key, error.faults[0].value)
-    threshold_cells -1
+    threshold -1
     """
 
     @classmethod

@@ -156,7 +156,7 @@ def import_graph(
             links=tuple(Link(**link) for link in links + links_of_hosts),
             flows=tuple(Flow(from_=ends["from"], to=ends["to"]) for ends in made),
         ),
-        port={"default": Port(buffer_cells=buffer_cells, policy=Epd(threshold_cells=buffer_cells * 4 // 5))},
+        port={"default": Port(buffer_cells=buffer_cells, policy=Epd(threshold=buffer_cells * 4 // 5))},
     )
     reading = read(scenario)
     if reading.faults:

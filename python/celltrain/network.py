@@ -135,7 +135,7 @@ def max_min_shares(scenario: Scenario | str | os.PathLike[str], *, cancel: Cance
     >>> lot = ct.Scenario(
     ...     duration="1s",
     ...     topology=ct.Chain(hops=2, cross=3, link_delay="1ms"),
-    ...     port={"default": ct.Port(buffer_cells=1000, policy=ct.Epd(threshold_cells=800))},
+    ...     port={"default": ct.Port(buffer_cells=1000, policy=ct.Epd(threshold=800))},
     ... )
     >>> {flow: round(share, 1) for flow, share in ct.max_min_shares(lot).items()}
     {'long1': 31.3, 'cross1': 31.3, 'cross2': 31.3, 'cross3': 31.3, 'cross4': 31.3, 'cross5': 31.3, 'cross6': 31.3}

@@ -34,6 +34,8 @@ class Key:
     unit: str
     """Of its plain numbers; empty where it has none or takes other values."""
     meaning: str
+    is_threshold: bool = False
+    """Whether it takes a threshold of a buffer: a share, or a number of cells."""
 
 
 @checked()
@@ -54,6 +56,7 @@ def follow(path: str) -> Key:
         whole="integer" in kinds and "number" not in kinds,
         unit=next((str(one["x-unit"]) for one in [*place, *_resolved_all(place)] if "x-unit" in one), ""),
         meaning=" ".join(described.split()),
+        is_threshold=any("x-threshold" in one for choice in place for one in _choices_in(choice)),
     )
 
 
@@ -152,6 +155,14 @@ def _resolve(schema: Schema) -> Schema:
 
 def _resolved_all(place: list[Schema]) -> list[Schema]:
     return [_resolve(one) for one in place]
+
+
+def _choices_in(schema: Schema) -> Iterator[Schema]:
+    """A schema and the choices it consists of."""
+    schema = _resolve(schema)
+    yield schema
+    for choice in schema.get("oneOf") or schema.get("anyOf") or []:
+        yield from _choices_in(choice)
 
 
 def _alternatives(schema: Schema) -> Iterator[Schema]:

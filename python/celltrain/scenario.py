@@ -201,7 +201,7 @@ def load(
 
     >>> import celltrain as ct
     >>> ct.load("lan-epd").port["bottleneck"].policy
-    Epd(threshold_cells=800)
+    Epd(threshold=800)
     >>> ct.load("lan-epd", settings={"port.bottleneck.policy": "fba:z=0.5"}).port["bottleneck"].policy
     Fba(threshold=0.9, z=0.5)
     """
@@ -223,7 +223,7 @@ def check(scenario: Scenario | str | os.PathLike[str], *, cancel: Cancel | None 
         CancelledError: When `cancel` ended it.
 
     >>> import celltrain as ct
-    >>> lan = ct.n_source(sources=5, link_delay="5us", buffer_cells=1000, policy=ct.Epd(threshold_cells=1200))
+    >>> lan = ct.n_source(sources=5, link_delay="5us", buffer_cells=1000, policy=ct.Epd(threshold=1200))
     >>> for fault in ct.check(lan):
     ...     print(fault.key, fault.problem)
     port.bottleneck.policy.epd.threshold is above the buffer of 1000 cells; a threshold is at most the buffer
@@ -250,7 +250,7 @@ def n_source(
         sources: N, each source with a destination and a TCP connection of its own.
         link_delay: Propagation delay of every link, for example `"5us"`; a connection crosses three.
         buffer_cells: Places for waiting cells at the congested port, or `"infinite"`.
-        policy: What that port does with its buffer, for example `celltrain.Epd(threshold_cells=800)`, or an object of a
+        policy: What that port does with its buffer, for example `celltrain.Epd(threshold=800)`, or an object of a
             `celltrain.PythonPolicy`.
         link_rate: Rate of every link.
         duration: How long to simulate.

@@ -85,7 +85,7 @@ def sweep(
         CancelledError: When `cancel` ended it; what is done is in `store`.
 
     >>> import celltrain as ct
-    >>> lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=100, policy=ct.Epd(threshold_cells=60), duration="20ms")
+    >>> lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=100, policy=ct.Epd(threshold=60), duration="20ms")
     >>> short = {"path": "tcp", "values": {"vanilla": ct.Vanilla(), "reno": ct.Reno()}}
     >>> store = ct.sweep(lan, over={"tcp": short, "topology.n_source.link_delay": ["5us", "50us"]}, seeds=2)
     >>> store.summary(["efficiency"]).column_names[:4]

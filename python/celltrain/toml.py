@@ -35,7 +35,7 @@ def save(scenario: Scenario, path: str | os.PathLike[str], *, head: str = "") ->
         head: Lines of comment to begin with.
 
     >>> import celltrain as ct
-    >>> lan = ct.n_source(sources=5, link_delay="5us", buffer_cells=1000, policy=ct.Epd(threshold_cells=800))
+    >>> lan = ct.n_source(sources=5, link_delay="5us", buffer_cells=1000, policy=ct.Epd(threshold=800))
     >>> ct.save(lan, "mine.toml")
     >>> ct.load("mine.toml") == lan
     True

@@ -15,7 +15,7 @@ from conftest import WITHOUT_POLICY
 import celltrain as ct
 from celltrain.overrides import of_texts
 
-POLICIES = {"port.bottleneck.policy": [ct.TailDrop(), ct.Epd(threshold_cells=60), ct.SelectiveDrop()]}
+POLICIES = {"port.bottleneck.policy": [ct.TailDrop(), ct.Epd(threshold=60), ct.SelectiveDrop()]}
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +88,7 @@ def test_as_is_stands_for_what_the_scenario_has_with_its_settings(celltrain, tmp
     path = tmp_path / "own.toml"
     formula = '[port.bottleneck.policy.formula]\nadmit = "X <= R or Y * N <= X"\nconstants = { R = "0.3 * K" }\n'
     path.write_text(WITHOUT_POLICY + formula)
-    vary = {"port.bottleneck.policy": ["as-is", ct.Epd(threshold_cells="60%")], "port.bottleneck.buffer": [200, 80]}
+    vary = {"port.bottleneck.policy": ["as-is", ct.Epd(threshold="60%")], "port.bottleneck.buffer": [200, 80]}
     compared = ct.compare(path, vary=vary, seeds=2)
     assert compared.names == ("as-is", "epd")
     own = ct.load(path)
@@ -286,7 +286,7 @@ def test_what_to_look_at_first_is_said(lan):
         ct.compare(lan, wan, seeds=1)
     with pytest.warns(ct.CelltrainWarning, match="10 kB and 65.53. kB are the same runs under every seed"):
         ct.compare(lan, vary={"aal5.max_sdu": ["65535B", "10000B"]}, seeds=2)
-    epd = ct.n_source(sources=3, link_delay="5us", buffer_cells=400, policy=ct.Epd(threshold_cells=60), duration="50ms")
+    epd = ct.n_source(sources=3, link_delay="5us", buffer_cells=400, policy=ct.Epd(threshold=60), duration="50ms")
     with pytest.warns(ct.CelltrainWarning) as said:
         ct.compare(lan, epd.replace(name="epd"), vary={"port.bottleneck.buffer": [400, 500]}, seeds=2)
     told = [str(one.message) for one in said]

@@ -26,7 +26,7 @@ def closed():
 
 
 def scenario(**changes) -> ct.Scenario:
-    settings = {"policy": ct.Epd(threshold_cells=60), "tcp": ct.Sack(), "duration": "20ms", "name": "three"}
+    settings = {"policy": ct.Epd(threshold=60), "tcp": ct.Sack(), "duration": "20ms", "name": "three"}
     return ct.n_source(sources=3, link_delay="5us", buffer_cells=100, **{**settings, **changes})
 
 
@@ -122,7 +122,7 @@ def test_the_anatomy_adds_up_to_the_recorded_queue(result: ct.RunResult) -> None
         assert (waiting[:, last].sum() if last >= 0 else 0) == cells
 
 
-@pytest.mark.parametrize("policy", [ct.TailDrop(), ct.DropFromFront(), ct.Epd(threshold_cells=60)])
+@pytest.mark.parametrize("policy", [ct.TailDrop(), ct.DropFromFront(), ct.Epd(threshold=60)])
 def test_what_waits_when_a_window_begins_is_found(policy: models.Policy, tmp_path: Path) -> None:
     """The cells of a window alone: those that wait at its start leave without having come."""
     from celltrain.diagrams.anatomy import _waiting

@@ -355,9 +355,7 @@ def test_a_choice_without_a_folder_is_refused(celltrain: Command, small: Path) -
 
 
 def test_a_run_that_is_interrupted_keeps_what_it_has(tmp_path: Path) -> None:
-    lan = ct.n_source(
-        sources=5, link_delay="5us", buffer_cells=1000, policy=ct.Epd(threshold_cells=800), duration="60s"
-    )
+    lan = ct.n_source(sources=5, link_delay="5us", buffer_cells=1000, policy=ct.Epd(threshold=800), duration="60s")
     cancel = ct.Cancel()
 
     def progress(share: float) -> None:

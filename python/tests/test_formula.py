@@ -121,7 +121,7 @@ def test_a_comparison_warns_of_results_that_were_no_numbers():
 
 
 def test_values_of_an_axis_are_called_by_what_they_differ_in():
-    policies = [ct.Fba(), ct.Fba(z=0.5), ct.Formula(admit="X <= a", constants={"a": 9}), ct.Epd(threshold_cells=90)]
+    policies = [ct.Fba(), ct.Fba(z=0.5), ct.Formula(admit="X <= a", constants={"a": 9}), ct.Epd(threshold=90)]
     policies.append(ct.Formula(admit="X <= a", constants={"a": 8}))
     lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=200, policy=ct.Ppd(), duration="5ms")
     compared = ct.compare(lan, vary={"port.bottleneck.policy": policies}, seeds=1, measures=["efficiency"])
@@ -165,7 +165,7 @@ def test_windows_as_formulas_are_the_run_of_the_control_they_say(celltrain, tmp_
         sources=3,
         link_delay="5us",
         buffer_cells=200,
-        policy=ct.Epd(threshold_cells=100),
+        policy=ct.Epd(threshold=100),
         duration="20ms",
         tcp=ct.Reno(),
     )
@@ -218,7 +218,7 @@ def test_weights_as_a_formula_are_the_run_of_the_weights_it_gives(celltrain, tmp
     ours = celltrain("run", weighted(tmp_path, formula), "--json").json
     port = ct.Port(
         buffer_cells=200,
-        policy=ct.Epd(threshold_cells=100),
+        policy=ct.Epd(threshold=100),
         scheduler=ct.Wfq(weights={"tcp1": 3, "default": 1}),
     )
     lan = ct.n_source(sources=3, link_delay="5us", buffer_cells=200, policy=ct.TailDrop(), duration="20ms")

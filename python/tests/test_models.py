@@ -62,14 +62,14 @@ def test_every_choice_of_the_schema_has_a_class():
 
 
 def test_units_stand_in_the_names():
-    assert ct.Epd(threshold_cells=800) == ct.Epd(threshold=800)
-    assert ct.Epd(threshold_cells=800).to_dict() == {"threshold": 800}
+    assert ct.Epd(threshold=800) == ct.Epd(threshold=800)
+    assert ct.Epd(threshold=800).to_dict() == {"threshold": 800}
     assert ct.Vanilla(minimum_rto_ticks=3).to_dict()["minimum_rto"] == 3
     assert ct.Port(buffer_cells="infinite", policy=ct.TailDrop()).to_dict()["buffer"] == "infinite"
 
 
 def test_a_choice_takes_an_instance_or_a_table_and_writes_a_table():
-    by_class = ct.Port(buffer_cells=1000, policy=ct.Epd(threshold_cells=800))
+    by_class = ct.Port(buffer_cells=1000, policy=ct.Epd(threshold=800))
     by_table = ct.Port(buffer_cells=1000, policy={"epd": {"threshold": 800}})
     assert by_class == by_table
     table = {"buffer": 1000, "policy": {"epd": {"threshold": 800}}, "scheduler": {"fifo": {}}}
@@ -102,8 +102,8 @@ class Half(ct.PythonPolicy):
 @pytest.mark.parametrize("key, model", list(variants()))
 def test_every_variant_survives_the_core(key, model):
     required = {
-        "threshold_cells": 50,
-        "tagged_threshold_cells": 20,
+        "threshold": 50,
+        "tagged_threshold": 20,
         "thresholds_cells": {"tcp1-2": 20, "default": 10},
         "weights": {"tcp1": 2.5, "default": 1},
         "minimum_share": {"tcp1": 0.2, "default": 0.1},
@@ -169,7 +169,7 @@ def test_a_fault_inside_a_table_names_its_place():
 
 def test_an_error_can_be_sent_to_another_process():
     with pytest.raises(ct.ScenarioError) as caught:
-        ct.Epd(threshold_cells=-1)
+        ct.Epd(threshold=-1)
     copy = pickle.loads(pickle.dumps(caught.value))
     assert copy.faults == caught.value.faults
     assert str(copy) == str(caught.value)
@@ -187,7 +187,7 @@ def test_a_scenario_does_not_change_but_has_changed_copies():
 
 def test_numbers_of_other_libraries_are_numbers():
     np = pytest.importorskip("numpy")
-    assert ct.Epd(threshold_cells=np.int64(800)) == ct.Epd(threshold_cells=800)
+    assert ct.Epd(threshold=np.int64(800)) == ct.Epd(threshold=800)
     assert ct.Fba(z=np.float64(0.5)).to_dict()["z"] == 0.5
     with pytest.raises(ct.ScenarioError, match="z = nan"):
         ct.Fba(z=float("nan"))
@@ -202,7 +202,7 @@ def test_numbers_of_other_libraries_are_numbers():
     name=st.text(max_size=20),
 )
 def test_what_python_writes_the_core_reads(buffer, threshold, seed_of_run, name):
-    scenario = lan(buffer_cells=buffer, policy=ct.Epd(threshold_cells=threshold), seed=seed_of_run, name=name)
+    scenario = lan(buffer_cells=buffer, policy=ct.Epd(threshold=threshold), seed=seed_of_run, name=name)
     reading = Reading.of_core(_core.parse_json(json.dumps(scenario.to_dict()), "test"))
     if reading.faults:
         assert isinstance(buffer, int)

@@ -263,7 +263,7 @@ def test_ten_million_points_are_not_built():
         ),
         (
             f'[axes]\nz = {{ path = "{SD}.threshold", values = [0.5, 1.9] }}',
-            [f"plan.toml:4: {SD}.threshold = 1.9 is not a share of the buffer (0 to 1); at point 1 (z = 1.9)"],
+            [f"plan.toml:4: {SD}.threshold = 1.9 is not a threshold: a share of the buffer (0 to 1)"],
         ),
         (
             '[axes]\nt = { path = "port.bottleneck.policy.epd.threshold", values = [800] }',

@@ -133,9 +133,7 @@ def calls(lan: ct.Scenario, store: ct.Store) -> dict[str, tuple[Callable[..., An
     plan = store.plan
     quick: dict[str, Any] = {"tables": ["ratios"], "seeds": 1, "overrides": {"duration": "100ms"}}
     epd = {"path": "port.bottleneck.policy.epd.threshold", "from": 10, "to": 40}
-    of_epd = ct.n_source(
-        sources=2, link_delay="5us", buffer_cells=50, policy=ct.Epd(threshold_cells=20), duration="1ms"
-    )
+    of_epd = ct.n_source(sources=2, link_delay="5us", buffer_cells=50, policy=ct.Epd(threshold=20), duration="1ms")
     tuned = {
         "base": of_epd,
         "parameters": {"K": epd},

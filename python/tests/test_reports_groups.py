@@ -187,7 +187,7 @@ def test_a_paired_axis_of_numbers_is_drawn_as_numbers(tmp_path):
             "threshold": {"path": "port.bottleneck.policy.epd.threshold", "values": [60, 380]},
         }
     ]
-    base = ct.n_source(sources=3, link_delay="5us", buffer_cells=80, policy=ct.Epd(threshold_cells=60), duration="20ms")
+    base = ct.n_source(sources=3, link_delay="5us", buffer_cells=80, policy=ct.Epd(threshold=60), duration="20ms")
     store = ct.sweep(
         base, over={"switch.tie_order": ["random", "fixed"]}, paired=paired, seeds=2, measures=["efficiency"]
     )

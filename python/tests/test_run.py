@@ -24,7 +24,7 @@ def lan(**changes):
         "sources": 3,
         "link_delay": "5us",
         "buffer_cells": 100,
-        "policy": ct.Epd(threshold_cells=60),
+        "policy": ct.Epd(threshold=60),
         "duration": "20ms",
     }
     return ct.n_source(**{**settings, **changes})
@@ -85,7 +85,7 @@ def test_goodput_is_the_sum_over_the_flows(traced):
 
 
 def test_the_delay_of_files_is_measured_where_it_is_asked_for(traced):
-    scenario = lan(duration="500ms", buffer_cells=1000, policy=ct.Epd(threshold_cells=900), tcp=ct.Sack())
+    scenario = lan(duration="500ms", buffer_cells=1000, policy=ct.Epd(threshold=900), tcp=ct.Sack())
     without = ct.run(scenario)
     assert (without.file_delay_ms, traced.flows["file_delay_ms_mean"].null_count) == (None, 3)
     assert [flow["file_delay_ms"] for flow in without.to_dict()["flows"]] == [None] * 3
@@ -206,7 +206,7 @@ def test_looking_on_changes_nothing(trace, policy):
         assert observed.cells == unobserved.cells
 
 
-@pytest.mark.parametrize("policy", [ct.TailDrop(), ct.Epd(threshold_cells=60), ct.SelectiveDrop()], ids=repr)
+@pytest.mark.parametrize("policy", [ct.TailDrop(), ct.Epd(threshold=60), ct.SelectiveDrop()], ids=repr)
 def test_the_engines_agree(policy):
     scenario = lan(policy=policy, sources=5, duration="100ms")
     fast, reference = ct.run(scenario), ct.run(scenario, engine="reference")
@@ -226,7 +226,7 @@ def test_the_seed_decides_and_the_scenarios_own_is_the_default():
 
 def test_a_file_and_the_scenario_loaded_from_it_run_alike(small):
     loaded = ct.load(small)
-    assert loaded.port["bottleneck"].policy == ct.Epd(threshold_cells=60)
+    assert loaded.port["bottleneck"].policy == ct.Epd(threshold=60)
     assert ct.run(small).fingerprint == ct.run(str(small)).fingerprint == ct.run(loaded).fingerprint
 
 
@@ -238,13 +238,13 @@ def test_every_example_scenario_loads_and_writes_itself(path):
 
 
 def test_a_scenario_that_is_refused_says_everything_that_is_wrong():
-    scenario = lan(policy=ct.Epd(threshold_cells=101), link_delay="5 parsecs")
+    scenario = lan(policy=ct.Epd(threshold=101), link_delay="5 parsecs")
     with pytest.raises(ct.ScenarioError) as caught:
         ct.run(scenario)
     [fault] = caught.value.faults
     assert fault.key == "topology.n_source.link_delay"
     assert "unknown unit" in fault.problem
-    [fault] = ct.check(lan(policy=ct.Epd(threshold_cells=101)))
+    [fault] = ct.check(lan(policy=ct.Epd(threshold=101)))
     assert fault.key == "port.bottleneck.policy.epd.threshold"
 
 

@@ -106,7 +106,7 @@ def test_a_setting_that_is_refused_is_named(settings: dict[str, object], words: 
 
 
 def test_a_policy_may_be_a_text_in_python() -> None:
-    assert ct.Port(buffer_cells=100, policy="epd:threshold=80%").policy == ct.Epd(threshold_cells="80%")
+    assert ct.Port(buffer_cells=100, policy="epd:threshold=80%").policy == ct.Epd(threshold="80%")
     lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=100, policy="fba:z=0.5", duration="5ms")  # type: ignore[arg-type]
     assert lan.port["bottleneck"].policy == ct.Fba(z=0.5)
     with pytest.raises(ct.ScenarioError, match=r"policy = 'edp' is not a policy\. Did you mean epd\?"):

@@ -20,7 +20,7 @@ from celltrain.running import Chunk, Local, Task
 #: Speed is not what tests are for: whatever is ended here would last minutes or days.
 GENEROUS_SECONDS = 20
 
-LAN = ct.n_source(sources=5, link_delay="5us", buffer_cells=1000, policy=ct.Epd(threshold_cells=800))
+LAN = ct.n_source(sources=5, link_delay="5us", buffer_cells=1000, policy=ct.Epd(threshold=800))
 DAYS = LAN.replace(duration="900000s")
 #: A text of a few lines that takes a second to read and check, and more to run: 100,000 hosts.
 LARGE = """

@@ -332,7 +332,7 @@ def test_from_python_with_scenario_classes(tmp_path):
         over={
             "policy": {
                 "path": "port.bottleneck.policy",
-                "values": {"epd": ct.Epd(threshold_cells=50), "td": ct.TailDrop()},
+                "values": {"epd": ct.Epd(threshold=50), "td": ct.TailDrop()},
             },
             "port.bottleneck.buffer": [100, 200],
         },

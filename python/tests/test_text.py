@@ -39,7 +39,7 @@ def network(*names: str, name: str = "") -> ct.Scenario:
             links=tuple(links),
             flows=(ct.Flow(name=names[0], from_="h1", to="h2"),),
         ),
-        port={"default": ct.Port(buffer_cells=100, policy=ct.Epd(threshold_cells=60))},
+        port={"default": ct.Port(buffer_cells=100, policy=ct.Epd(threshold=60))},
     )
 
 
@@ -110,7 +110,7 @@ def test_a_megabyte_in_a_message_is_shortened(celltrain, tmp_path):
         lambda: ct.run(network("a"), seed=10**5000),
         lambda: ct.run(network("a"), trace=[long]),
         lambda: ct.run(network("a"), trace=["queue"], step=long),
-        lambda: ct.run(ct.n_source(sources=2, link_delay="5us", buffer_cells=9, policy=ct.Epd(threshold_cells=long))),
+        lambda: ct.run(ct.n_source(sources=2, link_delay="5us", buffer_cells=9, policy=ct.Epd(threshold=long))),
         lambda: ct.load(long),
         lambda: ct.sweep("lan-epd", over={long: [1]}),
         lambda: ct.sweep("lan-epd", over={"port.bottleneck.buffer": [long]}),

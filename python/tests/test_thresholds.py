@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
 import celltrain as ct
+from celltrain import _core
 from celltrain.catalog import entries
 from celltrain.plan import Plan
+from celltrain.scenario import read
 from celltrain.toml import to_toml
 
 BUFFER = 80
@@ -28,6 +31,15 @@ POLICIES = {
     "dfba": {"congestion_threshold": 60, "thresholds": 10},
     "dfba_1998": {"low_threshold": 0.5, "high_threshold": 0.75, "weights": 1.0},
 }
+#: The same threshold in every form, given its cells in a buffer of 80.
+FORMS = {
+    "share": lambda cells: cells / BUFFER,
+    "percentage": lambda cells: f"{100 * cells / BUFFER}%",
+    "number of cells": lambda cells: cells,
+    "computed number of cells": float,
+    "cells": lambda cells: f"{cells} cells",
+    "headroom": lambda cells: f"buffer - {BUFFER - cells} cells",
+}
 
 
 def scenario(policy, buffer=BUFFER, duration="20ms"):
@@ -39,13 +51,16 @@ def scenario(policy, buffer=BUFFER, duration="20ms"):
 
 
 def written(settings, form):
-    """The thresholds of a policy as texts of a form; all else stays."""
+    """The thresholds of a policy in another form; all else stays."""
 
-    def text(value):
-        cells = round(value * BUFFER) if isinstance(value, float) else value
-        return form.format(cells=cells, headroom=BUFFER - cells, percent=100 * cells / BUFFER)
+    def threshold(value):
+        return form(round(value * BUFFER) if isinstance(value, float) else value)
 
-    return {key: text(value) if key.endswith("threshold") else value for key, value in settings.items()}
+    return {key: threshold(value) if key.endswith("threshold") else value for key, value in settings.items()}
+
+
+def fingerprint(policy, buffer=BUFFER, seed=3):
+    return ct.run(ct.Scenario.model_validate(scenario(policy, buffer)), seed=seed).fingerprint
 
 
 def test_these_are_all_policies_with_a_threshold():
@@ -58,14 +73,67 @@ def test_these_are_all_policies_with_a_threshold():
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_every_form_gives_the_run_of_the_number(policy):
-    def run(settings):
-        return ct.run(ct.Scenario.model_validate(scenario({policy: settings})), seed=3)
-
-    plain = run(POLICIES[policy])
+def test_every_form_gives_the_same_run(policy):
+    plain = ct.run(ct.Scenario.model_validate(scenario({policy: POLICIES[policy]})), seed=3)
     assert plain.to_dict()["cells"]["discarded"] > 0, "the threshold matters here"
-    for form in ("{cells} cells", "{percent}%", "buffer - {headroom} cells"):
-        assert run(written(POLICIES[policy], form)).fingerprint == plain.fingerprint, form
+    for name, form in FORMS.items():
+        assert fingerprint({policy: written(POLICIES[policy], form)}) == plain.fingerprint, name
+
+
+def test_every_form_marks_the_same_cells():
+    def marked(threshold):
+        table = ct.load("internetwork-abr-efci").to_dict() | {"duration": "500ms"}
+        for port in table["port"].values():
+            port["allocator"]["efci"]["threshold"] = threshold
+        return ct.run(ct.Scenario.model_validate(table), seed=1).fingerprint
+
+    forms = (250, 0.25, "25%", "250 cells", "buffer - 750 cells")
+    assert {marked(threshold) for threshold in forms} == {marked(250)} != {marked("1 cell")}
+
+
+def test_what_0_and_1_mean_at_the_corners_of_a_buffer():
+    def of(threshold):
+        return fingerprint({"epd": {"threshold": threshold}})
+
+    full = of(f"{BUFFER} cells")
+    with pytest.warns(ct.CelltrainWarning, match='1 is the whole buffer; write "1 cell" for one cell'):
+        assert of(1) == full
+    assert of(1.0) == of("100%") == of(BUFFER) == of("buffer - 0 cells") == full
+    assert of(0) == of(0.0) == of("0%") == of("0 cells") == of(f"buffer - {BUFFER} cells")
+    assert of("1 cell") == of("1 cells") == of(f"buffer - {BUFFER - 1}")
+    assert len({full, of(0), of("1 cell"), of("2 cells")}) == 4
+    for policy in ("epd", "selective_drop"):
+        for above in (BUFFER + 1, f"{BUFFER + 1} cells", "100.1%", 1.001):
+            with pytest.raises(ct.ScenarioError):
+                fingerprint({policy: {"threshold": above}})
+
+
+def test_epd_has_the_default_threshold_that_vet_uses(celltrain, tmp_path):
+    assert fingerprint({"epd": {}}) == fingerprint({"epd": {"threshold": 64}})
+    assert ct.Epd() == ct.Epd(threshold=0.8)
+    path = tmp_path / "epd.toml"
+    path.write_text(
+        'duration = "5ms"\n[topology.n_source]\nsources = 2\nlink_delay = "5us"\n[port.bottleneck]\nbuffer = 80\n'
+        "[port.bottleneck.policy.epd]\n"
+    )
+    assert celltrain("check", path).code == 0
+    vary = "port.bottleneck.policy=epd,epd:threshold=0.8,epd:threshold=80%,epd:threshold=64"
+    answer = celltrain("compare", path, "--seeds", 2, "--vary", vary)
+    assert answer.code == 0
+    for threshold in ("0.8", "80%", "64"):
+        assert f"epd:threshold={threshold} and epd are the same runs under every seed" in answer.err
+
+
+def test_cells_go_with_an_infinite_buffer_and_shares_do_not():
+    def refused(policy, threshold):
+        table = scenario({policy: {"threshold": threshold}}, buffer="infinite")
+        return [fault.problem for fault in ct.check(ct.Scenario.model_validate(table))]
+
+    for policy in ("epd", "selective_drop"):
+        assert refused(policy, 60) == refused(policy, "60 cells") == refused(policy, 0) == []
+        assert "so the buffer must be a number of cells" in refused(policy, 0.8)[0]
+        assert "so that must be a number of cells" in refused(policy, "80%")[0]
+    assert "belongs to a formula that needs the buffer's size" in refused("fba", "60 cells")[0]
 
 
 def test_a_share_goes_with_the_buffer():
@@ -79,9 +147,7 @@ def test_a_share_goes_with_the_buffer():
 
 
 def test_python_takes_texts_and_writes_them_again():
-    lan = ct.n_source(
-        sources=4, link_delay="5us", buffer_cells=80, duration="5ms", policy=ct.Epd(threshold_cells="75%")
-    )
+    lan = ct.n_source(sources=4, link_delay="5us", buffer_cells=80, duration="5ms", policy=ct.Epd(threshold="75%"))
     assert 'threshold = "75%"' in to_toml(lan)
     assert lan.to_dict()["port"]["bottleneck"]["policy"] == {"epd": {"threshold": "75%"}}
     assert ct.SelectiveDrop(threshold="60 cells").threshold == "60 cells"
@@ -96,9 +162,15 @@ def test_python_takes_texts_and_writes_them_again():
         ("epd", '"81 cells"', "80", "is above the buffer of 80 cells; a threshold is at most the buffer"),
         ("epd", '"buffer - 81 cells"', "80", "is below an empty buffer; the buffer has 80 cells"),
         ("epd", '"90%"', '"infinite"', "counts from the buffer, so that must be a number of cells"),
-        ("epd", "-1", "80", "is not a whole number of cells (0 or more; a share is a text)"),
-        ("selective_drop", "1.9", "80", "is not a share of the buffer (0 to 1)"),
-        ("selective_drop", '"60 cells"', '"infinite"', "belongs to a formula that needs the buffer's size"),
+        ("epd", "-1", "80", "is not a threshold: a share of the buffer (0 to 1), a whole number of cells (2 or more)"),
+        (
+            "epd",
+            "true",
+            "80",
+            "is not a threshold: a share of the buffer (0 to 1), a whole number of cells (2 or more)",
+        ),
+        ("selective_drop", "1.9", "80", 'or a text such as "80%", "800 cells" or "buffer - 200 cells"'),
+        ("fba", '"60 cells"', '"infinite"', "belongs to a formula that needs the buffer's size"),
     ],
 )
 def test_what_is_no_threshold_is_named_with_what_would_be_right(celltrain, tmp_path, policy, value, buffer, said):
@@ -109,23 +181,24 @@ def test_what_is_no_threshold_is_named_with_what_would_be_right(celltrain, tmp_p
     )
     answer = celltrain("check", path)
     assert answer.code == 2
-    assert f"wrong.toml:8: port.bottleneck.policy.{policy}.threshold = {value} {said}" in answer.err
+    assert f"wrong.toml:8: port.bottleneck.policy.{policy}.threshold = {value} " in answer.err
+    assert said in answer.err
 
 
 def test_a_number_that_is_none_has_one_fault_in_python_too():
     with pytest.raises(ct.ScenarioError) as refused:
-        ct.Epd(threshold_cells=-1)
-    assert [(fault.key, fault.value) for fault in refused.value.faults] == [("threshold_cells", "-1")]
+        ct.Epd(threshold=-1)
+    assert [(fault.key, fault.value) for fault in refused.value.faults] == [("threshold", "-1")]
 
 
 @pytest.mark.parametrize(
     "make, key, words",
     [
-        (lambda: ct.Epd(threshold_cells="nonsense"), "threshold_cells", "is no threshold; write a number, or a text"),
+        (lambda: ct.Epd(threshold="nonsense"), "threshold", "is no threshold; write a number, or a text"),
         (lambda: ct.SelectiveDrop(threshold="60"), "threshold", "does not say of what"),
         (lambda: ct.Fba(threshold="101%"), "threshold", "is more than the buffer"),
-        (lambda: ct.Dfba(thresholds=3, congestion_threshold="x"), "congestion_threshold_cells", "is no threshold"),
-        (lambda: ct.Epd(threshold_cells="80%").replace(threshold_cells="80"), "threshold_cells", "of what"),
+        (lambda: ct.Dfba(thresholds=3, congestion_threshold="x"), "congestion_threshold", "is no threshold"),
+        (lambda: ct.Epd(threshold="80%").replace(threshold="80"), "threshold", "of what"),
     ],
 )
 def test_a_text_that_is_no_threshold_is_refused_as_it_is_set(make, key, words):
@@ -160,3 +233,89 @@ def test_texts_are_values_of_an_axis_and_of_a_comparison(celltrain):
     answer = celltrain("compare", "lan-epd", "--seeds", 2, "--vary", vary, "--vary", "duration=50ms", "--json")
     assert answer.code == 0
     assert "buffer - 200" in answer.out
+
+
+def test_a_small_plain_threshold_asks_whether_per_cent_was_meant(celltrain, tmp_path):
+    question = '80 cells are 8 % of the buffer; did you mean 80%? Write "80 cells" if not'
+
+    def said(*arguments):
+        answer = celltrain(*arguments)
+        assert answer.code == 0, answer.err
+        return [line for line in answer.err.splitlines() if "of the buffer" in line]
+
+    def compared(setting):
+        return said(
+            "compare", "lan-epd", "--seeds", 2, "--vary", "duration=5ms", "--vary", f"port.bottleneck.policy={setting}"
+        )
+
+    path = tmp_path / "small.toml"
+    path.write_text(
+        'duration = "5ms"\n[topology.n_source]\nsources = 2\nlink_delay = "5us"\n[port.bottleneck]\nbuffer = 1000\n'
+        "[port.bottleneck.policy.epd]\nthreshold = 80\n"
+    )
+    expected = f"port.bottleneck.policy.epd.threshold = 80: {question}"
+    assert said("check", path) == [f"{path}: warning: {expected}"]
+    assert [line.endswith(expected) for line in said("run", path)] == [True]
+    for setting in ("epd:threshold=80", "tail_drop,epd:threshold=80,epd:threshold=0.8"):
+        assert [line.endswith(expected) for line in compared(setting)] == [True], setting
+    for setting in ("epd:threshold=80 cells", "epd:threshold=80%", "epd:threshold=0.08", "epd:threshold=200"):
+        assert compared(setting) == [], setting
+
+
+def test_no_shipped_scenario_has_a_doubtful_threshold():
+    for entry in entries("scenarios"):
+        assert not [warning for warning in read(entry.name).warnings if "of the buffer" in warning], entry.name
+
+
+def test_the_former_names_still_work_and_are_deprecated():
+    with pytest.warns(DeprecationWarning, match="Epd: threshold_cells is deprecated; use threshold"):
+        epd = ct.Epd(threshold_cells=800)
+    assert epd == ct.Epd(threshold=800)
+    with pytest.warns(DeprecationWarning, match="threshold_cells"):
+        assert epd.threshold_cells == 800
+    with pytest.warns(DeprecationWarning, match="threshold_cells"):
+        assert epd.replace(threshold_cells="80%") == ct.Epd(threshold="80%")
+    with pytest.warns(DeprecationWarning, match="tagged_threshold_cells"):
+        both = ct.DoubleEpd(threshold=800, tagged_threshold_cells=400)
+    assert both.tagged_threshold == 400
+    with pytest.raises(ct.ScenarioError, match="threshold_cells = 800 is unknown"):
+        ct.Epd(threshold=800, threshold_cells=800)
+
+
+def test_the_schema_describes_the_grammar():
+    [threshold] = [json.loads(_core.schema())["$defs"]["Epd"]["properties"]["threshold"]]
+    share, cells, text = threshold["anyOf"]
+    assert (share["minimum"], share["maximum"], cells["minimum"]) == (0, 1, 2)
+    assert all(_core.threshold(json.dumps(example)) is None for example in threshold["examples"])
+    for written in [
+        "80%",
+        "800 cells",
+        "buffer - 200 cells",
+        "80 %",
+        ".5%",
+        "12.5%",
+        "1 cell",
+        "800cells",
+        "buffer-200",
+        "buffer - 1 cell",
+    ]:
+        assert re.fullmatch(text["pattern"], written) and _core.threshold(json.dumps(written)) is None, written
+    for written in ("", "80", "0.8", "80 percent", "-1%", "buffer", "buffer + 1 cells", "cells", "1e1%"):
+        assert not re.fullmatch(text["pattern"], written) and _core.threshold(json.dumps(written)), written
+
+
+def test_a_range_of_thresholds_is_one_of_shares_or_of_cells():
+    def values(**form):
+        axis = {"path": "port.bottleneck.policy.epd.threshold", **form}
+        plan = Plan.of_document({"scenario": scenario({"epd": {}}), "axes": {"threshold": axis}, "seeds": 1})
+        [made] = plan.axes
+        return [point.values["threshold"] for point in plan.points], made.unit
+
+    assert values(**{"from": 0.25, "to": 1, "count": 4}) == ([0.25, 0.5, 0.75, 1.0], "")
+    assert values(**{"from": 20, "to": 70, "step": 25}) == ([20, 45, 70], "cells")
+    assert values(values=[20, 60]) == ([20, 60], "cells")
+    assert values(values=[0.5, 60])[1] == ""
+    with pytest.raises(ct.PlanError, match=r"from = 0\.5 is not a whole number"):
+        values(**{"from": 0.5, "to": 70, "count": 4})
+    with pytest.raises(ct.PlanError, match="from = 0 is a share of the buffer, and to = 70 is a number of cells"):
+        values(**{"from": 0, "to": 70, "count": 4})

@@ -18,7 +18,7 @@ LAN = {"sources": 3, "link_delay": "5us", "buffer_cells": 100, "duration": "1s"}
 
 
 def scenario(**changes: Any) -> ct.Scenario:
-    return ct.n_source(**{**LAN, "policy": ct.Epd(threshold_cells=60), "tcp": ct.Sack(), **changes})
+    return ct.n_source(**{**LAN, "policy": ct.Epd(threshold=60), "tcp": ct.Sack(), **changes})
 
 
 def said(answer: ct.Why) -> str:
@@ -185,7 +185,7 @@ def test_it_is_cut_to_twelve_lines_and_says_so() -> None:
         assert str(answer).splitlines()[0] == answer.sentences[0].text
 
 
-@pytest.mark.parametrize("policy", [ct.Epd(threshold_cells=60), ct.Ppd()])
+@pytest.mark.parametrize("policy", [ct.Epd(threshold=60), ct.Ppd()])
 def test_the_first_cause_stays_and_nothing_refers_to_what_is_left_out(policy: models.Policy) -> None:
     answer = ct.why(scenario(tcp=ct.Reno(), sources=5, duration="2s", policy=policy), flow="tcp1", at="1900ms")
     texts = [sentence.text for sentence in answer.sentences]

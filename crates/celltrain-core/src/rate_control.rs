@@ -121,7 +121,9 @@ impl RateControl {
                 share: ideal.as_ref().expect("there is an allocator")[vc],
             };
             let vcs: Vec<VcKind> = routing.vcs[link].iter().map(vc).collect();
-            Ok(Some(config.build(&PortKind { clock, rate: cells_per_second(network.links[link].rate), vcs: &vcs })))
+            let rate = cells_per_second(network.links[link].rate);
+            let capacity = network.links[link].buffer.unwrap_or(u32::MAX);
+            Ok(Some(config.build(&PortKind { clock, rate, capacity, vcs: &vcs })))
         };
         Ok(Self {
             ports: all(network.links.keys().map(port))?.into(),

@@ -1,134 +1,152 @@
-//! Thresholds of a buffer, as scenarios write them: a plain number, or a text that says what it counts from.
+//! Thresholds of a buffer, as scenarios write them. All policies share one grammar:
 //!
-//! The plain number means what the policy's source means by it: cells for EPD, R / K for Selective Drop. The texts mean
-//! the same for all: `"90%"` of the buffer, `"800 cells"`, `"buffer - 200 cells"`. A text may be as good as a number
-//! for one buffer, and goes on meaning the same when the buffer is varied.
+//! | written | means |
+//! |---|---|
+//! | a number from 0 to 1, `"80%"` | a share of the buffer |
+//! | a whole number above 1, `"800 cells"` | cells |
+//! | `"buffer - 200 cells"` | cells below a full buffer |
+//!
+//! So 0 is an empty buffer and 1 is the whole buffer, with and without a decimal point. One cell is `"1 cell"`.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::error::Fault;
 
-/// A threshold whose plain number is an `N`: of cells (`u32`), or a share of the buffer (`f64`).
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
-pub enum Threshold<N> {
-    /// A number.
-    Plain(N),
-    /// A text.
-    Written(Written),
-}
-
-/// A threshold that says what it counts from.
+/// A threshold of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Written {
-    /// Of the buffer, 0 to 100.
+pub enum Threshold {
+    /// A plain whole number: 0 and 1 are shares of the buffer, larger ones count cells.
+    Whole(u32),
+    /// A share of the buffer, 0 to 1.
+    Share(f64),
+    /// A text with a percentage of the buffer, 0 to 100.
     Percent(f64),
-    /// From an empty buffer.
+    /// A text with a number of cells.
     Cells(u32),
-    /// Cells below a full buffer.
+    /// A text with a number of cells below a full buffer.
     Below(u32),
 }
 
-impl<N> From<N> for Threshold<N> {
-    fn from(number: N) -> Self {
-        Threshold::Plain(number)
+impl From<u32> for Threshold {
+    /// A number of cells, 1 included.
+    fn from(cells: u32) -> Self {
+        Threshold::Cells(cells)
     }
 }
 
-impl Threshold<u32> {
-    /// R, in cells, of a buffer of `capacity` cells. What waits is whole, so nothing is above R that is not above this.
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to the capacity, rounded down")]
-    pub fn cells(&self, capacity: u32) -> u32 {
-        match self {
-            Threshold::Plain(cells) => *cells,
-            Threshold::Written(written) => written.cells(capacity) as u32,
-        }
-    }
-
-    /// What is wrong with it for a buffer of `capacity` cells (`None`: without limit).
-    pub fn check(&self, key: &str, capacity: Option<u32>) -> Vec<Fault> {
-        match (self, capacity) {
-            (Threshold::Plain(cells), Some(k)) => within(key, cells, *cells, k),
-            (Threshold::Plain(_), None) => Vec::new(),
-            (Threshold::Written(written), _) => written.check(key, capacity),
-        }
+impl From<f64> for Threshold {
+    /// A share of the buffer.
+    fn from(share: f64) -> Self {
+        Threshold::Share(share)
     }
 }
 
-impl Threshold<f64> {
-    /// R, in cells, of a buffer of `capacity` cells.
-    pub fn cells(&self, capacity: u32) -> f64 {
-        match self {
-            Threshold::Plain(share) => share * f64::from(capacity),
-            Threshold::Written(written) => written.cells(capacity),
-        }
-    }
-
-    /// What is wrong with it for a buffer of `capacity` cells (`None`: without limit). The formulas of policies whose
-    /// sources give a share need the buffer's size themselves.
-    pub fn check(&self, key: &str, capacity: Option<u32>) -> Vec<Fault> {
-        match (self, capacity) {
-            (Threshold::Written(written), Some(_)) => written.check(key, capacity),
-            (Threshold::Plain(_), Some(_)) => Vec::new(),
-            (Threshold::Plain(share), None) => vec![Fault::new(
-                key,
-                share,
-                "is a share of the buffer, so the buffer must be a number of cells, not \"infinite\"",
-            )],
-            (Threshold::Written(written), None) => vec![Fault::new(
-                key,
-                format!("\"{written}\""),
-                "belongs to a formula that needs the buffer's size, so that must be a number of cells, not \"infinite\"",
-            )],
-        }
-    }
-}
-
-impl Written {
-    fn cells(self, capacity: u32) -> f64 {
+impl Threshold {
+    /// R in cells, for a buffer of `capacity` cells. The share of a buffer need not be a whole number of cells.
+    pub fn cells(self, capacity: u32) -> f64 {
         let k = f64::from(capacity);
         match self {
+            Threshold::Whole(number @ (0 | 1)) => f64::from(number) * k,
+            Threshold::Share(share) => share * k,
             // In this order: 29 % of 100 cells are 29.
-            Written::Percent(percent) => percent * k / 100.0,
-            Written::Cells(cells) => cells.into(),
-            Written::Below(cells) => k - f64::from(cells),
+            Threshold::Percent(percent) => percent * k / 100.0,
+            Threshold::Whole(cells) | Threshold::Cells(cells) => cells.into(),
+            Threshold::Below(cells) => k - f64::from(cells),
         }
     }
 
-    fn check(self, key: &str, capacity: Option<u32>) -> Vec<Fault> {
+    /// R in whole cells, rounded down: a whole number X exceeds R exactly if it exceeds this. The rounding error of the
+    /// product does not count, so 0.29 of 100 cells is 29 although 0.29 * 100.0 is 28.999999999999996.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to the capacity, rounded down")]
+    pub fn whole_cells(self, capacity: u32) -> u32 {
+        (self.cells(capacity) * (1.0 + 4.0 * f64::EPSILON)) as u32
+    }
+
+    /// Faults of this threshold for a buffer of `capacity` cells (`None`: infinite).
+    pub fn check(self, key: &str, capacity: Option<u32>) -> Vec<Fault> {
+        let fault = |problem: String| vec![Fault::new(key, self.written(), problem)];
         match (self, capacity) {
-            (Written::Cells(cells), Some(k)) => within(key, format!("\"{self}\""), cells, k),
-            (Written::Below(cells), Some(k)) if cells > k => {
-                let problem = format!("is below an empty buffer; the buffer has {k} cells");
-                vec![Fault::new(key, format!("\"{self}\""), problem)]
+            (Threshold::Whole(0) | Threshold::Share(0.0), None) => Vec::new(),
+            (Threshold::Whole(1) | Threshold::Share(_), None) => fault(
+                "is a share of the buffer, so the buffer must be a number of cells, not \"infinite\"; or write cells, \
+                 such as \"800 cells\""
+                    .into(),
+            ),
+            (Threshold::Percent(_) | Threshold::Below(_), None) => {
+                fault("counts from the buffer, so that must be a number of cells, not \"infinite\"".into())
             }
-            (Written::Percent(_) | Written::Below(_), None) => {
-                let problem = "counts from the buffer, so that must be a number of cells, not \"infinite\"";
-                vec![Fault::new(key, format!("\"{self}\""), problem)]
+            (Threshold::Whole(cells @ 2..) | Threshold::Cells(cells), Some(k)) if cells > k => {
+                fault(format!("is above the buffer of {k} cells; a threshold is at most the buffer"))
+            }
+            (Threshold::Below(cells), Some(k)) if cells > k => {
+                fault(format!("is below an empty buffer; the buffer has {k} cells"))
             }
             _ => Vec::new(),
         }
     }
-}
 
-/// A threshold in cells is refused above the buffer.
-fn within(key: &str, written: impl fmt::Display, cells: u32, k: u32) -> Vec<Fault> {
-    if cells <= k {
-        return Vec::new();
+    /// A question about a plain number that probably means something else, for a buffer of `capacity` cells: a number
+    /// of cells that is a small part of the buffer may be a percentage, and 1 may be one cell.
+    pub fn doubt(self, capacity: u32) -> Option<String> {
+        match self {
+            Threshold::Whole(1) => {
+                Some("1 is the whole buffer; write \"1 cell\" for one cell, or \"100%\" for the whole buffer".into())
+            }
+            Threshold::Whole(cells @ 2..) if f64::from(cells) < SMALL * f64::from(capacity) => {
+                let part = percentage(f64::from(cells) / f64::from(capacity));
+                Some(if cells <= 100 {
+                    format!(
+                        "{cells} cells are {part} of the buffer; did you mean {cells}%? Write \"{cells} cells\" if \
+                         not"
+                    )
+                } else {
+                    format!("{cells} cells are only {part} of the buffer; write \"{cells} cells\" if that is intended")
+                })
+            }
+            _ => None,
+        }
     }
-    let problem = format!("is above the buffer of {k} cells; a threshold is at most the buffer");
-    vec![Fault::new(key, written, problem)]
+
+    /// The value as a scenario writes it: texts are in quotes.
+    pub(crate) fn written(self) -> String {
+        match self {
+            Threshold::Whole(_) | Threshold::Share(_) => self.to_string(),
+            _ => format!("\"{self}\""),
+        }
+    }
 }
 
-/// The texts there are, for messages.
-pub const EXAMPLES: &str = "\"90%\" (of the buffer), \"800 cells\" or \"buffer - 200 cells\"";
+/// Part of the buffer below which a plain number of cells is questioned.
+const SMALL: f64 = 0.2;
 
-impl FromStr for Written {
+/// A share as a percentage, such as `8 %` or `0.25 %`.
+fn percentage(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent < 0.01 {
+        return "less than 0.01 %".into();
+    }
+    let decimals = 1 + usize::from(percent < 1.0) + usize::from(percent < 0.1);
+    let digits = format!("{percent:.decimals$}");
+    format!("{} %", digits.trim_end_matches('0').trim_end_matches('.'))
+}
+
+/// Texts that are thresholds, for messages.
+const EXAMPLES: &str = "\"90%\" (of the buffer), \"800 cells\" or \"buffer - 200 cells\"";
+
+/// Values that are thresholds, for messages.
+pub const EXPECTED: &str = "a threshold: a share of the buffer (0 to 1), a whole number of cells (2 or more), or a text such \
+                        as \"80%\", \"800 cells\" or \"buffer - 200 cells\"";
+
+/// The same as a regular expression.
+const PATTERN: &str = r"^\s*([0-9]+\.?[0-9]*\s*%|\.[0-9]+\s*%|[0-9]+\s*cells?|buffer\s*-\s*[0-9]+\s*(cells?)?)\s*$";
+
+impl FromStr for Threshold {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -139,21 +157,22 @@ impl FromStr for Written {
             if percent > 100.0 {
                 return Err("is more than the buffer; a share is at most \"100%\"".to_string());
             }
-            return Ok(Written::Percent(percent));
+            return Ok(Threshold::Percent(percent));
         }
         let (below, number) = match trimmed.strip_prefix("buffer") {
             Some(rest) => (true, rest.trim_start().strip_prefix('-').ok_or_else(refused)?),
             None => (false, trimmed),
         };
-        let bare = number.trim().strip_suffix("cells");
+        let number = number.trim();
+        let bare = number.strip_suffix("cells").or_else(|| number.strip_suffix("cell"));
         let cells = bare.unwrap_or(number).trim();
         if cells.is_empty() || !cells.bytes().all(|digit| digit.is_ascii_digit()) {
             return Err(refused());
         }
-        let cells: u32 = cells.parse().map_err(|_| format!("is more than any buffer, {} cells", u32::MAX))?;
+        let cells: u32 = cells.parse().map_err(|_| more_than_any_buffer())?;
         match (below, bare) {
-            (true, _) => Ok(Written::Below(cells)),
-            (false, Some(_)) => Ok(Written::Cells(cells)),
+            (true, _) => Ok(Threshold::Below(cells)),
+            (false, Some(_)) => Ok(Threshold::Cells(cells)),
             (false, None) => Err(format!("does not say of what; write \"{cells} cells\", or a number without quotes")),
         }
     }
@@ -166,134 +185,266 @@ fn decimal(text: &str) -> Option<f64> {
     text.parse().ok().filter(|_| written)
 }
 
-impl fmt::Display for Written {
+fn more_than_any_buffer() -> String {
+    format!("is more than any buffer, {} cells", u32::MAX)
+}
+
+impl fmt::Display for Threshold {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Written::Percent(percent) => write!(f, "{percent}%"),
-            Written::Cells(cells) => write!(f, "{cells} cells"),
-            Written::Below(cells) => write!(f, "buffer - {cells} cells"),
+        let plural = |cells: u32| if cells == 1 { "" } else { "s" };
+        match *self {
+            Threshold::Whole(number) => number.fmt(f),
+            Threshold::Share(share) => share.fmt(f),
+            Threshold::Percent(percent) => write!(f, "{percent}%"),
+            Threshold::Cells(cells) => write!(f, "{cells} cell{}", plural(cells)),
+            Threshold::Below(cells) => write!(f, "buffer - {cells} cell{}", plural(cells)),
         }
     }
 }
 
-impl<N: fmt::Display> fmt::Display for Threshold<N> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Threshold::Plain(number) => number.fmt(f),
-            Threshold::Written(written) => written.fmt(f),
-        }
-    }
-}
-
-impl Serialize for Written {
+impl Serialize for Threshold {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        match *self {
+            Threshold::Whole(number) => serializer.serialize_u32(number),
+            Threshold::Share(share) => serializer.serialize_f64(share),
+            _ => serializer.collect_str(self),
+        }
     }
 }
 
-impl<'de> Deserialize<'de> for Written {
+impl<'de> Deserialize<'de> for Threshold {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Cow::<'de, str>::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+        deserializer.deserialize_any(AsWritten)
     }
 }
 
-/// The schema of a number, or of a text for it.
-fn or_text(number: &Schema) -> Schema {
-    json_schema!({
-        "anyOf": [number, { "type": "string", "x-text": "threshold", "examples": ["90%", "buffer - 200 cells"] }],
-    })
+/// Reads a number or a text.
+struct AsWritten;
+
+impl Visitor<'_> for AsWritten {
+    type Value = Threshold;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(EXPECTED)
+    }
+
+    fn visit_bool<E: Error>(self, _: bool) -> Result<Threshold, E> {
+        Err(refused())
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<Threshold, E> {
+        u32::try_from(number).map(Threshold::Whole).map_err(|_| E::custom(more_than_any_buffer()))
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<Threshold, E> {
+        u64::try_from(number).map_or_else(|_| Err(refused()), |number| self.visit_u64(number))
+    }
+
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the number is whole and above 1")]
+    fn visit_f64<E: Error>(self, number: f64) -> Result<Threshold, E> {
+        match number {
+            0.0..=1.0 => Ok(Threshold::Share(number)),
+            // As programs write whole numbers that they have computed.
+            _ if number > 1.0 && number.fract() == 0.0 => self.visit_u64(number as u64),
+            _ => Err(refused()),
+        }
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Threshold, E> {
+        text.parse().map_err(E::custom)
+    }
 }
 
-impl JsonSchema for Threshold<u32> {
+fn refused<E: Error>() -> E {
+    E::custom(format!("is not {EXPECTED}"))
+}
+
+impl JsonSchema for Threshold {
     fn inline_schema() -> bool {
         true
     }
 
     fn schema_name() -> Cow<'static, str> {
-        "CellThreshold".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let mut cells = u32::json_schema(generator);
-        cells.insert("x-expect".into(), "a whole number of cells (0 or more; a share is a text)".into());
-        or_text(&cells)
-    }
-}
-
-impl JsonSchema for Threshold<f64> {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "ShareThreshold".into()
+        "Threshold".into()
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let expect = "a share of the buffer (0 to 1)";
-        or_text(&json_schema!({ "type": "number", "minimum": 0, "maximum": 1, "x-expect": expect }))
+        json_schema!({
+            "x-threshold": true,
+            "x-expect": EXPECTED,
+            "examples": [0.8, "80%", 800, "buffer - 200 cells"],
+            "anyOf": [
+                { "type": "number", "minimum": 0, "maximum": 1, "description": "A share of the buffer." },
+                { "type": "integer", "minimum": 2, "maximum": u32::MAX, "description": "Cells." },
+                {
+                    "type": "string",
+                    "pattern": PATTERN,
+                    "description": "A share of the buffer, cells, or cells below a full buffer.",
+                },
+            ],
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
 
-    fn written(text: &str) -> Threshold<u32> {
-        Threshold::Written(text.parse().unwrap())
+    fn read(value: Value) -> Result<Threshold, String> {
+        serde_json::from_value(value).map_err(|error| error.to_string())
+    }
+
+    /// What this value is of a buffer of 1000 cells.
+    fn cells(value: Value) -> f64 {
+        read(value).unwrap().cells(1000)
     }
 
     #[test]
-    fn each_form_is_what_it_says_of_a_buffer_and_writes_itself_again() {
-        let expected = [("90%", 900), ("800 cells", 800), ("buffer - 200 cells", 800), ("0%", 0), ("100%", 1000)];
-        for (text, cells) in expected {
-            assert_eq!(written(text).cells(1000), cells);
-            assert_eq!(written(text).to_string(), text);
-            let share: Threshold<f64> = serde_json::from_value(text.into()).unwrap();
-            assert_eq!(share.cells(1000), f64::from(cells));
-            assert_eq!(serde_json::to_value(share).unwrap(), text);
+    fn every_spelling_of_a_threshold_is_the_same_number_of_cells() {
+        for value in
+            [json!(0.8), json!("80%"), json!(800), json!(800.0), json!("800 cells"), json!("buffer - 200 cells")]
+        {
+            assert_eq!(cells(value.clone()), 800.0, "{value}");
+            assert_eq!(read(value.clone()).unwrap().whole_cells(1000), 800, "{value}");
         }
-        for (text, same) in [(" 12.50 % ", "12.5%"), ("800cells", "800 cells"), ("buffer-200", "buffer - 200 cells")] {
-            assert_eq!(written(text).to_string(), same);
+    }
+
+    #[test]
+    fn numbers_up_to_1_are_shares_and_larger_ones_are_cells() {
+        let expected = [
+            (json!(0), 0.0),
+            (json!(0.0), 0.0),
+            (json!("0%"), 0.0),
+            (json!(1), 1000.0),
+            (json!(1.0), 1000.0),
+            (json!("100%"), 1000.0),
+            (json!("1 cell"), 1.0),
+            (json!("1 cells"), 1.0),
+            (json!(2), 2.0),
+            (json!(1000), 1000.0),
+            (json!("buffer - 1 cell"), 999.0),
+            (json!("buffer-200"), 800.0),
+        ];
+        for (value, r) in expected {
+            assert_eq!(cells(value.clone()), r, "{value}");
         }
     }
 
     #[test]
-    fn a_share_of_a_buffer_is_exact_and_only_what_waits_is_whole() {
-        // 0.29 * 100 is 28.999999999999996.
-        assert_eq!(written("29%").cells(100), 29);
-        assert_eq!(written("33.5%").cells(101), 33);
-        assert_eq!(Threshold::<f64>::Written("33.5%".parse().unwrap()).cells(101), 33.835);
+    fn a_threshold_writes_itself_as_it_was_read() {
+        for value in [
+            json!(0),
+            json!(1),
+            json!(0.9),
+            json!(1.0),
+            json!(800),
+            json!("12.5%"),
+            json!("1 cell"),
+            json!("buffer - 1 cell"),
+        ] {
+            assert_eq!(serde_json::to_value(read(value.clone()).unwrap()).unwrap(), value);
+        }
+        let written = |text: &str| text.parse::<Threshold>().unwrap().to_string();
+        assert_eq!(written(" 12.50 % "), "12.5%");
+        assert_eq!(written("800cells"), "800 cells");
+        assert_eq!(written("buffer-200"), "buffer - 200 cells");
+        assert_eq!(serde_json::to_string(&read(json!(800.0)).unwrap()).unwrap(), "800");
     }
 
     #[test]
-    fn a_plain_number_means_what_the_policy_means_by_it() {
-        let cells: Threshold<u32> = serde_json::from_str("800").unwrap();
-        let share: Threshold<f64> = serde_json::from_str("0.9").unwrap();
-        assert_eq!((cells.cells(1000), share.cells(1000)), (800, 900.0));
-        assert_eq!(serde_json::to_string(&(cells, share)).unwrap(), "[800,0.9]");
+    fn whole_cells_are_rounded_down_without_the_error_of_the_product() {
+        let whole = |value: Value, k| read(value).unwrap().whole_cells(k);
+        assert_eq!((whole(json!("29%"), 100), whole(json!(0.29), 100)), (29, 29));
+        assert_eq!((whole(json!("32.3%"), 1000), whole(json!(0.323), 1000)), (323, 323));
+        assert_eq!((whole(json!("33.5%"), 101), whole(json!(0.335), 101)), (33, 33));
+        assert_eq!(read(json!("33.5%")).unwrap().cells(101), 33.835);
+        // Every share with three decimals, of buffers in which it is a whole number of cells and others.
+        for k in [1, 7, 100, 1000, 12_000, 99_999, 1 << 28] {
+            for thousandths in 0..=1000u32 {
+                let expected = u32::try_from(u64::from(thousandths) * u64::from(k) / 1000).unwrap();
+                assert_eq!(whole(json!(f64::from(thousandths) / 1000.0), k), expected, "{thousandths} of {k}");
+                let percent = format!("{}.{}%", thousandths / 10, thousandths % 10);
+                assert_eq!(whole(json!(percent), k), expected, "{percent} of {k}");
+            }
+        }
+        assert_eq!(whole(json!(1), u32::MAX), u32::MAX);
     }
 
     #[test]
-    fn what_no_buffer_can_have_is_refused() {
+    fn other_texts_and_numbers_are_refused() {
         for text in ["", "90", "ninety%", "-1%", "1e1%", "NaN%", "800 frames", "cells", "buffer", "buffer + 1 cells"] {
-            assert!(text.parse::<Written>().is_err(), "{text}");
+            assert!(text.parse::<Threshold>().is_err(), "{text}");
         }
-        assert_eq!("101%".parse::<Written>().unwrap_err(), "is more than the buffer; a share is at most \"100%\"");
-        assert!("800".parse::<Written>().unwrap_err().contains("write \"800 cells\""));
-        assert!("4294967296 cells".parse::<Written>().unwrap_err().contains("4294967295"));
+        assert_eq!("100.1%".parse::<Threshold>().unwrap_err(), "is more than the buffer; a share is at most \"100%\"");
+        assert!("800".parse::<Threshold>().unwrap_err().contains("write \"800 cells\""));
+        assert!("4294967296 cells".parse::<Threshold>().unwrap_err().contains("4294967295"));
+        for number in [json!(-1), json!(-0.1), json!(1.9), json!(800.5), json!(true)] {
+            assert_eq!(read(number).unwrap_err(), format!("is not {EXPECTED}"));
+        }
+        assert!(read(json!(4_294_967_296_u64)).unwrap_err().contains("is more than any buffer"));
+        assert!(read(json!(1e300)).unwrap_err().contains("is more than any buffer"));
     }
 
     #[test]
-    fn a_threshold_above_below_or_without_its_buffer_is_refused() {
-        let of = |threshold: Threshold<u32>, k| threshold.check("threshold", k).len();
-        assert_eq!([of(1000.into(), Some(1000)), of(1001.into(), Some(1000)), of(1001.into(), None)], [0, 1, 0]);
-        assert_eq!([of(written("1000 cells"), Some(1000)), of(written("1001 cells"), Some(1000))], [0, 1]);
-        assert_eq!([of(written("buffer - 10"), Some(10)), of(written("buffer - 11"), Some(10))], [0, 1]);
+    fn a_threshold_is_at_most_the_buffer_and_a_share_needs_one() {
+        let faults = |value: Value, k| read(value).unwrap().check("threshold", k).len();
+        for (value, refused) in [
+            (json!(1000), 0),
+            (json!(1001), 1),
+            (json!("1000 cells"), 0),
+            (json!("1001 cells"), 1),
+            (json!("buffer - 1000 cells"), 0),
+            (json!("buffer - 1001 cells"), 1),
+            (json!(1), 0),
+            (json!("100%"), 0),
+        ] {
+            assert_eq!(faults(value.clone(), Some(1000)), refused, "{value}");
+        }
+        for (value, refused) in [
+            (json!(0), 0),
+            (json!(0.0), 0),
+            (json!(1001), 0),
+            (json!("1 cell"), 0),
+            (json!(1), 1),
+            (json!(0.5), 1),
+            (json!("90%"), 1),
+            (json!("buffer - 10"), 1),
+        ] {
+            assert_eq!(faults(value.clone(), None), refused, "{value}");
+        }
+        assert_eq!(Threshold::Share(0.9).check("threshold", None)[0].value, "0.9");
+        assert_eq!(Threshold::Cells(9).check("threshold", Some(8))[0].value, "\"9 cells\"");
+    }
+
+    #[test]
+    fn a_small_plain_number_is_questioned_and_a_text_is_not() {
+        let doubt = |value: Value, k| read(value).unwrap().doubt(k);
         assert_eq!(
-            [of(written("90%"), None), of(written("buffer - 10"), None), of(written("9 cells"), None)],
-            [1, 1, 0]
+            doubt(json!(80), 1000).unwrap(),
+            "80 cells are 8 % of the buffer; did you mean 80%? Write \"80 cells\" if not"
         );
-        assert_eq!(Threshold::Plain(0.9).check("threshold", None)[0].value, "0.9");
+        assert_eq!(
+            doubt(json!(150), 1000).unwrap(),
+            "150 cells are only 15 % of the buffer; write \"150 cells\" if that is intended"
+        );
+        assert!(doubt(json!(1), 1000).unwrap().starts_with("1 is the whole buffer; write \"1 cell\" for one cell"));
+        for value in
+            [json!(200), json!("80 cells"), json!("8%"), json!(0.08), json!(0), json!(1.0), json!("buffer - 990")]
+        {
+            assert_eq!(doubt(value.clone(), 1000), None, "{value}");
+        }
+        let parts = [
+            (2, 1000, "0.2 %"),
+            (25, 12_000, "0.21 %"),
+            (33, 1000, "3.3 %"),
+            (99, 500, "19.8 %"),
+            (2, 3000, "0.067 %"),
+            (2, 1 << 28, "less than 0.01 %"),
+        ];
+        for (cells, k, part) in parts {
+            assert!(doubt(json!(cells), k).unwrap().contains(&format!("are {part} of")), "{cells} of {k}");
+        }
     }
 }

@@ -13,6 +13,7 @@ mod shipped;
 
 use celltrain_core::engine::Engine;
 use celltrain_core::stop::Stop;
+use celltrain_core::threshold::{EXPECTED, Threshold};
 use celltrain_run::answer::Build;
 use celltrain_run::series::{Array, Recorded};
 use celltrain_run::{Unfinished, describe, tables};
@@ -48,6 +49,7 @@ fn core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(many::run_many, module)?)?;
     module.add_function(wrap_pyfunction!(toml, module)?)?;
     module.add_function(wrap_pyfunction!(threshold, module)?)?;
+    module.add_function(wrap_pyfunction!(threshold_doubt, module)?)?;
     module.add_function(wrap_pyfunction!(data, module)?)?;
     module.add_function(wrap_pyfunction!(data_names, module)?)?;
     module.add_function(wrap_pyfunction!(memory_limit, module)?)?;
@@ -121,10 +123,22 @@ fn toml(text: &str, source: &str) -> String {
     describe::document(Document::from_toml(text), source)
 }
 
-/// What is wrong with a threshold written as a text; nothing where all is well.
+/// The problem with a threshold, as JSON; `None` for a valid one.
 #[pyfunction]
-fn threshold(text: &str) -> Option<String> {
-    text.parse::<celltrain_core::threshold::Written>().err()
+fn threshold(json: &str) -> Option<String> {
+    read_threshold(json).err()
+}
+
+/// A question about a threshold, as JSON, that is probably a mistake in a buffer of `capacity` cells.
+#[pyfunction]
+fn threshold_doubt(json: &str, capacity: u32) -> Option<String> {
+    read_threshold(json).ok()?.doubt(capacity)
+}
+
+/// In two steps, so that a problem is without the place in the JSON.
+fn read_threshold(json: &str) -> Result<Threshold, String> {
+    let value = serde_json::from_str(json).map_err(|_| format!("is not {EXPECTED}"))?;
+    serde_json::from_value(value).map_err(|error| error.to_string())
 }
 
 /// The text of a file shipped with the package.

@@ -85,6 +85,7 @@ pub fn check(
     traffic::rates(&laid, &mut verdict.warnings, stop)?;
     beyond(&laid, &mut verdict.warnings, stop)?;
     unused(scenario, &mut verdict.warnings);
+    thresholds(scenario, &mut verdict.warnings);
     verdict.warnings.extend(scenario.topology.config().warnings(&laid.layout, stop)?);
     let network = laid.network(scenario.seed, stop)?;
     clock(&network, &mut verdict.warnings);
@@ -138,6 +139,25 @@ fn unused(scenario: &Scenario, warnings: &mut Vec<Warning>) {
             warnings.push(Warning { key, message });
         }
     }
+}
+
+/// Thresholds that probably mean something else: a percentage, or one cell.
+fn thresholds(scenario: &Scenario, warnings: &mut Vec<Warning>) {
+    const MOST: usize = 3;
+    let doubts = scenario.port.iter().flat_map(|(name, port)| {
+        let (policy, allocator) = (&port.policy, port.allocator.as_ref());
+        let of_policy = policy.thresholds().into_iter().map(|(key, it)| (("policy", policy.name(), key), it));
+        let of_allocator = allocator.into_iter().flat_map(|allocator| {
+            allocator.thresholds().into_iter().map(|(key, it)| (("allocator", allocator.name(), key), it))
+        });
+        let capacity = port.buffer.cells();
+        of_policy.chain(of_allocator).filter_map(move |((kind, table, key), threshold)| {
+            let key = format!("{}.{kind}.{table}.{key}", join("port", name));
+            let message = format!("{key} = {threshold}: {}", threshold.doubt(capacity?)?);
+            Some(Warning { key, message })
+        })
+    });
+    warnings.extend(doubts.take(MOST));
 }
 
 /// Whether something holds of any of these names.

@@ -1,14 +1,15 @@
 //! Values against the JSON Schema of a scenario: every fault at once, in words.
 //!
 //! The schema comes from the Rust types, so this knows no key by name. It understands what those types produce, and
-//! words of our own in the schema: `x-quantity` (a number with a unit), `x-text` (a text that stands for a number) and
+//! words of our own in the schema: `x-quantity` (a number with a unit), `x-threshold` (a threshold of a buffer) and
 //! `x-expect` (what a value should be, in words). Whatever has the wrong form is taken out of the document, so that the rest can still be read and judged.
 
 use std::sync::LazyLock;
 
 use celltrain_core::stop::{Interrupted, Stop};
-use celltrain_core::threshold::{self, Written};
+use celltrain_core::threshold::Threshold;
 use celltrain_core::units::{BitRate, Bytes, Duration};
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::document::join;
@@ -43,6 +44,9 @@ impl<'a> Form<'a> {
             return true;
         }
         let schema = self.resolve(schema);
+        if schema["x-threshold"] == true {
+            return self.threshold(value, schema, path);
+        }
         if let Some(choices) = schema["oneOf"].as_array().or_else(|| schema["anyOf"].as_array()) {
             return self.choice(value, schema, choices, path);
         }
@@ -51,9 +55,6 @@ impl<'a> Form<'a> {
         }
         if let Some(quantity) = schema["x-quantity"].as_str() {
             return self.quantity(value, quantity, path);
-        }
-        if schema["x-text"].is_string() {
-            return self.threshold(value, path);
         }
         match value {
             Value::Object(map) if allows(schema, "object") => {
@@ -133,12 +134,6 @@ impl<'a> Form<'a> {
         if choices.iter().any(|choice| self.fits_quietly(value, choice)) {
             return true;
         }
-        // A number, or a text that stands for one: what is wrong is said of the one that was written.
-        if choices.iter().any(|choice| choice["x-text"].is_string())
-            && let Some(written) = choices.iter().find(|choice| choice["x-text"].is_string() == value.is_string())
-        {
-            return self.value(value, written, path);
-        }
         let words: Vec<&str> = choices.iter().flat_map(constants).collect();
         let meant = value.as_str().and_then(|given| nearest(given, words.iter().copied()));
         let hint = meant.map(|name| format!("; did you mean {name:?}?")).unwrap_or_default();
@@ -209,11 +204,13 @@ impl<'a> Form<'a> {
         self.refuse(value, format!("is not {error}"), path)
     }
 
-    fn threshold(&mut self, value: &Value, path: &str) -> bool {
-        let Value::String(text) = value else { return false };
-        match text.parse::<Written>() {
+    fn threshold(&mut self, value: &Value, schema: &Value, path: &str) -> bool {
+        if !value.is_number() && !value.is_string() {
+            return self.refuse(value, format!("is not {}", self.expectation(schema)), path);
+        }
+        match Threshold::deserialize(value) {
             Ok(_) => true,
-            Err(problem) => self.refuse(value, problem, path),
+            Err(problem) => self.refuse(value, problem.to_string(), path),
         }
     }
 
@@ -258,9 +255,6 @@ impl<'a> Form<'a> {
         }
         if let Some(quantity) = schema["x-quantity"].as_str() {
             return format!("a {quantity} such as {}", schema["examples"][0]);
-        }
-        if schema["x-text"].is_string() {
-            return format!("a text such as {}", threshold::EXAMPLES);
         }
         if let Some(words) = words(schema) {
             let quoted: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();

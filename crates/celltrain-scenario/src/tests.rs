@@ -290,12 +290,45 @@ fn more_memory_than_the_machine_has_is_refused() {
 }
 
 #[test]
-fn a_share_outside_zero_to_one_is_refused_in_words() {
-    let text = GOOD.replace("epd]\nthreshold = 800", "selective_drop]\nthreshold = 1.9");
+fn a_number_that_is_neither_a_share_nor_whole_cells_is_refused_in_words() {
+    for policy in ["selective_drop", "epd"] {
+        let text = GOOD.replace("epd]\nthreshold = 800", &format!("{policy}]\nthreshold = 1.9"));
+        let expected = format!(
+            "test.toml:19: port.bottleneck.policy.{policy}.threshold = 1.9 is not a threshold: a share of the buffer (0 to \
+             1), a whole number of cells (2 or more), or a text such as \"80%\", \"800 cells\" or \"buffer - 200 cells\""
+        );
+        assert_eq!(messages(&text), [expected]);
+    }
+}
+
+#[test]
+fn a_small_plain_threshold_gives_a_warning() {
+    let warned = |policy: &str| -> Vec<String> {
+        let reading = read(&GOOD.replace("epd]\nthreshold = 800               # cells", policy));
+        assert_eq!(reading.faults, []);
+        reading.warnings.into_iter().map(|warning| format!("{}: {}", warning.key, warning.message)).collect()
+    };
+    let path = "port.bottleneck.policy";
     assert_eq!(
-        messages(&text),
-        ["test.toml:19: port.bottleneck.policy.selective_drop.threshold = 1.9 is not a share of the buffer (0 to 1)"]
+        warned("epd]\nthreshold = 80"),
+        [format!(
+            "{path}.epd.threshold: {path}.epd.threshold = 80: 80 cells are 8 % of the buffer; did you mean 80%? Write \
+             \"80 cells\" if not"
+        )]
     );
+    assert_eq!(
+        warned("dfba_1998]\nweights = 1\nlow_threshold = 50\nhigh_threshold = 90")
+            .iter()
+            .map(|warning| warning.split(": ").next().unwrap().to_string())
+            .collect::<Vec<_>>(),
+        ["low", "high"].map(|which| format!("{path}.dfba_1998.{which}_threshold"))
+    );
+    assert!(warned("selective_drop]\nthreshold = 1")[0].contains("threshold = 1: 1 is the whole buffer"));
+    let allocator = "epd]\n[port.bottleneck.allocator.efci]\nthreshold = 25";
+    assert!(warned(allocator)[0].starts_with("port.bottleneck.allocator.efci.threshold: "));
+    for policy in ["epd]", "epd]\nthreshold = \"80 cells\"", "epd]\nthreshold = 0.08", "epd]\nthreshold = 200"] {
+        assert_eq!(warned(policy), [""; 0], "{policy}");
+    }
 }
 
 #[test]
@@ -1087,7 +1120,7 @@ fn thresholds_of_vcs_are_judged_together() {
     );
     assert_eq!(
         dfba("congestion_threshold = 0\nthresholds = 120"),
-        format!("test.toml:19: {path}.congestion_threshold = 0 is not a whole number of cells (1 or more)")
+        format!("test.toml:19: {path}.congestion_threshold = 0 is less than one cell; it must be at least \"1 cell\"")
     );
     assert_eq!(
         dfba("thresholds = 120\nz = 1"),

@@ -113,7 +113,8 @@ export const oneCell: Story = {
       variants: THRESHOLDS.map((t) => ({
         name: `R = ${String(t)}`,
         base: "lan-epd",
-        changes: [{ path: ["port", "bottleneck", "policy", "epd", "threshold"], value: t }],
+        // As a text where a plain number would be questioned: 100 of 1000 cells could be meant as per cent.
+        changes: [{ path: ["port", "bottleneck", "policy", "epd", "threshold"], value: t < 200 ? `${String(t)} cells` : t }],
       })),
       shown: [EFFICIENCY, CUT],
       seeds: 10,

@@ -59,7 +59,8 @@ test("fields know unit, range, default and whether they must be there", () => {
   assert.ok(z?.kind === "number" && z.least === 0 && z.initial === 0.8 && !z.required);
   const epd = policy.choices.find((c) => c.name === "epd");
   const threshold = epd === undefined ? undefined : shape.fields(epd.schema)[0];
-  assert.ok(threshold?.kind === "number-or-text" && threshold.unit === "cells" && threshold.required);
+  assert.ok(threshold?.kind === "number-or-text" && !threshold.required && threshold.initial === 0.8);
+  assert.equal(threshold.hint, "for example 0.8, 80%, 800, buffer - 200 cells");
 });
 
 test("an example fits its key, and a default that is a text is its own example", () => {

@@ -64,7 +64,7 @@ def compare(
         names: What is compared is called so in the answer and in figures: the scenarios, or of one scenario the values of
             the first axis; their files, names or values when None.
         vary: Settings by their paths, such as `{"port.bottleneck.buffer": [1000, 2000]}`; values may be classes such as
-            `celltrain.Epd(threshold_cells=800)`, or a table as in a plan's `[axes]`. One value sets it for all.
+            `celltrain.Epd(threshold=800)`, or a table as in a plan's `[axes]`. One value sets it for all.
         seeds: How many runs of each; all have the same seeds.
         first_seed: The first of them; the others follow.
         measures: What is measured, as in a plan; efficiency, fairness, goodput, losses and timeouts when None.

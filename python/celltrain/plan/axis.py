@@ -147,6 +147,8 @@ class Axis:
         """Of the column; empty where it has none."""
         if not self.is_number:
             return ""
+        if self.key.is_threshold and self.numbers is None:
+            return "cells" if all(setting > 1 for setting in self.settings) else ""
         return self.key.unit if self.key.quantity is None else self.key.quantity.unit
 
     @property

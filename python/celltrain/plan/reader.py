@@ -7,6 +7,7 @@ import json
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -245,7 +246,7 @@ class Reader:
             if one is None:
                 continue
             place = ("sample", "axes", name)
-            key = self.key(name, one.path, place)
+            key = self.of_range(self.key(name, one.path, place), one)
             interval = None if key is None else self.interval(one, place, key)
             if key is not None and interval is not None:
                 found.append((name, key, interval))
@@ -282,7 +283,7 @@ class Reader:
             return None
         if key is None:
             return None
-        return self.ranged(name, key, said, place)
+        return self.ranged(name, self.of_range(key, said) or key, said, place)
 
     def key(self, name: str, said: str | None, place: Place) -> Key | None:
         """What the schema says of an axis's path, which is its name where it has none; judges the name too."""
@@ -303,6 +304,13 @@ class Reader:
         except UnknownKeyError as error:
             self.diagnostics.refuse(where, str(error), path)
             return None
+
+    @staticmethod
+    def of_range(key: Key | None, said: shapes.RangeForm) -> Key | None:
+        """The key for the numbers of a range: thresholds up to a whole number above 1 are cells."""
+        if key is None or not key.is_threshold or not isinstance(said.to, int | float):
+            return key
+        return replace(key, whole=True, unit="cells") if said.to > 1 and said.to == int(said.to) else key
 
     def listed(
         self, name: str, key: Key | None, said: list[Any] | dict[str, Any], place: Place, *, alone: bool = True
@@ -378,6 +386,12 @@ class Reader:
         low = self.bound(said.from_, (*place, "from"), key)
         high = self.bound(said.to, (*place, "to"), key)
         if low is None or high is None:
+            return None
+        if key.is_threshold and key.whole and low < 2:
+            problem = (
+                f"is a share of the buffer, and to = {as_text(said.to)} is a number of cells: begin at 2 cells or more"
+            )
+            diagnostics.refuse((*place, "from"), problem, said.from_)
             return None
         if not low < high:
             diagnostics.refuse((*place, "to"), f"is not above from = {as_text(said.from_)}", said.to)

@@ -181,7 +181,7 @@ def why(
 
     >>> import celltrain as ct
     >>> lan = ct.n_source(
-    ...     sources=3, link_delay="5us", buffer_cells=100, policy=ct.Epd(threshold_cells=60), duration="20ms", tcp=ct.Sack()
+    ...     sources=3, link_delay="5us", buffer_cells=100, policy=ct.Epd(threshold=60), duration="20ms", tcp=ct.Sack()
     ... )
     >>> answer = ct.why(lan, flow="tcp1", at="1ms")
     >>> answer.is_well, answer.sentences[1].rows[0]["kind"]

@@ -309,7 +309,7 @@ class _TuneReader(Reader):
             if said is None:
                 continue
             place = ("tune", "parameters", name)
-            key = self.key(name, said.path, place)
+            key = self.of_range(self.key(name, said.path, place), said)
             interval = None if key is None else self.interval(said, place, key)
             if key is None or interval is None:
                 continue

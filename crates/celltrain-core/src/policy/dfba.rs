@@ -30,11 +30,11 @@ pub struct Config {
     /// have the share `W_i` of the link gets `W_i` R.
     #[schemars(extend("x-unit" = "cells"))]
     pub thresholds: PerVc,
-    /// R: waiting cells of all VCs from which on a VC above its threshold may not start a frame; the whole buffer when
+    /// R: the cells of all VCs from which on a VC above its threshold may not start a frame; the whole buffer when
     /// absent.
     #[serde(default)]
-    #[schemars(extend("x-unit" = "cells"))]
-    pub congestion_threshold: Option<Threshold<u32>>,
+    #[schemars(extend("x-former-name" = "congestion_threshold_cells"))]
+    pub congestion_threshold: Option<Threshold>,
     /// Z: how many times its threshold a VC may hold when it starts a frame.
     #[serde(default = "z")]
     #[schemars(range(min = 1.0), extend("x-expect" = "a factor (above 1)"))]
@@ -58,11 +58,19 @@ pub struct Dfba {
 impl Configure for Config {
     type Policy = Dfba;
 
+    fn thresholds(&self) -> Vec<(&'static str, Threshold)> {
+        self.congestion_threshold.map(|r| (CONGESTION_THRESHOLD, r)).into_iter().collect()
+    }
+
     fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
         let mut faults = self.thresholds.check("thresholds", |r| r >= 1.0, "is not a threshold of 1 cell or more");
         match (self.congestion_threshold, capacity) {
-            (Some(r), _) if r.cells(capacity.unwrap_or(u32::MAX)) == 0 => {
-                faults.push(Fault::new(CONGESTION_THRESHOLD, r, "is not a whole number of cells (1 or more)"));
+            (Some(r), _) if r.whole_cells(capacity.unwrap_or(u32::MAX)) == 0 => {
+                faults.push(Fault::new(
+                    CONGESTION_THRESHOLD,
+                    r.written(),
+                    "is less than one cell; it must be at least \"1 cell\"",
+                ));
             }
             (Some(r), _) => faults.extend(r.check(CONGESTION_THRESHOLD, capacity)),
             (None, Some(_)) => {}
@@ -162,7 +170,7 @@ impl Dfba {
 impl Config {
     /// R, in cells; nothing where neither it nor the buffer has a limit.
     fn r(&self, capacity: Option<u32>) -> Option<u32> {
-        self.congestion_threshold.map_or(capacity, |r| Some(r.cells(capacity.unwrap_or(u32::MAX))))
+        self.congestion_threshold.map_or(capacity, |r| Some(r.whole_cells(capacity.unwrap_or(u32::MAX))))
     }
 }
 

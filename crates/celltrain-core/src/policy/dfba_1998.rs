@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use typed_index_collections::TiVec;
 
 use super::wba::Weights;
-use super::{BufferPolicy, Configure, Grounds, PerVc, View};
+use super::{BufferPolicy, Configure, Grounds, PerVc, View, check_thresholds};
 use crate::cost::{CELLS, Cost, FACTOR, Work};
 use crate::error::Fault;
 use crate::index::Label;
@@ -28,12 +28,12 @@ pub struct Config {
     /// `W_i`: the weights of the VCs, a number or a table by the VC's name. Only their ratios count, so guaranteed
     /// rates in any unit will do.
     pub weights: PerVc,
-    /// L / K: the share of the buffer up to which every frame is admitted, 0 to 1.
+    /// L: the threshold up to which every frame is admitted.
     #[serde(default = "low_threshold")]
-    pub low_threshold: Threshold<f64>,
-    /// H / K: the share of the buffer above which no frame may start, 0 to 1.
+    pub low_threshold: Threshold,
+    /// H: the threshold above which no frame may start.
     #[serde(default = "high_threshold")]
-    pub high_threshold: Threshold<f64>,
+    pub high_threshold: Threshold,
     /// alpha: how much of the drop probability stands for the VC's excess over its share; the rest stands for the
     /// queue.
     #[serde(default = "alpha")]
@@ -45,12 +45,12 @@ pub struct Config {
 }
 
 /// `docs/mechanisms.md`, A-15.
-fn low_threshold() -> Threshold<f64> {
+fn low_threshold() -> Threshold {
     0.5.into()
 }
 
 /// `docs/mechanisms.md`, A-15.
-fn high_threshold() -> Threshold<f64> {
+fn high_threshold() -> Threshold {
     0.9.into()
 }
 
@@ -73,14 +73,17 @@ pub struct Dfba1998 {
 impl Configure for Config {
     type Policy = Dfba1998;
 
+    fn thresholds(&self) -> Vec<(&'static str, Threshold)> {
+        vec![("low_threshold", self.low_threshold), ("high_threshold", self.high_threshold)]
+    }
+
     fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
         let mut faults = self.weights.check_weights();
-        faults.extend(self.low_threshold.check("low_threshold", capacity));
-        faults.extend(self.high_threshold.check("high_threshold", capacity));
+        faults.extend(check_thresholds(self, capacity));
         let k = capacity.unwrap_or(u32::MAX);
         if self.low_threshold.cells(k) > self.high_threshold.cells(k) {
             let problem = format!("is above high_threshold = {}; it must be at most that", self.high_threshold);
-            faults.push(Fault::new("low_threshold", self.low_threshold, problem));
+            faults.push(Fault::new("low_threshold", self.low_threshold.written(), problem));
         }
         let z = self.z.iter();
         faults.extend(z.flat_map(|z| z.check("z", |z| (0.0..=1.0).contains(&z), "is not a probability (0 to 1)")));

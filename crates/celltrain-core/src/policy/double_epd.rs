@@ -9,7 +9,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{BufferPolicy, Configure, Grounds, View};
+use super::{BufferPolicy, Configure, Grounds, View, check_thresholds};
 use crate::cost::{CELLS, Cost, Work};
 use crate::error::Fault;
 use crate::index::Label;
@@ -24,12 +24,12 @@ use crate::threshold::Threshold;
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "DoubleEpd")]
 pub struct Config {
-    /// HBO: waiting cells above which no frame may start.
-    #[schemars(extend("x-unit" = "cells"))]
-    pub threshold: Threshold<u32>,
-    /// LBO: waiting cells above which no tagged frame may start.
-    #[schemars(extend("x-unit" = "cells"))]
-    pub tagged_threshold: Threshold<u32>,
+    /// HBO: the threshold above which no frame may start.
+    #[schemars(extend("x-former-name" = "threshold_cells"))]
+    pub threshold: Threshold,
+    /// LBO: the threshold above which no tagged frame may start.
+    #[schemars(extend("x-former-name" = "tagged_threshold_cells"))]
+    pub tagged_threshold: Threshold,
 }
 
 /// The policy; it has no state.
@@ -42,16 +42,19 @@ pub struct DoubleEpd {
 impl Configure for Config {
     type Policy = DoubleEpd;
 
+    fn thresholds(&self) -> Vec<(&'static str, Threshold)> {
+        vec![("threshold", self.threshold), ("tagged_threshold", self.tagged_threshold)]
+    }
+
     fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
-        let mut faults = self.threshold.check("threshold", capacity);
-        faults.extend(self.tagged_threshold.check("tagged_threshold", capacity));
+        let mut faults = check_thresholds(self, capacity);
         let k = capacity.unwrap_or(u32::MAX);
-        if faults.is_empty() && self.tagged_threshold.cells(k) > self.threshold.cells(k) {
+        if faults.is_empty() && self.tagged_threshold.whole_cells(k) > self.threshold.whole_cells(k) {
             let problem = format!(
                 "is above threshold = {}; tagged frames are the first to be refused, so theirs is at most that",
                 self.threshold
             );
-            faults.push(Fault::new("tagged_threshold", self.tagged_threshold, problem));
+            faults.push(Fault::new("tagged_threshold", self.tagged_threshold.written(), problem));
         }
         faults
     }
@@ -63,7 +66,7 @@ impl Configure for Config {
     }
 
     fn build(&self, capacity: u32, _vcs: &[&str]) -> DoubleEpd {
-        DoubleEpd { hbo: self.threshold.cells(capacity), lbo: self.tagged_threshold.cells(capacity) }
+        DoubleEpd { hbo: self.threshold.whole_cells(capacity), lbo: self.tagged_threshold.whole_cells(capacity) }
     }
 }
 

@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 
 use super::{BufferPolicy, Configure, Grounds, View};
 use crate::cost::{CELLS, Cost, Work};
-use crate::error::Fault;
 use crate::index::Label;
 use crate::rng::Stream;
 use crate::threshold::Threshold;
@@ -19,12 +18,19 @@ use crate::threshold::Threshold;
 ///
 /// Source: Romanow and Floyd 1995; ATM Forum 96-1269, section 5.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 #[schemars(rename = "Epd")]
 pub struct Config {
-    /// R: waiting cells above which no frame may start. ATM Forum 96-1269 uses the buffer less 200.
-    #[schemars(extend("x-unit" = "cells"))]
-    pub threshold: Threshold<u32>,
+    /// R: the threshold above which no frame may start. ATM Forum 96-1269 uses the buffer less 200 cells.
+    #[schemars(extend("x-former-name" = "threshold_cells"))]
+    pub threshold: Threshold,
+}
+
+impl Default for Config {
+    /// Four fifths of the buffer: 800 of 1000 cells, as in ATM Forum 96-1269.
+    fn default() -> Self {
+        Self { threshold: 0.8.into() }
+    }
 }
 
 /// The policy; it has no state.
@@ -36,8 +42,8 @@ pub struct Epd {
 impl Configure for Config {
     type Policy = Epd;
 
-    fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
-        self.threshold.check("threshold", capacity)
+    fn thresholds(&self) -> Vec<(&'static str, Threshold)> {
+        vec![("threshold", self.threshold)]
     }
 
     fn cost() -> Cost {
@@ -47,7 +53,7 @@ impl Configure for Config {
     }
 
     fn build(&self, capacity: u32, _vcs: &[&str]) -> Epd {
-        Epd { r: self.threshold.cells(capacity) }
+        Epd { r: self.threshold.whole_cells(capacity) }
     }
 }
 

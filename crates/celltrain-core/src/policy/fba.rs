@@ -24,8 +24,8 @@ use crate::threshold::Threshold;
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "Fba")]
 pub struct Config {
-    /// R / K: the share of the buffer up to which every frame is admitted, 0 to 1.
-    pub threshold: Threshold<f64>,
+    /// R: the threshold up to which every frame is admitted.
+    pub threshold: Threshold,
     /// Z: the linear scale of the drop threshold, the largest load ratio tolerated in a full buffer.
     #[schemars(range(min = 0.0), extend("x-expect" = "a scale (0 or more)"))]
     pub z: f64,
@@ -48,8 +48,12 @@ pub struct Fba {
 impl Configure for Config {
     type Policy = Fba;
 
+    fn thresholds(&self) -> Vec<(&'static str, Threshold)> {
+        vec![("threshold", self.threshold)]
+    }
+
     fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
-        self.threshold.check("threshold", capacity)
+        check_threshold(self.threshold, capacity)
     }
 
     fn cost() -> Cost {
@@ -85,6 +89,18 @@ impl BufferPolicy for Fba {
                 .map(|share| self.z * (self.k - self.r) / (x - self.r) * share),
             ..Grounds::default()
         }
+    }
+}
+
+/// The formula needs K, so it needs a finite buffer whatever the threshold counts from.
+pub(super) fn check_threshold(threshold: Threshold, capacity: Option<u32>) -> Vec<Fault> {
+    match capacity {
+        Some(_) => threshold.check("threshold", capacity),
+        None => vec![Fault::new(
+            "threshold",
+            threshold.written(),
+            "belongs to a formula that needs the buffer's size, so that must be a number of cells, not \"infinite\"",
+        )],
     }
 }
 

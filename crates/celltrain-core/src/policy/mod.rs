@@ -17,6 +17,7 @@ use crate::error::Fault;
 use crate::index::Label;
 use crate::registry;
 use crate::rng::Stream;
+use crate::threshold::Threshold;
 use crate::units::Time;
 use formula::PortFacts;
 
@@ -72,6 +73,9 @@ registry! {
 
     /// What is wrong with the settings for a buffer of `capacity` cells (`None`: without limit).
     pub fn check(&self, capacity: Option<u32>) -> Vec<Fault> { |config| config.check(capacity) }
+
+    /// The thresholds of the buffer, by key.
+    pub fn thresholds(&self) -> Vec<(&'static str, Threshold)> { |config| config.thresholds() }
 
     /// What is wrong with the settings of VCs of these names, by label, that share a buffer of `capacity` cells.
     pub fn check_vcs(&self, capacity: Option<u32>, vcs: &[&str]) -> Vec<Fault> {
@@ -264,10 +268,14 @@ pub trait Configure {
     /// The policy it configures.
     type Policy: BufferPolicy + 'static;
 
+    /// The thresholds of the buffer, by key.
+    fn thresholds(&self) -> Vec<(&'static str, Threshold)> {
+        Vec::new()
+    }
+
     /// What is wrong with the settings for a buffer of `capacity` cells (`None`: without limit).
     fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
-        let _ = capacity;
-        Vec::new()
+        check_thresholds(self, capacity)
     }
 
     /// What is wrong with the settings of VCs of these names, by label, taken together: they share a buffer of
@@ -303,6 +311,11 @@ pub trait Configure {
 
     /// The policy for a buffer of `capacity` cells (`u32::MAX`: without limit) crossed by VCs of these names, by label.
     fn build(&self, capacity: u32, vcs: &[&str]) -> Self::Policy;
+}
+
+/// Checks every threshold of a policy for a buffer of `capacity` cells (`None`: infinite).
+fn check_thresholds(config: &(impl Configure + ?Sized), capacity: Option<u32>) -> Vec<Fault> {
+    config.thresholds().into_iter().flat_map(|(key, threshold)| threshold.check(key, capacity)).collect()
 }
 
 #[cfg(test)]

@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 use super::selective_drop::load_ratio;
 use super::{BufferPolicy, Configure, Grounds, View};
 use crate::cost::{CELLS, Cost, Work};
-use crate::error::Fault;
 use crate::index::Label;
 use crate::rng::Stream;
 use crate::threshold::Threshold;
@@ -25,9 +24,9 @@ use crate::threshold::Threshold;
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "PerVcAccounting")]
 pub struct Config {
-    /// Th: waiting cells up to which every frame may start.
-    #[schemars(extend("x-unit" = "cells"))]
-    pub threshold: Threshold<u32>,
+    /// Th: the threshold up to which every frame may start.
+    #[schemars(extend("x-former-name" = "threshold_cells"))]
+    pub threshold: Threshold,
     /// k: how many times its part Q / `N_a` of the queue a VC may hold when it starts a frame.
     #[serde(default = "k")]
     #[schemars(range(min = 0.0), extend("x-expect" = "a factor (0 or more)"))]
@@ -49,12 +48,12 @@ pub struct PerVcAccounting {
 impl Configure for Config {
     type Policy = PerVcAccounting;
 
-    fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
-        self.threshold.check("threshold", capacity)
+    fn thresholds(&self) -> Vec<(&'static str, Threshold)> {
+        vec![("threshold", self.threshold)]
     }
 
     fn build(&self, capacity: u32, _vcs: &[&str]) -> PerVcAccounting {
-        PerVcAccounting { th: self.threshold.cells(capacity), k: self.k }
+        PerVcAccounting { th: self.threshold.whole_cells(capacity), k: self.k }
     }
 
     fn cost() -> Cost {

@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 
 use super::{BufferPolicy, Configure, Grounds, View};
 use crate::cost::{CELLS, Cost, FACTOR, Work};
-use crate::error::Fault;
 use crate::index::Label;
 use crate::rng::Stream;
 use crate::threshold::Threshold;
@@ -22,8 +21,8 @@ use crate::threshold::Threshold;
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "SelectiveDrop")]
 pub struct Config {
-    /// R / K: the share of the buffer up to which every frame is admitted, 0 to 1.
-    pub threshold: Threshold<f64>,
+    /// R: the threshold up to which every frame is admitted.
+    pub threshold: Threshold,
     /// Z: the largest load ratio `Y_i` `N_a` / X tolerated above it.
     #[schemars(range(min = 0.0), extend("x-expect" = "a load ratio (0 or more)"))]
     pub z: f64,
@@ -45,8 +44,8 @@ pub struct SelectiveDrop {
 impl Configure for Config {
     type Policy = SelectiveDrop;
 
-    fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
-        self.threshold.check("threshold", capacity)
+    fn thresholds(&self) -> Vec<(&'static str, Threshold)> {
+        vec![("threshold", self.threshold)]
     }
 
     fn cost() -> Cost {

@@ -12,7 +12,6 @@ use super::per_vc_accounting::k;
 use super::virtual_queues::{VirtualQueues, keep_virtual_queues};
 use super::{BufferPolicy, Configure, Grounds, View};
 use crate::cost::{CELLS, Cost, Work};
-use crate::error::Fault;
 use crate::index::Label;
 use crate::rng::Stream;
 use crate::threshold::Threshold;
@@ -27,9 +26,9 @@ use crate::turns::RoundRobin;
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "VirtualQueuing")]
 pub struct Config {
-    /// Th: waiting cells up to which every frame may start.
-    #[schemars(extend("x-unit" = "cells"))]
-    pub threshold: Threshold<u32>,
+    /// Th: the threshold up to which every frame may start.
+    #[schemars(extend("x-former-name" = "threshold_cells"))]
+    pub threshold: Threshold,
     /// k: how many times the average virtual queue Q / `N_v` a VC's virtual queue may hold when it starts a frame.
     #[serde(default = "k")]
     #[schemars(range(min = 0.0), extend("x-expect" = "a factor (0 or more)"))]
@@ -47,13 +46,13 @@ pub struct VirtualQueuing {
 impl Configure for Config {
     type Policy = VirtualQueuing;
 
-    fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
-        self.threshold.check("threshold", capacity)
+    fn thresholds(&self) -> Vec<(&'static str, Threshold)> {
+        vec![("threshold", self.threshold)]
     }
 
     fn build(&self, capacity: u32, vcs: &[&str]) -> VirtualQueuing {
         let queues = VirtualQueues::new(vcs.len(), RoundRobin::new(vcs.len()));
-        VirtualQueuing { th: self.threshold.cells(capacity), k: self.k, queues }
+        VirtualQueuing { th: self.threshold.whole_cells(capacity), k: self.k, queues }
     }
 
     fn cost() -> Cost {

@@ -13,7 +13,6 @@ use super::per_vc_accounting::k;
 use super::virtual_queues::{VirtualQueues, keep_virtual_queues};
 use super::{BufferPolicy, Configure, Grounds, View};
 use crate::cost::{CELLS, Cost, Work};
-use crate::error::Fault;
 use crate::index::Label;
 use crate::rng::Stream;
 use crate::threshold::Threshold;
@@ -29,8 +28,8 @@ use crate::turns::RoundRobin;
 #[schemars(rename = "VirtualQueuingThreshold")]
 pub struct Config {
     /// Th: the cells of all virtual queues together that are shared out among those that have some.
-    #[schemars(extend("x-unit" = "cells"))]
-    pub threshold: Threshold<u32>,
+    #[schemars(extend("x-former-name" = "threshold_cells"))]
+    pub threshold: Threshold,
     /// k: how many times its part Th / `N_v` of the threshold a VC's virtual queue may hold when it starts a frame.
     #[serde(default = "k")]
     #[schemars(range(min = 0.0), extend("x-expect" = "a factor (0 or more)"))]
@@ -48,13 +47,13 @@ pub struct VirtualQueuingThreshold {
 impl Configure for Config {
     type Policy = VirtualQueuingThreshold;
 
-    fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
-        self.threshold.check("threshold", capacity)
+    fn thresholds(&self) -> Vec<(&'static str, Threshold)> {
+        vec![("threshold", self.threshold)]
     }
 
     fn build(&self, capacity: u32, vcs: &[&str]) -> VirtualQueuingThreshold {
         let queues = VirtualQueues::new(vcs.len(), RoundRobin::new(vcs.len()));
-        VirtualQueuingThreshold { th: self.threshold.cells(capacity), k: self.k, queues }
+        VirtualQueuingThreshold { th: self.threshold.whole_cells(capacity), k: self.k, queues }
     }
 
     fn cost() -> Cost {

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::per_vc_accounting::k;
 use super::virtual_queues::{VirtualQueues, keep_virtual_queues};
-use super::{BufferPolicy, Configure, Grounds, PerVc, View};
+use super::{BufferPolicy, Configure, Grounds, PerVc, View, check_thresholds};
 use crate::cost::{CELLS, Cost, FACTOR, Work};
 use crate::error::Fault;
 use crate::index::Label;
@@ -31,9 +31,9 @@ pub struct Config {
     /// together.
     #[schemars(extend("x-expect" = "a share of the link (0 to 1), or a table of shares by the VC's name"))]
     pub minimum_share: PerVc,
-    /// Th: waiting cells up to which every frame may start.
-    #[schemars(extend("x-unit" = "cells"))]
-    pub threshold: Threshold<u32>,
+    /// Th: the threshold up to which every frame may start.
+    #[schemars(extend("x-former-name" = "threshold_cells"))]
+    pub threshold: Threshold,
     /// k: how many times its part of the queue a VC's virtual queue may hold when it starts a frame.
     #[serde(default = "k")]
     #[schemars(range(min = 0.0), extend("x-expect" = "a factor (0 or more)"))]
@@ -51,9 +51,13 @@ pub struct VirtualQueuingWeighted {
 impl Configure for Config {
     type Policy = VirtualQueuingWeighted;
 
+    fn thresholds(&self) -> Vec<(&'static str, Threshold)> {
+        vec![("threshold", self.threshold)]
+    }
+
     fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
         let mut faults = check_shares(&self.minimum_share);
-        faults.extend(self.threshold.check("threshold", capacity));
+        faults.extend(check_thresholds(self, capacity));
         faults
     }
 
@@ -67,7 +71,7 @@ impl Configure for Config {
 
     fn build(&self, capacity: u32, vcs: &[&str]) -> VirtualQueuingWeighted {
         let queues = VirtualQueues::new(vcs.len(), MinimumShares::new(&self.minimum_share.resolve(vcs)));
-        VirtualQueuingWeighted { th: self.threshold.cells(capacity), k: self.k, queues }
+        VirtualQueuingWeighted { th: self.threshold.whole_cells(capacity), k: self.k, queues }
     }
 
     fn cost() -> Cost {

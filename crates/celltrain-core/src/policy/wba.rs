@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use typed_index_collections::TiVec;
 
-use super::{BufferPolicy, Configure, Grounds, PerVc, View};
+use super::{BufferPolicy, Configure, Grounds, PerVc, View, check_thresholds};
 use crate::cost::{CELLS, Cost, FACTOR, Work};
 use crate::error::Fault;
 use crate::index::Label;
@@ -28,9 +28,9 @@ pub struct Config {
     /// `W_i`: the weights of the VCs, a number or a table by the VC's name. Only their ratios count, so guaranteed
     /// rates in any unit will do.
     pub weights: PerVc,
-    /// R / K: the share of the buffer up to which every frame is admitted, 0 to 1.
+    /// R: the threshold up to which every frame is admitted.
     #[serde(default = "threshold")]
-    pub threshold: Threshold<f64>,
+    pub threshold: Threshold,
     /// Z: the largest weighted load ratio `X_i` W / (`W_i` X) tolerated above it.
     #[serde(default = "z")]
     #[schemars(range(min = 0.0), extend("x-expect" = "a load ratio (0 or more)"))]
@@ -38,7 +38,7 @@ pub struct Config {
 }
 
 /// R / K, as in Selective Drop.
-fn threshold() -> Threshold<f64> {
+fn threshold() -> Threshold {
     0.9.into()
 }
 
@@ -58,8 +58,14 @@ pub struct Wba {
 impl Configure for Config {
     type Policy = Wba;
 
+    fn thresholds(&self) -> Vec<(&'static str, Threshold)> {
+        vec![("threshold", self.threshold)]
+    }
+
     fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
-        check(&self.weights, self.threshold, capacity)
+        let mut faults = self.weights.check_weights();
+        faults.extend(check_thresholds(self, capacity));
+        faults
     }
 
     fn per_vc(&self) -> Vec<(&'static str, &PerVc)> {
@@ -95,13 +101,6 @@ impl BufferPolicy for Wba {
             ..Grounds::default()
         }
     }
-}
-
-/// What is wrong with weights and a threshold, for a buffer of `capacity` cells (`None`: without limit).
-pub(super) fn check(weights: &PerVc, threshold: Threshold<f64>, capacity: Option<u32>) -> Vec<Fault> {
-    let mut faults = weights.check_weights();
-    faults.extend(threshold.check("threshold", capacity));
-    faults
 }
 
 /// The weights of the VCs that cross a port.

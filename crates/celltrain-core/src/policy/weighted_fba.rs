@@ -7,7 +7,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::wba::{self, Weights};
+use super::fba::check_threshold;
+use super::wba::Weights;
 use super::{BufferPolicy, Configure, Grounds, PerVc, View};
 use crate::cost::{CELLS, Cost, Work};
 use crate::error::Fault;
@@ -26,9 +27,9 @@ pub struct Config {
     /// `W_i`: the weights of the VCs, a number or a table by the VC's name. Only their ratios count, so guaranteed
     /// rates in any unit will do.
     pub weights: PerVc,
-    /// R / K: the share of the buffer up to which every frame is admitted, 0 to 1.
+    /// R: the threshold up to which every frame is admitted.
     #[serde(default = "threshold")]
-    pub threshold: Threshold<f64>,
+    pub threshold: Threshold,
     /// Z: the linear scale of the drop threshold, the largest weighted load ratio tolerated in a full buffer.
     #[serde(default = "z")]
     #[schemars(range(min = 0.0), extend("x-expect" = "a scale (0 or more)"))]
@@ -36,7 +37,7 @@ pub struct Config {
 }
 
 /// R / K, as in FBA.
-fn threshold() -> Threshold<f64> {
+fn threshold() -> Threshold {
     0.9.into()
 }
 
@@ -57,8 +58,14 @@ pub struct WeightedFba {
 impl Configure for Config {
     type Policy = WeightedFba;
 
+    fn thresholds(&self) -> Vec<(&'static str, Threshold)> {
+        vec![("threshold", self.threshold)]
+    }
+
     fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
-        wba::check(&self.weights, self.threshold, capacity)
+        let mut faults = self.weights.check_weights();
+        faults.extend(check_threshold(self.threshold, capacity));
+        faults
     }
 
     fn per_vc(&self) -> Vec<(&'static str, &PerVc)> {

@@ -166,6 +166,10 @@ impl Writer {
         }
         let own = schema;
         let schema = resolved(schema);
+        if schema["x-threshold"] == true && self.one_in(2) {
+            let texts = ["90%", "33.3%", "0%", "100.1%", "7 cells", "1 cell", "buffer - 7 cells", "buffer", "7"];
+            return self.pick(&texts).into();
+        }
         if let Some(choices) = choices(schema) {
             let present: Vec<&'static Value> = choices.iter().filter(|choice| choice["type"] != "null").collect();
             let choice = self.pick(&present);
@@ -173,9 +177,6 @@ impl Writer {
         }
         if let Some(quantity) = schema["x-quantity"].as_str() {
             return edges::quantity(&mut self.rng, quantity).into();
-        }
-        if schema["x-text"].is_string() {
-            return self.pick(&["90%", "33.3%", "0%", "100.1%", "7 cells", "buffer - 7 cells", "buffer", "7"]).into();
         }
         if let Some(words) = schema["enum"].as_array() {
             return self.pick(words);

@@ -743,6 +743,7 @@ struct Setting {
 
 enum Range {
     Words(Vec<Value>),
+    Threshold,
     Cells,
     /// Those of all VCs together are to be fewer than the buffer's.
     CellsOfAVc,
@@ -788,10 +789,8 @@ fn range(own: &Value, schema: &Value) -> Option<Range> {
         return Some(Range::Words(words));
     }
     let is_in_cells = own["x-unit"] == "cells";
-    // A number, or a text that stands for one.
-    let [number, text] = [&schema["anyOf"][0], &schema["anyOf"][1]];
-    if text["x-text"].is_string() && !is_in_cells {
-        return range(number, number);
+    if schema["x-threshold"] == true || schema["anyOf"][0]["x-threshold"] == true {
+        return Some(Range::Threshold);
     }
     // A number for all VCs, or for each.
     let is_number = |choice: &Value| choice["type"] == "number";
@@ -841,6 +840,10 @@ impl Kind {
             let value = match &setting.range {
                 _ if byte < DRAWN && !setting.required => continue,
                 Range::Words(words) => words[usize::from(byte) % words.len()].clone(),
+                Range::Threshold if byte % 2 == 0 => json!((share * 100.0).round() / 100.0),
+                Range::Threshold => {
+                    json!(format!("{} cells", u64::from(capacity) * u64::from(part) / u64::from(of)))
+                }
                 Range::Cells => json!(u64::from(capacity) * u64::from(part) / u64::from(of)),
                 // In quarters, so that some are multiples of others.
                 Range::NumberOfAVc if byte % 2 == 0 => quarters(share),

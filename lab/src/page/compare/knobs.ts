@@ -50,7 +50,9 @@ export function knobs(root: Table): Knob[] {
         found.push(plain([...path, "threshold"], "Threshold R, share of K", threshold, 0, 1, 0.05));
       } else if (typeof threshold === "number") {
         const most = Math.max(places ?? 0, threshold);
-        found.push(plain([...path, "threshold"], "Threshold R, cells", threshold, 0, most, round(most / 50)));
+        const step = round(most / 50);
+        // 1 would be the whole buffer.
+        found.push(plain([...path, "threshold"], "Threshold R, cells", threshold, step === 1 ? 2 : 0, most, step));
       }
       if (typeof z === "number") {
         found.push(plain([...path, "z"], "Load ratio Z", z, 0, 2, 0.05));

@@ -22,7 +22,7 @@ export interface Schema {
   readonly anyOf?: readonly Schema[];
   readonly "x-quantity"?: "time" | "rate" | "size";
   readonly "x-unit"?: string;
-  readonly "x-text"?: string;
+  readonly "x-threshold"?: boolean;
   readonly "x-expect"?: string;
 }
 
@@ -188,6 +188,9 @@ export class Shape {
 
 /** What a value looks like. A default that is a text shows that already, in the unit that fits the key. */
 function hint(schema: Schema, example: Value | undefined): string {
+  if (schema["x-threshold"] === true) {
+    return `for example ${(schema.examples ?? []).map(String).join(", ")}`;
+  }
   if (typeof schema.default === "string" && schema.default !== "") {
     return "";
   }

@@ -19,9 +19,9 @@ use crate::threshold::Threshold;
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Efci")]
 pub struct Config {
-    /// T: waiting cells above which cells are marked. The draft has 250 of 1000.
-    #[schemars(extend("x-unit" = "cells"))]
-    pub threshold: u32,
+    /// T: the threshold above which cells are marked. The draft has 250 of 1000 cells.
+    #[schemars(extend("x-former-name" = "threshold_cells"))]
+    pub threshold: Threshold,
 }
 
 /// The allocator; it has no state.
@@ -34,15 +34,19 @@ impl Configure for Config {
     type Allocator = Efci;
 
     fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
-        Threshold::Plain(self.threshold).check("threshold", capacity)
+        self.threshold.check("threshold", capacity)
     }
 
     fn bytes_per_vc(&self) -> u64 {
         0
     }
 
-    fn build(&self, _port: &PortKind<'_>) -> Efci {
-        Efci { t: self.threshold }
+    fn thresholds(&self) -> Vec<(&'static str, Threshold)> {
+        vec![("threshold", self.threshold)]
+    }
+
+    fn build(&self, port: &PortKind<'_>) -> Efci {
+        Efci { t: self.threshold.whole_cells(port.capacity) }
     }
 }
 
@@ -54,7 +58,7 @@ impl Allocator for Efci {
 
 #[cfg(test)]
 pub(super) fn sample() -> Config {
-    Config { threshold: 250 }
+    Config { threshold: 250.into() }
 }
 
 #[cfg(test)]
@@ -79,8 +83,8 @@ mod tests {
 
     #[test]
     fn a_threshold_above_the_buffer_is_refused() {
-        assert_eq!(Config { threshold: 1001 }.check(Some(1000))[0].key, "threshold");
-        assert!(Config { threshold: 1000 }.check(Some(1000)).is_empty());
-        assert!(Config { threshold: 1001 }.check(None).is_empty());
+        assert_eq!(Config { threshold: 1001.into() }.check(Some(1000))[0].key, "threshold");
+        assert!(Config { threshold: 1000.into() }.check(Some(1000)).is_empty());
+        assert!(Config { threshold: 1001.into() }.check(None).is_empty());
     }
 }

@@ -53,7 +53,7 @@ impl Loops {
             vcs.push(Vc { path: labels, rate: 10_000.0, part: 0.0, since_rm: 0, on_the_way: Vec::new() });
         }
         let link = |(&rate, vcs): (&f64, &TiVec<Label, VcKind>)| {
-            let allocator = config.build(&PortKind { clock: CLOCK, rate, vcs: &vcs.raw });
+            let allocator = config.build(&PortKind { clock: CLOCK, rate, capacity: 1000, vcs: &vcs.raw });
             Link { rate, allocator, queue: 0.0 }
         };
         Self { links: rates.iter().zip(&kinds).map(link).collect(), vcs, delay, step: 0 }

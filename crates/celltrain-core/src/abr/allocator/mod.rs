@@ -12,6 +12,7 @@ use super::RmCell;
 use crate::error::Fault;
 use crate::index::Label;
 use crate::registry;
+use crate::threshold::Threshold;
 use crate::units::{Clock, Duration, Span, Time};
 
 registry! {
@@ -32,6 +33,9 @@ registry! {
 
     /// What is wrong with the settings for a buffer of `capacity` cells (`None`: without limit).
     pub fn check(&self, capacity: Option<u32>) -> Vec<Fault> { |config| config.check(capacity) }
+
+    /// The thresholds of the buffer, by key.
+    pub fn thresholds(&self) -> Vec<(&'static str, Threshold)> { |config| config.thresholds() }
 
     /// Memory of what it keeps of a VC, in bytes.
     pub(crate) fn bytes_per_vc(&self) -> u64 { |config| config.bytes_per_vc() }
@@ -80,6 +84,8 @@ pub struct PortKind<'a> {
     pub clock: Clock,
     /// C: the link's rate, in cells per second.
     pub rate: f64,
+    /// K: places for waiting cells; `u32::MAX` for an infinite buffer.
+    pub capacity: u32,
     /// The VCs that cross it, by label.
     pub vcs: &'a [VcKind],
 }
@@ -105,6 +111,11 @@ pub trait Configure {
     /// What is wrong with the settings for a buffer of `capacity` cells (`None`: without limit).
     fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
         let _ = capacity;
+        Vec::new()
+    }
+
+    /// The thresholds of the buffer, by key.
+    fn thresholds(&self) -> Vec<(&'static str, Threshold)> {
         Vec::new()
     }
 
