@@ -104,8 +104,19 @@ def values(policy: Any, seeds: tuple[int, int]) -> np.ndarray:
 
 
 def score(found: np.ndarray) -> float:
-    """The mean of efficiency times fairness."""
-    return float(np.prod(found, axis=-1).mean())
+    """The mean of efficiency times fairness; 0 for a run whose fairness is undefined, as it carried nothing."""
+    return float(np.nan_to_num(np.prod(found, axis=-1)).mean())
+
+
+def warning(found: np.ndarray, tail_drop: np.ndarray) -> str:
+    """A paragraph for the head of the page if a policy carries less than half of what tail drop carries."""
+    own, of_tail_drop = (float(values[..., 0].mean()) for values in (found, tail_drop))
+    if own >= 0.5 * of_tail_drop:
+        return ""
+    return (
+        f"**Warning:** what was found carries {own / of_tail_drop:.0%} of what tail drop carries: a mean efficiency of "
+        f"{own:.3f} against {of_tail_drop:.3f}. It is no good whatever its fairness.\n\n"
+    )
 
 
 def searched(form: Form, trials: int, seed: int) -> tuple[float, dict[str, float]]:
@@ -144,6 +155,7 @@ def main() -> None:
         "EPD": {k: ct.Epd(threshold=k - 200) for _, k in LAN + WAN},
     }
     confirmed = {name: values(policy, CONFIRMATION) for name, policy in policies.items()}
+    text = warning(confirmed["found"], values(ct.TailDrop(), CONFIRMATION)) + text
     text += "\n\n" + result(form, constants, confirmed)
     page = PAGE.read_text(encoding="utf-8")
     if arguments.page != PAGE:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from celltrain import _core
 from celltrain.cancel import current
 from celltrain.errors import CelltrainError, ScenarioError
+from celltrain.pages.words import valued
 from celltrain.paths import UnknownKeyError, follow
 from celltrain.plan import canonical
 from celltrain.plan.contents import CHECKED_POINTS
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
 
 #: Thresholds that are named; a network may have thousands of ports.
 MOST_NAMED = 3
+#: A measure that is 0 in a run that carried nothing.
+DELIVERED = "flows.sum(*).delivered_bytes"
+#: Measures of a sweep that are 0 in such a run as well.
+_SAME = (DELIVERED, "goodput_mbps", "efficiency")
 #: Seconds that all tries of a plan may take, and one of them.
 TRIED_SECONDS, TRY_SECONDS = 10.0, 2.0
 
@@ -49,7 +54,7 @@ def of_store(store: Store) -> list[str]:
     except CelltrainError:
         # Another version's plan need not be one today.
         return []
-    return [*told, *_idle(store, plan)]
+    return [*_dead(store, plan), *told, *_idle(store, plan)]
 
 
 def tried(plan: Plan) -> list[str]:
@@ -101,6 +106,20 @@ def same(keys: NDArray[np.int64], prints: NDArray[np.int64]) -> int:
     again = keys[order][1:] == keys[order][:-1]
     differs = again & (prints[order][1:] != prints[order][:-1])
     return 0 if differs.any() else int(again.sum())
+
+
+def carried_nothing(name: str, count: int, runs: int) -> str:
+    """What to say of runs in which no flow delivered anything.
+
+    >>> carried_nothing("mine", 10, 10)
+    'mine carried nothing in any of 10 runs: its fairness is undefined, and a comparison with it says nothing'
+    >>> carried_nothing("mine", 3, 10)
+    'mine carried nothing in 3 of 10 runs: fairness is undefined there, and its mean leaves them out'
+    """
+    if count < runs:
+        return f"{name} carried nothing in {count:,} of {runs:,} runs: fairness is undefined there, and its mean leaves them out"
+    of = "its one run" if runs == 1 else f"any of {runs:,} runs"
+    return f"{name} carried nothing in {of}: its fairness is undefined, and a comparison with it says nothing"
 
 
 def idle_words(name: str, pairs: int) -> str:
@@ -211,6 +230,34 @@ def _path(group: Group) -> str:
 
 def _called(group: Group) -> str:
     return " with ".join(shown(axis.name) for axis in group.axes)
+
+
+def _dead(store: Store, plan: Plan) -> Iterator[str]:
+    """Points whose runs carried nothing, if one of the measures shows it."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    measure = next((one for one in _SAME if one in plan.measures), None)
+    if measure is None:
+        return
+    columns = ["point", "seed", "measure", "value"]
+    tables = [parts.read(path, columns).select(columns) for path in store.parts()]
+    rows = pa.concat_tables(tables) if tables else None
+    rows = rows and rows.filter(pc.equal(rows["measure"].cast(pa.string()), measure)).drop_null()
+    if not rows or not (empty := int(pc.sum(pc.equal(rows["value"], 0.0)).as_py() or 0)):
+        return
+    total = rows.group_by("point").aggregate([("value", "max")])
+    dead = sorted(total.filter(pc.equal(total["value_max"], 0.0))["point"].to_pylist())
+    runs = "1 run" if empty == 1 else f"{empty:,} runs"
+    told = f"{runs} of {len(rows):,} carried nothing, and fairness is undefined there"
+    if dead:
+        first = ", ".join(
+            f"{shown(axis.name)} = {valued(axis.column(place), axis.unit)}"
+            for axis, place in plan.points.places(dead[0])
+        )
+        points = "point carries nothing with any seed" if len(dead) == 1 else "points carry nothing with any seed"
+        told += f"; {len(dead):,} {points}{f', the first {first}' if first else ''}: they are no good whatever their other measures"
+    yield told
 
 
 def _idle(store: Store, plan: Plan) -> Iterator[str]:

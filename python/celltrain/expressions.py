@@ -252,14 +252,19 @@ def _number(token: str) -> float | None:
 
 
 def _variation(values: NDArray[np.float64]) -> float:
+    """Standard deviation over mean; undefined if the mean is 0."""
     mean = float(values.mean())
-    return float(values.std(ddof=1)) / mean if len(values) > 1 and mean else 0.0
+    if mean == 0:
+        raise NoValueError("the mean is 0")
+    return float(values.std(ddof=1)) / mean if len(values) > 1 else 0.0
 
 
 def _fairness(values: NDArray[np.float64]) -> float:
-    """Jain's index; nobody has anything: all have the same."""
+    """Jain's index; undefined if all values are 0."""
     squares = float(values @ values)
-    return float(values.sum()) ** 2 / (len(values) * squares) if squares else 1.0
+    if squares == 0:
+        raise NoValueError("all values are 0")
+    return float(values.sum()) ** 2 / (len(values) * squares)
 
 
 COMBINE: dict[str, Callable[[NDArray[np.float64]], float]] = {

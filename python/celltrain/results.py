@@ -267,20 +267,21 @@ class RunResult(Carded, Answer):
         return float(self._answer["efficiency"])
 
     @property
-    def fairness(self) -> float:
+    def fairness(self) -> float | None:
         """Jain's index of the goodputs of the flows of class UBR: 1 when all are equal, k/n when k of n share equally.
 
-        It is that of all flows where none is of this class.
+        It is that of all flows where none is of this class. None if these flows delivered nothing: the index is 0/0.
         """
-        return float(self._answer["fairness"])
+        return _defined(self._answer["fairness"])
 
     @property
-    def fairness_max_min(self) -> float:
+    def fairness_max_min(self) -> float | None:
         """The same of the goodputs as shares of what is max-min fair: 1 when all have the same part of it.
 
-        It is `fairness` where every flow's share is the same. Each flow's is the column `max_min_mbps` of `flows`.
+        It is `fairness` where every flow's share is the same. Each flow's is the column `max_min_mbps` of `flows`. None
+        if these flows delivered nothing.
         """
-        return float(self._answer["fairness_max_min"])
+        return _defined(self._answer["fairness_max_min"])
 
     @property
     def goodput_mbps(self) -> float:
@@ -431,7 +432,7 @@ class RunResult(Carded, Answer):
         return Card(
             title=f"{self.scenario or 'A run'}, seed {self.seed}",
             lines=[
-                f"efficiency {self.efficiency:.4f}, fairness {self.fairness:.4f}, goodput {self.goodput_mbps:.4g} Mb/s "
+                f"efficiency {self.efficiency:.4f}, fairness {share(self.fairness)}, goodput {self.goodput_mbps:.4g} Mb/s "
                 f"in {self.duration_s:g} s",
             ],
             grids=[
@@ -448,9 +449,22 @@ class RunResult(Carded, Answer):
     def __repr__(self) -> str:
         name = f"{self.scenario!r}, " if self.scenario else ""
         return (
-            f"RunResult({name}seed={self.seed}, efficiency={self.efficiency:.4f}, fairness={self.fairness:.4f}, "
+            f"RunResult({name}seed={self.seed}, efficiency={self.efficiency:.4f}, fairness={share(self.fairness)}, "
             f"fingerprint={self.fingerprint!r})"
         )
+
+
+def _defined(value: float | None) -> float | None:
+    return None if value is None else float(value)
+
+
+def share(value: float | None) -> str:
+    """A share with four digits, or the word for one that is 0/0.
+
+    >>> share(0.98765), share(None)
+    ('0.9877', 'undefined')
+    """
+    return "undefined" if value is None else f"{value:.4f}"
 
 
 def balance(answer: Mapping[str, Any]) -> str:

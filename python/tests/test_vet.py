@@ -32,6 +32,7 @@ def test_an_answer_has_checks_metrics_with_intervals_and_the_classics_beside(ans
         "counts_equal_a_recount",
         "whole_frames",
         "same_seed_same_answers",
+        "admits_into_an_empty_buffer",
         "both_engines_agree",
         "every_run_ends",
     ]

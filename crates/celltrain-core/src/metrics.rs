@@ -33,11 +33,12 @@ pub struct RunResult {
     pub measured_to_s: f64,
     /// Sum of the goodputs of the flows that cross the bottleneck, each as a share of the most that link could carry.
     pub efficiency: f64,
-    /// Jain's index of the goodputs of the flows whose VCs are of class UBR; of all where none is.
-    pub fairness: f64,
-    /// The same of the goodputs of the same flows, each as a share of its max-min fair one: 1 when all have the same
-    /// part of what is fair, whatever that is.
-    pub fairness_max_min: f64,
+    /// Jain's index of the goodputs of the flows whose VCs are of class UBR; of all flows if there is none. `None` if
+    /// these flows delivered nothing.
+    pub fairness: Option<f64>,
+    /// Jain's index of the goodputs of the same flows, each divided by its max-min fair goodput: 1 when all flows have
+    /// the same part of their fair share. `None` if these flows delivered nothing.
+    pub fairness_max_min: Option<f64>,
     /// Sum of the goodputs of all flows, in megabits per second.
     pub goodput_mbps: f64,
     /// Of the files of all flows together; `None` where it is not asked for.
@@ -154,8 +155,8 @@ pub struct AbrResult {
     pub out_of_rate_rm_cells: u64,
     /// Backward RM cells that came back to it.
     pub returned_rm_cells: u64,
-    /// RM cells of both directions' loops among the cells it sent, as a share.
-    pub rm_share: f64,
+    /// RM cells of both directions' loops as a share of the cells it sent. `None` if it sent none.
+    pub rm_share: Option<f64>,
 }
 
 /// Where all cells are: `offered = delivered + lost + discarded + in_flight`.
@@ -349,7 +350,7 @@ impl FinalState<'_> {
                 forward_rm_cells: counters.forward_rm_sent,
                 out_of_rate_rm_cells: counters.out_of_rate_sent,
                 returned_rm_cells: counters.backward_rm_received,
-                rm_share: port.rms_sent(home.label) as f64 / sent.max(1) as f64,
+                rm_share: (sent > 0).then(|| port.rms_sent(home.label) as f64 / sent as f64),
             })
         };
         let all: Vec<_> = self.stop.map(self.network.vcs.iter_enumerated(), one)?;
@@ -417,8 +418,8 @@ fn mbps(bytes: u64, seconds: f64) -> f64 {
 /// What follows from the goodputs of all flows: see the fields of [`RunResult`].
 struct Rates {
     efficiency: f64,
-    fairness: f64,
-    fairness_max_min: f64,
+    fairness: Option<f64>,
+    fairness_max_min: Option<f64>,
     goodput_mbps: f64,
 }
 
@@ -443,12 +444,12 @@ impl Rates {
     }
 }
 
-/// Jain's fairness index `(sum x)^2 / (n sum x^2)`: 1 when all are equal, k/n when k of n share equally; 1 when nothing
-/// was delivered at all.
-pub fn jain(x: &[f64]) -> f64 {
+/// Jain's fairness index `(sum x)^2 / (n sum x^2)`: 1 when all are equal, k/n when k of n share equally. `None` if all
+/// are 0: the index is 0/0 then.
+pub fn jain(x: &[f64]) -> Option<f64> {
     let sum: f64 = x.iter().sum();
     let squares: f64 = x.iter().map(|x| x * x).sum();
-    if squares == 0.0 { 1.0 } else { sum * sum / (x.len() as f64 * squares) }
+    (squares > 0.0).then(|| sum * sum / (x.len() as f64 * squares))
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use typed_index_collections::{TiVec, ti_vec};
 use crate::cell::{Cell, FrameNumber};
 use crate::index::Label;
 use crate::policy::formula::PortFacts;
+use crate::policy::liveness;
 use crate::policy::{BufferPolicy, Overflow};
 use crate::port::{Port, PortCounters};
 use crate::rng::Stream;
@@ -26,6 +27,9 @@ const OPERATIONS: u32 = 8000;
 const PHASES: [u32; 8] = [3, 3, 3, 2, 1, 3, 1, 1];
 /// From one recount of a long queue to the next, in operations.
 const BETWEEN_RECOUNTS: u32 = 64;
+/// Rounds and nanoseconds of the probe of an empty buffer.
+const PROBE_ROUNDS: u32 = 512;
+const PROBED_NS: u64 = 10_000_000_000;
 /// Queues up to here are recounted every time.
 const SHORT: u32 = 64;
 
@@ -56,11 +60,13 @@ pub enum Check {
     WholeFrames,
     /// The same cells and the same seed give the same answers.
     SameSeed,
+    /// Frames are admitted into an empty or nearly empty buffer, and every trial with a large buffer delivers some.
+    AdmitsWhenEmpty,
 }
 
 impl Check {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Capacity, Self::Counts, Self::WholeFrames, Self::SameSeed];
+    pub const ALL: [Self; 5] = [Self::Capacity, Self::Counts, Self::WholeFrames, Self::SameSeed, Self::AdmitsWhenEmpty];
 
     /// Its name, as answers have it.
     pub fn name(self) -> &'static str {
@@ -69,6 +75,7 @@ impl Check {
             Self::Counts => "counts_equal_a_recount",
             Self::WholeFrames => "whole_frames",
             Self::SameSeed => "same_seed_same_answers",
+            Self::AdmitsWhenEmpty => "admits_into_an_empty_buffer",
         }
     }
 }
@@ -256,6 +263,14 @@ pub fn conformance(make: impl Fn(u32) -> Option<Box<dyn BufferPolicy>>, seed: u6
     let mut broken: BTreeMap<Check, String> = BTreeMap::new();
     let (mut trials, mut recounts, mut frames, mut max_queue) = (0u32, 0u64, 0u64, 0u32);
     let mut all = PortCounters::default();
+    let probe = make(CAPACITY).map(|policy| {
+        let facts = facts(CAPACITY);
+        liveness::probe(policy, &facts, &VCS, Time(PROBED_NS), PROBE_ROUNDS)
+    });
+    let probe = probe.unwrap_or_default();
+    if !probe.refusals.is_empty() {
+        broken.insert(Check::AdmitsWhenEmpty, probe.refusals.join("; "));
+    }
     for number in 0..TRIALS {
         let small = draws.below(60);
         let operations = operations(&mut draws);
@@ -271,7 +286,16 @@ pub fn conformance(make: impl Fn(u32) -> Option<Box<dyn BufferPolicy>>, seed: u6
         trials += 1;
         recounts += outcome.recounts;
         max_queue = max_queue.max(outcome.max_queue);
-        frames += outcome.sent.iter().filter(|cell| cell.last_cell()).count() as u64;
+        let sent = outcome.sent.iter().filter(|cell| cell.last_cell()).count() as u64;
+        frames += sent;
+        if sent == 0 && capacity == CAPACITY {
+            broken.entry(Check::AdmitsWhenEmpty).or_insert_with(|| {
+                format!(
+                    "trial {number} delivers no frame, with {CAPACITY} places and {} cells",
+                    grouped(offered(&operations))
+                )
+            });
+        }
         all.add(&PortCounters::sum(outcome.counters.iter().copied()));
         if outcome != again {
             broken.entry(Check::SameSeed).or_insert_with(|| {
@@ -298,6 +322,14 @@ pub fn conformance(make: impl Fn(u32) -> Option<Box<dyn BufferPolicy>>, seed: u6
             format!("{sent} frames sent, {refused} refused, {cut} cut by a full buffer")
         }
         Check::SameSeed => format!("{trials} trials, each twice"),
+        Check::AdmitsWhenEmpty => match probe.offered {
+            0 => "every frame is admitted while the buffer is empty or a single cell waits".into(),
+            offered => {
+                let [admitted, offered] = [probe.admitted, offered].map(|frames| grouped(frames.into()));
+                let remark = probe.remark.as_ref().map(|remark| format!(", but it {remark}")).unwrap_or_default();
+                format!("{admitted} of {offered} frames admitted while the buffer is empty{remark}")
+            }
+        },
     };
     let verdict = |check: Check| match broken.get(&check) {
         Some(what) => Verdict { check, holds: false, evidence: what.clone() },
@@ -309,6 +341,11 @@ pub fn conformance(make: impl Fn(u32) -> Option<Box<dyn BufferPolicy>>, seed: u6
         None => Verdict { check, holds: true, evidence: evidence(check) },
     };
     Check::ALL.map(verdict).into()
+}
+
+/// Cells offered in a trial.
+fn offered(operations: &[Operation]) -> u64 {
+    operations.iter().filter(|operation| matches!(operation, Operation::Offer { .. })).count() as u64
 }
 
 /// A count with a comma between its thousands, as all that is printed for people has it.

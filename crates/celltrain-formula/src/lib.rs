@@ -11,6 +11,7 @@ pub mod arithmetic;
 mod check;
 mod code;
 mod compile;
+mod explain;
 mod fault;
 pub mod language;
 mod lexer;
@@ -23,6 +24,7 @@ mod vocabulary;
 
 pub use code::{Program, REGISTERS, Registers};
 pub use compile::Compiler;
+pub use explain::{Clause, Evaluator};
 pub use fault::{Fault, nearest};
 pub use parser::parse;
 pub use tree::{Expression, MOST_DEPTH};

@@ -1,10 +1,7 @@
 //! Random texts: bytecode gives what walking the tree gives, and no text makes anything crash.
 
-use crate::arithmetic as exact;
-use crate::language::Function;
 use crate::samples::{Sample, Texts};
-use crate::tree::{Binary, Expression, Node};
-use crate::{Compiler, Kind, Meaning, REGISTERS, Unit, Vocabulary, Word, parse};
+use crate::{Compiler, Evaluator, Kind, Meaning, REGISTERS, Unit, Vocabulary, Word, parse};
 
 /// Steele, Lea and Flood's generator: enough for tests.
 struct Draws(u64);
@@ -48,85 +45,6 @@ fn vocabulary() -> Vocabulary {
 fn samples() -> Vec<Sample> {
     let names = NAMES.iter().map(|&(name, kind)| Sample { name: name.into(), kind, by_vc: name == "W" });
     names.chain([Sample { name: "C".into(), kind: Kind::Number(Some(Unit::RATE)), by_vc: false }]).collect()
-}
-
-/// What an expression gives, by walking its tree.
-struct Walker<'a> {
-    values: [f64; 6],
-    named: Vec<(&'a str, f64)>,
-    drawn: Draws,
-    replaced: u64,
-}
-
-impl<'a> Walker<'a> {
-    fn value(&mut self, of: &'a Expression) -> f64 {
-        match &of.node {
-            Node::Number(value, _) => *value,
-            Node::Truth(holds) => f64::from(u8::from(*holds)),
-            Node::Name(name) => match self.named.iter().rev().find(|(named, _)| named == name) {
-                Some((_, value)) => *value,
-                None if name == "C" => C,
-                None => self.values[NAMES.iter().position(|(known, _)| known == name).unwrap()],
-            },
-            Node::Negative(inner) => -self.value(inner),
-            Node::Not(inner) => 1.0 - self.value(inner),
-            Node::Binary(operator, parts) => self.binary(*operator, &parts[0], &parts[1]),
-            Node::If(parts) => {
-                if self.value(&parts[0]) == 0.0 {
-                    self.value(&parts[2])
-                } else {
-                    self.value(&parts[1])
-                }
-            }
-            Node::Let(name, parts) => {
-                let value = self.value(&parts[0]);
-                self.named.push((name, value));
-                let body = self.value(&parts[1]);
-                self.named.pop();
-                body
-            }
-            Node::Call(Function::Sum, _) => SUM,
-            Node::Call(function, parts) => {
-                let values: Vec<f64> = parts.iter().map(|part| self.value(part)).collect();
-                let n = &mut self.replaced;
-                match function {
-                    Function::Min => values.into_iter().reduce(f64::min).unwrap(),
-                    Function::Max => values.into_iter().reduce(f64::max).unwrap(),
-                    Function::Abs => values[0].abs(),
-                    Function::Floor => values[0].floor(),
-                    Function::Sqrt => exact::root(values[0], n),
-                    Function::Exp => exact::exponential(values[0], n),
-                    Function::Log => exact::logarithm(values[0], n),
-                    _ => f64::from(self.drawn.below(1000)) / 1000.0,
-                }
-            }
-        }
-    }
-
-    fn binary(&mut self, operator: Binary, left: &'a Expression, right: &'a Expression) -> f64 {
-        let a = self.value(left);
-        match operator {
-            Binary::And if a == 0.0 => return 0.0,
-            Binary::Or if a != 0.0 => return 1.0,
-            _ => {}
-        }
-        let b = self.value(right);
-        let n = &mut self.replaced;
-        let holds = |holds: bool| f64::from(u8::from(holds));
-        match operator {
-            Binary::Add => exact::sum(a, b, n),
-            Binary::Subtract => exact::difference(a, b, n),
-            Binary::Multiply => exact::product(a, b, n),
-            Binary::Divide => exact::quotient(a, b, n),
-            Binary::Less => holds(a < b),
-            Binary::AtMost => holds(a <= b),
-            Binary::Greater => holds(a > b),
-            Binary::AtLeast => holds(a >= b),
-            Binary::Equal => holds(a == b),
-            Binary::Unequal => holds(a != b),
-            Binary::And | Binary::Or => b,
-        }
-    }
 }
 
 /// Tries so many texts of a seed; how many of them were accepted.
@@ -182,10 +100,15 @@ fn is_accepted(text: &str, vocabulary: &Vocabulary, draws: &mut Draws, is_mistak
         let seed = draws.next();
         let (mut replaced, mut stream) = (0, Draws(seed));
         let answer = program.run(&mut registers, &mut || f64::from(stream.below(1000)) / 1000.0, &mut replaced);
-        let mut walker = Walker { values, named: Vec::new(), drawn: Draws(seed), replaced: 0 };
-        let expected = walker.value(&tree);
+        let mut drawn = Draws(seed);
+        let mut draw = || f64::from(drawn.below(1000)) / 1000.0;
+        let mut evaluator = Evaluator::new(vocabulary, &registers, &mut draw);
+        let (expected, replaced_in_tree) = (evaluator.value(&tree), evaluator.replaced);
         assert!(answer.is_finite(), "{text}");
-        assert_eq!((answer, replaced, stream.0), (expected, walker.replaced, walker.drawn.0), "{text} of {values:?}");
+        assert_eq!((answer, replaced, stream.0), (expected, replaced_in_tree, drawn.0), "{text} of {values:?}");
+        let explained = vocabulary.check(&tree) == Ok(Kind::Truth) && !text.contains("random");
+        let clauses = Evaluator::new(vocabulary, &registers, &mut || 0.5).why_not(&tree, text);
+        assert!(!explained || clauses.is_empty() == (answer != 0.0), "{text} of {values:?}: {clauses:?}");
         assert_eq!(registers[..6], values, "{text} writes into a name's register");
         assert!(program.constant().is_none_or(|constant| constant == answer), "{text}");
     }

@@ -6,6 +6,7 @@
 mod edges;
 mod memory;
 mod ports;
+mod refusals;
 mod traffic;
 mod vcs;
 
@@ -86,6 +87,10 @@ pub fn check(
     beyond(&laid, &mut verdict.warnings, stop)?;
     unused(scenario, &mut verdict.warnings);
     thresholds(scenario, &mut verdict.warnings);
+    // A policy from which a setting was taken out cannot be built.
+    if malformed.is_empty() {
+        refusals::check(&laid, &mut verdict.warnings, stop)?;
+    }
     verdict.warnings.extend(scenario.topology.config().warnings(&laid.layout, stop)?);
     let network = laid.network(scenario.seed, stop)?;
     clock(&network, &mut verdict.warnings);

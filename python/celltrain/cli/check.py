@@ -67,7 +67,9 @@ def check(
             for message in reading.warnings:
                 shell.complain(f"{file}: warning: {message}")
             if not reading.faults:
-                shell.say(f"{file}: nothing is wrong")
+                count = len(reading.warnings)
+                warned = f"valid, with {count} warning{'' if count == 1 else 's'}"
+                shell.say(f"{file}: {warned if count else 'nothing is wrong'}")
         if plot is not None and not faults:
             shell.say(f"wrote {shown(plot)}")
     return shell.BAD_INPUT if faults else shell.DONE

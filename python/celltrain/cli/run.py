@@ -354,7 +354,7 @@ def _refuse_idle(
 def blocks(result: RunResult) -> Iterator[Block]:
     """A result in lines and tables."""
     from celltrain.grids import Line
-    from celltrain.results import balance
+    from celltrain.results import balance, share
 
     answer = result.to_dict()
     yield Line(text=shortened(result.scenario or "scenario"), style="bold")
@@ -365,9 +365,10 @@ def blocks(result: RunResult) -> Iterator[Block]:
     yield Line(text=f"TCP: {result.tcp}")
     yield Line(text="")
     yield Line(text=f"efficiency  {result.efficiency:.4f}")
-    yield Line(text=f"fairness    {result.fairness:.4f}")
-    if abs(result.fairness_max_min - result.fairness) > 1e-9:
-        yield Line(text=f"fairness    {result.fairness_max_min:.4f} of max-min shares")
+    fairness, max_min = result.fairness, result.fairness_max_min
+    yield Line(text=f"fairness    {share(fairness)}{'' if fairness is not None else ': nothing arrived'}")
+    if fairness is not None and max_min is not None and abs(max_min - fairness) > 1e-9:
+        yield Line(text=f"fairness    {share(max_min)} of max-min shares")
     if (delay := result.file_delay_ms) is not None:
         mean = (
             "no file is complete"

@@ -145,10 +145,10 @@ def show(store: Store) -> None:
 
 
 def _interval(row: dict[str, Any]) -> str:
-    from celltrain.pages.words import estimated
+    from celltrain.pages.words import UNDEFINED, estimated
 
     if row["mean"] is None:
-        return "none"
+        return UNDEFINED
     return estimated(row["mean"], math.nan if row["high"] is None else row["high"] - row["mean"])
 
 

@@ -99,6 +99,8 @@ def _show(tuned: Tuned) -> None:
     from celltrain.text import shown
 
     facts = tuned.facts
+    for warning in tuned.warnings:
+        shell.console().print(f"WARNING: {warning}", style="bold", soft_wrap=True)
     names = [one["measure"] for one in facts["objectives"]]
     parameters = [(one["name"], one["unit"]) for one in facts["parameters"]]
     shell.say(

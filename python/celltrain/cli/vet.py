@@ -77,9 +77,10 @@ def vet(
     if as_json:
         shell.answer(answer)
     else:
-        from celltrain.vetting.table import blocks
+        from celltrain.vetting.table import blocks, dead
 
         shell.show(blocks(answer, brief=brief), form)
         for warning in answer["artifacts"]["warnings"]:
-            shell.complain(f"warning: {warning}")
+            if warning not in dead(answer):
+                shell.complain(f"warning: {warning}")
     return shell.DONE if all(check["holds"] for check in answer["conformance"]) else shell.NO

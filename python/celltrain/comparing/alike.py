@@ -14,6 +14,8 @@ from celltrain.quantities import seconds
 
 #: Measured beside what is asked for: results of formulas that were no numbers.
 REPLACED = ("ports.sum(*).replaced_results", "flows.sum(*).replaced_results")
+#: Measured in addition to what is asked for.
+ADDITIONAL = (*REPLACED, cautions.DELIVERED)
 
 
 def judge(sides: Sequence[tuple[str, Plan]]) -> list[str]:
@@ -64,7 +66,7 @@ def _faults(
     for key in sorted(options[0].keys() | options[1].keys()):
         values = [one.get(key) for one in options]
         # The size of files is that of their delays alone; everything else is of all measures.
-        asked = [text for text in measures if text not in REPLACED]
+        asked = [text for text in measures if text not in ADDITIONAL]
         concerned = [text for text in asked if key != "file_size" or "file_delay" in text]
         if values[0] != values[1] and concerned:
             said = [json.dumps(value) if value is not None else "nothing" for value in values]

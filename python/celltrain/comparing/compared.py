@@ -67,6 +67,8 @@ class Compared(Carded, Answer):
     fingerprints: NDArray[np.object_]
     """By name, combination and seed; an empty text where a run failed."""
     failures: tuple[Failure, ...]
+    carried_nothing: NDArray[np.bool_]
+    """By name, combination and seed: whether no flow delivered anything in that run. False where a run failed."""
 
     @classmethod
     def _of(cls, *, said: Sequence[str], **parts: Any) -> Compared:
@@ -85,7 +87,7 @@ class Compared(Carded, Answer):
     @cached_property
     def doubts(self) -> tuple[str, ...]:
         """The warnings that more seeds would not remove."""
-        return (*self._said, *self._idle())
+        return (*self._dead(), *self._said, *self._idle())
 
     @cached_property
     def too_few(self) -> tuple[str, ...]:
@@ -289,6 +291,12 @@ class Compared(Carded, Answer):
             _column("difference_low", "float64", "", "lower end of its 95 % interval"),
             _column("difference_high", "float64", "", "its upper end"),
         ]
+
+    def _dead(self) -> Iterator[str]:
+        """Runs that carried nothing, by name."""
+        for name, empty in zip(self.names, self.carried_nothing, strict=True):
+            if count := int(empty.sum()):
+                yield cautions.carried_nothing(shown(name), count, empty.size)
 
     def _idle(self) -> Iterator[str]:
         """What was varied and changed nothing: not a single instant in any run."""

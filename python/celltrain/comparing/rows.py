@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from celltrain.cards import Card, Grid
 from celltrain.grids import Block, Line
 from celltrain.grids import Grid as Table
-from celltrain.pages.words import estimated, figure, settings, valued
+from celltrain.pages.words import UNDEFINED, estimated, figure, settings, valued
 from celltrain.pages.words import measure as worded
 from celltrain.text import shown
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from celltrain.comparing.compared import Compared
 
 #: Measures that a card has room for.
@@ -29,7 +31,15 @@ def heading(compared: Compared) -> str:
     """What was compared, and with which seeds."""
     seeds = compared.seeds
     said = f"seeds {seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"seed {seeds[0]}"
-    return f"{', '.join(compared.names)}: {said}{'' if len(compared.names) == 1 else ' each'}"
+    names = [f"{name}{_dead(empty)}" for name, empty in zip(compared.names, compared.carried_nothing, strict=True)]
+    return f"{', '.join(names)}: {said}{'' if len(names) == 1 else ' each'}"
+
+
+def _dead(empty: NDArray[np.bool_]) -> str:
+    """A note for the name of what carried nothing in some of its runs."""
+    if not empty.any():
+        return ""
+    return " (carried nothing)" if empty.all() else f" (carried nothing in {empty.sum():,} of {empty.size:,} runs)"
 
 
 def is_alone(compared: Compared) -> bool:
@@ -42,7 +52,7 @@ def alone(compared: Compared) -> Iterator[list[str]]:
     for i, (measure, means) in enumerate(zip(compared.measures, compared.means, strict=True)):
         values = compared.values[0, 0, :, i]
         known = values[values == values]
-        ends = [figure(float(known.min())), figure(float(known.max()))] if len(known) else ["none", "none"]
+        ends = [figure(float(known.min())), figure(float(known.max()))] if len(known) else [UNDEFINED, UNDEFINED]
         yield [worded(measure.name, measure.unit), estimated(float(means.mean[0]), float(means.half[0])), *ends]
 
 
@@ -109,7 +119,8 @@ def rows(compared: Compared, measure: int) -> Iterator[list[str]]:
             case = name * len(compared.settings) + place
             mean = estimated(float(means.mean[case]), float(means.half[case]))
             difference = float(more.difference[case])
-            text = "" if math.isnan(difference) else estimated(difference, float(more.half[case]))
+            # The first has no difference from itself.
+            text = "" if name == 0 else estimated(difference, float(more.half[case]))
             sign, mark = "+" if difference > 0 else "", " *" if more.beyond[case] else "  "
             against = [] if names == 1 else [f"{sign}{text}{mark}" if text else ""]
             yield [compared.names[name], *values, mean, *against]

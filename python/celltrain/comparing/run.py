@@ -13,8 +13,9 @@ import numpy as np
 
 from celltrain.arguments import Time, checked
 from celltrain.cancel import Cancel, endable
+from celltrain.cautions import DELIVERED
 from celltrain.comparing import settings
-from celltrain.comparing.alike import REPLACED, judge
+from celltrain.comparing.alike import ADDITIONAL, REPLACED, judge
 from celltrain.comparing.compared import MOST_SEEDS, Compared, Failure
 from celltrain.errors import Fault, InputError, ScenarioError, warn
 from celltrain.grammar import AS_IS
@@ -179,7 +180,7 @@ def _sides(
     document: dict[str, Any] = {
         "axes": settings.axes(vary or {}),
         "seeds": {"first": first_seed, "count": seeds},
-        "measures": [*asked, *(one for one in REPLACED if one not in asked)],
+        "measures": [*asked, *(one for one in ADDITIONAL if one not in asked)],
         **({} if limit is None else {"limits": {"time": limit}}),
     }
     called = _called(scenarios) if names is None else list(names)
@@ -343,6 +344,7 @@ def _compared(
         values=values[..., :asked],
         fingerprints=prints,
         failures=tuple(failures),
+        carried_nothing=values[..., plan.measures.index(DELIVERED)] == 0,
         said=(*warnings, *_no_numbers(called, values[..., replaced])),
     )
 

@@ -72,6 +72,8 @@ def labelled(name: str, unit: str) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
+#: What tables show of a measure without a value, such as the fairness of flows that delivered nothing.
+UNDEFINED = "undefined"
 #: Measures whose names say little without their underscores.
 _CALLED = {"fairness_max_min": "max-min fairness"}
 #: Ends of measures' names that say their unit again.
@@ -136,9 +138,11 @@ def estimated(mean: float, half: float) -> str:
 
     >>> estimated(0.93127, 0.0043), estimated(12345.6, 120.0), estimated(0.5, math.nan), estimated(3.0, 0.0)
     ('0.9313 ± 0.0043', '12,350 ± 120', '0.5', '3')
+    >>> estimated(math.nan, math.nan)
+    'undefined'
     """
     if not math.isfinite(mean):
-        return "none"
+        return UNDEFINED
     # What differs by no more than rounding has no spread.
     if not math.isfinite(half) or half <= 1e-9 * abs(mean):
         return figure(mean)
@@ -154,7 +158,7 @@ def figure(value: float) -> str:
     ('0.1235', '123,500', '1e-07')
     """
     if not math.isfinite(value):
-        return "none"
+        return UNDEFINED
     if value == 0 or not 1e-4 <= abs(value) < 1e7:
         return f"{value:.4g}"
     place = 3 - math.floor(math.log10(abs(value)))

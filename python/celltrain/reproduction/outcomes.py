@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from celltrain.cancel import check
-from celltrain.errors import CancelledError, Fault, ScenarioError
+from celltrain.errors import CancelledError, Fault, ScenarioError, warn
 from celltrain.expressions import needs_series, outlined, problem
+from celltrain.pages.words import counted
 from celltrain.reproduction.paper import Number, Paper, PaperError
 from celltrain.running import Chunk, Local, Rows, RunRecord, Task
 from celltrain.scenario import Reading
@@ -62,6 +63,8 @@ class Outcomes:
         self.values: dict[int, dict[str, dict[int, float]]] = {
             configuration: {measure: {} for measure in measures} for configuration, measures in self._wanted.items()
         }
+        #: By measure, the runs in which it is undefined.
+        self.undefined: dict[str, set[tuple[int, int]]] = {}
         self.fingerprints: dict[tuple[int, int], str] = {}
         self.cell_hops = 0
         self.elapsed_seconds = 0.0
@@ -82,6 +85,10 @@ class Outcomes:
         except (KeyboardInterrupt, CancelledError):
             self.interrupted = True
         self.elapsed_seconds = time.monotonic() - started
+        warn(
+            f"{text} is undefined in {counted(len(runs), 'run')} of {len(self.fingerprints):,}; they do not count for it"
+            for text, runs in self.undefined.items()
+        )
 
     def _chunks(self) -> Iterator[Chunk]:
         """All runs but those that are traced, and then these: a trace costs time and memory.
@@ -134,8 +141,12 @@ class Outcomes:
             raise ScenarioError([Fault.of(f"a run with seed {record.seed} has no result: {record.error}")])
         measures = self._wanted[record.point]
         for text, value, why in zip(measures, record.values, record.problems or [None] * len(measures), strict=True):
+            if value is None and why is not None:
+                raise PaperError(why)
             if value is None:
-                raise PaperError(why or f"{text!r} has no value in the run with seed {record.seed}")
+                # A ratio of nothing, such as the fairness of a run that carried nothing: the seed does not count.
+                self.undefined.setdefault(text, set()).add(run)
+                continue
             self.values[record.point][text][record.seed] = value
         assert record.fingerprint is not None, "a run without an error has a fingerprint"
         self.fingerprints[run] = record.fingerprint

@@ -45,6 +45,7 @@ def _content(tuned: Tuned, drawing: Inlined) -> dict[str, Any]:
             ("reading", "How to read this"),
         ],
         "facts": list(_facts(tuned)),
+        "warnings": tuned.warnings,
         "parameters": _parameters(tuned),
         "measures": _measures(tuned),
         "drawing": drawing,

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain.arguments import checked
+from celltrain.cautions import DELIVERED
 from celltrain.errors import Fault, PlanError
 from celltrain.expressions import MeasureError, check_syntax
 from celltrain.paths import UnknownKeyError, set_key
@@ -221,7 +222,7 @@ class TunePlan:
             rows.append([*chosen, *(p.setting(n) for p, n in zip(self.parameters, numbers, strict=True))])
         document = {
             "name": f"{self.name}: {name}",
-            "measures": list(self.measures),
+            "measures": list(dict.fromkeys([*self.measures, DELIVERED])),
             "points": {"axes": axes, "rows": rows},
             "seeds": {"first": seeds.first, "count": seeds.count},
             "scenario": self.configurations.base,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from celltrain import _core, statistics
 from celltrain.arguments import Answer, checked
 from celltrain.store import measured
-from celltrain.tuning import analysis
+from celltrain.tuning import analysis, tail_drop
 from celltrain.tuning.folder import title
 from celltrain.writing import inner, replace, writing
 
@@ -102,7 +102,7 @@ class Tuned(Answer):
 
     _call = "celltrain.tune"
     facts: dict[str, Any]
-    """Name, versions, objectives, parameters, seeds of each stage, runs and failures."""
+    """Name, versions, objectives, parameters, seeds of each stage, runs, failures and warnings."""
     searches: tuple[Searched, ...]
     keeper: object = None
     """What holds the folder while this is used, where it is a temporary one."""
@@ -158,7 +158,9 @@ class Tuned(Answer):
             "runs": search.found.runs,
             "failed": search.found.failed,
         }
-        return cls._of(facts, [_searched(plan, search, i) for i in range(len(plan.configurations.points))])
+        searches = [_searched(plan, search, i) for i in range(len(plan.configurations.points))]
+        told = [one for place, searched in enumerate(searches) for one in _warnings(plan, search, place, searched)]
+        return cls._of({**facts, "warnings": told}, searches)
 
     @classmethod
     def _of_dict(cls, said: Mapping[str, Any]) -> Tuned:
@@ -266,6 +268,11 @@ class Tuned(Answer):
         lines.append('"searches": [' + ",\n".join(blocks) + "]")
         return "{" + ",\n".join(lines) + "}\n"
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Settings on a front that carry less than half of what tail drop carries."""
+        return tuple(self.facts.get("warnings", ()))
+
     @checked()
     def drawing(self, *, width: str = "page", style: str | None = None) -> Drawing:
         """The fronts: a panel for each configuration.
@@ -370,6 +377,19 @@ def _searched(plan: TunePlan, search: Search, configuration: int) -> Searched:
         confirmed=confirmed,
         left=tuple(_left(plan, search, configuration, settings, dict(zip(settings, values, strict=True)))),
     )
+
+
+def _warnings(plan: TunePlan, search: Search, configuration: int, searched: Searched) -> Iterator[str]:
+    """Settings on the front that carry much less than tail drop."""
+    of_tail_drop = search.tail_drop[configuration]
+    fronts = [one.parameters for one in searched.confirmed if one.front]
+    for numbers in search.chosen[configuration]:
+        own = search.found.delivered((configuration, numbers), plan.confirmation)
+        if of_tail_drop is None or own is None or _named(plan, numbers) not in fronts:
+            continue
+        told = tail_drop.warning(plan, searched.title, numbers, own, of_tail_drop)
+        if told is not None:
+            yield told
 
 
 def _left(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from celltrain.arguments import checked
 from celltrain.cancel import Cancel, endable
-from celltrain.errors import Fault, PlanError
+from celltrain.errors import Fault, PlanError, warn
 from celltrain.progress import watched
 from celltrain.running import Worker, worker_of
 from celltrain.tuning.ask import silent_optuna
@@ -107,6 +107,7 @@ def tune(
     folder = Path(keeper.name) / "tune" if keeper is not None else Path(out or "")
     answer = run_tune(plan, folder, where, resume=resume, progress=progress)
     answer.keeper = keeper
+    warn(answer.warnings)
     return answer
 
 

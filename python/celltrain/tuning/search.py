@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 
 from celltrain import statistics
 from celltrain.cancel import check
+from celltrain.cautions import DELIVERED
 from celltrain.coordination import Coordinator, Progress
 from celltrain.errors import ScenarioError
 from celltrain.plan import Seeds, canonical
 from celltrain.plan.plan import compact
 from celltrain.running import Worker
 from celltrain.store import Store
-from celltrain.tuning import analysis
+from celltrain.tuning import analysis, tail_drop
 from celltrain.tuning.ask import Trial, ask
 from celltrain.tuning.folder import Folder
 from celltrain.tuning.plan import Numbers, TunePlan
@@ -61,6 +62,7 @@ class Found:
         self._plan = plan
         self._texts: dict[Setting, tuple[str, str | None]] = {}
         self._values: dict[str, dict[int, tuple[float | None, ...]]] = {}
+        self._delivered: dict[str, dict[int, float]] = {}
         self._errors: dict[str, str] = {}
         self.runs = 0
         self.failed = 0
@@ -78,13 +80,17 @@ class Found:
     def add(self, store: Store) -> None:
         """The runs of a stage."""
         wide = store.wide()
-        columns = [wide[name].to_pylist() for name in ("configuration", "seed", "error", *self._plan.measures)]
-        for text, seed, error, *values in zip(*columns, strict=True):
+        names = ("configuration", "seed", "error", DELIVERED, *self._plan.measures)
+        columns = [wide[name].to_pylist() for name in names]
+        for text, seed, error, delivered, *values in zip(*columns, strict=True):
             self._values.setdefault(text, {})[seed] = tuple(values)
             self.runs += 1
             if error is not None:
                 self._errors.setdefault(text, error)
-            self.failed += all(value is None for value in values)
+            if delivered is None:
+                self.failed += 1
+            else:
+                self._delivered.setdefault(text, {})[seed] = delivered
 
     def lacks(self, setting: Setting, seeds: Seeds) -> bool:
         """Whether a setting can be run and has not been, with some of the seeds."""
@@ -100,10 +106,16 @@ class Found:
             return None
         return np.array(rows, dtype=np.float64)
 
+    def delivered(self, setting: Setting, seeds: Seeds) -> float | None:
+        """Bytes that a run of a setting delivers on average; None if it was not run with these seeds."""
+        known = self._delivered.get(self.text(setting)[0], {})
+        found = [known[seed] for seed in range(seeds.first, seeds.first + seeds.count) if seed in known]
+        return float(np.mean(found)) if found else None
+
     def error(self, setting: Setting) -> str:
         """Why a setting has no values."""
         text, refusal = self.text(setting)
-        return refusal or self._errors.get(text, "a measure has no value in one of its runs")
+        return refusal or self._errors.get(text, "a measure is undefined in one of its runs")
 
 
 class Search:
@@ -122,6 +134,8 @@ class Search:
         """The trials of each configuration."""
         self.chosen: list[list[Numbers]] = []
         """What selection took on to confirmation, for each configuration."""
+        self.tail_drop: list[float | None] = []
+        """Bytes that a run delivers under tail drop, for each configuration."""
         self.optuna: str = folder.manifest["optuna"]
         """The version that was asked."""
         self._begun, self._now, self._most = time.monotonic(), 0, plan.most_runs
@@ -154,6 +168,10 @@ class Search:
         self.chosen = [self._chosen(i, finalists[i]) for i in everywhere]
         confirmed = [list(dict.fromkeys([*references, *self.chosen[i]])) for i in everywhere]
         self._stage(CONFIRMATION, _flat(confirmed), plan.confirmation, at_most=last * len(everywhere))
+        self._report("tail drop", None)
+        middle = tuple(parameter.at(0.5) for parameter in plan.parameters)
+        others = [numbers[0] if numbers else middle for numbers in confirmed]
+        self.tail_drop = tail_drop.delivered(plan, self._worker, others)
         self._report("done", None)
 
     def better(self, values: NDArray[np.float64]) -> NDArray[np.float64]:

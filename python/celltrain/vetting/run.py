@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from celltrain.arguments import checked
 from celltrain.cancel import Cancel, endable
 from celltrain.comparing.compared import FEWEST_SEEDS, Compared, ends, few
 from celltrain.comparing.run import of_seeds, put_beside
-from celltrain.errors import Fault, InputError, ScenarioError
+from celltrain.errors import CelltrainWarning, Fault, InputError, ScenarioError
 from celltrain.pages.words import counted
 from celltrain.policy_files import Policy as Named
 from celltrain.progress import watched
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from celltrain.models import Policy
     from celltrain.python_policy import PythonPolicy
 
+#: The check that a policy admits frames into an empty buffer.
+ADMITS = "admits_into_an_empty_buffer"
 #: The part of a scenario that both engines run: the reference engine is slow.
 BY_BOTH = "200ms"
 
@@ -100,6 +103,7 @@ def vet(
 
         compared[name] = _beside(mine, others, name, (seeds, first_seed, jobs), on)
     verdicts += _of_runs(compared)
+    verdicts = [_with_runs(verdict, compared) if verdict["check"] == ADMITS else verdict for verdict in verdicts]
     of_policy = [_metrics(compared, place) for place in range(1 + len(others))]
     answer: dict[str, Any] = {
         "policy": mine.name,
@@ -164,7 +168,10 @@ def _conformance(mine: Named, named: Sequence[str], seed: int) -> Iterator[dict[
     apart = []
     for name in named:
         scenario = Scenario.model_validate(standard.scenario(name, mine.table, duration=BY_BOTH))
-        fast, reference = (run(scenario, seed=seed, engine=engine) for engine in ("fast", "reference"))
+        with warnings.catch_warnings():
+            # The check of an empty buffer says the same.
+            warnings.simplefilter("ignore", CelltrainWarning)
+            fast, reference = (run(scenario, seed=seed, engine=engine) for engine in ("fast", "reference"))
         if fast.fingerprint != reference.fingerprint:
             apart.append(f"{name}: {fast.fingerprint} and {reference.fingerprint}")
     said = "; ".join(apart) or f"the same fingerprints in {BY_BOTH} of {', '.join(named)}"
@@ -199,6 +206,17 @@ def _of_runs(compared: Mapping[str, Compared]) -> Iterator[dict[str, Any]]:
     failed = [f"{name}, seed {one.seed}: {one.error}" for name, each in compared.items() for one in _failures(each)]
     runs = sum(len(each.seeds) for each in compared.values())
     yield {"check": "every_run_ends", "holds": not failed, "evidence": failed[0] if failed else counted(runs, "run")}
+
+
+def _with_runs(verdict: dict[str, Any], compared: Mapping[str, Compared]) -> dict[str, Any]:
+    """The check of an empty buffer, failed as well if a run of this policy carried nothing."""
+    empty = {name: each.carried_nothing[0] for name, each in compared.items()}
+    said = [f"{name}: {runs.sum():,} of {counted(runs.size, 'run')}" for name, runs in empty.items() if runs.any()]
+    if not said:
+        return verdict
+    nothing = f"nothing was carried in {', '.join(said)}"
+    evidence = nothing if verdict["holds"] else f"{verdict['evidence']}; {nothing}"
+    return {**verdict, "holds": False, "evidence": evidence}
 
 
 def _failures(compared: Compared) -> list[Any]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from celltrain.grids import Block, Grid, Line
-from celltrain.pages.words import counted, estimated
+from celltrain.pages.words import UNDEFINED, counted, estimated
 from celltrain.vetting import standard
 
 #: Metrics in words.
@@ -26,6 +26,8 @@ def blocks(answer: Mapping[str, Any], *, brief: bool = False) -> Iterator[Block]
     seeds, last = answer["seeds"], answer["first_seed"] + answer["seeds"] - 1
     said = f"seeds {answer['first_seed']} to {last}" if seeds > 1 else f"seed {last}"
     yield Line(text=f"{answer['policy']}: {said} in {', '.join(answer['scenarios'])}", style="bold")
+    for warning in dead(answer):
+        yield Line(text=warning, style="bold")
     named: dict[str, list[str]] = {}
     for scenario, tcp in answer["tcp"].items():
         named.setdefault(tcp, []).append(scenario)
@@ -63,6 +65,12 @@ def blocks(answer: Mapping[str, Any], *, brief: bool = False) -> Iterator[Block]
             yield Line(
                 text=f"* differs significantly from {mine} (95 % interval of the paired differences; see --json)"
             )
+
+
+def dead(answer: Mapping[str, Any]) -> list[str]:
+    """Returns the warnings that this policy carried nothing in a scenario."""
+    mine = heads(answer)[0]
+    return [warning for warning in answer["artifacts"]["warnings"] if f": {mine} carried nothing " in warning]
 
 
 def ranking(policy: str, scenarios: Sequence[str], differences: Mapping[str, Mapping[str, Any]]) -> str:
@@ -129,4 +137,4 @@ def rows(answer: Mapping[str, Any]) -> Iterator[list[str]]:
 
 def _cell(estimate: Mapping[str, float | None]) -> str:
     mean, high = estimate["mean"], estimate["high"]
-    return "" if mean is None else estimated(mean, float("nan") if high is None else high - mean)
+    return UNDEFINED if mean is None else estimated(mean, float("nan") if high is None else high - mean)

@@ -7,7 +7,7 @@ mod reading;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use celltrain_formula::{Kind, Program, Registers, Unit, Word};
+use celltrain_formula::{Expression, Kind, Program, Registers, Unit, Vocabulary, Word};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -162,6 +162,18 @@ impl Rules {
     pub(crate) fn of(texts: Texts<'_>, host: &dyn Host) -> Result<Self, Vec<Fault>> {
         reading::rules(texts, host)
     }
+}
+
+/// Reads the formula of a question, and the names it may use.
+///
+/// # Errors
+/// With everything that is wrong.
+pub(crate) fn question(
+    texts: Texts<'_>,
+    host: &dyn Host,
+    key: &'static str,
+) -> Result<(Expression, Vocabulary), Vec<Fault>> {
+    reading::question(texts, host, key)
 }
 
 /// What one formula gives as a run starts, by label, where VCs are known; and whether results had to be replaced.

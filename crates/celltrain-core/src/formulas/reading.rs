@@ -22,6 +22,16 @@ pub(super) fn rules(texts: Texts<'_>, host: &dyn Host) -> Result<Rules, Vec<Faul
     reading.or_faults(rules)
 }
 
+pub(super) fn question(
+    texts: Texts<'_>,
+    host: &dyn Host,
+    key: &'static str,
+) -> Result<(Expression, Vocabulary), Vec<Fault>> {
+    let mut reading = Reading::new(texts, host);
+    let found = reading.rules().map(|_| (reading.trees[key].clone(), reading.vocabulary(On::Event(key))));
+    reading.or_faults(found)
+}
+
 pub(super) fn at_start(texts: Texts<'_>, host: &dyn Host, (key, text): (&str, &str)) -> Result<Vec<f64>, Vec<Fault>> {
     let mut reading = Reading::new(texts, host);
     reading.names();

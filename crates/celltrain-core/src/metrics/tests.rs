@@ -71,10 +71,16 @@ fn contract(network: &Network) -> crate::gfr::Gfr {
 
 #[test]
 fn jains_index_is_one_when_equal_and_k_of_n_when_k_share() {
-    assert_eq!(jain(&[3.0, 3.0, 3.0]), 1.0);
-    assert_eq!(jain(&[5.0, 0.0, 0.0, 0.0]), 0.25);
-    assert_eq!(jain(&[1.0, 1.0, 0.0, 0.0]), 0.5);
-    assert_eq!(jain(&[0.0, 0.0]), 1.0);
+    assert_eq!(jain(&[3.0, 3.0, 3.0]), Some(1.0));
+    assert_eq!(jain(&[5.0, 0.0, 0.0, 0.0]), Some(0.25));
+    assert_eq!(jain(&[1.0, 1.0, 0.0, 0.0]), Some(0.5));
+}
+
+/// It was 1, which made a run that carried nothing the fairest.
+#[test]
+fn jains_index_is_undefined_when_nothing_was_delivered() {
+    assert_eq!(jain(&[0.0, 0.0]), None);
+    assert_eq!(jain(&[]), None);
 }
 
 #[test]
@@ -141,7 +147,7 @@ fn the_results_of_abr_are_those_of_its_vcs_and_their_rates_are_of_cells() {
     for abr in &found {
         assert!((abr.acr_mbps - 42.4).abs() < 1e-9, "{}", abr.acr_mbps);
         let sent = [abr.forward_rm_cells, abr.out_of_rate_rm_cells, abr.returned_rm_cells];
-        assert_eq!((sent, abr.rm_share), ([0; 3], 0.0));
+        assert_eq!((sent, abr.rm_share), ([0; 3], None));
     }
 }
 

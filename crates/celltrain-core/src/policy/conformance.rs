@@ -214,7 +214,8 @@ fn what_does_not_hold_is_found_with_its_place() {
         1,
     );
     let broken: Vec<Check> = verdicts.iter().filter(|verdict| !verdict.holds).map(|verdict| verdict.check).collect();
-    assert_eq!(broken, [Check::SameSeed], "{verdicts:?}");
+    // It counts what it is asked, and the probe of an empty buffer asks in a pattern.
+    assert_eq!(broken, [Check::SameSeed, Check::AdmitsWhenEmpty], "{verdicts:?}");
     assert!(verdicts[3].evidence.starts_with("in trial 0 it refuses"), "{verdicts:?}");
 }
 
@@ -227,7 +228,7 @@ fn trials_fill_the_buffer_and_make_every_policy_decide() {
         };
         let verdicts = vetting::conformance(make, 7);
         assert!(verdicts.iter().all(|verdict| verdict.holds), "{}: {verdicts:?}", config.name());
-        let [_, _, frames, _] = &verdicts[..] else { panic!("{verdicts:?}") };
+        let [_, _, frames, _, _] = &verdicts[..] else { panic!("{verdicts:?}") };
         let decides = !frames.evidence.contains(" 0 refused, 0 cut");
         assert!(decides, "{}: {}", config.name(), frames.evidence);
     }

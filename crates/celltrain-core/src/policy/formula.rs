@@ -17,7 +17,7 @@ pub use crate::formulas::{Constant, Start};
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
-use celltrain_formula::Kind;
+use celltrain_formula::{Clause, Kind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -220,6 +220,11 @@ impl BufferPolicy for Formula {
         Grounds { rule, ..Grounds::default() }
     }
 
+    fn why_refused(&self, facts: &PortFacts<'_>, vcs: &[&str], vc: Label) -> Vec<Clause> {
+        let facts = PortFacts { capacity: Some(self.capacity), ..*facts };
+        Rules::why_not(&self.config, &facts, vcs, &self.running().registers_of(vc))
+    }
+
     fn replaced_results(&self) -> u64 {
         self.running().replaced
     }
@@ -227,7 +232,7 @@ impl BufferPolicy for Formula {
 
 impl Table {
     /// One that says nothing yet.
-    fn empty() -> Self {
+    pub(super) fn empty() -> Self {
         Self {
             admit: String::new(),
             constants: BTreeMap::new(),

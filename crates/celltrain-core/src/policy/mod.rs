@@ -6,10 +6,13 @@
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
+#[expect(clippy::arithmetic_side_effects, reason = "counts of frames in at most 1024 rounds")]
+pub mod liveness;
 mod virtual_queues;
 
 pub use crate::per_vc::PerVc;
 
+use celltrain_formula::Clause;
 use typed_index_collections::TiSlice;
 
 use crate::cost::Cost;
@@ -197,6 +200,14 @@ pub trait BufferPolicy: Send {
     fn grounds(&self, buffer: &View<'_>, vc: Label) -> Grounds {
         let _ = (buffer, vc);
         Grounds::default()
+    }
+
+    /// Parts of its formula because of which it refused the frame of VC `vc`. Called right after
+    /// [`admit_frame`](Self::admit_frame) returned false. `facts` and `vcs` describe the port, as when it was built.
+    /// Empty for a policy that is not a formula.
+    fn why_refused(&self, facts: &PortFacts<'_>, vcs: &[&str], vc: Label) -> Vec<Clause> {
+        let _ = (facts, vcs, vc);
+        Vec::new()
     }
 
     /// Results of its formulas that were replaced so far, because they are no numbers.

@@ -18,8 +18,6 @@ pub const ABR: &[Abr] = &[
     }),
     Abr::count("returned_rm_cells", "cells", "backward RM cells that came back to it", |vc| Some(vc.returned_rm_cells))
         .printed("came back", When::Always),
-    Abr::number("rm_share", "1", "RM cells, of both directions' loops, among the cells it sent", |vc| {
-        Some(vc.rm_share)
-    })
-    .printed("RM share", When::Always),
+    Abr::number("rm_share", "1", "RM cells, of both directions' loops, among the cells it sent", |vc| vc.rm_share)
+        .printed("RM share", When::Always),
 ];

@@ -59,14 +59,15 @@ pub const RUN: &[Run] = &[
     Run::number(
         "fairness",
         "1",
-        "Jain's index of the goodputs of the flows of class UBR; of all flows where none is",
-        |run| Some(run.result.fairness),
+        "Jain's index of the goodputs of the flows of class UBR; of all flows where none is; undefined if nothing arrives",
+        |run| run.result.fairness,
     ),
     Run::number(
         "fairness_max_min",
         "1",
-        "Jain's index of the goodputs that fairness compares, each as a share of its max-min fair one",
-        |run| Some(run.result.fairness_max_min),
+        "Jain's index of the goodputs that fairness compares, each as a share of its max-min fair one; undefined if nothing \
+         arrives",
+        |run| run.result.fairness_max_min,
     ),
     Run::text("bottleneck", "the port that efficiency is measured at", |run| &run.bottleneck),
     Run::number("goodput_mbps", "Mb/s", "sum of the goodputs", |run| Some(run.result.goodput_mbps)),

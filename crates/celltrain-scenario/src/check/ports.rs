@@ -238,7 +238,7 @@ fn can_fill<'a>(laid: &'a Laid<'_>, stop: &Stop<'_>) -> Result<BTreeMap<LinkInde
 }
 
 /// The names of the VCs that cross each link.
-fn crossing<'a>(laid: &'a Laid<'_>, stop: &Stop<'_>) -> Result<TiVec<LinkIndex, Vec<&'a str>>, Interrupted> {
+pub(super) fn crossing<'a>(laid: &'a Laid<'_>, stop: &Stop<'_>) -> Result<TiVec<LinkIndex, Vec<&'a str>>, Interrupted> {
     let Laid { layout, channels, .. } = laid;
     let mut crossing: TiVec<LinkIndex, Vec<&str>> = ti_vec![Vec::new(); layout.graph.links.len()];
     let mut merged = BTreeSet::new();
@@ -373,12 +373,12 @@ fn by_vc(port: &PortConfig) -> [ByVc<'_>; 4] {
 }
 
 /// Whether a port has a setting that may differ from VC to VC.
-fn has_settings_by_vc(port: &PortConfig) -> bool {
+pub(super) fn has_settings_by_vc(port: &PortConfig) -> bool {
     by_vc(port).iter().any(|table| !table.settings.is_empty())
 }
 
 /// Whether the number of VCs that cross a port matters to its settings.
-fn counts_vcs(port: &PortConfig) -> bool {
+pub(super) fn counts_vcs(port: &PortConfig) -> bool {
     port.policy.counts_vcs() || port.scheduler.counts_vcs()
 }
 

@@ -71,6 +71,9 @@ test(
     await page.getByText("does not know KK").waitFor();
     assert.match(await page.locator(".formula-faults pre").innerText(), /X < 0\.8 \* KK\n\s+\^\^/);
     assert.ok(await page.locator("#run-own").isDisabled());
+    await formula.fill("X < 0.8 * K and Y * N < 1.2 * X");
+    await page.getByText("refuses every frame while the buffer is empty").waitFor();
+    assert.match(await page.locator(".formula-faults").innerText(), /Y \* N < 1\.2 \* X is 0 < 0; use <= or/);
     await formula.fill("X <= 0.9 * K or Y * N / X <= 0.8");
     await page.getByText("It can be run.").waitFor();
     await page.locator("#run-own").click();

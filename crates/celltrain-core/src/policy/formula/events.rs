@@ -1,5 +1,7 @@
 //! A policy of formulas as it runs: what it is told and asked, and how its state goes on.
 
+use celltrain_formula::Registers;
+
 use super::Table;
 use super::facts::PortFacts;
 use super::names::{FIRST_OWN, N, NOW, TAGGED, X, Y};
@@ -70,6 +72,15 @@ impl Running {
             of_vc.copy_from_slice(&registers[own]);
         }
         admitted
+    }
+
+    /// Registers as the latest frame left them, and the constants and state of VC `vc`.
+    pub(super) fn registers_of(&self, vc: Label) -> Box<Registers> {
+        let Rules { registers, by_vc, per_vc, .. } = &self.rules;
+        let mut registers = registers.clone();
+        let from = vc.number() as usize * per_vc;
+        registers[usize::from(FIRST_OWN)..][..*per_vc].copy_from_slice(&by_vc[from..from + per_vc]);
+        registers
     }
 
     /// Cells have entered.

@@ -1,6 +1,6 @@
 //! The formulas of a policy, and what a port hands in.
 
-use celltrain_formula::{Meaning, Program, Registers, Word};
+use celltrain_formula::{Clause, Evaluator, Meaning, Program, Registers, Word};
 
 use super::Table;
 use super::facts::PortFacts;
@@ -113,6 +113,16 @@ impl Rules {
             is_the_same_everywhere: !has_constants_by_vc && !is_of_place,
             replaced,
         })
+    }
+
+    /// Lists the parts of `admit` that make it false with the values in these registers.
+    pub(super) fn why_not(config: &Table, facts: &PortFacts<'_>, vcs: &[&str], registers: &Registers) -> Vec<Clause> {
+        let (questions, events) = (config.questions(), config.events());
+        let texts = Texts { vcs: Some(vcs), ..config.texts(&questions, &events) };
+        let Ok((tree, vocabulary)) = formulas::question(texts, &AtPort { facts, vcs: Some(vcs) }, "admit") else {
+            return Vec::new();
+        };
+        Evaluator::new(&vocabulary, registers, &mut || 0.5).why_not(&tree, &config.admit)
     }
 
     /// Those of a policy that admits every frame, and stands for one that cannot be read here: so nobody takes it for

@@ -1,0 +1,226 @@
+//! Looks for a policy that refuses frames although its buffer is empty or nearly empty.
+//!
+//! Such a policy carries little or nothing, and every other check of it passes. The probe offers frames of one cell to a
+//! port with this policy, at times spread over a run, and empties the buffer in between.
+
+use typed_index_collections::{TiVec, ti_vec};
+
+use celltrain_formula::Clause;
+
+use super::BufferPolicy;
+use super::formula::PortFacts;
+use crate::cell::{Cell, FrameNumber};
+use crate::index::Label;
+use crate::port::{Port, Told};
+use crate::rng::Stream;
+use crate::units::Time;
+
+/// Rounds in which a scenario's policy is probed: a check takes some 50 microseconds.
+pub const ROUNDS: u32 = 64;
+/// Most rounds, however many VCs there are.
+const MOST_ROUNDS: u32 = 1024;
+/// Least number of rounds for each VC.
+const ROUNDS_PER_VC: u32 = 4;
+/// A policy that admits less than one of this many frames into an empty buffer is reported.
+const LEAST_SHARE: u32 = 4;
+
+/// The result of a probe.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Probe {
+    /// Untagged frames offered to an empty buffer.
+    pub offered: u32,
+    /// How many of them were admitted.
+    pub admitted: u32,
+    /// What the policy refuses, and why if it is a formula. Empty if it admits frames as it should.
+    pub refusals: Vec<String>,
+    /// What the policy refuses although it carries frames: a VC may have one frame waiting at a time.
+    pub remark: Option<String>,
+}
+
+/// Probes a policy in its first state at a port with these facts, crossed by VCs of these names, until `end`.
+pub fn probe(policy: Box<dyn BufferPolicy>, facts: &PortFacts<'_>, vcs: &[&str], end: Time, rounds: u32) -> Probe {
+    let is_sure = policy.admits_up_to().is_some_and(|cells| cells > 0);
+    if vcs.is_empty() || is_sure || facts.capacity == Some(0) {
+        return Probe::default();
+    }
+    let vcs_in_32_bits = u32::try_from(vcs.len()).unwrap_or(u32::MAX);
+    let rounds = rounds.max(vcs_in_32_bits.saturating_mul(ROUNDS_PER_VC)).min(MOST_ROUNDS);
+    let mut bench = Bench::new(policy, facts, vcs);
+    let mut tried = Tried::new(vcs.len());
+    for round in 0..rounds {
+        bench.now = Time(end.0 / u64::from(rounds) * u64::from(round));
+        let number = round % vcs_in_32_bits;
+        let (vc, other) = (Label::new(number), Label::new((number + 1) % vcs_in_32_bits));
+        let admitted = bench.offer(vc, false, Some(&mut tried.of_vc[vc]));
+        tried.empty.count(admitted);
+        bench.drain();
+        bench.offer(vc, true, Some(&mut tried.tagged));
+        bench.drain();
+        if facts.capacity.is_some_and(|capacity| capacity < 2) {
+            continue;
+        }
+        // A single cell waits, of another VC and then of the same VC.
+        for (first, attempts) in [(other, &mut tried.beside_another), (vc, &mut tried.beside_its_own)] {
+            if (vcs.len() > 1 || first != other) && bench.offer(first, false, None) {
+                bench.offer(vc, false, Some(attempts));
+            }
+            bench.drain();
+        }
+    }
+    let refusals = tried.refusals(vcs);
+    let lone = &tried.beside_its_own;
+    let remark = (refusals.is_empty() && lone.all_refused())
+        .then(|| lone.told("refuses every frame of a VC while a single cell of it waits"));
+    Probe { offered: tried.empty.offered, admitted: tried.empty.admitted, refusals, remark }
+}
+
+/// Frames offered in one state of the buffer.
+#[derive(Clone, Default)]
+struct Attempts {
+    offered: u32,
+    admitted: u32,
+    /// Frames offered up to the last one that was admitted.
+    until_last: u32,
+    /// Why the first refusal happened.
+    clauses: Vec<Clause>,
+}
+
+impl Attempts {
+    fn count(&mut self, admitted: bool) {
+        self.offered += 1;
+        self.admitted += u32::from(admitted);
+        if admitted {
+            self.until_last = self.offered;
+        }
+    }
+
+    /// Returns whether no frame was admitted, and some were offered.
+    fn all_refused(&self) -> bool {
+        self.offered > 0 && self.admitted == 0
+    }
+
+    /// A refusal with its reason.
+    fn told(&self, what: &str) -> String {
+        let Some(first) = self.clauses.first() else { return what.into() };
+        let reasons: Vec<String> =
+            self.clauses.iter().map(|Clause { text, values, .. }| format!("{text} is {values}")).collect();
+        let reasons = reasons.join(", and ");
+        let tie = self.clauses.iter().find(|clause| clause.is_strict_tie).unwrap_or(first);
+        let hint = match (tie.is_strict_tie, tie.values.contains('>')) {
+            (true, false) => "; use <= or add \"X <= ... or\"",
+            (true, true) => "; use >= or add \"X <= ... or\"",
+            (false, _) => "",
+        };
+        format!("{what}: {reasons}{hint}")
+    }
+}
+
+/// Frames offered, by the state of the buffer.
+struct Tried {
+    /// Untagged, and the buffer is empty.
+    empty: Attempts,
+    /// Tagged, and the buffer is empty.
+    tagged: Attempts,
+    /// Untagged, and one cell of another VC waits.
+    beside_another: Attempts,
+    /// Untagged, and one cell of the same VC waits.
+    beside_its_own: Attempts,
+    /// Untagged, and the buffer is empty, by VC. Only these have reasons.
+    of_vc: TiVec<Label, Attempts>,
+}
+
+impl Tried {
+    fn new(vcs: usize) -> Self {
+        let none = Attempts::default;
+        let of_vc = ti_vec![none(); vcs];
+        Self { empty: none(), tagged: none(), beside_another: none(), beside_its_own: none(), of_vc }
+    }
+
+    fn refusals(&self, vcs: &[&str]) -> Vec<String> {
+        let Self { empty, tagged, beside_another, beside_its_own, of_vc } = self;
+        let reason = of_vc.iter().find(|attempts| !attempts.clauses.is_empty());
+        let empty = &Attempts { clauses: reason.map(|of| of.clauses.clone()).unwrap_or_default(), ..empty.clone() };
+        if empty.admitted == 0 {
+            return vec![if tagged.admitted == 0 {
+                empty.told("refuses every frame while the buffer is empty")
+            } else {
+                empty.told("admits only tagged frames (CLP = 1) while the buffer is empty")
+            }];
+        }
+        let mut refusals = Vec::new();
+        // By chance few frames are admitted, and the last of them early. That is no end.
+        let stops = empty.until_last <= empty.offered / 2 && empty.admitted >= empty.until_last / 2;
+        if stops {
+            refusals.push(empty.told(&format!(
+                "refuses every frame while the buffer is empty, after the first {} of {}",
+                empty.until_last, empty.offered
+            )));
+        }
+        let without: Vec<(&str, &Attempts)> =
+            vcs.iter().copied().zip(of_vc).filter(|(_, attempts)| attempts.all_refused()).collect();
+        let by_others: u32 = of_vc.iter().filter(|of| !of.all_refused()).map(|of| of.offered).sum();
+        if let ([(first, attempts), others @ ..], true) = (&without[..], empty.admitted >= by_others / 2) {
+            let others = match others.len() {
+                0 => String::new(),
+                1 => " and another VC".into(),
+                more => format!(" and {more} more VCs"),
+            };
+            refusals.push(attempts.told(&format!("refuses every frame of {first}{others} while the buffer is empty")));
+        }
+        if refusals.is_empty() && empty.admitted < empty.offered / LEAST_SHARE {
+            let refused = empty.offered - empty.admitted;
+            let what = format!("refuses {refused} of {} frames while the buffer is empty", empty.offered);
+            return vec![empty.told(&what)];
+        }
+        if beside_another.all_refused() {
+            let whose = if beside_its_own.all_refused() { "" } else { " of a second VC" };
+            refusals.push(beside_another.told(&format!("refuses every frame{whose} while a single cell waits")));
+        }
+        refusals
+    }
+}
+
+/// A port of its own, and what its sources know.
+struct Bench<'a> {
+    port: Port,
+    facts: &'a PortFacts<'a>,
+    vcs: &'a [&'a str],
+    frames: TiVec<Label, u32>,
+    now: Time,
+}
+
+impl<'a> Bench<'a> {
+    fn new(mut policy: Box<dyn BufferPolicy>, facts: &'a PortFacts<'a>, vcs: &'a [&'a str]) -> Self {
+        policy.at_port(facts);
+        let port = Port::new(facts.capacity, vcs.len(), policy, Stream::new(1, "liveness"));
+        Self { port, facts, vcs, frames: ti_vec![0; vcs.len()], now: Time(0) }
+    }
+
+    /// Offers a frame of one cell. Returns whether it was admitted.
+    fn offer(&mut self, vc: Label, tagged: bool, mut attempts: Option<&mut Attempts>) -> bool {
+        let Self { port, facts, vcs, frames, now } = self;
+        let cell = Cell::new(vc, FrameNumber::new(frames[vc]), true).with_tag(tagged);
+        frames[vc] = frames[vc].wrapping_add(1);
+        let mut judged = true;
+        port.offer_telling(cell, *now, |told| {
+            let Told::Judged { admitted, policy, .. } = told else { return };
+            judged = admitted;
+            // To read a formula takes as long as hundreds of frames, so only one refusal is explained.
+            let unexplained = attempts.as_mut().filter(|attempts| attempts.admitted == attempts.offered);
+            if let Some(attempts) = unexplained.filter(|_| !admitted) {
+                attempts.clauses = policy.why_refused(facts, vcs, vc);
+            }
+        });
+        if let Some(attempts) = attempts {
+            attempts.count(judged);
+        }
+        judged
+    }
+
+    fn drain(&mut self) {
+        while self.port.take().is_some() {}
+    }
+}
+
+#[cfg(test)]
+mod tests;

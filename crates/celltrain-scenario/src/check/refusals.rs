@@ -1,0 +1,70 @@
+//! Warns of policies that refuse frames although the buffer is empty or nearly empty.
+//!
+//! It is a warning and not a fault: a probe of a policy with state or random numbers proves nothing, and a port that
+//! refuses everything may be meant, to see what happens to the others. `celltrain vet` fails such a policy.
+
+use std::collections::BTreeMap;
+
+use celltrain_core::index::LinkIndex;
+use celltrain_core::policy::PolicyConfig;
+use celltrain_core::policy::formula::PortFacts;
+use celltrain_core::policy::liveness::{ROUNDS, probe};
+use celltrain_core::stop::{Interrupted, Stop};
+use celltrain_core::units::{CELL_BITS, Time};
+use celltrain_core::vetting::VCS;
+
+use super::ports::{counts_vcs, crossing, has_settings_by_vc};
+use crate::build::Laid;
+use crate::document::join;
+use crate::fault::Warning;
+use crate::scenario::PortConfig;
+
+/// Picoseconds in a second: the unit of the probe's clock.
+const UNITS_PER_SECOND: f64 = 1e12;
+
+/// Probes the policy of every table once, at the first port of the table that the most VCs cross.
+pub(super) fn check(laid: &Laid<'_>, warnings: &mut Vec<Warning>, stop: &Stop<'_>) -> Result<(), Interrupted> {
+    let ports = &laid.scenario.port;
+    if !ports.values().any(needs_probe) {
+        return Ok(());
+    }
+    let asks = |port: &PortConfig| has_settings_by_vc(port) || counts_vcs(port);
+    let names =
+        if ports.values().any(|port| needs_probe(port) && asks(port)) { Some(crossing(laid, stop)?) } else { None };
+    let vcs_of = |link: LinkIndex| names.as_ref().map_or(&VCS[..], |names| &names[link]);
+    let mut probed: BTreeMap<&str, LinkIndex> = BTreeMap::new();
+    for (link, table) in laid.tables.ports.iter_enumerated() {
+        stop.step()?;
+        let Some((name, _)) = table.filter(|(_, port)| needs_probe(port)) else { continue };
+        let chosen = probed.entry(name).or_insert(link);
+        if vcs_of(link).len() > vcs_of(*chosen).len() {
+            *chosen = link;
+        }
+    }
+    for (name, link) in probed {
+        let port = &ports[name];
+        let capacity = port.buffer.cells();
+        let vcs = if asks(port) { vcs_of(link) } else { &VCS[..] };
+        stop.steps(vcs.len().saturating_add(ROUNDS as usize))?;
+        let of_link = &laid.layout.graph.links[link];
+        let facts = PortFacts {
+            name: &of_link.name,
+            capacity,
+            cells_per_second: of_link.rate.bits_per_second as f64 / CELL_BITS as f64,
+            units_per_second: UNITS_PER_SECOND,
+        };
+        let end = Time(laid.scenario.duration.picoseconds);
+        let key = join(&join(&join("port", name), "policy"), port.policy.name());
+        let probe = probe(port.policy.build(capacity, vcs), &facts, vcs, end, ROUNDS);
+        for refusal in probe.refusals.into_iter().chain(probe.remark) {
+            warnings.push(Warning { key: key.clone(), message: format!("{key} {refusal}") });
+        }
+    }
+    Ok(())
+}
+
+/// Returns whether a policy has to be probed. A Python class runs only in a run: to check a scenario must not run
+/// foreign code for frames that do not exist.
+fn needs_probe(port: &PortConfig) -> bool {
+    !matches!(port.policy, PolicyConfig::Python(_) | PolicyConfig::TailDrop(_))
+}

@@ -1,0 +1,296 @@
+"""Policies that carry nothing, or next to nothing: `check` and `vet` name them, and no measure makes them look good."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from tunes import PLAN
+
+import celltrain as ct
+from celltrain import shipped
+from celltrain.scenario import read
+
+EMPTY = "refuses every frame while the buffer is empty"
+ONE = "while a single cell waits"
+
+#: By what is wrong: the settings of the formula, and what is said of it. The first is a doctoral student's, who meant
+#: "nobody above 1.2 times the fair share". It passed all checks, and its fairness was 1.
+DEAD = {
+    "0 < 0 in an empty buffer": (
+        {"admit": "X < 0.8 * K and Y * N < 1.2 * X"},
+        f"{EMPTY}: Y * N < 1.2 * X is 0 < 0; use <= or add",
+    ),
+    "a fair share of nothing": ({"admit": "Y < X / max(N, 1)"}, f"{EMPTY}: Y < X / max(N, 1) is 0 < 0"),
+    "admits when the buffer is full": ({"admit": "X >= K"}, f"{EMPTY}: X >= K is 0 >= 1000"),
+    "the comparison is turned around": ({"admit": "X > 0.8 * K"}, f"{EMPTY}: X > 0.8 * K is 0 > 800"),
+    "a threshold of 0, strict": (
+        {"admit": "X < R", "constants": {"R": "0 * K"}},
+        f"{EMPTY}: X < R is 0 < 0; use <= or add",
+    ),
+    "a threshold of 0": ({"admit": "X <= 0"}, f"refuses every frame {ONE}: X <= 0 is 1 <= 0"),
+    "a constant condition": ({"admit": "1 > 2"}, f"{EMPTY}: 1 > 2 is 1 > 2"),
+    "never a second VC": (
+        {"admit": "N < 1 or Y > 0"},
+        f"refuses every frame of a second VC {ONE}: N < 1 is 1 < 1, and Y > 0 is 0 > 0",
+    ),
+    "never a second frame of a VC": (
+        {"admit": "X <= 0 or Y * N < X"},
+        "refuses every frame of a VC while a single cell of it waits: X <= 0 is 1 <= 0, and Y * N < X is 1 < 1",
+    ),
+    "only tagged frames": (
+        {"admit": "tagged and X < 0.8 * K"},
+        "admits only tagged frames (CLP = 1) while the buffer is empty: tagged is false",
+    ),
+    "state that never opens": (
+        {"admit": "open >= 1", "state": {"open": 0}, "on_admission": {"open": "1"}},
+        f"{EMPTY}: open >= 1 is 0 >= 1",
+    ),
+    "state that closes for good": (
+        {"admit": "sent < 30", "state": {"sent": 0}, "on_admission": {"sent": "sent + 1"}},
+        f"{EMPTY}, after the first ",
+    ),
+    "a time that passes": ({"admit": "now < 100 ms"}, f"{EMPTY}, after the first "),
+    "a chance of nothing": ({"admit": "random() < 0"}, f"{EMPTY}: random() < 0 is 0.5 < 0"),
+    "a chance of next to nothing": ({"admit": "random() < 0.02"}, " frames while the buffer is empty: random() < 0.02"),
+}
+ALIVE = ["X < 0.8 * K and Y * N <= 1.2 * X", "X <= 0.2 * K or Y * N < 1.2 * X", "not tagged", "Y < K - X", "true"]
+
+
+class Student(ct.PythonPolicy):
+    def admit(self, view, vc):
+        return view.X < 0.8 * view.K and view.Y * view.N < 1.2 * view.X
+
+
+class OnlyTagged(ct.PythonPolicy):
+    def admit(self, view, vc):
+        return view.tagged
+
+
+class OneAtATime(ct.PythonPolicy):
+    def admit(self, view, vc):
+        return view.X == 0
+
+
+class NeverOpens(ct.PythonPolicy):
+    def start(self, port):
+        self.open = False
+
+    def admit(self, view, vc):
+        return self.open
+
+
+class Fair(ct.PythonPolicy):
+    def admit(self, view, vc):
+        return view.X <= 0.5 * view.K or view.Y * view.N <= 0.8 * view.X
+
+
+def lan(policy, **changes) -> ct.Scenario:
+    return ct.n_source(
+        **{"sources": 5, "link_delay": "5us", "buffer_cells": 1000, "policy": policy, "duration": "200ms", **changes}
+    )
+
+
+def failed(answer) -> list[tuple[str, str]]:
+    return [(check["check"], check["evidence"]) for check in answer["conformance"] if not check["holds"]]
+
+
+@pytest.mark.parametrize("formula, expected", DEAD.values(), ids=DEAD)
+def test_check_and_vet_name_a_dead_formula(formula, expected):
+    warnings = read(lan({"formula": formula})).warnings
+    assert len(warnings) == 1, warnings
+    assert expected in warnings[0]
+    assert warnings[0].startswith("port.bottleneck.policy.formula ")
+    answer = ct.vet({"formula": formula}, scenarios=["lan-5"], beside=[], seeds=1)
+    if "a VC while a single cell of it waits" in expected:
+        # It carries frames, so the check holds, and says what the policy refuses.
+        assert failed(answer) == []
+        evidence = {one["check"]: one["evidence"] for one in answer["conformance"]}["admits_into_an_empty_buffer"]
+    else:
+        [(check, evidence)] = failed(answer)
+        assert check == "admits_into_an_empty_buffer"
+    # Another number of frames is offered there.
+    assert expected.split(", after")[0].split(" frames while")[-1] in evidence
+
+
+@pytest.mark.parametrize("admit", ALIVE)
+def test_nothing_is_said_of_a_formula_that_admits_into_an_empty_buffer(admit):
+    policy = {"formula": {"admit": admit}}
+    assert read(lan(policy)).warnings == []
+    assert failed(ct.vet(policy, scenarios=["lan-5"], beside=[], seeds=1)) == []
+
+
+@pytest.mark.parametrize(
+    "policy, expected",
+    [
+        (Student(), f"{EMPTY}; nothing was carried in lan-5: 1 of 1 run"),
+        (OnlyTagged(), "admits only tagged frames (CLP = 1) while the buffer is empty; nothing was carried in lan-5"),
+        (OneAtATime(), f"refuses every frame {ONE}"),
+        (NeverOpens(), f"{EMPTY}; nothing was carried in lan-5"),
+    ],
+)
+def test_vet_names_a_dead_class(policy, expected):
+    [(check, evidence)] = failed(ct.vet(policy, scenarios=["lan-5"], beside=[], seeds=1))
+    assert check == "admits_into_an_empty_buffer"
+    assert expected in evidence
+    # A class runs in runs only, so `check` says nothing.
+    assert read(lan(policy)).warnings == []
+
+
+def test_a_class_that_admits_into_an_empty_buffer_passes_vet():
+    assert failed(ct.vet(Fair(), scenarios=["lan-5"], beside=[], seeds=1)) == []
+
+
+@pytest.fixture(scope="module")
+def dead():
+    return lan(ct.Formula(**DEAD["0 < 0 in an empty buffer"][0]), name="dead")
+
+
+def test_every_shipped_scenario_passes_without_such_a_warning():
+    for name in shipped.names("scenario"):
+        told = read(name).warnings
+        assert not [one for one in told if "buffer is empty" in one or "single cell" in one], name
+
+
+@pytest.mark.parametrize("engine", ["fast", "reference"])
+def test_fairness_of_a_run_that_carried_nothing_is_undefined(dead, engine):
+    with pytest.warns(ct.CelltrainWarning, match=EMPTY):
+        result = ct.run(dead, engine=engine)
+    assert (result.efficiency, result.fairness, result.fairness_max_min) == (0.0, None, None)
+    said = result.to_dict()
+    assert said["fairness"] is None and said["fairness_max_min"] is None
+    assert '"fairness": null' in json.dumps(said, allow_nan=False)
+    assert "fairness undefined" in str(result) and "fairness=undefined" in repr(result)
+
+
+def test_run_prints_undefined_and_files_have_nothing_there(dead, celltrain, tmp_path):
+    file = tmp_path / "dead.toml"
+    ct.save(dead, file)
+    told = celltrain("run", file)
+    assert told.code == 0
+    assert "fairness    undefined" in told.out and "Nothing arrived" in told.out
+    assert f"warning: port.bottleneck.policy.formula {EMPTY}: Y * N < 1.2 * X is 0 < 0" in told.err
+    several = json.loads(celltrain("run", file, "--seeds", "3", "--json").out)
+    assert several["scenarios"][0]["fairness"] == {"mean": None, "low": None, "high": None, "n": 0}
+
+
+def test_check_warns_and_exits_with_0(dead, celltrain, tmp_path):
+    file = tmp_path / "dead.toml"
+    ct.save(dead, file)
+    told = celltrain("check", file)
+    assert told.code == 0
+    assert EMPTY in told.err
+    assert "valid, with 1 warning" in told.err + told.out
+
+
+def test_a_comparison_says_first_what_carried_nothing(dead):
+    with pytest.warns(ct.CelltrainWarning) as told:
+        both = ct.compare(dead, lan(ct.Epd(threshold="80%"), name="epd"), seeds=2, measures=["fairness", "efficiency"])
+    first = "dead carried nothing in any of 2 runs: its fairness is undefined, and a comparison with it says nothing"
+    assert both.warnings[0] == first
+    assert first in [str(one.message) for one in told]
+    assert str(both).splitlines()[0].startswith("dead (carried nothing), epd: seeds 1 to 2 each")
+    said = both.to_dict()
+    assert said["scenarios"][0]["fairness"] == {"mean": None, "low": None, "high": None, "n": 0}
+    assert said["differences"][0]["fairness"] == {"mean": None, "low": None, "high": None}
+    assert said["differences"][0]["efficiency"]["mean"] > 0.01
+    assert both.runs["fairness"].null_count == 2
+    assert "undefined" in str(both)
+
+
+def test_compare_prints_it_in_the_heading(dead, celltrain, tmp_path):
+    file = tmp_path / "dead.toml"
+    ct.save(dead, file)
+    vary = ("--vary", "port.bottleneck.policy=as-is,epd:threshold=80%")
+    told = celltrain("compare", file, *vary, "--seeds", "2")
+    assert told.code == 0
+    assert told.out.lstrip().startswith("as-is (carried nothing), ")
+    assert told.err.startswith("warning: as-is carried nothing in any of 2 runs")
+
+
+def test_a_mean_says_over_how_many_seeds_it_is():
+    """A stream that rarely starts within the run: some seeds carry nothing."""
+    text = {"admit": "lucky > 0.5", "state": {"lucky": 0}, "vc_state": {"seen": 0}}
+    text["on_frame"] = {"lucky": "if seen < 1 and lucky == 0 then max(random(), 0.001) else lucky", "seen": "1"}
+    policy = ct.Formula(**text)
+    with pytest.warns(ct.CelltrainWarning):
+        compared = ct.compare(lan(policy), seeds=8, measures=["fairness"])
+    empty = int(compared.carried_nothing.sum())
+    assert 0 < empty < 8
+    said = compared.to_dict()
+    assert said["scenarios"][0]["fairness"]["n"] == 8 - empty
+    assert any(f"carried nothing in {empty} of 8 runs: fairness is undefined there" in one for one in said["warnings"])
+
+
+def test_ratios_in_measures_are_undefined_as_well(dead):
+    with pytest.warns(ct.CelltrainWarning):
+        compared = ct.compare(
+            dead,
+            seeds=1,
+            measures=[
+                "flows.fairness(*).goodput_mbps",
+                "flows.variation(*).goodput_mbps",
+                "cells.lost / cells.delivered",
+            ],
+        )
+    assert [mean.n[0] for mean in compared.means] == [0, 0, 0]
+
+
+def test_vet_prints_it_first_and_exits_with_1(celltrain, tmp_path):
+    file = tmp_path / "z.toml"
+    file.write_text('[policy.formula]\nadmit = "X < 0.8 * K and Y * N < 1.2 * X"\n')
+    told = celltrain("vet", file, "--scenarios", "lan-5", "--seeds", "2", "--beside", "epd")
+    assert told.code == 1
+    assert told.out.splitlines()[0].startswith("lan-5: z carried nothing in any of 2 runs")
+    assert "admits into an empty buffer" in told.out and "NO" in told.out
+    assert "undefined" in told.out and "*" not in next(x for x in told.out.splitlines() if "fairness" in x)
+
+
+def test_a_report_says_first_which_points_carried_nothing(tmp_path):
+    over = {"R": {"path": "port.bottleneck.policy.formula.constants.R", "values": [-0.1, 0.5]}}
+    base = lan(ct.Formula(admit="X <= R * K", constants={"R": 0.5}))
+    with pytest.warns(ct.CelltrainWarning, match="2 runs of 4 carried nothing"):
+        store = ct.sweep(base, over=over, seeds=2, measures=["efficiency", "fairness"], store=tmp_path / "store")
+    report = ct.report(store)
+    assert report.warnings[0] == (
+        "2 runs of 4 carried nothing, and fairness is undefined there; 1 point carries nothing with any seed, the first "
+        "R = -0.1: they are no good whatever their other measures"
+    )
+    fairness = store.summary(["fairness"]).to_pylist()
+    assert [(row["n"], row["mean"] is None) for row in fairness] == [(0, True), (2, False)]
+    assert store.table(["fairness"])["value"].null_count == 2
+
+
+def test_a_search_warns_at_the_head_of_a_front_that_carries_less_than_half_of_tail_drop(tmp_path, celltrain):
+    """Fairness and a short queue: a policy that admits a frame only into a nearly empty buffer is good at both."""
+    text = PLAN.replace(
+        "policy = { selective_drop = {} }", 'policy.formula = { admit = "X <= R * K", constants.R = 0.5 }'
+    )
+    text = (
+        text.replace('duration = "4ms"', 'duration = "300ms"')
+        .replace("[60, 100]", "[1000]")
+        .replace("trials = 10", "trials = 6")
+    )
+    text = text.replace(
+        '{ efficiency = "maximize", "cells.lost" = "minimize" }',
+        '{ fairness = "maximize", "ports.bottleneck.max_queue_cells" = "minimize" }',
+    )
+    text = text[: text.index("[tune.parameters]")] + (
+        "[tune.parameters]\n"
+        'R = { path = "port.bottleneck.policy.formula.constants.R", from = -0.05, to = 0.05 }\n'
+        "[tune.seeds]\nsearch = 1\nselection = 2\nconfirmation = 2\n"
+    )
+    file = tmp_path / "plan.toml"
+    file.write_text(text)
+    told = celltrain("tune", file, "--out", tmp_path / "out")
+    assert told.code == 0
+    assert told.out.startswith("WARNING: buffer 1000 cells: R = ")
+    assert "of what tail drop carries; it is no good whatever its other measures" in told.out
+    answer = json.loads((tmp_path / "out" / "report" / "tune.json").read_text())
+    assert answer["warnings"] and f"WARNING: {answer['warnings'][0]}" in told.out
+    page = (tmp_path / "out" / "report" / "tune.html").read_text()
+    assert page.index("of what tail drop carries") < page.index("What was searched</h2>")
+    [search] = answer["searches"]
+    # Below 0 nothing is ever admitted, fairness is undefined, and no such setting is taken.
+    assert all((trial["means"] is None) == (trial["parameters"]["R"] < 0) for trial in search["trials"])
+    assert answer["failed"] == 0
