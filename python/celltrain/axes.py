@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from celltrain.errors import MissingExtraError
+from celltrain.errors import Fault, InputError, MissingExtraError
 from celltrain.style import COLOURS, STYLE
 from celltrain.text import shown
 from celltrain.writing import replacing
@@ -12,7 +14,6 @@ from celltrain.writing import replacing
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from contextlib import AbstractContextManager
-    from pathlib import Path
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -22,6 +23,16 @@ MAX_LEGEND = 20
 # Characters of a name in a legend and in a title: longer ones leave no room for the plot.
 LONGEST_LABEL = 48
 LONGEST_TITLE = 80
+
+
+#: Endings of the figures that are written.
+FIGURES = (".svg", ".pdf", ".png")
+
+
+def refuse_other(file: str | os.PathLike[str], option: str = "plot") -> None:
+    """Raises `InputError` if the ending of a file is not a figure's."""
+    if Path(file).suffix.lower() not in FIGURES:
+        raise InputError([Fault.saying(f"Cannot draw {shown(file)}: use .svg, .pdf or .png.", key=option)])
 
 
 def require_matplotlib() -> None:

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     Points = np.ndarray[Any, np.dtype[np.float64]]
 
-FORMATS = ("png", "svg", "pdf")
-
 # More names hide the picture.
 MAX_HOST_NAMES = 60
 MAX_NODE_NAMES = 120

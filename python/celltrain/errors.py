@@ -73,6 +73,12 @@ class Fault:
         """An option of a call or a command."""
         return cls.of(problem, key=option, value=_text(value))
 
+    @classmethod
+    def saying(cls, message: str, *, key: str = "", value: str = "") -> Fault:
+        """Returns a fault of an option whose message is a sentence of its own."""
+        said = cls.of(message, key=key, value=value)
+        return cls(file="", line=None, key=said.key, value=said.value, problem=said.problem, message=said.problem)
+
     def to_dict(self) -> dict[str, Any]:
         """The parts, as in the JSON answers of the command line."""
         parts = asdict(self)

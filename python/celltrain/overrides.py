@@ -42,13 +42,25 @@ def of_texts(texts: Sequence[str], option: str = "--vary") -> dict[str, Any]:
     return vary
 
 
+def of_options(vary: Sequence[str], settings: Sequence[str]) -> dict[str, Any]:
+    """Returns what `--vary` and `--set` say together, as `of_texts` does; raises `InputError`."""
+    varied, fixed = of_texts(vary), single(settings)
+    if again := [path for path in fixed if path in varied]:
+        raise InputError([fault_of("--set", f"{path}={fixed[path].label}", "sets what --vary sets") for path in again])
+    axes = {
+        path: {"path": path, "values": {one.label: one.value}} if choices(path) else [one.value]
+        for path, one in fixed.items()
+    }
+    return {**varied, **axes}
+
+
 def single(texts: Sequence[str] | None, option: str = "--set") -> dict[str, Setting]:
     """Returns what `--set` says: one value by path; raises `InputError` with every fault."""
     settings: dict[str, Setting] = {}
     faults = []
     for path, (text, values) in _parsed(texts or [], option).items():
         if len(values) > 1:
-            problem = f"has {len(values)} values, and a run has one of them; celltrain compare FILE --vary {text} compares them"
+            problem = f"has {len(values)} values; give one, or compare them: celltrain compare FILE --vary {text}"
             faults.append(fault_of(option, text, problem))
         [(label, value), *_] = values
         settings[path] = Setting(label, value)
@@ -168,10 +180,13 @@ def _parsed(texts: Sequence[str], option: str) -> dict[str, tuple[str, list[tupl
             if not path or not sign or not all(values):
                 faults.append(fault_of(option, text, f"is not {FORMS[option]}"))
             elif path in found:
-                again = "write its values in one" if option == "--vary" else "give it once"
-                faults.append(fault_of(option, text, f"sets {path}, and so does another: {again}"))
+                once = "write its values in one" if option == "--vary" else "give it once"
+                faults.append(fault_of(option, text, f"sets {path}, and so does another: {once}"))
             else:
                 found[path] = (text, [_valued(path, value) for value in values])
+                labels = [label for label, _ in found[path][1]]
+                if again := next((label for label in labels if labels.count(label) > 1), None):
+                    faults.append(fault_of(option, text, f"has {again} twice"))
         except InputError as error:
             faults += error.faults
         except (UnknownKeyError, ValueError) as error:
@@ -191,5 +206,4 @@ def _valued(path: str, text: str) -> tuple[str, Any]:
 
 def fault_of(option: str, text: str, problem: str) -> Fault:
     """Returns a fault of an option, as the shell has it: `--set PATH=VALUE is ...`."""
-    fault = Fault.of(problem, key=f"{option} {text}")
-    return Fault(file="", line=None, key=option, value=shortened(text), problem=fault.problem, message=fault.message)
+    return Fault.saying(f"{option} {shortened(text)} {problem}", key=option, value=text)

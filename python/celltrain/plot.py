@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain.arguments import checked
-from celltrain.axes import LONGEST_LABEL, LONGEST_TITLE, MAX_LEGEND, brief, legible, new_axes
+from celltrain.axes import (
+    LONGEST_LABEL,
+    LONGEST_TITLE,
+    MAX_LEGEND,
+    brief,
+    legible,
+    new_axes,
+    refuse_other,
+    require_matplotlib,
+    save,
+    styled,
+)
+from celltrain.errors import Fault, InputError
 from celltrain.style import COLOURS, INK, colour_of_flow
+from celltrain.writing import writing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -126,6 +141,29 @@ class Plot:
         if phases.any():
             ax.plot([], [], ".", color="black", markersize=5, label="dots: phase 1")
         return _finished(ax, len(labels))
+
+    @checked()
+    def write(self, file: str | os.PathLike[str]) -> Path:
+        """Draws the recorded series into a file, a panel each.
+
+        Args:
+            file: The file; its ending names its form: `.svg`, `.pdf` or `.png`.
+        """
+        refuse_other(file)
+        require_matplotlib()
+        from matplotlib.figure import Figure
+
+        names = list(self._result.series)
+        if not names:
+            raise InputError([Fault.saying("No series was recorded: name some in trace, such as queue.", key="plot")])
+        # Without pyplot: nothing here may open a window or leave a figure behind.
+        with styled():
+            figure = Figure(figsize=(8, 4.5 * len(names)), layout="constrained")
+            for name, panel in zip(names, figure.subplots(len(names), squeeze=False)[:, 0], strict=True):
+                getattr(self, name)(ax=panel)
+            with writing(file):
+                save(figure, Path(file))
+        return Path(file)
 
     @checked()
     def sequence(self, flow: str, *, window: str | None = None, ax: Axes | None = None) -> Axes:

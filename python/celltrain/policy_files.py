@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from celltrain import _core, grammar, python_policy, shipped
+from celltrain import _core, files, grammar, python_policy, shipped
 from celltrain.arguments import checked
 from celltrain.documents import read_text
 from celltrain.errors import Fault, InputError
@@ -92,8 +92,12 @@ def is_file(text: str) -> bool:
     >>> [is_file(text) for text in ("@mine.toml", "mine.toml", "mine.py:Mine", "epd:threshold=80%", "mine:Mine")]
     [True, True, True, False, True]
     """
-    is_class = _CLASS.fullmatch(text) is not None and text.partition(":")[0] not in shipped.policies()
-    return text.startswith("@") or text.endswith(".toml") or is_class
+    return text.startswith("@") or text.endswith(".toml") or _class(text) is not None
+
+
+def _class(text: str) -> re.Match[str] | None:
+    """The parts of a text that names a Python class; `epd:threshold` is a policy with a setting."""
+    return None if text.partition(":")[0] in shipped.policies() else _CLASS.fullmatch(text)
 
 
 def read(
@@ -109,13 +113,23 @@ def read(
         change: Changes the tables of the file before they are looked at.
     """
     text = os.fsdecode(said).removeprefix("@")
-    if (match := _CLASS.fullmatch(text)) and not (Path(text).is_file() and not text.endswith(".py")):
+    if (match := _class(text)) and not (Path(text).is_file() and not text.endswith(".py")):
         return _of_class(text, match, folder)
     path = (folder or Path()) / text
     file, content = shipped.found(text, "scenario", folder or Path()) or (shown(path), None)
     if content is None:
-        if not path.exists() and not is_file(str(said)) and text.partition(":")[0] in shipped.policies():
-            return Policy(name=text, table=_of_text(text, "policy", {}))
+        if (
+            not path.exists()
+            and not is_file(os.fsdecode(said))
+            and path.name == text
+            and ("=" in text or not path.suffix)
+        ):
+            try:
+                return Policy(name=text, table=grammar.choice(text, shipped.policies(), "policy"))
+            except ValueError as error:
+                unknown = f"has {text!r}, which "
+                problem = str(error).replace(unknown, "there is no such file, and it ")
+                raise InputError([Fault.of_file(shown(text), problem)]) from None
         content = read_text(path, what="policy")
     answer = json.loads(_core.toml(content, file))
     if answer["faults"]:
@@ -152,9 +166,17 @@ def of_table(policy: Mapping[str, Any]) -> Policy:
     return Policy(name=str(next(iter(table))), table=table)
 
 
-def is_policy(root: Mapping[str, Any]) -> bool:
-    """Returns whether the tables of a TOML file are a policy's and not a scenario's."""
-    if "topology" in root or "duration" in root:
+def is_policy_file(said: str | os.PathLike[str]) -> bool:
+    """Returns whether a path leads to a policy file or a Python class and not to a scenario."""
+    text = os.fsdecode(said)
+    if text.startswith("@") or _class(text):
+        return True
+    try:
+        answer = json.loads(_core.toml(files.read_bytes(Path(text)).decode("utf-8-sig"), text))
+    except (files.UnreadableError, UnicodeDecodeError):
+        return False
+    root = answer["root"]
+    if answer["faults"] or "topology" in root or "duration" in root:
         return False
     return "policy" in root or any(key in shipped.policies() for key in root)
 

@@ -19,6 +19,7 @@ from celltrain.text import BROKEN, broken_texts, described, shown
 
 if TYPE_CHECKING:
     from celltrain.models import Buffer, Policy, Scenario, Tcp
+    from celltrain.policy_files import Policy as PolicyFile
     from celltrain.python_policy import PythonPolicy
 
 
@@ -237,7 +238,7 @@ def n_source(
     sources: int,
     link_delay: Time,
     buffer_cells: Buffer,
-    policy: Policy | PythonPolicy,
+    policy: Policy | PythonPolicy | PolicyFile | str,
     link_rate: Rate = "155.52Mbps",
     duration: Time = "10s",
     seed: int = 1,
@@ -251,7 +252,7 @@ def n_source(
         link_delay: Propagation delay of every link, for example `"5us"`; a connection crosses three.
         buffer_cells: Places for waiting cells at the congested port, or `"infinite"`.
         policy: What that port does with its buffer, for example `celltrain.Epd(threshold=800)`, or an object of a
-            `celltrain.PythonPolicy`.
+            `celltrain.PythonPolicy`, a text such as `"epd:threshold=80%"`, or `celltrain.Policy.read("mine.toml")`.
         link_rate: Rate of every link.
         duration: How long to simulate.
         seed: Seed of every random choice.

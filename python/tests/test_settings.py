@@ -206,10 +206,120 @@ def test_options_for_settings_are_refused_with_their_value() -> None:
     for text, words in {
         "port.bottleneck.buffer": "is not PATH=VALUE",
         "port.bottleneck.bufer=3": "did you mean buffer?",
-        "port.bottleneck.buffer=1,2": "has 2 values, and a run has one of them; celltrain compare FILE --vary",
+        "port.bottleneck.buffer=1,2": "has 2 values; give one, or compare them: celltrain compare FILE --vary",
         "port.bottleneck.policy=formula:admit=(X": "has no closing )",
     }.items():
         with pytest.raises(ct.InputError) as refused:
             overrides.single([text])
         assert str(refused.value).startswith(f"--set {text}")
         assert words in str(refused.value)
+
+
+SET = ("--set", "port.bottleneck.buffer=200", "--set", "port.bottleneck.policy=epd:threshold=80%")
+
+
+def test_one_option_sets_a_setting_on_every_command_that_takes_a_scenario(celltrain: Command, tmp_path: Path) -> None:
+    settings = {"port.bottleneck.buffer": 200, "port.bottleneck.policy": "epd:threshold=80%"}
+    lan = ct.load("small.toml", settings=settings)
+    wanted = ct.run(lan, seed=3).fingerprint
+    name = "small (port.bottleneck.buffer=200, port.bottleneck.policy=epd:threshold=80%)"
+
+    answer = celltrain("run", "small.toml", *SET, "--seed", 3, "--json").json
+    assert (answer["scenario"], answer["fingerprint"]) == (name, wanted)
+    assert celltrain("run", "small.toml", *SET).out.startswith(name)
+    by_vary = [{"--set": "--vary"}.get(word, word) for word in SET]
+    assert celltrain("run", "small.toml", *by_vary, "--seed", 3, "--json").json["fingerprint"] == wanted
+    assert celltrain("run", "small.toml", *SET, "--seeds", 3, "--json").json["fingerprints"]["3"] == wanted
+
+    compared = celltrain("compare", "small.toml", *SET, "--seeds", 3, "--vary", "tcp=as-is,reno", "--out", "out")
+    assert compared.code == 0
+    assert wanted in Path("out/runs.csv").read_text()
+
+    assert (
+        celltrain("run", "small.toml", *SET, "--seed", 3, "--events", "events", "--json").json["fingerprint"] == wanted
+    )
+    assert celltrain("check", "small.toml", *SET).out == "small.toml: nothing is wrong\n"
+    why = celltrain("why", "small.toml", *SET, "--seed", 3, "--flow", "tcp1", "--at", "5ms", "--json")
+    assert why.json == ct.why(lan, seed=3, flow="tcp1", at="5ms").to_dict()
+
+    printed = celltrain("explain", "lan-epd", *SET)
+    Path("again.toml").write_text(printed.out)
+    again = ct.load("again.toml")
+    assert ct.run(again).fingerprint == ct.run(ct.load("lan-epd", settings=settings)).fingerprint
+    is_refused(celltrain("explain", "fba", *SET), ["--set", "fba is one of the policies"])
+
+
+def test_a_plan_is_swept_and_tuned_with_settings(celltrain: Command) -> None:
+    Path("plan.toml").write_text('scenario = "small.toml"\nseeds = 1\n[axes]\n"port.bottleneck.buffer" = [100, 200]\n')
+    assert celltrain("sweep", "plan.toml", "--store", "store", "--set", "duration=5ms").code == 0
+    sweep = ct.Store.open("store")
+    assert sweep.plan.base["duration"] == "5ms"
+    assert "duration=5ms" in sweep.manifest["name"]
+    is_refused(celltrain("sweep", "plan.toml", "--store", "other", "--set", "duration=x"), ["duration"])
+    refused = celltrain("sweep", "plan.toml", "--dry-run", "--set", "port.bottleneck.buffer=9")
+    is_refused(refused, ["--set port.bottleneck.buffer=9 sets what plan.toml varies (axis port.bottleneck.buffer)"])
+    assert celltrain("tune", "tune-selective-drop", "--dry-run", "--set", "seed=4").code == 0
+
+
+def test_the_folder_of_runs_is_called_store_on_every_command(
+    celltrain: Command,
+) -> None:
+    Path("plan.toml").write_text('scenario = "small.toml"\nseeds = 2\n[axes]\n"port.bottleneck.buffer" = [100, 200]\n')
+    assert celltrain("sweep", "plan.toml", "--store", "store").code == 0
+    assert celltrain("report", "--store", "store").code == 0
+    assert Path("store/report/report.html").is_file()
+    is_refused(celltrain("report"), ["--store names the store of a sweep"])
+    is_refused(celltrain("report", "store", "--store", "store"), ["and so does the argument: give one"])
+    is_refused(celltrain("tune", "tune-selective-drop", "--store", "a", "--out", "b"), ["--out is the former name"])
+
+
+def test_a_run_is_drawn_into_a_file(celltrain: Command) -> None:
+    drawn = celltrain("run", "small.toml", "--plot", "run.svg", "--trace", "queue")
+    assert drawn.out.endswith("wrote run.svg\n")
+    assert Path("run.svg").read_text().count('id="axes_') == 1
+    assert celltrain("run", "small.toml", "--plot", "both.svg").code == 0
+    assert Path("both.svg").read_text().count('id="axes_') == 2
+    assert celltrain("run", "small.toml", "--seeds", 2, "--plot", "seeds.pdf", "--csv", "seeds.csv").code == 0
+    assert Path("seeds.pdf").read_bytes().startswith(b"%PDF")
+    assert Path("seeds.csv").read_text().startswith('"name","measure","n","mean"')
+    # As before: a figure of each series in the folder.
+    assert celltrain("run", "small.toml", "--out", "out", "--plot").code == 0
+    assert Path("out/queue.svg").is_file()
+    is_refused(celltrain("run", "small.toml", "--plot"), ["--plot needs a file: --plot run.svg"])
+    is_refused(celltrain("run", "small.toml", "--csv", "a.csv"), ["add --seeds N"])
+    for command in ("run", "compare", "check"):
+        answer = celltrain(command, "small.toml", "--plot", "run.gif")
+        is_refused(answer, ["Cannot draw run.gif: use .svg, .pdf or .png."])
+
+
+def test_check_tells_a_policy_file_from_a_scenario(celltrain: Command) -> None:
+    answer = celltrain("check", "sah.toml", "small.toml")
+    assert answer.code == 0
+    assert answer.out == "sah.toml: the policy SAH; nothing is wrong\nsmall.toml: nothing is wrong\n"
+    [policy] = celltrain("check", "sah.toml", "--json").json["policies"]
+    assert (policy["file"], policy["name"], list(policy["policy"])) == ("sah.toml", "SAH", ["formula"])
+    Path("wrong.toml").write_text("[policy.epd]\nthreshold = 1\ntreshold = 4\n")
+    is_refused(
+        celltrain("check", "wrong.toml"), ["wrong.toml:3: policy.epd.treshold is unknown; did you mean threshold?"]
+    )
+    Path("wrong.toml").write_text('policy.formula.admit = "X + now < 3"\n')
+    is_refused(celltrain("check", "wrong.toml"), ["wrong.toml:1: policy.formula.admit", "does not fit in its units"])
+    is_refused(celltrain("check", "sah.toml", "--plot", "a.svg"), ["Cannot draw sah.toml: it is a policy"])
+    is_refused(celltrain("check", "sah.toml", "--set", "tcp=reno"), ["--set tcp changes nothing in a policy file"])
+    option = "port.bottleneck.policy.formula.constants.Z=0.5"
+    assert celltrain("check", "sah.toml", "--set", option).code == 0
+
+
+def test_a_comparison_takes_policy_files_and_formulas_with_commas(
+    celltrain: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CELLTRAIN_POLICIES", "settingsmine")
+    values = "as-is,@sah.toml,settingsmine.py:Half,formula:admit=min(X, 3) < 1"
+    answer = celltrain("compare", "small.toml", "--vary", f"port.bottleneck.policy={values}", "--seeds", 1, "--json")
+    names = [one["name"] for one in answer.json["scenarios"]]
+    assert names == ["as-is", "SAH", "Half", "formula:admit=min(X, 3) < 1"]
+    again = celltrain("compare", "small.toml", "--vary", "port.bottleneck.policy=@sah.toml,sah.toml")
+    is_refused(again, ["--vary port.bottleneck.policy=@sah.toml,sah.toml has SAH twice"])
+    is_refused(
+        celltrain("compare", "small.toml", "--vary", "duration=1ms,2ms", "--set", "duration=3ms"), ["--vary sets"]
+    )

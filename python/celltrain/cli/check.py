@@ -1,13 +1,21 @@
-"""`celltrain check`: what is wrong with a scenario file."""
+"""`celltrain check`: what is wrong with a scenario file or a policy file."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from celltrain.cli import completing, shell
+from celltrain.errors import Fault, InputError
+
+if TYPE_CHECKING:
+    from celltrain.network import Network
+    from celltrain.overrides import Setting
+    from celltrain.policy_files import Policy
 
 
 def register(app: typer.Typer) -> None:
@@ -24,67 +32,108 @@ def check(
         list[Path],
         typer.Argument(
             metavar="FILE...",
-            help="Scenarios: TOML files, or names of shipped ones.",
+            help="Scenarios or policies: TOML files, or names of shipped scenarios.",
             autocompletion=completing.scenarios,
         ),
     ],
     plot: Annotated[
         Path | None, typer.Option(metavar="PICTURE", help="Draw the network of the one FILE there: .png, .svg or .pdf.")
     ] = None,
+    settings: shell.Settings = None,
     as_json: shell.Json = False,
 ) -> int:
-    """Say everything that is wrong with scenario files, without running them; exit with 2 if anything is."""
-    from celltrain.scenario import read
+    """Say everything that is wrong with scenario and policy files, without running them; exit with 2 if anything is."""
+    from celltrain.overrides import single
     from celltrain.text import shown
 
     if plot is not None:
         _can_draw(files, plot)
-    readings = {shown(file): read(file) for file in files}
-    faults = [fault for reading in readings.values() for fault in reading.faults]
+    changed = single(settings)
+    checked = [_checked(file, changed) for file in files]
+    faults = [fault for one in checked for fault in one.faults]
     if plot is not None and not faults:
         from celltrain.drawing import save
-        from celltrain.network import Network
 
-        [reading] = readings.values()
-        net = Network.of_core(reading.accepted())
+        net = checked[0].network
+        if net is None:
+            raise InputError(
+                [Fault.saying(f"Cannot draw {checked[0].file}: it is a policy, not a network.", key="--plot")]
+            )
         with shell.writing(plot):
             save(net, plot)
     if as_json:
-        from celltrain.network import Network
-
-        warnings = [
-            {"file": file, "message": message} for file, reading in readings.items() for message in reading.warnings
-        ]
-        networks = [
-            {"file": file, **Network.of_core(reading.accepted()).to_dict(), "memory_bytes": reading.memory_bytes}
-            for file, reading in readings.items()
-            if not reading.faults
-        ]
-        shell.answer({"faults": [fault.to_dict() for fault in faults], "warnings": warnings, "networks": networks})
-    else:
-        shell.report(faults, as_json=False)
-        for file, reading in readings.items():
-            for message in reading.warnings:
-                shell.complain(f"{file}: warning: {message}")
-            if not reading.faults:
-                count = len(reading.warnings)
-                warned = f"valid, with {count} warning{'' if count == 1 else 's'}"
-                shell.say(f"{file}: {warned if count else 'nothing is wrong'}")
-        if plot is not None and not faults:
-            shell.say(f"wrote {shown(plot)}")
+        shell.answer(
+            {
+                "faults": [fault.to_dict() for fault in faults],
+                "warnings": [{"file": one.file, "message": message} for one in checked for message in one.warnings],
+                "networks": [
+                    {"file": one.file, **one.network.to_dict(), "memory_bytes": one.memory_bytes}
+                    for one in checked
+                    if one.network is not None
+                ],
+                "policies": [
+                    {"file": one.file, "name": one.policy.name, "policy": one.policy.table}
+                    for one in checked
+                    if one.policy is not None
+                ],
+            }
+        )
+        return shell.BAD_INPUT if faults else shell.DONE
+    shell.report(faults, as_json=False)
+    for one in checked:
+        for message in one.warnings:
+            shell.complain(f"{one.file}: warning: {message}")
+        if not one.faults:
+            what = "" if one.policy is None else f"the policy {shown(one.policy.name)}; "
+            count = len(one.warnings)
+            warned = f"valid, with {count} warning{'' if count == 1 else 's'}"
+            shell.say(f"{one.file}: {what}{warned if count else 'nothing is wrong'}")
+    if plot is not None and not faults:
+        shell.say(f"wrote {shown(plot)}")
     return shell.BAD_INPUT if faults else shell.DONE
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Checked:
+    """What is known of a file: a scenario's network or a policy, if nothing is wrong with it."""
+
+    file: str
+    faults: list[Fault]
+    warnings: list[str] = field(default_factory=list)
+    network: Network | None = None
+    memory_bytes: int | None = None
+    policy: Policy | None = None
+
+
+def _checked(file: Path, settings: Mapping[str, Setting]) -> _Checked:
+    """Checks a scenario or a policy file."""
+    from celltrain.network import Network
+    from celltrain.policy_files import is_policy_file
+    from celltrain.scenario import read
+    from celltrain.text import shown
+
+    name = shown(file)
+    if is_policy_file(file):
+        from celltrain.vetting.policy import check_file
+
+        try:
+            policy, warnings = check_file(file, settings)
+        except InputError as error:
+            return _Checked(file=name, faults=error.faults)
+        return _Checked(file=name, faults=[], warnings=warnings, policy=policy)
+    reading = read(file, settings, option="--set")
+    if reading.faults:
+        return _Checked(file=name, faults=reading.faults, warnings=reading.warnings)
+    network = Network.of_core(reading.accepted())
+    return _Checked(file=name, faults=[], warnings=reading.warnings, network=network, memory_bytes=reading.memory_bytes)
 
 
 def _can_draw(files: list[Path], plot: Path) -> None:
     """Refuses what cannot be drawn before any file is read."""
-    from celltrain.axes import require_matplotlib
-    from celltrain.drawing import FORMATS
-    from celltrain.errors import Fault, InputError
+    from celltrain.axes import refuse_other, require_matplotlib
     from celltrain.text import shown
 
     if len(files) != 1:
         raise InputError([Fault.of_option("--plot", shown(plot), f"draws one scenario; {len(files)} are given")])
-    if plot.suffix.removeprefix(".") not in FORMATS:
-        endings = ", ".join(f".{name}" for name in FORMATS)
-        raise InputError([Fault.of_option("--plot", shown(plot), f"is no picture; its name ends in one of {endings}")])
+    refuse_other(plot, "--plot")
     require_matplotlib()

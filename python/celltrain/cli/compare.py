@@ -54,8 +54,18 @@ def compare(
         list[str] | None,
         typer.Option(
             metavar="PATH=VALUES",
+            autocompletion=completing.paths,
             help="Values of a setting, separated by commas; examples below. With one FILE the values are compared. "
             "With several, all FILEs are compared at each value. A single value is set for all. May be repeated.",
+        ),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="PATH=VALUE",
+            autocompletion=completing.paths,
+            help="Use this setting in every FILE. May be repeated.",
         ),
     ] = None,
     names: Annotated[
@@ -92,10 +102,10 @@ def compare(
     """Run scenarios under the same seeds: means with 95 % intervals, and paired differences from the first."""
     from celltrain.comparing import compare as put_beside
     from celltrain.comparing.figure import check
-    from celltrain.overrides import of_texts
+    from celltrain.overrides import of_options
 
     form = shell.form(as_json=as_json, md=md, tex=tex)
-    varied = of_texts(vary or [], "--vary")
+    varied = of_options(vary or [], settings or [])
     if plot is not None:
         check(plot, width, style)
     with shell.waiting("comparing") as progress:

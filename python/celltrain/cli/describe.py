@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 from enum import Enum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -100,6 +101,15 @@ def explain(
     page: Annotated[
         bool, typer.Option("--page", help="Print the whole page of a TCP variant: all parameters, symbols, validation.")
     ] = False,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="PATH=VALUE",
+            autocompletion=completing.paths,
+            help="Print a scenario with this setting. May be repeated.",
+        ),
+    ] = None,
     as_json: shell.Json = False,
 ) -> None:
     """Explain a model: its parameters with type, unit, default and range, and its page. Print an example plan or scenario."""
@@ -134,7 +144,9 @@ def explain(
             "service, paper, study, plan or scenario"
         )
         raise InputError([Fault.of_option("name", name, f"{problem}{hint}")])
-    if as_json:
+    if settings:
+        _show_changed(known[wanted], settings, as_json=as_json)
+    elif as_json:
         shell.answer(known[wanted].to_dict())
     elif known[wanted].kind in ("plans", "scenarios"):
         typer.echo(known[wanted].page, nl=False)
@@ -143,6 +155,24 @@ def explain(
         others = [path for path, entry in of_kind.items() if entry.name == wanted and entry is not known[wanted]]
         for path in others:
             shell.say(f"\nThere is another of this name: celltrain explain {path}")
+
+
+def _show_changed(entry: Entry, settings: list[str], *, as_json: bool) -> None:
+    """Prints a shipped scenario as a file, with settings in place of its own."""
+    from celltrain.errors import Fault, InputError
+    from celltrain.models import Scenario
+    from celltrain.toml import to_toml
+
+    if entry.kind != "scenarios":
+        problem = f"changes a scenario, and {entry.name} is one of the {entry.kind}"
+        raise InputError([Fault.of_option("--set", settings[0], problem)])
+    scenario = shell.scenario(Path(entry.name), settings)
+    assert isinstance(scenario, Scenario), "it has settings of its own"
+    page = to_toml(scenario, head=f"{entry.name} with {', '.join(settings)}.")
+    if as_json:
+        shell.answer({**entry.to_dict(), "page": page})
+    else:
+        typer.echo(page, nl=False)
 
 
 def _show(entry: Entry, *, whole: bool) -> None:

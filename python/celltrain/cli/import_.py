@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from celltrain.cli import shell
+from celltrain.cli import completing, shell
 
 
 def register(app: typer.Typer) -> None:
@@ -66,10 +66,22 @@ def import_(
         int, typer.Option(parser=shell.whole(1), metavar="CELLS", help="Buffer of every port of a switch.")
     ] = 1000,
     duration: Annotated[str, typer.Option(help="How long to simulate.")] = "1s",
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="PATH=VALUE",
+            autocompletion=completing.paths,
+            help="Write this setting as well. May be repeated.",
+        ),
+    ] = None,
     as_json: shell.Json = False,
 ) -> None:
     """Make a scenario of a graph: its nodes are switches, flows join hosts at them, every port has EPD."""
     from celltrain.graph import import_graph
+    from celltrain.models import Scenario
+    from celltrain.overrides import single
+    from celltrain.scenario import read, table
     from celltrain.text import shown
     from celltrain.toml import save, to_toml
 
@@ -92,6 +104,10 @@ def import_(
         buffer_cells=buffer,
         duration=duration,
     )
+    if settings:
+        name = scenario.name
+        scenario = Scenario.model_validate(table(read(scenario, single(settings), option="--set").accepted()))
+        scenario = scenario.replace(name=name)
     head = f"Made by celltrain import of {shown(file.name)}."
     if out is not None:
         with shell.writing(out):

@@ -21,7 +21,8 @@ def register(app: typer.Typer) -> None:
 
 @shell.command
 def report(
-    store: Annotated[Path, typer.Argument(metavar="STORE", help="The store of a sweep.")],
+    folder: Annotated[Path | None, typer.Argument(metavar="STORE", help="The store of a sweep.")] = None,
+    store: Annotated[Path | None, typer.Option(metavar="STORE", help="The store, as for celltrain sweep.")] = None,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Where page, tables and figures go; STORE/report when absent.")
     ] = None,
@@ -63,6 +64,13 @@ def report(
     from celltrain.text import shown
     from celltrain.writing import inner
 
+    if (folder is None) == (store is None):
+        problem = (
+            "names the store of a sweep" if store is None else "names the store, and so does the argument: give one"
+        )
+        raise InputError([Fault.of_option("--store", "" if store is None else shown(store), problem)])
+    store = store or folder
+    assert store is not None, "one of them is given"
     if (said := measures) is not None and not (said := _listed(said)):
         raise InputError([Fault.of_option("--measures", "", "names no measure; for example efficiency,fairness")])
     two = None if front is None else _listed([front])
@@ -79,9 +87,9 @@ def report(
         lines=over,
         baseline=baseline,
     )
-    folder = shell.folder(inner(store / "report") if out is None else out)
-    with shell.waiting(f"drawing {shown(store)}") as progress, shell.writing(folder):
-        written = made.write(folder, progress=progress)
+    target = shell.folder(inner(store / "report") if out is None else out)
+    with shell.waiting(f"drawing {shown(store)}") as progress, shell.writing(target):
+        written = made.write(target, progress=progress)
     if as_json:
         shell.answer({"store": shown(store), **made.to_dict(), "files": [shown(path) for path in written]})
         return

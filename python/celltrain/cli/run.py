@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from celltrain.cli import completing, shell
 from celltrain.measures import ABR, CONTRACTS, FLOWS, PORTS, Measure
@@ -19,22 +20,39 @@ if TYPE_CHECKING:
     from celltrain.captures import Capture
     from celltrain.events import Events
     from celltrain.grids import Block, Grid
+    from celltrain.models import Scenario
     from celltrain.results import RunResult
     from celltrain.steady import Steady
 
 # What fits a screen; --json and --out give everything.
 MOST_FLOWS = 24
 MOST_PORTS = 6
+#: `--plot` without a file, as it was before: a figure of each series in the folder of `--out`.
+BARE = Path()
 
 
 def register(app: typer.Typer) -> None:
     """Adds the command."""
-    app.command("run", epilog="For example: celltrain run lan-epd --trace queue,cwnd --out out --plot")(run)
+    app.command("run", cls=_Run, epilog="For example: celltrain run lan-epd --trace queue,cwnd --plot run.svg")(run)
+
+
+class _Run(TyperCommand):
+    """The command, which accepts `--plot` without a file."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parses the arguments, a bare `--plot` as one with an empty path."""
+        given = []
+        for place, argument in enumerate(args):
+            following = args[place + 1] if place + 1 < len(args) else "-"
+            is_bare = argument == "--plot" and (following.startswith("-") or Path(following).suffix in ("", ".toml"))
+            given.append("--plot=" if is_bare else argument)
+        return super().parse_args(ctx, given)
 
 
 @shell.command
 def run(
     file: shell.ScenarioFile,
+    settings: shell.Settings = None,
     seed: Annotated[
         int | None,
         typer.Option(parser=shell.whole(0, (1 << 64) - 1), metavar="N", help="Seed instead of the scenario's own."),
@@ -69,7 +87,16 @@ def run(
         ),
     ] = None,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Write result, tables and series there.")] = None,
-    plot: Annotated[bool, typer.Option("--plot", help="Draw the series too; with no --trace: queue and cwnd.")] = False,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PICTURE",
+            help="Draw the series there, queue and cwnd without --trace; with --seeds the means: .svg, .pdf or .png.",
+        ),
+    ] = None,
+    csv: Annotated[
+        Path | None, typer.Option(metavar="TABLE", help="With --seeds: write means and intervals there, as CSV.")
+    ] = None,
     warm_up: Annotated[
         bool, typer.Option("--warm-up", help="Say when the goodput has settled, by MSER-5, and its mean from there.")
     ] = False,
@@ -130,16 +157,20 @@ def run(
     tex: shell.Latex = False,
 ) -> int:
     """Simulate a scenario: efficiency, fairness, flows, losses by cause, largest queue, speed."""
+    from celltrain.axes import refuse_other
     from celltrain.errors import Fault, InputError
     from celltrain.results import run as simulate
 
     form = shell.form(as_json=as_json, md=md, tex=tex)
     series = [name.strip() for names in trace or [] for name in names.split(",") if name.strip()]
-    if trace and out is None:
-        problem = "records series; say where they are written to with --out DIR"
+    if trace and out is None and plot is None:
+        problem = "records series; say where they are written to with --out DIR, or drawn with --plot PICTURE"
         raise InputError([Fault.of_option("--trace", shown(",".join(series)), problem)])
-    if plot and out is None:
-        raise InputError([Fault.of_option("--plot", "on", "needs a folder: add --out DIR")])
+    into_folder = plot == BARE
+    if plot is not None and not into_folder:
+        refuse_other(plot, "--plot")
+    elif into_folder and out is None:
+        raise InputError([Fault.saying("--plot needs a file: --plot run.svg", key="--plot")])
     if seeds is not None:
         of_one = {
             "--trace": trace,
@@ -153,7 +184,22 @@ def run(
         }
         _refuse_single(of_one, seeds)
         first = 1 if seed is None else seed
-        return _ensemble(file, seeds, first, fingerprints=fingerprints, out=out, plot=plot, as_json=as_json, form=form)
+        return _ensemble(
+            shell.scenario(file, settings),
+            seeds,
+            first,
+            fingerprints=fingerprints,
+            out=out,
+            plot=out / "seeds.svg" if into_folder and out is not None else plot,
+            csv=csv,
+            as_json=as_json,
+            form=form,
+        )
+    if csv is not None:
+        problem = (
+            "--csv writes the means of several runs: add --seeds N. A single run writes its tables with --out DIR."
+        )
+        raise InputError([Fault.saying(problem, key="--csv")])
     if fingerprints:
         problem = "lists those of several runs, with --seeds N; a run alone prints its own"
         raise InputError([Fault.of_option("--fingerprints", "on", problem)])
@@ -175,12 +221,13 @@ def run(
     _refuse_idle((events, pcap), kinds=kinds, window=window, flow=flow, vc=vc, pcap_kind=pcap_kind, pcap_at=pcap_at)
     kept = _kept(events, kinds=kinds, window=window, flow=flow, vc=vc, port=port, file_format=event_format)
     capture = _capture(pcap, kind=pcap_kind, at=pcap_at, window=window, flow=flow, vc=vc, port=port)
+    scenario = shell.scenario(file, settings)
     with ExitStack() as folders, shell.waiting(f"simulating {shown(file)}") as progress:
         if out is not None:
             folders.enter_context(making(out))
             shell.folder(out)
         result = simulate(
-            file,
+            scenario,
             seed=seed,
             trace=series,
             step=step,
@@ -194,7 +241,9 @@ def run(
     written: list[Path] = []
     if out is not None:
         with shell.writing(out):
-            written = result.write(out, plots=plot)
+            written = result.write(out, plots=into_folder)
+    if plot is not None and not into_folder:
+        written.append(result.plot.write(plot))
     settled = result.steady() if warm_up else None
     if as_json:
         shell.answer(result.to_dict() | ({"steady": _settled(settled)} if settled is not None else {}))
@@ -219,13 +268,14 @@ def _settled(steady: Steady) -> dict[str, Any]:
 
 
 def _ensemble(
-    file: Path,
+    scenario: Path | Scenario,
     seeds: int,
     first: int,
     *,
     fingerprints: bool,
     out: Path | None,
-    plot: bool,
+    plot: Path | None,
+    csv: Path | None,
     as_json: bool,
     form: shell.Form,
 ) -> int:
@@ -235,19 +285,18 @@ def _ensemble(
     from celltrain.comparing.figure import check
     from celltrain.plan.contents import MEASURES
 
-    picture = out / "seeds.svg" if out is not None and plot else None
-    if picture is not None:
-        check(picture, "page", None)
+    if plot is not None:
+        check(plot, "page", None)
     measures = list(dict.fromkeys(["efficiency", "fairness", "goodput_mbps", *MEASURES]))
-    with shell.waiting(f"simulating {shown(file)}") as progress:
-        compared = compare(file, seeds=seeds, first_seed=first, measures=measures, progress=progress)
+    with shell.waiting("simulating") as progress:
+        compared = compare(scenario, seeds=seeds, first_seed=first, measures=measures, progress=progress)
     wanted = fingerprints or as_json
     return answered(
         compared,
-        plot=picture,
+        plot=plot,
         width="page",
         style=None,
-        csv=None,
+        csv=csv,
         out=out,
         as_json=as_json,
         form=form,

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from celltrain.grids import Block, Grid
+    from celltrain.models import Scenario
 
 DONE, NO, BAD_INPUT, INTERNAL = 0, 1, 2, 3
 
@@ -40,6 +41,25 @@ ScenarioFile = Annotated[
         metavar="FILE",
         help="The scenario: a TOML file, or the name of a shipped one.",
         autocompletion=completing.scenarios,
+    ),
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        "--vary",
+        metavar="PATH=VALUE",
+        autocompletion=completing.paths,
+        help="Use this setting instead of the scenario's own. May be repeated.",
+    ),
+]
+PlanSettings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="PATH=VALUE",
+        autocompletion=completing.paths,
+        help="Use this setting instead of that of PLAN's scenario. May be repeated.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")]
@@ -110,6 +130,24 @@ def _exit_code(function: Callable[[], int | None], *, as_json: bool) -> int:
             complain("the output of: celltrain doctor    (CELLTRAIN_DEBUG=1 shows where it happened)")
             return INTERNAL
         return code or DONE
+
+
+def scenario(file: Path, settings: list[str] | None) -> Path | Scenario:
+    """Returns the scenario of a command, with what `--set` says in place of its own settings."""
+    if not settings:
+        return file
+    from celltrain.models import Scenario
+    from celltrain.overrides import single
+    from celltrain.scenario import read, table
+
+    return Scenario.model_validate(table(read(file, single(settings), option="--set").accepted()))
+
+
+def store(store: Path | None, out: Path | None) -> Path | None:
+    """Returns the folder that `--store` names, or `--out`, its former name."""
+    if store is not None and out is not None:
+        raise InputError([Fault.saying("--out is the former name of --store: give one of them", key="--out")])
+    return store or out
 
 
 def answer(value: object) -> None:

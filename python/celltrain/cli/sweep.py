@@ -42,6 +42,7 @@ def sweep(
     store: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Where the results go: a folder that is new or empty.")
     ] = None,
+    settings: shell.PlanSettings = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Run what is missing in the store, and nothing else.")
     ] = False,
@@ -60,6 +61,7 @@ def sweep(
     """Run a scenario over many settings and seeds, into a store. Ctrl-C keeps what is done; --resume goes on."""
     from celltrain.coordination import run_plan
     from celltrain.errors import Fault, InputError
+    from celltrain.overrides import single
     from celltrain.plan import Plan
 
     if store is None and not dry_run:
@@ -68,7 +70,7 @@ def sweep(
         raise InputError(
             [Fault.of_option("--retry-failed", "given", "goes with --resume: a new store has no run that failed")]
         )
-    what = Plan.load(plan)
+    what = Plan.load(plan, settings=single(settings))
     latest: list[Progress] = []
     with workers.worker(jobs, dask, scheduler_file, dask_timeout) as worker:
         if dry_run:

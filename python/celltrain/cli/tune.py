@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Adds the command."""
-    app.command("tune", epilog="For example: celltrain tune tune-selective-drop --out out/tune-sd")(tune)
+    app.command("tune", epilog="For example: celltrain tune tune-selective-drop --store out/tune-sd")(tune)
 
 
 @shell.command
@@ -32,9 +32,12 @@ def tune(
             autocompletion=completing.plans,
         ),
     ],
-    out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Where everything goes: new or empty; out/PLAN when absent.")
+    store: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Where everything goes: new or empty.", show_default="out/PLAN"),
     ] = None,
+    out: Annotated[Path | None, typer.Option(hidden=True)] = None,
+    settings: shell.PlanSettings = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with what the folder holds.")] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only say how many runs there are, and how long they take.")
@@ -51,13 +54,14 @@ def tune(
 ) -> int:
     """Search parameters for the front of two measures. Ctrl-C keeps what is done; --resume goes on."""
     from celltrain.axes import require_matplotlib
+    from celltrain.overrides import single
     from celltrain.pages.drawing import Look
     from celltrain.pages.html import environment
     from celltrain.text import shown
     from celltrain.tuning import TunePlan, run_tune
     from celltrain.writing import inner
 
-    what = TunePlan.load(plan)
+    what = TunePlan.load(plan, settings=single(settings))
     if dry_run:
         with workers.worker(jobs, dask, scheduler_file, dask_timeout) as worker:
             return _foretell(what, worker, as_json=as_json)
@@ -65,7 +69,7 @@ def tune(
     require_matplotlib()
     with Look.of("page", style).applied():
         environment("tune")
-    folder = Path("out") / plan.stem if out is None else out
+    folder = shell.store(store, out) or Path("out") / plan.stem
     latest: list[TuneProgress] = []
     with (
         workers.worker(jobs, dask, scheduler_file, dask_timeout) as worker,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from celltrain.cli import shell, workers
+from celltrain.cli import completing, shell, workers
 from celltrain.cli.compare import listed
 
 
@@ -27,9 +27,19 @@ def vet(
     policy: Annotated[
         Path,
         typer.Argument(
-            metavar="POLICY", help="A TOML file with a table policy, as a port has it, or a scenario with one policy."
+            metavar="POLICY",
+            help="A TOML file with a table policy, a scenario with one policy, a policy such as fba:z=0.5, or mine.py:Mine.",
         ),
     ],
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="PATH=VALUE",
+            autocompletion=completing.paths,
+            help="Use this setting in POLICY, such as port.bottleneck.policy.epd.threshold=70%. May be repeated.",
+        ),
+    ] = None,
     scenarios: Annotated[
         list[str] | None,
         typer.Option(
@@ -61,12 +71,15 @@ def vet(
     tex: shell.Latex = False,
 ) -> int:
     """Check a policy's invariants, and compare it with EPD, Selective Drop and FBA in standard scenarios."""
+    from celltrain.overrides import single
     from celltrain.vetting import vet as vetted
+    from celltrain.vetting.policy import given
 
     form = shell.form(as_json=as_json, md=md, tex=tex)
+    mine = given(policy, single(settings))
     with shell.waiting("vetting") as progress:
         answer = vetted(
-            policy,
+            mine,
             scenarios=listed(scenarios),
             beside=listed(beside),
             seeds=seeds,

@@ -39,6 +39,7 @@ def why(
             help="The time to look at, to the precision written: 2.4s means 2.35 to 2.45 s. Without it, list the times to ask about.",
         ),
     ] = None,
+    settings: shell.Settings = None,
     seed: Annotated[
         int | None,
         typer.Option(parser=shell.whole(0, (1 << 64) - 1), metavar="N", help="Seed instead of the scenario's own."),
@@ -53,19 +54,20 @@ def why(
     from celltrain.text import shown
 
     with shell.waiting(f"looking into {shown(file)}") as progress:
+        scenario = shell.scenario(file, settings)
         if at is None:
-            found = episodes(file, flow=flow, seed=seed, progress=progress)
+            found = episodes(scenario, flow=flow, seed=seed, progress=progress)
         else:
-            answer = ask(file, flow=flow, at=at, seed=seed, progress=progress)
+            answer = ask(scenario, flow=flow, at=at, seed=seed, progress=progress)
     if as_json:
         shell.answer(found.to_dict() if at is None else answer.to_dict())
     elif at is None:
-        _list(found, str(file), seed, everything=everything)
+        _list(found, str(file), seed, settings or [], everything=everything)
     else:
         shell.say(answer.text(None if everything else MOST))
 
 
-def _list(found: Episodes, file: str, seed: int | None, *, everything: bool) -> None:
+def _list(found: Episodes, file: str, seed: int | None, settings: list[str], *, everything: bool) -> None:
     """Prints the episodes of a connection, and the command that explains the first."""
     from celltrain.reasons.episodes import HEADS
     from celltrain.text import shown
@@ -86,6 +88,7 @@ def _list(found: Episodes, file: str, seed: int | None, *, everything: bool) -> 
         shell.say(f"{len(rows) - len(kept)} shorter ones are not shown; --all lists them.")
     first = found[0]
     middle = first.at_s + first.silent_s / 2
-    asked = [] if seed is None else ["--seed", str(seed)]
+    asked = [word for setting in settings for word in ("--set", setting)]
+    asked += [] if seed is None else ["--seed", str(seed)]
     command = ["celltrain", "why", file, *asked, "--flow", found.flow, "--at", f"{middle:.3f}s"]
     shell.say(f"To explain the first: {shlex.join(command)}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from celltrain.axes import LONGEST_TITLE, brief, require_matplotlib, save
+from celltrain.axes import LONGEST_TITLE, brief, refuse_other, require_matplotlib, save
 from celltrain.errors import Fault, InputError
 from celltrain.pages import words
 from celltrain.pages.drawing import Look
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from celltrain.comparing.compared import Compared
 
-FORMATS = (".svg", ".pdf", ".png")
 #: Measures that are drawn where nothing is said.
 MOST_MEASURES = 3
 #: Values of a second condition that get panels.
@@ -35,10 +34,8 @@ MOST_PANELS = 6
 
 def check(file: str | os.PathLike[str] | None, width: str, style: str | None) -> Look:
     """Whether a figure can be drawn so, before anything is run; raises `InputError`, `MissingExtraError`."""
-    if file is not None and Path(file).suffix.lower() not in FORMATS:
-        raise InputError(
-            [Fault.of_option("plot", shown(file), f"is no picture; its name ends in {', '.join(FORMATS)}")]
-        )
+    if file is not None:
+        refuse_other(file)
     require_matplotlib()
     return Look.of(width, style)
 

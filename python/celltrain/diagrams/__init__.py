@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from celltrain import files
 from celltrain.arguments import checked
-from celltrain.axes import require_matplotlib, save, styled
+from celltrain.axes import refuse_other, require_matplotlib, save, styled
 from celltrain.diagrams import anatomy, ladder, sequence
 from celltrain.errors import Fault, InputError, OutputError
 from celltrain.text import shown
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 #: Inches: read in a column of 8 cm as well as on a screen.
 SIZE = (4.8, 3.9)
-#: What a figure can be written as.
-FORMS = ("svg", "png", "pdf")
 
 
 class Diagrams:
@@ -112,10 +110,8 @@ class Diagrams:
         from matplotlib.figure import Figure
 
         target = Path(path)
+        refuse_other(target, "out")
         form = target.suffix.removeprefix(".").lower()
-        if form not in FORMS:
-            problem = f"ends in none of {', '.join(f'.{form}' for form in FORMS)}"
-            raise InputError([Fault.of_option("out", shown(target), problem)])
         if kind not in ("sequence", "anatomy", "ladder"):
             raise InputError([Fault.of_option("kind", kind, "is not a diagram; choose from sequence, anatomy, ladder")])
         _refuse_others(target)

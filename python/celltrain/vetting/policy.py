@@ -11,6 +11,7 @@ from celltrain import overrides, policy_files
 from celltrain.errors import Fault, InputError
 from celltrain.policy_files import Policy
 from celltrain.scenario import Reading
+from celltrain.vetting import standard
 
 #: Where the scenarios in which a policy is tried have it.
 PATH = "port.bottleneck.policy"
@@ -21,7 +22,7 @@ def given(policy: Any, settings: Mapping[str, Any] | None = None) -> Policy:
 
     Args:
         policy: A file, a policy such as `epd:threshold=80%`, a table, or an object that stands for one.
-        settings: Values that replace those of the file, by path into the file.
+        settings: Values that replace those of the file, by path into a scenario.
     """
     if isinstance(policy, Policy):
         return policy
@@ -43,34 +44,52 @@ def _changed(root: dict[str, Any], settings: Mapping[str, Any]) -> dict[str, Any
         return root
     if "topology" in root:
         return overrides.applied(root, settings)[0]
-    around = PATH.removesuffix("policy")
     faults = [
-        Fault.of_option("--set", path, 'is not a setting of the policy file; its paths begin with "policy."')
+        overrides.fault_of("--set", path, f"changes nothing in a policy file, where paths begin with {PATH}")
         for path in settings
-        if f"{path}.".partition(".")[0] != "policy"
+        if not f"{path}.".startswith(f"{PATH}.")
     ]
     if faults:
         raise InputError(faults)
     scenario = {"port": {"bottleneck": {"policy": root.get("policy", root)}}}
-    made, _ = overrides.applied(scenario, {f"{around}{path}": value for path, value in settings.items()})
-    policy = made["port"]["bottleneck"]["policy"]
-    return {**root, "policy": policy} if "policy" in root else {"policy": policy}
+    made, _ = overrides.applied(scenario, settings)
+    return {**{key: root[key] for key in root if key == "name"}, "policy": made["port"]["bottleneck"]["policy"]}
 
 
-def check(policy: Policy, scenarios: Mapping[str, dict[str, Any]], named: Sequence[str]) -> None:
-    """Refuses a policy that does not go with one of the `named` of these scenarios, with every fault.
+def check(policy: Policy, scenarios: Mapping[str, dict[str, Any]], named: Sequence[str]) -> list[str]:
+    """Returns the warnings of these scenarios that are about the policy; raises `InputError` with every fault of it.
 
-    A fault of the policy alone is the same in all of them; one that depends on the scenario says where it is.
+    A fault or warning that depends on the scenario names those of `named` that have it; one that all of them have does not.
     """
-    of: dict[Fault, list[str]] = {}
+    faults: dict[Fault, list[str]] = {}
+    warnings: dict[str, list[str]] = {}
     for name, scenario in scenarios.items():
-        for fault in Reading.of_table(scenario, name).faults:
-            of.setdefault(policy.refused(fault, PATH), []).append(name)
-    faults = []
-    for fault, places in of.items():
-        if not (asked := [name for name in places if name in named]):
-            continue
-        where = "" if len(places) == len(scenarios) else f" (in {', '.join(asked)})"
-        faults.append(dataclasses.replace(fault, problem=fault.problem + where, message=fault.message + where))
-    if faults:
-        raise InputError(faults)
+        reading = Reading.of_table(scenario, name)
+        for fault in reading.faults:
+            faults.setdefault(policy.refused(fault, PATH), []).append(name)
+        for warning in reading.warnings:
+            if PATH in warning:
+                own = warning.replace(f"{PATH}.", policy.prefix).replace(PATH, policy.prefix.rstrip("."))
+                warnings.setdefault(own, []).append(name)
+
+    def where(places: Sequence[str]) -> str:
+        return "" if len(places) == len(scenarios) else f" (in {', '.join(name for name in places if name in named)})"
+
+    refused = [
+        dataclasses.replace(fault, problem=fault.problem + where(places), message=fault.message + where(places))
+        for fault, places in faults.items()
+        if not set(places).isdisjoint(named)
+    ]
+    if refused:
+        raise InputError(refused)
+    return [one + where(places) for one, places in warnings.items() if not set(places).isdisjoint(named)]
+
+
+def check_file(file: str | os.PathLike[str], settings: Mapping[str, Any] | None = None) -> tuple[Policy, list[str]]:
+    """Returns the policy that a file has, and what to look at before its results are believed.
+
+    Raises `InputError` with everything that is wrong with it in the standard scenarios.
+    """
+    policy = given(file, settings)
+    scenarios = {name: standard.scenario(name, policy.table) for name in standard.SCENARIOS}
+    return policy, check(policy, scenarios, list(scenarios))

@@ -43,7 +43,7 @@ BY_BOTH = "200ms"
 @endable
 @watched
 def vet(
-    policy: Policy | PythonPolicy | Mapping[str, Any] | str | os.PathLike[str],
+    policy: Policy | PythonPolicy | Named | Mapping[str, Any] | str | os.PathLike[str],
     *,
     scenarios: Sequence[str] | None = None,
     beside: Sequence[str] | None = None,
@@ -56,8 +56,9 @@ def vet(
     """Holds a policy against what must hold of any, and runs it in a standard set of scenarios beside the classics.
 
     Args:
-        policy: A policy such as `celltrain.Formula(admit="X <= 0.9 * K")`, a table such as `{"fba": {}}`, or a TOML file:
-            one with a table `policy`, as a port has it, or a scenario with one policy.
+        policy: A policy such as `celltrain.Formula(admit="X <= 0.9 * K")`, a text such as `"epd:threshold=80%"`, a table
+            such as `{"fba": {}}`, or what `celltrain.Policy.read` takes: a TOML file with a table `policy`, a scenario
+            with one policy, or `mine.py:Mine`.
         scenarios: Names of the standard set: `lan-5`, `lan-15`, `wan-5`, `lan-5-sack`, `wan-5-sack`, `unequal-rtt`; all when None.
         beside: Names of policies it is put beside, with their default settings; `epd`, `selective_drop` and `fba` when
             None, and `[]` for none.
