@@ -434,6 +434,7 @@ class RunResult(Carded, Answer):
             lines=[
                 f"efficiency {self.efficiency:.4f}, fairness {share(self.fairness)}, goodput {self.goodput_mbps:.4g} Mb/s "
                 f"in {self.duration_s:g} s",
+                f"TCP: {self.tcp}",
             ],
             grids=[
                 Grid(heads=["flow", "goodput (Mb/s)", "retransmitted segments", "timeouts"], rows=flows),
