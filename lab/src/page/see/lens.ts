@@ -58,6 +58,8 @@ export const fault = signal<EngineError | null>(null);
 
 /** Steps of the port's buffer that have been done at the instant looked at. */
 export const step = signal(0);
+/** Whether the steps play by themselves. */
+export const playing = signal(false);
 /** The part of the window that plots show. */
 export const zoom = signal<readonly [number, number]>([0, 1]);
 export const flow = signal("");
