@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 use typed_index_collections::TiVec;
 
 use celltrain_core::cell::FrameNumber;
-use celltrain_core::events::{CellEvent, CellStep, Event, FrameEvent, FrameStep, Judged, SegmentStep, Watcher};
+use celltrain_core::events::{CellEvent, CellStep, Event, FrameEvent, FrameStep, Judged, Loss, SegmentStep, Watcher};
 use celltrain_core::index::{LinkIndex, VcIndex};
 use celltrain_core::network::Network;
 use celltrain_core::probe::Probe;
@@ -30,8 +30,10 @@ pub enum Step {
     Cut,
     /// A cell waits from now on.
     Admitted,
-    /// A cell comes and does not enter.
+    /// An arriving cell finds no room.
     Lost,
+    /// An arriving cell is discarded by the policy: with its frame, or as the rest of a damaged frame.
+    Discarded,
     /// A cell that waited makes room for another.
     PushedOut,
     /// A cell that waited at an edge device goes with its packet, as the rate fell.
@@ -41,7 +43,7 @@ pub enum Step {
 }
 
 /// The names of the kinds of steps, in their order.
-pub const STEPS: [&str; 7] = ["refused", "cut", "admitted", "lost", "pushed_out", "dropped", "departed"];
+pub const STEPS: [&str; 8] = ["refused", "cut", "admitted", "lost", "discarded", "pushed_out", "dropped", "departed"];
 
 /// What there is no number of, in a column of places.
 const NONE: i32 = -1;
@@ -356,14 +358,15 @@ impl<'a> Buffer<'a> {
         let kind = match step {
             CellStep::Arrived | CellStep::Tagged | CellStep::Marked => return,
             CellStep::Admitted => Step::Admitted,
-            CellStep::Lost(_) => Step::Lost,
+            CellStep::Lost(Loss::NoRoom { .. }) => Step::Lost,
+            CellStep::Lost(Loss::WithFrame | Loss::WithRest) => Step::Discarded,
             CellStep::PushedOut => Step::PushedOut,
             CellStep::Dropped => Step::Dropped,
             CellStep::Departed => Step::Departed,
         };
         // Before the window's first step, so that what waited then is in it.
         let keeps = self.keeps(now);
-        let comes = matches!(kind, Step::Admitted | Step::Lost);
+        let comes = matches!(kind, Step::Admitted | Step::Lost | Step::Discarded);
         let row = if comes {
             let mut cell = Waiting { vc, number, is_rm, index, last, row: 0 };
             if keeps {
@@ -384,7 +387,7 @@ impl<'a> Buffer<'a> {
         let steps = whole(self.history.steps.kind.len());
         let cells = &mut self.history.cells;
         if comes {
-            // A cell that is lost waits at no time.
+            // A cell that is lost or discarded never waits.
             cells.from[row] = steps + 1;
         }
         if kind != Step::Admitted {

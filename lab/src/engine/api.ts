@@ -211,8 +211,10 @@ export type BufferStep =
   | "cut"
   /** A cell waits from now on. */
   | "admitted"
-  /** A cell came and is lost: no room, or its frame was refused or cut before. */
+  /** An arriving cell finds no room. */
   | "lost"
+  /** An arriving cell is discarded by the policy: with its frame, or as the rest of a damaged frame. */
+  | "discarded"
   /** A cell that waited made room for another. */
   | "pushed_out"
   /** A cell that waited is dropped with its packet, as the rate fell (edge devices). */

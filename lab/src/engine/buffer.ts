@@ -105,7 +105,9 @@ export function history(columns: BufferColumns, from_s: number): BufferHistory {
   };
 
   const kind = (name: BufferStep) => columns.kinds.indexOf(name);
-  const losses = new Set([kind("refused"), kind("cut"), kind("lost"), kind("pushed_out"), kind("dropped")]);
+  const losses = new Set(
+    (["refused", "cut", "lost", "discarded", "pushed_out", "dropped"] as const).map((name) => kind(name)),
+  );
   const departed = kind("departed");
   const isOf = {
     cell: () => true,

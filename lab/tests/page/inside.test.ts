@@ -107,13 +107,10 @@ test("keys move, shorten and lengthen a stretch of a run", () => {
   assert.equal(keyed("a", of), null);
 });
 
-test("cells lost for lack of room and cells discarded with their frame are counted apart", () => {
-  const kinds = ["refused", "cut", "admitted", "lost", "pushed_out", "dropped", "departed"] as const;
-  const kind = Uint8Array.from([2, 0, 3, 3, 1, 3, 4, 5, 6, 6, 2]);
-  // The first two lost cells belong to the discarded frame 0, the third to the damaged frame 1.
-  const frame = Int32Array.from([1, 0, 0, 0, 1, 1, 1, 1, 1, 1, 2]);
-  const frames = [{ fate: "refused" }, { fate: "cut" }, { fate: "admitted" }];
-  const history = { kinds: [...kinds], steps: { kind, frame }, frames } as unknown as BufferHistory;
+test("cells lost for lack of room and cells that the policy discards are counted apart", () => {
+  const kinds = ["refused", "cut", "admitted", "lost", "discarded", "pushed_out", "dropped", "departed"] as const;
+  const kind = Uint8Array.from([2, 0, 4, 4, 1, 3, 5, 6, 7, 7, 2]);
+  const history = { kinds: [...kinds], steps: { kind } } as unknown as BufferHistory;
   assert.deepEqual(counts(history), { lost: 3, damaged: 1, discarded: 2, frames: 1 });
 });
 

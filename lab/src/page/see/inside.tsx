@@ -164,7 +164,7 @@ function Stage(props: { readonly overview: lens.Overview; readonly looked: lens.
   const { what, why, bad } = told(history, step);
   return (
     <section class="card stage" aria-label={`The buffer of ${history.port} at ${time(at)}`} ref={stage}>
-      <div class={`told ${bad ? "bad" : ""}`} aria-live="polite">
+      <div class={`told ${bad ? "bad" : ""}`} aria-live={lens.playing.value ? "off" : "polite"}>
         <p class="told-what">
           <Prose text={what} />
         </p>

@@ -41,10 +41,10 @@ export interface Closely {
 
 /** Losses in a window. */
 export interface Counts {
-  /** Cells lost for lack of room, or because their frame had lost one; and the frames that they damaged. */
+  /** Cells lost for lack of room, and the frames that they damaged. */
   readonly lost: number;
   readonly damaged: number;
-  /** Cells that the policy discarded with their whole frame; and those frames. */
+  /** Cells that the policy discarded, and the frames that it discarded whole. */
   readonly discarded: number;
   readonly frames: number;
 }
@@ -58,6 +58,8 @@ export const fault = signal<EngineError | null>(null);
 
 /** Steps of the port's buffer that have been done at the instant looked at. */
 export const step = signal(0);
+/** Whether the steps play by themselves. */
+export const playing = signal(false);
 /** The part of the window that plots show. */
 export const zoom = signal<readonly [number, number]>([0, 1]);
 export const flow = signal("");
@@ -268,20 +270,17 @@ function beginning(history: BufferHistory, losses: readonly number[]): number {
 }
 
 /** Counts losses. A step of a frame and the steps of its cells are counted apart. */
-export function counts(history: Pick<BufferHistory, "kinds" | "steps" | "frames">): Counts {
-  const { steps, kinds, frames } = history;
+export function counts(history: Pick<BufferHistory, "kinds" | "steps">): Counts {
   const of = new Map<BufferStep | undefined, number>();
-  let discarded = 0;
-  steps.kind.forEach((kind, i) => {
-    const name = kinds[kind];
+  for (const kind of history.steps.kind) {
+    const name = history.kinds[kind];
     of.set(name, (of.get(name) ?? 0) + 1);
-    discarded += name === "lost" && frames[steps.frame[i] ?? -1]?.fate === "refused" ? 1 : 0;
-  });
+  }
   const sum = (...names: BufferStep[]): number => names.reduce((total, name) => total + (of.get(name) ?? 0), 0);
   return {
-    lost: sum("lost", "pushed_out", "dropped") - discarded,
+    lost: sum("lost", "pushed_out", "dropped"),
     damaged: sum("cut"),
-    discarded,
+    discarded: sum("discarded"),
     frames: sum("refused"),
   };
 }

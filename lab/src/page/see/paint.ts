@@ -133,7 +133,7 @@ export function level(c: Canvas, value: number): void {
   context.setLineDash([]);
 }
 
-/** A cross where a frame was refused, a triangle where a cell was lost for want of room. */
+/** Marks losses: a cross for a discarded frame or cell, a triangle for a cell lost for lack of room. */
 export function marks(c: Canvas, looked: Closely): void {
   const { steps, kinds } = looked.history;
   const { context } = c;
@@ -158,7 +158,7 @@ export function marks(c: Canvas, looked: Closely): void {
     context.fillStyle = c.colour("--bad");
     context.lineWidth = 1.5 * c.scale;
     context.beginPath();
-    if (kinds[kind] === "refused") {
+    if (kinds[kind] === "refused" || kinds[kind] === "discarded") {
       context.moveTo(x - size, y - size);
       context.lineTo(x + size, y + size);
       context.moveTo(x - size, y + size);

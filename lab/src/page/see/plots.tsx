@@ -144,12 +144,12 @@ export function Plots(props: { readonly overview: lens.Overview; readonly looked
         </span>
       </div>
       <h3 class="plot-title">
-        Cells waiting by connection (× frame discarded, ▼ cell lost) <Pictures of="plot-stack" name="buffer-by-vc" />
+        Cells waiting by connection (× discarded, ▼ lost) <Pictures of="plot-stack" name="buffer-by-vc" />
       </h3>
       <Plot
         {...common}
         id="plot-stack"
-        label="Cells waiting by connection, with marks for discarded frames and lost cells"
+        label="Cells waiting by connection, with marks for discarded and lost cells"
         unit="cells"
         height={230}
         most={Math.max(room, mostCells) * 1.08}

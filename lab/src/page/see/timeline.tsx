@@ -5,7 +5,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { count, time } from "../parts/format.ts";
 import { Word } from "../parts/words.tsx";
 import { said } from "../state.ts";
-import { move, now, step, type Closely, type Sort } from "./lens.ts";
+import { move, now, playing as isPlaying, step, type Closely, type Sort } from "./lens.ts";
 
 const SORTS: readonly { readonly sort: Sort; readonly text: string }[] = [
   { sort: "cell", text: "cell" },
@@ -28,7 +28,10 @@ function told(number: number, what: string): string {
 export function Timeline(props: { readonly looked: Closely }): JSX.Element {
   const { history, counts, timeouts } = props.looked;
   const [speed, setSpeed] = useState<number>(SPEEDS[1]);
-  const [playing, setPlaying] = useState(false);
+  const playing = isPlaying.value;
+  const setPlaying = (on: boolean): void => {
+    isPlaying.value = on;
+  };
   useEffect(() => {
     if (!playing) {
       return undefined;
@@ -87,6 +90,7 @@ export function Timeline(props: { readonly looked: Closely }): JSX.Element {
     addEventListener("pointerdown", down);
     addEventListener("keydown", key);
     return () => {
+      isPlaying.value = false;
       removeEventListener("pointerdown", down);
       removeEventListener("keydown", key);
     };
