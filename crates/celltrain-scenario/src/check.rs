@@ -83,6 +83,7 @@ pub fn check(
     }
     let Some(laid) = laid.filter(|_| root.found().is_empty()) else { return Ok(verdict) };
     traffic::rates(&laid, &mut verdict.warnings, stop)?;
+    traffic::timeouts(&laid, &mut verdict.warnings, stop)?;
     beyond(&laid, &mut verdict.warnings, stop)?;
     unused(scenario, &mut verdict.warnings);
     verdict.warnings.extend(scenario.topology.config().warnings(&laid.layout, stop)?);
