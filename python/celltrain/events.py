@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from celltrain import files
+from celltrain import _core, files
 from celltrain.arguments import checked, names_of
 from celltrain.errors import CancelledError, Fault, OutputError, ScenarioError, add_note
 from celltrain.measures import EVENTS
@@ -312,14 +312,19 @@ class _Writer:
         return None
 
     def _write(self, tables: list[_Table]) -> None:
+        # pyarrow calls Python from C++: a process that exits meanwhile would abort.
+        awaited = _core.AwaitedAtExit()
         # pyarrow is imported here: the run goes on meanwhile.
-        by_kind = {kind: _Table(kind, file, self._format, self._run) for kind, file in self._files.items()}
+        with awaited:
+            by_kind = {kind: _Table(kind, file, self._format, self._run) for kind, file in self._files.items()}
         tables += by_kind.values()
         while (block := self._next()) is not None:
             kind, columns = block
-            by_kind[kind].write(columns)
+            with awaited:
+                by_kind[kind].write(columns)
         while tables:
             table = tables.pop()
             if self.interrupted:
                 table.mark({"interrupted_at_s": f"{self.last:.12g}"})
-            table.close()
+            with awaited:
+                table.close()
