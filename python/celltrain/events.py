@@ -115,11 +115,12 @@ class Events:
         return (list(self.kinds), *names, self.window)
 
     @contextmanager
-    def taking(self, run: Mapping[str, str] | None = None) -> Iterator[Take]:
+    def taking(self, run: Mapping[str, str] | None = None, *, is_temporary: bool = False) -> Iterator[Take]:
         """What takes the blocks of a run. The files get their names at the end; after Ctrl-C too, with what there is.
 
         Args:
             run: What the metadata of the tables say of the run: see `OF_RUN`.
+            is_temporary: The caller deletes the files, so an interrupted run does not tell where they are.
         """
         folder = self.folder
         self._refuse_others(run or {})
@@ -138,8 +139,9 @@ class Events:
                 writer.close()
         self.rows = writer.rows
         if ended is not None:
-            kept = ", ".join(shown(path) for path in self.paths)
-            add_note(ended, f"kept until {writer.last:.9g} s, the last event that was written: {kept}")
+            if not is_temporary:
+                kept = ", ".join(shown(path) for path in self.paths)
+                add_note(ended, f"kept until {writer.last:.9g} s, the last event that was written: {kept}")
             raise ended
 
     def _refuse_others(self, run: Mapping[str, str]) -> None:
