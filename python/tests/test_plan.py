@@ -281,7 +281,7 @@ def test_ten_million_points_are_not_built():
         ),
         (
             '[series]\nrecord = ["queue", "acr"]\nstep = "1ms"',
-            ["plan.toml:4: series.record = \"acr\" has nothing to record: no connection's data is an ABR VC"],
+            ['plan.toml:4: series.record = "acr" has nothing to record: no connection\'s data is an ABR VC'],
         ),
         (
             '[series]\nrecord = ["queue"]\nports = ["sw9->sw1"]\nstep = "1ms"',

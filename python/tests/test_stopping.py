@@ -294,7 +294,9 @@ inside.wait()
 @pytest.mark.parametrize("callback", ["policy", "progress", "both", "no"])
 def test_a_process_exits_cleanly_during_a_callback_of_a_daemon_threads_run(callback):
     # The interpreter ended the thread by unwinding its stack, which has Rust frames: SIGABRT, nearly every time.
-    done = subprocess.run([sys.executable, "-c", CALLBACK_AT_EXIT, callback], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", CALLBACK_AT_EXIT, callback], capture_output=True, text=True, timeout=60
+    )
     assert (done.returncode, done.stderr) == (0, "")
 
 

@@ -152,7 +152,7 @@ fn frames_of(network: &Network, flow: &Flow, flows_over: &TiSlice<LinkIndex, u64
 }
 
 /// Frames a second that pile up because a segment times out before it has left: none unless timeouts are shorter than
-/// what the flow's segments take where they wait. `first` and `least` are its shares of its host's link and of the
+/// a segment's time on the link it waits for. `first` and `least` are its shares of its host's link and of the
 /// slowest one on its path, in frames a second.
 fn repeated(network: &Network, flow: &Flow, first: f64, least: f64) -> f64 {
     let options = flow.tcp.options();

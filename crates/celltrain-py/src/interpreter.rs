@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
 
-/// Where threads attach to the interpreter: they run or wait for Python below frames of Rust.
+/// Threads that are attached or about to attach: they run or wait for Python below frames of Rust.
 static CALLS: Gate = Gate::new();
-/// Where threads of Python start work that must not be cut short: [`AwaitedAtExit`].
+/// Threads of Python with work that must not be cut short: [`AwaitedAtExit`].
 static WORK: Gate = Gate::new();
 /// The thread that finalizes the interpreter. It is never parked.
 static FINALIZER: OnceLock<ThreadId> = OnceLock::new();

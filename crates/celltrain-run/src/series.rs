@@ -384,7 +384,7 @@ impl Trace {
     ///
     /// # Errors
     ///
-    /// What [`Trace::recorder`] refuses.
+    /// Those of [`Trace::recorder`].
     pub fn empty(&self, network: &Network, stop: &Stop<'_>) -> Result<Vec<(&'static str, &'static str)>, Unfinished> {
         let recorder = self.recorder(network, stop)?;
         let mut empty = Vec::new();

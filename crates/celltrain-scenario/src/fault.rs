@@ -54,11 +54,11 @@ pub struct Faults {
     count: usize,
 }
 
-/// More are a fault of the program that wrote the file, and nobody reads them.
+/// More faults point to the program that wrote the file; nobody would read them.
 pub const MAX_FAULTS: usize = 1000;
 
 impl Faults {
-    /// Adds one.
+    /// Adds a fault.
     pub fn push(&mut self, fault: KeyFault) {
         self.count = self.count.saturating_add(1);
         if self.kept.len() < MAX_FAULTS {
@@ -66,19 +66,19 @@ impl Faults {
         }
     }
 
-    /// Adds those of another list.
+    /// Adds the faults of another list.
     pub fn extend(&mut self, others: Self) {
         self.count = self.count.saturating_add(others.count);
         let room = MAX_FAULTS.saturating_sub(self.kept.len());
         self.kept.extend(others.kept.into_iter().take(room));
     }
 
-    /// How many there are, those not kept included.
+    /// Number of all faults.
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// How many are not kept.
+    /// Number of faults that are not kept.
     pub fn more(&self) -> usize {
         self.count.saturating_sub(self.kept.len())
     }

@@ -25,7 +25,7 @@ pub(super) struct RateBook {
     interval: Span,
     seconds: f64,
     vcs: TiVec<Label, Vc>,
-    /// Number of the latest interval in which a cell arrived or a rate was asked for.
+    /// Number of the latest interval with a cell or a rate.
     current: u64,
     /// Counts of the intervals `current - 2`, `current - 1` and `current`.
     counts: [Counts; KEPT],
