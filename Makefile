@@ -21,7 +21,7 @@
 #   make differential   both engines on 100,000 random scenarios, and half as many whose cells come in step
 #   make formulas       10,000,000 random formulas through the checker, and 1,000,000 short runs on both engines
 #   make adversary      20,000 random scenarios at the edges of what can be written, on a build that checks overflow
-#   make exits          2,000 processes that use stores in several ways: none may end abnormally
+#   make exits          2,000 processes that use stores or end during a run: none may end abnormally
 #   make kills          200 kills of drivers and workers, and kills at chosen system calls: nothing lost, nothing twice
 #   make mutated-files  5,000 files that were changed, given to the command line: words, and nothing lost
 #   make bench          the benchmarks of cargo bench

@@ -4,7 +4,8 @@
     python scripts/exits.py --count 2000 --control
 
 Each process opens two stores and uses them in one of several ways: tables, summaries, a proof that they are whole, series, a
-report's data, a sweep that goes on. With --control each reads two files with pyarrow alone, once with its pool of threads and once
+report's data, a sweep that goes on. Or it exits at a random time during a run in a daemon thread: alone, with a Python policy, with
+events, with a capture. --only chooses among these. With --control each reads two files with pyarrow alone, once with its pool of threads and once
 as celltrain does; what comes of it says whose fault an abnormal exit is. Any exit but 0 is counted and told with its number, which
 with the seed gives the same process again; the script then exits with 1. The control's threads of pyarrow are only told.
 """
@@ -36,14 +37,49 @@ USES = {
     "resume": "from celltrain.coordination import run_plan\nfrom celltrain.running import Local\nfor s in stores: run_plan(s.plan, s.path, Local(2), resume=True)",
     "thread": "import threading\nfor s in stores: threading.Thread(target=s.table).start()\ns.table()",
 }
-OPEN = "import sys\nfrom celltrain.store import Store\nstores = [Store.open(path) for path in sys.argv[1:]]\n"
+OPEN = "import sys\nfrom celltrain.store import Store\nstores = [Store.open(path) for path in sys.argv[1:3]]\n"
+#: What a daemon thread does with a scenario of this many seconds, a folder and a policy while the process exits.
+RUNS = {
+    "run": "ct.run(lan(seconds, ct.Ppd()))",
+    "run, reference engine": "ct.run(lan(seconds, ct.Ppd()), engine='reference')",
+    "run, progress": "ct.run(lan(seconds, ct.Ppd()), progress=lambda share: sum(range(1000)))",
+    "run, Python policy": "ct.run(lan(seconds, Half()))",
+    "runs, Python policy": "ct.compare(lan(seconds, Half()), lan(seconds, ct.Ppd()), seeds=4)",
+    "run, segments and timers": "ct.run(lan(seconds, ct.Ppd()), events=ct.Events(folder, kinds=['segments', 'timers']))",
+    "run, all events": "ct.run(lan(seconds, ct.Ppd()), events=ct.Events(folder))",
+    "run, events as CSV": "ct.run(lan(seconds, ct.Ppd()), events=ct.Events(folder, format='csv'))",
+    "run, packets": "ct.run(lan(seconds, ct.Ppd()), pcap=ct.Capture(f'{folder}/packets.pcapng'))",
+    "run, cells": "ct.run(lan(seconds, ct.Ppd()), pcap=ct.Capture(f'{folder}/cells.pcapng', kind='cells'))",
+    "run, Python policy and events": "ct.run(lan(seconds, Half()), events=ct.Events(folder, kinds=['segments']))",
+}
+#: A short run first, which imports everything.
+RUN = """
+import random, sys, threading, time
+import celltrain as ct
+
+class Half(ct.PythonPolicy):
+    def admit(self, view, vc):
+        return view.X <= 0.5 * view.K
+
+def lan(seconds, policy):
+    return ct.n_source(sources=3, link_delay="5us", buffer_cells=100, policy=policy, duration=f"{seconds}s")
+
+def work(seconds, folder):
+    USE
+
+folder, seed = sys.argv[3:]
+work(0.002, folder + "/short")
+threading.Thread(target=work, args=(1000, folder + "/long"), daemon=True).start()
+chance = random.Random(int(seed))
+time.sleep(chance.choice([0.002, 0.02, 0.2]) * chance.random())
+"""
 CONTROLS = {
     "pyarrow, its pool of threads": "pq.ParquetFile(pa.BufferReader(open(path, 'rb').read())).read()",
     "pyarrow, this thread, own memory": (
         "pq.ParquetFile(pa.BufferReader(pa.OSFile(path).read_buffer()), pre_buffer=False).read(use_threads=False)"
     ),
 }
-CONTROL = "import sys, pathlib\nimport pyarrow as pa, pyarrow.parquet as pq\nfor folder in sys.argv[1:]:\n"
+CONTROL = "import sys, pathlib\nimport pyarrow as pa, pyarrow.parquet as pq\nfor folder in sys.argv[1:3]:\n"
 FILES = "    for path in map(str, pathlib.Path(folder).glob('parts/*.parquet')):\n        "
 #: Few runs, each with series.
 PLAN = f"""
@@ -64,12 +100,15 @@ def main() -> int:
         for store in stores:
             _sweep(store)
         programs = {name: OPEN + use for name, use in USES.items()}
+        programs |= {name: RUN.replace("USE", use) for name, use in RUNS.items()}
+        if options.only:
+            programs = {name: program for name, program in programs.items() if options.only in name}
         if options.control:
             programs = {name: CONTROL + FILES + use for name, use in CONTROLS.items()}
         chance = random.Random(options.seed)
         names = [chance.choice(list(programs)) for _ in range(options.count)]
         with ThreadPoolExecutor(options.jobs) as pool:
-            codes = list(pool.map(lambda name: _ended(programs[name], stores), names))
+            codes = list(pool.map(lambda number: _ended(programs[names[number]], stores, number), range(options.count)))
     counts = Counter(names)
     abnormal = [
         (number, name, *ended) for number, (name, ended) in enumerate(zip(names, codes, strict=True)) if ended[0]
@@ -87,6 +126,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--count", type=int, default=2000, help="processes")
     parser.add_argument("--seed", type=int, default=1, help="of the order of what they do")
     parser.add_argument("--jobs", type=int, default=2, help="processes at a time")
+    parser.add_argument("--only", default="", help="only the ways whose name contains this, such as run")
     parser.add_argument("--control", action="store_true", help="pyarrow alone")
     return parser.parse_args()
 
@@ -100,9 +140,14 @@ def _sweep(store: str) -> None:
     subprocess.run([sys.executable, "-c", program, store, PLAN], check=True)
 
 
-def _ended(program: str, stores: list[str]) -> tuple[int, str]:
-    """How a process ended, and what it said."""
-    done = subprocess.run([sys.executable, "-c", program, *stores], capture_output=True, text=True, check=False)
+def _ended(program: str, stores: list[str], number: int) -> tuple[int, str]:
+    """How a process ended, and what it said. One that hangs is killed after two minutes."""
+    with tempfile.TemporaryDirectory(prefix="celltrain-exit-", ignore_cleanup_errors=True) as folder:
+        command = [sys.executable, "-c", program, *stores, folder, str(number)]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+        except subprocess.TimeoutExpired:
+            return -signal.SIGKILL, "it was still there after 120 s"
     return done.returncode, " ".join(done.stderr.split())
 
 

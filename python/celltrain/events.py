@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from celltrain import files
+from celltrain import _core, files
 from celltrain.arguments import checked, names_of
 from celltrain.errors import CancelledError, Fault, OutputError, ScenarioError, add_note
 from celltrain.measures import EVENTS
@@ -118,11 +118,12 @@ class Events:
         return (list(self.kinds), *names, self.window)
 
     @contextmanager
-    def taking(self, run: Mapping[str, str] | None = None) -> Iterator[Take]:
+    def taking(self, run: Mapping[str, str] | None = None, *, is_temporary: bool = False) -> Iterator[Take]:
         """What takes the blocks of a run. The files get their names at the end; after Ctrl-C too, with what there is.
 
         Args:
             run: What the metadata of the tables say of the run: see `OF_RUN`.
+            is_temporary: The caller deletes the files, so an interrupted run does not tell where they are.
         """
         folder = self.folder
         self._refuse_others(run or {})
@@ -142,8 +143,9 @@ class Events:
                 writer.close()
         self.rows = writer.rows
         if ended is not None:
-            kept = ", ".join(shown(path) for path in self.paths)
-            add_note(ended, f"kept until {writer.last:.9g} s, the last event that was written: {kept}")
+            if not is_temporary:
+                kept = ", ".join(shown(path) for path in self.paths)
+                add_note(ended, f"kept until {writer.last:.9g} s, the last event that was written: {kept}")
             raise ended
 
     def _refuse_others(self, run: Mapping[str, str]) -> None:
@@ -322,16 +324,21 @@ class _Writer:
         return None
 
     def _write(self, tables: list[_Table]) -> None:
+        # pyarrow calls Python from C++: a process that exits meanwhile would abort.
+        awaited = _core.AwaitedAtExit()
         # pyarrow is imported here: the run goes on meanwhile.
-        by_kind = {kind: _Table(kind, file, self._format, self._run) for kind, file in self._files.items()}
+        with awaited:
+            by_kind = {kind: _Table(kind, file, self._format, self._run) for kind, file in self._files.items()}
         tables += by_kind.values()
         while (block := self._next()) is not None:
             kind, columns = block
-            by_kind[kind].write(columns)
+            with awaited:
+                by_kind[kind].write(columns)
         while tables:
             table = tables.pop()
             if self.interrupted:
                 table.mark({"interrupted_at_s": f"{self.last:.12g}"})
             if self.at_end:
                 table.mark(self.at_end)
-            table.close()
+            with awaited:
+                table.close()

@@ -274,6 +274,19 @@ def test_ten_million_points_are_not_built():
             '[series]\nrecord = ["qeue"]',
             ['plan.toml:4: series.record[0] = "qeue" must be one of "queue"', "plan.toml:3: series lacks step"],
         ),
+        # Both were found after the runs had begun: a step as an internal error, a series as parts without a column.
+        (
+            '[series]\nrecord = ["queue"]\nstep = "1ps"',
+            ['plan.toml:5: series.step = "1ps" is too short: a run of 10s may have 1000000 samples after the first'],
+        ),
+        (
+            '[series]\nrecord = ["queue", "acr"]\nstep = "1ms"',
+            ['plan.toml:4: series.record = "acr" has nothing to record: no connection\'s data is an ABR VC'],
+        ),
+        (
+            '[series]\nrecord = ["queue"]\nports = ["sw9->sw1"]\nstep = "1ms"',
+            ['plan.toml:5: series.ports = "sw9->sw1" is not a port of this network'],
+        ),
         ("axes = 5", ["plan.toml:3: axes = 5 is not a table"]),
         ("[axes]\nz = nan", ["plan.toml:4: axes.z = NaN is neither a list of values nor a table"]),
         (f'[axes]\n"{SD}.z" = [0.5, inf]', [f'plan.toml:4: axes."{SD}.z"[1] = Infinity is not a finite number']),

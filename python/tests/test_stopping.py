@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -260,3 +261,61 @@ def test_nothing_is_left_running_when_a_sweep_was_stopped():
     with pytest.raises(KeyboardInterrupt):
         Local(1).work(chunks(), stop)
     assert threading.enumerate() == before
+
+
+CALLBACK_AT_EXIT = """
+import sys, threading, time
+import celltrain as ct
+
+inside = threading.Event()
+
+def wait(*_):
+    inside.set()
+    time.sleep(0.02)
+    return True
+
+class Slow(ct.PythonPolicy):
+    admit = wait
+
+def lan(policy):
+    return ct.n_source(sources=3, link_delay="5us", buffer_cells=100, policy=policy, duration="1000s")
+
+work = {
+    "policy": lambda: ct.run(lan(Slow())),
+    "progress": lambda: ct.run(lan(ct.Ppd()), progress=wait),
+    "both": lambda: ct.run(lan(Slow()), progress=wait),
+    "no": lambda: (inside.set(), ct.run(lan(ct.Ppd()))),
+}[sys.argv[1]]
+threading.Thread(target=work, daemon=True).start()
+inside.wait()
+"""
+
+
+@pytest.mark.parametrize("callback", ["policy", "progress", "both", "no"])
+def test_a_process_exits_cleanly_during_a_callback_of_a_daemon_threads_run(callback):
+    # The interpreter ended the thread by unwinding its stack, which has Rust frames: SIGABRT, nearly every time.
+    done = subprocess.run(
+        [sys.executable, "-c", CALLBACK_AT_EXIT, callback], capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+AFTER_EXIT = """
+import atexit, threading
+
+def late():
+    try:
+        ct.run(lan)
+    except ct.CancelledError as error:
+        print(error)
+
+atexit.register(late)
+import celltrain as ct
+
+lan = ct.n_source(sources=3, link_delay="5us", buffer_cells=100, policy=ct.Ppd(), duration="1ms")
+"""
+
+
+def test_a_run_started_after_celltrain_has_ended_its_threads_is_cancelled():
+    done = subprocess.run([sys.executable, "-c", AFTER_EXIT], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "cancelled: the process exits\n", "")

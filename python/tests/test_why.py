@@ -263,3 +263,13 @@ def test_a_connection_without_losses_has_no_episodes() -> None:
     assert len(found) == 0 and "lost nothing" in str(found)
     with pytest.raises(ct.ScenarioError, match="tcp9"):
         ct.episodes(scenario(), flow="tcp9")
+
+
+def test_an_interrupted_question_does_not_say_that_it_kept_its_files() -> None:
+    # The events are in a folder that why deletes, and the message gave their path.
+    def interrupt(_share: float) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as raised:
+        ct.why("lan-epd", flow="tcp1", at="2s", progress=interrupt)
+    assert getattr(raised.value, "__notes__", []) == []

@@ -54,12 +54,22 @@ impl Default for Aal5Options {
 impl Aal5Options {
     /// Cells of a frame that carries `payload` bytes of TCP: `ceil((L + 40 + llc + 8) / 48)` (section 1.1).
     pub fn segment_cells(&self, payload: u64) -> u32 {
-        cells_of(payload.saturating_add(TCP_IP_HEADERS).saturating_add(self.llc()))
+        cells_of(self.segment_sdu(payload))
     }
 
     /// Cells of a frame that carries `payload` bytes of UDP.
     pub fn packet_cells(&self, payload: u64) -> u32 {
-        cells_of(payload.saturating_add(UDP_IP_HEADERS).saturating_add(self.llc()))
+        cells_of(self.packet_sdu(payload))
+    }
+
+    /// Bytes that AAL5 carries for `payload` bytes of TCP: headers included, without trailer and padding.
+    pub fn segment_sdu(&self, payload: u64) -> u64 {
+        payload.saturating_add(TCP_IP_HEADERS).saturating_add(self.llc())
+    }
+
+    /// Bytes that AAL5 carries for `payload` bytes of UDP: headers included, without trailer and padding.
+    pub fn packet_sdu(&self, payload: u64) -> u64 {
+        payload.saturating_add(UDP_IP_HEADERS).saturating_add(self.llc())
     }
 
     fn llc(&self) -> u64 {

@@ -9,6 +9,7 @@ use crate::rng::Stream;
 use crate::scheduler::{Class, SchedulerConfig};
 use crate::sizes::{PortRecords, count, size};
 use crate::stop::{Interrupted, Stop};
+use crate::tcp::TimerRestart;
 use crate::traffic::Pattern;
 use crate::units::CELL_BITS;
 
@@ -143,11 +144,37 @@ fn frames_of(network: &Network, flow: &Flow, flows_over: &TiSlice<LinkIndex, u64
     // over a link are no more than the link sends in the run.
     let answered = if over_tcp { FIRST + least * seconds } else { f64::INFINITY };
     let frames = (sent + 1.0).min(window).min(held).min(answered);
+    let repeated = if over_tcp { repeated(network, flow, share(first), least) * seconds } else { 0.0 };
+    let frames = frames + GROWING * repeated;
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a whole number of frames below 2^53")]
     let frames = frames.ceil().clamp(1.0, (1u64 << 53) as f64) as u64;
     frames
 }
 
+/// Frames a second that pile up because a segment times out before it has left: none unless timeouts are shorter than
+/// a segment's time on the link it waits for. `first` and `least` are its shares of its host's link and of the
+/// slowest one on its path, in frames a second.
+fn repeated(network: &Network, flow: &Flow, first: f64, least: f64) -> f64 {
+    let options = flow.tcp.options();
+    let path = &network.vcs[flow.data_vc].path;
+    let timers = if options.timer_restart == TimerRestart::PerSegment { options.window_segments() as f64 } else { 1.0 };
+    let sent = timers / options.repeated_timeout().0.seconds();
+    let sent = sent.min(1.0 / options.timer_granularity.seconds());
+    // Ports behind the host drop what their buffers do not hold.
+    let unlimited = path.iter().skip(1).any(|&link| network.links[link].buffer.is_none());
+    let mut left = if unlimited { least } else { first };
+    if let Some(abr) = &network.vcs[flow.data_vc].abr {
+        left =
+            left.min(abr.mcr.bits_per_second as f64 / CELL_BITS as f64 / f64::from(flow.frame(&network.aal5).1.max(1)));
+    }
+    if network.host.process() {
+        left = left.min(1.0 / network.host.processing.seconds());
+    }
+    (sent - left).max(0.0)
+}
+
+/// A list that doubles is there twice while it is moved, half as long the first time.
+const GROWING: f64 = 1.5;
 /// How much more a sender may have on its way than its part of path and buffers: slow start goes on for a round trip
 /// after the first loss.
 const OVERSHOOT: f64 = 2.0;

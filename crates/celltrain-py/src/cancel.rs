@@ -6,6 +6,8 @@ use celltrain_core::stop::{Interrupted, Stop};
 use celltrain_run::threads;
 use pyo3::prelude::*;
 
+use crate::interpreter;
+
 pyo3::import_exception!(celltrain.errors, CancelledError);
 
 /// A handle that ends the calls it was given to.
@@ -32,9 +34,13 @@ impl Cancel {
     }
 }
 
-/// Raises what ends a call: `KeyboardInterrupt` after Ctrl-C, `CancelledError` once its handle is cancelled.
+/// Raises what ends a call: `KeyboardInterrupt` after Ctrl-C, `CancelledError` once its handle is cancelled or the process
+/// exits.
 pub(crate) fn look(py: Python<'_>, cancel: Option<&Py<Cancel>>) -> PyResult<()> {
     py.check_signals()?;
+    if interpreter::is_exiting() {
+        return Err(CancelledError::new_err("cancelled: the process exits"));
+    }
     match cancel {
         Some(handle) if handle.get().cancelled() => Err(CancelledError::new_err("cancelled")),
         _ => Ok(()),
@@ -47,5 +53,5 @@ pub(crate) fn watched<T: Send>(
     cancel: Option<&Py<Cancel>>,
     work: impl FnOnce(&Stop<'_>) -> Result<T, Interrupted> + Send,
 ) -> PyResult<T> {
-    py.detach(|| threads::here(|| Python::attach(|py| look(py, cancel)), work))
+    interpreter::detach(py, || threads::here(|| interpreter::attach(|py| look(py, cancel)), work))
 }

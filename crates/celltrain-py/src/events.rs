@@ -9,7 +9,7 @@ use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 
-use crate::Failure;
+use crate::{Failure, interpreter};
 
 /// Which events are kept: kinds; ports, VCs and flows, all where None; a window such as `1.2s:1.3s`.
 #[derive(FromPyObject)]
@@ -45,7 +45,7 @@ impl<'a> Sink<'a> {
     }
 
     fn handed(&self, stopped: &AtomicBool, hand: impl FnOnce(Python<'_>) -> PyResult<Py<PyAny>>) -> bool {
-        match Python::attach(|py| hand(py).map(drop)) {
+        match interpreter::attach(|py| hand(py).map(drop)) {
             Ok(()) => true,
             Err(error) => {
                 self.raised.lock().expect("nobody panics with it").get_or_insert(error);

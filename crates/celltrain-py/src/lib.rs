@@ -6,6 +6,7 @@
 mod cancel;
 mod captures;
 mod events;
+mod interpreter;
 mod many;
 mod policy;
 mod scenario;
@@ -56,8 +57,10 @@ fn core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(bench_cases, module)?)?;
     module.add_function(wrap_pyfunction!(measure, module)?)?;
     module.add_class::<Cancel>()?;
+    module.add_class::<interpreter::AwaitedAtExit>()?;
     module.add_class::<policy::View>()?;
     module.add_class::<Scenario>()?;
+    interpreter::watch_exit(module)?;
     celltrain_core::policy::python::provide(Box::new(policy::Classes));
     module.add("__version__", env!("CARGO_PKG_VERSION"))
 }
@@ -87,7 +90,7 @@ fn costs() -> String {
 /// What must hold of any policy, of this one: the JSON of a port's `policy`, which was checked.
 #[pyfunction]
 fn conformance(py: Python<'_>, policy: &str, seed: u64) -> PyResult<String> {
-    py.detach(|| describe::conformance(policy, seed)).map_err(|error| Failure(error).into())
+    interpreter::detach(py, || describe::conformance(policy, seed)).map_err(|error| Failure(error).into())
 }
 
 /// Every measure that an answer or a series has: name, kind, unit, meaning, by table.
@@ -181,7 +184,7 @@ fn measure(py: Python<'_>, scenario: &str, engine: &str, times: u32) -> PyResult
     let engine = engine_named(engine)?;
     let unknown = || PyValueError::new_err(format!("{scenario:?} is not a benchmark's scenario"));
     let case = celltrain_bench::named(scenario).ok_or_else(unknown)?;
-    Ok(py.detach(|| {
+    Ok(interpreter::detach(py, || {
         json!(celltrain_bench::measure(&case, engine, (celltrain_core::engine::Ways::Planned, 1), times.max(1)))
             .to_string()
     }))

@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 
 use crate::cancel::{self, Cancel};
 use crate::scenario::Scenario;
-use crate::{Failure, arrays, engine_named};
+use crate::{Failure, arrays, engine_named, interpreter};
 
 /// Runs many scenarios on several threads, and hands every result over as it comes.
 #[expect(clippy::too_many_arguments, reason = "Python passes options one by one")]
@@ -43,8 +43,8 @@ pub(crate) fn run_many(
     let cancel = cancel.as_ref();
     if on_error.is_none() {
         // Without an error callback, refuse bad scenarios before the first run.
-        let look = || Python::attach(|py| cancel::look(py, cancel));
-        py.detach(|| runner::read_all(&handles, threads, look))?.map_err(Failure)?;
+        let look = || interpreter::attach(|py| cancel::look(py, cancel));
+        interpreter::detach(py, || runner::read_all(&handles, threads, look))?.map_err(Failure)?;
     }
     if let Some((index, _)) = runs.iter().find(|(index, _)| *index >= handles.len()) {
         return Err(PyValueError::new_err(format!("run of scenario {index}, but there are {}", handles.len())));
@@ -62,7 +62,7 @@ pub(crate) fn run_many(
     };
     let how = How { trace: trace.as_ref(), engine, limit, wanted: wanted.as_ref(), threads: None };
     let on = |event| {
-        Python::attach(|py| {
+        interpreter::attach(|py| {
             cancel::look(py, cancel)?;
             match event {
                 Event::Look => Ok(()),
@@ -70,7 +70,7 @@ pub(crate) fn run_many(
             }
         })
     };
-    py.detach(|| runner::many(&handles, (&runs, threads), how, on))
+    interpreter::detach(py, || runner::many(&handles, (&runs, threads), how, on))
 }
 
 /// A run that has no result goes to `on_error`; where there is none, it ends them all.

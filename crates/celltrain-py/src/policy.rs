@@ -13,6 +13,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use serde_json::json;
 
+use crate::interpreter;
+
 /// The module that knows the classes.
 const MODULE: &str = "celltrain.python_policy";
 
@@ -21,7 +23,7 @@ pub(crate) struct Classes;
 
 impl Interpreter for Classes {
     fn check(&self, config: &Config) -> Vec<Fault> {
-        Python::attach(|py| {
+        interpreter::attach(|py| {
             let found = settings(py, config).and_then(|settings| {
                 let faults = py.import(MODULE)?.call_method1("faults", (&config.class, settings))?;
                 faults.extract::<Vec<(String, String, String)>>()
@@ -37,7 +39,7 @@ impl Interpreter for Classes {
 
     fn when_full(&self, config: &Config) -> Option<WhenFull> {
         let said: PyResult<Option<String>> =
-            Python::attach(|py| py.import(MODULE)?.call_method1("when_full", (&config.class,))?.extract());
+            interpreter::attach(|py| py.import(MODULE)?.call_method1("when_full", (&config.class,))?.extract());
         // What is no word is a fault of the class.
         said.ok().flatten().and_then(|said| serde_json::from_value(said.into()).ok())
     }
@@ -45,7 +47,7 @@ impl Interpreter for Classes {
     fn object(&self, config: &Config, facts: &PortFacts<'_>, vcs: &[String]) -> Box<dyn Object> {
         let units_per_second = facts.units_per_second;
         let capacity = facts.capacity.filter(|&capacity| capacity != u32::MAX);
-        let made = Python::attach(|py| {
+        let made = interpreter::attach(|py| {
             let port = (capacity, facts.cells_per_second, PyTuple::new(py, vcs)?);
             let made = py.import(MODULE)?.call_method1("made", (&config.class, settings(py, config)?, port))?;
             let (admit, address): (Py<PyAny>, Option<usize>) = made.extract()?;
@@ -71,7 +73,7 @@ impl Interpreter for Classes {
             }),
             Err(error) => {
                 let call = format!("{} cannot be made for the port {}", config.class, facts.name);
-                Python::attach(|py| failed(py, &call, &error));
+                interpreter::attach(|py| failed(py, &call, &error));
                 Box::new(Nothing)
             }
         }
@@ -134,7 +136,7 @@ impl Object for Class {
         if self.has_failed {
             return true;
         }
-        Python::attach(|py| match self.answer(py, buffer, vc, rng) {
+        interpreter::attach(|py| match self.answer(py, buffer, vc, rng) {
             Ok(admitted) => admitted,
             Err(error) => {
                 // Nine places are nanoseconds.

@@ -20,7 +20,7 @@ use pyo3::types::{PyDict, PyType};
 
 use crate::cancel::{self, Cancel};
 use crate::events::{Asked, Sink};
-use crate::{Failure, arrays, captures, engine_named};
+use crate::{Failure, arrays, captures, engine_named, interpreter};
 
 /// A scenario that is read and checked once: by [`crate::parse`], or, made of a text, when it is first asked for.
 #[pyclass(frozen, module = "celltrain._core")]
@@ -38,7 +38,7 @@ impl Scenario {
     /// The text it was made of, or its canonical form with every default filled in.
     #[getter]
     fn json(&self, py: Python<'_>) -> String {
-        py.detach(|| self.handle.json())
+        interpreter::detach(py, || self.handle.json())
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> (Bound<'py, PyType>, (String,)) {
@@ -77,6 +77,24 @@ impl Scenario {
         self.look(py, cancel.as_ref(), |checked, stop| {
             let sharing = Sharing::among(threads);
             Ok(checked.look(stop, |network| Engine::Fast.threads_of(sharing, network, stop))?)
+        })
+    }
+
+    /// Checks a trace of its runs: the series that would have no column, each with the reason.
+    #[pyo3(signature = (trace, step=None, links=None, cancel=None))]
+    fn empty_series(
+        &self,
+        py: Python<'_>,
+        trace: Vec<String>,
+        step: Option<&str>,
+        links: Option<Vec<String>>,
+        cancel: Option<Py<Cancel>>,
+    ) -> PyResult<Vec<(&'static str, &'static str)>> {
+        self.look(py, cancel.as_ref(), |checked, stop| {
+            match Trace::new(checked.scenario().duration, &trace, step, links)? {
+                Some(trace) => checked.look(stop, |network| trace.empty(network, stop)),
+                None => Ok(Vec::new()),
+            }
         })
     }
 
@@ -160,7 +178,7 @@ impl Scenario {
     ) -> PyResult<Finished> {
         let (mut finished, share) = (None, Share::default());
         let on = |event| {
-            Python::attach(|py| {
+            interpreter::attach(|py| {
                 cancel::look(py, cancel)?;
                 match (event, on_progress) {
                     (Event::Done(_, done), _) => finished = Some(done),
@@ -180,7 +198,7 @@ impl Scenario {
             };
             runner::one_watched(&self.handle, seed, how, watched, (stopped, &share))
         };
-        py.detach(|| threads::over((1, 1), work, on))?;
+        interpreter::detach(py, || threads::over((1, 1), work, on))?;
         match finished {
             Some(done) => Ok(done.map_err(Failure)?),
             None => Err(PyRuntimeError::new_err("the run was given up without a signal; please report this")),

@@ -392,15 +392,28 @@ impl Trace {
     ///
     /// Which series, and why it has nothing; and what [`Trace::recorder`] refuses.
     pub fn refuse_empty(&self, network: &Network, stop: &Stop<'_>) -> Result<(), Unfinished> {
+        match self.empty(network, stop)?.first() {
+            Some((name, lacking)) => Err(format!("trace = {name:?} has nothing to record: {lacking}").into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Names of the series that would have no column in a run of this network, each with the reason.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Trace::recorder`].
+    pub fn empty(&self, network: &Network, stop: &Stop<'_>) -> Result<Vec<(&'static str, &'static str)>, Unfinished> {
         let recorder = self.recorder(network, stop)?;
+        let mut empty = Vec::new();
         for series in &self.series {
             if let Some(lacking) = series.over.lacking()
                 && series.over.width(&recorder, network, stop)? == 0
             {
-                return Err(format!("{:?} has nothing to record: {lacking}", series.name).into());
+                empty.push((series.name, lacking));
             }
         }
-        Ok(())
+        Ok(empty)
     }
 }
 
@@ -530,8 +543,10 @@ mod tests {
         assert!(refusal(&["cwnd"], "0s").contains(
             "is too short: a run of 1ms may have 1000000 samples after the first, so the smallest step is 1ns"
         ));
-        assert!(refusal(&["cwnd", "acr"], "1us").starts_with("\"acr\" has nothing to record: no connection's data"));
-        assert!(refusal(&["edge"], "1us").starts_with("\"edge\" has nothing to record: no connection crosses"));
+        assert!(
+            refusal(&["cwnd", "acr"], "1us").starts_with("trace = \"acr\" has nothing to record: no connection's data")
+        );
+        assert!(refusal(&["edge"], "1us").starts_with("trace = \"edge\" has nothing to record: no connection crosses"));
     }
 
     #[test]

@@ -21,7 +21,7 @@ use celltrain_core::units::Duration;
 use crate::Machine;
 use crate::build::Laid;
 use crate::document::join;
-use crate::fault::{KeyFault, Warning};
+use crate::fault::{Faults, KeyFault, Warning};
 use crate::limits::MAX_DURATION;
 use crate::scenario::Scenario;
 use crate::scope::Scope;
@@ -30,7 +30,7 @@ use crate::scope::Scope;
 #[derive(Debug, Default)]
 pub struct Verdict {
     /// What is wrong.
-    pub faults: Vec<KeyFault>,
+    pub faults: Faults,
     /// What to look at before trusting a result.
     pub warnings: Vec<Warning>,
     /// What a run takes of memory, when nothing else is wrong.
@@ -58,12 +58,12 @@ pub fn check(
         root.at("duration").refuse_text(scenario.duration, problem);
     }
     let frames_are_sound = traffic::check(scenario, &mut root);
-    let before = root.found().len();
+    let before = root.found().count();
     let laid_out = scenario.topology.check(&mut root, stop)?;
     verdict.does_not_fit = memory::before_layout(&scenario.topology, machine, &mut root);
     // Only a topology without a fault, and not too large to hold, can be laid out.
-    let layout = match laid_out.filter(|_| root.found().len() == before) {
-        None if root.found().len() == before => Some(scenario.topology.config().lay_out(stop)?),
+    let layout = match laid_out.filter(|_| root.found().count() == before) {
+        None if root.found().count() == before => Some(scenario.topology.config().lay_out(stop)?),
         found => found,
     };
     let laid = layout.map(|layout| Laid::of(scenario, layout, stop)).transpose()?;
@@ -84,6 +84,7 @@ pub fn check(
     }
     let Some(laid) = laid.filter(|_| root.found().is_empty()) else { return Ok(verdict) };
     traffic::rates(&laid, &mut verdict.warnings, stop)?;
+    traffic::timeouts(&laid, &mut verdict.warnings, stop)?;
     beyond(&laid, &mut verdict.warnings, stop)?;
     unused(scenario, &mut verdict.warnings);
     thresholds(scenario, &mut verdict.warnings);

@@ -1,6 +1,7 @@
 //! What is wrong with a scenario, in parts and as the line to print.
 
 use std::fmt;
+use std::ops::Deref;
 
 use serde::Serialize;
 
@@ -44,6 +45,51 @@ pub struct KeyFault {
     pub problem: String,
     /// As in [`Fault::excerpt`].
     pub excerpt: Vec<String>,
+}
+
+/// Faults of a scenario. Only the first are kept, the others counted: a file may have a hundred thousand.
+#[derive(Debug, Default)]
+pub struct Faults {
+    kept: Vec<KeyFault>,
+    count: usize,
+}
+
+/// More faults point to the program that wrote the file; nobody would read them.
+pub const MAX_FAULTS: usize = 1000;
+
+impl Faults {
+    /// Adds a fault.
+    pub fn push(&mut self, fault: KeyFault) {
+        self.count = self.count.saturating_add(1);
+        if self.kept.len() < MAX_FAULTS {
+            self.kept.push(fault);
+        }
+    }
+
+    /// Adds the faults of another list.
+    pub fn extend(&mut self, others: Self) {
+        self.count = self.count.saturating_add(others.count);
+        let room = MAX_FAULTS.saturating_sub(self.kept.len());
+        self.kept.extend(others.kept.into_iter().take(room));
+    }
+
+    /// Number of all faults.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Number of faults that are not kept.
+    pub fn more(&self) -> usize {
+        self.count.saturating_sub(self.kept.len())
+    }
+}
+
+impl Deref for Faults {
+    type Target = [KeyFault];
+
+    fn deref(&self) -> &[KeyFault] {
+        &self.kept
+    }
 }
 
 impl KeyFault {

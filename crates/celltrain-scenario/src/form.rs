@@ -13,24 +13,24 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::document::join;
-use crate::fault::{KeyFault, nearest};
+use crate::fault::{Faults, KeyFault, nearest};
 use crate::scenario::schema;
 
 /// Checks a document and takes out what has the wrong form.
 ///
 /// # Errors
 /// When it is told to stop.
-pub fn check(root: &mut Value, stop: &Stop<'_>) -> Result<Vec<KeyFault>, Interrupted> {
+pub fn check(root: &mut Value, stop: &Stop<'_>) -> Result<Faults, Interrupted> {
     // A sweep reads thousands of scenarios.
     static SCHEMA: LazyLock<Value> = LazyLock::new(schema);
-    let mut form = Form { definitions: &SCHEMA["$defs"], faults: Vec::new(), stop, stopped: Ok(()) };
+    let mut form = Form { definitions: &SCHEMA["$defs"], faults: Faults::default(), stop, stopped: Ok(()) };
     form.value(root, &SCHEMA, "");
     form.stopped.map(|()| form.faults)
 }
 
 struct Form<'a> {
     definitions: &'a Value,
-    faults: Vec<KeyFault>,
+    faults: Faults,
     stop: &'a Stop<'a>,
     /// Told to stop, it passes over the rest.
     stopped: Result<(), Interrupted>,
@@ -228,7 +228,7 @@ impl<'a> Form<'a> {
 
     /// Whether a value passes a schema, without a word about why not.
     fn fits_quietly(&mut self, value: &Value, schema: &'a Value) -> bool {
-        let mut trial = Form { faults: Vec::new(), ..*self };
+        let mut trial = Form { faults: Faults::default(), ..*self };
         let fits = trial.value(&mut value.clone(), schema, "") && trial.faults.is_empty();
         self.stopped = trial.stopped;
         fits

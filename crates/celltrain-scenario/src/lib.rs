@@ -69,9 +69,6 @@ impl Machine {
     }
 }
 
-/// More are a fault of the program that wrote the file, and nobody reads them.
-const MAX_FAULTS: usize = 1000;
-
 /// Reads a scenario in TOML. `source` is the name faults are reported under, usually the file's.
 pub fn read_toml(text: &str, source: &str, machine: Machine) -> Reading {
     Reader { source, machine, stop: &Stop::never() }.toml(text).expect("nobody stops it")
@@ -133,7 +130,8 @@ fn read(document: Result<Document, Vec<document::SyntaxFault>>, reader: Reader<'
     let mut faults = form::check(&mut document.root, stop)?;
     let (mut warnings, mut footprint, mut network, mut does_not_fit) = (Vec::new(), None, None, false);
     // What has the wrong form was taken out, so the rest can be judged too; a required key that is gone ends it here.
-    let scenario: Option<Scenario> = Scenario::deserialize(&document.root).ok();
+    // With more faults than are kept it is not known what was taken out.
+    let scenario: Option<Scenario> = if faults.more() > 0 { None } else { Scenario::deserialize(&document.root).ok() };
     stop.ask()?;
     if let Some(scenario) = &scenario {
         let verdict = check::check(scenario, &faults, machine, stop)?;
@@ -144,12 +142,10 @@ fn read(document: Result<Document, Vec<document::SyntaxFault>>, reader: Reader<'
         does_not_fit = verdict.does_not_fit;
     }
     assert!(scenario.is_some() || !faults.is_empty(), "what the schema passes has the form of a scenario");
-    let mut faults: Vec<Fault> =
-        faults.into_iter().map(|fault| fault.reported(source, document.line(&fault.key))).collect();
+    let more = faults.more();
+    let mut faults: Vec<Fault> = faults.iter().map(|fault| fault.reported(source, document.line(&fault.key))).collect();
     faults.sort_by_key(|fault| fault.line);
-    let more = faults.len().saturating_sub(MAX_FAULTS);
     if more > 0 {
-        faults.truncate(MAX_FAULTS);
         faults
             .push(KeyFault::of_key("", format!("has {more} more faults, which are not shown")).reported(source, None));
     }

@@ -5,13 +5,13 @@ use std::fmt;
 use celltrain_core::error;
 
 use crate::document::join;
-use crate::fault::KeyFault;
+use crate::fault::{Faults, KeyFault};
 
 /// A place in a scenario, and the list that takes the faults found there. A check is handed the scope of the table it
 /// is about, and goes to the keys in it by [`Scope::at`]; the path becomes text when there is a fault to report.
 pub struct Scope<'a> {
     path: Path<'a>,
-    found: &'a mut Vec<KeyFault>,
+    found: &'a mut Faults,
     /// Faults of form: what they are about was taken out of the scenario.
     malformed: &'a [KeyFault],
 }
@@ -36,7 +36,7 @@ impl Path<'_> {
 
 impl<'a> Scope<'a> {
     /// The whole scenario. What the faults of form are about was taken out of it.
-    pub fn root(found: &'a mut Vec<KeyFault>, malformed: &'a [KeyFault]) -> Self {
+    pub fn root(found: &'a mut Faults, malformed: &'a [KeyFault]) -> Self {
         Self { path: Path::Root, found, malformed }
     }
 
@@ -129,7 +129,7 @@ impl<'a> Scope<'a> {
     }
 
     /// All faults the checks have found so far, here and elsewhere.
-    pub fn found(&self) -> &[KeyFault] {
+    pub fn found(&self) -> &Faults {
         self.found
     }
 }
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn a_fault_has_the_path_that_was_taken_to_it() {
-        let mut found = Vec::new();
+        let mut found = Faults::default();
         let mut root = Scope::root(&mut found, &[]);
         root.at("topology").at("network").at("flows").item(3).at("to").refuse_text("x", "is not a host");
         root.at("port").at("sw1->sw2").refuse("has no buffer");
@@ -160,11 +160,11 @@ mod tests {
     #[test]
     fn a_place_knows_the_faults_in_it_and_not_those_beside_it() {
         let malformed = [KeyFault::of_key("vc.tcp12.gfr.mcr", "is missing")];
-        let mut found = Vec::new();
+        let mut found = Faults::default();
         let mut root = Scope::root(&mut found, &malformed);
         root.at("vc").at("tcp2").at("abr").refuse("is for both directions");
         root.at("vc").at("tcp2").at("abr").once(|abr| abr.refuse("twice"));
-        assert_eq!(root.found().len(), 1);
+        assert_eq!(root.found().count(), 1);
         let mut vc = root.at("vc");
         assert_eq!(["tcp1", "tcp12", "tcp2"].map(|name| vc.at(name).is_malformed()), [false, true, false]);
         assert_eq!(["tcp1", "tcp12", "tcp2"].map(|name| vc.at(name).is_faulty()), [false, true, true]);

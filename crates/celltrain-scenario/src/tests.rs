@@ -1025,6 +1025,30 @@ fn traffic_that_cannot_be_sent_is_refused() {
              collect (192)"
         )
     );
+    // Once accepted and carried, while captures and events refused them.
+    assert_eq!(
+        only("constant_rate]\nrate = \"10Mbps\"\npacket = \"65500B\""),
+        format!(
+            "{path}.constant_rate.packet = \"65.5kB\" makes frames of 65536 bytes with headers, more than AAL5 can carry \
+             (65535); at most 65499B is right"
+        )
+    );
+    let longest = |payload: u32, encapsulation: &str| {
+        let text = format!(
+            "constant_rate]\nrate = \"10Mbps\"\npacket = \"{payload}B\"\n[aal5]\nencapsulation = \"{encapsulation}\""
+        );
+        let mut faults = reading(&text).faults;
+        // The buffer holds no such frame.
+        faults.retain(|fault| fault.key != "port.bottleneck.buffer");
+        faults.len()
+    };
+    assert_eq!([longest(65_499, "llc_snap"), longest(65_500, "llc_snap"), longest(65_507, "vc_mux")], [0, 1, 0]);
+    let segment = messages(&GOOD.replace("512B", "65488B").replace("buffer = 1000", "buffer = 3000"));
+    assert_eq!(segment.len(), 1, "{segment:?}");
+    assert!(
+        segment[0].contains("mss = \"65.488kB\" makes frames of 65536 bytes with headers, more than AAL5 can carry"),
+        "{segment:?}"
+    );
     assert!(only("constant_rate]").starts_with(&format!("{path}.constant_rate.rate is missing")));
     assert_eq!(
         only("on_off]\nrate = \"0bps\""),
@@ -1051,6 +1075,39 @@ fn traffic_that_cannot_be_sent_is_refused() {
         fast.warnings
     );
     assert_eq!(reading("on_off]").warnings, []);
+}
+
+/// Such a host sent a segment again each microsecond and kept all of them: 601 MB after 10 s, and 24 kB estimated.
+#[test]
+fn timeouts_shorter_than_a_segment_takes_are_warned_of_and_their_queue_is_estimated() {
+    let tcp = "[tcp.vanilla]\nmss = \"512B\"\nreceive_window = \"65535B\"\ntimer_granularity = \"100ms\"\n";
+    let of = |table: &str| read(&GOOD.replace("10s", "1s").replace(tcp, table));
+    let short = "timer_granularity = \"1us\"\ninitial_rto = \"1us\"\nminimum_rto = 1\nmaximum_rto = \"1us\"\n";
+    let warned = |reading: &crate::Reading| {
+        let warnings = reading.warnings.iter();
+        warnings.map(|warning| format!("{}: {}", warning.key, warning.message)).collect::<Vec<_>>()
+    };
+    let usual = of("[tcp.reno]\n");
+    assert_eq!(warned(&usual), [""; 0]);
+    let reading = of(&format!("[tcp.reno]\n{short}"));
+    assert_eq!(
+        warned(&reading),
+        ["tcp.reno.maximum_rto: retransmission timeouts of 1us are shorter than the 32.716us that a segment takes on \
+             source1->sw1: tcp1 sends segments again before they have left, and its host's queue grows until an \
+             acknowledgement arrives. Raise minimum_rto and maximum_rto."]
+    );
+    let own = of(&format!("[tcp.reno]\n[flow.tcp2.tcp.sack]\n{short}"));
+    assert_eq!(own.warnings.len(), 1);
+    assert_eq!(own.warnings[0].key, "flow.tcp2.tcp.sack.maximum_rto");
+    let bytes = |reading: &crate::Reading| reading.footprint.expect("nothing is wrong").bytes;
+    // A million segments of 57 bytes a second, and the same of five flows.
+    assert!(bytes(&own) > bytes(&usual) + 57_000_000, "{} {}", bytes(&own), bytes(&usual));
+    assert!(bytes(&reading) > 4 * bytes(&own), "{} {}", bytes(&reading), bytes(&own));
+    // Six doublings make 64 us of 1 us.
+    let backed_off = short.replace("maximum_rto = \"1us\"", "maximum_rto = \"1s\"");
+    assert_eq!(warned(&of(&format!("[tcp.reno]\n{backed_off}"))), [""; 0]);
+    let steady = of(&format!("[tcp.reno]\nbackoff = \"none\"\n{backed_off}"));
+    assert_eq!(steady.warnings[0].key, "tcp.reno.minimum_rto");
 }
 
 #[test]

@@ -47,6 +47,17 @@ test("a link to the microscope holds the port, the window and the step", async (
   }
 });
 
+test("a link with half a character is refused in words for people", async () => {
+  const half = "name = \"\ud83d\"";
+  const settings = [{ name: "EPD", toml: half }];
+  const view = { port: "sw1->\udc00", from: 0, to: 1, step: 0 };
+  for (const bad of [{ toml: half }, { formula: half }, { settings }, { view }]) {
+    await assert.rejects(fromFragment(await packed({ ...shared, ...bad })), /half a character.*Ask for it again/);
+  }
+  const whole = { ...shared, toml: 'name = "\ud83d\ude00"' };
+  assert.deepEqual(await fromFragment(await toFragment(whole)), whole);
+});
+
 test("a link made before there were settings in links is read", async () => {
   const { toml, seed, seeds, place } = shared;
   assert.deepEqual(await fromFragment(await packed({ toml, seed, seeds, place })), shared);

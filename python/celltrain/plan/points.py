@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+from celltrain import _core
+from celltrain.cancel import current
 from celltrain.errors import Fault, ScenarioError
 from celltrain.expressions import outlined, problem
 from celltrain.paths import UnknownKeyError
@@ -31,6 +34,8 @@ def judge_points(plan: Contents, diagnostics: Diagnostics, base: Base) -> None:
     too_large: dict[tuple[str, str, str], tuple[Fault, int, int]] = {}
     unfit = 0
     accepted: list[Reading] = []
+    runnable = 0
+    lacking: dict[tuple[str, str], list[int]] = {}
     for index in indices:
         try:
             point = plan.points[index]
@@ -39,6 +44,7 @@ def judge_points(plan: Contents, diagnostics: Diagnostics, base: Base) -> None:
             diagnostics.refuse("axes", f"{error}; at point {index}")
             return
         reading = Reading.of_table(point.scenario, diagnostics.file)
+        faults = list(reading.faults)
         # A point that does not fit is a failed row, as long as others do.
         unfit += reading.does_not_fit
         if reading.handle is not None:
@@ -46,8 +52,13 @@ def judge_points(plan: Contents, diagnostics: Diagnostics, base: Base) -> None:
             if len(accepted) == OUTLINED:
                 accepted.pop(1)
             accepted.append(reading)
+            untraced, empty = _traced(plan, reading.handle)
+            faults += untraced
+            for name, reason in empty:
+                lacking.setdefault((name, reason), []).append(index)
+            runnable += 1
         kept = too_large if reading.does_not_fit else refused
-        for fault in reading.faults:
+        for fault in faults:
             known = (fault.key, fault.value, fault.problem)
             _, first, count = kept.get(known, (fault, index, 0))
             kept[known] = (fault, first, count + 1)
@@ -55,12 +66,27 @@ def judge_points(plan: Contents, diagnostics: Diagnostics, base: Base) -> None:
         refused |= too_large
     if accepted:
         _judge_measures(plan, diagnostics, accepted)
+    for (name, reason), without in lacking.items():
+        if len(without) == runnable:
+            diagnostics.refuse("series.record", f"has nothing to record: {reason}", name)
     axes = {axis.path: axis for axis in plan.axes}
     for fault, index, count in list(refused.values())[:MOST_REFUSALS]:
         if count == len(indices) and (fault.key, fault.problem) in of_base:
             diagnostics.faults.append(of_base[fault.key, fault.problem])
             continue
         _refuse_point(plan, diagnostics, fault, index, count, axes)
+
+
+def _traced(plan: Contents, scenario: _core.Scenario) -> tuple[list[Fault], list[tuple[str, str]]]:
+    """What is wrong with the series that runs of a scenario would record, and those that would have no column."""
+    recording = plan.recording
+    if recording is None:
+        return [], []
+    try:
+        return [], scenario.empty_series(recording.trace, recording.step or None, recording.ports, current())
+    except ValueError as error:
+        faults = ScenarioError.of_refusal(error).faults
+        return [dataclasses.replace(fault, key=f"series.{fault.key}") for fault in faults], []
 
 
 def _refuse_point(
@@ -77,7 +103,7 @@ def _refuse_point(
     )
     to_blame = next(related, None)
     key = "" if to_blame is None else _axis_path(plan.document, to_blame.name)
-    line = diagnostics.line(key or "axes")
+    line = diagnostics.line(key or (fault.key if fault.key.startswith("series.") else "axes"))
     # Of a buffer that is varied no number of cells fits every value.
     share = ' (a share such as "80%" goes with the buffer)' if fault.problem.endswith("is at most the buffer") else ""
     problem = f"{fault.problem}{share}; {where}" if where else fault.problem

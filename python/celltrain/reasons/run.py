@@ -381,7 +381,7 @@ class _Runs:
             folder = Path(name) / "events"
             kept = Events(folder=folder, kinds=kinds, flows=flows, ports=ports, window=window)
             try:
-                with kept.taking() as take:
+                with kept.taking(is_temporary=True) as take:
                     self._accepted.run(
                         *(self._seed, (), None, None, engine, on_progress, own._handle, kept.asked(), take)
                     )

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::congestion::formula;
+use super::rtt::MAX_DOUBLINGS;
 use super::{Congestion, window_scale};
 use crate::error::Fault;
 use crate::units::{BitRate, Bytes, Duration};
@@ -390,6 +391,15 @@ impl TcpOptions {
     pub fn ticks(&self, duration: Duration) -> u32 {
         let ticks = duration.picoseconds.div_ceil(self.timer_granularity.picoseconds.max(1));
         u32::try_from(ticks).unwrap_or(u32::MAX)
+    }
+
+    /// Shortest time between the timeouts of a connection that gets no acknowledgement, once they are backed off; and
+    /// the setting that bounds it.
+    pub fn repeated_timeout(&self) -> (Duration, &'static str) {
+        let least = u64::from(self.minimum_rto) << if self.backoff == Backoff::Double { MAX_DOUBLINGS } else { 0 };
+        let most = u64::from(self.ticks(self.maximum_rto));
+        let (ticks, key) = if least < most { (least, "minimum_rto") } else { (most, "maximum_rto") };
+        (Duration { picoseconds: self.timer_granularity.picoseconds.saturating_mul(ticks) }, key)
     }
 
     /// The receive window in whole segments: `floor(rwnd / MSS)` (section 3.1), of a window as it can be advertised:

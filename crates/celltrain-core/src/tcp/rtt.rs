@@ -39,7 +39,7 @@ pub struct RtoLimits {
 }
 
 /// BSD's `tcp_backoff` table ends its doubling at 64.
-const MAX_DOUBLINGS: u32 = 6;
+pub(super) const MAX_DOUBLINGS: u32 = 6;
 
 /// 4.3BSD, `tcp_timers`: `if (tp->t_rxtshift > TCP_MAXRXTSHIFT / 4)`, a quarter of twelve.
 const TIMEOUTS_KEPT: u32 = 3;

@@ -8,7 +8,7 @@ use celltrain_core::stop::{Interrupted, Stop};
 use celltrain_core::tcp::TcpConfig;
 use celltrain_core::tcp::scoreboard::MAX_OPTION_BYTES;
 use celltrain_core::traffic::{Pattern, TrafficConfig};
-use celltrain_core::units::{Bytes, Duration};
+use celltrain_core::units::{Bytes, CELL_BITS, Duration};
 
 use super::any;
 use crate::build::Laid;
@@ -107,7 +107,8 @@ fn packets(pattern: &Pattern<'_>, scenario: &Scenario, scope: &mut Scope<'_>) {
         scope.at("rate").refuse_text(rate, format!("is not a positive rate from {MIN_RATE} to {MAX_RATE}"));
     }
     if (1..=MAX_PACKET).contains(&packet.bytes) {
-        collected(packet, scenario.aal5.packet_cells(packet.bytes), scenario, &mut scope.at("packet"));
+        let (sdu, cells) = (scenario.aal5.packet_sdu(packet.bytes), scenario.aal5.packet_cells(packet.bytes));
+        collected(packet, sdu, cells, scenario, &mut scope.at("packet"));
     } else {
         scope.at("packet").refuse_text(packet, format!("is outside 1B to {MAX_PACKET}B, what UDP and IP carry"));
     }
@@ -126,14 +127,22 @@ fn burst(key: &str, time: Duration, scope: &mut Scope<'_>) {
 /// A segment must fit a frame the receiver collects.
 fn frames(tcp: &TcpConfig, scenario: &Scenario, scope: &mut Scope<'_>) {
     let mss = tcp.options().mss;
-    collected(mss, scenario.aal5.segment_cells(mss.bytes), scenario, &mut scope.at("mss"));
+    let (sdu, cells) = (scenario.aal5.segment_sdu(mss.bytes), scenario.aal5.segment_cells(mss.bytes));
+    collected(mss, sdu, cells, scenario, &mut scope.at("mss"));
 }
 
-/// A receiver can collect a frame of so many cells, which is what `size` makes.
-fn collected(size: Bytes, cells: u32, scenario: &Scenario, scope: &mut Scope<'_>) {
+/// AAL5 can carry a frame with an SDU of `sdu` bytes, and a receiver collects its `cells`. `size` is what makes it so
+/// long.
+fn collected(size: Bytes, sdu: u64, cells: u32, scenario: &Scenario, scope: &mut Scope<'_>) {
     let most = scenario.aal5.max_cells();
     if cells > most {
         let problem = format!("makes frames of {cells} cells, more than aal5.max_sdu lets a receiver collect ({most})");
+        scope.refuse_text(size, problem);
+    } else if sdu > MAX_SDU {
+        let largest = size.bytes.saturating_sub(sdu.saturating_sub(MAX_SDU));
+        let problem = format!(
+            "makes frames of {sdu} bytes with headers, more than AAL5 can carry ({MAX_SDU}); at most {largest}B is right"
+        );
         scope.refuse_text(size, problem);
     }
 }
@@ -224,6 +233,47 @@ pub(super) fn rates(laid: &Laid<'_>, warnings: &mut Vec<Warning>, stop: &Stop<'_
                     "{} is above the {} of {}: the source's own queue grows all the time it sends, and what counts as sent \
                      may never leave",
                     pattern.rate, link.rate, link.name
+                ),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// A segment leaves its host before it times out, or the host's queue grows until an acknowledgement arrives.
+pub(super) fn timeouts(laid: &Laid<'_>, warnings: &mut Vec<Warning>, stop: &Stop<'_>) -> Result<(), Interrupted> {
+    let Laid { scenario, layout, tables, .. } = laid;
+    let mut keys = BTreeSet::new();
+    for (number, route) in layout.flows.iter().enumerate() {
+        stop.step()?;
+        let own = tables.flows[FlowIndex::from(number)];
+        if own.and_then(|own| own.traffic.as_ref()?.packets()).is_some() {
+            continue;
+        }
+        let own_tcp = own.and_then(|own| own.tcp.as_ref());
+        let tcp = own_tcp.unwrap_or(&scenario.tcp);
+        let (timeout, setting) = tcp.options().repeated_timeout();
+        let link = &layout.graph.links[route.data[0]];
+        let [cells, _] = frame_cells(laid, FlowIndex::from(number));
+        let bits = CELL_BITS.saturating_mul(u64::from(cells)) as f64;
+        let sending = bits / link.rate.bits_per_second as f64;
+        if timeout.seconds() >= sending {
+            continue;
+        }
+        let is_own = |(_, options): &(&String, &FlowOptions)| own.is_some_and(|own| std::ptr::eq(own, *options));
+        let table = match scenario.flow.iter().find(is_own).filter(|_| own_tcp.is_some()) {
+            Some((name, _)) => join(&join("flow", name), "tcp"),
+            None => "tcp".to_string(),
+        };
+        let key = join(&join(&table, tcp.name()), setting);
+        if keys.insert(key.clone()) {
+            warnings.push(Warning {
+                key,
+                message: format!(
+                    "retransmission timeouts of {timeout} are shorter than the {:.3}us that a segment takes on {}: {} sends \
+                     segments again before they have left, and its host's queue grows until an acknowledgement arrives. Raise \
+                     minimum_rto and maximum_rto.",
+                    sending * 1e6, link.name, route.name
                 ),
             });
         }

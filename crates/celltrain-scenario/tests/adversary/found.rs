@@ -158,3 +158,22 @@ fn a_pattern_stands_for_what_its_pieces_are_found_in_in_order() {
         assert!(!tables::matches(pattern, name), "{pattern:?} does not stand for {name:?}");
     }
 }
+
+#[test]
+fn an_averaging_interval_of_a_picosecond_is_one_interval_a_cell() {
+    // The fast engine kept a record of every interval between two cells of a run: 10 GB, and no look at the limit of
+    // time before all were made.
+    for allocator in ["erica", "erica_plus"] {
+        let text = "duration = \"5ms\"\n\
+             topology.n_source = { sources = 3, link_delay = \"1ms\" }\n\
+             port.default = { buffer = 3000, policy.tail_drop = {}, allocator.ALLOCATOR = { interval = \"1ps\" } }\n\
+             vc.tcp1-3.abr = {}\n"
+            .replace("ALLOCATOR", allocator);
+        let network = build::network(&scenario(&text), 1);
+        let start = Instant::now();
+        let [fast, reference] =
+            Engine::ALL.map(|engine| engine.run(&network, &mut Nothing, |_| true).expect("nothing interrupts it"));
+        crate::compare::same_results(&fast, &reference).unwrap();
+        assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
+    }
+}

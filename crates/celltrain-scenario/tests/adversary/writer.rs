@@ -35,6 +35,9 @@ pub(crate) fn scenario(seed: u64) -> Written {
         kind => Writer::sound(seed, kind),
     };
     writer.learn_names(&document);
+    if writer.one_in(4) {
+        writer.short_times(&mut document);
+    }
     let changes = writer.pick(&[0, 1, 1, 1, 2, 2, 3, 5]);
     for _ in 0..changes {
         writer.change(&mut document, &SCHEMA, 0);
@@ -88,6 +91,38 @@ impl Writer {
             }
             _ => {}
         }
+    }
+
+    /// Draws the times whose shortest values once took memory or time without end: averaging intervals of ERICA from 1 ps
+    /// to 1 s, and retransmission timeouts from 1 us.
+    fn short_times(&mut self, document: &mut Value) {
+        let Some(document) = document.as_object_mut() else { return };
+        for port in document.get_mut("port").and_then(Value::as_object_mut).into_iter().flat_map(Map::values_mut) {
+            let kind = self.pick(&["erica", "erica_plus"]);
+            let interval = self.time(1);
+            if let Some(port) = port.as_object_mut().filter(|_| !self.one_in(3)) {
+                port.insert("allocator".into(), json!({kind: {"interval": interval}}));
+            }
+        }
+        let tcp = document.entry("tcp").or_insert_with(|| json!({"reno": {}}));
+        for options in tcp.as_object_mut().into_iter().flat_map(Map::values_mut) {
+            let Some(options) = options.as_object_mut() else { continue };
+            options.insert("timer_granularity".into(), self.time(1_000_000).into());
+            options.insert("minimum_rto".into(), self.pick(&[1, 2]).into());
+            for key in ["maximum_rto", "initial_rto"] {
+                let rto =
+                    if self.one_in(2) { options["timer_granularity"].clone() } else { self.time(1_000_000).into() };
+                options.insert(key.into(), rto);
+            }
+        }
+    }
+
+    /// A time from `least` picoseconds to a second, of any magnitude.
+    fn time(&mut self, least: u64) -> String {
+        const SECOND: u64 = 1_000_000_000_000;
+        let power = 10u64.pow(self.rng.below((SECOND / least).ilog10() + 1));
+        let digit = 1 + u64::from(self.rng.below(9));
+        format!("{}ps", SECOND.min(digit * power * least))
     }
 
     /// Changes one value somewhere below.

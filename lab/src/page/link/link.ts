@@ -106,6 +106,9 @@ function checked(value: unknown): Shared {
   if (isLarge({ toml, settings, formula })) {
     throw large();
   }
+  if ([toml, formula, ...settings.flatMap((s) => [s.name, s.toml]), view?.port ?? ""].some((text) => HALF.test(text))) {
+    throw new LinkFault("This link holds half a character, so it was damaged on its way. Ask for it again, or for the scenario as a file.");
+  }
   if (!whole(seed, 0, Number.MAX_SAFE_INTEGER) || !whole(seeds, 1, MOST_SEEDS)) {
     throw new LinkFault(`This link holds seeds that the page cannot run: it takes 1 to ${String(MOST_SEEDS)} of them.`);
   }
@@ -116,6 +119,9 @@ function checked(value: unknown): Shared {
   const named = settings.map(({ name, toml: text }) => ({ name: name.slice(0, MOST_NAME), toml: text }));
   return { toml, seed, seeds, place: known ? place : "", settings: named, formula, view };
 }
+
+/** A surrogate without its other half: not a character, and not to be had in UTF-8. */
+const HALF = /\p{Surrogate}/u;
 
 /** Of a setting. */
 const MOST_NAME = 120;

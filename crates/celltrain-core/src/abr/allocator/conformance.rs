@@ -2,11 +2,11 @@
 
 use proptest::prelude::*;
 
-use super::{AllocatorConfig, PortKind, VcKind};
+use super::{AllocatorConfig, PortKind, VcKind, erica, erica_plus};
 use crate::abr::RmCell;
 use crate::index::Label;
 use crate::rng::proptest_seeded;
-use crate::units::{Clock, Span, Time};
+use crate::units::{Clock, Duration, Span, Time};
 
 /// The link's rate, in cells per second.
 pub(super) const C: f64 = 100_000.0;
@@ -93,12 +93,22 @@ fn time_of_next_brm(calls: &[(u64, Call)], mut now: Time) -> Time {
     Time(u64::MAX >> 1)
 }
 
+/// Allocators that measure over intervals shorter than the time between two cells, or not much longer.
+fn short_intervals() -> impl Iterator<Item = AllocatorConfig> {
+    let erica = |interval| AllocatorConfig::Erica(erica::Config { interval, ..erica::sample() });
+    let erica_plus = |interval| AllocatorConfig::EricaPlus(erica_plus::Config { interval, ..erica_plus::sample() });
+    [1, 7, 150]
+        .map(Duration::from_microseconds)
+        .into_iter()
+        .flat_map(move |interval| [erica(interval), erica_plus(interval)])
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..proptest_seeded(17) })]
 
     #[test]
     fn a_run_of_cells_is_the_same_as_its_cells_one_by_one(calls in calls()) {
-        for config in AllocatorConfig::samples() {
+        for config in AllocatorConfig::samples().into_iter().chain(short_intervals()) {
             let one_by_one = rates(&config, &calls, true);
             prop_assert_eq!(rates(&config, &calls, false), one_by_one, "{}", config.name());
         }

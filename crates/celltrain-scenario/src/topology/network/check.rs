@@ -16,17 +16,17 @@ use crate::scope::{Scope, quoted};
 use crate::topology::links::{check_delay, check_rate, meeting};
 
 pub(super) fn check(config: &Config, scope: &mut Scope<'_>, stop: &Stop<'_>) -> Result<Option<Layout>, Interrupted> {
-    let before = scope.found().len();
+    let before = scope.found().count();
     let nodes = config.nodes_by_name(stop)?;
     names(config, scope, stop)?;
     links(config, &nodes, scope, stop)?;
-    let graph_is_sound = scope.found().len() == before;
+    let graph_is_sound = scope.found().count() == before;
     let sound_flows = flows(config, &nodes, scope, stop)?;
     if !graph_is_sound {
         return Ok(None);
     }
     let layout = routes(config, &nodes, &sound_flows, scope, stop)?;
-    Ok(layout.filter(|_| scope.found().len() == before))
+    Ok(layout.filter(|_| scope.found().count() == before))
 }
 
 /// Every node has a name of its own.
@@ -102,7 +102,7 @@ fn flows(
     for (i, flow) in config.flows.iter().enumerate() {
         stop.step()?;
         let mut scope = list.item(i);
-        let before = scope.found().len();
+        let before = scope.found().count();
         let name = flow.name_at(i);
         let first = *names.entry(name.clone()).or_insert(i);
         if first != i {
@@ -123,7 +123,7 @@ fn flows(
         if let Some(path) = &flow.path {
             path_form(flow, path, nodes, &mut scope.at("path"), stop)?;
         }
-        if scope.found().len() == before {
+        if scope.found().count() == before {
             sound.push(i);
         }
     }
@@ -185,7 +185,7 @@ fn routes(
     scope: &mut Scope<'_>,
     stop: &Stop<'_>,
 ) -> Result<Option<Layout>, Interrupted> {
-    let before = scope.found().len();
+    let before = scope.found().count();
     let graph = config.graph(nodes, stop)?;
     if let Some(name) = &config.bottleneck {
         let names = graph.links.iter().map(|link| link.name.as_str());
@@ -204,7 +204,7 @@ fn routes(
         let without = sound_flows.iter().zip(&paths).filter(|(_, path)| path.is_none()).map(|(&flow, _)| flow);
         without_a_path(config, nodes, &graph, without, scope, stop)?;
     }
-    if scope.found().len() > before || sound_flows.len() < config.flows.len() {
+    if scope.found().count() > before || sound_flows.len() < config.flows.len() {
         return Ok(None);
     }
     let paths = paths.into_iter().map(|path| path.expect("each has its faults above")).collect();
