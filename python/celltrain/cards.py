@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+from celltrain.grids import Grid as Table
 from celltrain.text import shown
 
 #: Rows of a table; what is left out is counted below it.
 MOST_ROWS = 12
 #: Characters of a cell.
 MOST_TEXT = 80
-#: Between columns of text.
-_GAP = "   "
 # Notebooks of every kind keep the style of an element, and few keep style sheets.
 _CARD = "font-size:.9em;line-height:1.45;max-width:62em"
 _CELL = "padding:.1em .8em .1em 0;border:0;border-bottom:1px solid rgba(128,128,128,.35);background:none"
@@ -103,17 +102,10 @@ def _escaped(words: str) -> str:
 
 
 def _lines(grid: Grid) -> list[str]:
-    rows = [[_text(head) for head in grid.heads], *grid.shown]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(grid.heads))]
-    lines = [
-        _GAP.join(
-            cell.ljust(width) if column in grid.left else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
-    lines.insert(1, "\u2500" * (sum(widths) + len(_GAP) * (len(widths) - 1)))
-    return [*lines, *([grid.left_out] if grid.left_out else [])]
+    table = Table(heads=[_text(head) for head in grid.heads], left=grid.left)
+    for row in grid.shown:
+        table.add_row(*row)
+    return [*table.text().splitlines(), *([grid.left_out] if grid.left_out else [])]
 
 
 def _html(grid: Grid) -> str:

@@ -433,6 +433,7 @@ class RunResult(Carded, Answer):
             lines=[
                 f"efficiency {self.efficiency:.4f}, fairness {self.fairness:.4f}, goodput {self.goodput_mbps:.4g} Mb/s "
                 f"in {self.duration_s:g} s",
+                f"TCP: {self.tcp}",
             ],
             grids=[
                 Grid(heads=["flow", "goodput (Mb/s)", "retransmitted segments", "timeouts"], rows=flows),

@@ -10,7 +10,7 @@ import re
 
 import numpy as np
 import pytest
-from conftest import WITHOUT_POLICY
+from conftest import WITHOUT_POLICY, is_refused
 
 import celltrain as ct
 from celltrain.overrides import of_texts
@@ -353,3 +353,73 @@ def test_values_of_the_command_line_are_as_toml_has_them():
     [axis] = of_texts(["port.bottleneck.policy=selective_drop:threshold=0.9:z=.8"]).values()
     assert axis["values"] == {"selective_drop:threshold=0.9:z=.8": {"selective_drop": {"threshold": 0.9, "z": 0.8}}}
     assert not math.isnan(axis["values"]["selective_drop:threshold=0.9:z=.8"]["selective_drop"]["z"])
+
+
+LAN = ["lan-tail-drop", "lan-epd", "--vary", "duration=50ms"]
+
+
+def test_the_table_has_the_usual_measures_and_names_what_it_leaves_out(celltrain):
+    answer = celltrain("compare", *LAN, "--seeds", 2)
+    assert "goodput (Mb/s)" not in answer.out
+    wanted = "Not shown: goodput, cells lost, cells discarded, timeouts of all flows. Choose with --measures, or show all with --all."
+    assert wanted in answer.out
+    assert {"goodput_mbps", "cells.lost", "flows.sum(*).timeouts"} <= celltrain(
+        "compare", *LAN, "--seeds", 2, "--json"
+    ).json["scenarios"][0].keys()
+    whole = celltrain("compare", *LAN, "--seeds", 2, "--all").out
+    assert "goodput (Mb/s)" in whole and "Not shown" not in whole
+    chosen = celltrain("compare", *LAN, "--seeds", 2, "--measures", "cells.lost").out
+    assert "cells lost" in chosen and "efficiency" not in chosen and "Not shown" not in chosen
+
+
+def test_a_varied_setting_is_headed_by_its_last_part(celltrain):
+    vary = ["--vary", "port.bottleneck.policy=tail_drop,ppd", "--vary", "port.bottleneck.buffer=1000,2000"]
+    told = celltrain("compare", "lan-epd", "--vary", "duration=20ms", *vary, "--seeds", 1).out
+    assert "varied: port.bottleneck.policy, port.bottleneck.buffer\n" in told
+    assert re.search(r"^  policy +buffer +mean +difference from tail_drop$", told, re.MULTILINE)
+
+
+def test_every_tcp_is_named_at_the_head(celltrain):
+    alike = celltrain("compare", *LAN, "--seeds", 1)
+    assert "\nTCP: vanilla (no fast retransmit, 100 ms ticks)\n" in alike.out
+    lan = ["compare", "lan-epd", "lan-sack", "--vary", "duration=20ms", "--seeds", 1]
+    assert "\nTCP of lan-sack: sack (selective acknowledgements, 100 ms ticks)\n" in celltrain(*lan).out
+    named = {one["name"]: one["tcp"].partition(" ")[0] for one in celltrain(*lan, "--json").json["scenarios"]}
+    assert named == {"lan-epd": "vanilla", "lan-sack": "sack"}
+    varied = ct.compare("lan-epd", vary={"duration": ["20ms"], "tcp": [{"tahoe": {}}, {"sack": {}}]}, seeds=1)
+    assert [own[0].partition(" ")[0] for own in varied.tcp] == ["tahoe", "sack"]
+
+
+def test_few_seeds_whose_intervals_leave_what_is_possible_are_warned_of():
+    with pytest.warns(ct.CelltrainWarning, match=r"3 seeds are few: .*\(.*fairness.*\)\. Use 5 seeds or more"):
+        ct.compare("lan-epd", seeds=3)
+    enough = ct.compare("lan-epd", seeds=5)
+    assert not any("seeds are few" in warning for warning in enough.warnings)
+
+
+def test_one_form_of_tables_at_a_time(celltrain):
+    is_refused(celltrain("compare", *LAN, "--md", "--tex"), ["--tex", "cannot be combined with --md"])
+    assert celltrain("run", "lan-epd", "--tex", "--json").code == 2
+    markdown = celltrain("compare", *LAN, "--seeds", 2, "--md").out
+    assert "| scenario | mean | difference from lan-tail-drop |\n| --- | ---: | ---: |" in markdown
+    assert "\\begin{tabular}{lrr}" in celltrain("compare", *LAN, "--seeds", 2, "--tex").out
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "words"),
+    [
+        ("--seeds", "ten", "'ten' is not a whole number from 1 to 1,000,000"),
+        ("--seeds", "0", "'0' is not a whole number from 1 to 1,000,000"),
+        ("--seed", "-1", "'-1' is not a whole number (0 or more)"),
+        ("--jobs", "2.5", "'2.5' is not a whole number from 1 to"),
+    ],
+)
+def test_what_is_no_whole_number_is_refused_in_words(celltrain, monkeypatch, option, value, words):
+    monkeypatch.setenv("COLUMNS", "200")
+    is_refused(celltrain("compare", *LAN, option, value), [words])
+
+
+def test_help_speaks_of_no_int_range(celltrain):
+    for command in ("run", "compare", "vet", "why", "reproduce", "sweep", "import"):
+        told = celltrain(command, "--help").out
+        assert "int range" not in told and "<=x" not in told

@@ -9,6 +9,8 @@ import pytest
 from conftest import WITHOUT_POLICY, is_refused
 
 import celltrain as ct
+from celltrain.vetting import standard
+from celltrain.vetting.table import ranking
 
 FBA = 'admit = "X <= R or Y * N / X <= Z * (K - R) / (X - R)"\nconstants = { R = "0.9 * K", Z = 0.8 }\n'
 QUICK = ["--scenarios", "lan-5", "--seeds", "2"]
@@ -171,3 +173,60 @@ def test_one_seed_has_no_interval():
     assert answer["policy"] == "fba"
     assert answer["metrics"]["efficiency"]["low"] is None
     assert answer["beside"] == answer["differences"] == {}
+
+
+def differing(**differences: tuple[float, float]) -> dict[str, dict[str, dict[str, float]]]:
+    """Differences from EPD in the scenarios of two TCPs, by scenario and share; the others are not significant."""
+    found = {
+        f"{name}.{share}": {"mean": 0.0, "low": -0.1, "high": 0.1}
+        for name in ("lan-5", "lan-5-sack", "wan-5", "wan-5-sack")
+        for share in ("efficiency", "fairness")
+    }
+    for name, (low, high) in differences.items():
+        found[name.replace("__", ".").replace("_", "-")] = {"mean": (low + high) / 2, "low": low, "high": high}
+    return {"epd": found}
+
+
+SET = ["lan-5", "lan-15", "wan-5", "lan-5-sack", "wan-5-sack", "unequal-rtt"]
+
+
+def test_a_ranking_that_another_tcp_reverses_is_named_in_one_sentence():
+    reversed_ = differing(lan_5__efficiency=(0.1, 0.2), lan_5_sack__efficiency=(-0.3, -0.2))
+    assert ranking("mine", SET, reversed_) == (
+        "The ranking depends on the TCP: compared with epd, the efficiency of mine is higher with vanilla (lan-5) and lower with "
+        "sack (lan-5-sack)."
+    )
+    lost = differing(wan_5__fairness=(0.1, 0.2))
+    assert "is higher with vanilla (wan-5) and not significantly different with sack" in ranking("mine", SET, lost)
+    both = differing(wan_5__fairness=(0.1, 0.2), lan_5__efficiency=(0.1, 0.2), lan_5_sack__efficiency=(-0.3, -0.2))
+    assert ranking("mine", SET, both).endswith("and lower with sack (lan-5-sack); 1 more such difference in --json.")
+
+
+def test_a_ranking_that_holds_with_both_tcps_or_was_tried_with_one_needs_no_word():
+    same = differing(lan_5__efficiency=(0.1, 0.2), lan_5_sack__efficiency=(0.1, 0.3))
+    assert ranking("mine", SET, same) == ""
+    alone = differing(lan_5__efficiency=(0.1, 0.2))
+    assert ranking("mine", ["lan-5", "wan-5-sack"], alone) == ""
+
+
+def test_pairs_differ_in_their_tcp_alone():
+    for one, other in standard.PAIRS:
+        first, second = ({**standard.SCENARIOS[name], "tcp": None} for name in (one, other))
+        assert first == second and standard.tcp_of(one) != standard.tcp_of(other)
+
+
+def test_the_tcp_is_in_the_answer_and_in_the_table(tmp_path, celltrain):
+    policy = file(tmp_path, f"[policy.formula]\n{FBA}")
+    told = celltrain("vet", policy, "--scenarios", "lan-5,lan-5-sack", "--seeds", 2, "--beside", "epd")
+    assert "TCP of lan-5: vanilla (no fast retransmit, 100 ms ticks)" in told.out
+    assert re.search(r"efficiency +sack +0\.", told.out) and re.search(r"efficiency +vanilla +0\.", told.out)
+    answer = ct.vet({"fba": {}}, scenarios=["lan-5-sack"], beside=[], seeds=1)
+    assert answer["tcp"] == {"lan-5-sack": "sack (selective acknowledgements, 100 ms ticks)"}
+    assert answer["ranking"] == ""
+
+
+def test_a_brief_answer_has_the_checks_that_fail_and_the_means(tmp_path, celltrain):
+    policy = file(tmp_path, f"[policy.formula]\n{FBA}")
+    told = celltrain("vet", policy, *QUICK, "--beside", "epd", "--brief").out
+    assert re.search(r"(\d) of \1 checks hold", told)
+    assert "recount" not in told and "all scenarios" in told and "least goodput" not in told

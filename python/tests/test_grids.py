@@ -1,0 +1,122 @@
+"""Tests of tables of text: nothing is cut on any screen, and their Markdown and LaTeX say the same."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from celltrain.grids import Grid, Line, latex, markdown
+
+WORDS = st.text("abc .:-", max_size=40)
+NUMBERS = st.sampled_from(["", "1", "0.441 ± 0.027", "+0.176 ± 0.076 *", "12,350", "7591"])
+
+
+def sample() -> Grid:
+    grid = Grid(heads=["policy", "mean", "difference from tail_drop"])
+    grid.add_group("efficiency")
+    grid.add_row("tail_drop", "0.265 ± 0.067", "")
+    grid.add_row("selective_drop:threshold=0.8", "0.657 ± 0.020", "+0.392 ± 0.073 *")
+    return grid
+
+
+@st.composite
+def grids(draw: st.DrawFn) -> Grid:
+    words, numbers = draw(st.integers(1, 3)), draw(st.integers(0, 6))
+    grid = Grid(
+        heads=draw(st.lists(WORDS, min_size=words + numbers, max_size=words + numbers)),
+        left=range(words),
+        keys=draw(st.integers(0, words)),
+    )
+    for _ in range(draw(st.integers(0, 4))):
+        grid.add_row(*(draw(WORDS) for _ in range(words)), *(draw(NUMBERS) for _ in range(numbers)))
+    return grid
+
+
+@given(grids(), st.integers(20, 150))
+def test_no_number_is_cut_or_broken_on_a_screen_of_any_width(grid: Grid, width: int) -> None:
+    text = grid.text(width)
+    assert "\u2026" not in text
+    for row in grid.rows:
+        for column, cell in enumerate(row):
+            if column not in grid.left:
+                assert cell in text
+
+
+@given(grids(), st.integers(110, 150))
+def test_a_table_fits_a_screen_that_is_wide_enough_for_its_keys_and_a_number(grid: Grid, width: int) -> None:
+    assert all(len(line) <= width for line in grid.text(width).splitlines())
+
+
+@given(grids(), st.integers(20, 150))
+def test_every_word_is_on_the_screen(grid: Grid, width: int) -> None:
+    text = "".join(grid.text(width).split())
+    for cell in (*grid.heads, *(cell for row in grid.rows for cell in row)):
+        for word in cell.split():
+            if len(word) <= 10:
+                assert word in text
+
+
+def test_a_table_that_is_too_wide_continues_below_with_its_keys() -> None:
+    grid = Grid(heads=["port", *(f"sw{number}" for number in range(8))])
+    grid.add_row("cells offered", *("1,711,654" for _ in range(8)))
+    blocks = grid.text(60).split("\n\n")
+    assert len(blocks) == 2
+    assert all(block.startswith("port") and "cells offered" in block for block in blocks)
+    assert grid.text(60).count("1,711,654") == 8
+
+
+def test_a_long_word_is_folded_at_its_dots_and_colons() -> None:
+    grid = Grid(heads=["name", "value"])
+    grid.add_row("ports.bottleneck.max_queue_cells", "1")
+    assert "ports.bottleneck." in grid.text(30).splitlines()[2]
+
+
+def test_a_label_stands_above_its_rows() -> None:
+    lines = sample().text().splitlines()
+    assert lines[2] == "efficiency" and lines[3].startswith("  tail_drop")
+
+
+def test_markdown_has_a_row_a_line_and_escapes_marks() -> None:
+    lines = sample().markdown().splitlines()
+    assert lines[0] == "| policy | mean | difference from tail\\_drop |"
+    assert lines[1] == "| --- | ---: | ---: |"
+    assert lines[2] == "| **efficiency** |  |  |"
+    assert lines[4] == "| selective\\_drop:threshold=0.8 | 0.657 ± 0.020 | +0.392 ± 0.073 \\* |"
+
+
+def test_latex_is_a_tabular_of_booktabs_and_escapes_commands() -> None:
+    grid = sample()
+    grid.add_row(r"50% & \input{x} $#_^~", "-1", "")
+    text = grid.latex()
+    assert text.startswith("\\begin{tabular}{lrr}\n\\toprule\npolicy & mean & ")
+    assert r"\multicolumn{3}{l}{\textit{efficiency}} \\" in text
+    assert r"0.657 $\pm$ 0.020 & $+$0.392 $\pm$ 0.073 \textasteriskcentered{} \\" in text
+    assert r"50\% \& \textbackslash{}input\{x\} \$\#\_\textasciicircum{}\textasciitilde{} & $-$1 &" in text
+
+
+def test_lines_are_paragraphs_in_markdown_and_comments_in_latex() -> None:
+    blocks = [Line(text="lan-epd: seeds 1 to 5"), Line(text=""), sample()]
+    assert markdown(blocks).splitlines()[:3] == [
+        "lan-epd: seeds 1 to 5",
+        "",
+        "| policy | mean | difference from tail\\_drop |",
+    ]
+    lines = latex(blocks).splitlines()
+    assert lines[1] == "% lan-epd: seeds 1 to 5" and "booktabs" in lines[0]
+    assert all(line.startswith("%") for line in lines[:2])
+
+
+@pytest.mark.parametrize("text", ["\x1b[31mred", "two\nlines"])
+def test_a_name_commands_no_terminal_and_ends_no_comment(text: str) -> None:
+    grid = Grid(heads=[text])
+    grid.add_row(text)
+    screen = Console(file=io.StringIO(), width=80)
+    screen.print(grid)
+    screen.print(Line(text=text))
+    for shown in (screen.file.getvalue(), grid.markdown(), grid.latex()):  # type: ignore[attr-defined]
+        assert shown.replace("\n", "").isprintable()
+    assert len(latex([Line(text=text)]).splitlines()) == 2
