@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { BufferHistory, Network } from "../../src/engine/api.ts";
 import { counts } from "../../src/page/see/lens.ts";
 import { firstAt, thin } from "../../src/page/see/downsample.ts";
-import { flowColour, line, valueAt, vcColours } from "../../src/page/see/paint.ts";
+import { band, flowColour, line, valueAt, vcColours } from "../../src/page/see/paint.ts";
 import { keyed, panned, zoomed, type Canvas } from "../../src/page/see/plot.tsx";
 import { told, toldCell } from "../../src/page/see/sentence.ts";
 import { local } from "../engine/local.ts";
@@ -71,6 +71,32 @@ test("a line of many points is the range in each column, and goes on where there
   assert.ok(filled.every(({ top, bottom }) => bottom > top));
   assert.ok(lines.join().includes("from 45.0 93.0,to 60.0 93.0,to 60.0 100.0"), lines.join());
   assert.ok(lines.join().endsWith(",to 100.0 99.0"), lines.join());
+});
+
+test("a band spans the extremes of every sample that a column of pixels shows a part of", () => {
+  const drawn: { x: number; top: number; bottom: number }[] = [];
+  const context = {
+    fillRect: (x: number, top: number, _: number, height: number) => drawn.push({ x, top, bottom: top + height }),
+  } as unknown as CanvasRenderingContext2D;
+  // Samples at 0, 10, 20, 30: a burst to 90 between 10 and 20, and nothing elsewhere but 5 cells.
+  const times = Float64Array.from([0, 10, 20, 30]);
+  const low = Float64Array.from([5, 5, 2, 5]);
+  const high = Float64Array.from([5, 5, 90, 5]);
+  const paint = (from: number, to: number, columns: number): void => {
+    const x = (t: number): number => ((t - from) / (to - from)) * columns;
+    const view = { from, to, columns, top: 0, bottom: 100, scale: 1 };
+    band({ ...view, context, x, y: (v) => 100 - v, colour: () => "" } as Canvas, times, low, high, "");
+  };
+  paint(0, 30, 30);
+  assert.deepEqual([drawn[0]?.x, drawn.at(-1)?.x, drawn.length], [10, 19, 10]);
+  assert.ok(drawn.every(({ top, bottom }) => top === 10 && bottom === 98));
+  drawn.length = 0;
+  // Three samples in one column.
+  paint(0, 30, 1);
+  assert.deepEqual(drawn, [{ x: 0, top: 10, bottom: 98 }]);
+  drawn.length = 0;
+  paint(12, 14, 4);
+  assert.equal(drawn.length, 4, "a view within one sample");
 });
 
 test("of few points all are drawn, with one before and one after the view", () => {

@@ -237,7 +237,7 @@ function firstPeak(o: Overview | null, port: string): [number, number] {
   const series = o?.run.series;
   const duration = o?.network.duration_s ?? 1;
   const width = Math.min(duration, 0.012);
-  const queue = series?.measures["queue_cells"];
+  const queue = series?.measures["queue_cells_largest"];
   const column = queue?.names.findIndex((n) => n === port) ?? -1;
   if (series == null || queue === undefined || column < 0) {
     return [0, width];

@@ -70,6 +70,36 @@ export function line(c: Canvas, times: Float64Array, values: Float64Array, colou
   context.stroke();
 }
 
+/** A band between the least and the largest value since the sample before, a column of pixels at a time. */
+export function band(
+  c: Canvas,
+  times: Float64Array,
+  low: Float64Array,
+  high: Float64Array,
+  colour: string,
+): void {
+  const { context } = c;
+  context.fillStyle = c.colour(colour);
+  const width = (c.to - c.from) / c.columns;
+  let sample = Math.max(1, firstAt(times, c.from));
+  for (let x = 0; x < c.columns && sample < times.length; x += 1) {
+    const [from, to] = [c.from + x * width, c.from + (x + 1) * width];
+    let [least, largest] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
+    // The sample that ends after this column has a part of it.
+    for (let i = sample; i < times.length && (times[i - 1] ?? 0) < to; i += 1) {
+      least = Math.min(least, low[i] ?? 0);
+      largest = Math.max(largest, high[i] ?? 0);
+    }
+    while (sample < times.length && (times[sample] ?? 0) <= to) {
+      sample += 1;
+    }
+    if (largest > least) {
+      const [top, bottom] = [c.y(largest), c.y(least)];
+      context.fillRect(Math.floor(c.x(from)), top, Math.max(c.scale, c.x(to) - c.x(from) + 0.5), bottom - top);
+    }
+  }
+}
+
 /** The values that a line has in one column of pixels. */
 interface Range {
   readonly column: number;

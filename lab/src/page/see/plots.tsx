@@ -6,7 +6,7 @@ import { Pictures } from "../keep/pictures.tsx";
 import { time } from "../parts/format.ts";
 import { Name, Word } from "../parts/words.tsx";
 import * as lens from "./lens.ts";
-import { bars, column, flowColour, level, line, marks, sequence, sequencePlot, stack, vcColours, windows } from "./paint.ts";
+import { band, bars, column, flowColour, level, line, marks, sequence, sequencePlot, stack, vcColours, windows } from "./paint.ts";
 import { Plot, type Canvas } from "./plot.tsx";
 
 /** The queue over the whole run; a stretch dragged over it is looked at closely. */
@@ -21,15 +21,18 @@ export function Overall(props: { readonly overview: lens.Overview }): JSX.Elemen
   const port = looked?.history.port ?? network.links[network.bottleneck]?.name ?? "";
   const series = run.series;
   const stretch = chosen ?? (looked === null ? [0, 0.01] : ([looked.from, looked.to] as const));
-  const values = useMemo(
-    () => (series === null ? new Float64Array(0) : column(series, "queue_cells", port)),
+  const [least, values, largest] = useMemo(
+    () =>
+      ["queue_cells_least", "queue_cells", "queue_cells_largest"].map((name) =>
+        series === null ? new Float64Array(0) : column(series, name, port),
+      ) as [Float64Array, Float64Array, Float64Array],
     [series, port],
   );
   const all: readonly [number, number] = [0, network.duration_s];
   const most =
     Math.max(
       10,
-      values.reduce((a, b) => Math.max(a, b), 0),
+      largest.reduce((a, b) => Math.max(a, b), 0),
     ) * 1.05;
   const recorded = series?.measures["queue_cells"]?.names.includes(port) === true;
   if (series === null || !recorded) {
@@ -55,6 +58,9 @@ export function Overall(props: { readonly overview: lens.Overview }): JSX.Elemen
             const left = c.x(stretch[0]);
             c.context.fillRect(left, c.top, Math.max(3 * c.scale, c.x(stretch[1]) - left), c.bottom - c.top);
           }
+          c.context.globalAlpha = 0.45;
+          band(c, series.time_s, least, largest, "--accent");
+          c.context.globalAlpha = 1;
           line(c, series.time_s, values, "--accent", false);
         }}
         stretch={{ view: [stretch[0], stretch[1]], onChange: setChosen }}
@@ -69,7 +75,7 @@ export function Overall(props: { readonly overview: lens.Overview }): JSX.Elemen
       />
       <p class="small soft">
         Drag to zoom in, click to jump. {chosen === null ? "Showing" : "Chosen:"} {time(stretch[0])} to{" "}
-        {time(stretch[1])} (shaded).
+        {time(stretch[1])} (shaded). The band is the least and the largest queue between samples.
       </p>
       {chosen !== null && (
         <p class="row small">
