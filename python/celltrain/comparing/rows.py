@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from celltrain.cards import Card, Grid
+from celltrain.comparing.settings import SCENARIO
 from celltrain.grids import Block, Line
 from celltrain.grids import Grid as Table
 from celltrain.pages.words import estimated, figure, settings, valued
@@ -29,7 +30,9 @@ def heading(compared: Compared) -> str:
     """What was compared, and with which seeds."""
     seeds = compared.seeds
     said = f"seeds {seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"seed {seeds[0]}"
-    return f"{', '.join(compared.names)}: {said}{'' if len(compared.names) == 1 else ' each'}"
+    files = [str(value) for axis in compared.conditions if axis.name == SCENARIO for value in axis.labels or ()]
+    within = f" in {', '.join(files)}" if files else ""
+    return f"{', '.join(compared.names)}{within}: {said}{'' if len(compared.names) == 1 else ' each'}"
 
 
 def is_alone(compared: Compared) -> bool:
@@ -60,9 +63,17 @@ def about(compared: Compared) -> Iterator[str]:
     varied = [shown(name) for name, head in zip(whole, heads(compared), strict=False) if name != head]
     if varied:
         yield f"varied: {', '.join(varied)}"
+    if compared.fixed:
+        said = (f"{shown(axis.name)} = {valued(axis.column(0), axis.unit)}" for axis in compared.fixed)
+        yield f"set: {', '.join(said)}"
     named: dict[str, list[str]] = {}
-    for name, own in zip(compared.names, compared.tcp, strict=True):
-        named.setdefault("; ".join(dict.fromkeys(own)), []).append(name)
+    if any(axis.name == SCENARIO for axis in compared.conditions):
+        cases = zip([str(one[SCENARIO]) for one in compared.settings], zip(*compared.tcp, strict=True), strict=True)
+    else:
+        cases = zip(compared.names, compared.tcp, strict=True)
+    for name, own in cases:
+        names = named.setdefault("; ".join(dict.fromkeys(own)), [])
+        names.extend({name} - set(names))
     for tcp, names in named.items():
         yield f"TCP: {tcp}" if len(named) == 1 else f"TCP of {', '.join(map(shown, names))}: {tcp}"
 
