@@ -45,7 +45,9 @@ _WORDS: dict[Any, str] = {
 }
 
 
-def checked(error: type[InputError] = InputError) -> Callable[[Callable[P, R]], Callable[P, R]]:
+def checked(
+    error: type[InputError] = InputError, *, elsewhere: Mapping[str, str] | None = None
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Makes a function refuse arguments of types it does not take; nothing is looked at before its first call.
 
     What stands for a number, a list or a path comes as Python's own: numbers and arrays of numpy, views of tables, anything
@@ -53,6 +55,8 @@ def checked(error: type[InputError] = InputError) -> Callable[[Callable[P, R]], 
 
     Args:
         error: What it raises, with every argument that is wrong.
+        elsewhere: Options that only other functions take, and which call takes each: `{first}` is the first argument as
+            written, `{value}` the option's.
 
     >>> @checked()
     ... def send(cells: int, name: str | None = None) -> None: ...
@@ -70,6 +74,11 @@ def checked(error: type[InputError] = InputError) -> Callable[[Callable[P, R]], 
             try:
                 given = signature.bind(*args, **options)
             except TypeError:
+                for name, value in options.items():
+                    if name in (elsewhere or {}) and name not in signature.parameters:
+                        first = described(args[0]) if args and isinstance(args[0], str) else "scenario"
+                        said = (elsewhere or {})[name].format(first=first, value=described(value))
+                        raise error([Fault.saying(said, key=name, value=described(value))]) from None
                 # A number of arguments, or names of options, that there are not: Python's own words are as good.
                 return function(*args, **options)
             faults = [

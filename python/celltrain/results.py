@@ -43,7 +43,14 @@ MOST_PORTS, MOST_PORTS_SHOWN = 8, 4
 TRACES = {name: series.meaning for name, series in SERIES.items()}
 
 
-@checked(ScenarioError)
+@checked(
+    ScenarioError,
+    elsewhere={
+        "seeds": "run simulates one seed. For several: celltrain.compare({first}, seeds={value})",
+        "vary": "run simulates one setting. For several: celltrain.compare({first}, vary={value})",
+        "settings": "run takes a scenario as it is. To change it: celltrain.run(celltrain.load({first}, settings={value}))",
+    },
+)
 @endable
 @watched
 def run(

@@ -483,7 +483,10 @@ def test_a_trace_without_a_folder_says_what_is_missing(celltrain, small):
     answer = celltrain("run", small, "--trace", "queue,cwnd", "--json")
     assert answer.code == 2
     [fault] = answer.json["faults"]
-    assert fault["message"] == "--trace = queue,cwnd records series; say where they are written to with --out DIR"
+    assert (
+        fault["message"]
+        == "--trace = queue,cwnd records series; say where they are written to with --out DIR, or drawn with --plot PICTURE"
+    )
 
 
 @pytest.mark.parametrize(

@@ -266,7 +266,7 @@ def test_check_says_nothing_is_wrong(celltrain, small):
     assert answer.out.count("nothing is wrong") == 2
     answer = celltrain("check", small, "--json").json
     [network] = answer.pop("networks")
-    assert answer == {"faults": [], "warnings": []}
+    assert answer == {"faults": [], "warnings": [], "policies": []}
     assert (network["file"], network["nodes"], network["links"]) == (str(small), 8, 7)
 
 

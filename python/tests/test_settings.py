@@ -285,7 +285,9 @@ def test_a_run_is_drawn_into_a_file(celltrain: Command) -> None:
     # As before: a figure of each series in the folder.
     assert celltrain("run", "small.toml", "--out", "out", "--plot").code == 0
     assert Path("out/queue.svg").is_file()
-    is_refused(celltrain("run", "small.toml", "--plot"), ["--plot needs a file: --plot run.svg"])
+    is_refused(
+        celltrain("run", "small.toml", "--plot"), ["--plot needs a file: --plot run.svg, or a folder: add --out DIR."]
+    )
     is_refused(celltrain("run", "small.toml", "--csv", "a.csv"), ["add --seeds N"])
     for command in ("run", "compare", "check"):
         answer = celltrain(command, "small.toml", "--plot", "run.gif")
@@ -323,3 +325,78 @@ def test_a_comparison_takes_policy_files_and_formulas_with_commas(
     is_refused(
         celltrain("compare", "small.toml", "--vary", "duration=1ms,2ms", "--set", "duration=3ms"), ["--vary sets"]
     )
+
+
+WAN = SMALL.replace('name = "small"', 'name = "wan"').replace("5us", "500us").replace("sources = 3", "sources = 2")
+
+
+def test_policies_are_compared_within_each_network(celltrain: Command) -> None:
+    Path("wan.toml").write_text(WAN)
+    policies = ["tail_drop", "fba", "epd:threshold=60%"]
+    vary = {"port.bottleneck.policy": policies}
+    compared = ct.compare("small.toml", "wan.toml", vary=vary, seeds=3)
+    assert (compared.what, compared.names) == ("port.bottleneck.policy", tuple(policies))
+    assert compared.settings == ({"scenario": "small"}, {"scenario": "wan"})
+    # The same runs as in a comparison of each network alone, and so the same differences.
+    for place, file in enumerate(("small.toml", "wan.toml")):
+        alone = ct.compare(file, vary=vary, seeds=3)
+        assert (compared.values[:, place] == alone.values[:, 0]).all()
+        assert (compared.fingerprints[:, place] == alone.fingerprints[:, 0]).all()
+        rows = [row for row in compared.table.to_pylist() if row["scenario"] == Path(file).stem]
+        assert [{**row, "scenario": 0} for row in rows] == [{**row, "scenario": 0} for row in alone.table.to_pylist()]
+    assert not any("different networks" in warning for warning in compared.warnings)
+    options = ("--vary", f"port.bottleneck.policy={','.join(policies)}", "--seeds", 3)
+    answer = celltrain("compare", "small.toml", "wan.toml", *options, "--json").json
+    assert [(one["name"], one["settings"]) for one in answer["scenarios"][:3]] == [
+        ("tail_drop", {"scenario": "small"}),
+        ("tail_drop", {"scenario": "wan"}),
+        ("fba", {"scenario": "small"}),
+    ]
+    assert {one["baseline"] for one in answer["differences"]} == {"tail_drop"}
+    printed = celltrain("compare", "small.toml", "wan.toml", *options, "--plot", "both.svg", "--csv", "both.csv")
+    assert printed.out.startswith("tail_drop, fba, epd:threshold=60% in small, wan: seeds 1 to 3 each\n")
+    # Two measures, each with a panel for each network.
+    assert Path("both.svg").read_text().count('id="axes_') == 4
+    assert Path("both.csv").read_text().startswith('"name","scenario","measure"')
+    more = celltrain(
+        "compare", "small.toml", "wan.toml", *options, "--vary", "port.bottleneck.buffer=100,150,200", "--plot", "m.svg"
+    )
+    assert more.code == 0
+    assert Path("m.svg").read_text().count('id="axes_') == 4
+
+
+def test_networks_whose_measures_differ_in_meaning_are_not_put_side_by_side(celltrain: Command) -> None:
+    Path("wan.toml").write_text(WAN.replace("20ms", "30ms"))
+    options = ("--vary", "port.bottleneck.policy=tail_drop,fba", "--seeds", 2)
+    refused = celltrain("compare", "small.toml", "wan.toml", *options)
+    words = "wan lasts 30ms, and small 20ms: rates and counts would be of different times. Give all one length, such as"
+    is_refused(refused, [f"{words} --vary duration=20ms"])
+    answer = celltrain("compare", "small.toml", "wan.toml", *options, "--set", "duration=10ms", "--json").json
+    assert answer["set"] == {"duration": 0.01}
+    assert "set: duration = 10 ms\n" in celltrain("compare", "small.toml", *options, "--set", "duration=10ms").out
+
+
+def test_several_files_are_compared_with_each_other_unless_policies_vary(celltrain: Command) -> None:
+    Path("other.toml").write_text(SMALL.replace("60", "90"))
+    options = ("--vary", "port.bottleneck.buffer=100,200", "--seeds", 1, "--json")
+    answer = celltrain("compare", "small.toml", "other.toml", *options).json
+    assert {one["name"] for one in answer["scenarios"]} == {"small", "other"}
+    assert answer["scenarios"][0]["settings"] == {"port.bottleneck.buffer": 100}
+
+
+def test_python_takes_scenarios_in_a_list_and_says_what_to_call() -> None:
+    options = {"vary": {"duration": ["5ms"]}, "seeds": 2}
+    assert (
+        ct.compare(["small.toml", "lan-fba"], **options).names == ct.compare("small.toml", "lan-fba", **options).names
+    )
+    with pytest.raises(
+        ct.InputError, match="scenarios = 3 is not a Scenario, a path or the name of a shipped scenario"
+    ):
+        ct.compare(["small.toml", 3])  # type: ignore[list-item]
+    with pytest.raises(ct.InputError) as refused:
+        ct.run("lan-epd", seeds=5)  # type: ignore[call-arg]
+    assert str(refused.value) == "run simulates one seed. For several: celltrain.compare('lan-epd', seeds=5)"
+    with pytest.raises(ct.InputError, match=r"celltrain\.load\('lan-epd', settings={'tcp': 'reno'}\)"):
+        ct.run("lan-epd", settings={"tcp": "reno"})  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="sneeds"):
+        ct.run("lan-epd", sneeds=5)  # type: ignore[call-arg]

@@ -102,16 +102,22 @@ def compare(
     """Run scenarios under the same seeds: means with 95 % intervals, and paired differences from the first."""
     from celltrain.comparing import compare as put_beside
     from celltrain.comparing.figure import check
+    from celltrain.errors import Fault, InputError
     from celltrain.overrides import of_options
+    from celltrain.pages.words import counted
 
     form = shell.form(as_json=as_json, md=md, tex=tex)
+    called = None if names is None else listed([names])
     varied = of_options(vary or [], settings or [])
     if plot is not None:
         check(plot, width, style)
+    if called is not None and len(files) > 1 and len(called) != len(files):
+        said = f"--names has {counted(len(called), 'name')} for {counted(len(files), 'scenario')}."
+        raise InputError([Fault.saying(said, key="--names", value=names or "")])
     with shell.waiting("comparing") as progress:
         compared = put_beside(
             *files,
-            names=None if names is None else listed([names]),
+            names=called,
             vary=varied,
             seeds=seeds,
             first_seed=seed,

@@ -170,7 +170,9 @@ def run(
     if plot is not None and not into_folder:
         refuse_other(plot, "--plot")
     elif into_folder and out is None:
-        raise InputError([Fault.saying("--plot needs a file: --plot run.svg", key="--plot")])
+        raise InputError(
+            [Fault.saying("--plot needs a file: --plot run.svg, or a folder: add --out DIR.", key="--plot")]
+        )
     if seeds is not None:
         of_one = {
             "--trace": trace,

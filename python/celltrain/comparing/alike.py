@@ -18,8 +18,12 @@ REPLACED = ("ports.sum(*).replaced_results", "flows.sum(*).replaced_results")
 ADDITIONAL = (*REPLACED, cautions.DELIVERED)
 
 
-def judge(sides: Sequence[tuple[str, Plan]]) -> list[str]:
+def judge(sides: Sequence[tuple[str, Plan]], *, within: bool = False) -> list[str]:
     """What to look at before the differences of these scenarios are believed, the first being the baseline.
+
+    Args:
+        sides: Scenarios by name.
+        within: Whether policies are compared within each scenario, so that the networks may differ.
 
     Raises:
         InputError: Where a measure means one thing in one scenario, and another in another.
@@ -31,7 +35,7 @@ def judge(sides: Sequence[tuple[str, Plan]]) -> list[str]:
     for other, own in others:
         second = _settings(own)
         faults.extend(_faults((name, first), (other, second), plan.measures))
-        said.extend(_networks((name, first), (other, second)))
+        said.extend(() if within else _networks((name, first), (other, second)))
         said.extend(cautions.of_points(own, of_plan=False))
     if faults:
         raise InputError(faults)

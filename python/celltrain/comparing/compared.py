@@ -58,6 +58,8 @@ class Compared(Carded, Answer):
     """What else is varied: everything is compared at each combination."""
     settings: tuple[dict[str, float | str], ...]
     """The combinations: for each the values of `conditions`, numbers in the units of the axes (s, bit/s, B, cells)."""
+    fixed: tuple[Axis, ...]
+    """What was set for all: axes of one value."""
     tcp: tuple[tuple[str, ...], ...]
     """By name and combination: the TCP in words, such as `vanilla (no fast retransmit, 100 ms ticks)`."""
     measures: tuple[Measured, ...]
@@ -176,6 +178,7 @@ class Compared(Carded, Answer):
         return {
             "seeds": len(self.seeds),
             "first_seed": self.seeds[0],
+            "set": {axis.name: axis.column(0) for axis in self.fixed},
             "scenarios": scenarios,
             "differences": differences,
             "failures": failures,

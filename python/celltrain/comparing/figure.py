@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from celltrain.axes import LONGEST_TITLE, brief, refuse_other, require_matplotlib, save
+from celltrain.comparing.settings import SCENARIO
 from celltrain.errors import Fault, InputError
 from celltrain.pages import words
 from celltrain.pages.drawing import Look
@@ -106,8 +107,12 @@ def _drawn(compared: Compared, measures: Sequence[int], look: Look) -> Figure:
             for measure in measures
         ]
         return dots(panels, look)
-    # Lines go over the numbers with most values; what is left makes panels.
-    across, *others = sorted(compared.conditions, key=lambda axis: (not axis.is_number, -len(axis)))
+    # Lines go over the numbers with most values; what is left makes panels, scenarios first of all.
+    across, *others = sorted(
+        compared.conditions, key=lambda axis: (axis.name == SCENARIO, not axis.is_number, -len(axis))
+    )
+    if across.name == SCENARIO:
+        return _in_each(compared, measures, look)
     cells: dict[tuple[float | str, ...], list[int]] = {}
     for place, one in enumerate(settings):
         cells.setdefault(tuple(one[axis.name] for axis in others), []).append(place)
@@ -132,6 +137,21 @@ def _drawn(compared: Compared, measures: Sequence[int], look: Look) -> Figure:
     return lines(panels, _across(across, [values[i] for i in order]), look, columns=min(len(cells), 3))
 
 
+def _in_each(compared: Compared, measures: Sequence[int], look: Look) -> Figure:
+    """A row of panels for each measure, a panel for each scenario that policies were compared in."""
+    panels = [
+        Panel(
+            label=_label(compared, measure),
+            title=shown(str(own[SCENARIO])),
+            limits=bounds(compared.measures[measure].name),
+            groups=[_group(compared, measure, name, [place], runs=True) for name in range(len(compared.names))],
+        )
+        for measure in measures
+        for place, own in enumerate(compared.settings)
+    ]
+    return dots(panels, look, columns=len(compared.settings))
+
+
 def _group(compared: Compared, measure: int, name: int, places: Sequence[int], *, runs: bool) -> Group:
     cases = [name * len(compared.settings) + place for place in places]
     means, found = compared.means[measure], []
@@ -147,7 +167,9 @@ def _label(compared: Compared, measure: int) -> str:
 
 
 def _titled(axis: Axis, value: float | str) -> str:
-    return f"{words.setting(axis.name)} {words.valued(value, axis.unit)}"
+    return (
+        shown(str(value)) if axis.name == SCENARIO else f"{words.setting(axis.name)} {words.valued(value, axis.unit)}"
+    )
 
 
 def _across(axis: Axis, values: Sequence[float | str]) -> Across:

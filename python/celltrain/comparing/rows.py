@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from celltrain.cards import Card, Grid
+from celltrain.comparing.settings import SCENARIO
 from celltrain.grids import Block, Line
 from celltrain.grids import Grid as Table
 from celltrain.pages.words import UNDEFINED, estimated, figure, settings, valued
@@ -31,8 +32,10 @@ def heading(compared: Compared) -> str:
     """What was compared, and with which seeds."""
     seeds = compared.seeds
     said = f"seeds {seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"seed {seeds[0]}"
+    files = [str(value) for axis in compared.conditions if axis.name == SCENARIO for value in axis.labels or ()]
+    within = f" in {', '.join(files)}" if files else ""
     names = [f"{name}{_dead(empty)}" for name, empty in zip(compared.names, compared.carried_nothing, strict=True)]
-    return f"{', '.join(names)}: {said}{'' if len(names) == 1 else ' each'}"
+    return f"{', '.join(names)}{within}: {said}{'' if len(names) == 1 else ' each'}"
 
 
 def _dead(empty: NDArray[np.bool_]) -> str:
@@ -70,9 +73,17 @@ def about(compared: Compared) -> Iterator[str]:
     varied = [shown(name) for name, head in zip(whole, heads(compared), strict=False) if name != head]
     if varied:
         yield f"varied: {', '.join(varied)}"
+    if compared.fixed:
+        said = (f"{shown(axis.name)} = {valued(axis.column(0), axis.unit)}" for axis in compared.fixed)
+        yield f"set: {', '.join(said)}"
     named: dict[str, list[str]] = {}
-    for name, own in zip(compared.names, compared.tcp, strict=True):
-        named.setdefault("; ".join(dict.fromkeys(own)), []).append(name)
+    if any(axis.name == SCENARIO for axis in compared.conditions):
+        cases = zip([str(one[SCENARIO]) for one in compared.settings], zip(*compared.tcp, strict=True), strict=True)
+    else:
+        cases = zip(compared.names, compared.tcp, strict=True)
+    for name, own in cases:
+        names = named.setdefault("; ".join(dict.fromkeys(own)), [])
+        names.extend({name} - set(names))
     for tcp, names in named.items():
         yield f"TCP: {tcp}" if len(named) == 1 else f"TCP of {', '.join(map(shown, names))}: {tcp}"
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -17,16 +18,17 @@ from celltrain.cautions import DELIVERED
 from celltrain.comparing import settings
 from celltrain.comparing.alike import ADDITIONAL, REPLACED, judge
 from celltrain.comparing.compared import MOST_SEEDS, Compared, Failure
+from celltrain.comparing.settings import SCENARIO
 from celltrain.errors import Fault, InputError, ScenarioError, warn
 from celltrain.grammar import AS_IS
 from celltrain.pages.words import counted, valued
-from celltrain.plan import Axis, Plan
+from celltrain.plan import Axis, Key, Plan
 from celltrain.plan.plan import canonical_with_memory
 from celltrain.progress import watched
 from celltrain.running import Chunk, Rows, Task, Worker, worker_of
 from celltrain.store.columns import measured
 from celltrain.summary import tcp_summary
-from celltrain.text import shown
+from celltrain.text import described, shown
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -34,15 +36,37 @@ if TYPE_CHECKING:
 
     from celltrain.models import Scenario
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 #: What is measured where nothing is said.
 MEASURES = ("efficiency", "fairness", "goodput_mbps", "cells.lost", "cells.discarded", "flows.sum(*).timeouts")
 
 
+def _one_by_one(function: Callable[P, R]) -> Callable[P, R]:
+    """Makes a function take its arguments in lists too; raises `InputError` for those that are not scenarios."""
+
+    @functools.wraps(function)
+    def guarded(*args: P.args, **options: P.kwargs) -> R:
+        flat = [one for each in args for one in (each if isinstance(each, list | tuple) else [each])]
+        faults = [
+            Fault.of_option("scenarios", described(one), "is not a Scenario, a path or the name of a shipped scenario")
+            for one in flat
+            if not isinstance(one, str | os.PathLike) and not hasattr(one, "to_dict")
+        ]
+        if faults:
+            raise InputError(faults)
+        return function(*flat, **options)  # type: ignore[arg-type]
+
+    return guarded
+
+
+@_one_by_one
 @checked()
 @endable
 @watched
 def compare(
-    *scenarios: Scenario | str | os.PathLike[str],
+    *scenarios: Scenario | str | os.PathLike[str] | Sequence[Scenario | str | os.PathLike[str]],
     names: Sequence[str] | None = None,
     vary: Mapping[str, Any] | None = None,
     seeds: int = 10,
@@ -58,14 +82,16 @@ def compare(
     """Runs scenarios under the same seeds: means with 95 % intervals, and differences from the first, paired by seed.
 
     Several scenarios are compared with the first of them; of one scenario the values of the first axis in `vary` are
-    compared with the first value. What else is varied are conditions: everything is compared at each of them.
+    compared with the first value. What else is varied are conditions: everything is compared at each of them. Several
+    policies in several scenarios are compared within each scenario.
 
     Args:
-        scenarios: Scenarios, paths of TOML files, or names of shipped ones.
+        scenarios: Scenarios, paths of TOML files, or names of shipped ones, one by one or in a list.
         names: What is compared is called so in the answer and in figures: the scenarios, or of one scenario the values of
             the first axis; their files, names or values when None.
-        vary: Settings by their paths, such as `{"port.bottleneck.buffer": [1000, 2000]}`; values may be classes such as
-            `celltrain.Epd(threshold=800)`, or a table as in a plan's `[axes]`. One value sets it for all.
+        vary: Settings by their paths, such as `{"port.bottleneck.buffer": [1000, 2000]}`. A policy is a text such as
+            `"epd:threshold=80%"` or `"mine.toml"`, `celltrain.Policy.read("mine.toml")`, or an object such as
+            `celltrain.Epd(threshold=800)`. A table is as in a plan's `[axes]`. One value sets it for all.
         seeds: How many runs of each; all have the same seeds.
         first_seed: The first of them; the others follow.
         measures: What is measured, as in a plan; efficiency, fairness, goodput, losses and timeouts when None.
@@ -122,7 +148,7 @@ def put_beside(
     """What `compare` does, for callers inside; its warnings are left to them."""
     sides = _sides(scenarios, names if len(scenarios) != 1 else None, vary, seeds, first_seed, measures, limit)
     called = _names_of_one(sides[0], names) if len(scenarios) == 1 and names is not None else None
-    warnings = judge([(side.name, side.plan) for side in sides])
+    warnings = judge([(side.name, side.plan) for side in sides], within=_policies(sides) is not None)
     where = worker_of(jobs, client, worker)
     work = _Work(sides, where.chunk_runs)
     total = sum(side.plan.runs for side in sides)
@@ -172,7 +198,11 @@ def _sides(
     if not scenarios:
         faults.append(Fault.of_option("scenarios", "", "names nothing to run; for example lan-tail-drop and lan-epd"))
     if names is not None and len(names) != len(scenarios):
-        faults.append(Fault.of_option("names", list(names), f"is not a name for each of {len(scenarios)} scenarios"))
+        faults.append(
+            Fault.saying(
+                f"names has {counted(len(names), 'name')} for {counted(len(scenarios), 'scenario')}.", key="names"
+            )
+        )
     faults += of_seeds(seeds, first_seed)
     if faults:
         raise InputError(faults)
@@ -183,6 +213,8 @@ def _sides(
         "measures": [*asked, *(one for one in ADDITIONAL if one not in asked)],
         **({} if limit is None else {"limits": {"time": limit}}),
     }
+    if SCENARIO in (vary or {}):
+        raise InputError([Fault.of_option("vary", SCENARIO, "is a name of its own: call the axis something else")])
     called = _called(scenarios) if names is None else list(names)
     if again := next((name for name in called if called.count(name) > 1), None):
         problem = "is the name of two scenarios" if names else "is given twice"
@@ -229,6 +261,12 @@ def _called(scenarios: Sequence[Any]) -> list[str]:
             found.append(getattr(scenario, "name", "") or f"scenario {number}")
     short = [Path(name).stem if name.endswith(".toml") else name for name in found]
     return [one if short.count(one) == 1 else whole for one, whole in zip(short, found, strict=True)]
+
+
+def _policies(sides: Sequence[_Side]) -> Axis | None:
+    """The policies that are compared within each of several scenarios; None if the scenarios are compared."""
+    axes = [axis for axis in sides[0].plan.axes if len(axis) > 1 and axis.path.rpartition(".")[2] == "policy"]
+    return axes[0] if axes and len(sides) > 1 else None
 
 
 @dataclass
@@ -301,14 +339,24 @@ def _compared(
     plan = sides[0].plan
     conditions = [axis for axis in plan.axes if len(axis) > 1]
     settings_of = [plan.points.places(index) for index in range(len(plan.points))]
-    if len(sides) > 1 or not conditions:
-        what, called = "scenario", names or tuple(side.name for side in sides)
+    files = tuple(side.name for side in sides)
+    if (policies := _policies(sides)) is not None:
+        what, called = policies.name, tuple(_worded(policies, place) for place in range(len(policies)))
+        key = Key(path=SCENARIO, quantity=None, whole=False, unit="", meaning="the scenario in which they are compared")
+        within = Axis(name=SCENARIO, path=SCENARIO, key=key, settings=files, labels=files)
+        conditions = [within, *(axis for axis in conditions if axis is not policies)]
+    elif len(sides) > 1 or not conditions:
+        what, called = SCENARIO, names or files
     else:
         first, *conditions = conditions
         what = first.name
         called = names or tuple(_worded(first, place) for place in range(len(first)))
     # Of one scenario the axis that is compared may stand anywhere; what is left keeps its order.
-    wanted = [{axis.name: place for axis, place in one} for one in settings_of]
+    wanted = [
+        {**{axis.name: place for axis, place in one}, SCENARIO: side}
+        for side in range(len(sides))
+        for one in settings_of
+    ]
     rest = list(dict.fromkeys(tuple(one[axis.name] for axis in conditions) for one in wanted))
     seeds = range(plan.seeds.first, plan.seeds.first + plan.seeds.count)
     shape = (len(called), len(rest), len(seeds))
@@ -316,14 +364,12 @@ def _compared(
     prints = np.full(shape, "", dtype=object)
     tcp = [[""] * len(rest) for _ in called]
     for case, text in work.tcp.items():
-        side, point = divmod(case, len(plan.points))
-        at = wanted[point]
-        tcp[side if what == "scenario" else at[what]][rest.index(tuple(at[axis.name] for axis in conditions))] = text
+        at = wanted[case]
+        tcp[at[what]][rest.index(tuple(at[axis.name] for axis in conditions))] = text
     failures = []
     for (case, seed), record in sorted(work.kept.items()):
-        side, point = divmod(case, len(plan.points))
-        at = wanted[point]
-        one = side if what == "scenario" else at[what]
+        at = wanted[case]
+        one = at[what]
         place = one, rest.index(tuple(at[axis.name] for axis in conditions)), seed - seeds[0]
         if record.error is not None:
             failures.append(Failure(name=called[one], seed=seed, error=record.error))
@@ -338,6 +384,7 @@ def _compared(
         settings=tuple(
             {axis.name: axis.column(place) for axis, place in zip(conditions, places, strict=True)} for places in rest
         ),
+        fixed=tuple(axis for axis in plan.axes if len(axis) == 1),
         tcp=tuple(map(tuple, tcp)),
         measures=tuple(map(measured, plan.measures[:asked])),
         seeds=tuple(seeds),

@@ -12,6 +12,8 @@ from celltrain.paths import UnknownKeyError
 from celltrain.policy_files import Policy
 from celltrain.text import described, shortened
 
+#: What is compared if several scenarios are, or the condition if policies are compared within each.
+SCENARIO = "scenario"
 #: Characters of a setting in a name; longer ones lose their middle.
 MOST_SETTING = 40
 

@@ -67,11 +67,11 @@ class Across:
     logarithmic: bool = False
 
 
-def dots(panels: Sequence[Panel], look: Look) -> Figure:
+def dots(panels: Sequence[Panel], look: Look, *, columns: int = MOST_ACROSS) -> Figure:
     """A row for each group, its name at the left; panels beside each other as the width allows."""
     rows = len(panels[0].groups)
-    _, across = look.shape(len(panels), MOST_ACROSS)
-    figure, grid = panelled(len(panels), look, height=rows * ROW + AROUND, extra=-0.3)
+    _, across = look.shape(len(panels), columns)
+    figure, grid = panelled(len(panels), look, height=rows * ROW + AROUND, extra=-0.3, most=columns)
     names = [legible(group.name, LONGEST_NAME[look.width]) for group in panels[0].groups]
     for place, (axes, panel) in enumerate(zip(grid, panels, strict=True)):
         for row, group in enumerate(panel.groups):

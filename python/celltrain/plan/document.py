@@ -6,6 +6,7 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import reduce
 from typing import Any
 
@@ -123,6 +124,13 @@ class Diagnostics:
         if len(self.faults) > MOST_FAULTS:
             more = Fault.of(f"has more faults than these {MOST_FAULTS}", file=self.file)
             raise PlanError([*self.faults[:MOST_FAULTS], more])
+
+    def say(self, path: str, sentence: str, value: Any) -> None:
+        """Adds a fault whose message is a sentence of its own, after the line of the key if there is one."""
+        line = self.line(path)
+        place = "" if line is None else f"{self.file}:{line}: "
+        said = Fault.of(sentence, file=self.file, line=line, key=path, value=as_text(value))
+        self.faults.append(replace(said, message=f"{place}{said.problem}"))
 
     def numbers(self) -> None:
         """Refuses whole numbers beyond all that can be set, wherever they stand; raises `PlanError` if there are any."""

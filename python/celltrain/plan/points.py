@@ -130,7 +130,12 @@ def _judge_measures(plan: Contents, diagnostics: Diagnostics, scenarios: Sequenc
     said = plan.document.get("measures", [])
     for text, why in no_measures(plan.measures, scenarios).items():
         path = join("measures", said.index(text)) if text in said else "measures"
-        diagnostics.refuse(path, f"is not a measure of these runs: {why}", text)
+        if text.isidentifier():
+            hint = f" Did you mean {why.rpartition('did you mean ')[2]}" if "did you mean " in why else ""
+            sentence = f'Unknown measure "{text}".{hint} (See: celltrain list measures)'
+            diagnostics.say(path, sentence, text)
+        else:
+            diagnostics.refuse(path, f"is not a measure of these runs: {why}", text)
 
 
 def no_measures(measures: Sequence[str], scenarios: Sequence[Reading]) -> dict[str, str]:
