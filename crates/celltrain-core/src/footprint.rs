@@ -33,6 +33,8 @@ pub struct Footprint {
     pub bytes: u64,
     /// Of these what is there from before the run until its answer is written: the network, and its results at last.
     pub kept: u64,
+    /// Whether much of it is segments that are sent again before they have left.
+    pub repeats: bool,
 }
 
 impl Footprint {
@@ -56,6 +58,7 @@ impl Footprint {
             flows: count(network.flows.len()),
             bytes: described(network) + shape.routing() + run + shape.results() + shape.ended(engine),
             kept: described(network) + shape.results(),
+            repeats: shape.repeats,
         })
     }
 
@@ -69,10 +72,15 @@ impl Footprint {
 
     /// The whole in words, beside the bytes that are free.
     pub fn in_words(&self, about: &str, free: u64) -> String {
-        let Self { nodes, vcs, hops, bytes, .. } = self;
+        let Self { nodes, vcs, hops, bytes, repeats, .. } = self;
+        let advice = if *repeats {
+            "longer retransmission timeouts"
+        } else {
+            "fewer connections, shorter paths or smaller windows"
+        };
         format!(
             "{nodes} nodes and {vcs} VCs, which cross links {hops} times, take {about} {} of memory, and of the {} that are \
-             free a run may have three quarters; fewer connections, shorter paths or smaller windows take less",
+             free a run may have three quarters; {advice} take less",
             in_units(*bytes),
             in_units(free)
         )
@@ -228,7 +236,7 @@ mod tests {
     #[test]
     fn everything_is_counted_once() {
         let footprint = of(&sources(3, Some(1000), "10ms"), Engine::Fast);
-        let Footprint { nodes, vcs, hops, flows, bytes, kept } = footprint;
+        let Footprint { nodes, vcs, hops, flows, bytes, kept, .. } = footprint;
         assert!(kept < bytes);
         assert_eq!([nodes, vcs, hops, flows], [8, 6, 18, 3]);
         assert!(

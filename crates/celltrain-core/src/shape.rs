@@ -27,6 +27,8 @@ pub(crate) struct Shape<'a> {
     /// By link: the cells that wait at its port at most.
     pub(crate) queues: TiVec<LinkIndex, u64>,
     pub(crate) hops: u64,
+    /// Whether most frames of a flow are segments that are sent again before they have left.
+    pub(crate) repeats: bool,
 }
 
 impl<'a> Shape<'a> {
@@ -50,8 +52,9 @@ impl<'a> Shape<'a> {
                 flows_over[link] += 1;
             }
         }
-        let frames: TiVec<FlowIndex, u64> =
-            stop.map(&network.flows, |flow| frames_of(network, flow, &flows_over))?.into();
+        let (frames, repeats): (Vec<u64>, Vec<bool>) =
+            stop.map(&network.flows, |flow| frames_of(network, flow, &flows_over))?.into_iter().unzip();
+        let (frames, repeats) = (TiVec::from(frames), repeats.contains(&true));
         let mut crossing = ti_vec![0u64; network.links.len()];
         for (flow, frames) in network.flows.iter().zip(&frames) {
             stop.step()?;
@@ -67,7 +70,7 @@ impl<'a> Shape<'a> {
         let waiting = |(&cells, link): (&u64, &Link)| link.buffer.map_or(cells, |k| u64::from(k).min(cells));
         let queues = crossing.iter().zip(&network.links).map(waiting).collect();
         let hops = network.vcs.iter().map(|vc| count(vc.path.len())).sum();
-        Ok(Self { network, labels, feeders: Feeders::new(network, stop)?, frames, crossing, queues, hops })
+        Ok(Self { network, labels, feeders: Feeders::new(network, stop)?, frames, crossing, queues, hops, repeats })
     }
 
     /// Whether cells of several links meet at a port, or it looks at single ones for another reason.
@@ -100,8 +103,8 @@ impl<'a> Shape<'a> {
 
 /// Frames of a flow's data that are on their way at most: as its window, its traffic and the time allow; and where a
 /// buffer on its path has a limit and its own host's link is not what holds it back, not much more than path and
-/// buffers hold.
-fn frames_of(network: &Network, flow: &Flow, flows_over: &TiSlice<LinkIndex, u64>) -> u64 {
+/// buffers hold. Also returns whether most of them are segments that are sent again before they have left.
+fn frames_of(network: &Network, flow: &Flow, flows_over: &TiSlice<LinkIndex, u64>) -> (u64, bool) {
     let path = &network.vcs[flow.data_vc].path;
     let cells = f64::from(flow.frame(&network.aal5).1.max(1));
     let rate = |link: LinkIndex| network.links[link].rate.bits_per_second as f64 / CELL_BITS as f64 / cells;
@@ -144,11 +147,12 @@ fn frames_of(network: &Network, flow: &Flow, flows_over: &TiSlice<LinkIndex, u64
     // over a link are no more than the link sends in the run.
     let answered = if over_tcp { FIRST + least * seconds } else { f64::INFINITY };
     let frames = (sent + 1.0).min(window).min(held).min(answered);
-    let repeated = if over_tcp { repeated(network, flow, share(first), least) * seconds } else { 0.0 };
-    let frames = frames + GROWING * repeated;
+    let repeated = if over_tcp { GROWING * repeated(network, flow, share(first), least) * seconds } else { 0.0 };
+    let repeats = repeated > frames;
+    let frames = frames + repeated;
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a whole number of frames below 2^53")]
     let frames = frames.ceil().clamp(1.0, (1u64 << 53) as f64) as u64;
-    frames
+    (frames, repeats)
 }
 
 /// Frames a second that pile up because a segment times out before it has left: none unless timeouts are shorter than

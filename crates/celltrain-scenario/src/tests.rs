@@ -1103,6 +1103,12 @@ fn timeouts_shorter_than_a_segment_takes_are_warned_of_and_their_queue_is_estima
     // A million segments of 57 bytes a second, and the same of five flows.
     assert!(bytes(&own) > bytes(&usual) + 57_000_000, "{} {}", bytes(&own), bytes(&usual));
     assert!(bytes(&reading) > 4 * bytes(&own), "{} {}", bytes(&reading), bytes(&own));
+    let little = read_toml(
+        &GOOD.replace("10s", "1s").replace(tcp, &format!("[tcp.reno]\n{short}")),
+        "test.toml",
+        with_memory(1 << 28),
+    );
+    assert!(little.does_not_fit && little.faults[0].problem.ends_with("; longer retransmission timeouts take less"));
     // Six doublings make 64 us of 1 us.
     let backed_off = short.replace("maximum_rto = \"1us\"", "maximum_rto = \"1s\"");
     assert_eq!(warned(&of(&format!("[tcp.reno]\n{backed_off}"))), [""; 0]);

@@ -8,6 +8,7 @@ use celltrain_core::footprint::Footprint;
 use celltrain_core::network::Network;
 use celltrain_core::probe::Nothing;
 use celltrain_core::stop::Stop;
+use celltrain_scenario::document::Document;
 use celltrain_scenario::{Machine, build, read_toml};
 use peak_alloc::PeakAlloc;
 
@@ -146,6 +147,21 @@ fn what_is_foretold_is_what_is_taken() {
             assert!((taken..20 * taken).contains(&foretold), "{title}, {engine}: {foretold} foretold, {taken} taken");
         }
     }
+    // Each fault took a kilobyte once, and a thousand are shown.
+    let text: String = (0..100_000).map(|i| format!("key{i} = {i}\n")).collect();
+    let peak = |read: &dyn Fn()| {
+        let before = ALLOCATED.current_usage();
+        ALLOCATED.reset_peak_usage();
+        read();
+        ALLOCATED.peak_usage() - before
+    };
+    let of_text = peak(&|| drop(Document::from_toml(&text)));
+    let of_faults = peak(&|| {
+        let faults = read_toml(&text, "many", Machine::default()).faults;
+        assert_eq!(faults.len(), 1_001);
+        assert!(faults[1_000].message.contains("more faults, which are not shown"), "{}", faults[1_000].message);
+    });
+    assert!(of_faults < of_text + (1 << 21), "{of_faults} bytes for a text that takes {of_text}");
 }
 
 /// Times so short that memory once followed them instead of the cells: an averaging interval of a picosecond took 10 GB

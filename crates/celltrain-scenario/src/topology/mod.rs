@@ -105,7 +105,7 @@ impl Size {
     pub fn least(&self) -> Footprint {
         let Size { nodes, links, flows, crossings, .. } = *self;
         let bytes = Footprint::at_least(nodes, links, flows, crossings);
-        Footprint { nodes, vcs: 2 * flows, hops: 2 * crossings, flows, bytes, kept: bytes }
+        Footprint { nodes, vcs: 2 * flows, hops: 2 * crossings, flows, bytes, kept: bytes, repeats: false }
     }
 }
 
