@@ -187,7 +187,7 @@ studies: .make/built
 
 tune-study: $(DEV)
 	set -e; for policy in selective-drop fba; do out=out/tune-$$policy; \
-	    $(BIN)/celltrain tune plans/tune-$$policy.toml --out $$out $$(test -e $$out/tune.json && echo --resume); done
+	    $(BIN)/celltrain tune plans/tune-$$policy.toml --store $$out $$(test -e $$out/tune.json && echo --resume); done
 	$(BIN)/python scripts/tune_page.py out/tune-selective-drop/report/tune.json out/tune-fba/report/tune.json
 
 search: $(DEV)

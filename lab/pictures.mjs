@@ -23,6 +23,11 @@ async function picture(name, hash, options, act) {
   await tab.close();
 }
 
+await picture("start", "#/learn", { height: 800 }, async (tab) => {
+  // Some cells are whole, some are of broken frames.
+  await tab.getByText(/1,000 cells wait, [34]\d\d of broken frames/).waitFor();
+  await tab.getByRole("button", { name: "Pause the animation" }).click();
+});
 await picture("bench", "#/run", { height: 760 }, async (tab) => {
   await tab.locator("#run:not([disabled])").click();
   await tab.locator('.results[data-phase="done"]').waitFor();
@@ -38,7 +43,7 @@ await picture("microscope", "#/learn/one-cell/2", { height: 800 }, async (tab) =
   await tab.getByRole("button", { name: /See the buffer overflow/ }).click();
   await tab.locator(".stage").waitFor();
 });
-await picture("compare", "#/compare", { height: 1180 }, async (tab) => {
+await picture("compare", "#/compare", { height: 1380 }, async (tab) => {
   await tab.locator("#run-compare").click();
   await tab.locator('.compare[data-phase="done"]').waitFor();
 });

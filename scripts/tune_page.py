@@ -1,7 +1,7 @@
 """Fills the page of the study of tuned parameters with the numbers of saved searches.
 
-    celltrain tune plans/tune-selective-drop.toml --out out/tune-selective-drop
-    celltrain tune plans/tune-fba.toml --out out/tune-fba
+    celltrain tune plans/tune-selective-drop.toml --store out/tune-selective-drop
+    celltrain tune plans/tune-fba.toml --store out/tune-fba
     python scripts/tune_page.py out/tune-selective-drop/report/tune.json out/tune-fba/report/tune.json
 
 Each answer is copied beside the page, docs/studies/tuned-selective-drop.md, as tuned-<policy>.json; its figure is drawn into docs/images.

@@ -11,7 +11,8 @@ from celltrain.cli import shell
 
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The events, of celltrain run FILE --events DIR.")]
 Out = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Where to draw it: .svg, .png or .pdf. If not given, in DIR.")
+    Path | None,
+    typer.Option("--plot", "--out", metavar="FILE", help="Where to draw it: .svg, .png or .pdf. If not given, in DIR."),
 ]
 Window = Annotated[
     str | None, typer.Option(metavar="FROM:TO", help="From one time to another, such as 1.2s:1.3s. All if not given.")

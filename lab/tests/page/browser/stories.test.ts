@@ -45,7 +45,7 @@ test("a story leads into the microscope, where its setting is looked into at onc
   await guessAndRun(page);
   await page.getByRole("button", { name: /See the buffer overflow/ }).click();
   await page.getByRole("heading", { name: "The buffer of sw1->sw2" }).waitFor();
-  await page.getByText("One run of lan-tail-drop").waitFor();
+  await page.getByRole("heading", { name: "Inside five sources, LAN, tail drop, seed 1" }).waitFor();
   await close(opened);
 });
 
