@@ -100,12 +100,12 @@ fn is_accepted(text: &str, vocabulary: &Vocabulary, draws: &mut Draws, is_mistak
         let seed = draws.next();
         let (mut replaced, mut stream) = (0, Draws(seed));
         let answer = program.run(&mut registers, &mut || f64::from(stream.below(1000)) / 1000.0, &mut replaced);
-        let mut drawn = Draws(seed);
-        let mut draw = || f64::from(drawn.below(1000)) / 1000.0;
+        let mut oracle = Draws(seed);
+        let mut draw = || f64::from(oracle.below(1000)) / 1000.0;
         let mut evaluator = Evaluator::new(vocabulary, &registers, &mut draw);
         let (expected, replaced_in_tree) = (evaluator.value(&tree), evaluator.replaced);
         assert!(answer.is_finite(), "{text}");
-        assert_eq!((answer, replaced, stream.0), (expected, replaced_in_tree, drawn.0), "{text} of {values:?}");
+        assert_eq!((answer, replaced, stream.0), (expected, replaced_in_tree, oracle.0), "{text} of {values:?}");
         let explained = vocabulary.check(&tree) == Ok(Kind::Truth) && !text.contains("random");
         let clauses = Evaluator::new(vocabulary, &registers, &mut || 0.5).why_not(&tree, text);
         assert!(!explained || clauses.is_empty() == (answer != 0.0), "{text} of {values:?}: {clauses:?}");
