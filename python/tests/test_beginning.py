@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from types import SimpleNamespace
 
@@ -71,3 +72,23 @@ def test_completion_knows_the_flows_of_the_scenario():
     assert completing.flows(SimpleNamespace(params={"file": "lan-epd"}), "tcp") == [f"tcp{i}" for i in range(1, 6)]
     assert completing.flows(SimpleNamespace(params={"file": "no-such"}), "tcp") == []
     assert completing.flows(SimpleNamespace(params={}), "") == []
+
+
+def test_list_without_a_kind_counts_the_kinds_and_takes_the_singular(celltrain):
+    counts = {row["kind"]: row["count"] for row in celltrain("list", "--json").json}
+    assert counts["policies"] == len(celltrain("list", "policy", "--json").json) > 10
+    assert counts["measures"] == len(celltrain("list", "measures", "--json").json)
+    answer = celltrain("list")
+    assert answer.code == 0 and all(kind in answer.out for kind in counts)
+    unknown = celltrain("list", "polices")
+    assert (unknown.code, "did you mean policies?" in unknown.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("command", "named"), [("explain", "selective_drop"), ("reproduce", "af-96-1269"), ("study", "tagging")]
+)
+def test_commands_without_arguments_print_what_they_take(celltrain, command, named):
+    answer = celltrain(command)
+    assert (answer.code, answer.err) == (0, "")
+    assert named in answer.out and f"celltrain {command} " in answer.out
+    assert named in json.dumps(celltrain(command, "--json").json)

@@ -148,7 +148,7 @@ fn what_is_foretold_is_what_is_taken() {
         }
     }
     // Each fault took a kilobyte once, and a thousand are shown.
-    let text: String = (0..100_000).map(|i| format!("key{i} = {i}\n")).collect();
+    let text = (0..100_000).map(|i| format!("key{i} = {i}")).collect::<Vec<String>>().join("\n");
     let peak = |read: &dyn Fn()| {
         let before = ALLOCATED.current_usage();
         ALLOCATED.reset_peak_usage();

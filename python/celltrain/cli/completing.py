@@ -63,6 +63,13 @@ def plans(incomplete: str) -> list[str]:
     return _shipped("plan", incomplete)
 
 
+def kinds(incomplete: str) -> list[str]:
+    """What can be listed."""
+    from celltrain.cli.describe import KINDS
+
+    return _starting(KINDS, incomplete)
+
+
 def explained(incomplete: str) -> list[str]:
     """Everything that can be explained."""
     from celltrain.catalog import everything

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import json
-from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,23 +19,23 @@ if TYPE_CHECKING:
     from celltrain.catalog import Cost, Entry
 
 
-class Kind(str, Enum):
-    """What can be listed."""
-
-    policies = "policies"
-    schedulers = "schedulers"
-    allocators = "allocators"
-    discards = "discards"
-    tcp = "tcp"
-    congestion = "congestion"
-    traffic = "traffic"
-    topologies = "topologies"
-    services = "services"
-    papers = "papers"
-    studies = "studies"
-    plans = "plans"
-    scenarios = "scenarios"
-    measures = "measures"
+#: What can be listed.
+KINDS = (
+    "policies",
+    "schedulers",
+    "allocators",
+    "discards",
+    "tcp",
+    "congestion",
+    "traffic",
+    "topologies",
+    "services",
+    "papers",
+    "studies",
+    "plans",
+    "scenarios",
+    "measures",
+)
 
 
 def register(app: typer.Typer) -> None:
@@ -51,16 +50,39 @@ def register(app: typer.Typer) -> None:
 
 @shell.command
 def list_(
-    kind: Annotated[Kind, typer.Argument(help="What to list.")],
+    kind: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="KIND",
+            help=f"What to list: {', '.join(KINDS)}. Without it, the kinds.",
+            autocompletion=completing.kinds,
+        ),
+    ] = None,
     as_json: shell.Json = False,
 ) -> None:
-    """List what there is of a kind: models such as policies and TCP variants, services, papers, studies, plans, scenarios, measures."""
+    """List available models, services, papers, studies, plans, scenarios or measures."""
+    from celltrain.catalog import SINGULAR
+    from celltrain.errors import Fault, InputError
+    from celltrain.text import among
+
+    if kind is None:
+        _list_kinds(as_json=as_json)
+        return
+    plurals = {singular.replace(" ", "_"): plural for plural, singular in SINGULAR.items()} | {"measure": "measures"}
+    wanted = plurals.get(kind, kind)
+    if wanted not in KINDS:
+        raise InputError([Fault.of_option("KIND", kind, f"is not a kind of things to list; {among(kind, KINDS)}")])
+    if wanted == "measures":
+        _list_measures(as_json=as_json)
+    else:
+        entries_of(wanted, as_json=as_json)
+
+
+def entries_of(kind: str, *, as_json: bool) -> None:
+    """Prints everything of a kind, with a line for each."""
     from celltrain.catalog import entries
 
-    if kind is Kind.measures:
-        _list_measures(as_json=as_json)
-        return
-    found = entries(kind.value)
+    found = entries(kind)
     if as_json:
         shell.answer([{"name": entry.name, "summary": entry.summary} for entry in found])
         return
@@ -68,6 +90,41 @@ def list_(
     for entry in found:
         grid.add_row(entry.name, entry.summary)
     shell.console().print(grid)
+
+
+def _list_kinds(*, as_json: bool) -> None:
+    from celltrain.catalog import entries
+
+    counts = {kind: _count_measures() if kind == "measures" else len(list(entries(kind))) for kind in KINDS}
+    if as_json:
+        shell.answer([{"kind": kind, "count": count} for kind, count in counts.items()])
+        return
+    grid = shell.grid("kind", "how many", left=("kind",))
+    for kind, count in counts.items():
+        grid.add_row(kind, f"{count:,}")
+    shell.console().print(grid)
+    shell.say("\nTo list one kind: celltrain list policies")
+
+
+def _count_measures() -> int:
+    from celltrain.measures import ROWS, RUN
+
+    return sum(one.kind != "string" for measures in (RUN, *ROWS.values()) for one in measures)
+
+
+def _names(*, as_json: bool) -> None:
+    """Prints the names that `explain` takes, by kind."""
+    from celltrain.catalog import entries
+
+    names = {kind: [entry.name for entry in entries(kind)] for kind in KINDS if kind != "measures"}
+    if as_json:
+        shell.answer(names)
+        return
+    grid = shell.grid("kind", "names", left=("kind", "names"))
+    for kind, those in names.items():
+        grid.add_row(kind, ", ".join(those))
+    shell.console().print(grid)
+    shell.say("\nTo explain one: celltrain explain fba")
 
 
 def _list_measures(*, as_json: bool) -> None:
@@ -91,13 +148,13 @@ def _list_measures(*, as_json: bool) -> None:
 @shell.command
 def explain(
     name: Annotated[
-        str,
+        str | None,
         typer.Argument(
             help="A policy, scheduler, allocator, discard algorithm, TCP variant, congestion control, kind of traffic, topology, "
             "service (abr, gfr), paper, study, example plan or scenario; with its kind before it where two have the name: discards/tail_drop.",
             autocompletion=completing.explained,
         ),
-    ],
+    ] = None,
     page: Annotated[
         bool, typer.Option("--page", help="Print the whole page of a TCP variant: all parameters, symbols, validation.")
     ] = False,
@@ -119,6 +176,9 @@ def explain(
     from celltrain.pages.words import prose
     from celltrain.store.columns import measured
 
+    if name is None:
+        _names(as_json=as_json)
+        return
     of_kind = {f"{entry.kind}/{entry.name}": entry for entry in everything()}
     known: dict[str, Entry] = {}
     for entry in of_kind.values():

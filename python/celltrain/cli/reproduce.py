@@ -34,7 +34,9 @@ def register(app: typer.Typer) -> None:
 
 @shell.command
 def reproduce(
-    paper: Annotated[str, typer.Argument(metavar="PAPER", help="Such as af-96-1269; see: celltrain list papers.")],
+    paper: Annotated[
+        str | None, typer.Argument(metavar="PAPER", help="Such as af-96-1269. Without it, list the papers.")
+    ] = None,
     table: Annotated[
         list[str] | None, typer.Option(metavar="N", help="Only this table. May be repeated; all when absent.")
     ] = None,
@@ -67,7 +69,8 @@ def reproduce(
     from celltrain.reproduction.run import reproduce as run
 
     form = shell.form(as_json=as_json, md=md, tex=tex)
-
+    if paper is None:
+        return _list("papers", "celltrain reproduce af-96-1269 --table 2", as_json=as_json)
     if out is not None:
         shell.folder(out)
     networks = dict.fromkeys(number.network or "" for number in load(paper).numbers(tables=table, networks=network))
@@ -80,7 +83,9 @@ def reproduce(
 
 @shell.command
 def study(
-    study: Annotated[str, typer.Argument(metavar="STUDY", help="Such as different-rtts; see: celltrain list studies.")],
+    study: Annotated[
+        str | None, typer.Argument(metavar="STUDY", help="Such as different-rtts. Without it, list the studies.")
+    ] = None,
     table: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Only this table. May be repeated; all when absent.")
     ] = None,
@@ -108,6 +113,8 @@ def study(
     from celltrain.reproduction.run import study as run
 
     form = shell.form(as_json=as_json, md=md, tex=tex)
+    if study is None:
+        return _list("studies", "celltrain study different-rtts --duration 1s", as_json=as_json)
     load(study, kind=STUDY).numbers(tables=table)
     if out is not None:
         shell.folder(out)
@@ -163,3 +170,13 @@ def _progress(paper: str) -> Iterator[Callable[[Progress], object] | None]:
             bar.update(task, completed=progress.done, total=progress.total, left=left(progress.remaining_seconds))
 
         yield show
+
+
+def _list(kind: str, example: str, *, as_json: bool) -> int:
+    """Prints the papers or the studies, and a command that runs one."""
+    from celltrain.cli.describe import entries_of
+
+    entries_of(kind, as_json=as_json)
+    if not as_json:
+        shell.say(f"\nTo run one: {example}")
+    return shell.DONE
