@@ -37,7 +37,7 @@ def vet(
             "--set",
             metavar="PATH=VALUE",
             autocompletion=completing.paths,
-            help="Use this setting in POLICY, such as port.bottleneck.policy.epd.threshold=70%. May be repeated.",
+            help="Use this setting instead of that of POLICY. May be repeated.",
         ),
     ] = None,
     scenarios: Annotated[
