@@ -259,7 +259,7 @@ def test_ten_million_points_are_not_built():
         ),
         (
             'measures = ["efficency"]',
-            ["plan.toml:3: measures[0] = \"efficency\" is not a measure of these runs: 'efficency' leads nowhere"],
+            ['plan.toml:3: Unknown measure "efficency". Did you mean efficiency?'],
         ),
         (
             f'[axes]\nz = {{ path = "{SD}.threshold", values = [0.5, 1.9] }}',

@@ -199,6 +199,8 @@ def calls(lan: ct.Scenario, store: ct.Store) -> dict[str, tuple[Callable[..., An
         "EventLog.plot.anatomy": (log.plot.anatomy, {}),
         "EventLog.plot.ladder": (log.plot.ladder, {"flow": "tcp1"}),
         "EventLog.plot.write": (log.plot.write, {"kind": "anatomy", "path": "anatomy.svg"}),
+        "episodes": (ct.episodes, {"scenario": lan, "flow": "tcp1"}),
+        "scenarios": (ct.scenarios, {}),
         "why": (ct.why, {"scenario": lan, "flow": "tcp1", "at": "1ms"}),
         "Plan.load": (celltrain.plan.Plan.load, {"path": "plan.toml"}),
         "Plan.of": (celltrain.plan.Plan.of, {"base": lan, "document": {"seeds": 1}}),
@@ -273,11 +275,13 @@ def test_every_public_function_is_called(lan, store):
     models = set(celltrain.models.__all__)
     errors = {name for name in ct.__all__ if name.endswith(("Error", "Warning"))}
     # Answers of the others, which nobody makes.
-    answers = {"Compared", "Report", "RunResult", "Store", "Tuned", "Fault", "Why"}
+    answers = {"Compared", "Episodes", "Report", "RunResult", "Store", "Tuned", "Fault", "Why"}
     assert set(ct.__all__) - models - errors - answers <= called
 
 
 NAMES = [
+    "episodes",
+    "scenarios",
     "run",
     "check",
     "load",
@@ -618,7 +622,7 @@ def test_plots_and_reasons_say_what_they_are(lan):
 
 
 def test_completion_lists_functions_and_results_and_submodules_list_the_tables_of_a_scenario():
-    assert len(dir(ct)) <= 48
+    assert len(dir(ct)) <= 50
     assert {"run", "compare", "scenarios", "tcp", "abr", "policies", "topologies", "models", "errors"} <= {*dir(ct)}
     listed = {name for module in (ct.policies, ct.tcp, ct.abr, ct.topologies) for name in module.__all__}
     for choice in ("Policy", "Tcp", "Allocator", "Topology"):

@@ -72,7 +72,7 @@ def test_classes_are_spelt_as_the_field_spells_them():
     assert ct.NewReno().to_dict() == ct.Newreno().to_dict()
     assert ct.Newreno is ct.NewReno
     assert ct.NewrenoHoe is ct.NewRenoHoe
-    assert "NewReno" in dir(ct)
+    assert "NewReno" in ct.tcp.__all__
     with pytest.raises(AttributeError, match="did you mean SelectiveDrop"):
         ct.SelectivDrop  # noqa: B018
 
@@ -112,7 +112,7 @@ def test_the_titles_of_plots_say_what_is_plotted(lan):
     pytest.importorskip("matplotlib")
     plot = ct.run(lan.replace(name="two"), trace=["queue", "occupancy", "cwnd", "delivered"]).plot
     titles = [getattr(plot, name)().get_title().splitlines() for name in ("queue", "occupancy", "cwnd", "delivered")]
-    assert [first for first, _ in titles] == [
+    assert [first for first, *_ in titles] == [
         "Queue at sw1->sw2",
         "Cells of each connection in the queue",
         "Congestion windows",
@@ -138,7 +138,7 @@ def test_help_shows_options_and_an_example():
         ),
         (["lan-epd", "--vary", "policy=tail_drop,fba"], "did you mean port.bottleneck.policy?"),
         (["lan-epd", "--vary", "buffer=1000,2000"], "did you mean port.bottleneck.buffer?"),
-        (["lan-epd", "--measures", "efficency"], "there is no 'efficency'; did you mean efficiency?"),
+        (["lan-epd", "--measures", "efficency"], 'Unknown measure "efficency". Did you mean efficiency?'),
         (["lan-epd", "--measures", "ports.bottleneck.max_queue"], "did you mean max_queue_cells?"),
     ],
 )
