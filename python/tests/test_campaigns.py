@@ -32,6 +32,7 @@ def test_an_abnormal_exit_is_counted(scripts, monkeypatch, capsys):
 
     monkeypatch.setattr(exits, "_sweep", lambda store: None)
     monkeypatch.setattr(exits, "OPEN", "")
+    monkeypatch.setattr(exits, "RUNS", {})
     monkeypatch.setattr(exits, "USES", {"dies": "import os; os.abort()"})
     monkeypatch.setattr(sys, "argv", ["exits", "--count", "2"])
     assert exits.main() == 1
