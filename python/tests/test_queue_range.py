@@ -31,7 +31,7 @@ def labels(axes) -> list[str]:
 
 
 @pytest.mark.parametrize("engine", ["fast", "reference"])
-@pytest.mark.parametrize("policy", [ct.TailDrop(), ct.DropFromFront(), ct.Epd(threshold_cells=60)])
+@pytest.mark.parametrize("policy", [ct.TailDrop(), ct.DropFromFront(), ct.Epd(threshold=60)])
 def test_ranges_are_those_of_every_cell_that_enters_and_leaves(policy: ct.Policy, engine: str, tmp_path: Path) -> None:
     kept = ct.Events(folder=tmp_path, kinds=["cells"], ports="sw1->sw2")
     result = ct.run(scenario(policy), trace="queue", step="100us", engine=engine)

@@ -14,7 +14,7 @@ from pages import flowing
 
 import celltrain as ct
 from celltrain import _core
-from celltrain.expressions import MeasureError, measure
+from celltrain.expressions import MeasureError, NoValueError, measure
 from celltrain.paths import set_key
 from celltrain.reproduction import STUDY, Paper, PaperError, Reproduction, figures, load, paper_ids, study_ids
 from celltrain.reproduction.claims import FORMS
@@ -217,8 +217,9 @@ def test_a_measure_may_be_a_sum() -> None:
         measure("a % a", answer)
 
 
-def test_nobody_who_has_nothing_is_unfairly_treated() -> None:
-    assert measure("flows.fairness(*).v", {"flows": [{"name": "x", "v": 0.0}, {"name": "y", "v": 0.0}]}) == 1
+def test_the_fairness_of_nothing_is_undefined() -> None:
+    with pytest.raises(NoValueError, match="has no value in this run"):
+        measure("flows.fairness(*).v", {"flows": [{"name": "x", "v": 0.0}, {"name": "y", "v": 0.0}]})
 
 
 def test_a_path_of_a_scenario_enters_a_list_by_place() -> None:

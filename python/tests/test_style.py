@@ -35,7 +35,7 @@ def scenario(**changes) -> ct.Scenario:
             "sources": 3,
             "link_delay": "5us",
             "buffer_cells": 100,
-            "policy": ct.Epd(threshold_cells=60),
+            "policy": ct.Epd(threshold=60),
             "duration": "20ms",
             **changes,
         }
