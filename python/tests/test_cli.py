@@ -144,7 +144,7 @@ def test_a_measure_that_is_nowhere_points_to_the_list(celltrain, small):
     buffers = ["--vary", "port.bottleneck.buffer=100,200"]
     answer = celltrain("compare", small, *buffers, "--measures", "nonsense")
     assert answer.code == 2
-    assert "see: celltrain list measures" in answer.err
+    assert "See: celltrain list measures" in answer.err
 
 
 def names_of(celltrain, kind: str) -> set[str]:
@@ -192,12 +192,12 @@ def test_the_explanation_of_a_tcp_has_what_people_change_and_where_the_rest_is(c
 def test_explain_tells_units_defaults_and_ranges(celltrain):
     [threshold] = celltrain("explain", "epd", "--json").json["parameters"]
     assert (threshold["unit"], threshold["required"], threshold["type"]) == (
-        "cells",
-        True,
-        'whole number or text such as "buffer - 200 cells"',
+        "",
+        False,
+        'threshold, such as 0.8, "80%", 800 or "buffer - 200 cells"',
     )
     share, scale = celltrain("explain", "fba", "--json").json["parameters"]
-    assert (share["default"], share["range"], scale["range"]) == (0.9, "0 to 1", "0 or more")
+    assert (share["default"], share["range"], scale["range"]) == (0.9, "", "0 or more")
 
 
 def test_explain_tells_of_schedulers_and_traffic(celltrain):

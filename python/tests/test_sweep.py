@@ -176,9 +176,9 @@ def test_a_run_past_its_time_is_a_row_with_its_error(tmp_path):
 
 def test_a_point_refused_late_is_a_row_with_its_error(tmp_path):
     # Too many points to look at them all; those whose threshold is above the buffer are refused.
-    text = PLAN.replace("values = [50, 60]", "from = 2, to = 3002, step = 1").replace("count = 4", "count = 1")
+    text = PLAN.replace("values = [50, 60]", "from = 2, to = 3001, step = 1").replace("count = 4", "count = 1")
     text = text.replace("values = [100, 150, 200]", "values = [3000]").replace('"5ms"', '"1us"')
-    with pytest.raises(ct.PlanError, match="threshold = 3002 is above the buffer"):
+    with pytest.raises(ct.PlanError, match="threshold = 3001 is above the buffer"):
         plan(text)
     whole = replace(plan(text.replace("3001", "3000")))
     end = run_plan(whole, tmp_path / "s", Local(2))

@@ -132,7 +132,7 @@ fn nothing_is_said_of_a_policy_that_admits_frames_into_an_empty_buffer() {
 
 #[test]
 fn a_threshold_of_no_cell_is_named_whoever_has_it() {
-    let policy = epd::Config { threshold: Threshold::Plain(0) };
+    let policy = epd::Config { threshold: Threshold::Cells(0) };
     assert_eq!(refusals_of(Box::new(policy.build(1000, &VCS))), ["refuses every frame while a single cell waits"]);
 }
 
