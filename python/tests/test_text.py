@@ -214,7 +214,7 @@ def test_plots_keep_dollars_in_titles_and_legends():
     pytest.importorskip("matplotlib")
     result = ct.run(network(DOLLARS, "sw2", name=DOLLARS), trace=["cwnd"])
     axes = result.plot.cwnd()
-    assert axes.get_title() == f"Congestion windows\n{DOLLARS}, seed 1"
+    assert axes.get_title().startswith(f"Congestion windows\n{DOLLARS}, seed 1\nTCP: ")
     assert not axes.title.get_parse_math()
     assert [(one.get_text(), one.get_parse_math()) for one in axes.get_legend().get_texts()] == [(DOLLARS, False)]
 

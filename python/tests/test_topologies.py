@@ -145,8 +145,8 @@ def test_a_large_network_has_a_picture_without_names(tmp_path):
 @pytest.mark.parametrize(
     "plot, word",
     [
-        ("picture.gif", "ends in one of .png, .svg, .pdf"),
-        ("picture", "is no picture"),
+        ("picture.gif", "use .svg, .pdf or .png"),
+        ("picture", "use .svg, .pdf or .png"),
         ("no/where.png", "cannot be written"),
     ],
 )
