@@ -168,7 +168,7 @@ def test_run_prints_undefined_and_files_have_nothing_there(dead, celltrain, tmp_
     ct.save(dead, file)
     told = celltrain("run", file)
     assert told.code == 0
-    assert "fairness    undefined" in told.out and "Nothing arrived" in told.out
+    assert "fairness    undefined: nothing arrived" in told.out
     assert f"warning: port.bottleneck.policy.formula {EMPTY}: Y * N < 1.2 * X is 0 < 0" in told.err
     several = json.loads(celltrain("run", file, "--seeds", "3", "--json").out)
     assert several["scenarios"][0]["fairness"] == {"mean": None, "low": None, "high": None, "n": 0}

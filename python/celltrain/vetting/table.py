@@ -25,9 +25,9 @@ def blocks(answer: Mapping[str, Any], *, brief: bool = False) -> Iterator[Block]
     """An answer in lines and tables; `brief`: failed checks, and the means over all scenarios only."""
     seeds, last = answer["seeds"], answer["first_seed"] + answer["seeds"] - 1
     said = f"seeds {answer['first_seed']} to {last}" if seeds > 1 else f"seed {last}"
-    yield Line(text=f"{answer['policy']}: {said} in {', '.join(answer['scenarios'])}", style="bold")
     for warning in dead(answer):
         yield Line(text=warning, style="bold")
+    yield Line(text=f"{answer['policy']}: {said} in {', '.join(answer['scenarios'])}", style="bold")
     named: dict[str, list[str]] = {}
     for scenario, tcp in answer["tcp"].items():
         named.setdefault(tcp, []).append(scenario)
