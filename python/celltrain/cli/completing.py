@@ -9,6 +9,25 @@ from collections.abc import Iterable
 import typer
 
 
+#: What can be listed.
+KINDS = (
+    "policies",
+    "schedulers",
+    "allocators",
+    "discards",
+    "tcp",
+    "congestion",
+    "traffic",
+    "topologies",
+    "services",
+    "papers",
+    "studies",
+    "plans",
+    "scenarios",
+    "measures",
+)
+
+
 def scenarios(incomplete: str) -> list[str]:
     """Shipped scenarios by name, and TOML files."""
     return _shipped("scenario", incomplete)
@@ -65,8 +84,6 @@ def plans(incomplete: str) -> list[str]:
 
 def kinds(incomplete: str) -> list[str]:
     """What can be listed."""
-    from celltrain.cli.describe import KINDS
-
     return _starting(KINDS, incomplete)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from celltrain.cli import completing, shell
+from celltrain.cli.completing import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,25 +18,6 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
 
     from celltrain.catalog import Cost, Entry
-
-
-#: What can be listed.
-KINDS = (
-    "policies",
-    "schedulers",
-    "allocators",
-    "discards",
-    "tcp",
-    "congestion",
-    "traffic",
-    "topologies",
-    "services",
-    "papers",
-    "studies",
-    "plans",
-    "scenarios",
-    "measures",
-)
 
 
 def register(app: typer.Typer) -> None:
