@@ -8,7 +8,6 @@ from collections.abc import Iterable
 
 import typer
 
-
 #: What can be listed.
 KINDS = (
     "policies",
