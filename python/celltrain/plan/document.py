@@ -129,7 +129,8 @@ class Diagnostics:
         """Adds a fault whose message is a sentence of its own, after the line of the key if there is one."""
         line = self.line(path)
         place = "" if line is None else f"{self.file}:{line}: "
-        said = Fault.of(sentence, file=self.file, line=line, key=path, value=as_text(value))
+        file = "" if line is None else self.file
+        said = Fault.of(sentence, file=file, line=line, key=path, value=as_text(value))
         self.faults.append(replace(said, message=f"{place}{said.problem}"))
 
     def numbers(self) -> None:
