@@ -6,7 +6,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::congestion::formula;
-use super::rtt::MAX_DOUBLINGS;
 use super::{Congestion, window_scale};
 use crate::error::Fault;
 use crate::units::{BitRate, Bytes, Duration};
@@ -411,6 +410,8 @@ impl TcpOptions {
     }
 }
 
+/// BSD's `tcp_backoff` table ends its doubling at 64.
+pub(super) const MAX_DOUBLINGS: u32 = 6;
 /// An IPv4 datagram of 65535 bytes less both headers.
 const MAX_MSS: u64 = 65_495;
 /// RFC 7323 (2.3): a window is below 2^30 bytes.

@@ -4,7 +4,7 @@
 //! Departures: MIN bounds the timeout before it is doubled, not after. `rtt_arithmetic = tahoe_integers` has the
 //! timeout of 4.3BSD-Tahoe, `fractions` is the same estimator without the rounding.
 
-use super::options::{EstimateForgotten, RttArithmetic};
+use super::options::{EstimateForgotten, MAX_DOUBLINGS, RttArithmetic};
 
 /// Smoothed round-trip time and variance, and the backoff kept until a valid sample.
 #[derive(Clone, Debug)]
@@ -37,9 +37,6 @@ pub struct RtoLimits {
     /// Before the first sample.
     pub initial: u32,
 }
-
-/// BSD's `tcp_backoff` table ends its doubling at 64.
-pub(super) const MAX_DOUBLINGS: u32 = 6;
 
 /// 4.3BSD, `tcp_timers`: `if (tp->t_rxtshift > TCP_MAXRXTSHIFT / 4)`, a quarter of twelve.
 const TIMEOUTS_KEPT: u32 = 3;
