@@ -294,3 +294,10 @@ def test_a_search_warns_at_the_head_of_a_front_that_carries_less_than_half_of_ta
     # Below 0 nothing is ever admitted, fairness is undefined, and no such setting is taken.
     assert all((trial["means"] is None) == (trial["parameters"]["R"] < 0) for trial in search["trials"])
     assert answer["failed"] == 0
+
+
+def test_a_reproduction_leaves_out_runs_in_which_a_number_is_undefined():
+    """In 20 us nothing arrives; the numbers of the efficiency remain."""
+    with pytest.warns(ct.CelltrainWarning, match=r"fairness is undefined in \d+ runs of \d+; they do not count for it"):
+        found = ct.reproduce("af-96-1269", tables=[2, 3], networks=["LAN"], seeds=2, overrides={"duration": "20us"})
+    assert {one.number.quantity.name for one in found.scored} == {"efficiency"}

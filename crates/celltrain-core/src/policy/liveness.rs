@@ -38,7 +38,8 @@ pub struct Probe {
 }
 
 /// Probes a policy in its first state at a port with these facts, crossed by VCs of these names, until `end`.
-pub fn probe(policy: Box<dyn BufferPolicy>, facts: &PortFacts<'_>, vcs: &[&str], end: Time, rounds: u32) -> Probe {
+pub fn probe(mut policy: Box<dyn BufferPolicy>, facts: &PortFacts<'_>, vcs: &[&str], end: Time, rounds: u32) -> Probe {
+    policy.at_port(facts);
     let is_sure = policy.admits_up_to().is_some_and(|cells| cells > 0);
     if vcs.is_empty() || is_sure || facts.capacity == Some(0) {
         return Probe::default();
@@ -190,8 +191,7 @@ struct Bench<'a> {
 }
 
 impl<'a> Bench<'a> {
-    fn new(mut policy: Box<dyn BufferPolicy>, facts: &'a PortFacts<'a>, vcs: &'a [&'a str]) -> Self {
-        policy.at_port(facts);
+    fn new(policy: Box<dyn BufferPolicy>, facts: &'a PortFacts<'a>, vcs: &'a [&'a str]) -> Self {
         let port = Port::new(facts.capacity, vcs.len(), policy, Stream::new(1, "liveness"));
         Self { port, facts, vcs, frames: ti_vec![0; vcs.len()], now: Time(0) }
     }
