@@ -301,3 +301,17 @@ def test_a_reproduction_leaves_out_runs_in_which_a_number_is_undefined():
     with pytest.warns(ct.CelltrainWarning, match=r"fairness is undefined in \d+ runs of \d+; they do not count for it"):
         found = ct.reproduce("af-96-1269", tables=[2, 3], networks=["LAN"], seeds=2, overrides={"duration": "20us"})
     assert {one.number.quantity.name for one in found.scored} == {"efficiency"}
+
+
+def test_the_search_for_a_formula_cannot_win_with_one_that_carries_nothing():
+    import numpy as np
+
+    import formula_search
+
+    # Configurations, seeds, and efficiency with fairness.
+    tail_drop = np.full((2, 3, 2), 0.6)
+    dead = np.stack([np.zeros((2, 3)), np.full((2, 3), np.nan)], axis=-1)
+    assert formula_search.score(dead) == 0 < formula_search.score(tail_drop)
+    assert "carries 0% of what tail drop carries" in formula_search.warning(dead, tail_drop)
+    assert "carries 40% of" in formula_search.warning(tail_drop * 0.4, tail_drop)
+    assert formula_search.warning(tail_drop * 0.6, tail_drop) == ""

@@ -24,6 +24,7 @@ pub mod formulas;
 pub mod gfr;
 pub mod host;
 pub mod index;
+pub mod liveness;
 pub mod max_min;
 pub mod metrics;
 pub mod names;

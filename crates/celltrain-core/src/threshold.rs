@@ -296,7 +296,7 @@ mod tests {
         serde_json::from_value(value).map_err(|error| error.to_string())
     }
 
-    /// What this value is of a buffer of 1000 cells.
+    /// The cells of this value in a buffer of 1000.
     fn cells(value: Value) -> f64 {
         read(value).unwrap().cells(1000)
     }

@@ -8,8 +8,8 @@ use typed_index_collections::{TiVec, ti_vec};
 
 use crate::cell::{Cell, FrameNumber};
 use crate::index::Label;
+use crate::liveness;
 use crate::policy::formula::PortFacts;
-use crate::policy::liveness;
 use crate::policy::{BufferPolicy, Overflow};
 use crate::port::{Port, PortCounters};
 use crate::rng::Stream;

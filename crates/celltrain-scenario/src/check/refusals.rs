@@ -6,9 +6,9 @@
 use std::collections::BTreeMap;
 
 use celltrain_core::index::LinkIndex;
+use celltrain_core::liveness::{ROUNDS, probe};
 use celltrain_core::policy::PolicyConfig;
 use celltrain_core::policy::formula::PortFacts;
-use celltrain_core::policy::liveness::{ROUNDS, probe};
 use celltrain_core::stop::{Interrupted, Stop};
 use celltrain_core::units::{CELL_BITS, Time};
 use celltrain_core::vetting::VCS;

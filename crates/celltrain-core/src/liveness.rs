@@ -7,10 +7,10 @@ use typed_index_collections::{TiVec, ti_vec};
 
 use celltrain_formula::Clause;
 
-use super::BufferPolicy;
-use super::formula::PortFacts;
 use crate::cell::{Cell, FrameNumber};
 use crate::index::Label;
+use crate::policy::BufferPolicy;
+use crate::policy::formula::PortFacts;
 use crate::port::{Port, Told};
 use crate::rng::Stream;
 use crate::units::Time;
