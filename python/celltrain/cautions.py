@@ -256,7 +256,7 @@ def _dead(store: Store, plan: Plan) -> Iterator[str]:
             for axis, place in plan.points.places(dead[0])
         )
         points = "point carries nothing with any seed" if len(dead) == 1 else "points carry nothing with any seed"
-        told += f"; {len(dead):,} {points}{f', the first {first}' if first else ''}: they are no good whatever their other measures"
+        told += f"; {len(dead):,} {points}{f', the first {first}' if first else ''}: ignore their other measures"
     yield told
 
 

@@ -254,7 +254,7 @@ def test_a_report_says_first_which_points_carried_nothing(tmp_path):
     report = ct.report(store)
     assert report.warnings[0] == (
         "2 runs of 4 carried nothing, and fairness is undefined there; 1 point carries nothing with any seed, the first "
-        "R = -0.1: they are no good whatever their other measures"
+        "R = -0.1: ignore their other measures"
     )
     fairness = store.summary(["fairness"]).to_pylist()
     assert [(row["n"], row["mean"] is None) for row in fairness] == [(0, True), (2, False)]
@@ -285,7 +285,7 @@ def test_a_search_warns_at_the_head_of_a_front_that_carries_less_than_half_of_ta
     told = celltrain("tune", file, "--out", tmp_path / "out")
     assert told.code == 0
     assert told.out.startswith("WARNING: buffer 1000 cells: R = ")
-    assert "of what tail drop carries; it is no good whatever its other measures" in told.out
+    assert "of what tail drop carries; ignore its other measures" in told.out
     answer = json.loads((tmp_path / "out" / "report" / "tune.json").read_text())
     assert answer["warnings"] and f"WARNING: {answer['warnings'][0]}" in told.out
     page = (tmp_path / "out" / "report" / "tune.html").read_text()

@@ -197,6 +197,10 @@ buffer = 256
     return file
 
 
+def about_lock_step(warnings: list[str]) -> list[str]:
+    return [one for one in warnings if "lock-step" in one]
+
+
 def test_the_measures_it_needs_are_measured_by_default() -> None:
     assert {LEAST, TIMEOUTS} <= set(MEASURES)
 
@@ -207,13 +211,14 @@ def test_a_sweep_and_its_report_warn_at_their_end(celltrain: Command, tmp_path: 
     assert "warning: 1 of 2 points may hinge on lock-step: at point 0 (spread 0" in swept.err
     assert "in 2 of 2 seeds a flow starves" in swept.err
     told = celltrain("sweep", plan(tmp_path), "--store", tmp_path / "again", "--json")
-    [doubt] = told.json["warnings"]
+    # Where a flow starves, another warning says that nothing arrived.
+    [doubt] = about_lock_step(told.json["warnings"])
     assert doubt in swept.err.replace("\n", " ")
     report = celltrain("report", tmp_path / "s")
     assert report.code == 0
     assert "may hinge on lock-step" in report.err
     assert "may hinge on lock-step" in next((tmp_path / "s" / "report").glob("*.html")).read_text()
-    assert celltrain("report", tmp_path / "s", "--json").json["warnings"] == [doubt]
+    assert about_lock_step(celltrain("report", tmp_path / "s", "--json").json["warnings"]) == [doubt]
 
 
 def test_a_sweep_of_what_is_not_in_step_says_nothing(celltrain: Command, tmp_path: Path) -> None:
@@ -225,7 +230,7 @@ def test_a_sweep_of_what_is_not_in_step_says_nothing(celltrain: Command, tmp_pat
 
 def test_a_store_without_its_measures_is_not_judged(celltrain: Command, tmp_path: Path) -> None:
     swept = celltrain("sweep", plan(tmp_path, ["efficiency"]), "--store", tmp_path / "s", "--json")
-    assert swept.json["warnings"] == []
+    assert about_lock_step(swept.json["warnings"]) == []
 
 
 def test_python_is_warned_too(tmp_path: Path) -> None:

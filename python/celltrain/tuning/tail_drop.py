@@ -88,6 +88,6 @@ def warning(plan: TunePlan, title: str, numbers: Numbers, own: float, tail_drop:
     )
     where = f"{shown(title)}: " if title else ""
     return (
-        f"{where}{setting} is on the front and carries {own / tail_drop:.0%} of what tail drop carries; it is no good "
-        "whatever its other measures"
+        f"{where}{setting} is on the front and carries {own / tail_drop:.0%} of what tail drop carries; ignore its "
+        "other measures"
     )
