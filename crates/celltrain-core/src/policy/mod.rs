@@ -6,7 +6,6 @@
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
-#[expect(clippy::arithmetic_side_effects, reason = "counts of frames in at most 1024 rounds")]
 mod virtual_queues;
 
 pub use crate::per_vc::PerVc;
