@@ -24,7 +24,6 @@ pub mod formulas;
 pub mod gfr;
 pub mod host;
 pub mod index;
-#[expect(clippy::arithmetic_side_effects, reason = "counts of frames in at most 1024 rounds")]
 pub mod liveness;
 pub mod max_min;
 pub mod metrics;

@@ -1,6 +1,6 @@
 //! Attaching threads to the Python interpreter, so that a process can exit during a run.
 //!
-//! A daemon thread may be in a run when the interpreter finalizes. Until Python 3.14, CPython ends such a thread where it
+//! A daemon thread may be in a run when the interpreter finalizes. Until Python 3.14, `CPython` ends such a thread where it
 //! next waits for the interpreter, by unwinding its stack. The stack has Rust frames here, so the process would abort.
 //! Therefore every thread of ours attaches through [`attach`] and [`detach`]. After [`on_exit`] has run, both park the
 //! thread for good instead of waiting for the interpreter. `docs/stopping.md` says what this cannot promise.
@@ -143,6 +143,7 @@ impl AwaitedAtExit {
         Self
     }
 
+    #[expect(clippy::unused_self, reason = "a context manager's method")]
     fn __enter__(&self, py: Python<'_>) {
         if !WORK.enter() {
             py.detach(|| park());
@@ -150,6 +151,7 @@ impl AwaitedAtExit {
     }
 
     #[pyo3(signature = (*_raised))]
+    #[expect(clippy::unused_self, reason = "a context manager's method")]
     fn __exit__(&self, _raised: &Bound<'_, pyo3::types::PyTuple>) {
         WORK.leave();
     }
