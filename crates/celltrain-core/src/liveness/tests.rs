@@ -86,10 +86,10 @@ fn state_that_never_opens_or_closes_for_good_is_named() {
     assert_eq!(refusals(closed), [expected]);
 
     let count = [("sent".to_string(), Start::Number(0.0))].into();
-    let closes = Table { state: count, on_admission: texts(&[("sent", "sent + 1")]), ..table("sent < 40") };
+    let closing = Table { state: count, on_admission: texts(&[("sent", "sent + 1")]), ..table("sent < 40") };
     let expected = "refuses every frame while the buffer is empty, after the first 7 of 64: sent < 40 is 40 < 40; use <= or \
                     add \"X <= ... or\"";
-    assert_eq!(refusals(closes), [expected]);
+    assert_eq!(refusals(closing), [expected]);
 
     // It opens after a refusal, and stays open.
     let opens = Table { state: open(), on_refusal: texts(&[("open", "1")]), ..table("open > 0") };

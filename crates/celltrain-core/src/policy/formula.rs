@@ -232,7 +232,7 @@ impl BufferPolicy for Formula {
 
 impl Table {
     /// One that says nothing yet.
-    pub(super) fn empty() -> Self {
+    pub(crate) fn empty() -> Self {
         Self {
             admit: String::new(),
             constants: BTreeMap::new(),
