@@ -29,10 +29,12 @@ fn by(ways: Ways, network: &Network) -> RunResult {
     Engine::Fast.run_by(ways, network, &mut Nothing, |_| true).expect("nothing interrupts it")
 }
 
-/// Only the policy's name differs between a native policy's run and a formula's.
+/// Only the policy's name and its threshold, which a formula does not declare, differ between a native policy's run and
+/// a formula's.
 fn with_names_of(mut result: RunResult, other: &RunResult) -> RunResult {
     for (port, of_other) in result.ports.iter_mut().zip(&other.ports) {
         port.policy = of_other.policy;
+        port.threshold_cells = of_other.threshold_cells;
     }
     result
 }
