@@ -83,7 +83,7 @@ def steps(path: str) -> list[str]:
     """Returns the steps that may follow a path, each with `.` behind it if it leads to a table, or `=` to a value.
 
     >>> steps("port.bottleneck")
-    ['allocator=', 'buffer=', 'policy=', 'policy.', 'scheduler=', 'scheduler.']
+    ['allocator=', 'allocator.', 'buffer=', 'policy=', 'policy.', 'scheduler=', 'scheduler.']
     """
     below: dict[str, list[Schema]] = {}
     for schema in _place(path) if path else [_schema()]:

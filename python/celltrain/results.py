@@ -99,7 +99,7 @@ def run(
     ... )
     >>> result = ct.run(lan, seed=7, trace=["queue"], step="1ms")
     >>> result.series["queue"].column_names
-    ['time_s', 'port', 'queue_cells']
+    ['time_s', 'port', 'queue_cells', 'queue_cells_least', 'queue_cells_largest']
     >>> result.fingerprint == ct.run(lan, seed=7, engine="reference").fingerprint
     True
     """

@@ -438,7 +438,6 @@ def test_every_command_has_help_with_an_example_and_takes_json(celltrain, comman
         ["list", "things"],
         ["reproduce", "af-96-1269", "--seeds", "0"],
         ["reproduce", "af-96-1269", "--jobs", "0"],
-        ["explain"],
     ],
 )
 def test_a_command_line_that_makes_no_sense_ends_with_2(celltrain, arguments):

@@ -7,6 +7,7 @@ import itertools
 import json
 import math
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -184,8 +185,22 @@ def test_the_table_for_people_marks_what_is_beyond_the_spread(celltrain):
     answer = celltrain("compare", "lan-tail-drop", "lan-epd", "--seeds", 3, "--vary", "duration=50ms", "--all")
     assert "lan-tail-drop, lan-epd: seeds 1 to 3 each" in answer.out
     assert "difference from lan-tail-drop" in answer.out
-    assert re.search(r"cells discarded\n +lan-tail-drop +0\n", answer.out)
+    assert re.search(r"cells discarded\n +lan-tail-drop +0 ± 0\n", answer.out)
     assert re.search(r"lan-epd .*\+[0-9.,]+ ± [0-9.,]+ \*", answer.out)
+
+
+def test_seeds_that_change_nothing_are_named():
+    """A single flow: with EPD no two cells meet, so nothing is drawn."""
+    lan = ct.n_source(sources=1, link_delay="5us", buffer_cells=100, policy=ct.Epd(), duration="50ms")
+    with pytest.warns(
+        ct.CelltrainWarning, match="3 seeds hardly change .*: the interval says nothing about other starts"
+    ):
+        compared = ct.compare(lan, seeds=3, measures=["efficiency"])
+    assert len(set(compared.fingerprints.ravel())) == 1
+    assert "± 0" in str(compared)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ct.compare("lan-tail-drop", seeds=5, vary={"duration": ["1s"]}, measures=["efficiency"])
 
 
 def test_a_run_with_several_seeds_is_a_comparison_of_one(celltrain, small, tmp_path):

@@ -139,6 +139,21 @@ def test_what_waits_when_a_window_begins_is_found(policy: models.Policy, tmp_pat
             assert waiting[:, np.searchsorted(times, time, side="right") - 1].sum() == cells, (vcs, time)
 
 
+def test_the_anatomy_shows_pauses_as_they_are() -> None:
+    """Two bursts of thousands of cells with a long pause between them, in which nothing waits, and one more."""
+    from celltrain.diagrams.anatomy import _COLUMNS, _drawn
+
+    burst = np.concatenate([np.arange(1, 801), np.arange(799, -1, -1)])
+    times = np.concatenate([start + np.arange(1600) * 3e-6 for start in (0.0, 0.3, 0.39)])
+    total = np.tile(burst, 3)
+    rows = _drawn(times, total)
+    assert len(rows) <= 4 * _COLUMNS
+    for time in (0.1, 0.29, 0.35, 0.389):
+        before = np.searchsorted(times[rows], time, side="right") - 1
+        assert total[rows][before] == 0
+    assert total[rows].max() == 800
+
+
 def test_the_anatomy_has_the_threshold_the_buffer_and_marks(result: ct.RunResult, cut: ct.RunResult) -> None:
     axes = result.plot.anatomy("sw1->sw2")
     refused = sum(row["event"] == "refused" for row in result.events["frames"].to_pylist())
@@ -209,7 +224,7 @@ def test_the_anatomy_of_one_flow_says_so_and_shows_all_cells(celltrain: Command,
     assert list(total.get_ydata()) == [cells for cells in judged if cells is not None]
     assert axes.get_ylim()[1] > max(cells for cells in judged if cells is not None)
     said = (
-        "Only the cells of tcp2 were kept at sw1->sw2. The grey line is all cells, at each judgement. "
+        "Only the cells of tcp2 were kept at sw1->sw2. The grey dots are all cells, at each judgement. "
         "Keep the events without --flow or --vc to draw the whole buffer."
     )
     assert plot.notes == [said]
@@ -296,7 +311,7 @@ def test_the_same_run_draws_the_same_files(celltrain: Command, small: Path, tmp_
         (["sequence", "--flow", "tcp1", "--window", "soon"], "window = soon has an end that is not a time such as"),
         (["sequence", "--flow", "tcp1", "--window", "1ms"], "is not a window such as 1.2s:1.3s"),
         (["sequence", "--flow", "tcp1", "--window", "90ms:"], "has nothing to draw"),
-        (["sequence", "--flow", "tcp1", "--out", "x.gif"], "ends in none of .svg, .png, .pdf"),
+        (["sequence", "--flow", "tcp1", "--out", "x.gif"], "Cannot draw x.gif: use .svg, .pdf or .png."),
         (["anatomy", "--port", "sw1"], "is not a port of these events; did you mean sw1->sw2?"),
         (["ladder", "--flow", "tcp1", "--frame", "100000"], "has no cells among the events"),
     ],

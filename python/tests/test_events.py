@@ -138,7 +138,7 @@ def test_the_command_chooses_kinds_flows_and_a_window(celltrain: Command, small:
     )
     assert (answer.code, answer.err) == (0, "")
     assert f"wrote {out / 'segments.parquet'}" in answer.out
-    assert "told by the reference engine, which ran until the end of the window" in answer.out
+    assert "Events come from the reference engine, which stopped at the end of the window." in answer.out
     for kind in ("segments", "frames"):
         table = pq.read_table(out / f"{kind}.parquet")
         assert set(table["flow"].to_pylist()) == {"tcp2"}

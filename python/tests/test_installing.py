@@ -6,6 +6,7 @@ import os
 import re
 import site
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,8 @@ def test_a_clone_is_installed_and_draws_a_figure_as_the_page_says(tmp_path):
     # Without a network: the packages are those of this environment, and the compiler finds its work done.
     offline = {
         **os.environ,
+        # A build without isolation needs maturin on the path.
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
         "PIP_NO_INDEX": "1",
         "PIP_NO_DEPS": "1",
         "PIP_NO_BUILD_ISOLATION": "0",

@@ -169,8 +169,8 @@ impl<'a> Form<'a> {
                 good &= self.value(inner, &choices[i]["properties"][key.as_str()], &path);
             } else {
                 let meant = nearest(key, keys.iter().copied());
-                let hint = meant.map(|name| format!("did you mean {name}? ")).unwrap_or_default();
-                self.faults.push(KeyFault::of_key(path, format!("is unknown; {hint}It must be one of {list}")));
+                let hint = meant.map_or("it".to_owned(), |name| format!("did you mean {name}? It"));
+                self.faults.push(KeyFault::of_key(path, format!("is unknown; {hint} must be one of {list}")));
                 good = false;
             }
         }

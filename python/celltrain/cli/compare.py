@@ -56,7 +56,8 @@ def compare(
             metavar="PATH=VALUES",
             autocompletion=completing.paths,
             help="Values of a setting, separated by commas; examples below. With one FILE the values are compared. "
-            "With several, all FILEs are compared at each value. A single value is set for all. May be repeated.",
+            "With several, all FILEs are compared at each value. A single value is set for all. May be repeated: "
+            "with one FILE the first is compared, and the second is the horizontal axis of the figure.",
         ),
     ] = None,
     settings: Annotated[

@@ -18,6 +18,7 @@ from celltrain import cautions, statistics
 from celltrain.arguments import Answer, checked
 from celltrain.cards import Card, Carded
 from celltrain.pages.words import measure as worded
+from celltrain.pages.words import valued
 from celltrain.plan import Axis
 from celltrain.statistics import Differences, Means
 from celltrain.store.columns import Measured
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 MOST_SEEDS = 1_000_000
 #: With fewer seeds an interval may have impossible values, such as a share above 1.
 FEWEST_SEEDS = 5
+#: Seeds hardly change a case if there are at least so many and no half interval exceeds this share of its mean.
+LEAST_ALIKE, NARROW = 3, 0.005
 #: Measures that lie between 0 and 1.
 SHARES = ("efficiency", "fairness", "fairness_max_min")
 
@@ -68,6 +71,8 @@ class Compared(Carded, Answer):
     """By name, combination, seed and measure, in the units of the measures; NaN where there is none."""
     fingerprints: NDArray[np.object_]
     """By name, combination and seed; an empty text where a run failed."""
+    ties_only: NDArray[np.bool_]
+    """By name and combination: whether seeds draw at most the order of simultaneous cells."""
     failures: tuple[Failure, ...]
     carried_nothing: NDArray[np.bool_]
     """By name, combination and seed: whether no flow delivered anything in that run. False where a run failed."""
@@ -89,7 +94,7 @@ class Compared(Carded, Answer):
     @cached_property
     def doubts(self) -> tuple[str, ...]:
         """The warnings that more seeds would not remove."""
-        return (*self._dead(), *self._said, *self._idle())
+        return (*self._dead(), *self._said, *self._idle(), *self._alike())
 
     @cached_property
     def too_few(self) -> tuple[str, ...]:
@@ -324,6 +329,26 @@ class Compared(Carded, Answer):
             for name, idle in zip(self.names, pairs, strict=True):
                 if idle:
                     yield f"{shown(name)}: {cautions.idle_words(shown(axis.name), idle)}"
+
+    def _alike(self) -> Iterator[str]:
+        """Cases whose runs hardly differ from seed to seed, so that their intervals say little."""
+        if len(self.seeds) < LEAST_ALIKE:
+            return
+        distinct = np.array([[len(set(runs) - {""}) for runs in row] for row in self.fingerprints])
+        mean, half = (np.array([getattr(means, name) for means in self.means]) for name in ("mean", "half"))
+        with np.errstate(invalid="ignore"):
+            narrow = ~(half > NARROW * np.abs(mean)).any(axis=0).reshape(distinct.shape)
+        alike = ((distinct == 1) | (self.ties_only & narrow)) & ~self.carried_nothing.all(axis=2)
+        if not alike.any():
+            return
+        name, condition = (int(one) for one in np.argwhere(alike)[0])
+        own = self.settings[condition]
+        first = shown(", ".join([self.names[name], *(valued(own[axis.name], axis.unit) for axis in self.conditions)]))
+        cases = f"{int(alike.sum()):,} of {alike.size:,} cases, such as {first}" if alike.size > 1 else first
+        yield (
+            f"{len(self.seeds)} seeds hardly change {cases}: the interval says nothing about other starts or delays. "
+            'Set host.start_spread = "100ms" and tick_phase = "random" in the TCP, or vary delays too'
+        )
 
     def _card(self) -> Card:
         from celltrain.comparing.rows import card

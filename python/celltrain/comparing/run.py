@@ -21,6 +21,7 @@ from celltrain.comparing.compared import MOST_SEEDS, Compared, Failure
 from celltrain.comparing.settings import SCENARIO
 from celltrain.errors import Fault, InputError, ScenarioError, warn
 from celltrain.grammar import AS_IS
+from celltrain.lockstep import drawn
 from celltrain.pages.words import counted, valued
 from celltrain.plan import Axis, Key, Plan
 from celltrain.plan.plan import canonical_with_memory
@@ -279,6 +280,8 @@ class _Work:
     """By case and seed."""
     tcp: dict[int, str] = field(default_factory=dict)
     """The TCP of each case."""
+    ties_only: dict[int, bool] = field(default_factory=dict)
+    """By case: whether seeds draw at most the order of simultaneous cells."""
 
     def chunks(self) -> Iterator[Chunk]:
         """Seed by seed within a case, so that a scenario is read once a chunk."""
@@ -308,7 +311,9 @@ class _Work:
                 except ScenarioError as error:
                     # It fitted the memory when it was checked.
                     raise InputError(error.faults) from None
-                self.tcp[case] = tcp_summary(json.loads(text))
+                full = json.loads(text)
+                self.tcp[case] = tcp_summary(full)
+                self.ties_only[case] = not any(True for _ in drawn(full))
                 configurations.append(text)
                 memory.append(size)
                 for seed in range(first.seeds.first, first.seeds.first + first.seeds.count):
@@ -363,9 +368,12 @@ def _compared(
     values = np.full((*shape, len(plan.measures)), np.nan)
     prints = np.full(shape, "", dtype=object)
     tcp = [[""] * len(rest) for _ in called]
+    ties_only = np.zeros(shape[:2], dtype=bool)
     for case, text in work.tcp.items():
         at = wanted[case]
-        tcp[at[what]][rest.index(tuple(at[axis.name] for axis in conditions))] = text
+        condition = rest.index(tuple(at[axis.name] for axis in conditions))
+        tcp[at[what]][condition] = text
+        ties_only[at[what], condition] = work.ties_only[case]
     failures = []
     for (case, seed), record in sorted(work.kept.items()):
         at = wanted[case]
@@ -390,6 +398,7 @@ def _compared(
         seeds=tuple(seeds),
         values=values[..., :asked],
         fingerprints=prints,
+        ties_only=ties_only,
         failures=tuple(failures),
         carried_nothing=values[..., plan.measures.index(DELIVERED)] == 0,
         said=(*warnings, *_no_numbers(called, values[..., replaced])),

@@ -67,7 +67,7 @@ class Diagrams:
 
         Crosses are frames that the policy refused, triangles cells that found no room or were pushed out; a dashed line is
         the policy's threshold, a dotted one the buffer's size. Marks of frames and the threshold are drawn if frames were
-        kept. If only some VCs' cells were kept, a grey line is X, all cells waiting, at each judgement of a frame.
+        kept. If only some VCs' cells were kept, grey dots are X, all cells waiting, at each judgement of a frame.
 
         Args:
             port: The port; when None the only one whose cells were kept.

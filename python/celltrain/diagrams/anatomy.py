@@ -23,8 +23,8 @@ _REST = "#DDDDDD"
 _MOST_NAMED = 4
 #: Colours of marks that no flow has.
 _REMAINDER, _REMOVED = "#E07B00", "#6A3D9A"
-#: Instants of a figure: each is that of the fullest buffer around it.
-_POINTS = 1200
+#: Columns of a figure. Of the instants in a column those of the fullest and the emptiest buffer are drawn.
+_COLUMNS = 600
 _LEAVING = ("departed", "pushed_out", "dropped")
 
 
@@ -61,14 +61,13 @@ def draw(
     own = _listed(vcs)
     if partial:
         notes.append(
-            f"Only the cells of {own} were kept at {port}. The grey line is all cells, at each judgement. "
+            f"Only the cells of {own} were kept at {port}. The grey dots are all cells, at each judgement. "
             "Keep the events without --flow or --vc to draw the whole buffer."
         )
     ax = axes(
         ax, size, title, legible(f"cells {f'of {own} ' if partial else ''}waiting at {port}"), tcp=facts.get("tcp")
     )
-    points = _fullest(total)
-    # Its last state, as a step needs an end.
+    points = _drawn(times, total)
     order = np.argsort(-waiting.max(axis=1), kind="stable")
     index = _indices(everything, vcs, facts)
     top = sorted(order[:_MOST_VCS], key=lambda vc: index[vcs[vc]])
@@ -92,8 +91,9 @@ def draw(
         x, y = numbers(judged, "time_s") * scale, numbers(judged, "occupancy")
         known = ~np.isnan(y)
         many = bool(known.sum() > MOST_MARKS)
-        line: dict[str, Any] = {"color": GREY, "linewidth": 1, "drawstyle": "steps-post", "zorder": 1.5}
-        ax.plot(x[known], y[known], label="X: all cells", rasterized=many, **line)
+        # Dots, as nothing is known between two judgements.
+        dots: dict[str, Any] = {"color": GREY, "marker": ".", "markersize": 2, "linestyle": "none", "zorder": 1.5}
+        ax.plot(x[known], y[known], label="X: all cells", rasterized=many, **dots)
         top_of_plot = max(top_of_plot, float(y[known].max(initial=0)))
     size_of_buffer = facts.get("buffers", {}).get(port)
     if size_of_buffer is not None and size_of_buffer <= 1.6 * top_of_plot:
@@ -161,15 +161,23 @@ def _waiting(table: pa.Table) -> tuple[list[str], Any, Any]:
     return vcs, times, waiting
 
 
-def _fullest(total: Any) -> Any:
-    """The instants that are drawn: of each of so many parts the first and the fullest, and the last of all."""
+def _drawn(times: Any, total: Any) -> Any:
+    """Selects the rows to draw: in each column of the figure the first, the emptiest, the fullest and the last.
+
+    The last state of a column holds until the next event, so a pause of any length shows what really waits in it.
+    """
     import numpy as np
 
-    if len(total) <= _POINTS:
-        return np.arange(len(total))
-    edges = np.linspace(0, len(total), _POINTS // 2 + 1).astype(int)
-    chosen = [(first, first + int(np.argmax(total[first:end]))) for first, end in pairwise(edges)]
-    return np.unique([*(row for pair in chosen for row in pair), len(total) - 1])
+    if len(times) <= _COLUMNS:
+        return np.arange(len(times))
+    edges = np.searchsorted(times, np.linspace(times[0], times[-1], _COLUMNS + 1))
+    edges[-1] = len(times)
+    rows = [
+        (first, first + int(total[first:end].argmin()), first + int(total[first:end].argmax()), end - 1)
+        for first, end in pairwise(edges)
+        if first < end
+    ]
+    return np.unique(rows)
 
 
 def _marks(

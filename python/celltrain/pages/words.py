@@ -137,15 +137,17 @@ def estimated(mean: float, half: float) -> str:
     """A mean with as many digits as its interval leaves sure.
 
     >>> estimated(0.93127, 0.0043), estimated(12345.6, 120.0), estimated(0.5, math.nan), estimated(3.0, 0.0)
-    ('0.9313 ± 0.0043', '12,350 ± 120', '0.5', '3')
+    ('0.9313 ± 0.0043', '12,350 ± 120', '0.5', '3 ± 0')
     >>> estimated(math.nan, math.nan)
     'undefined'
     """
     if not math.isfinite(mean):
         return UNDEFINED
-    # What differs by no more than rounding has no spread.
-    if not math.isfinite(half) or half <= 1e-9 * abs(mean):
+    if not math.isfinite(half):
         return figure(mean)
+    # What differs by no more than rounding has no spread.
+    if half <= 1e-9 * abs(mean):
+        return f"{figure(mean)} ± 0"
     # Two digits of the half width.
     place = 1 - math.floor(math.log10(half))
     return f"{_rounded(mean, place)} ± {_rounded(half, place)}"

@@ -122,7 +122,7 @@ def episodes(
     >>> import celltrain as ct
     >>> found = ct.episodes("lan-epd", seed=18)
     >>> found.flow, found[0].silent_s > found[1].silent_s
-    ('tcp2', True)
+    ('tcp5', True)
     """
     opened = Opened.of(scenario, seed, progress)
     flows = opened.flows if flow is None else [opened.checked_flow(flow)]
