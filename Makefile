@@ -83,8 +83,7 @@ setup-dev: $(DEV)
 lint: $(DEV)
 	@cargo fmt --version > /dev/null 2>&1 && cargo clippy --version > /dev/null 2>&1 || \
 	    { echo "make: rustfmt and clippy are needed: rustup component add rustfmt clippy" >&2; exit 1; }
-	# Not cargo fmt, which does not find a file whose `mod` a macro writes.
-	rustfmt --check $(filter %.rs,$(RUST))
+	cargo fmt --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	cargo fetch --locked --quiet
 	$(BIN)/python scripts/cargo_deny.py
@@ -94,7 +93,7 @@ lint: $(DEV)
 	$(BIN)/mypy
 
 format: $(DEV)
-	rustfmt $(filter %.rs,$(RUST))
+	cargo fmt
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
 	$(BIN)/python scripts/wrap_pages.py

@@ -1,6 +1,8 @@
-//! One macro for every list of variants: a line in a list is all that makes a file known.
+//! The macro behind every list of variants: policies, schedulers, TCP variants, topologies.
 //!
 //! ```ignore
+//! pub mod tail_drop;
+//!
 //! registry! {
 //!     /// The discard algorithm of an edge device, as a scenario names it.
 //!     #[schemars(rename = "EdgeDiscard")]
@@ -9,24 +11,21 @@
 //!         tail_drop: TailDrop,
 //!     }
 //!
-//!     /// The algorithm for these VCs, none of which has a packet yet.
+//!     /// Returns the algorithm for these VCs, before the first packet arrives.
 //!     pub fn build(&self, packets: &Packets) -> Box<dyn Discard> {
 //!         |config| Box::new(config.build(packets))
 //!     }
 //! }
 //! ```
 //!
-//! A line is a file beside the list and the variant's name in Rust; the file's name is its name in scenarios. serde
-//! makes the same of the variant's name, but where a digit follows: then the line says
-//! `#[serde(rename = "dfba_1998")]`. From the list above follow
+//! Each line names a module and a variant. The module's name is the name in scenarios; it has to equal the variant in
+//! snake case as serde writes it, or the line carries `#[serde(rename = "dfba_1998")]`. The list above expands to
 //!
 //! ```ignore
-//! pub mod tail_drop;                                        // the file is compiled
-//!
 //! #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-//! #[serde(rename_all = "snake_case")]                       // a scenario says [edge.discard.tail_drop]
+//! #[serde(rename_all = "snake_case")]                       // [edge.discard.tail_drop] in a scenario
 //! pub enum DiscardConfig {
-//!     TailDrop(tail_drop::Config),                          // its table has the keys of this type
+//!     TailDrop(tail_drop::Config),                          // with the keys of this type
 //! }
 //!
 //! impl From<tail_drop::Config> for DiscardConfig { .. }
@@ -44,26 +43,25 @@
 //!
 //! There are three kinds of lists:
 //!
-//! | the list says | a variant holds | beside, there is |
+//! | declaration | a variant holds | also generated |
 //! |---|---|---|
-//! | `enum Kind(module::Config)` | settings of its own, a table | `From` of the settings |
-//! | `enum Kind(Options)` | the same settings as the others, a table | `Kind::named(name, options)` |
-//! | `enum Kind` | nothing: a word chooses it | `Kind::ALL`, and a default (the line under `#[default]`) |
+//! | `enum Kind(module::Config)` | its own settings | `From<module::Config>` |
+//! | `enum Kind(Options)` | the settings that all variants share | `Kind::named(name, options)` |
+//! | `enum Kind` | nothing | `Kind::ALL`, and a default (the line under `#[default]`) |
 //!
-//! and four ways to say in one line what holds for every variant:
+//! and four kinds of functions, each with one expression for all variants:
 //!
-//! | the function says | it gives |
+//! | function | its value |
 //! |---|---|
-//! | `(&self, ..) { \|config\| .. }` | what the words behind the bars say, of the settings of this variant |
-//! | `(&self, ..) { \|config, type Line\| .. }` | the same; `Line` is the type of the variant's name in its file |
+//! | `(&self, ..) { \|config\| .. }` | the expression, applied to the variant's settings |
+//! | `(&self, ..) { \|config, type Line\| .. }` | the same; `Line` is the type of the variant's name in its module |
 //! | `(self, ..) { \|type Line\| .. }` | the same, without settings |
-//! | `(..) { \|mod module\| .. }` | a vector: what the words say of each file, in the order of the list |
+//! | `(..) { \|mod module\| .. }` | a vector with the expression's value for each module, in the order of the list |
 //!
-//! `cargo expand -p celltrain-core tcp::congestion` shows all of it. Everything that differs from list to list stands
-//! beside it, as ordinary code. `Line` and `module` are names that the function chooses; `..` stands for its arguments,
-//! each with its type, as many as there are.
+//! `config`, `Line` and `module` are names that the function chooses. `cargo expand -p celltrain-core tcp::congestion`
+//! shows the expansion.
 
-/// Makes a list of variants; the head of `registry.rs` says what follows from it.
+/// Defines a list of variants and the functions they share; see the head of `registry.rs`.
 #[macro_export]
 macro_rules! registry {
     (@functions $lines:tt) => {};
@@ -154,8 +152,6 @@ macro_rules! registry {
         $vis:vis enum $Kind:ident(module::Config) { $($(#[$line:meta])* $module:ident: $Variant:ident,)* }
         $($functions:tt)*
     ) => {
-        $(pub mod $module;)*
-
         #[derive(Clone, Debug, PartialEq, ::serde::Serialize, ::serde::Deserialize, ::schemars::JsonSchema)]
         #[serde(rename_all = "snake_case")]
         $(#[$about])*
@@ -181,8 +177,6 @@ macro_rules! registry {
         $vis:vis enum $Kind:ident($Options:ident) { $($(#[$line:meta])* $module:ident: $Variant:ident,)* }
         $($functions:tt)*
     ) => {
-        $(pub mod $module;)*
-
         #[derive(Clone, Debug, PartialEq, ::serde::Serialize, ::serde::Deserialize, ::schemars::JsonSchema)]
         #[serde(rename_all = "snake_case")]
         $(#[$about])*
@@ -210,8 +204,6 @@ macro_rules! registry {
         $vis:vis enum $Kind:ident { $($(#[$line:meta])* $module:ident: $Variant:ident,)* }
         $($functions:tt)*
     ) => {
-        $(pub mod $module;)*
-
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         #[derive(::serde::Serialize, ::serde::Deserialize, ::schemars::JsonSchema)]
         #[serde(rename_all = "snake_case")]

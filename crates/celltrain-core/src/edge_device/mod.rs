@@ -1,10 +1,15 @@
 //! IP/ATM edge devices: the buffer where whole packets wait to be sent as cells, and which of them are dropped.
 //!
 //! Source: draft-jagan-e2e-traf-mgmt-00, section 4; `docs/mechanisms.md` 5. The buffer owns the queues, the counts and
-//! the room; a discard algorithm sees them and may drop packets. A new one is one file beside these, one line in the
-//! list below and a page in `docs/models/`.
+//! the room; a discard algorithm sees them and may drop packets. A new one is one file beside these, two lines below
+//! and a page in `docs/models/`.
 
 mod packets;
+
+pub mod adaptive_discard;
+pub mod front_drop;
+pub mod shared_adaptive_discard;
+pub mod tail_drop;
 
 pub use adaptive_discard::{AdaState, Phase};
 pub(crate) use packets::BYTES_PER_EDGE_QUEUE;

@@ -1,12 +1,32 @@
 //! Buffer policies: which frames an output port admits, and what it does with a cell that finds no room.
 //!
 //! The port owns the queue, the per-VC counts and the frame bookkeeping; a policy only answers questions and sees only
-//! what it is handed. A new policy is one file beside these, one line in the list below, one page under `docs/models/`
-//! and one scenario; its name in scenarios, its Python class and the conformance tests follow.
+//! what it is handed. A new policy is one file beside these, two lines below, one page under `docs/models/` and one
+//! scenario; its name in scenarios, its Python class and the conformance tests follow.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
 mod virtual_queues;
+
+pub mod dfba;
+pub mod dfba_1998;
+pub mod double_epd;
+pub mod drop_from_front;
+pub mod epd;
+pub mod fba;
+pub mod formula;
+pub mod per_vc_accounting;
+pub mod per_vc_accounting_fixed;
+pub mod ppd;
+pub mod python;
+pub mod selective_drop;
+pub mod single_drop;
+pub mod tail_drop;
+pub mod virtual_queuing;
+pub mod virtual_queuing_threshold;
+pub mod virtual_queuing_weighted;
+pub mod wba;
+pub mod weighted_fba;
 
 pub use crate::per_vc::PerVc;
 

@@ -2,10 +2,18 @@
 //!
 //! The buffer policy decides what enters; a scheduler decides what leaves. Under `fifo` all VCs of a port share one
 //! queue; under any other there are several, by class or by VC, each of them first in, first out, and the scheduler
-//! says which of them goes next. A new scheduler is one file beside these, one line in the list below and one page
-//! under `docs/models/`.
+//! says which of them goes next. A new scheduler is one file beside these, two lines below and one page under
+//! `docs/models/`.
 
 pub(crate) mod waiting;
+
+pub mod fifo;
+pub mod guaranteed_rate;
+pub mod minimum_rate;
+pub mod round_robin;
+pub mod strict_priority;
+pub mod wfq;
+pub mod wfq_formula;
 
 use waiting::WaitingCell;
 pub use waiting::{WaitingCells, WaitingRuns};

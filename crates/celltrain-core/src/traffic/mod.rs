@@ -2,9 +2,15 @@
 //!
 //! TCP's is a matter of bytes: without end (`greedy`), a file, or files and pauses (`bursts`). Other sources put
 //! packets in at instants of their own, whatever becomes of them, as an application over UDP does. A new kind is one
-//! file beside these, one line in the list below and one page under `docs/models/`.
+//! file beside these, two lines below and one page under `docs/models/`.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
+
+pub mod bursts;
+pub mod constant_rate;
+pub mod file;
+pub mod greedy;
+pub mod on_off;
 
 use crate::registry;
 use crate::rng::Stream;

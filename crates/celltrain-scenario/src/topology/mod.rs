@@ -1,10 +1,17 @@
 //! Topologies: which nodes, links and flows a scenario has.
 //!
-//! A new topology is one file beside these, one line in the list below, one page under `docs/models/` and one scenario;
+//! A new topology is one file beside these, two lines below, one page under `docs/models/` and one scenario;
 //! its name in scenarios, its Python class and the tests for all topologies follow. `docs/adding-a-topology.md` does it
 //! step by step.
 
 pub(crate) mod links;
+
+pub mod chain;
+pub mod internetwork;
+pub mod n_source;
+pub mod network;
+pub mod star;
+pub mod vc_merge;
 
 use celltrain_core::footprint::Footprint;
 use celltrain_core::index::LinkIndex;

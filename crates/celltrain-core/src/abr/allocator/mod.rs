@@ -2,11 +2,17 @@
 //!
 //! A port may mark data cells (EFCI) as they leave, or write the rate a source may have into the backward RM cells of
 //! the loops whose data it carries. An allocator only answers, and sees only what it is handed; both engines ask the
-//! same questions. A new one is one file beside these, one line in the list below and a page in `docs/models/`.
+//! same questions. A new one is one file beside these, two lines below and a page in `docs/models/`.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
 mod rate_book;
+
+pub mod efci;
+pub mod equal_share;
+pub mod erica;
+pub mod erica_plus;
+pub mod max_min;
 
 use super::RmCell;
 use crate::error::Fault;

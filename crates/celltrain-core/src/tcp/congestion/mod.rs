@@ -1,8 +1,12 @@
 //! How the congestion window grows and shrinks. One file each.
 //!
 //! The sender keeps the windows and grows them in slow start; a control answers how far cwnd grows beyond, and what
-//! congestion leaves of it. A new one is one file beside these, one line in the list below and one page under
+//! congestion leaves of it. A new one is one file beside these, two lines below and one page under
 //! `docs/models/`; its name in scenarios, its Python access and the tests for every control follow.
+
+pub mod cubic;
+pub mod formula;
+pub mod jacobson;
 
 use super::options::{SlowStart, SsthreshArithmetic, SsthreshRule, TcpOptions, WindowGrowth};
 use super::window_scale;

@@ -5,6 +5,14 @@
 //! says so, which segment goes next. Offsets are of bytes in the stream; an offset that ends something is that of the
 //! byte after it.
 
+pub mod newreno;
+pub mod newreno_hoe;
+pub mod reno;
+pub mod sack;
+pub mod sack_pipe;
+pub mod tahoe;
+pub mod vanilla;
+
 use super::congestion::Windows;
 use super::options::TcpOptions;
 use super::scoreboard::Scoreboard;
