@@ -95,7 +95,7 @@ def models() -> str:
             "# Models",
             "",
             "Every model has a page: what it does, its source, its symbols, parameters, departures from the source, how it was",
-            "validated, its limits and its cost. `celltrain list policies` and `celltrain explain fba` say the same.",
+            "validated and its limits. `celltrain list policies` and `celltrain explain fba` say the same.",
             *(line for kind in CHOICES for line in _kind(kind)),
             "",
             *("```{toctree}", ":hidden:", ":glob:", "", "models/*", "```"),

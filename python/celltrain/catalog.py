@@ -65,56 +65,6 @@ class Parameter:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kept:
-    """Something a switch stores."""
-
-    what: str
-    bits: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class Done:
-    """Something a switch does: words read and written, and operations on them."""
-
-    what: str
-    reads: int
-    writes: int
-    additions: int
-    """Subtractions and comparisons too."""
-    multiplications: int
-    draws: int
-    """Random numbers."""
-
-    @property
-    def operations(self) -> int:
-        """All of it."""
-        return self.reads + self.writes + self.additions + self.multiplications + self.draws
-
-
-@dataclass(frozen=True, kw_only=True)
-class Cost:
-    """What a policy or a scheduler costs a switch; docs/policy-costs.md says what is counted."""
-
-    bits_per_vc: int
-    bits_per_port: int
-    bits_per_place: int
-    """For each place of the buffer."""
-    operations_per_cell: int
-    """As it comes and as it goes."""
-    operations_per_frame: int
-    """Beside, as its first cell comes."""
-    per_vc: tuple[Kept, ...]
-    per_port: tuple[Kept, ...]
-    per_place: tuple[Kept, ...]
-    per_cell: tuple[Done, ...]
-    per_frame: tuple[Done, ...]
-
-    def stored_bits(self, *, vcs: int, places: int) -> int:
-        """What it stores for so many VCs that share a port with so many places."""
-        return self.bits_per_vc * vcs + self.bits_per_port + self.bits_per_place * places
-
-
-@dataclass(frozen=True, kw_only=True)
 class Entry:
     """Something that has a name."""
 
@@ -125,8 +75,6 @@ class Entry:
     """One line."""
     description: str = ""
     parameters: tuple[Parameter, ...] = field(default=())
-    cost: Cost | None = None
-    """What a policy or a scheduler costs a switch."""
     page: str | None = None
     """Its page as Markdown, or the text of a plan or a scenario."""
 
@@ -170,7 +118,6 @@ def page_of(kind: str, name: str) -> str:
 
 def _models(kind: str) -> Iterator[Entry]:
     definitions: Schema = json.loads(_core.schema())["$defs"]
-    costs = json.loads(_core.costs()).get(kind, {})
     for choice in definitions[CHOICES[kind]]["oneOf"]:
         # A choice among tables, or among words.
         [(name, reference)] = choice.get("properties", {choice.get("const"): {}}).items()
@@ -178,12 +125,10 @@ def _models(kind: str) -> Iterator[Entry]:
         if kind == "congestion":
             # A word, whose settings are a table beside it where it has any.
             table = _resolved(definitions["TcpOptions"]["properties"].get(name, {}), definitions)
-        cost = costs.get(name)
         yield Entry(
             kind=kind,
             name=name,
             summary=_one_line(choice.get("description", "")),
-            cost=_cost(cost) if cost else None,
             description=_paragraphs(table.get("description", "")),
             parameters=tuple(_parameters(table, definitions, "")),
             page=_core.data(f"docs/models/{page_of(kind, name)}.md"),
@@ -203,12 +148,6 @@ def _services() -> Iterator[Entry]:
             parameters=tuple(_parameters(table, definitions, "")),
             page=_core.data(page),
         )
-
-
-def _cost(cost: dict[str, Any]) -> Cost:
-    parts: dict[str, Any] = cost["parts"]
-    parts = {key: tuple((Done if "reads" in part else Kept)(**part) for part in parts[key]) for key in parts}
-    return Cost(**cost["sums"], **parts)
 
 
 def _parameters(table: Schema, definitions: Schema, prefix: str) -> Iterator[Parameter]:

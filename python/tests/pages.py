@@ -86,5 +86,4 @@ MODEL_HEADINGS = [
     "Departures",
     "Validation",
     "Limits",
-    "Cost",
 ]

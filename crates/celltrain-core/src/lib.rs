@@ -10,7 +10,6 @@ pub mod abr;
 pub mod cell;
 pub mod codec;
 pub mod contracts;
-pub mod cost;
 pub mod edge_device;
 pub mod end_systems;
 pub mod engine;

@@ -42,7 +42,6 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 fn core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(build, module)?)?;
     module.add_function(wrap_pyfunction!(schema, module)?)?;
-    module.add_function(wrap_pyfunction!(costs, module)?)?;
     module.add_function(wrap_pyfunction!(conformance, module)?)?;
     module.add_function(wrap_pyfunction!(measures, module)?)?;
     module.add_function(wrap_pyfunction!(parse, module)?)?;
@@ -79,12 +78,6 @@ fn build(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 #[pyfunction]
 fn schema() -> String {
     celltrain_scenario::scenario::schema().to_string()
-}
-
-/// What policies and schedulers cost a switch.
-#[pyfunction]
-fn costs() -> String {
-    describe::costs()
 }
 
 /// What must hold of any policy, of this one: the JSON of a port's `policy`, which was checked.

@@ -1,10 +1,8 @@
 //! What was read, and what there is to draw and to list, as JSON.
 
-use celltrain_core::cost::Cost;
 use celltrain_core::max_min;
 use celltrain_core::network::{Network, NodeKind};
 use celltrain_core::policy::PolicyConfig;
-use celltrain_core::scheduler::SchedulerConfig;
 use celltrain_core::stop::{Interrupted, Stop};
 use celltrain_core::vetting;
 use celltrain_scenario::Reading;
@@ -97,12 +95,4 @@ pub fn conformance(policy: &str, seed: u64) -> Result<String, Unfinished> {
         .into_iter()
         .map(|verdict| json!({"check": verdict.check.name(), "holds": verdict.holds, "evidence": verdict.evidence}));
     Ok(rows.collect::<Value>().to_string())
-}
-
-/// What every policy and every scheduler costs a switch, by name, and what that comes to.
-pub fn costs() -> String {
-    let table = |costs: Vec<(&'static str, Cost)>| -> serde_json::Map<String, Value> {
-        costs.into_iter().map(|(name, cost)| (name.into(), json!({"parts": cost, "sums": cost.sums()}))).collect()
-    };
-    json!({"policies": table(PolicyConfig::costs()), "schedulers": table(SchedulerConfig::costs())}).to_string()
 }

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console, ConsoleOptions, RenderableType
 
-    from celltrain.catalog import Cost, Entry
+    from celltrain.catalog import Entry
 
 
 def register(app: typer.Typer) -> None:
@@ -247,8 +247,6 @@ def _show(entry: Entry, *, whole: bool) -> None:
     if is_brief:
         left = len(entry.parameters) - len(parameters)
         shell.say(f"\n{left} more parameters, ranges, symbols and validation: celltrain explain {entry.name} --page")
-    elif entry.cost:
-        _show_cost(entry.cost)
 
 
 #: The columns of a table of parameters.
@@ -281,32 +279,6 @@ def _markdown(page: str) -> RenderableType:
         elements = {**Markdown.elements, "table_open": WholeTable}  # noqa: RUF012
 
     return Whole(page, hyperlinks=False)
-
-
-def _show_cost(cost: Cost) -> None:
-    console = shell.console()
-    console.print("\nWhat it costs a switch (docs/policy-costs.md says what is counted)")
-    stored = shell.grid("stored", "what", "bits", left=("stored", "what"))
-    sums = {"VC": cost.bits_per_vc, "port": cost.bits_per_port, "place of the buffer": cost.bits_per_place}
-    parts = {"VC": cost.per_vc, "port": cost.per_port, "place of the buffer": cost.per_place}
-    for per, kept in parts.items():
-        for part in kept:
-            stored.add_row(f"for each {per}", part.what, str(part.bits))
-        if kept:
-            stored.add_row(f"for each {per}", "together", str(sums[per]))
-    console.print()
-    console.print(stored)
-    console.print()
-    work = ("reads", "writes", "additions", "multiplications", "draws")
-    done = shell.grid("done", "what", *work, "all", left=("done", "what"))
-    for per, steps in {"cell": cost.per_cell, "frame": cost.per_frame}.items():
-        for step in steps:
-            counts = (str(getattr(step, kind) or "") for kind in work)
-            done.add_row(f"for each {per}", step.what, *counts, str(step.operations))
-        if steps:
-            all_of_it = cost.operations_per_cell if per == "cell" else cost.operations_per_frame
-            done.add_row(f"for each {per}", "together", *("" for _ in work), str(all_of_it))
-    console.print(done)
 
 
 @shell.command

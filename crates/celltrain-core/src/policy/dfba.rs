@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
 use typed_index_collections::TiVec;
 
 use super::{BufferPolicy, Configure, Grounds, PerVc, View};
-use crate::cost::{CELLS, Cost, FACTOR, Work};
 use crate::error::Fault;
 use crate::index::Label;
 use crate::rng::Stream;
@@ -110,20 +109,6 @@ impl Configure for Config {
 
     fn per_vc(&self) -> Vec<(&'static str, &PerVc)> {
         vec![("thresholds", &self.thresholds)]
-    }
-
-    fn cost() -> Cost {
-        Cost::whole_frames()
-            .counts_cells_by_vc()
-            .per_vc("R_i", CELLS)
-            .per_vc("W_i / (R_i (Z - 1))", FACTOR)
-            .per_port("R", CELLS)
-            .per_port("Z", FACTOR)
-            .per_port("the random numbers", 32)
-            .per_frame(
-                "X_i against R_i and Z R_i, X against R, a draw against the probability",
-                Work { reads: 4, writes: 1, additions: 5, multiplications: 2, draws: 1 },
-            )
     }
 
     fn build(&self, capacity: u32, vcs: &[&str]) -> Dfba {

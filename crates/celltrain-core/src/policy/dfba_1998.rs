@@ -11,7 +11,6 @@ use typed_index_collections::TiVec;
 
 use super::wba::Weights;
 use super::{BufferPolicy, Configure, Grounds, PerVc, View, check_thresholds};
-use crate::cost::{CELLS, Cost, FACTOR, Work};
 use crate::error::Fault;
 use crate::index::Label;
 use crate::rng::Stream;
@@ -93,20 +92,6 @@ impl Configure for Config {
     fn per_vc(&self) -> Vec<(&'static str, &PerVc)> {
         let z = self.z.as_ref().map(|z| ("z", z));
         [("weights", &self.weights)].into_iter().chain(z).collect()
-    }
-
-    fn cost() -> Cost {
-        Cost::whole_frames()
-            .counts_cells_by_vc()
-            .per_vc("w_i", FACTOR)
-            .per_vc("Z_i alpha / (1 - w_i)", FACTOR)
-            .per_vc("Z_i (1 - alpha) / (H - L)", FACTOR)
-            .per_port("L and H", 2 * CELLS)
-            .per_port("the random numbers", 32)
-            .per_frame(
-                "X against L and H, X_i against X w_i, a draw against the probability",
-                Work { reads: 5, writes: 1, additions: 7, multiplications: 4, draws: 1 },
-            )
     }
 
     fn build(&self, capacity: u32, vcs: &[&str]) -> Dfba1998 {

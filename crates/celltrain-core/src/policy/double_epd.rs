@@ -10,7 +10,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{BufferPolicy, Configure, Grounds, View, check_thresholds};
-use crate::cost::{CELLS, Cost, Work};
 use crate::error::Fault;
 use crate::index::Label;
 use crate::rng::Stream;
@@ -57,12 +56,6 @@ impl Configure for Config {
             faults.push(Fault::new("tagged_threshold", self.tagged_threshold.written(), problem));
         }
         faults
-    }
-
-    fn cost() -> Cost {
-        Cost::whole_frames()
-            .per_port("both thresholds", 2 * CELLS)
-            .per_frame("X against one of them", Work { reads: 1, additions: 1, ..Work::NONE })
     }
 
     fn build(&self, capacity: u32, _vcs: &[&str]) -> DoubleEpd {

@@ -9,7 +9,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{BufferPolicy, Configure, Overflow};
-use crate::cost::{Cost, Work};
 
 /// Drop from front: a cell that finds no room pushes out the cell nearest to transmission, and with it the waiting rest
 /// of its frame, the last cell excepted. It has no parameters.
@@ -26,13 +25,6 @@ pub struct DropFromFront;
 
 impl Configure for Config {
     type Policy = DropFromFront;
-
-    fn cost() -> Cost {
-        Cost::of_room().per_vc("the frame under way", 3).per_cell(
-            "read and write what is under way, as the cell comes and as it would go",
-            Work { reads: 2, writes: 2, additions: 1, ..Work::NONE },
-        )
-    }
 
     fn build(&self, _capacity: u32, _vcs: &[&str]) -> DropFromFront {
         DropFromFront

@@ -9,7 +9,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{BufferPolicy, Configure, Grounds, View};
-use crate::cost::{CELLS, Cost, Work};
 use crate::index::Label;
 use crate::rng::Stream;
 use crate::threshold::Threshold;
@@ -44,12 +43,6 @@ impl Configure for Config {
 
     fn thresholds(&self) -> Vec<(&'static str, Threshold)> {
         vec![("threshold", self.threshold)]
-    }
-
-    fn cost() -> Cost {
-        Cost::whole_frames()
-            .per_port("R", CELLS)
-            .per_frame("X against R", Work { reads: 1, additions: 1, ..Work::NONE })
     }
 
     fn build(&self, capacity: u32, _vcs: &[&str]) -> Epd {

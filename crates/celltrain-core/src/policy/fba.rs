@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 
 use super::selective_drop::{fair_share, load_ratio};
 use super::{BufferPolicy, Configure, Grounds, View};
-use crate::cost::{CELLS, Cost, Work};
 use crate::error::Fault;
 use crate::index::Label;
 use crate::rng::Stream;
@@ -54,13 +53,6 @@ impl Configure for Config {
 
     fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
         check_threshold(self.threshold, capacity)
-    }
-
-    fn cost() -> Cost {
-        Cost::whole_frames().counts_vcs().per_port("R", CELLS).per_port("Z (K - R)", CELLS).per_frame(
-            "X against R; Y_i N_a (X - R) against Z (K - R) X",
-            Work { reads: 3, additions: 3, multiplications: 3, ..Work::NONE },
-        )
     }
 
     fn build(&self, capacity: u32, _vcs: &[&str]) -> Fba {

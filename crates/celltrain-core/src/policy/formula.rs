@@ -22,7 +22,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{BufferPolicy, Configure, Grounds, Overflow, PerVc, View};
-use crate::cost::{Cost, Work};
 use crate::error::Fault;
 use crate::formulas::{self, Texts};
 use crate::index::Label;
@@ -160,10 +159,6 @@ impl Configure for Config {
 
     fn unused(&self) -> Vec<String> {
         formulas::unused(self.texts(&self.questions(), &self.events()))
-    }
-
-    fn cost() -> Cost {
-        Cost::whole_frames().per_frame("what the formula says", Work::NONE)
     }
 
     fn build(&self, capacity: u32, vcs: &[&str]) -> Formula {

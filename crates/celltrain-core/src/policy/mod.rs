@@ -33,7 +33,6 @@ pub use crate::per_vc::PerVc;
 use celltrain_formula::Clause;
 use typed_index_collections::TiSlice;
 
-use crate::cost::Cost;
 use crate::error::Fault;
 use crate::index::Label;
 use crate::registry;
@@ -120,9 +119,6 @@ registry! {
         |config| Box::new(config.build(capacity.unwrap_or(u32::MAX), vcs))
     }
 
-    /// What every policy costs a switch.
-    fn each_cost() -> Vec<Cost> { |mod policy| policy::Config::cost() }
-
     /// Every policy with its default settings where it has them, for tests that hold for all.
     #[cfg(test)]
     pub(crate) fn samples(capacity: u32) -> Vec<Self> { |mod policy| policy::sample(capacity).into() }
@@ -136,11 +132,6 @@ impl PolicyConfig {
             return None;
         }
         self.build(capacity, &[]).admits_up_to().filter(|&cells| cells < u32::MAX)
-    }
-
-    /// What every policy costs a switch, in the order of the list.
-    pub fn costs() -> Vec<(&'static str, Cost)> {
-        Self::NAMES.iter().copied().zip(Self::each_cost()).collect()
     }
 }
 
@@ -334,9 +325,6 @@ pub trait Configure {
     fn unused(&self) -> Vec<String> {
         Vec::new()
     }
-
-    /// What it costs a switch.
-    fn cost() -> Cost;
 
     /// The policy for a buffer of `capacity` cells (`u32::MAX`: without limit) crossed by VCs of these names, by label.
     fn build(&self, capacity: u32, vcs: &[&str]) -> Self::Policy;

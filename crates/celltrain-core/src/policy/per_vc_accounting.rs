@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
 
 use super::selective_drop::load_ratio;
 use super::{BufferPolicy, Configure, Grounds, View};
-use crate::cost::{CELLS, Cost, Work};
 use crate::index::Label;
 use crate::rng::Stream;
 use crate::threshold::Threshold;
@@ -54,13 +53,6 @@ impl Configure for Config {
 
     fn build(&self, capacity: u32, _vcs: &[&str]) -> PerVcAccounting {
         PerVcAccounting { th: self.threshold.whole_cells(capacity), k: self.k }
-    }
-
-    fn cost() -> Cost {
-        Cost::whole_frames().counts_vcs().per_port("Th", CELLS).per_port("k", CELLS).per_frame(
-            "Q against Th; Y_j N_a against k Q",
-            Work { reads: 3, additions: 2, multiplications: 2, ..Work::NONE },
-        )
     }
 }
 

@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 
 use super::per_vc_accounting::k;
 use super::{BufferPolicy, Configure, Grounds, View};
-use crate::cost::{CELLS, Cost, Work};
 use crate::index::Label;
 use crate::rng::Stream;
 use crate::threshold::Threshold;
@@ -48,13 +47,6 @@ impl Configure for Config {
 
     fn build(&self, capacity: u32, _vcs: &[&str]) -> PerVcAccountingFixed {
         PerVcAccountingFixed { th: self.threshold.whole_cells(capacity), k: self.k }
-    }
-
-    fn cost() -> Cost {
-        Cost::whole_frames().counts_vcs().per_port("Th", CELLS).per_port("k Th", CELLS).per_frame(
-            "Q against Th; Y_j N_a against k Th",
-            Work { reads: 3, additions: 2, multiplications: 1, ..Work::NONE },
-        )
     }
 }
 

@@ -8,7 +8,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{BufferPolicy, Configure, Overflow};
-use crate::cost::Cost;
 
 /// Partial packet discard: once a cell of a frame is lost, the frame's remaining cells are refused.
 ///
@@ -35,10 +34,6 @@ pub struct Ppd {
 
 impl Configure for Config {
     type Policy = Ppd;
-
-    fn cost() -> Cost {
-        Cost::whole_frames()
-    }
 
     fn build(&self, _capacity: u32, _vcs: &[&str]) -> Ppd {
         Ppd { keep_last_cell: self.keep_last_cell }

@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 
 use super::formula::{PortFacts, WhenFull};
 use super::{BufferPolicy, Configure, Grounds, Overflow, View};
-use crate::cost::{Cost, Work};
 use crate::error::Fault;
 use crate::index::Label;
 use crate::rng::Stream;
@@ -98,10 +97,6 @@ impl Configure for Config {
 
     fn check(&self, _capacity: Option<u32>) -> Vec<Fault> {
         self.check_with(INTERPRETER.get().map(AsRef::as_ref))
-    }
-
-    fn cost() -> Cost {
-        Cost::whole_frames().per_frame("what the class says", Work::NONE)
     }
 
     fn build(&self, capacity: u32, vcs: &[&str]) -> Python {

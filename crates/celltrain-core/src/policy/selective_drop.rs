@@ -8,7 +8,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{BufferPolicy, Configure, Grounds, View};
-use crate::cost::{CELLS, Cost, FACTOR, Work};
 use crate::index::Label;
 use crate::rng::Stream;
 use crate::threshold::Threshold;
@@ -46,13 +45,6 @@ impl Configure for Config {
 
     fn thresholds(&self) -> Vec<(&'static str, Threshold)> {
         vec![("threshold", self.threshold)]
-    }
-
-    fn cost() -> Cost {
-        Cost::whole_frames().counts_vcs().per_port("R", CELLS).per_port("Z", FACTOR).per_frame(
-            "X against R; Y_i N_a against Z X",
-            Work { reads: 3, additions: 2, multiplications: 2, ..Work::NONE },
-        )
     }
 
     fn build(&self, capacity: u32, _vcs: &[&str]) -> SelectiveDrop {

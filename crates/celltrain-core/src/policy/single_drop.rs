@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 use typed_index_collections::{TiVec, ti_vec};
 
 use super::{BufferPolicy, Configure, Grounds, PerVc, View};
-use crate::cost::{CELLS, Cost, Work};
 use crate::error::Fault;
 use crate::index::Label;
 use crate::rng::Stream;
@@ -51,14 +50,6 @@ impl Configure for Config {
 
     fn per_vc(&self) -> Vec<(&'static str, &PerVc)> {
         vec![("thresholds", &self.thresholds)]
-    }
-
-    fn cost() -> Cost {
-        Cost::whole_frames()
-            .counts_cells_by_vc()
-            .per_vc("the threshold", CELLS)
-            .per_vc("whether it was hit", 1)
-            .per_frame("X_i against the threshold", Work { reads: 2, writes: 1, additions: 1, ..Work::NONE })
     }
 
     fn build(&self, _capacity: u32, vcs: &[&str]) -> SingleDrop {

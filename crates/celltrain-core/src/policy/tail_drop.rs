@@ -8,7 +8,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{BufferPolicy, Configure, Overflow};
-use crate::cost::Cost;
 
 /// Tail drop: a cell that finds no room is lost. It has no parameters.
 ///
@@ -24,10 +23,6 @@ pub struct TailDrop;
 
 impl Configure for Config {
     type Policy = TailDrop;
-
-    fn cost() -> Cost {
-        Cost::of_room()
-    }
 
     fn build(&self, _capacity: u32, _vcs: &[&str]) -> TailDrop {
         TailDrop

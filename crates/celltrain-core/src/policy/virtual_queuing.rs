@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
 use super::per_vc_accounting::k;
 use super::virtual_queues::{VirtualQueues, keep_virtual_queues};
 use super::{BufferPolicy, Configure, Grounds, View};
-use crate::cost::{CELLS, Cost, Work};
 use crate::index::Label;
 use crate::rng::Stream;
 use crate::threshold::Threshold;
@@ -53,13 +52,6 @@ impl Configure for Config {
     fn build(&self, capacity: u32, vcs: &[&str]) -> VirtualQueuing {
         let queues = VirtualQueues::new(vcs.len(), RoundRobin::new(vcs.len()));
         VirtualQueuing { th: self.threshold.whole_cells(capacity), k: self.k, queues }
-    }
-
-    fn cost() -> Cost {
-        Cost::whole_frames().virtual_ring().per_port("Th", CELLS).per_port("k", CELLS).per_frame(
-            "Q against Th; M_j N_v against k Q",
-            Work { reads: 3, additions: 2, multiplications: 2, ..Work::NONE },
-        )
     }
 }
 

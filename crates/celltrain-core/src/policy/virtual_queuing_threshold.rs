@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 use super::per_vc_accounting::k;
 use super::virtual_queues::{VirtualQueues, keep_virtual_queues};
 use super::{BufferPolicy, Configure, Grounds, View};
-use crate::cost::{CELLS, Cost, Work};
 use crate::index::Label;
 use crate::rng::Stream;
 use crate::threshold::Threshold;
@@ -54,13 +53,6 @@ impl Configure for Config {
     fn build(&self, capacity: u32, vcs: &[&str]) -> VirtualQueuingThreshold {
         let queues = VirtualQueues::new(vcs.len(), RoundRobin::new(vcs.len()));
         VirtualQueuingThreshold { th: self.threshold.whole_cells(capacity), k: self.k, queues }
-    }
-
-    fn cost() -> Cost {
-        Cost::whole_frames()
-            .virtual_ring()
-            .per_port("k Th", CELLS)
-            .per_frame("M_j N_v against k Th", Work { reads: 2, additions: 1, multiplications: 1, ..Work::NONE })
     }
 }
 

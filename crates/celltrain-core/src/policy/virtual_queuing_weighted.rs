@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 use super::per_vc_accounting::k;
 use super::virtual_queues::{VirtualQueues, keep_virtual_queues};
 use super::{BufferPolicy, Configure, Grounds, PerVc, View, check_thresholds};
-use crate::cost::{CELLS, Cost, FACTOR, Work};
 use crate::error::Fault;
 use crate::index::Label;
 use crate::rng::Stream;
@@ -72,24 +71,6 @@ impl Configure for Config {
     fn build(&self, capacity: u32, vcs: &[&str]) -> VirtualQueuingWeighted {
         let queues = VirtualQueues::new(vcs.len(), MinimumShares::new(&self.minimum_share.resolve(vcs)));
         VirtualQueuingWeighted { th: self.threshold.whole_cells(capacity), k: self.k, queues }
-    }
-
-    fn cost() -> Cost {
-        Cost::whole_frames()
-            .virtual_ring()
-            .minimum_shares()
-            .per_vc("m_j", FACTOR)
-            .per_port("Th", CELLS)
-            .per_port("k", CELLS)
-            .per_port("the sum of m_j over the ring", FACTOR)
-            .per_cell(
-                "the sum, as a VC enters the ring and as one leaves it",
-                Work { reads: 4, writes: 2, additions: 2, ..Work::NONE },
-            )
-            .per_frame(
-                "Q against Th; M_j N_v against k Q (m_j N_v + 1 - the sum)",
-                Work { reads: 5, additions: 4, multiplications: 4, ..Work::NONE },
-            )
     }
 }
 

@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
 use typed_index_collections::TiVec;
 
 use super::{BufferPolicy, Configure, Grounds, PerVc, View, check_thresholds};
-use crate::cost::{CELLS, Cost, FACTOR, Work};
 use crate::error::Fault;
 use crate::index::Label;
 use crate::rng::Stream;
@@ -70,13 +69,6 @@ impl Configure for Config {
 
     fn per_vc(&self) -> Vec<(&'static str, &PerVc)> {
         vec![("weights", &self.weights)]
-    }
-
-    fn cost() -> Cost {
-        Cost::whole_frames().counts_cells_by_vc().per_vc("Z W_i / W", FACTOR).per_port("R", CELLS).per_frame(
-            "X against R; X_i against (Z W_i / W) X",
-            Work { reads: 2, additions: 2, multiplications: 1, ..Work::NONE },
-        )
     }
 
     fn build(&self, capacity: u32, vcs: &[&str]) -> Wba {

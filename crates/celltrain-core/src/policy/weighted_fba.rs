@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 use super::fba::check_threshold;
 use super::wba::Weights;
 use super::{BufferPolicy, Configure, Grounds, PerVc, View};
-use crate::cost::{CELLS, Cost, Work};
 use crate::error::Fault;
 use crate::index::Label;
 use crate::rng::Stream;
@@ -70,13 +69,6 @@ impl Configure for Config {
 
     fn per_vc(&self) -> Vec<(&'static str, &PerVc)> {
         vec![("weights", &self.weights)]
-    }
-
-    fn cost() -> Cost {
-        Cost::whole_frames().counts_cells_by_vc().per_vc("Z (K - R) W_i / W", CELLS).per_port("R", CELLS).per_frame(
-            "X against R; X_i (X - R) against (Z (K - R) W_i / W) X",
-            Work { reads: 2, additions: 3, multiplications: 2, ..Work::NONE },
-        )
     }
 
     fn build(&self, capacity: u32, vcs: &[&str]) -> WeightedFba {

@@ -4,7 +4,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Configure, Service, VcKind};
-use crate::cost::{CELLS, Cost, Work};
 
 /// First in, first out: cells leave in the order they entered, whatever their VCs. Nothing to set.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -13,13 +12,6 @@ use crate::cost::{CELLS, Cost, Work};
 pub struct Config {}
 
 impl Configure for Config {
-    fn cost() -> Cost {
-        Cost::default().per_port("first and last place", 2 * CELLS).per_cell(
-            "the last place moves on as a cell comes, the first as one goes",
-            Work { reads: 2, writes: 2, additions: 2, ..Work::NONE },
-        )
-    }
-
     fn build(&self, _vcs: &[VcKind<'_>]) -> Option<Service> {
         None
     }

@@ -11,7 +11,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Class, Configure, Scheduler, Service, VcKind, Waiting};
-use crate::cost::{CELLS, Cost, FACTOR, TAG, Work};
 use crate::turns::{ONE, billionths};
 
 /// Guaranteed rate: cells of class `cbr` and `vbr` go before those of `ubr`, which as a class is served at least at a
@@ -30,17 +29,6 @@ pub struct Config {
 impl Configure for Config {
     fn by_class(&self) -> bool {
         true
-    }
-
-    fn cost() -> Cost {
-        Cost::default()
-            .per_port("first and last of two queues", 4 * CELLS)
-            .per_port("g and the credit", FACTOR + TAG)
-            .links_places()
-            .per_cell(
-                "the credit up, and down where UBR goes; who goes",
-                Work { reads: 4, writes: 1, additions: 4, ..Work::NONE },
-            )
     }
 
     fn build(&self, vcs: &[VcKind<'_>]) -> Option<Service> {

@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 
 use super::round_robin::InTurns;
 use super::{Configure, Service, VcKind};
-use crate::cost::Cost;
 use crate::error::Fault;
 use crate::policy::PerVc;
 use crate::turns::{MINIMUM_SHARE, MinimumShares, check_shares, check_sum};
@@ -48,10 +47,6 @@ impl Configure for Config {
         let names: Vec<&str> = vcs.iter().map(|vc| vc.name).collect();
         let turns = MinimumShares::new(&self.minimum_share.resolve(&names));
         Some(Service::new(vcs.len(), (0..vcs.len()).collect(), InTurns { turns }))
-    }
-
-    fn cost() -> Cost {
-        Cost::default().linked_queues().ring().minimum_shares()
     }
 }
 

@@ -24,7 +24,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use typed_index_collections::TiVec;
 
-use crate::cost::Cost;
 use crate::error::Fault;
 use crate::index::Label;
 use crate::policy::PerVc;
@@ -74,19 +73,9 @@ registry! {
     /// The queues of a port crossed by these VCs, by label; none where one queue holds all, first in, first out.
     pub fn build(&self, vcs: &[VcKind<'_>]) -> Option<Service> { |config| config.build(vcs) }
 
-    /// What every scheduler costs a switch.
-    fn each_cost() -> Vec<Cost> { |mod scheduler| scheduler::Config::cost() }
-
     /// Every scheduler with settings for any VCs, for tests that hold for all.
     #[cfg(test)]
     pub(crate) fn samples() -> Vec<Self> { |mod scheduler| scheduler::sample().into() }
-}
-
-impl SchedulerConfig {
-    /// What every scheduler costs a switch, in the order of the list.
-    pub fn costs() -> Vec<(&'static str, Cost)> {
-        Self::NAMES.iter().copied().zip(Self::each_cost()).collect()
-    }
 }
 
 impl Default for SchedulerConfig {
@@ -266,9 +255,6 @@ pub trait Configure {
     fn by_class(&self) -> bool {
         false
     }
-
-    /// What it costs a switch, beside what the policy counts.
-    fn cost() -> Cost;
 
     /// The queues of a port crossed by these VCs, by label; none where one queue holds all, first in, first out.
     fn build(&self, vcs: &[VcKind<'_>]) -> Option<Service>;

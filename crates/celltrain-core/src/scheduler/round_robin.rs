@@ -7,7 +7,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{BacklogSensitivity, Configure, Scheduler, Service, VcKind, Waiting};
-use crate::cost::Cost;
 use crate::turns::{RoundRobin as Ring, Turns};
 
 /// Round robin: every VC has a queue of its own, and those that have cells waiting send a cell each in turn. Nothing to
@@ -23,10 +22,6 @@ impl Configure for Config {
     fn build(&self, vcs: &[VcKind<'_>]) -> Option<Service> {
         let turns = Ring::new(vcs.len());
         Some(Service::new(vcs.len(), (0..vcs.len()).collect(), InTurns { turns }))
-    }
-
-    fn cost() -> Cost {
-        Cost::default().linked_queues().ring()
     }
 }
 

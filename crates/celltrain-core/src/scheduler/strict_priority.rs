@@ -7,7 +7,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Class, Configure, Scheduler, Service, VcKind, Waiting};
-use crate::cost::{CELLS, Cost, Work};
 
 /// Strict priority: cells of class `cbr` before those of `vbr`, and these before those of `ubr`; within a class first
 /// in, first out. A cell in service is not interrupted. Nothing to set: a VC's class is its own.
@@ -19,13 +18,6 @@ pub struct Config {}
 impl Configure for Config {
     fn by_class(&self) -> bool {
         true
-    }
-
-    fn cost() -> Cost {
-        Cost::default()
-            .per_port("first and last of a queue for each class", 6 * CELLS)
-            .links_places()
-            .per_cell("which is the highest that is not empty", Work { reads: 3, additions: 3, ..Work::NONE })
     }
 
     fn build(&self, vcs: &[VcKind<'_>]) -> Option<Service> {

@@ -14,7 +14,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Configure, Scheduler, Service, VcKind, Waiting};
-use crate::cost::{Cost, FACTOR, TAG, VCS, Work};
 use crate::error::Fault;
 use crate::policy::PerVc;
 use crate::turns::play;
@@ -40,21 +39,6 @@ impl Configure for Config {
 
     fn per_vc(&self) -> Vec<(&'static str, &PerVc)> {
         vec![("weights", &self.weights)]
-    }
-
-    fn cost() -> Cost {
-        Cost::default()
-            .linked_queues()
-            .per_vc("1 / w_v", FACTOR)
-            .per_vc("F_prev(v)", TAG)
-            .per_vc("a node of the tournament", TAG + VCS)
-            .per_port("v_now", TAG)
-            .per_cell("F, as a cell comes first in its queue", Work { reads: 3, writes: 1, additions: 2, ..Work::NONE })
-            .per_cell(
-                "who goes: v_now, and F of the next of its queue",
-                Work { reads: 2, writes: 2, additions: 1, ..Work::NONE },
-            )
-            .tournament()
     }
 
     fn build(&self, vcs: &[VcKind<'_>]) -> Option<Service> {

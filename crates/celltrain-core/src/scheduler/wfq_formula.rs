@@ -12,7 +12,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Configure, Service, VcKind, wfq};
-use crate::cost::Cost;
 use crate::error::Fault;
 use crate::formulas::{self, Constant, Host, Name, On, Start, Texts};
 use crate::policy::PerVc;
@@ -70,10 +69,6 @@ impl Configure for Config {
             Fault::new("weight", format!("\"{}\"", self.weight), problem)
         });
         fault.into_iter().collect()
-    }
-
-    fn cost() -> Cost {
-        wfq::Config::cost()
     }
 
     fn build(&self, vcs: &[VcKind<'_>]) -> Option<Service> {

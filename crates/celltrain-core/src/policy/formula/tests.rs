@@ -400,10 +400,6 @@ struct DynamicThresholdConfig(f64);
 impl Configure for DynamicThresholdConfig {
     type Policy = DynamicThreshold;
 
-    fn cost() -> Cost {
-        Cost::whole_frames()
-    }
-
     fn build(&self, _capacity: u32, _vcs: &[&str]) -> DynamicThreshold {
         DynamicThreshold(self.0)
     }
