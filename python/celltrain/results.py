@@ -47,6 +47,8 @@ TRACES = {name: series.meaning for name, series in SERIES.items()}
     ScenarioError,
     elsewhere={
         "seeds": "run simulates one seed. For several: celltrain.compare({first}, seeds={value})",
+        "policy": "run takes a scenario as it is. For another policy: celltrain.run(celltrain.load({first}, "
+        'settings={{"port.bottleneck.policy": {value}}}))',
         "vary": "run simulates one setting. For several: celltrain.compare({first}, vary={value})",
         "settings": "run takes a scenario as it is. To change it: celltrain.run(celltrain.load({first}, settings={value}))",
     },

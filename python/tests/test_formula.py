@@ -101,9 +101,9 @@ def test_what_is_no_number_is_counted_in_the_result(celltrain, tmp_path):
     path = mine(tmp_path, '{ admit = "Y / X < 2" }')
     [port] = [p for p in json.loads(celltrain("run", path, "--json").out)["ports"] if p["policy"] == "formula"]
     assert port["replaced_results"] > 0
-    [row] = [line for line in celltrain("run", path).out.splitlines() if "results that were no numbers" in line]
+    [row] = [line for line in celltrain("run", path).out.splitlines() if "formula results replaced" in line]
     assert f"{port['replaced_results']:,}" in row
-    assert "no numbers" not in celltrain("run", mine(tmp_path, '{ admit = "X <= 100" }')).out
+    assert "results replaced" not in celltrain("run", mine(tmp_path, '{ admit = "X <= 100" }')).out
 
 
 def test_a_comparison_warns_of_results_that_were_no_numbers():

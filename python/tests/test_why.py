@@ -43,8 +43,8 @@ def test_a_refused_frame_is_told_with_the_numbers_the_policy_judged_by(
     texts = [sentence.text for sentence in vanilla.sentences]
     assert f"the port sw1->sw2 refused frame {first['frame']} " in texts[1]
     assert (
-        texts[2] == f"The port refuses a frame when X is above R: X = {first['occupancy']} cells waited there, the "
-        f"threshold was 60, Y_i = {first['vc_cells']} of them were of its VC, and N_a = {first['active_vcs']} VCs had "
+        texts[2] == f"The port refuses a frame if X is above R: X = {first['occupancy']} cells were queued, the "
+        f"threshold was 60, Y_i = {first['vc_cells']} of them were from its VC, and N_a = {first['active_vcs']} VCs had "
         "cells there."
     )
 
@@ -129,7 +129,7 @@ def test_vcs_that_have_merged_are_counted_as_the_port_sees_them() -> None:
     assert "of its VC there, vc1" in said(answer)
     assert all(row["frame"] < 1000 for row in refused)
     for sentence in answer.sentences:
-        if sentence.text.startswith("Meanwhile"):
+        if sentence.text.startswith("In all, "):
             vcs = {row["port_vc"] for row in sentence.rows}
             assert f"of {len(vcs)} VCs" in sentence.text if len(vcs) > 1 else "of its VC there, vc1" in sentence.text
 
@@ -198,7 +198,7 @@ def test_the_first_cause_stays_and_nothing_refers_to_what_is_left_out(policy: mo
         assert causes[0] in lines
         assert not rules or rules[0] in lines
         for line in lines:
-            if "more segment" in line or "in all, of" in line:
+            if "more segment" in line or line.startswith("In all, "):
                 before = [text for text in texts[: texts.index(line)] if text in causes]
                 assert before[-1] in lines, line
 

@@ -91,8 +91,8 @@ impl Threshold {
         }
     }
 
-    /// A question about a plain number that probably means something else, for a buffer of `capacity` cells: a number
-    /// of cells that is a small part of the buffer may be a percentage, and 1 may be one cell.
+    /// A question about a value that probably means something else, for a buffer of `capacity` cells: a number of cells
+    /// that is a small part of the buffer may be a percentage, 1 may be one cell, and a tiny share may be a slip.
     pub fn doubt(self, capacity: u32) -> Option<String> {
         match self {
             Threshold::Whole(1) => {
@@ -109,6 +109,8 @@ impl Threshold {
                     format!("{cells} cells are only {part} of the buffer; write \"{cells} cells\" if that is intended")
                 })
             }
+            Threshold::Percent(percent) => tiny(percent, capacity, |meant| format!("{meant}%")),
+            Threshold::Share(share) => tiny(share * 100.0, capacity, |meant| format!("{}", meant / 100.0)),
             _ => None,
         }
     }
@@ -125,6 +127,37 @@ impl Threshold {
 /// Part of the buffer below which a plain number of cells is questioned.
 const SMALL: f64 = 0.2;
 
+/// Percentage below which a share of the buffer is questioned.
+const TINY: f64 = 2.0;
+
+/// The question about a share of `percent`, if it is tiny. `write` writes a percentage as the share was written.
+fn tiny(percent: f64, capacity: u32, write: impl Fn(f64) -> String) -> Option<String> {
+    if percent <= 0.0 || percent >= TINY {
+        return None;
+    }
+    let cells = Threshold::Percent(percent).cells(capacity);
+    let cells = if cells == 1.0 { "is 1 cell".to_owned() } else { format!("are {} cells", significant(cells)) };
+    // 0.8 % is taken for 80 %, and 1.5 % for 15 %.
+    let meant = significant(percent * if percent <= 1.0 { 100.0 } else { 10.0 });
+    let meant = write(meant.parse().unwrap_or(percent));
+    Some(format!("{} % of {} cells {cells}; did you mean {meant}?", significant(percent), grouped(capacity)))
+}
+
+/// A number with at most three significant digits.
+fn significant(number: f64) -> String {
+    // Through a number with an exponent, whose digits are all significant.
+    let rounded: f64 = format!("{number:.2e}").parse().unwrap_or(number);
+    rounded.to_string()
+}
+
+/// A number with a comma between thousands.
+fn grouped(number: u32) -> String {
+    let digits = number.to_string();
+    let groups: Vec<&str> =
+        digits.as_bytes().rchunks(3).rev().filter_map(|group| std::str::from_utf8(group).ok()).collect();
+    groups.join(",")
+}
+
 /// A share as a percentage, such as `8 %` or `0.25 %`.
 fn percentage(share: f64) -> String {
     let percent = share * 100.0;
@@ -135,9 +168,6 @@ fn percentage(share: f64) -> String {
     let digits = format!("{percent:.decimals$}");
     format!("{} %", digits.trim_end_matches('0').trim_end_matches('.'))
 }
-
-/// Texts that are thresholds, for messages.
-const EXAMPLES: &str = "\"90%\" (of the buffer), \"800 cells\" or \"buffer - 200 cells\"";
 
 /// Values that are thresholds, for messages.
 pub const EXPECTED: &str = "a threshold: a share of the buffer (0 to 1), a whole number of cells (2 or more), or a text such \
@@ -150,7 +180,7 @@ impl FromStr for Threshold {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let refused = || format!("is no threshold; write a number, or a text such as {EXAMPLES}");
+        let refused = || format!("is not {EXPECTED}");
         let trimmed = text.trim();
         if let Some(percent) = trimmed.strip_suffix('%') {
             let percent = decimal(percent).ok_or_else(refused)?;
@@ -430,10 +460,29 @@ mod tests {
             "150 cells are only 15 % of the buffer; write \"150 cells\" if that is intended"
         );
         assert!(doubt(json!(1), 1000).unwrap().starts_with("1 is the whole buffer; write \"1 cell\" for one cell"));
-        for value in
-            [json!(200), json!("80 cells"), json!("8%"), json!(0.08), json!(0), json!(1.0), json!("buffer - 990")]
-        {
+        for value in [
+            json!(200),
+            json!("80 cells"),
+            json!("8%"),
+            json!(0.08),
+            json!("2%"),
+            json!(0.02),
+            json!("0%"),
+            json!(0),
+            json!(1.0),
+            json!("buffer - 990"),
+        ] {
             assert_eq!(doubt(value.clone(), 1000), None, "{value}");
+        }
+        for (value, k, question) in [
+            (json!("0.8%"), 1000, "0.8 % of 1,000 cells are 8 cells; did you mean 80%?"),
+            (json!(0.008), 1000, "0.8 % of 1,000 cells are 8 cells; did you mean 0.8?"),
+            (json!("1.5%"), 1000, "1.5 % of 1,000 cells are 15 cells; did you mean 15%?"),
+            (json!(0.001), 1_000_000, "0.1 % of 1,000,000 cells are 1000 cells; did you mean 0.1?"),
+            (json!("1%"), 100, "1 % of 100 cells is 1 cell; did you mean 100%?"),
+            (json!("0.01%"), 500, "0.01 % of 500 cells are 0.05 cells; did you mean 1%?"),
+        ] {
+            assert_eq!(doubt(value, k).unwrap(), question);
         }
         let parts = [
             (2, 1000, "0.2 %"),

@@ -343,18 +343,18 @@ fn only_key(schema: &Value) -> Option<&str> {
 
 fn unknown_key(key: &str, known: &[&str]) -> String {
     let meant = nearest(key, known.iter().copied());
-    let hint = meant.map(|name| format!("did you mean {name}? ")).unwrap_or_default();
+    let hint = meant.map_or("known".to_owned(), |name| format!("did you mean {name}? Known"));
     if known.is_empty() {
         return "is unknown; there is nothing to set here".to_string();
     }
-    format!("is unknown; {hint}Known keys: {}", known.join(", "))
+    format!("is unknown; {hint} keys: {}", known.join(", "))
 }
 
 /// A value as a message shows it: as TOML would write it.
 fn shown(value: &Value) -> String {
     match value {
         Value::Object(_) => "{...}".to_string(),
-        Value::Array(items) => format!("[{} items]", items.len()),
+        Value::Array(items) => format!("[{} item{}]", items.len(), if items.len() == 1 { "" } else { "s" }),
         other => other.to_string(),
     }
 }

@@ -112,7 +112,7 @@ pub struct PortConfig {
 /// Places for waiting cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
-#[schemars(extend("x-unit" = "cells", "x-expect" = "a whole number of cells, from 0 to 4294967295, or \"infinite\""))]
+#[schemars(extend("x-unit" = "cells", "x-expect" = "a whole number of cells such as 1000, or \"infinite\""))]
 pub enum Buffer {
     /// So many cells.
     Cells(u32),

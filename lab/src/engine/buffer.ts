@@ -202,12 +202,12 @@ function word(words: Words, row: number): string {
 export function sentence(judged: Omit<Judgement, "sentence">): string {
   const number = (value: number, digits = 4) => Number(value.toPrecision(digits)).toLocaleString("en-US");
   const counted = (value: number, what: string) => `${value.toLocaleString("en-US")} ${what}${value === 1 ? "" : "s"}`;
-  const parts = [`X = ${counted(judged.occupancy, "cell")} waited there`];
+  const parts = [`X = ${counted(judged.occupancy, "cell")} ${judged.occupancy === 1 ? "was" : "were"} queued`];
   if (!Number.isNaN(judged.threshold_cells)) {
     parts.push(`the threshold was ${number(judged.threshold_cells, 6)}`);
   }
-  parts.push(`Y_i = ${judged.vc_cells.toLocaleString("en-US")} of them were of its VC`);
-  parts.push(`N_a = ${counted(judged.active_vcs, "VC")} had cells there`);
+  parts.push(`Y_i = ${judged.vc_cells.toLocaleString("en-US")} of them were from its VC`);
+  parts.push(`N_a = ${counted(judged.active_vcs, "VC")} had cells queued`);
   if (!Number.isNaN(judged.share_cells)) {
     parts.push(`its share was ${number(judged.share_cells)} cells`);
   }
@@ -224,5 +224,5 @@ export function sentence(judged: Omit<Judgement, "sentence">): string {
   if (judged.admitted) {
     return `The port admitted the frame: ${listed}.`;
   }
-  return `The port refuses a frame when ${judged.reason}: ${listed}.`;
+  return `The port refuses a frame if ${judged.reason}: ${listed}.`;
 }

@@ -86,8 +86,8 @@ test("every judgement is that of the table of frames, with a sentence", () => {
   const refused = history.judgements.find(({ admitted }) => !admitted);
   assert.equal(
     refused?.sentence,
-    "The port refuses a frame when X is above R: X = 805 cells waited there, the threshold was 800, " +
-      "Y_i = 204 of them were of its VC, and N_a = 4 VCs had cells there.",
+    "The port refuses a frame if X is above R: X = 805 cells were queued, the threshold was 800, " +
+      "Y_i = 204 of them were from its VC, and N_a = 4 VCs had cells queued.",
   );
   const frame = history.frames[refused?.frame ?? -1];
   assert.deepEqual([frame?.number, frame?.fate, frame?.sequence, frame?.length], [627, "refused", 300032, 512]);

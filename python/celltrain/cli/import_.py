@@ -21,10 +21,10 @@ def register(app: typer.Typer) -> None:
 def import_(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A graph: GraphML, or JSON with nodes and links.")],
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="SCENARIO", help="The TOML file to write; the screen without.")
+        Path | None, typer.Option("--out", "-o", metavar="SCENARIO", help="TOML file to write. [default: standard output]")
     ] = None,
     flows: Annotated[
-        int | None, typer.Option(parser=shell.whole(1), metavar="N", help="Draw so many flows between random nodes.")
+        int | None, typer.Option(parser=shell.whole(1), metavar="N", help="Draw N flows between random nodes.")
     ] = None,
     seed: Annotated[
         int,
@@ -32,9 +32,9 @@ def import_(
             parser=shell.whole(0, (1 << 64) - 1), metavar="N", help="Seed of these draws, and of the scenario."
         ),
     ] = 1,
-    rate: Annotated[str, typer.Option(help="Rate of the links whose edge has none.")] = "155.52Mbps",
+    rate: Annotated[str, typer.Option(help="Rate of links without a rate.")] = "155.52Mbps",
     delay: Annotated[
-        str | None, typer.Option(help="Delay of the links whose edge has none; without it every edge needs one.")
+        str | None, typer.Option(help="Delay of links without a delay. If not given, every edge needs one.")
     ] = None,
     rate_attribute: Annotated[str, typer.Option(metavar="NAME", help="The attribute that is an edge's rate.")] = "rate",
     delay_attribute: Annotated[
@@ -47,7 +47,7 @@ def import_(
         str | None, typer.Option(metavar="UNIT", help="The unit of delays that are bare numbers, such as ms.")
     ] = None,
     name_attribute: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The attribute that is a node's name; its id without.")
+        str | None, typer.Option(metavar="NAME", help="The attribute that is a node's name. [default: its id]")
     ] = None,
     kind_attribute: Annotated[
         str, typer.Option(metavar="NAME", help="The attribute that says what a node is: host, switch or edge_device.")
@@ -59,7 +59,7 @@ def import_(
         bool, typer.Option("--both-ways", help="Take a directed edge without one back as a link both ways.")
     ] = False,
     access_rate: Annotated[
-        str | None, typer.Option(help="Rate of the links of hosts made for flows; --rate without.")
+        str | None, typer.Option(help="Rate of the links of hosts made for flows. [default: --rate]")
     ] = None,
     access_delay: Annotated[str, typer.Option(help="Delay of these links.")] = "5us",
     buffer: Annotated[

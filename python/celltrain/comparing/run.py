@@ -410,8 +410,8 @@ def _no_numbers(called: Sequence[str], replaced: NDArray[np.float64]) -> Iterato
     for name, counts in zip(called, replaced, strict=True):
         if (count := np.nansum(counts)) > 0:
             yield (
-                f"{shown(name)}: {counted(int(count), 'result')} of its formulas had to be replaced, being no number (a "
-                "division by zero, for one); docs/models/formula.md says by what"
+                f"{shown(name)}: {counted(int(count), 'result')} of its formulas had to be replaced, because they were not numbers "
+                "(after a division by zero, for one); docs/models/formula.md says by what"
             )
 
 

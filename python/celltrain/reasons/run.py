@@ -170,7 +170,7 @@ def why(
     Args:
         scenario: A scenario, the path of a TOML file, or the name of a shipped one.
         flow: The connection; when None, the one in the longest trouble around that time.
-        at: The instant, such as `"2.4s"`. It is as exact as it is written: this one is from 2.35 s to 2.45 s.
+        at: The time to look at, to the precision written: `"2.4s"` means 2.35 s to 2.45 s.
         seed: Seed of every random choice; the scenario's own when None.
         progress: Called now and then with the share of the work that is done, 0 to 1.
         cancel: A handle that ends it from another thread; see `celltrain.Cancel`.

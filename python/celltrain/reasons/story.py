@@ -192,13 +192,12 @@ class _Story:
         listed = ", ".join(f"{count:,} {way}" for way, count in ways.items())
         one = next(iter(ways))
         how = f"{one}" if len(ways) == 1 else listed
-        verb = "was" if len(rest) == 1 else "were"
         if one == "never arrived" and len(ways) == 1:
             text = f"{counted(len(rest), 'more segment')} sent until {instant(last)} never arrived."
         elif len(ways) == 1:
-            text = f"Until {instant(last)} {counted(len(rest), 'more segment')} {verb} {how}."
+            text = f"By {instant(last)} {counted(len(rest), 'more segment')} had been {how}."
         else:
-            text = f"Until {instant(last)} {counted(len(rest), 'more segment')} {verb} lost: {how}."
+            text = f"By {instant(last)} {counted(len(rest), 'more segment')} had been lost: {how}."
         known = [fate for place in rest if (fate := told[place]) is not None]
         rows = (self.fates.rows(known), history.rows(rest)) if known else (history.rows(rest),)
         return Told(text=text, time=last, rows=rows, place=2)
@@ -216,7 +215,7 @@ class _Story:
         # As the port sees them: what has merged is one.
         vcs = set(self.fates.port_vc[same])
         of = counted(len(vcs), "VC") if len(vcs) > 1 else f"its VC there, {shown(self.fates.port_vc[fate])}"
-        text = f"Meanwhile {counted(len(same), 'frame')} in all, of {of}, were {DONE[event]} there."
+        text = f"In all, {counted(len(same), 'frame')} of {of} were {DONE[event]} there in that time."
         return Told(text=text, time=max(times), rows=(self.fates.rows(list(same)),), place=3)
 
     def _of_acks(self) -> Iterator[Told]:

@@ -82,12 +82,13 @@ def grounds(row: Mapping[str, Any]) -> str | None:
     """By which rule a port refused a frame, and with which numbers."""
     if row["event"] != "refused":
         return None
-    parts = [f"X = {counted(row['occupancy'], 'cell')} waited there"]
+    verb = "was" if row["occupancy"] == 1 else "were"
+    parts = [f"X = {counted(row['occupancy'], 'cell')} {verb} queued"]
     if row["threshold_cells"] is not None:
         parts.append(f"the threshold was {row['threshold_cells']:,.6g}")
     merged = f" there, {shown(row['port_vc'])}" if row["port_vc"] != row["vc"] else ""
-    parts.append(f"Y_i = {row['vc_cells']:,} of them were of its VC{merged}")
-    parts.append(f"N_a = {counted(row['active_vcs'], 'VC')} had cells there")
+    parts.append(f"Y_i = {row['vc_cells']:,} of them were from its VC{merged}")
+    parts.append(f"N_a = {counted(row['active_vcs'], 'VC')} had cells queued")
     if row["share_cells"] is not None:
         parts.append(f"its share was {row['share_cells']:,.4g} cells")
     if row["held_cells"] is not None:
@@ -96,7 +97,7 @@ def grounds(row: Mapping[str, Any]) -> str | None:
         parts.append(f"the probability of a refusal was {row['drop_probability']:.3g}")
     if row["tagged"]:
         parts.append("the frame was tagged")
-    return f"The port refuses a frame when {row['reason']}: {', '.join(parts[:-1])}, and {parts[-1]}."
+    return f"The port refuses a frame if {row['reason']}: {', '.join(parts[:-1])}, and {parts[-1]}."
 
 
 #: What is done with a frame, for many of them.

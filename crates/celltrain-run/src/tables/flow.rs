@@ -44,10 +44,10 @@ pub const FLOW: &[Flow] = &[
     Flow::count(
         "replaced_results",
         "1",
-        "results of its congestion control's formulas that were replaced, being no numbers",
+        "results of its congestion control's formulas that were not numbers and were replaced",
         |flow| Some(flow.replaced_results),
     )
-    .printed("results that were no numbers", When::Present),
+    .printed("formula results replaced", When::Present),
     Flow::text("traffic", "what it has to send", |flow| flow.traffic),
     Flow::count("packets_sent", "packets", "packets put in; 0 with TCP", |flow| Some(flow.packets_sent))
         .printed("packets sent", When::Present),

@@ -59,10 +59,10 @@ pub const PORT: &[Port] = &[
     Port::count(
         "replaced_results",
         "1",
-        "results of its policy's formulas that were replaced, being no numbers",
+        "results of its policy's formulas that were not numbers and were replaced",
         |port| Some(port.replaced_results),
     )
-    .printed("results that were no numbers", When::Present),
+    .printed("formula results replaced", When::Present),
     Port::number("utilisation", "1", "share of the run during which the port transmitted", |port| {
         Some(port.utilisation)
     })
