@@ -63,7 +63,7 @@ def single(texts: Sequence[str] | None, option: str = "--set") -> dict[str, Sett
             problem = f"has {len(values)} values; give one, or compare them: celltrain compare FILE --vary {text}"
             faults.append(fault_of(option, text, problem))
         [(label, value), *_] = values
-        settings[path] = Setting(label, value)
+        settings[path] = Setting(label, value, text.partition("=")[2].strip())
     if faults:
         raise InputError(faults)
     return settings
@@ -71,10 +71,11 @@ def single(texts: Sequence[str] | None, option: str = "--set") -> dict[str, Sett
 
 @dataclass(frozen=True)
 class Setting:
-    """A value of an option, with the text that stands for it, such as the name of a policy."""
+    """A value of an option, with the text that stands for it, such as the name of a policy, and the option's own text."""
 
     label: str
     value: Any
+    typed: str
 
 
 def resolved(path: str, said: Any, folder: Path | None = None) -> tuple[str, Any]:
@@ -90,7 +91,7 @@ def resolved(path: str, said: Any, folder: Path | None = None) -> tuple[str, Any
     if isinstance(said, Setting):
         return said.label, said.value
     if isinstance(said, policy_files.Policy):
-        return said.name, said.table
+        return said.name, said.as_setting()
     tables = choices(path) if isinstance(said, str) else []
     if not tables:
         value = plain(said)
@@ -100,25 +101,27 @@ def resolved(path: str, said: Any, folder: Path | None = None) -> tuple[str, Any
     kind = path.rpartition(".")[2]
     if kind == "policy" and policy_files.is_file(said):
         policy = policy_files.read(said, folder)
-        return policy.name, policy.table
+        return policy.name, policy.as_setting()
     also = ["@FILE.toml (a policy file)"] if kind == "policy" else []
     return said, grammar.choice(said, tables, kind, [*also, f"{AS_IS} (what the scenario has)"])
 
 
-def applied(scenario: Mapping[str, Any], settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Returns a scenario with settings in place of its own, and these settings as texts by their paths.
+def applied(scenario: Mapping[str, Any], settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Setting]]:
+    """Returns a scenario with settings in place of its own, and these settings by their paths.
 
-    The texts follow the scenario's name. Raises `InputError` if a path or a text is wrong.
+    Raises `InputError` if a path or a text is wrong.
     """
     made: dict[str, Any] = copy.deepcopy(dict(scenario))
-    texts: dict[str, str] = {}
+    found: dict[str, Setting] = {}
     faults = []
     # A whole table comes before the settings inside it.
     for path in sorted(settings, key=lambda path: path.count(".")):
         try:
             follow(path)
             label, value = resolved(path, settings[path])
-            texts[path] = shortened(label)
+            said = settings[path]
+            typed = said.typed if isinstance(said, Setting) else said if isinstance(said, str) else label
+            found[path] = Setting(shortened(label), value, shortened(typed))
             if value != AS_IS or not choices(path):
                 set_key(made, path, copy.deepcopy(value))
         except InputError as error:
@@ -127,16 +130,18 @@ def applied(scenario: Mapping[str, Any], settings: Mapping[str, Any]) -> tuple[d
             faults.append(Fault.of(str(error), key=path))
     if faults:
         raise ScenarioError(faults)
-    return made, {path: texts[path] for path in settings}
+    return made, {path: found[path] for path in settings}
 
 
-def in_words(texts: Mapping[str, str]) -> str:
-    """Returns settings as the command line writes them."""
-    return ", ".join(f"{path}={text}" for path, text in texts.items())
+def in_words(settings: Mapping[str, Setting]) -> str:
+    """Returns settings as they follow a scenario's name."""
+    return ", ".join(f"{path}={one.label}" for path, one in settings.items())
 
 
 def plain(value: Any) -> Any:
     """Returns a value as JSON and TOML know them: scenario classes as their tables, arrays as lists."""
+    if isinstance(value, policy_files.Table):
+        return value
     value = as_model(value)
     if hasattr(value, "model_dump"):
         # Choices are written under their key, which their own class does not know.

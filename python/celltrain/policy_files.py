@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import importlib.util
 import json
@@ -21,6 +22,8 @@ from celltrain.text import described, shown
 
 #: Form of the table in a policy file.
 FORM = 'a table policy, such as policy.formula = { admit = "X <= 0.9 * K" }'
+#: The file of a policy that is from none, in messages.
+_NO_FILE = "policy"
 #: Where the manual explains policies that are Python classes.
 PYTHON_PAGE = "docs/python-policies.md"
 _CLASS = re.compile(r"(?P<file>.+\.py)(:(?P<cls>[A-Za-z_][\w.]*))?|(?P<module>[A-Za-z_][\w.]*):(?P<name>[A-Za-z_]\w*)")
@@ -40,7 +43,7 @@ class Policy:
     """Name of the policy in answers and figures."""
     table: dict[str, Any]
     """Settings of the policy under its key, as below `policy` of a port."""
-    file: str = field(default="policy", repr=False)
+    file: str = field(default=_NO_FILE, repr=False)
     """Name of the file in messages."""
     prefix: str = field(default="policy.", repr=False)
     """What the keys of the policy begin with in that file."""
@@ -84,6 +87,28 @@ class Policy:
     def _as_model(self) -> dict[str, Any]:
         """The table that stands for the policy in a scenario."""
         return self.table
+
+    def as_setting(self) -> Table:
+        """Returns the table for a setting of a scenario."""
+        return Table(self)
+
+
+class Table(dict[str, Any]):
+    """A policy's table as a setting of scenarios. It keeps the policy, so that faults can name its file; copies do not."""
+
+    def __init__(self, policy: Policy) -> None:
+        super().__init__(policy.table)
+        self.policy = policy
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> dict[str, Any]:
+        return copy.deepcopy(dict(self), memo)
+
+
+def refused(fault: Fault, path: str, setting: object) -> Fault | None:
+    """Returns a fault at or below `path` as one of the file that the setting there is from; None if it is from none."""
+    if not isinstance(setting, Table) or not f"{fault.key}.".startswith(f"{path}.") or setting.policy.file == _NO_FILE:
+        return None
+    return setting.policy.refused(fault, path)
 
 
 def is_file(text: str) -> bool:

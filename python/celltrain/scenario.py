@@ -10,7 +10,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from celltrain import _core, overrides
+from celltrain import _core, overrides, policy_files
 from celltrain.arguments import Rate, Time, checked
 from celltrain.cancel import Cancel, current, endable
 from celltrain.documents import named_text
@@ -153,20 +153,26 @@ def _overridden(scenario: Scenario | str | os.PathLike[str], settings: Mapping[s
         root, lines, file, stem = scenario.to_dict(), {}, name_of(scenario), ""
     else:
         raise ScenarioError(read(scenario).faults)
-    made, texts = overrides.applied(root, settings)
+    made, found = overrides.applied(root, settings)
     name = made.get("name", "")
-    if texts.keys() - {"name"} and isinstance(name, str):
-        said = overrides.in_words({path: text for path, text in texts.items() if path != "name"})
+    if found.keys() - {"name"} and isinstance(name, str):
+        said = overrides.in_words({path: one for path, one in found.items() if path != "name"})
         made["name"] = f"{name or stem} ({said})".lstrip()
     reading = Reading.of_table(made, file)
-    return replace(reading, faults=[_placed(fault, file, lines, texts, option) for fault in reading.faults])
+    return replace(reading, faults=[_placed(fault, file, lines, found, option) for fault in reading.faults])
 
 
-def _placed(fault: Fault, file: str, lines: Mapping[str, int], texts: Mapping[str, str], option: str) -> Fault:
-    """A fault of a scenario with settings: the option that sets the key, or the line of the file."""
-    for path, text in texts.items():
+def _placed(
+    fault: Fault, file: str, lines: Mapping[str, int], settings: Mapping[str, overrides.Setting], option: str
+) -> Fault:
+    """A fault of a scenario with settings: the option that sets the key, its policy file, or the line of the file."""
+    # A setting inside a table goes before the table.
+    for path, setting in sorted(settings.items(), key=lambda item: -len(item[0])):
+        text = setting.typed
         if f"{fault.key}.".startswith(f"{path}.") or (path.startswith(f"{fault.key}.") and "names 2" in fault.problem):
             problem = f"{fault.problem} ({option} {path}={text})" if option else fault.problem
+            if at := policy_files.refused(replace(fault, problem=problem), path, setting.value):
+                return at
             if path != fault.key and "names 2" in fault.problem:
                 name, _, setting = path.removeprefix(f"{fault.key}.").partition(".")
                 problem = f"{problem}; to choose {name} write {option} {fault.key}={name}:{setting}={text}"

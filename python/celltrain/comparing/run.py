@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 import json
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
@@ -225,15 +226,22 @@ def _sides(
         try:
             sides.append(_Side(name=name, plan=Plan.of(scenario, document, file=name)))
         except InputError as error:
-            faults.extend(_how_to_say(fault, vary or {}) for fault in error.faults)
+            faults.extend(_how_to_say(fault, vary or {}, name) for fault in error.faults)
     if faults:
         # What is wrong with a setting is wrong with it in every scenario.
         raise InputError(list(dict.fromkeys(faults)))
     return sides
 
 
-def _how_to_say(fault: Fault, vary: Mapping[str, Any]) -> Fault:
-    """A fault of a policy that is varied, with how its settings are written here."""
+def _how_to_say(fault: Fault, vary: Mapping[str, Any], scenario: str) -> Fault:
+    """A fault of a comparison, which has no points with numbers, with how settings of a policy are written here."""
+    problem, sign, where = fault.problem.partition("; at point ")
+    if sign:
+        # A fault of a policy file names the file.
+        values = re.sub(r"^\d+ \((.*)\)(, and [\d,]+ more of those looked at)?$", r"\1", where)
+        problem += f" (with {values})" if fault.file == scenario else ""
+        at = Fault.of(problem, file=fault.file, line=fault.line, key=fault.key, value=fault.value)
+        fault = replace(at, excerpt=fault.excerpt)
     path = next((path for path in vary if fault.key.startswith(f"{path}.")), None)
     if path is None or "is missing" not in fault.problem:
         return fault

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from celltrain import _core, overrides, shipped
+from celltrain import _core, overrides, policy_files, shipped
 from celltrain.cancel import current
 from celltrain.documents import named_text, read_text
 from celltrain.errors import Fault, InputError, PlanError, ScenarioError
@@ -141,6 +141,7 @@ class Base:
         self.table = dict(table)
         self.file = file
         self.text = text
+        self.settings: Mapping[str, overrides.Setting] = {}
 
     @property
     def name(self) -> str:
@@ -191,19 +192,26 @@ class Base:
         if not settings:
             return self
         try:
-            made, texts = overrides.applied(self.table, settings)
+            made, found = overrides.applied(self.table, settings)
         except InputError as error:
             diagnostics.faults.extend(error.faults)
             return self
         for axis, path in axis_paths(diagnostics.document):
-            if path in texts:
+            if path in found:
                 problem = f"sets what {diagnostics.file} varies (axis {axis})"
-                diagnostics.faults.append(overrides.fault_of("--set", f"{path}={texts[path]}", problem))
-        words = overrides.in_words(texts)
+                diagnostics.faults.append(overrides.fault_of("--set", f"{path}={found[path].typed}", problem))
+        words = overrides.in_words(found)
         document = diagnostics.document
         if isinstance(name := document.get("name", Path(diagnostics.file).stem), str):
             diagnostics.document = {**document, "name": f"{name} ({words})"}
-        return Base({**made, "name": f"{made.get('name') or ''} ({words})".lstrip()}, f"{self.file} with {words}", None)
+        base = Base({**made, "name": f"{made.get('name') or ''} ({words})".lstrip()}, f"{self.file} with {words}", None)
+        base.settings = found
+        return base
+
+    def refused(self, fault: Fault) -> Fault | None:
+        """Returns a fault of a point as one of the policy file that `--set` names; None if it is not of one."""
+        found = (policy_files.refused(fault, path, one.value) for path, one in self.settings.items())
+        return next((at for at in found if at is not None), None)
 
     def faults(self, diagnostics: Diagnostics) -> list[Fault]:
         """What is wrong with it as it stands."""

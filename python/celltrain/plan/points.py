@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from celltrain import _core
+from celltrain import _core, policy_files
 from celltrain.cancel import current
 from celltrain.errors import Fault, ScenarioError
 from celltrain.expressions import outlined, problem
@@ -72,7 +72,7 @@ def judge_points(plan: Contents, diagnostics: Diagnostics, base: Base) -> None:
     axes = {axis.path: axis for axis in plan.axes}
     for fault, index, count in list(refused.values())[:MOST_REFUSALS]:
         if count == len(indices) and (fault.key, fault.problem) in of_base:
-            diagnostics.faults.append(of_base[fault.key, fault.problem])
+            diagnostics.faults.append(base.refused(fault) or of_base[fault.key, fault.problem])
             continue
         _refuse_point(plan, diagnostics, fault, index, count, axes)
 
@@ -107,6 +107,12 @@ def _refuse_point(
     # Of a buffer that is varied no number of cells fits every value.
     share = ' (a share such as "80%" goes with the buffer)' if fault.problem.endswith("is at most the buffer") else ""
     problem = f"{fault.problem}{share}; {where}" if where else fault.problem
+    if to_blame is not None and to_blame.labels is not None:
+        setting = to_blame.settings[to_blame.labels.index(str(plan.points[index].values[to_blame.name]))]
+        at = policy_files.refused(dataclasses.replace(fault, problem=problem), to_blame.path, setting)
+        if at is not None:
+            diagnostics.faults.append(at)
+            return
     at = Fault.of(problem, file=diagnostics.file, line=line, key=fault.key, value=fault.value)
     diagnostics.faults.append(at)
 
