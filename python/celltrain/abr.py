@@ -5,3 +5,7 @@ from __future__ import annotations
 from celltrain.models import Abr, Allocator, Efci, EqualShare, Erica, EricaPlus, MaxMin, RateFormat, Times, VcOptions
 
 __all__ = ["Abr", "Allocator", "Efci", "EqualShare", "Erica", "EricaPlus", "MaxMin", "RateFormat", "Times", "VcOptions"]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -113,7 +113,7 @@ def set_key(scenario: dict[str, Any], path: str, value: Any) -> None:
     for parent in parents:
         place = place[_member(place, parent, path)] if isinstance(place, list) else place.setdefault(parent, {})
         if not isinstance(place, dict | list):
-            raise UnknownKeyError(f"sets {path}, but {parent!r} is no table in this scenario")
+            raise UnknownKeyError(f"sets {path}, but {parent!r} is not a table in this scenario")
     place[_member(place, last, path) if isinstance(place, list) else last] = value
 
 
@@ -132,7 +132,7 @@ def _place(path: str) -> list[Schema]:
 def _member(members: list[Any], step: str, path: str) -> int:
     """The place in a list that a step of a path says."""
     if not _is_place(step) or int(step) >= len(members):
-        raise UnknownKeyError(f"sets {path}, but {step!r} is no place in a list of {len(members):,}, counted from 0")
+        raise UnknownKeyError(f"sets {path}, but {step!r} is not a place in a list of {len(members):,}, counted from 0")
     return int(step)
 
 
@@ -200,14 +200,13 @@ def _unknown(step: str, place: list[Schema], parent: str) -> str:
     alternatives = [one for schema in place for one in _alternatives(schema)]
     known = sorted({name for one in alternatives for name in one.get("properties", {})})
     if not known and any("array" in _types(one) for one in alternatives):
-        return f"is no setting: {parent} is a list, and {step!r} is not a place in it, counted from 0"
+        return f"is not a setting: {parent} is a list, and {step!r} is not a place in it, counted from 0"
     if not known:
-        return f"is no setting: there is nothing below {parent}"
+        return f"is not a setting: there is nothing below {parent}"
     near = difflib.get_close_matches(step, known, n=1)
-    hint = f"did you mean {near[0]}? " if near else ""
+    hint = f"did you mean {near[0]}?" if near else ""
     # What is asked of a port most often is asked for without saying which.
     if not parent and step in _schema()["$defs"]["PortConfig"]["properties"]:
-        hint = f"did you mean port.bottleneck.{step}? "
-    return (
-        f"is no setting: {step!r} is unknown; {hint}Known {f'below {parent}' if parent else 'keys'}: {', '.join(known)}"
-    )
+        hint = f"did you mean port.bottleneck.{step}?"
+    listed = f"{f'below {parent}' if parent else 'keys'}: {', '.join(known)}"
+    return f"is not a setting: {step!r} is unknown; {f'{hint} Known' if hint else 'known'} {listed}"

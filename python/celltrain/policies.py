@@ -55,3 +55,7 @@ __all__ = [
     "WeightedFba",
     "WhenFull",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

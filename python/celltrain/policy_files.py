@@ -173,7 +173,11 @@ def read(
             # Text as on the command line: policy = "epd:threshold=80%".
             return Policy(name=name, table=_of_text(policy, file, lines), file=file, lines=lines)
         if not isinstance(policy, dict) or len(policy) != 1:
-            raise InputError([Fault.of(f"must be {FORM}", file=file, line=lines.get("policy"), key="policy")])
+            problem = f"is not {FORM}"
+            if isinstance(policy, dict) and policy:
+                problem = f"has {len(policy)} policies ({', '.join(policy)}); keep one, in a file of its own"
+            said = "" if isinstance(policy, dict) else described(policy)
+            raise InputError([Fault.of(problem, file=file, line=lines.get("policy"), key="policy", value=said)])
         return Policy(name=name, table=policy, file=file, lines=lines)
     tables = {key: value for key, value in root.items() if key != "name"}
     if len(tables) == 1 and isinstance(next(iter(tables.values())), dict):
@@ -187,7 +191,7 @@ def of_table(policy: Mapping[str, Any]) -> Policy:
     if set(table) == {"policy"} and isinstance(table["policy"], Mapping):
         table = dict(table["policy"])
     if len(table) != 1:
-        raise InputError([Fault.of_option("policy", described(policy), f"is no policy; it must be {FORM}")])
+        raise InputError([Fault.of_option("policy", described(policy), f"is not a policy; it must be {FORM}")])
     return Policy(name=str(next(iter(table))), table=table)
 
 
@@ -212,7 +216,7 @@ def _name(root: Mapping[str, Any], lines: Mapping[str, int], file: str, default:
         return name
     if "topology" in root and name == "":
         return default
-    problem = "is no name; write a text, or leave it out: then the file's name is the policy's"
+    problem = "is not a name; write a text, or leave it out: then the file's name is the policy's"
     value = json.dumps(name, ensure_ascii=False)
     raise InputError([Fault.of(problem, file=file, line=lines.get("name"), key="name", value=value)])
 

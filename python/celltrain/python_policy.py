@@ -92,7 +92,7 @@ class PythonPolicy:
                 if problem := _no_when_full(value):
                     faults.append(Fault.of_option(name, described(value), problem))
             elif name not in known:
-                faults.append(Fault.of_option(name, described(value), f"is no setting; {among(name, known)}"))
+                faults.append(Fault.of_option(name, described(value), f"is not a setting; {among(name, known)}"))
             elif is_compiled:
                 problem = "is not known to a compiled admit, which sees no settings; make it a constant of the module"
                 faults.append(Fault.of_option(name, described(value), problem))
@@ -202,7 +202,7 @@ def faults(called: str, settings: dict[str, Any]) -> list[tuple[str, str, str]]:
     except LookupError as error:
         return [("class", quoted, str(error))]
     if own := [name for name in settings if name in _OWN]:
-        problem = "is no setting of a class, but of its table: write it beside class"
+        problem = "is not a setting of a class, but of its table: write it beside class"
         return [(f"settings.{name}", json.dumps(settings[name]), problem) for name in own]
     if problem := _no_when_full(cls.when_full):
         return [("class", quoted, f"has when_full = {described(cls.when_full)}, which {problem}")]
@@ -261,7 +261,7 @@ def _found(called: str) -> type[PythonPolicy]:
         )
         raise LookupError(f"names no class of {where}")
     if not isinstance(found, type) or not issubclass(found, PythonPolicy):
-        raise LookupError("is no subclass of celltrain.PythonPolicy")
+        raise LookupError("is not a subclass of celltrain.PythonPolicy")
     return found
 
 

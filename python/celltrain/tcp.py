@@ -63,3 +63,7 @@ __all__ = [
     "WindowArithmetic",
     "WindowGrowth",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -447,7 +447,7 @@ def test_what_is_no_scheduler_is_named(tmp_path, celltrain, client):
         address = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
         told = celltrain("sweep", path, "--store", tmp_path / "s", "--dask", address, "--dask-timeout", "500ms")
     assert told.code == 2
-    assert f"--dask = {address} is no scheduler that answers" in told.err
+    assert f"--dask = {address} is not a scheduler that answers" in told.err
 
 
 # What stands for SLURM: every task is run here.

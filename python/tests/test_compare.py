@@ -270,7 +270,7 @@ def test_what_looks_into_a_single_run_goes_with_no_ensemble(celltrain, small, tm
         (["lan-epd", "--measures", "ports.nowhere.lost_cells"], "is not a measure of these runs"),
         (["lan-epd", "lan-fba", "--names", "A"], "--names has 1 name for 2 scenarios."),
         (["lan-epd", "--plot", "figure.jpg"], "Cannot draw figure.jpg: use .svg, .pdf or .png."),
-        (["lan-epd", "--plot", "figure.svg", "--width", "poster"], "is no width of a figure; choose column or page"),
+        (["lan-epd", "--plot", "figure.svg", "--width", "poster"], "is not a width of a figure; choose column or page"),
         (["lan-epd", "--plot", "figure.svg", "--style", "grayscal"], "did you mean grayscale?"),
     ],
 )

@@ -184,7 +184,7 @@ def test_ten_million_points_are_not_built():
         (
             '[axes]\n"port.bottleneck.bufer" = [1]',
             [
-                'plan.toml:4: axes."port.bottleneck.bufer" = "port.bottleneck.bufer" is no setting: \'bufer\' is unknown; did you mean buffer? '
+                'plan.toml:4: axes."port.bottleneck.bufer" = "port.bottleneck.bufer" is not a setting: \'bufer\' is unknown; did you mean buffer? '
             ],
         ),
         ("[axes]\nduration = []", ["plan.toml:4: axes.duration is empty: an axis has at least one value"]),
@@ -336,7 +336,7 @@ def test_a_scenario_that_is_wrong_by_itself_is_told_by_its_own_lines(tmp_path):
     [message, *_] = refused(inline, base="")
     assert message.startswith("plan.toml:3: scenario.topology.n_source.sources = 0 is not")
     [message] = refused('scenario = "no-such-scenario"', base="")
-    assert "is no file beside the plan, and no shipped scenario" in message
+    assert "is not a file beside the plan, and no shipped scenario" in message
     with pytest.raises(ct.PlanError, match="there is no such file"):
         Plan.load(tmp_path / "nothing.toml")
 
@@ -455,7 +455,7 @@ BUFFER = 'path = "port.bottleneck.buffer"'
             3,
             "paired[0] moves together what has not as many values",
         ),
-        (f'scenario = "{"a" * 10**5}"', 3, "is no file beside the plan, and no shipped scenario"),
+        (f'scenario = "{"a" * 10**5}"', 3, "is not a file beside the plan, and no shipped scenario"),
     ],
 )
 def test_numbers_beyond_all_sense_are_refused_with_their_line(text, line, words):

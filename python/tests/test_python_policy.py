@@ -151,7 +151,7 @@ def test_what_is_wrong_with_a_class_is_said():
     class Empty(ct.PythonPolicy):
         pass
 
-    with pytest.raises(ct.ScenarioError, match="zz = 3 is no setting; did you mean z"):
+    with pytest.raises(ct.ScenarioError, match="zz = 3 is not a setting; did you mean z"):
         Fba(zz=3)
     with pytest.raises(ct.ScenarioError, match="is not a number, a text, True or False"):
         Fba(z=[])
@@ -160,8 +160,8 @@ def test_what_is_wrong_with_a_class_is_said():
         (ct.Python(class_="Mine"), "write its module, a colon and its name"),
         (ct.Python(class_="no_such_module:Mine"), "a scenario loads no code"),
         (ct.Python(class_=f"{__name__}:Nobody"), "names no class of"),
-        (ct.Python(class_=f"{__name__}:lan"), "is no subclass of celltrain.PythonPolicy"),
-        (ct.Python(class_=f"{__name__}:Fba", settings={"zz": 3}), "is no setting; did you mean z"),
+        (ct.Python(class_=f"{__name__}:lan"), "is not a subclass of celltrain.PythonPolicy"),
+        (ct.Python(class_=f"{__name__}:Fba", settings={"zz": 3}), "is not a setting; did you mean z"),
     ]:
         [fault] = ct.check(lan(policy))
         assert words in fault.message, fault.message

@@ -87,14 +87,14 @@ def test_a_table_is_set_before_the_settings_inside_it() -> None:
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"port.bottleneck.bufer": 3}, ["port.bottleneck.bufer is no setting", "did you mean buffer?"]),
+        ({"port.bottleneck.bufer": 3}, ["port.bottleneck.bufer is not a setting", "did you mean buffer?"]),
         ({"port.bottleneck.buffer": -5}, ["small.toml: port.bottleneck.buffer = -5 is not a whole number of cells"]),
         (
             {"port.bottleneck.policy": "edp"},
             ["has 'edp', which is not a policy. Did you mean epd? Policies: tail_drop"],
         ),
         ({"port.bottleneck.policy": "nowhere.toml"}, ["nowhere.toml: there is no such file"]),
-        ({"topology.n_source.links.3": 1}, ["is no setting"]),
+        ({"topology.n_source.links.3": 1}, ["is not a setting"]),
         ({"port.bottleneck.buffer": 50}, ["small.toml:12: port.bottleneck.policy.epd.threshold = 60 is above"]),
     ],
 )

@@ -337,8 +337,8 @@ RUN = "INSERT INTO runs SELECT 5, 9, x'000102030405060708090a0b', {}, 0, 1.0, NU
         (RUN.format(8), r"has 1 runs of part-000008\.parquet, which it does not know"),
         ("INSERT INTO repeats SELECT point, seed, run_key FROM runs WHERE part = 1", "has 6 runs twice"),
         ("UPDATE parts SET runs = 5 WHERE number = 3", r"has 6 runs of part-000003\.parquet, which was written with 5"),
-        ("ALTER TABLE runs RENAME COLUMN seconds TO minutes", "is no ledger of this celltrain"),
-        ("DROP TABLE repeats", r"is no ledger of this celltrain \(its table repeats has no columns\)"),
+        ("ALTER TABLE runs RENAME COLUMN seconds TO minutes", "is not a ledger of this celltrain"),
+        ("DROP TABLE repeats", r"is not a ledger of this celltrain \(its table repeats has no columns\)"),
     ],
 )
 def test_a_ledger_that_has_other_runs_is_not_gone_on_with(store, made, change, words):

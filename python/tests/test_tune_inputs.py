@@ -114,7 +114,7 @@ rows = [["5us", "epd"], [5, "epd"], ["1ms", "fba"]]
 """
         )
     assert "points.rows[1][0] = 5 is not a time" in str(refused.value)
-    assert 'points.rows[2][1] = "fba" is no label of policy: epd' in str(refused.value)
+    assert 'points.rows[2][1] = "fba" is not a label of policy: epd' in str(refused.value)
     for rows, message in (
         ("[]", "points has no rows"),
         ('[["5us"], ["5us", 1]]', "points.rows[1] = "),

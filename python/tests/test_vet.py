@@ -144,8 +144,8 @@ def test_a_fault_that_depends_on_the_scenario_says_which_it_is(tmp_path, celltra
         ("[policy.epd]\nthreshold = 5000\n", ["mine.toml:2: policy.epd.threshold", "above the buffer of 1000 cells"]),
         ("[policy.edp]\n", ["mine.toml:1: policy", "did you mean epd?"]),
         ("[policy.fba]\n[port]\n", ["mine.toml:2: port", "is unknown"]),
-        ("policy = 3\n", ["mine.toml:1: policy", "must be a table policy"]),
-        ('name = ""\n[policy.fba]\n', ["mine.toml:1: name", "is no name"]),
+        ("policy = 3\n", ["mine.toml:1: policy", "is not a table policy"]),
+        ('name = ""\n[policy.fba]\n', ["mine.toml:1: name", "is not a name"]),
         ("admit = 3\n", ["mine.toml", "has no policy"]),
         ("[policy", ["mine.toml:1"]),
         (
@@ -163,7 +163,7 @@ def test_options_that_make_no_sense_are_refused():
         ct.vet({"fba": {}}, scenarios=["lan-6"])
     with pytest.raises(ct.InputError, match="no-policy"):
         ct.vet({"fba": {}}, beside=["no-policy"])
-    with pytest.raises(ct.InputError, match="is no policy"):
+    with pytest.raises(ct.InputError, match="is not a policy"):
         ct.vet({})
     with pytest.raises(ct.InputError, match="scenarios"):
         ct.vet({"fba": {}}, scenarios=[])

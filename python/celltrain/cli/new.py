@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -53,6 +54,7 @@ def new(
     if as_json:
         shell.answer({"file": str(path)})
     else:
+        typed = shown(shlex.quote(str(path)))
         shell.say(
-            f"wrote {shown(path)}\nTo run it: celltrain run {shown(path)}\nTo check a change: celltrain check {shown(path)}"
+            f"wrote {shown(path)}\nTo run it: celltrain run {typed}\nTo check a change: celltrain check {typed}"
         )

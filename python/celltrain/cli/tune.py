@@ -108,7 +108,7 @@ def _show(tuned: Tuned) -> None:
     names = [one["measure"] for one in facts["objectives"]]
     parameters = [(one["name"], one["unit"]) for one in facts["parameters"]]
     shell.say(
-        f"{shown(facts['name'])}: {len(tuned.searches):,} searches of {facts['trials']:,} trials, {facts['runs']:,} runs, "
+        f"{shown(facts['name'])}: {len(tuned.searches):,} search{"" if len(tuned.searches) == 1 else "es"} of {facts['trials']:,} trials, {facts['runs']:,} runs, "
         f"{facts['failed']:,} failed"
     )
     left = ("configuration", "reference", "best in")

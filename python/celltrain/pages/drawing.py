@@ -79,14 +79,14 @@ class Look:
         """What options ask for; raises `InputError` where there is no such width or style."""
         faults = []
         if width not in WIDTHS:
-            faults.append(Fault.of_option("width", width, f"is no width of a figure; choose {' or '.join(WIDTHS)}"))
+            faults.append(Fault.of_option("width", width, f"is not a width of a figure; choose {' or '.join(WIDTHS)}"))
         if style is not None:
             from matplotlib import style as styles
 
             if style not in (*styles.available, "default") and not _is_file(style):
                 near = difflib.get_close_matches(style, styles.available, n=1)
                 hint = f"; did you mean {near[0]}?" if near else "; for example grayscale"
-                faults.append(Fault.of_option("style", style, f"is no style of matplotlib, nor a file{hint}"))
+                faults.append(Fault.of_option("style", style, f"is not a style of matplotlib, nor a file{hint}"))
         if faults:
             raise InputError(faults)
         return cls(width=width, style=style)

@@ -174,7 +174,7 @@ class Base:
             diagnostics.faults.extend(error.faults)
             return nothing
         except FileNotFoundError:
-            missing = "is no file beside the plan"
+            missing = "is not a file beside the plan"
             diagnostics.refuse("scenario", f"{missing}{shipped.advice(Path(said), 'scenario')}", said)
             return nothing
         return cls(table, file, text)

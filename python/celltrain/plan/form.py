@@ -170,8 +170,8 @@ def read(form: type[AnyForm], diagnostics: Diagnostics, known: Iterable[str], *,
         names = list(known) if inner is table else inner.names()
         for key in inner.model_extra or {}:
             near = difflib.get_close_matches(key, names, n=1)
-            hint = f"did you mean {near[0]}? " if near else ""
-            diagnostics.refuse((*place, key), f"is unknown; {hint}Known keys: {', '.join(names)}")
+            hint = f"did you mean {near[0]}? Known" if near else "known"
+            diagnostics.refuse((*place, key), f"is unknown; {hint} keys: {', '.join(names)}")
         for name, field in type(inner).model_fields.items():
             needed = next((one for one in field.metadata if isinstance(one, Needed)), None)
             absent = not getattr(inner, name) and (*place, field.alias or name) not in refused

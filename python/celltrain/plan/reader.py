@@ -222,7 +222,7 @@ class Reader:
             where = ("points", "rows", row, number)
             if labelled is not None:
                 if not isinstance(value, str) or value not in labelled:
-                    diagnostics.refuse(where, f"is no label of {name}: {', '.join(labelled)}", value)
+                    diagnostics.refuse(where, f"is not a label of {name}: {', '.join(labelled)}", value)
             elif isinstance(value, Mapping | list):
                 diagnostics.refuse(where, f"is a table: give it a label in points.axes.{name}.values", value)
             elif isinstance(value, float) and not math.isfinite(value):
@@ -292,7 +292,7 @@ class Reader:
             return None
         path, where = (name, place) if said is None else (said, (*place, "path"))
         if path in NO_AXES:
-            word = "what [seeds] is for" if path == "seed" else "no setting of a run"
+            word = "what [seeds] is for" if path == "seed" else "not a setting of a run"
             self.diagnostics.refuse(where, f"is {word}", path)
             return None
         if name in COLUMNS:

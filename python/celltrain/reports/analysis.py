@@ -230,7 +230,7 @@ def factor_of(data: Data, name: str, option: str) -> Factor:
     near = difflib.get_close_matches(name, known, n=1)
     hint = f"did you mean {near[0]}? " if near else ""
     there = f"There are {', '.join(known)}" if known else "Nothing is varied on a grid"
-    raise StoreError([Fault.of_option(option, name, f"is no axis that is varied on a grid; {hint}{there}")])
+    raise StoreError([Fault.of_option(option, name, f"is not an axis that is varied on a grid; {hint}{there}")])
 
 
 def label(factor: Factor, level: int) -> str:

@@ -308,7 +308,7 @@ def connected(address: str, *, option: str = "--dask", timeout: float = TIMEOUT)
         if problem is not None:
             advice = "start one with dask scheduler, or see that its address is right and can be reached from here"
             raise ClusterError(
-                [Fault.of_option(option, address, f"is no scheduler that answers ({problem}): {advice}")]
+                [Fault.of_option(option, address, f"is not a scheduler that answers ({problem}): {advice}")]
             )
         try:
             yield client

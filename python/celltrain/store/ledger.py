@@ -97,7 +97,7 @@ class Ledger:
                 if found != columns:
                     self._connection.close()
                     has = f"the columns {', '.join(found)}" if found else "no columns"
-                    problem = f"is no ledger of this celltrain (its table {table} has {has})"
+                    problem = f"is not a ledger of this celltrain (its table {table} has {has})"
                     raise self._fault(f"{problem}; make it again from the parts: celltrain store repair")
 
     def close(self) -> None:
@@ -231,7 +231,7 @@ class Ledger:
             raise self._fault(problem) from None
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             # A name in it that is no text is quoted in the error, and cannot be.
-            raise self._fault(f"is no ledger ({error}); make it again from the parts: celltrain store repair") from None
+            raise self._fault(f"is not a ledger ({error}); make it again from the parts: celltrain store repair") from None
 
     def _fault(self, problem: str) -> StoreError:
         return StoreError([Fault.of_file(shown(self.path), problem)])
