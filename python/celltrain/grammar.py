@@ -19,7 +19,12 @@ from celltrain import _core
 #: Keeps what the scenario has.
 AS_IS = "as-is"
 #: Choices that exist under another name.
-OTHERWISE = {"red": "RED is a formula: compare the scenario lan-formula-red."}
+OTHERWISE = {
+    "red": "RED is a formula: compare the scenario lan-formula-red.",
+    "cubic": "CUBIC is a congestion control of a TCP: write sack:congestion=cubic.",
+}
+#: Kinds as sentences have them.
+_WORDS = {"tcp": "TCP"}
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
 _PAIRS = {"(": ")", "[": "]", "{": "}"}
@@ -84,6 +89,10 @@ def choice(text: str, tables: Sequence[str], kind: str, also: Sequence[str] = ()
     said, *settings = split(text, ":")
     # Names as people write them, and as scenarios are called: Tail Drop, tail-drop.
     name = re.sub(r"[-_ ]+", "_", said.strip().lower())
+    if settings and re.search(r"\.(toml|py)$", said) and kind == "policy":
+        path = "python.settings" if said.endswith(".py") else "formula.constants"
+        problem = f"gives settings to the file {said}; give them by path, such as port.bottleneck.policy.{path}.NAME=VALUE"
+        raise ValueError(problem)
     if name not in tables:
         raise ValueError(f"has {said!r}, which {unknown(name, tables, kind, also)}")
     table: dict[str, Any] = {}
@@ -102,10 +111,25 @@ def choice(text: str, tables: Sequence[str], kind: str, also: Sequence[str] = ()
     return {name: table}
 
 
+def misplaced(value: str, before: str) -> str:
+    """Returns a clause about a value that seems to belong to the one before its comma; empty if it does not.
+
+    >>> misplaced("z=2", "fba:threshold=0.5"), misplaced("5*K", "formula:admit=X<0")
+    ("has 'z=2' after a comma; separate settings by colons: fba:threshold=0.5:z=2", \
+'has a comma inside a number; write 0.5, not 0,5')
+    """
+    if re.match(r"[A-Za-z_][\w.]*\s*=(?!=)", value):
+        return f"has {value!r} after a comma; separate settings by colons: {before}:{value}"
+    whole, decimals = re.search(r"[0-9]+$", before), re.match(r"[0-9]+", value)
+    if "=" in before and whole and decimals:
+        return f"has a comma inside a number; write {whole[0]}.{decimals[0]}, not {whole[0]},{decimals[0]}"
+    return ""
+
+
 def unknown(name: str, tables: Sequence[str], kind: str, also: Sequence[str] = ()) -> str:
     """A clause about a name that is none of the tables."""
     near = difflib.get_close_matches(name, tables, n=1)
     hint = OTHERWISE.get(name) or (f"Did you mean {near[0]}?" if near else "")
-    word = kind.replace("_", " ")
+    word = _WORDS.get(kind, kind.replace("_", " "))
     listed = f"{_PLURALS.get(kind, 'Choices')}: {', '.join([*tables, *also])}"
     return f"is not a {word}. {hint}{' ' if hint else ''}{listed}"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from celltrain import grammar, policy_files
+from celltrain import grammar, policy_files, shipped
 from celltrain.base import as_model
 from celltrain.errors import CelltrainError, Fault, InputError, ScenarioError
 from celltrain.grammar import AS_IS
@@ -102,6 +102,8 @@ def resolved(path: str, said: Any, folder: Path | None = None) -> tuple[str, Any
     if kind == "policy" and policy_files.is_file(said):
         policy = policy_files.read(said, folder)
         return policy.name, policy.as_setting()
+    if kind == "policy" and said not in tables and (near := shipped.with_ending(Path(said), folder)):
+        raise ValueError(f"has {said!r}; did you mean {near}?")
     also = ["@FILE.toml (a policy file)"] if kind == "policy" else []
     return said, grammar.choice(said, tables, kind, [*also, f"{AS_IS} (what the scenario has)"])
 
@@ -188,7 +190,7 @@ def _parsed(texts: Sequence[str], option: str) -> dict[str, tuple[str, list[tupl
                 once = "write its values in one" if option == "--vary" else "give it once"
                 faults.append(fault_of(option, text, f"sets {path}, and so does another: {once}"))
             else:
-                found[path] = (text, [_valued(path, value) for value in values])
+                found[path] = (text, _all_valued(path, values))
                 labels = [label for label, _ in found[path][1]]
                 if again := next((label for label in labels if labels.count(label) > 1), None):
                     faults.append(fault_of(option, text, f"has {again} twice"))
@@ -199,6 +201,15 @@ def _parsed(texts: Sequence[str], option: str) -> dict[str, tuple[str, list[tupl
     if faults:
         raise InputError(faults)
     return found
+
+
+def _all_valued(path: str, values: Sequence[str]) -> list[tuple[str, Any]]:
+    """The values of an option, each with its label."""
+    follow(path)
+    for before, value in zip(values, values[1:], strict=False):
+        if choices(path) and (problem := grammar.misplaced(value, before)):
+            raise ValueError(problem)
+    return [_valued(path, value) for value in values]
 
 
 def _valued(path: str, text: str) -> tuple[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import difflib
 import importlib.util
 import json
 import os
@@ -143,6 +144,8 @@ def read(
     path = (folder or Path()) / text
     file, content = shipped.found(text, "scenario", folder or Path()) or (shown(path), None)
     if content is None:
+        if not path.exists() and (near := shipped.with_ending(Path(text), folder)):
+            raise InputError([Fault.of_file(shown(text), f"there is no such file; did you mean {shown(near)}?")])
         if (
             not path.exists()
             and not is_file(os.fsdecode(said))
@@ -154,6 +157,9 @@ def read(
             except ValueError as error:
                 unknown = f"has {text!r}, which "
                 problem = str(error).replace(unknown, "there is no such file, and it ")
+                near_scenario = difflib.get_close_matches(text, shipped.names("scenario"), n=1, cutoff=0.75)
+                if near_scenario and "id you mean" not in problem:
+                    problem = problem.replace("not a policy.", f"not a policy. Did you mean {near_scenario[0]}?", 1)
                 raise InputError([Fault.of_file(shown(text), problem)]) from None
         content = read_text(path, what="policy")
     answer = json.loads(_core.toml(content, file))
@@ -204,8 +210,12 @@ def is_policy_file(said: str | os.PathLike[str]) -> bool:
         answer = json.loads(_core.toml(files.read_bytes(Path(text)).decode("utf-8-sig"), text))
     except (files.UnreadableError, UnicodeDecodeError):
         return False
-    root = answer["root"]
-    if answer["faults"] or "topology" in root or "duration" in root:
+    return not answer["faults"] and has_policy(answer["root"])
+
+
+def has_policy(root: Mapping[str, Any]) -> bool:
+    """Returns whether the tables of a file are those of a policy file."""
+    if "topology" in root or "duration" in root:
         return False
     return "policy" in root or any(key in shipped.policies() for key in root)
 

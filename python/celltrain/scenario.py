@@ -130,7 +130,9 @@ def read(
             name, text = named_text(scenario)
         except ScenarioError as error:
             return Reading(handle=None, faults=error.faults, warnings=[])
-        return Reading.of_core(_core.parse(text, name, current()))
+        reading = Reading.of_core(_core.parse(text, name, current()))
+        other = other_kind(json.loads(_core.toml(text, name))["root"], name) if reading.faults else None
+        return reading if other is None else replace(reading, faults=[other])
     if not hasattr(scenario, "to_dict"):
         problem = "is not a celltrain.Scenario, nor the path of a TOML file"
         return Reading(handle=None, faults=[Fault.of_option("scenario", scenario, problem)], warnings=[])
@@ -141,6 +143,21 @@ def read(
     return Reading.of_table(values, name_of(scenario))
 
 
+#: Keys that plans have and scenarios do not.
+_OF_PLANS = {"scenario", "axes", "paired", "points", "sample", "measures", "seeds", "tune"}
+
+
+def other_kind(root: Mapping[str, Any], file: str) -> Fault | None:
+    """Returns the fault of a file that is a policy file or a plan where a scenario is expected; None if it is neither."""
+    if policy_files.has_policy(root):
+        example = f"a scenario takes it with --set port.bottleneck.policy=@{file}, and celltrain vet {file} tests it"
+        return Fault.of_file(file, f"is a policy, not a scenario; {example}")
+    if not root.keys() & {"topology", "duration"} and root.keys() & _OF_PLANS:
+        command = "tune" if "tune" in root else "sweep"
+        return Fault.of_file(file, f"is a plan, not a scenario; to check it: celltrain {command} {file} --dry-run")
+    return None
+
+
 def _overridden(scenario: Scenario | str | os.PathLike[str], settings: Mapping[str, Any], option: str) -> Reading:
     """A scenario with settings in place of its own; raises `InputError` if it cannot be read at all."""
     if isinstance(scenario, str | os.PathLike):
@@ -149,6 +166,8 @@ def _overridden(scenario: Scenario | str | os.PathLike[str], settings: Mapping[s
         if answer["faults"]:
             raise ScenarioError([_pointed(Fault(**fault)) for fault in answer["faults"]])
         root, lines, stem = answer["root"], answer["lines"], Path(file).stem
+        if (other := other_kind(root, file)) is not None:
+            raise ScenarioError([other])
     elif hasattr(scenario, "to_dict"):
         root, lines, file, stem = scenario.to_dict(), {}, name_of(scenario), ""
     else:

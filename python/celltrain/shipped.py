@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 from celltrain import _core
+from celltrain.text import shown
 
 #: Where the shipped files of a kind stand, which is how they are shown in messages.
 FOLDERS = {"scenario": "scenarios", "plan": "plans"}
@@ -63,6 +64,16 @@ def policies() -> list[str]:
     return [name for one in choices for name in one["properties"]]
 
 
+def with_ending(path: Path, folder: Path | None = None) -> str:
+    """Returns the name of the TOML file that a name without `.toml` stands for; empty if there is none."""
+    try:
+        there = not path.suffix and ((folder or Path()) / f"{path}.toml").is_file()
+    except (OSError, ValueError):
+        # A name may be longer than any can be.
+        return ""
+    return f"{path}.toml" if there else ""
+
+
 def advice(path: Path, kind: str) -> str:
     """What to say of a path that leads to no file, after that it does: how a shipped one of about this name is called.
 
@@ -73,6 +84,8 @@ def advice(path: Path, kind: str) -> str:
     >>> advice(Path("tail_drop"), "scenario")
     '; tail_drop is a policy, which a scenario has at a port, as in celltrain compare lan-epd --vary port.bottleneck.policy=tail_drop'
     """
+    if near := with_ending(path):
+        return f"; did you mean {shown(near)}?"
     stem = path.name.removesuffix(".toml")
     known = names(kind)
     if str(path) != path.name or _NAME.fullmatch(path.name) is None:

@@ -156,7 +156,7 @@ def test_python_takes_texts_and_writes_them_again():
 @pytest.mark.parametrize(
     ("policy", "value", "buffer", "said"),
     [
-        ("epd", '"90 percent"', "80", "is no threshold; write a number, or a text such as"),
+        ("epd", '"90 percent"', "80", "is not a threshold: a share of the buffer (0 to 1)"),
         ("epd", '"60"', "80", 'does not say of what; write "60 cells", or a number without quotes'),
         ("epd", '"101%"', "80", 'is more than the buffer; a share is at most "100%"'),
         ("epd", '"81 cells"', "80", "is above the buffer of 80 cells; a threshold is at most the buffer"),
@@ -194,10 +194,10 @@ def test_a_number_that_is_none_has_one_fault_in_python_too():
 @pytest.mark.parametrize(
     "make, key, words",
     [
-        (lambda: ct.Epd(threshold="nonsense"), "threshold", "is no threshold; write a number, or a text"),
+        (lambda: ct.Epd(threshold="nonsense"), "threshold", "is not a threshold: a share of the buffer (0 to 1)"),
         (lambda: ct.SelectiveDrop(threshold="60"), "threshold", "does not say of what"),
         (lambda: ct.Fba(threshold="101%"), "threshold", "is more than the buffer"),
-        (lambda: ct.Dfba(thresholds=3, congestion_threshold="x"), "congestion_threshold", "is no threshold"),
+        (lambda: ct.Dfba(thresholds=3, congestion_threshold="x"), "congestion_threshold", "is not a threshold"),
         (lambda: ct.Epd(threshold="80%").replace(threshold="80"), "threshold", "of what"),
     ],
 )

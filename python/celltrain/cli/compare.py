@@ -110,6 +110,7 @@ def compare(
     form = shell.form(as_json=as_json, md=md, tex=tex)
     called = None if names is None else listed([names])
     varied = of_options(vary or [], settings or [])
+    shell.refuse_no_ending(csv)
     if plot is not None:
         check(plot, width, style)
     if called is not None and len(files) > 1 and len(called) != len(files):

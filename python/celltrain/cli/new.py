@@ -19,7 +19,9 @@ def register(app: typer.Typer) -> None:
 
 @shell.command
 def new(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The scenario's name; the file is NAME.toml.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="The scenario's name; the file is NAME.toml.", show_default=False)
+    ] = "",
     like: Annotated[
         str | None,
         typer.Option(
@@ -33,6 +35,8 @@ def new(
     from celltrain.errors import Fault, InputError, OutputError
     from celltrain.text import among, shown
 
+    if not name:
+        raise InputError([Fault.saying("NAME is missing: celltrain new mine writes mine.toml", key="NAME")])
     path = Path(name.removesuffix(".toml") + ".toml")
     if not re.fullmatch(r"[\w .+-]+", path.stem):
         raise InputError([Fault.of_option("NAME", name, "is not a name; use letters, digits, spaces and - _ + .")])

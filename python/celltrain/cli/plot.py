@@ -33,7 +33,10 @@ def register(app: typer.Typer) -> None:
 @shell.command
 def sequence(
     folder: Folder,
-    flow: Annotated[str, typer.Option(metavar="NAME", help="The connection.")],
+    flow: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="The connection. [default: the one that retransmitted most]"),
+    ] = None,
     out: Out = None,
     window: Window = None,
     as_json: shell.Json = False,
@@ -59,7 +62,13 @@ def anatomy(
 @shell.command
 def ladder(
     folder: Folder,
-    flow: Annotated[str, typer.Option(metavar="NAME", help="The connection, or a VC such as tcp3-acks.")],
+    flow: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="The connection, or a VC such as tcp3-acks. [default: the VC that lost most]",
+        ),
+    ] = None,
     frame: Annotated[
         int | None,
         typer.Option(
@@ -81,6 +90,11 @@ def _draw(kind: str, folder: Path, out: Path | None, as_json: bool, **options: A
 
     target = folder / f"{kind}.svg" if out is None else out
     diagrams = read_events(folder).plot
+    if "flow" in options and options["flow"] is None:
+        options["flow"] = diagrams.worst(kind)
+        if not as_json:
+            did = "lost" if kind == "ladder" else "retransmitted"
+            shell.say(f"{shown(options['flow'])} {did} most of all; for another, add --flow NAME")
     written = diagrams.write(kind, target, **options)
     if as_json:
         shell.answer({"written": [shown(written)], "diagram": kind, "notes": diagrams.notes, **options})

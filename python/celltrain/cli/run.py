@@ -41,10 +41,13 @@ class _Run(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parses the arguments, a bare `--plot` as one with an empty path."""
+        from celltrain.shipped import scenarios
+
         given = []
         for place, argument in enumerate(args):
             following = args[place + 1] if place + 1 < len(args) else "-"
-            is_bare = argument == "--plot" and (following.startswith("-") or Path(following).suffix in ("", ".toml"))
+            is_file = following.endswith(".toml") or following in scenarios()
+            is_bare = argument == "--plot" and (following.startswith("-") or is_file)
             given.append("--plot=" if is_bare else argument)
         return super().parse_args(ctx, given)
 
@@ -166,6 +169,7 @@ def run(
     if trace and out is None and plot is None:
         problem = "records series; say where they are written to with --out DIR, or drawn with --plot PICTURE"
         raise InputError([Fault.of_option("--trace", shown(",".join(series)), problem)])
+    shell.refuse_no_ending(csv)
     into_folder = plot == BARE
     if plot is not None and not into_folder:
         refuse_other(plot, "--plot")
@@ -218,6 +222,9 @@ def run(
 
         require_matplotlib()
         series = series or ["queue", "cwnd"]
+    if port and not (series or events or pcap):
+        problem = "chooses where queues, events and cells are recorded: add --trace, --events or --pcap"
+        raise InputError([Fault.of_option("--port", shown(",".join(port)), problem)])
     if warm_up:
         series = [*series, *({"delivered"} - set(series))]
     _refuse_idle((events, pcap), kinds=kinds, window=window, flow=flow, vc=vc, pcap_kind=pcap_kind, pcap_at=pcap_at)

@@ -150,6 +150,12 @@ def store(store: Path | None, out: Path | None) -> Path | None:
     return store or out
 
 
+def refuse_no_ending(csv: Path | None) -> None:
+    """Refuses a new file for `--csv` whose name has no ending; raises `InputError`."""
+    if csv is not None and not csv.suffix and not csv.exists():
+        raise InputError([Fault.saying(f"--csv {shown(csv)} has no ending: write {shown(csv)}.csv.", key="--csv")])
+
+
 def answer(value: object) -> None:
     """Prints an answer as JSON."""
     typer.echo(as_json(value))

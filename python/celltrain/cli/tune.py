@@ -107,8 +107,9 @@ def _show(tuned: Tuned) -> None:
         shell.console().print(f"WARNING: {warning}", style="bold", soft_wrap=True)
     names = [one["measure"] for one in facts["objectives"]]
     parameters = [(one["name"], one["unit"]) for one in facts["parameters"]]
+    searches = "1 search" if len(tuned.searches) == 1 else f"{len(tuned.searches):,} searches"
     shell.say(
-        f"{shown(facts['name'])}: {len(tuned.searches):,} search{"" if len(tuned.searches) == 1 else "es"} of {facts['trials']:,} trials, {facts['runs']:,} runs, "
+        f"{shown(facts['name'])}: {searches} of {facts['trials']:,} trials, {facts['runs']:,} runs, "
         f"{facts['failed']:,} failed"
     )
     left = ("configuration", "reference", "best in")

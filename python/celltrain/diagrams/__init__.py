@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,9 @@ from celltrain import files
 from celltrain.arguments import checked
 from celltrain.axes import refuse_other, require_matplotlib, save, styled
 from celltrain.diagrams import anatomy, ladder, sequence
+from celltrain.diagrams.ladder import GONE
 from celltrain.errors import Fault, InputError, OutputError
+from celltrain.event_rows import names, texts
 from celltrain.text import shown
 from celltrain.writing import writing
 
@@ -94,6 +97,19 @@ class Diagrams:
         self.notes = []
         run: dict[str, Any] = {"title": self._title, "facts": self._facts, "notes": self.notes}
         return ladder.draw(self._log, flow, frame, ax=ax, size=(SIZE[0], 1.25 * SIZE[1]), **run)
+
+    def worst(self, kind: str) -> str:
+        """Returns the connection, or for a ladder the VC, that lost or retransmitted most among the events.
+
+        Args:
+            kind: `"sequence"` or `"ladder"`.
+        """
+        import numpy as np
+
+        table, column, bad = ("cells", "vc", GONE) if kind == "ladder" else ("segments", "flow", ("retransmitted",))
+        rows = self._log[table]
+        counts = Counter(texts(rows, column)[np.isin(texts(rows, "event"), bad)].tolist())
+        return max(names(rows, column), key=lambda name: counts[name], default="")
 
     @checked()
     def write(self, kind: str, path: str | os.PathLike[str], **options: Any) -> Path:

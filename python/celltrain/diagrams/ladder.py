@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 #: How a cell ends at a port.
-_GONE = ("lost", "pushed_out", "dropped")
+GONE = ("lost", "pushed_out", "dropped")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +78,7 @@ def draw(
     index = flow_index(flows, facts)[sender[0]] if sender else 0
     _Ladder(ax, origin, by, index).draw(list(ports.values()), end)
     _label(ax, list(ports), end)
-    ax.set_ylabel(f"time since the first cell came ({unit})")
+    ax.set_ylabel(f"time since the first cell arrived ({unit})")
     ax.set_ylim(1.04 * (last - origin) * by, -0.04 * (last - origin) * by)
     return finish(ax, below=0.02)
 
@@ -95,7 +95,7 @@ def _worth_seeing(vc: str, own: pa.Table, told: pa.Table | None) -> tuple[int, s
         return 0, ""
     events, times = texts(cells, "event"), numbers(cells, "time_s")
     frames, cell = numbers(cells, "frame").astype(int), np.nan_to_num(numbers(cells, "index"), nan=-1)
-    lost = np.isin(events, _GONE)
+    lost = np.isin(events, GONE)
     passed = events == "departed"
     ports = texts(cells, "port")
     # Frames of which one port lost cells and sent others.
@@ -141,7 +141,7 @@ def _ports(rows: list[dict[str, Any]]) -> dict[str, list[_Visit]]:
     for port, cells in found.items():
         visits = []
         for _, instants in sorted(cells.items()):
-            lost = next((instants[name] for name in _GONE if name in instants), None)
+            lost = next((instants[name] for name in GONE if name in instants), None)
             how = "" if lost is None else lost[1] or "pushed out"
             waits = "admitted" in instants
             came, left = (instants[name][0] if name in instants else None for name in ("arrived", "departed"))

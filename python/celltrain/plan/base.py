@@ -14,7 +14,7 @@ from celltrain.errors import Fault, InputError, PlanError, ScenarioError
 from celltrain.grammar import AS_IS
 from celltrain.paths import UnknownKeyError, choices
 from celltrain.plan.document import Diagnostics, Place, parse
-from celltrain.scenario import Reading, name_of
+from celltrain.scenario import Reading, name_of, other_kind
 from celltrain.text import described
 from celltrain.text import shown as shown_path
 
@@ -30,6 +30,8 @@ def base_of(base: Scenario | str | os.PathLike[str], diagnostics: Diagnostics) -
         except ScenarioError as error:
             raise PlanError(error.faults) from None
         table, _ = parse(text, file)
+        if (other := other_kind(table, file)) is not None:
+            raise PlanError([other])
         return Base(table, file, text)
     if hasattr(base, "to_dict"):
         try:
