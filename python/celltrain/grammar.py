@@ -91,7 +91,9 @@ def choice(text: str, tables: Sequence[str], kind: str, also: Sequence[str] = ()
     name = re.sub(r"[-_ ]+", "_", said.strip().lower())
     if settings and re.search(r"\.(toml|py)$", said) and kind == "policy":
         path = "python.settings" if said.endswith(".py") else "formula.constants"
-        problem = f"gives settings to the file {said}; give them by path, such as port.bottleneck.policy.{path}.NAME=VALUE"
+        problem = (
+            f"gives settings to the file {said}; give them by path, such as port.bottleneck.policy.{path}.NAME=VALUE"
+        )
         raise ValueError(problem)
     if name not in tables:
         raise ValueError(f"has {said!r}, which {unknown(name, tables, kind, also)}")

@@ -433,7 +433,9 @@ def _read(path: Path, file: str) -> Any:
     except ImportError as error:
         raise MissingExtraError("importing graphs needs networkx: pip install celltrain[graph]") from error
     if path.suffix.lower() not in FORMATS:
-        raise InputError([Fault.of_file(file, f"is not a graph this can read; its name ends in {' or '.join(FORMATS)}")])
+        raise InputError(
+            [Fault.of_file(file, f"is not a graph this can read; its name ends in {' or '.join(FORMATS)}")]
+        )
     text = read_text(path, what="graph")
     try:
         if path.suffix.lower() == ".graphml":

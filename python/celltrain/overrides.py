@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -206,7 +207,7 @@ def _parsed(texts: Sequence[str], option: str) -> dict[str, tuple[str, list[tupl
 def _all_valued(path: str, values: Sequence[str]) -> list[tuple[str, Any]]:
     """The values of an option, each with its label."""
     follow(path)
-    for before, value in zip(values, values[1:], strict=False):
+    for before, value in pairwise(values):
         if choices(path) and (problem := grammar.misplaced(value, before)):
             raise ValueError(problem)
     return [_valued(path, value) for value in values]

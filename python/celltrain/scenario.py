@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from celltrain import _core, overrides, policy_files
+from celltrain import _core, grammar, overrides, policy_files
 from celltrain.arguments import Rate, Time, checked
 from celltrain.cancel import Cancel, current, endable
 from celltrain.documents import named_text
@@ -80,8 +81,11 @@ def controls() -> list[str]:
 
 
 def _pointed(fault: Fault) -> Fault:
-    """A fault with where to look: a congestion control is no TCP, but a setting of one."""
+    """A fault with where to look: a congestion control is not a TCP, but a setting of one, and RED is a formula."""
     table, _, name = fault.key.rpartition(".")
+    if table.rpartition(".")[2] == "policy" and fault.problem.startswith("is unknown") and name in grammar.OTHERWISE:
+        problem = re.sub(r"(did you mean \w+\? It|it) must", f"{grammar.OTHERWISE[name]} It must", fault.problem)
+        return Fault.of(problem, file=fault.file, line=fault.line, key=fault.key, value=fault.value)
     if table.rpartition(".")[2] != "tcp" or not fault.problem.startswith("is unknown") or name not in controls():
         return fault
     problem = f'is unknown: {name} is a congestion control; write congestion = "{name}" below [{table}.vanilla], or another TCP'
@@ -131,8 +135,10 @@ def read(
         except ScenarioError as error:
             return Reading(handle=None, faults=error.faults, warnings=[])
         reading = Reading.of_core(_core.parse(text, name, current()))
-        other = other_kind(json.loads(_core.toml(text, name))["root"], name) if reading.faults else None
-        return reading if other is None else replace(reading, faults=[other])
+        if reading.faults and (root := json.loads(_core.toml(text, name))["root"]) is not None:
+            other = other_kind(root, name)
+            return reading if other is None else replace(reading, faults=[other])
+        return reading
     if not hasattr(scenario, "to_dict"):
         problem = "is not a celltrain.Scenario, nor the path of a TOML file"
         return Reading(handle=None, faults=[Fault.of_option("scenario", scenario, problem)], warnings=[])
@@ -193,8 +199,8 @@ def _placed(
             if at := policy_files.refused(replace(fault, problem=problem), path, setting.value):
                 return at
             if path != fault.key and "names 2" in fault.problem:
-                name, _, setting = path.removeprefix(f"{fault.key}.").partition(".")
-                problem = f"{problem}; to choose {name} write {option} {fault.key}={name}:{setting}={text}"
+                name, _, inner = path.removeprefix(f"{fault.key}.").partition(".")
+                problem = f"{problem}; to choose {name} write {option} {fault.key}={name}:{inner}={text}"
             at = Fault.of(problem, file=file, key=fault.key, value=fault.value)
             return replace(at, excerpt=fault.excerpt)
     line = lines.get(fault.key)

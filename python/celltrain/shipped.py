@@ -84,8 +84,8 @@ def advice(path: Path, kind: str) -> str:
     >>> advice(Path("tail_drop"), "scenario")
     '; tail_drop is a policy, which a scenario has at a port, as in celltrain compare lan-epd --vary port.bottleneck.policy=tail_drop'
     """
-    if near := with_ending(path):
-        return f"; did you mean {shown(near)}?"
+    if file := with_ending(path):
+        return f"; did you mean {shown(file)}?"
     stem = path.name.removesuffix(".toml")
     known = names(kind)
     if str(path) != path.name or _NAME.fullmatch(path.name) is None:

@@ -91,7 +91,10 @@ def test_where_every_point_is_its_own_network_there_is_one_front(tmp_path):
 
 @pytest.mark.parametrize(
     ("said", "expected"),
-    [("bufer", "did you mean buffer? There are network, buffer"), ("nothing", "is not an axis that is varied on a grid")],
+    [
+        ("bufer", "did you mean buffer? There are network, buffer"),
+        ("nothing", "is not an axis that is varied on a grid"),
+    ],
 )
 def test_an_axis_that_is_none_is_named(celltrain, two, tmp_path, said, expected):
     answer = celltrain("report", two.path, "--front-by", said, "--out", tmp_path / "page")

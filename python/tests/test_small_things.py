@@ -62,7 +62,7 @@ def test_a_congestion_control_is_no_tcp_but_a_setting_of_one(celltrain, tmp_path
         in answer.err
     )
     path.write_text(f"{small.read_text()}\n[tcp.cubick]\n")
-    assert "It must be one of vanilla" in celltrain("check", path).err
+    assert "it must be one of vanilla" in celltrain("check", path).err
     with pytest.raises(AttributeError, match=r'congestion control of a TCP: Vanilla\(congestion="cubic"\)'):
         ct.Cubic  # noqa: B018
 

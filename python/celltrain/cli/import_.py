@@ -21,7 +21,8 @@ def register(app: typer.Typer) -> None:
 def import_(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A graph: GraphML, or JSON with nodes and links.")],
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="SCENARIO", help="TOML file to write. [default: standard output]")
+        Path | None,
+        typer.Option("--out", "-o", metavar="SCENARIO", help="TOML file to write. [default: standard output]"),
     ] = None,
     flows: Annotated[
         int | None, typer.Option(parser=shell.whole(1), metavar="N", help="Draw N flows between random nodes.")

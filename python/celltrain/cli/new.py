@@ -59,6 +59,4 @@ def new(
         shell.answer({"file": str(path)})
     else:
         typed = shown(shlex.quote(str(path)))
-        shell.say(
-            f"wrote {shown(path)}\nTo run it: celltrain run {typed}\nTo check a change: celltrain check {typed}"
-        )
+        shell.say(f"wrote {shown(path)}\nTo run it: celltrain run {typed}\nTo check a change: celltrain check {typed}")

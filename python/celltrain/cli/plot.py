@@ -91,10 +91,10 @@ def _draw(kind: str, folder: Path, out: Path | None, as_json: bool, **options: A
     target = folder / f"{kind}.svg" if out is None else out
     diagrams = read_events(folder).plot
     if "flow" in options and options["flow"] is None:
-        options["flow"] = diagrams.worst(kind)
+        worst = options["flow"] = diagrams.worst(kind)
         if not as_json:
             did = "lost" if kind == "ladder" else "retransmitted"
-            shell.say(f"{shown(options['flow'])} {did} most of all; for another, add --flow NAME")
+            shell.say(f"{shown(worst)} {did} most of all; for another, add --flow NAME")
     written = diagrams.write(kind, target, **options)
     if as_json:
         shell.answer({"written": [shown(written)], "diagram": kind, "notes": diagrams.notes, **options})

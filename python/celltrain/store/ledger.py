@@ -231,7 +231,9 @@ class Ledger:
             raise self._fault(problem) from None
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             # A name in it that is no text is quoted in the error, and cannot be.
-            raise self._fault(f"is not a ledger ({error}); make it again from the parts: celltrain store repair") from None
+            raise self._fault(
+                f"is not a ledger ({error}); make it again from the parts: celltrain store repair"
+            ) from None
 
     def _fault(self, problem: str) -> StoreError:
         return StoreError([Fault.of_file(shown(self.path), problem)])
