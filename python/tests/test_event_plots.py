@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -208,6 +210,19 @@ def test_the_ladder_says_that_there_is_nothing_to_see(celltrain: Command, tmp_pa
     assert " ".join(told.out.split()).startswith(
         "Nothing to see: no frame of tcp1 waited or was lost at these ports. This is the first one. wrote "
     )
+
+
+def test_without_a_connection_the_one_in_most_trouble_is_drawn(celltrain: Command, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert celltrain("run", "lan-epd", "--set", "duration=50ms", "--events", out).code == 0
+    retransmitted = ct.read_events(out)["segments"].to_pylist()
+    counts = Counter(row["flow"] for row in retransmitted if row["event"] == "retransmitted")
+    told = celltrain("plot", "sequence", out)
+    worst = told.out.partition(" ")[0]
+    assert counts[worst] == max(counts.values(), default=0)
+    assert told.out.startswith(f"{worst} retransmitted most of all; for another, add --flow NAME\n")
+    answer = json.loads(celltrain("plot", "ladder", out, "--json").out)
+    assert answer["flow"] in ct.read_events(out)["cells"]["vc"].to_pylist()
 
 
 @pytest.mark.parametrize("form", ["parquet", "csv"])

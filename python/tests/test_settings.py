@@ -400,3 +400,82 @@ def test_python_takes_scenarios_in_a_list_and_says_what_to_call() -> None:
         ct.run("lan-epd", settings={"tcp": "reno"})  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="sneeds"):
         ct.run("lan-epd", sneeds=5)  # type: ignore[call-arg]
+
+
+def test_a_fault_of_a_policy_file_names_the_file_and_its_line(celltrain: Command) -> None:
+    Path("slip.toml").write_text('name = "slip"\n[policy]\nepd.foo = 1\n')
+    Path("plan.toml").write_text(
+        'scenario = "small.toml"\nseeds = 2\n[axes.policy]\npath = "port.bottleneck.policy"\n'
+        'values = { a = "slip.toml", b = "epd" }\n'
+    )
+    fault = "slip.toml:3: policy.epd.foo is unknown; known keys: threshold"
+    path = "port.bottleneck.policy"
+    assert celltrain("compare", "small.toml", "--vary", f"{path}=@slip.toml,epd").err == f"{fault}\n"
+    for command in ("check", "run"):
+        answer = celltrain(command, "small.toml", "--set", f"{path}=@slip.toml")
+        assert (answer.code, answer.err) == (2, f"{fault} (--set {path}=@slip.toml)\n")
+    assert celltrain("sweep", "plan.toml", "--dry-run").err == f"{fault}; at point 0 (policy = a)\n"
+    with pytest.raises(ct.InputError) as refused:
+        ct.compare("small.toml", vary={path: [ct.Policy.read("slip.toml"), "epd"]})
+    assert str(refused.value) == fault
+    with pytest.raises(ct.ScenarioError, match=r"slip\.toml:3: policy\.epd\.foo"):
+        ct.load("small.toml", settings={path: "slip.toml"})
+
+
+def test_a_comparison_has_no_points_with_numbers(celltrain: Command) -> None:
+    answer = celltrain("compare", "small.toml", "--vary", "port.bottleneck.policy=epd:threshold=9999")
+    assert answer.code == 2
+    assert "at point" not in answer.err
+    assert "(with port.bottleneck.policy = epd:threshold=9999)" in answer.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (
+            ["compare", "small.toml", "--vary", "port.bottleneck.policy=fba:threshold=0.5,z=2"],
+            "separate settings by colons: fba:threshold=0.5:z=2",
+        ),
+        (
+            ["compare", "small.toml", "--vary", "port.bottleneck.policy=formula:admit=X<0,5*K"],
+            "has a comma inside a number; write 0.5, not 0,5",
+        ),
+        (["compare", "small.toml", "--vary", "tcp=vanilla,cubic"], "is not a TCP. CUBIC is a congestion control"),
+        (["check", "small.toml", "--set", "port.bottleneck.policy=sah"], "has 'sah'; did you mean sah.toml?"),
+        (["check", "small.toml", "--set", "port.bottleneck.policy=@sah"], "sah: there is no such file; did you mean"),
+        (["check", "sah"], "sah: there is no such file; did you mean sah.toml?"),
+        (["vet", "sah"], "sah: there is no such file; did you mean sah.toml?"),
+        (["vet", "lan-epdd"], "it is not a policy. Did you mean lan-epd?"),
+        (["vet", "two.toml"], "two.toml:1: policy has 2 policies (epd, fba); keep one, in a file of its own"),
+        (["run", "sah.toml"], "sah.toml: is a policy, not a scenario; a scenario takes it with --set"),
+        (["compare", "sah.toml", "small.toml"], "sah.toml: is a policy, not a scenario"),
+        (["check", "plan.toml"], "plan.toml: is a plan, not a scenario; to check it: celltrain sweep plan.toml"),
+        (
+            ["check", "small.toml", "--set", "port.bottleneck.policy=sah.toml:Z=1"],
+            "gives settings to the file sah.toml",
+        ),
+        (["check", "red.toml"], "is unknown; RED is a formula: compare the scenario lan-formula-red."),
+        (["run", "small.toml", "--port", "sw1->sw2"], "chooses where queues, events and cells are recorded"),
+        (["run", "small.toml", "--plot", "picture"], "Cannot draw picture: use .svg, .pdf or .png."),
+        (["compare", "small.toml", "lan-epd", "--csv", "table"], "--csv table has no ending: write table.csv."),
+        (["new"], "NAME is missing: celltrain new mine writes mine.toml"),
+    ],
+)
+def test_a_slip_is_answered_with_what_to_write(celltrain: Command, arguments: list[str], said: str) -> None:
+    Path("two.toml").write_text("[policy]\nepd = {}\nfba = {}\n")
+    Path("plan.toml").write_text('scenario = "small.toml"\nseeds = 2\n[axes]\nduration = ["1ms"]\n')
+    Path("red.toml").write_text(SMALL + "\n[port.other]\nbuffer = 100\n[port.other.policy.red]\n")
+    answer = celltrain(*arguments)
+    assert answer.code == 2
+    assert said in answer.err
+
+
+def test_python_takes_the_name_of_a_policy_file() -> None:
+    lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=100, policy="sah.toml", duration="1ms")
+    assert lan.to_dict()["port"]["bottleneck"]["policy"]["formula"]["constants"] == {"Z": 0.8}
+    with pytest.raises(
+        ct.ScenarioError, match=r"names a policy file that is refused: none\.toml: there is no such file"
+    ):
+        ct.n_source(sources=2, link_delay="5us", buffer_cells=100, policy="none.toml", duration="1ms")
+    with pytest.raises(ct.ScenarioError, match=r'celltrain.load\(.*settings=.*"port.bottleneck.policy": .epd.'):
+        ct.run("lan-epd", policy="epd")
