@@ -22,7 +22,7 @@ def import_(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A graph: GraphML, or JSON with nodes and links.")],
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="SCENARIO", help="TOML file to write. [default: standard output]"),
+        typer.Option("--out", "-o", metavar="SCENARIO", help="TOML file to write.", show_default="standard output"),
     ] = None,
     flows: Annotated[
         int | None, typer.Option(parser=shell.whole(1), metavar="N", help="Draw N flows between random nodes.")
@@ -48,7 +48,7 @@ def import_(
         str | None, typer.Option(metavar="UNIT", help="The unit of delays that are bare numbers, such as ms.")
     ] = None,
     name_attribute: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The attribute that is a node's name. [default: its id]")
+        str | None, typer.Option(metavar="NAME", help="The attribute that is a node's name.", show_default="its id")
     ] = None,
     kind_attribute: Annotated[
         str, typer.Option(metavar="NAME", help="The attribute that says what a node is: host, switch or edge_device.")
@@ -60,7 +60,7 @@ def import_(
         bool, typer.Option("--both-ways", help="Take a directed edge without one back as a link both ways.")
     ] = False,
     access_rate: Annotated[
-        str | None, typer.Option(help="Rate of the links of hosts made for flows. [default: --rate]")
+        str | None, typer.Option(help="Rate of the links of hosts made for flows.", show_default="--rate")
     ] = None,
     access_delay: Annotated[str, typer.Option(help="Delay of these links.")] = "5us",
     buffer: Annotated[

@@ -35,7 +35,7 @@ def sequence(
     folder: Folder,
     flow: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="The connection. [default: the one that retransmitted most]"),
+        typer.Option(metavar="NAME", help="The connection.", show_default="the one that retransmitted most"),
     ] = None,
     out: Out = None,
     window: Window = None,
@@ -66,7 +66,8 @@ def ladder(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="The connection, or a VC such as tcp3-acks. [default: the VC that lost most]",
+            help="The connection, or a VC such as tcp3-acks.",
+            show_default="the VC that lost most",
         ),
     ] = None,
     frame: Annotated[
@@ -74,7 +75,8 @@ def ladder(
         typer.Option(
             parser=shell.whole(0),
             metavar="N",
-            help="The frame's number within the VC. [default: the first that lost only some of its cells]",
+            help="The frame's number within the VC.",
+            show_default="the first that lost only some of its cells",
         ),
     ] = None,
     out: Out = None,
