@@ -71,14 +71,14 @@ def draw(
         raise InputError([Fault.of_option("frame", number, problem)])
     end = _end(told, number)
     origin = min(visit.arrived for visits in ports.values() for visit in visits if visit.arrived is not None)
-    ax = axes(ax, size, title, legible(f"frame {number} of {vc}"), f"from {origin:.9g} s on")
+    ax = axes(ax, size, title, legible(f"frame {number} of {vc}"), f"from {origin:.9g} s on", tcp=facts.get("tcp"))
     last = _last_instant(ports, end)
     by, unit = (1e3, "ms") if last - origin >= 5e-3 else (1e6, "µs")
     sender = names(own, "flow")
     index = flow_index(flows, facts)[sender[0]] if sender else 0
     _Ladder(ax, origin, by, index).draw(list(ports.values()), end)
     _label(ax, list(ports), end)
-    ax.set_ylabel(f"time since the first cell came ({unit})")
+    ax.set_ylabel(f"time since the first cell arrived ({unit})")
     ax.set_ylim(1.04 * (last - origin) * by, -0.04 * (last - origin) * by)
     return finish(ax, below=0.02)
 

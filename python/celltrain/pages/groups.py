@@ -8,14 +8,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from celltrain.axes import legible
 from celltrain.pages.drawing import MOST_ACROSS, Look, bars, fit, marked, panelled
-from celltrain.style import INK, PALE
+from celltrain.pages.words import UNDEFINED
+from celltrain.style import INK, PALE, SOFT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -87,6 +88,12 @@ def dots(panels: Sequence[Panel], look: Look, *, columns: int = MOST_ACROSS) -> 
         axes.set_xlabel(panel.label)
         axes.set_title(panel.title)
         axes.locator_params(axis="x", nbins=4)
+    _share(panels, grid, "x")
+    for axes, panel in zip(grid, panels, strict=True):
+        for row, group in enumerate(panel.groups):
+            if np.isnan(group.mean).all():
+                at = axes.get_yaxis_transform()
+                axes.text(0.03, row, UNDEFINED, transform=at, va="center", fontsize="small", color=SOFT)
     return figure
 
 
@@ -120,10 +127,20 @@ def lines(panels: Sequence[Panel], across: Across, look: Look, *, columns: int =
         axes.set_ylabel(panel.label)
         if place + columns >= len(panels):
             axes.set_xlabel(across.label)
+    _share(panels, grid, "y")
     if len(names) > 1:
         handles, _ = grid[0].get_legend_handles_labels()
         figure.legend(handles, names, loc="outside lower center", ncols=beside, fontsize="small")
     return figure
+
+
+def _share(panels: Sequence[Panel], grid: Sequence[Axes], which: Literal["x", "y"]) -> None:
+    """Gives all panels of a measure the same axis, so that equal lengths are equal differences."""
+    for label in {panel.label for panel in panels}:
+        own = [axes for axes, panel in zip(grid, panels, strict=True) if panel.label == label]
+        drawn = [getattr(axes, f"get_{which}lim")() for axes in own if axes.has_data()]
+        for axes in own if drawn else ():
+            axes.set(**{f"{which}lim": (min(low for low, _ in drawn), max(high for _, high in drawn))})
 
 
 def _beside(across: Across, row: int, rows: int) -> NDArray[np.float64]:
