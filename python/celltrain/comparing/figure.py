@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,6 +19,7 @@ from celltrain.pages.groups import Across, Group, Panel, dots, lines
 from celltrain.plan import Axis
 from celltrain.store.columns import bounds
 from celltrain.style import SOFT
+from celltrain.summary import short_tcp
 from celltrain.text import shown
 from celltrain.writing import writing
 
@@ -71,9 +71,9 @@ def _subtitle(compared: Compared, measures: Sequence[int], look: Look) -> str:
         lines = textwrap.wrap(f"TCP: {brief(tcp, LONGEST_TITLE)}", 52 if look.narrow else 100)
     elif all(len(set(own)) == 1 for own in compared.tcp):
         named = {name: own[0] for name, own in zip(compared.names, compared.tcp, strict=True)}
-        distinct = len({_short(tcp) for tcp in named.values()}) == len(tcps)
-        said = [f"{shown(name)}: {_short(tcp) if distinct else tcp}" for name, tcp in named.items()]
-        if any(name != _short(tcp) for name, tcp in named.items()):
+        distinct = len({short_tcp(tcp) for tcp in named.values()}) == len(tcps)
+        said = [f"{shown(name)}: {short_tcp(tcp) if distinct else tcp}" for name, tcp in named.items()]
+        if any(name != short_tcp(tcp) for name, tcp in named.items()):
             lines = textwrap.wrap(f"TCP of {'; '.join(said)}", 52 if look.narrow else 100)
     if len(compared.seeds) > 1:
         cut = ", cut at impossible values" if any(_is_cut(compared, one) for one in measures) else ""
@@ -86,15 +86,10 @@ def _is_tcp(path: str) -> bool:
     return path.partition(".")[0] == "tcp"
 
 
-def _short(tcp: str) -> str:
-    """Returns the name of a TCP without its details."""
-    return re.sub(r" \([^)]*\)", "", tcp)
-
-
 def _with_tcp(compared: Compared, title: str, places: Sequence[int]) -> str:
     """Returns the title of a panel, with its TCP if other panels have another one."""
     everywhere = {tcp for own in compared.tcp for tcp in own}
-    here = {_short(own[place]) for own in compared.tcp for place in places}
+    here = {short_tcp(own[place]) for own in compared.tcp for place in places}
     return f"{title}\nTCP: {here.pop()}" if len(everywhere) > 1 and len(here) == 1 else title
 
 

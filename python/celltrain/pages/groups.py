@@ -97,7 +97,9 @@ def dots(panels: Sequence[Panel], look: Look, *, columns: int = MOST_ACROSS) -> 
     return figure
 
 
-def lines(panels: Sequence[Panel], across: Across, look: Look, *, columns: int = 1, zero: bool = False) -> Figure:
+def lines(
+    panels: Sequence[Panel], across: Across, look: Look, *, columns: int = 1, zero: bool = False, marks: str = ""
+) -> Figure:
     """A line for each group over an axis; panels row by row, so many in each where the width allows.
 
     With `zero` a thin line stands where nothing differs.
@@ -107,7 +109,9 @@ def lines(panels: Sequence[Panel], across: Across, look: Look, *, columns: int =
     names = [legible(group.name, LONGEST_NAME[look.width]) for group in panels[0].groups]
     beside = look.columns(names)
     extra = 0.2 * math.ceil(len(names) / beside) - 0.2
-    figure, grid = panelled(len(panels), look, height=2.3 if look.narrow else 2.5, extra=extra, most=columns)
+    figure, grid = panelled(
+        len(panels), look, height=2.3 if look.narrow else 2.5, extra=extra, most=columns, marks=marks
+    )
     turned = sum(map(len, across.words)) * columns > look.inches * 9
     for place, (axes, panel) in enumerate(zip(grid, panels, strict=True)):
         for row, group in enumerate(panel.groups):
@@ -139,8 +143,13 @@ def _share(panels: Sequence[Panel], grid: Sequence[Axes], which: Literal["x", "y
     for label in {panel.label for panel in panels}:
         own = [axes for axes, panel in zip(grid, panels, strict=True) if panel.label == label]
         drawn = [getattr(axes, f"get_{which}lim")() for axes in own if axes.has_data()]
-        for axes in own if drawn else ():
-            axes.set(**{f"{which}lim": (min(low for low, _ in drawn), max(high for _, high in drawn))})
+        if len(drawn) < 2:
+            continue
+        low, high = min(low for low, _ in drawn), max(high for _, high in drawn)
+        # The margin of a panel with close values is too small for the common axis.
+        room = 0.04 * (high - low)
+        for axes in own:
+            axes.set(**{f"{which}lim": (low - room, high + room)})
 
 
 def _beside(across: Across, row: int, rows: int) -> NDArray[np.float64]:

@@ -27,12 +27,13 @@ def blocks(answer: Mapping[str, Any], *, brief: bool = False) -> Iterator[Block]
     said = f"seeds {answer['first_seed']} to {last}" if seeds > 1 else f"seed {last}"
     for warning in dead(answer):
         yield Line(text=warning, style="bold")
-    yield Line(text=f"{answer['policy']}: {said} in {', '.join(answer['scenarios'])}", style="bold")
+    yield Line(text=f"{answer['policy']}: {said} in {', '.join(answer['scenarios'])}", style="bold", is_note=True)
     named: dict[str, list[str]] = {}
     for scenario, tcp in answer["tcp"].items():
         named.setdefault(tcp, []).append(scenario)
     for tcp, scenarios in named.items():
-        yield Line(text=f"TCP: {tcp}" if len(named) == 1 else f"TCP of {', '.join(scenarios)}: {tcp}")
+        text = f"TCP: {tcp}" if len(named) == 1 else f"TCP of {', '.join(scenarios)}: {tcp}"
+        yield Line(text=text, is_note=True)
     checks = answer["conformance"]
     shown = [check for check in checks if not (brief and check["holds"])]
     if shown:
@@ -61,10 +62,11 @@ def blocks(answer: Mapping[str, Any], *, brief: bool = False) -> Iterator[Block]
         more = f"; --json lists {counted(len(found) - 1, 'more reversed difference')}" if len(found) > 1 else ""
         yield Line(text=f"The ranking depends on the TCP: {found[0]}{more}.", style="bold")
     if seeds > 1:
-        yield Line(text="\u00b1: half the 95 % interval of the mean (Student's t over the seeds)")
+        yield Line(text="\u00b1: half the 95 % interval of the mean (Student's t over the seeds)", is_note=True)
         if others:
             yield Line(
-                text=f"* differs significantly from {mine} (95 % interval of the paired differences; see --json)"
+                text=f"* differs significantly from {mine} (95 % interval of the paired differences; see --json)",
+                is_note=True,
             )
 
 
