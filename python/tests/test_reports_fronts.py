@@ -56,7 +56,7 @@ def test_every_tcp_has_a_front_of_its_own_and_is_named(tmp_path):
     line = "TCP: vanilla (no fast retransmit, 100 ms ticks); sack (selective acknowledgements, 100 ms ticks)"
     assert f"<p>{line}</p>" in page
     assert line in " ".join(str(report).split())
-    for drawing in report.figures():
+    for drawing in report.drawings():
         first, second = drawing.figure.get_suptitle().splitlines()[:2]
         assert first == "TCP: vanilla; sack" and second.startswith("means of 2 seeds")
         assert drawing.name.startswith(("map-", "pairs-")) or "95 % intervals" in second

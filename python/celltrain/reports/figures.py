@@ -86,6 +86,9 @@ def front(analysis: Analysis, look: Look) -> Drawing | None:
             panel.set_title(legible(titled(trade.by, part.level), LONGEST_TITLE[look.width]), fontsize="small")
     columns = look.shape(len(grid), MOST_ACROSS)[1] if len(grid) > 1 else 1
     for place, panel in enumerate(grid):
+        if look.narrow or columns > 2:
+            # Numbers of four digits need more room than a narrow panel has for five of them.
+            panel.locator_params(axis="x", nbins=3)
         if place % columns == 0:
             panel.set_ylabel(direction(_measured(up), trade.larger_y))
         if place + columns >= len(grid):
