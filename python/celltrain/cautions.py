@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 #: Thresholds that are named; a network may have thousands of ports.
 MOST_NAMED = 3
+#: Parts of a scenario that a policy does not choose, and what differs if they are varied. Means over them say little.
+NETWORKS = {"topology": "network", "tcp": "TCP"}
 #: A measure that is 0 in a run that carried nothing.
 DELIVERED = "flows.sum(*).delivered_bytes"
 #: Measures of a sweep that are 0 in such a run as well.
@@ -188,16 +190,17 @@ def _thresholds(port: str, table: Mapping[str, Any]) -> Iterator[tuple[str, int]
 
 
 def networks(paths: Mapping[str, str]) -> Iterator[str]:
-    """Axes that make other networks of one.
+    """Warns of axes that change the network or its TCP.
 
     Args:
         paths: By the name of each axis that varies its path into the scenario.
     """
-    names = [name for name, path in paths.items() if path.split(".")[0] == "topology"]
+    names = {name: NETWORKS[root] for name, path in paths.items() if (root := path.split(".")[0]) in NETWORKS}
     if names and len(names) < len(paths):
+        kinds = list(dict.fromkeys(names.values()))
         yield (
-            f"averaging over {' and '.join(map(shown, names))} mixes different networks: the best on average may be best in "
-            "none. Look at each network separately"
+            f"averaging over {' and '.join(map(shown, names))} mixes different {' and '.join(f'{kind}s' for kind in kinds)}: the "
+            f"best on average may be best in none. Look at each {' and '.join(kinds)} separately"
         )
 
 
@@ -223,9 +226,9 @@ def _networks(plan: Plan) -> Iterator[str]:
 
 
 def _path(group: Group) -> str:
-    """Of axes that move together the one that makes another network, if one does."""
+    """Of axes that move together the one that changes the network or its TCP, if one does."""
     paths = [axis.path for axis in group.axes]
-    return next((path for path in paths if path.split(".")[0] == "topology"), paths[0])
+    return next((path for path in paths if path.split(".")[0] in NETWORKS), paths[0])
 
 
 def _called(group: Group) -> str:

@@ -185,6 +185,8 @@ class Line:
 
     text: str
     style: str = ""
+    is_note: bool = False
+    """Whether a reader of the tables needs it in print: LaTeX sets it below them."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
         from rich.text import Text
@@ -203,12 +205,18 @@ def markdown(blocks: Iterable[Block]) -> str:
 
 
 def latex(blocks: Iterable[Block]) -> str:
-    r"""An answer in LaTeX: its tables, and its lines as comments."""
-    parts = [r"% Needs \usepackage{booktabs} in the preamble."]
+    r"""An answer in LaTeX: its tables, notes that are set below the last one, and its other lines as comments."""
+    parts, notes = [r"% Needs \usepackage{booktabs} in the preamble."], []
     for block in blocks:
-        parts += (
-            [block.latex()] if isinstance(block, Grid) else [f"% {shown(block.text)}".rstrip()] if block.text else []
-        )
+        if isinstance(block, Grid):
+            parts.append(block.latex())
+        elif block.is_note:
+            notes.append(_for_latex(block.text))
+        elif block.text:
+            parts.append(f"% {shown(block.text)}".rstrip())
+    if notes:
+        lines = " \\\\\n".join(notes)
+        parts.append(f"\n\\smallskip\n{{\\footnotesize\n{lines}\\par}}")
     return "\n".join(parts)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from celltrain.scenario import read, table
@@ -24,6 +25,8 @@ RECOVERY = {
 }
 #: Traffic that does not use TCP.
 WITHOUT_TCP = ("constant_rate", "on_off")
+#: TCPs that a line names.
+MOST_TCPS = 8
 #: Flows with a TCP of their own that a summary lists.
 MOST_FLOWS = 3
 
@@ -56,6 +59,21 @@ def tcp_summary(scenario: Scenario | str | os.PathLike[str] | Mapping[str, Any])
     if len(own) > MOST_FLOWS:
         parts.append(f"{len(own) - MOST_FLOWS} more flows with settings of their own")
     return "; ".join(parts)
+
+
+def short_tcp(summary: str) -> str:
+    """Returns the names in a TCP's summary without the details.
+
+    >>> short_tcp("reno (fast retransmit and recovery, 100 ms ticks); tcp5 without TCP")
+    'reno; tcp5 without TCP'
+    """
+    return re.sub(r" \([^)]*\)", "", summary)
+
+
+def tcp_line(tcps: Sequence[str]) -> str:
+    """Returns the line that names the TCPs of several runs."""
+    more = f"; {len(tcps) - MOST_TCPS:,} more" if len(tcps) > MOST_TCPS else ""
+    return f"TCP: {'; '.join(tcps[:MOST_TCPS])}{more}"
 
 
 def _variant(tcp: Mapping[str, Any]) -> str:

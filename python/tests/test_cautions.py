@@ -88,6 +88,13 @@ def test_a_mean_over_different_networks_is_said(celltrain, tmp_path):
         "sweep", planned(tmp_path, f'[axes]\n{sources}"switch.tie_order" = ["random", "fixed"]\n'), "--dry-run"
     )
     assert "warning: averaging over topology.n_source.sources mixes different networks" in answer.err
+    tcps = Plan.load(
+        planned(tmp_path, f'[axes]\n{sources}tcp = ["vanilla", "sack"]\n"switch.tie_order" = ["random", "fixed"]\n')
+    )
+    assert (
+        "averaging over topology.n_source.sources and tcp mixes different networks and TCPs: the best on average may be best "
+        "in none. Look at each network and TCP separately"
+    ) in cautions.of_plan(tcps)
     alone = Plan.load(planned(tmp_path, f"[axes]\n{sources}"))
     assert cautions.of_plan(alone) == []
 

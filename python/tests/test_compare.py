@@ -446,3 +446,45 @@ def test_help_speaks_of_no_int_range(celltrain):
     for command in ("run", "compare", "vet", "why", "reproduce", "sweep", "import"):
         told = celltrain(command, "--help").out
         assert "int range" not in told and "<=x" not in told
+
+
+def figure_of(*scenarios, **options):
+    """A figure of short runs; what their warnings say is not looked at."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ct.compare(*scenarios, seeds=2, measures=["efficiency", "fairness"], **options).plot()
+
+
+def titles(figure):
+    return [axes.get_title() for axes in figure.axes]
+
+
+def test_a_figure_over_several_tcps_names_the_tcp_of_each_panel_or_line():
+    short = [ct.load(name).replace(duration="20ms") for name in ("lan-epd", "lan-sack")]
+    policies = {"port.bottleneck.policy": ["tail_drop", "epd"]}
+    panels = [title.partition("\n")[2] for title in titles(figure_of(*short, vary=policies))]
+    assert panels == ["TCP: vanilla", "TCP: sack"] * 2
+    for vary in ({}, {"port.bottleneck.buffer": [1000, 2000]}):
+        suptitle = figure_of(*short, names=["one", "other"], vary=vary).get_suptitle()
+        assert suptitle.startswith("TCP of one: vanilla; other: sack\n")
+    by_tcp = figure_of(short[0], vary={**policies, "tcp": ["vanilla", "sack"], "port.bottleneck.buffer": [1000, 2000]})
+    assert titles(by_tcp)[:2] == ["tcp vanilla", "tcp sack"]
+    assert "TCP" not in figure_of(short[0], vary={"tcp": ["vanilla", "sack"]}).get_suptitle()
+
+
+def test_panels_of_a_measure_have_the_same_axis():
+    lan = ct.load("lan-epd").replace(duration="50ms")
+    vary = {"port.bottleneck.policy": ["tail_drop", "epd"], "tcp": ["vanilla", "sack"]}
+    limits = {}
+    for axes in figure_of(lan, vary={**vary, "port.bottleneck.buffer": [1000, 2000]}).axes:
+        limits.setdefault(axes.get_ylabel(), []).append(axes.get_ylim())
+    assert [len(one) for one in limits.values()] == [2, 2]
+    assert all(len(set(one)) == 1 for one in limits.values())
+
+
+def test_a_measure_that_is_undefined_is_marked_in_its_row():
+    lan = ct.load("lan-epd").replace(duration="5ms")
+    dead = ct.Formula(admit="X < 0.8 * K and Y * N < 1.2 * X")
+    efficiency, fairness = figure_of(lan, vary={"port.bottleneck.policy": ["epd", dead]}).axes
+    assert not efficiency.texts
+    assert [(text.get_text(), text.get_position()[1]) for text in fairness.texts] == [("undefined", 1)]

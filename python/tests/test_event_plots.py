@@ -169,6 +169,7 @@ def test_the_anatomy_has_the_threshold_the_buffer_and_marks(result: ct.RunResult
 
 def test_the_ladder_leads_a_frame_from_port_to_port(result: ct.RunResult) -> None:
     axes = result.plot.ladder("tcp1", 0)
+    assert axes.get_title().endswith(f"\nTCP: {result.tcp}")
     assert [text.get_text() for text in axes.get_xticklabels()] == ["source1", "sw1", "sw2", "destination1"]
     links = [line for line in axes.get_lines() if len(set(line.get_xdata())) == 2 and line.get_linewidth() == 0.8]
     assert {line.get_color() for line in links} == {"#0072B2"}

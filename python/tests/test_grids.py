@@ -110,6 +110,21 @@ def test_lines_are_paragraphs_in_markdown_and_comments_in_latex() -> None:
     assert all(line.startswith("%") for line in lines[:2])
 
 
+def test_latex_prints_the_notes_below_the_last_table() -> None:
+    blocks = [Line(text="TCP: sack_pipe (100 ms ticks)", is_note=True), sample(), Line(text="Not shown: goodput")]
+    text = latex([*blocks, Line(text="* significant; \u00b1: half", is_note=True)])
+    table, _, notes = text.partition("\\end{tabular}\n")
+    assert "TCP" not in table
+    assert notes.splitlines() == [
+        "% Not shown: goodput",
+        "",
+        "\\smallskip",
+        "{\\footnotesize",
+        "TCP: sack\\_pipe (100 ms ticks) \\\\",
+        "\\textasteriskcentered{} significant; $\\pm$: half\\par}",
+    ]
+
+
 @pytest.mark.parametrize("text", ["\x1b[31mred", "two\nlines"])
 def test_a_name_commands_no_terminal_and_ends_no_comment(text: str) -> None:
     grid = Grid(heads=[text])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import itertools
 import json
 import math
@@ -43,6 +44,22 @@ def test_every_network_has_a_front_of_its_own(two):
     assert report.front["buffer"].to_pylist() == [80, 80, 90, 110]
     assert front.places.tolist() == [1, 1, 2, 3]
     assert report.to_dict()["front"]["by"] == ["network"]
+
+
+def test_every_tcp_has_a_front_of_its_own_and_is_named(tmp_path):
+    of_tcp = {"path": "tcp", "values": {"vanilla": {"vanilla": {}}, "sack": {"sack": {}}}}
+    report = ct.report(store(tmp_path / "s", [*LAN, *WAN], {"tcp": of_tcp, "buffer": BUFFER}))
+    assert report.to_dict()["front"]["by"] == ["tcp"]
+    assert report.front["tcp"].to_pylist() == ["vanilla", "sack", "sack", "sack"]
+    assert any(one.startswith("averaging over tcp mixes different TCPs: ") for one in report.warnings)
+    page = html.unescape(report.html())
+    line = "TCP: vanilla (no fast retransmit, 100 ms ticks); sack (selective acknowledgements, 100 ms ticks)"
+    assert f"<p>{line}</p>" in page
+    assert line in " ".join(str(report).split())
+    for drawing in report.drawings():
+        first, second = drawing.figure.get_suptitle().splitlines()[:2]
+        assert first == "TCP: vanilla; sack" and second.startswith("means of 2 seeds")
+        assert drawing.name.startswith(("map-", "pairs-")) or "95 % intervals" in second
 
 
 def test_one_front_over_all_is_there_for_who_asks(two):

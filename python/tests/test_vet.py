@@ -9,8 +9,9 @@ import pytest
 from conftest import WITHOUT_POLICY, is_refused
 
 import celltrain as ct
+from celltrain.grids import Line
 from celltrain.vetting import standard
-from celltrain.vetting.table import ranking
+from celltrain.vetting.table import blocks, ranking
 
 FBA = 'admit = "X <= R or Y * N / X <= Z * (K - R) / (X - R)"\nconstants = { R = "0.9 * K", Z = 0.8 }\n'
 QUICK = ["--scenarios", "lan-5", "--seeds", "2"]
@@ -191,23 +192,39 @@ def differing(**differences: tuple[float, float]) -> dict[str, dict[str, dict[st
 SET = ["lan-5", "lan-15", "wan-5", "lan-5-sack", "wan-5-sack", "unequal-rtt"]
 
 
-def test_a_ranking_that_another_tcp_reverses_is_named_in_one_sentence():
+def test_a_ranking_that_another_tcp_reverses_is_named_in_a_text_for_each_measure():
     reversed_ = differing(lan_5__efficiency=(0.1, 0.2), lan_5_sack__efficiency=(-0.3, -0.2))
-    assert ranking("mine", SET, reversed_) == (
-        "The ranking depends on the TCP: compared with epd, the efficiency of mine is higher with vanilla (lan-5) and lower with "
-        "sack (lan-5-sack)."
+    text = "compared with epd, the efficiency of mine is higher with vanilla (lan-5) and lower with sack (lan-5-sack)"
+    assert ranking("mine", SET, reversed_) == [text]
+    both = differing(
+        wan_5__fairness=(-0.2, -0.1),
+        wan_5_sack__fairness=(0.1, 0.2),
+        lan_5__efficiency=(0.1, 0.2),
+        lan_5_sack__efficiency=(-0.3, -0.2),
     )
-    lost = differing(wan_5__fairness=(0.1, 0.2))
-    assert "is higher with vanilla (wan-5) and not significantly different with sack" in ranking("mine", SET, lost)
-    both = differing(wan_5__fairness=(0.1, 0.2), lan_5__efficiency=(0.1, 0.2), lan_5_sack__efficiency=(-0.3, -0.2))
-    assert ranking("mine", SET, both).endswith("and lower with sack (lan-5-sack); 1 more such difference in --json.")
+    assert ranking("mine", SET, both) == [
+        text,
+        "compared with epd, the fairness of mine is lower with vanilla (wan-5) and higher with sack (wan-5-sack)",
+    ]
 
 
-def test_a_ranking_that_holds_with_both_tcps_or_was_tried_with_one_needs_no_word():
+def test_a_ranking_that_no_tcp_reverses_needs_no_word():
     same = differing(lan_5__efficiency=(0.1, 0.2), lan_5_sack__efficiency=(0.1, 0.3))
-    assert ranking("mine", SET, same) == ""
+    assert ranking("mine", SET, same) == []
+    # Significant with one TCP and not with the other: no evidence that they differ.
     alone = differing(lan_5__efficiency=(0.1, 0.2))
-    assert ranking("mine", ["lan-5", "wan-5-sack"], alone) == ""
+    assert ranking("mine", SET, alone) == ranking("mine", ["lan-5", "wan-5-sack"], alone) == []
+
+
+def test_the_sentence_about_the_tcp_counts_those_that_are_in_json():
+    answer = ct.vet({"fba": {}}, scenarios=["lan-5"], beside=["epd"], seeds=2)
+    for found, said in (
+        ([], None),
+        (["a is b"], "The ranking depends on the TCP: a is b."),
+        (["a is b", "c is d"], "The ranking depends on the TCP: a is b; --json lists 1 more reversed difference."),
+    ):
+        texts = [one.text for one in blocks({**answer, "ranking": found}) if isinstance(one, Line)]
+        assert [text for text in texts if "ranking" in text] == ([said] if said else [])
 
 
 def test_pairs_differ_in_their_tcp_alone():
@@ -223,7 +240,7 @@ def test_the_tcp_is_in_the_answer_and_in_the_table(tmp_path, celltrain):
     assert re.search(r"efficiency +sack +0\.", told.out) and re.search(r"efficiency +vanilla +0\.", told.out)
     answer = ct.vet({"fba": {}}, scenarios=["lan-5-sack"], beside=[], seeds=1)
     assert answer["tcp"] == {"lan-5-sack": "sack (selective acknowledgements, 100 ms ticks)"}
-    assert answer["ranking"] == ""
+    assert answer["ranking"] == []
 
 
 def test_a_brief_answer_has_the_checks_that_fail_and_the_means(tmp_path, celltrain):

@@ -265,6 +265,42 @@ def test_a_connection_without_losses_has_no_episodes() -> None:
         ct.episodes(scenario(), flow="tcp9")
 
 
+#: Refuses every frame of an empty buffer; carries one frame of each VC.
+NEVER = models.Formula(admit="X < 0.8 * K and Y * N < 1.2 * X")
+ONCE = models.Formula(admit="seen < 0.5", vc_state={"seen": 0}, on_admission={"seen": "1"})
+
+
+@pytest.mark.filterwarnings("ignore::celltrain.CelltrainWarning")
+@pytest.mark.parametrize(("policy", "lost"), [(NEVER, 1), (ONCE, 2)])
+@pytest.mark.parametrize("duration", ["100ms", "4s"])
+def test_a_flow_whose_frames_are_refused_to_the_last_has_lost_them(
+    policy: models.Formula, lost: int, duration: str, tmp_path: Path
+) -> None:
+    dead = scenario(policy=policy, tcp=ct.Vanilla(), duration=duration)
+    frames = ct.run(dead, events=tmp_path / "events").events["frames"].to_pylist()
+    found = ct.episodes(dead, flow="tcp1")
+    assert sum(one.lost_segments for one in found) == sum(
+        row["event"] == "refused" and row["vc"] == "tcp1" for row in frames
+    )
+    answer = ct.why(dead, flow="tcp1", at="50ms")
+    assert not answer.is_well
+    assert f"lost {lost}" in said(answer) or duration != "100ms"
+    for text in (said(answer), str(found)):
+        assert "lost nothing" not in text and "All was well" not in text
+    assert all(sentence.rows for sentence in answer.sentences)
+
+
+@pytest.mark.filterwarnings("ignore::celltrain.CelltrainWarning")
+def test_a_run_that_carried_nothing_is_said_first(celltrain: Command, tmp_path: Path) -> None:
+    dead = scenario(policy=NEVER, duration="100ms")
+    assert said(ct.why(dead, flow="tcp2", at="50ms")).startswith("tcp2 delivered nothing in the whole run: ")
+    assert ct.episodes(dead).to_dict()["delivered_nothing"] == ["tcp1", "tcp2", "tcp3"]
+    ct.save(dead, file := tmp_path / "dead.toml")
+    out = celltrain("why", file).out
+    assert out.startswith("Nothing of tcp1, tcp2, tcp3 arrived in the whole run.\n")
+    assert ct.episodes(scenario(), flow="tcp1").to_dict()["delivered_nothing"] == []
+
+
 def test_an_interrupted_question_does_not_say_that_it_kept_its_files() -> None:
     # The events are in a folder that why deletes, and the message gave their path.
     def interrupt(_share: float) -> None:

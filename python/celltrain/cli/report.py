@@ -37,7 +37,8 @@ def report(
     front_by: Annotated[
         str | None,
         typer.Option(
-            metavar="AXES", help="A front for each of their combinations; for each network when absent, or none."
+            metavar="AXES",
+            help="A front for each of their combinations; for each network and TCP when absent, or none.",
         ),
     ] = None,
     compare: Annotated[

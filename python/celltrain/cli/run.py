@@ -420,7 +420,7 @@ def blocks(result: RunResult) -> Iterator[Block]:
     is_part = begin > 0 or end < result.duration_s
     part = f", measured from {begin:g} s to {end:g} s; largest queues are of the whole run" if is_part else ""
     yield Line(text=f"{result.duration_s:g} s simulated, seed {result.seed}, {answer['engine']} engine{part}")
-    yield Line(text=f"TCP: {result.tcp}")
+    yield Line(text=f"TCP: {result.tcp}", is_note=True)
     yield Line(text="")
     yield Line(text=f"efficiency  {result.efficiency:.4f}")
     fairness, max_min = result.fairness, result.fairness_max_min

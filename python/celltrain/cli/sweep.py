@@ -124,26 +124,34 @@ def tell_end(folder: Path, progress: Progress | None, *, interrupted: bool, as_j
 
 def show(store: Store) -> None:
     """Prints the points of a small store for people: the mean and half the width of its 95 % interval."""
+    from celltrain.grids import Line
     from celltrain.pages import words
+    from celltrain.plan.plan import tcps
     from celltrain.store.columns import measured
+    from celltrain.summary import tcp_line
+    from celltrain.text import shown
 
-    axes = [axis.name for axis in store.axes]
     measures = list(store.plan.measures)[:MOST_MEASURES]
     if len(store.plan.points) > MOST_POINTS or store.plan.runs > MOST_RUNS:
         shell.say("too much for a screen: docs/sweeps.md shows how to ask the store in Python and SQL")
         return
-    heads = words.settings(axes, [axis.meaning.partition(":")[0] for axis in store.axes])
+    varied = [axis for axis in store.axes if len(axis) > 1]
+    fixed = [axis for axis in store.axes if len(axis) == 1]
+    settings = ", ".join(f"{shown(axis.name)} = {words.valued(axis.column(0), axis.unit)}" for axis in fixed)
+    lines = [Line(text=f"set: {settings}")] if fixed else []
+    lines.append(Line(text=tcp_line(tcps(store.plan))))
+    heads = words.settings([axis.name for axis in varied], [axis.meaning.partition(":")[0] for axis in varied])
     worded = [words.measure(measure.name, measure.unit) for measure in map(measured, measures)]
-    left = tuple(head for head, axis in zip(heads, store.axes, strict=True) if not axis.is_number)
-    grid = shell.grid(*heads, "runs", *worded, left=left)
+    left = tuple(head for head, axis in zip(heads, varied, strict=True) if not axis.is_number)
+    grid = shell.grid(*heads, "runs", *worded, left=left, keys=len(heads))
     rows: dict[int, list[dict[str, Any]]] = {}
     for row in store.summary(measures).to_pylist():
         rows.setdefault(row["point"], []).append(row)
     for own in rows.values():
-        cells = [words.valued(own[0][axis.name], axis.unit) for axis in store.axes]
+        cells = [words.valued(own[0][axis.name], axis.unit) for axis in varied]
         grid.add_row(*cells, f"{max(row['n'] for row in own):,}", *map(_interval, own))
     shell.say("")
-    shell.show([grid])
+    shell.show([*lines, grid])
 
 
 def _interval(row: dict[str, Any]) -> str:

@@ -74,6 +74,8 @@ def _list(found: Episodes, file: str, seed: int | None, settings: list[str], *, 
 
     facts = found.to_dict()
     flow, of = shown(found.flow), f"{shown(facts['scenario'] or file)}, seed {facts['seed']}"
+    if found.warning:
+        shell.say(found.warning)
     if not found:
         shell.say(f"{flow} lost nothing and retransmitted nothing ({of}).")
         return

@@ -19,6 +19,7 @@ from celltrain.pages.groups import Across, Group, Panel, dots, lines
 from celltrain.plan import Axis
 from celltrain.store.columns import bounds
 from celltrain.style import SOFT
+from celltrain.summary import short_tcp
 from celltrain.text import shown
 from celltrain.writing import writing
 
@@ -63,15 +64,33 @@ def draw(
 
 
 def _subtitle(compared: Compared, measures: Sequence[int], look: Look) -> str:
-    """What a figure pasted into a page or on a slide has to say: what the bars are, and the TCP if all runs share it."""
+    """Returns the texts that a figure needs on a slide: the TCP, unless panels or names say it, and the meaning of the bars."""
     tcps = {tcp for own in compared.tcp for tcp in own}
     lines = []
     if len(tcps) == 1 and (tcp := tcps.pop()):
         lines = textwrap.wrap(f"TCP: {brief(tcp, LONGEST_TITLE)}", 52 if look.narrow else 100)
+    elif all(len(set(own)) == 1 for own in compared.tcp):
+        named = {name: own[0] for name, own in zip(compared.names, compared.tcp, strict=True)}
+        distinct = len({short_tcp(tcp) for tcp in named.values()}) == len(tcps)
+        said = [f"{shown(name)}: {short_tcp(tcp) if distinct else tcp}" for name, tcp in named.items()]
+        if any(name != short_tcp(tcp) for name, tcp in named.items()):
+            lines = textwrap.wrap(f"TCP of {'; '.join(said)}", 52 if look.narrow else 100)
     if len(compared.seeds) > 1:
         cut = ", cut at impossible values" if any(_is_cut(compared, one) for one in measures) else ""
         lines.append(f"means of {len(compared.seeds):,} seeds; bars: 95 % intervals{cut}")
     return "\n".join(lines)
+
+
+def _is_tcp(path: str) -> bool:
+    """Returns whether a setting is the TCP or one of its settings."""
+    return path.partition(".")[0] == "tcp"
+
+
+def _with_tcp(compared: Compared, title: str, places: Sequence[int]) -> str:
+    """Returns the title of a panel, with its TCP if other panels have another one."""
+    everywhere = {tcp for own in compared.tcp for tcp in own}
+    here = {short_tcp(own[place]) for own in compared.tcp for place in places}
+    return f"{title}\nTCP: {here.pop()}" if len(everywhere) > 1 and len(here) == 1 else title
 
 
 def _is_cut(compared: Compared, measure: int) -> bool:
@@ -126,7 +145,11 @@ def _drawn(compared: Compared, measures: Sequence[int], look: Look) -> Figure:
         Panel(
             label=_label(compared, measure),
             limits=bounds(compared.measures[measure].name),
-            title=", ".join(_titled(axis, value) for axis, value in zip(others, cell, strict=True)),
+            title=_with_tcp(
+                compared,
+                ", ".join(_titled(axis, value) for axis, value in zip(others, cell, strict=True)),
+                () if any(_is_tcp(axis.name) for axis in others) else places,
+            ),
             groups=[
                 _group(compared, measure, name, [places[i] for i in order], runs=False) for name in range(len(names))
             ],
@@ -142,7 +165,7 @@ def _in_each(compared: Compared, measures: Sequence[int], look: Look) -> Figure:
     panels = [
         Panel(
             label=_label(compared, measure),
-            title=shown(str(own[SCENARIO])),
+            title=_with_tcp(compared, shown(str(own[SCENARIO])), [place]),
             limits=bounds(compared.measures[measure].name),
             groups=[_group(compared, measure, name, [place], runs=True) for name in range(len(compared.names))],
         )

@@ -91,9 +91,9 @@ def about(compared: Compared) -> Iterator[str]:
 def blocks(compared: Compared, measures: Sequence[int] | None = None) -> Iterator[Block]:
     """A comparison as the command line prints it, with these of its measures; all of them if None."""
     chosen = range(len(compared.measures)) if measures is None else measures
-    yield Line(text=heading(compared), style="bold")
+    yield Line(text=heading(compared), style="bold", is_note=True)
     for line in about(compared):
-        yield Line(text=line)
+        yield Line(text=line, is_note=True)
     if is_alone(compared):
         grid = Table(heads=["measure", "mean", "least", "largest"])
         for row in alone(compared):
@@ -108,8 +108,8 @@ def blocks(compared: Compared, measures: Sequence[int] | None = None) -> Iterato
     yield grid
     if len(compared.seeds) > 1:
         if len(compared.names) > 1:
-            yield Line(text=BEYOND)
-        yield Line(text=HALF)
+            yield Line(text=BEYOND, is_note=True)
+        yield Line(text=HALF, is_note=True)
     if hidden := [one for i, one in enumerate(compared.measures) if i not in chosen]:
         names = ", ".join(worded(one.name) for one in hidden)
         yield Line(text=f"Not shown: {names}. Choose with --measures, or show all with --all.")

@@ -71,7 +71,7 @@ def draw(
         raise InputError([Fault.of_option("frame", number, problem)])
     end = _end(told, number)
     origin = min(visit.arrived for visits in ports.values() for visit in visits if visit.arrived is not None)
-    ax = axes(ax, size, title, legible(f"frame {number} of {vc}"), f"from {origin:.9g} s on")
+    ax = axes(ax, size, title, legible(f"frame {number} of {vc}"), f"from {origin:.9g} s on", tcp=facts.get("tcp"))
     last = _last_instant(ports, end)
     by, unit = (1e3, "ms") if last - origin >= 5e-3 else (1e6, "µs")
     sender = names(own, "flow")

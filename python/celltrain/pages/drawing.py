@@ -6,6 +6,7 @@ import difflib
 import io
 import itertools
 import math
+import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from celltrain.errors import Fault, InputError
-from celltrain.style import COLOURS, MARKERS, STYLE
+from celltrain.style import COLOURS, MARKERS, SOFT, STYLE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,6 +31,8 @@ MOST_MARKS = 1500
 DOTS = {"svg": 120, "pdf": 200}
 #: The same of a notebook.
 SCREEN = 110
+#: The meaning of error bars.
+BARS = "bars: 95 % intervals"
 #: Panels in a row, at most.
 MOST_ACROSS = 3
 
@@ -48,6 +51,16 @@ class Look:
     """One of `WIDTHS`."""
     style: str | None = None
     """A style of matplotlib, by its name or its file; ours when None."""
+    tcp: str = ""
+    """The TCP of all runs, for the subtitle."""
+    seeds: str = ""
+    """The number of seeds, for the subtitle."""
+
+    def subtitle(self, marks: str = "") -> list[str]:
+        """Returns the lines above a figure: its TCP, the number of seeds, and the meaning of its bars."""
+        said = "; ".join(text for text in (self.seeds, marks) if text)
+        wide = 52 if self.narrow else 100
+        return [*textwrap.wrap(self.tcp, wide), *textwrap.wrap(said, wide)]
 
     @property
     def inches(self) -> float:
@@ -201,8 +214,21 @@ def direction(label: str, larger: bool) -> str:
     return f"{label}, {'larger' if larger else 'smaller'} is better"
 
 
+def headed(figure: Figure, look: Look, marks: str) -> None:
+    """Writes the subtitle of a look above a figure."""
+    if lines := look.subtitle(marks):
+        figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize="small", color=SOFT)
+
+
 def panelled(
-    count: int, look: Look, *, height: float, extra: float = 0.0, most: int = MOST_ACROSS, **shared: Any
+    count: int,
+    look: Look,
+    *,
+    height: float,
+    extra: float = 0.0,
+    most: int = MOST_ACROSS,
+    marks: str = "",
+    **shared: Any,
 ) -> tuple[Figure, list[Axes]]:
     """So many panels, a few in each row, none left empty.
 
@@ -212,6 +238,7 @@ def panelled(
         height: Of a panel with what is around it, in inches.
         extra: Inches below the panels, for a legend.
         most: Panels in a row of a page.
+        marks: The meaning of bars, for the subtitle.
         shared: What panels share, as `Figure.subplots` has it.
     """
     from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -219,7 +246,9 @@ def panelled(
     down, across = look.shape(count, most)
     # Room between panels, so that the numbers at their ends do not touch.
     layout = ConstrainedLayoutEngine(w_pad=0.09, h_pad=0.06)
-    figure = new_figure(figsize=(look.inches, height * down + 0.3 + extra), layout=layout)
+    room = 0.16 * len(look.subtitle(marks))
+    figure = new_figure(figsize=(look.inches, height * down + 0.3 + extra + room), layout=layout)
+    headed(figure, look, marks)
     grid = list(figure.subplots(down, across, squeeze=False, **shared).flat)
     for axes in grid[count:]:
         axes.remove()

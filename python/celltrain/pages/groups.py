@@ -8,14 +8,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from celltrain.axes import legible
 from celltrain.pages.drawing import MOST_ACROSS, Look, bars, fit, marked, panelled
-from celltrain.style import INK, PALE
+from celltrain.pages.words import UNDEFINED
+from celltrain.style import INK, PALE, SOFT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -87,10 +88,18 @@ def dots(panels: Sequence[Panel], look: Look, *, columns: int = MOST_ACROSS) -> 
         axes.set_xlabel(panel.label)
         axes.set_title(panel.title)
         axes.locator_params(axis="x", nbins=4)
+    _share(panels, grid, "x")
+    for axes, panel in zip(grid, panels, strict=True):
+        for row, group in enumerate(panel.groups):
+            if np.isnan(group.mean).all():
+                at = axes.get_yaxis_transform()
+                axes.text(0.03, row, UNDEFINED, transform=at, va="center", fontsize="small", color=SOFT)
     return figure
 
 
-def lines(panels: Sequence[Panel], across: Across, look: Look, *, columns: int = 1, zero: bool = False) -> Figure:
+def lines(
+    panels: Sequence[Panel], across: Across, look: Look, *, columns: int = 1, zero: bool = False, marks: str = ""
+) -> Figure:
     """A line for each group over an axis; panels row by row, so many in each where the width allows.
 
     With `zero` a thin line stands where nothing differs.
@@ -100,7 +109,9 @@ def lines(panels: Sequence[Panel], across: Across, look: Look, *, columns: int =
     names = [legible(group.name, LONGEST_NAME[look.width]) for group in panels[0].groups]
     beside = look.columns(names)
     extra = 0.2 * math.ceil(len(names) / beside) - 0.2
-    figure, grid = panelled(len(panels), look, height=2.3 if look.narrow else 2.5, extra=extra, most=columns)
+    figure, grid = panelled(
+        len(panels), look, height=2.3 if look.narrow else 2.5, extra=extra, most=columns, marks=marks
+    )
     turned = sum(map(len, across.words)) * columns > look.inches * 9
     for place, (axes, panel) in enumerate(zip(grid, panels, strict=True)):
         for row, group in enumerate(panel.groups):
@@ -120,10 +131,25 @@ def lines(panels: Sequence[Panel], across: Across, look: Look, *, columns: int =
         axes.set_ylabel(panel.label)
         if place + columns >= len(panels):
             axes.set_xlabel(across.label)
+    _share(panels, grid, "y")
     if len(names) > 1:
         handles, _ = grid[0].get_legend_handles_labels()
         figure.legend(handles, names, loc="outside lower center", ncols=beside, fontsize="small")
     return figure
+
+
+def _share(panels: Sequence[Panel], grid: Sequence[Axes], which: Literal["x", "y"]) -> None:
+    """Gives all panels of a measure the same axis, so that equal lengths are equal differences."""
+    for label in {panel.label for panel in panels}:
+        own = [axes for axes, panel in zip(grid, panels, strict=True) if panel.label == label]
+        drawn = [getattr(axes, f"get_{which}lim")() for axes in own if axes.has_data()]
+        if len(drawn) < 2:
+            continue
+        low, high = min(low for low, _ in drawn), max(high for _, high in drawn)
+        # The margin of a panel with close values is too small for the common axis.
+        room = 0.04 * (high - low)
+        for axes in own:
+            axes.set(**{f"{which}lim": (low - room, high + room)})
 
 
 def _beside(across: Across, row: int, rows: int) -> NDArray[np.float64]:

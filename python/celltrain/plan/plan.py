@@ -18,6 +18,7 @@ from celltrain.plan.axis import Drawn
 from celltrain.plan.contents import Contents
 from celltrain.plan.reader import read_again, read_file, read_toml, read_values
 from celltrain.scenario import Reading, table
+from celltrain.summary import tcp_summary
 
 if TYPE_CHECKING:
     from celltrain.models import Scenario
@@ -75,6 +76,21 @@ class Plan(Contents):
 
 
 @checked(ScenarioError)
+def tcps(plan: Contents) -> list[str]:
+    """Returns the different TCPs of a plan's points, each as `tcp_summary` has it."""
+    points = range(len(plan.points)) if any(_changes_tcp(axis.path) for axis in plan.axes) else range(1)
+    first: dict[tuple[tuple[str, int], ...], int] = {}
+    for index in points:
+        own = tuple((axis.name, place) for axis, place in plan.points.places(index) if _changes_tcp(axis.path))
+        first.setdefault(own, index)
+    scenarios = (json.loads(canonical(plan.points[index].scenario)) for index in first.values())
+    return list(dict.fromkeys(map(tcp_summary, scenarios)))
+
+
+def _changes_tcp(path: str) -> bool:
+    return path.partition(".")[0] in ("tcp", "flow")
+
+
 def canonical(scenario: Mapping[str, Any]) -> str:
     """A scenario as the one text that stands for it: every default filled in, keys sorted, without seed and name.
 

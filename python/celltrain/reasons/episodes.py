@@ -14,9 +14,14 @@ from celltrain.cards import Card, Carded, Grid
 from celltrain.errors import ScenarioError
 from celltrain.reasons.history import NEVER, Episode, History
 from celltrain.reasons.run import Opened
+from celltrain.text import shown
 
 if TYPE_CHECKING:
     from celltrain.models import Scenario
+
+
+#: Connections that delivered nothing and are named in a warning.
+MOST_DEAD = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +73,13 @@ class Episodes(Answer, Carded):
         """As `celltrain why --json` prints it without `--at`."""
         return {**self._facts, "episodes": [asdict(one) for one in self._found]}
 
+    @property
+    def warning(self) -> str:
+        """Says which of the connections looked at delivered nothing in the whole run; empty if none did."""
+        dead = [shown(flow) for flow in self._facts["delivered_nothing"]]
+        more = f" and {len(dead) - MOST_DEAD:,} more" if len(dead) > MOST_DEAD else ""
+        return f"Nothing of {', '.join(dead[:MOST_DEAD])}{more} arrived in the whole run." if dead else ""
+
     def rows(self) -> list[list[str]]:
         """One row of texts for each episode: begin, end, silence, segments lost and retransmitted."""
         return [
@@ -84,7 +96,10 @@ class Episodes(Answer, Carded):
     def _card(self) -> Card:
         return Card(
             title=f"{self.flow} of {self._facts['scenario'] or 'a run'}, seed {self._facts['seed']}",
-            lines=[] if self._found else [f"{self.flow} lost nothing and retransmitted nothing."],
+            lines=[
+                *([self.warning] if self.warning else []),
+                *([] if self._found else [f"{self.flow} lost nothing and retransmitted nothing."]),
+            ],
             grids=[Grid(heads=HEADS, rows=self.rows(), left=())],
         )
 
@@ -127,10 +142,11 @@ def episodes(
     opened = Opened.of(scenario, seed, progress)
     flows = opened.flows if flow is None else [opened.checked_flow(flow)]
     duration = opened.duration
-    tables = opened.runs.segments_and_timers(None if flow is None else flow, Fraction(0), duration, share=(0.0, 1.0))
-    by_flow = {name: _silences(History(name, tables["segments"], tables["timers"]), float(duration)) for name in flows}
+    histories = opened.runs.histories(flows, Fraction(0), duration, share=(0.0, 1.0))
+    by_flow = {one.flow: _silences(one, float(duration)) for one in histories}
     worst = max(flows, key=lambda name: max((one.silent_s for one in by_flow[name]), default=0.0))
-    facts = {"scenario": opened.name, "seed": opened.seed, "flow": worst}
+    dead = [one.flow for one in histories if one.delivered_nothing]
+    facts = {"scenario": opened.name, "seed": opened.seed, "flow": worst, "delivered_nothing": dead}
     return Episodes._of(facts, sorted(by_flow[worst], key=lambda one: -one.silent_s))
 
 

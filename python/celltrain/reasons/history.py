@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -47,10 +47,31 @@ class Episode:
 
 
 class History:
-    """The segments and timers of one flow, as arrays."""
+    """The segments and timers of one flow, as arrays.
 
-    def __init__(self, flow: str, segments: pa.Table, timers: pa.Table) -> None:
+    Args:
+        flow: Name of the flow.
+        segments: Events of segments, of this flow and others.
+        timers: Events of timers, of this flow and others.
+        has_tcp: Whether the flow retransmits lost data.
+        gone: VC and number of frames known to be lost although no later frame of their VC arrived.
+        is_whole: Whether the tables cover the whole run.
+    """
+
+    def __init__(
+        self,
+        flow: str,
+        segments: pa.Table,
+        timers: pa.Table,
+        *,
+        has_tcp: bool,
+        gone: Collection[tuple[str, int]] = (),
+        is_whole: bool = False,
+    ) -> None:
         self.flow = flow
+        self.has_tcp = has_tcp
+        self._gone = gone
+        self._is_whole = is_whole
         self.segments = rows_of(segments, flow=flow)
         self.timers = rows_of(timers, flow=flow, timer="retransmission", event="expired")
         self.time = numbers(self.segments, "time_s")
@@ -64,7 +85,6 @@ class History:
         self.ssthresh = numbers(self.segments, "ssthresh")
         self.frame = numbers(self.segments, "frame")
         self.expired = numbers(self.timers, "time_s")
-        self.has_tcp = bool((self.event == "ack_sent").any())
 
     @cached_property
     def is_sent(self) -> Any:
@@ -78,7 +98,7 @@ class History:
 
     @cached_property
     def lost(self) -> Any:
-        """The places of segments that were sent and did not arrive, as far as later ones did."""
+        """The places of segments that were sent and lost."""
         return self._lost(self.is_sent, self.event == "arrived")
 
     @cached_property
@@ -94,7 +114,32 @@ class History:
         import numpy as np
 
         places = np.flatnonzero(sent)
-        return places[lost_frames(self.frame[places], self.frame[arrived])]
+        lost = lost_frames(self.frame[places], self.frame[arrived])
+        if self._gone:
+            known = [(self.vc(place), int(self.frame[place])) in self._gone for place in places.tolist()]
+            lost |= np.array(known, dtype=np.bool_)
+        return places[lost]
+
+    @property
+    def delivered_nothing(self) -> bool:
+        """Whether the flow sent segments in the run and none of them arrived."""
+        return self._is_whole and bool(self.is_sent.any()) and not (self.event == "arrived").any()
+
+    def overdue(self, end: float) -> Any:
+        """Returns the places of frames of unknown fate: sent longer before `end` than any other frame took to arrive."""
+        import numpy as np
+
+        found = [np.array([], dtype=int)]
+        for sent, arrived in (
+            (self.is_sent, self.event == "arrived"),
+            (self.event == "ack_sent", self.event == "acknowledged"),
+        ):
+            places, came = np.flatnonzero(sent), np.flatnonzero(arrived)
+            _, there, here = np.intersect1d(self.frame[places], self.frame[came], return_indices=True)
+            longest = float((self.time[came[here]] - self.time[places[there]]).max()) if len(here) else 0.0
+            last = self.frame[came].max() if len(came) else -1
+            found.append(places[(self.frame[places] > last) & (self.time[places] < end - longest)])
+        return np.concatenate(found)
 
     @cached_property
     def acknowledged(self) -> tuple[Any, Any, Any]:
@@ -188,6 +233,10 @@ class Fates:
     def of(self, vc: str, frame: float) -> int | None:
         """The place of the event by which a frame was lost; None where it is not among the events."""
         return self._by_frame.get((vc, int(frame)))
+
+    def gone(self) -> Collection[tuple[str, int]]:
+        """VC and number of every frame that was lost."""
+        return self._by_frame.keys()
 
     def row(self, place: int) -> Mapping[str, Any]:
         """The event itself."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -21,8 +21,9 @@ from celltrain.events import Events
 from celltrain.network import Network
 from celltrain.quantities import QUANTITIES
 from celltrain.reasons.history import NEVER, Episode, Fates, History, Rows
-from celltrain.reasons.story import Told, nothing, of_episode
+from celltrain.reasons.story import Told, dead, nothing, of_episode
 from celltrain.scenario import read, table
+from celltrain.summary import WITHOUT_TCP
 from celltrain.text import shown
 
 if TYPE_CHECKING:
@@ -202,10 +203,11 @@ def why(
         "from_s": None if episode is None else episode.start,
         "to_s": None if episode is None or episode.end == NEVER else episode.end,
     }
+    before = [dead(history)] if history.delivered_nothing else []
     if episode is None:
-        return Why._of(facts, nothing(history, float(instant), float(opened.duration)))
+        return Why._of(facts, [*before, *nothing(history, float(instant), float(opened.duration))])
     fates = runs.fates(history, episode, _ports(opened.network, flow))
-    return Why._of(facts, of_episode(history, episode, fates, float(instant)))
+    return Why._of(facts, [*before, *of_episode(history, episode, fates, float(instant))])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -237,7 +239,7 @@ class Opened:
             duration=duration,
             written_duration=settings["duration"],
             network=Network.of_core(accepted),
-            runs=_Runs(accepted, seed, duration, progress),
+            runs=_Runs(accepted, seed, duration, _without_tcp(settings), progress),
         )
 
     @property
@@ -252,6 +254,15 @@ class Opened:
         except InputError as error:
             raise ScenarioError(error.faults) from None
         return flow
+
+
+def _without_tcp(settings: Mapping[str, Any]) -> frozenset[str]:
+    """The flows that do not retransmit."""
+    return frozenset(
+        flow
+        for flow, options in settings.get("flow", {}).items()
+        if any(kind in WITHOUT_TCP for kind in options.get("traffic") or {})
+    )
 
 
 def _instant(at: str, duration: Fraction, written: str) -> Fraction:
@@ -300,19 +311,20 @@ class _Runs:
         accepted: _core.Scenario,
         seed: int | None,
         duration: Fraction,
+        without_tcp: frozenset[str],
         progress: Callable[[float], object] | None,
     ) -> None:
         self._accepted = accepted
         self._seed = seed
         self._duration = duration
+        self._without_tcp = without_tcp
         self._progress = progress
 
     def history(self, flow: str, instant: Fraction) -> History:
         """The flow's segments and timers around an instant: of all the run where those near by do not show when all was well."""
         start, end = max(instant - _REACH, Fraction(0)), min(instant + _REACH, self._duration)
         while True:
-            tables = self.segments_and_timers(flow, start, end, share=(0.0, 0.5))
-            history = History(flow, tables["segments"], tables["timers"])
+            [history] = self.histories([flow], start, end, share=(0.0, 0.5))
             earlier = any(float(start) < one.start <= instant for one in history.episodes)
             later = any(one.start >= instant and one.end < NEVER for one in history.episodes)
             inside = any(float(start) < one.start <= instant <= one.end < NEVER for one in history.episodes)
@@ -320,24 +332,48 @@ class _Runs:
                 return history
             start, end = Fraction(0), self._duration
 
-    def segments_and_timers(
-        self, flow: str | None, start: Fraction, end: Fraction, *, share: tuple[float, float]
-    ) -> dict[str, pa.Table]:
-        """The segments and timers of a span of the run, of one connection or of all."""
-        flows = None if flow is None else [flow]
-        return self._run("fast", ["segments", "timers"], start, end, flows=flows, share=share)
+    def histories(
+        self, flows: Sequence[str], start: Fraction, end: Fraction, *, share: tuple[float, float]
+    ) -> list[History]:
+        """The histories of some connections in a span of the run.
+
+        Frames that neither arrived nor were overtaken may be on their way. If one is overdue, the reference engine tells its fate.
+        """
+        tables = self._run(
+            "fast", ["segments", "timers"], start, end, flows=flows if len(flows) == 1 else None, share=share
+        )
+
+        def histories(gone: Collection[tuple[str, int]]) -> list[History]:
+            whole = start == 0 and end == self._duration
+            return [
+                History(
+                    name,
+                    tables["segments"],
+                    tables["timers"],
+                    has_tcp=name not in self._without_tcp,
+                    gone=gone,
+                    is_whole=whole,
+                )
+                for name in flows
+            ]
+
+        found = histories(())
+        overdue = {one.flow: one.time[places].min() for one in found if len(places := one.overdue(float(end)))}
+        if not overdue:
+            return found
+        first = max(Fraction(min(overdue.values())) - Fraction(1, 10**9), Fraction(0))
+        frames = self._run("reference", ["frames"], first, end, flows=list(overdue), share=(share[1], share[1]))
+        return histories(Fates(frames["frames"]).gone())
 
     def worst(self, flows: Sequence[str], instant: Fraction, exactness: float) -> str:
         """The connection with the longest episode around an instant; the first one if all is well."""
         start, end = max(instant - _REACH, Fraction(0)), min(instant + _REACH, self._duration)
-        tables = self.segments_and_timers(None, start, end, share=(0.0, 0.0))
 
-        def length(flow: str) -> float:
-            history = History(flow, tables["segments"], tables["timers"])
+        def length(history: History) -> float:
             episode = _around(history.episodes, float(instant), exactness)
             return 0.0 if episode is None else min(episode.end, float(end)) - episode.start
 
-        return max(flows, key=length)
+        return max(self.histories(flows, start, end, share=(0.0, 0.0)), key=length).flow
 
     def fates(self, history: History, episode: Episode, ports: Sequence[str]) -> Fates:
         """What became of the frames that were sent in an episode; of those of all VCs where that is not too much."""

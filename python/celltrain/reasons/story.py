@@ -44,6 +44,17 @@ def of_episode(history: History, episode: Episode, fates: Fates, at: float) -> l
     return list(_Story(history, episode, fates, at).tell())
 
 
+def dead(history: History) -> Told:
+    """Says that nothing of a flow arrived."""
+    import numpy as np
+
+    sent = np.flatnonzero(history.is_sent)
+    text = (
+        f"{shown(history.flow)} delivered nothing in the whole run: of {counted(len(sent), 'segment')} sent, 0 arrived."
+    )
+    return Told(text=text, time=float(history.time[sent[0]]), rows=(history.rows(sent),), is_needed=True)
+
+
 def nothing(history: History, at: float, end: float) -> list[Told]:
     """That all was well, and where the nearest losses are; `end` is that of the run."""
     import numpy as np

@@ -12,10 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from celltrain import statistics
-from celltrain.errors import Fault, StoreError
+from celltrain.cautions import NETWORKS
+from celltrain.errors import CelltrainError, Fault, StoreError
 from celltrain.pages import words
+from celltrain.plan.plan import tcps
 from celltrain.store import parts
 from celltrain.store.lock_step import warnings
+from celltrain.summary import short_tcp, tcp_line
 from celltrain.text import shown
 
 if TYPE_CHECKING:
@@ -127,6 +130,8 @@ class Data:
     failures: tuple[Failure, ...]
     missing: int | None = None
     """Runs of the plan that are still to be done; None where that is not known."""
+    tcp: tuple[str, ...] = ()
+    """The TCPs of the points in words; empty if not known."""
     warnings: tuple[str, ...] = ()
     """What to look at before the results are trusted."""
 
@@ -163,9 +168,10 @@ class Data:
         return tuple(self._factor(group) for group in groups)
 
     def is_network(self, factor: Factor) -> bool:
-        """Whether an axis, or one of several that move together, makes another network."""
+        """Returns whether an axis, or one of several that move together, changes the network or its TCP."""
         names = factor.axis.name.split(", ")
-        return any(axis.name in names and axis.meaning.startswith("topology") for axis in self.axes)
+        paths = (axis.meaning.partition(":")[0] for axis in self.axes if axis.name in names)
+        return any(path.partition(".")[0] in NETWORKS for path in paths)
 
     def _together(self, first: int, second: int) -> bool:
         one, other = self.axes[first], self.axes[second]
@@ -185,6 +191,21 @@ class Data:
         called = ", ".join(self.axes[i].worded for i in group)
         together = Axis(name=names, unit="", meaning="axes that move together", values=texts, called=called)
         return Factor(axis=together, levels=levels, scale=self.axes[group[0]])
+
+    def tcp_line(self, *, short: bool = False) -> str:
+        """Returns the line that names the TCPs; `short`: without details if there are several."""
+        if not self.tcp:
+            return ""
+        named = list(dict.fromkeys(map(short_tcp, self.tcp))) if short and len(self.tcp) > 1 else self.tcp
+        return tcp_line(named)
+
+    @property
+    def seeds_line(self) -> str:
+        """How many seeds each point has, in words."""
+        fewest, most = self.seeds
+        if most == 1:
+            return "one seed"
+        return f"means of {fewest:,} seeds" if fewest == most else f"means of {fewest:,} to {most:,} seeds"
 
     @cached_property
     def seeds(self) -> tuple[int, int]:
@@ -234,7 +255,15 @@ def of_store(store: Store, measures: Sequence[str] | None = None) -> Data:
         profile=manifest["profile"],
         plan=manifest["plan"],
     )
-    return replace(data, missing=store.missing(data.runs), warnings=tuple(warnings(store)))
+    return replace(data, missing=store.missing(data.runs), tcp=_tcps(store), warnings=tuple(warnings(store)))
+
+
+def _tcps(store: Store) -> tuple[str, ...]:
+    """The TCPs of a store's points; none if another version made it and its plan is not valid today."""
+    try:
+        return tuple(tcps(store.plan))
+    except CelltrainError:
+        return ()
 
 
 def from_table(rows: pa.Table, *, axes: Sequence[Axis], measures: Sequence[Measure], **about: Any) -> Data:

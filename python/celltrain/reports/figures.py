@@ -17,6 +17,7 @@ from celltrain import statistics
 from celltrain.axes import legible
 from celltrain.pages import words
 from celltrain.pages.drawing import (
+    BARS,
     MAP,
     MOST_ACROSS,
     MOST_MARKS,
@@ -26,6 +27,7 @@ from celltrain.pages.drawing import (
     colour_of,
     direction,
     fit,
+    headed,
     new_figure,
     panelled,
 )
@@ -69,11 +71,13 @@ def front(analysis: Analysis, look: Look) -> Drawing | None:
     named = colouring is not None and len(colouring.axis.values) <= MOST_COLOURS
     entries = 1 + (len(colouring.axis.values) if colouring is not None and named else 0)
     drawn = [trade.parts[place] for place in _spread(len(trade.parts), MOST_PANELS)]
+    sure = np.isnan(data.means[trade.x].half).all()
+    marks = "" if sure else f"grey {BARS}"
     if len(drawn) == 1:
-        figure, axes = _single(look, entries)
+        figure, axes = _single(look, entries, marks)
         grid = [axes]
     else:
-        figure, grid = panelled(len(drawn), look, height=2.7, extra=0.3, most=MOST_ACROSS)
+        figure, grid = panelled(len(drawn), look, height=2.7, extra=0.3, most=MOST_ACROSS, marks=marks)
     image = None
     for panel, part in zip(grid, drawn, strict=True):
         chosen = np.ones(len(data.points), np.bool_) if trade.by is None else trade.by.levels == part.level
@@ -82,6 +86,9 @@ def front(analysis: Analysis, look: Look) -> Drawing | None:
             panel.set_title(legible(titled(trade.by, part.level), LONGEST_TITLE[look.width]), fontsize="small")
     columns = look.shape(len(grid), MOST_ACROSS)[1] if len(grid) > 1 else 1
     for place, panel in enumerate(grid):
+        if look.narrow or columns > 2:
+            # Numbers of four digits need more room than a narrow panel has for five of them.
+            panel.locator_params(axis="x", nbins=3)
         if place % columns == 0:
             panel.set_ylabel(direction(_measured(up), trade.larger_y))
         if place + columns >= len(grid):
@@ -97,7 +104,6 @@ def front(analysis: Analysis, look: Look) -> Drawing | None:
         beside = [(float(x[part.order[i]]), float(y[part.order[i]])) for i in numbered]
         own = np.ones(len(x), np.bool_) if trade.by is None else trade.by.levels == part.level
         put(panel, beside, [str(i + 1) for i in numbered], hidden=np.stack([x, y], axis=1)[own])
-    sure = np.isnan(data.means[trade.x].half).all()
     whose = "the means" if all(_barred(data, trade.by, part) for part in drawn) else "the fronts' means"
     of_each = "" if trade.by is None else f" A panel for each {trade.by.axis.worded}."
     some = "" if len(drawn) == len(trade.parts) else " Not all have one."
@@ -141,10 +147,10 @@ def effects(analysis: Analysis, measure: int, look: Look) -> Drawing | None:
     if not mine:
         return None
     about = data.measures[measure]
-    figure, grid = panelled(len(mine), look, height=2.6, sharey=True)
-    known = False
+    known = any(bool((effect.means.half > 0).any()) for effect in mine)
+    marks = "bars or band: 95 % intervals" if known else ""
+    figure, grid = panelled(len(mine), look, height=2.6, marks=marks, sharey=True)
     for axes, effect in zip(grid, mine, strict=True):
-        known |= bool((effect.means.half > 0).any())
         _effect(axes, effect, about)
         axes.set_title(f"{effect.share:.0%} of the differences", fontsize="small", color="#555555")
     for axes in grid[:: look.shape(len(grid), MOST_ACROSS)[1]]:
@@ -266,7 +272,7 @@ def spread(analysis: Analysis, look: Look) -> Drawing | None:
     data = analysis.data
     if data.factors or data.seeds[1] < 2:
         return None
-    figure, grid = panelled(len(data.measures), look, height=2.6)
+    figure, grid = panelled(len(data.measures), look, height=2.6, marks="line and band: the mean and its 95 % interval")
     for i, (axes, about) in enumerate(zip(grid, data.measures, strict=True)):
         values = data.values[:, i][~np.isnan(data.values[:, i])]
         mean, half = data.means[i].mean[0], data.means[i].half[0]
@@ -290,7 +296,7 @@ def spread(analysis: Analysis, look: Look) -> Drawing | None:
 
 def comparison(compared: Comparison, look: Look) -> Drawing:
     """Every point's means in two stores against each other, a panel for each measure."""
-    figure, grid = panelled(len(compared.measures), look, height=3.2, most=MAPS_ACROSS)
+    figure, grid = panelled(len(compared.measures), look, height=3.2, most=MAPS_ACROSS, marks=BARS)
     for axes, (about, moved) in zip(grid, compared.measures, strict=True):
         first, second, beyond = moved.first, moved.second, moved.differences.beyond
         rasterized = len(first.mean) > MOST_MARKS
@@ -557,10 +563,11 @@ def _bars(means: statistics.Means, about: Measure) -> NDArray[np.float64]:
     return bars(means.mean, means.half, bounds(about.name))
 
 
-def _single(look: Look, entries: int) -> tuple[Figure, Axes]:
+def _single(look: Look, entries: int, marks: str) -> tuple[Figure, Axes]:
     # A narrow figure has its legend in a column of its own.
     height = look.inches * TALL + 0.3 if not look.narrow else look.inches + 0.16 * entries
-    figure = new_figure(figsize=(look.inches, height), layout="constrained")
+    figure = new_figure(figsize=(look.inches, height + 0.16 * len(look.subtitle(marks))), layout="constrained")
+    headed(figure, look, marks)
     return figure, figure.add_subplot()
 
 

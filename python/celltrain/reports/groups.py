@@ -14,7 +14,7 @@ from celltrain import statistics
 from celltrain.axes import legible
 from celltrain.errors import Fault, StoreError
 from celltrain.pages import words
-from celltrain.pages.drawing import Drawing, Look
+from celltrain.pages.drawing import BARS, Drawing, Look
 from celltrain.pages.groups import Across, Group, Panel, lines
 from celltrain.reports.analysis import Analysis, factor_of, label, titled
 from celltrain.reports.data import Data, Factor
@@ -176,7 +176,12 @@ def draw(analysis: Analysis, measure: int, chosen: Layout, look: Look, against: 
         for place in range(sizes[0])
     ]
     figure = lines(
-        panels, _across(chosen.over), look, columns=min(sizes[0], 2) if sizes[0] > 1 else 1, zero=against is not None
+        panels,
+        _across(chosen.over),
+        look,
+        columns=min(sizes[0], 2) if sizes[0] > 1 else 1,
+        zero=against is not None,
+        marks=BARS if bool((half > 0).any()) else "",
     )
     rest = [one.axis.worded for one in data.factors if all(one is not used for used in chosen.named)]
     also = f" Averaged over {', '.join(rest)}." if rest else ""

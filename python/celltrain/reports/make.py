@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -277,10 +278,12 @@ class Report(Carded, Answer):
 
         look = Look.of(width, self.style)
         if self.comparison is not None:
+            # Two stores may differ in both.
             with look.applied():
                 drawing: Drawing | None = figures.comparison(self.comparison, look)
             assert drawing is not None, "a comparison has a figure"
             yield drawing
+        look = dataclasses.replace(look, tcp=self.data.tcp_line(short=True), seeds=self.data.seeds_line)
         makers: list[Callable[[], Drawing | None]] = [
             lambda: figures.front(self.analysis, look),
             lambda: figures.spread(self.analysis, look),

@@ -56,7 +56,12 @@ def card(report: Report) -> Card:
         grids.append(Grid(heads=heads, rows=cells, left=tuple(range(1 + len(data.axes)))))
     return Card(
         title=f"Report of {data.name or 'a sweep'}",
-        lines=[f"{counted}{failed}{missing}", *glance(report), *report.warnings],
+        lines=[
+            f"{counted}{failed}{missing}",
+            *([data.tcp_line()] if data.tcp else []),
+            *glance(report),
+            *report.warnings,
+        ],
         grids=grids,
         notes=[".write(folder) makes a page with figures; .summary, .effects and .front are tables"],
     )
@@ -84,6 +89,7 @@ def _content(report: Report, drawings: Mapping[str, Inlined]) -> dict[str, Any]:
         "subtitle": f"Report of a sweep by celltrain {data.version}{build}",
         "contents": contents,
         "facts": list(_facts(data)),
+        "tcp": data.tcp_line(),
         "glance": list(glance(report)),
         "warnings": report.warnings,
         "axes": _axes(data) if data.axes else None,

@@ -73,7 +73,8 @@ def vet(
         `evidence`. `metrics`: by name `mean`, and `low` and `high` of the 95 % interval (Student's over the seeds; None of
         one seed): `efficiency` and `fairness` are means over the scenarios, `lan-5.efficiency` and so on those of one.
         `beside`: the same of each other policy. `differences`: by other policy what this one has more, paired by seed.
-        `tcp`: the TCP of each scenario. `ranking`: a sentence if the ranking of the policies depends on the TCP, else empty.
+        `tcp`: the TCP of each scenario. `ranking`: texts, one for each measure
+        in which another TCP reverses the ranking of this policy and another one.
         `artifacts`: texts for people and programs: `policy`, `table`, `warnings`, `failures`.
 
     Raises:

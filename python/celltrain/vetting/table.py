@@ -27,12 +27,13 @@ def blocks(answer: Mapping[str, Any], *, brief: bool = False) -> Iterator[Block]
     said = f"seeds {answer['first_seed']} to {last}" if seeds > 1 else f"seed {last}"
     for warning in dead(answer):
         yield Line(text=warning, style="bold")
-    yield Line(text=f"{answer['policy']}: {said} in {', '.join(answer['scenarios'])}", style="bold")
+    yield Line(text=f"{answer['policy']}: {said} in {', '.join(answer['scenarios'])}", style="bold", is_note=True)
     named: dict[str, list[str]] = {}
     for scenario, tcp in answer["tcp"].items():
         named.setdefault(tcp, []).append(scenario)
     for tcp, scenarios in named.items():
-        yield Line(text=f"TCP: {tcp}" if len(named) == 1 else f"TCP of {', '.join(scenarios)}: {tcp}")
+        text = f"TCP: {tcp}" if len(named) == 1 else f"TCP of {', '.join(scenarios)}: {tcp}"
+        yield Line(text=text, is_note=True)
     checks = answer["conformance"]
     shown = [check for check in checks if not (brief and check["holds"])]
     if shown:
@@ -57,13 +58,15 @@ def blocks(answer: Mapping[str, Any], *, brief: bool = False) -> Iterator[Block]
         grid.heads, grid.left, grid.keys = ["metric", mine, *others], (0,), 1
         grid.rows = [[first, *rest] for first, _, *rest in grid.rows]
     yield grid
-    if answer["ranking"]:
-        yield Line(text=answer["ranking"], style="bold")
+    if found := answer["ranking"]:
+        more = f"; --json lists {counted(len(found) - 1, 'more reversed difference')}" if len(found) > 1 else ""
+        yield Line(text=f"The ranking depends on the TCP: {found[0]}{more}.", style="bold")
     if seeds > 1:
-        yield Line(text="\u00b1: half the 95 % interval of the mean (Student's t over the seeds)")
+        yield Line(text="\u00b1: half the 95 % interval of the mean (Student's t over the seeds)", is_note=True)
         if others:
             yield Line(
-                text=f"* differs significantly from {mine} (95 % interval of the paired differences; see --json)"
+                text=f"* differs significantly from {mine} (95 % interval of the paired differences; see --json)",
+                is_note=True,
             )
 
 
@@ -73,33 +76,26 @@ def dead(answer: Mapping[str, Any]) -> list[str]:
     return [warning for warning in answer["artifacts"]["warnings"] if f": {mine} carried nothing " in warning]
 
 
-def ranking(policy: str, scenarios: Sequence[str], differences: Mapping[str, Mapping[str, Any]]) -> str:
-    """Returns one sentence if the ranking of the policies depends on the TCP, else an empty text.
+def ranking(policy: str, scenarios: Sequence[str], differences: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Returns a text for each measure in which another TCP reverses the ranking of this policy and another one.
 
-    Scenarios of the set that differ in the TCP alone are compared: a significant difference in one of them that is reversed, or
-    not significant, in the other.
+    Scenarios of the set that differ in the TCP alone are compared. Both differences must be significant, with opposite signs: a
+    difference that is significant with one TCP only does not show that the TCPs differ.
     """
-    opposite: list[str] = []
-    lost: list[str] = []
+    found: list[str] = []
     for pair in standard.PAIRS:
         if not set(pair) <= set(scenarios):
             continue
         for beside, of in differences.items():
             for share in standard.SHARES:
                 first, second = (_sign(of[f"{scenario}.{share}"]) for scenario in pair)
-                if first == second:
-                    continue
-                one, other = (f"with {standard.tcp_of(scenario)} ({scenario})" for scenario in pair)
-                text = f"compared with {beside}, the {share} of {policy} is {_WORDS[first]} {one} and {_WORDS[second]} {other}"
-                (opposite if first == -second else lost).append(text)
-    found = [*opposite, *lost]
-    if not found:
-        return ""
-    more = f"; {counted(len(found) - 1, 'more such difference')} in --json" if len(found) > 1 else ""
-    return f"The ranking depends on the TCP: {found[0]}{more}."
-
-
-_WORDS = {1: "higher", -1: "lower", 0: "not significantly different"}
+                if first * second < 0:
+                    one, other = (f"with {standard.tcp_of(scenario)} ({scenario})" for scenario in pair)
+                    words = ("higher", "lower") if first > 0 else ("lower", "higher")
+                    found.append(
+                        f"compared with {beside}, the {share} of {policy} is {words[0]} {one} and {words[1]} {other}"
+                    )
+    return found
 
 
 def _sign(difference: Mapping[str, float | None]) -> int:
@@ -111,20 +107,20 @@ def _sign(difference: Mapping[str, float | None]) -> int:
 
 
 def beside_others(name: str, others: Sequence[str]) -> str:
-    """What a policy is called beside others: one of them may have its name."""
+    """Returns the name of a policy in a comparison, marked if another policy has the same name."""
     return f"this {name}" if name in others else name
 
 
 def heads(answer: Mapping[str, Any]) -> list[str]:
-    """What stands above the columns of the table: this policy, and each other one."""
+    """Returns the headings of the policies' columns: this policy, and each other one."""
     others = list(answer["beside"])
     return [beside_others(answer["policy"], others), *others]
 
 
 def rows(answer: Mapping[str, Any]) -> Iterator[list[str]]:
-    """The table of an answer: a metric, this policy's mean, and that of each other one.
+    """Yields the rows of the table: a metric, the mean of this policy, and the mean of each other policy.
 
-    A star stands where the 95 % interval of what this one has more, paired by seed, leaves zero out.
+    A star marks a significant difference: the 95 % interval of the differences, paired by seed, excludes zero.
     """
     for name, own in answer["metrics"].items():
         cells = [_cell(own)]
