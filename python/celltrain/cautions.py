@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from celltrain.pages.words import valued
 from celltrain.paths import UnknownKeyError, follow
 from celltrain.plan import canonical
 from celltrain.plan.contents import CHECKED_POINTS
+from celltrain.scenario import Reading
 from celltrain.store import parts
 from celltrain.text import shown
 
@@ -37,13 +38,58 @@ MOST_NAMED = 3
 DELIVERED = "flows.sum(*).delivered_bytes"
 #: Measures of a sweep that are 0 in such a run as well.
 _SAME = (DELIVERED, "goodput_mbps", "efficiency")
+#: Points of a plan whose scenarios are read for the warnings of the check, and warnings that are told.
+MOST_READ, MOST_TOLD = 200, 5
 #: Seconds that all tries of a plan may take, and one of them.
 TRIED_SECONDS, TRY_SECONDS = 10.0, 2.0
 
 
 def of_plan(plan: Plan) -> list[str]:
     """What a plan shows before anything is run."""
-    return [*of_points(plan), *_networks(plan)]
+    staying = of_points(plan)
+    return [*staying, *of_check({plan.name: plan}, staying), *_networks(plan)]
+
+
+def of_check(plans: Mapping[str, Plan], told: Sequence[str] = ()) -> list[str]:
+    """Returns the warnings that `celltrain check` gives for the points of these plans, each once.
+
+    A warning that not all points have names the first point that has it. Of a large plan a choice of points is read.
+
+    Args:
+        plans: Plans by name.
+        told: Warnings of thresholds that stay while the buffer changes; the check doubts some of them as well.
+    """
+    found: dict[str, list[str]] = {}
+    looked_at = 0
+    for name, plan in plans.items():
+        for index in _chosen(len(plan.points), MOST_READ):
+            varied = [(axis, place) for axis, place in plan.points.places(index) if len(axis) > 1]
+            settings = [f"{shown(axis.name)} = {valued(axis.column(place), axis.unit)}" for axis, place in varied]
+            where = ", ".join([*([shown(name)] if len(plans) > 1 else []), *settings])
+            looked_at += 1
+            for message in Reading.of_table(plan.points[index].scenario, name).warnings:
+                path = message.partition(" = ")[0]
+                if not any(one.startswith(f"{path} stays") for one in told):
+                    found.setdefault(message, []).append(where)
+
+    def at(places: Sequence[str]) -> str:
+        if len(places) == looked_at:
+            return ""
+        more = f" and {len(places) - 1:,} more" if len(places) > 1 else ""
+        return f" (at {places[0]}{more})"
+
+    messages = [f"{message}{at(places)}" for message, places in found.items()]
+    if len(messages) <= MOST_TOLD:
+        return messages
+    return [
+        *messages[:MOST_TOLD],
+        f"{len(messages) - MOST_TOLD:,} more warnings of this kind; celltrain check prints those of a scenario",
+    ]
+
+
+def _chosen(count: int, most: int) -> Sequence[int]:
+    """Returns the numbers of `count` points, or an even choice of them."""
+    return range(count) if count <= most else [(count - 1) * i // (most - 1) for i in range(most)]
 
 
 def of_store(store: Store) -> list[str]:
@@ -162,31 +208,6 @@ def thresholds(scenarios: Sequence[Mapping[str, Any]], *, of_plan: bool = True) 
         )
 
 
-def doubtful(scenarios: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """Thresholds that probably mean something else, such as 80 cells of 1000 for 80 %."""
-    told: set[str] = set()
-    for scenario in scenarios:
-        for port, table in _tables(scenario.get("port")):
-            buffer = table.get("buffer")
-            if not isinstance(buffer, int) or not 0 < buffer < 1 << 32:
-                continue
-            for path, value in _thresholds(port, table):
-                doubt = _core.threshold_doubt(json.dumps(value), buffer)
-                if doubt is not None and len(told) < MOST_NAMED:
-                    told.add(f"{path} = {value}: {doubt}")
-    yield from sorted(told)
-
-
-def _thresholds(port: str, table: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
-    """The thresholds of a port that are plain whole numbers, by their paths."""
-    for kind in ("policy", "allocator"):
-        for name, settings in _tables(table.get(kind)):
-            for key, value in settings.items():
-                path = f"port.{port}.{kind}.{name}.{key}"
-                if isinstance(value, int) and not isinstance(value, bool) and _is_threshold(path):
-                    yield path, value
-
-
 def networks(paths: Mapping[str, str]) -> Iterator[str]:
     """Axes that make other networks of one.
 
@@ -201,20 +222,13 @@ def networks(paths: Mapping[str, str]) -> Iterator[str]:
         )
 
 
-def of_points(plan: Plan, *, of_plan: bool = True) -> Iterator[str]:
-    """What the points of a plan show, whether means over them are taken or not; who compares has no `[[paired]]`."""
-    count = len(plan.points)
-    chosen = range(count) if count <= CHECKED_POINTS else [count * i // CHECKED_POINTS for i in range(CHECKED_POINTS)]
+def of_points(plan: Plan, *, of_plan: bool = True) -> list[str]:
+    """Returns the warnings of thresholds that stay while the buffer changes; a comparison has no `[[paired]]` to offer."""
     # Other plans have the same ports at every point.
     if not any(axis.path.split(".")[0] == "port" for axis in plan.axes):
-        chosen = chosen[:1]
-    scenarios = [plan.points[index].scenario for index in chosen]
-    staying = list(thresholds(scenarios, of_plan=of_plan))
-    yield from staying
-    for doubt in doubtful(scenarios):
-        path = doubt.partition(" = ")[0]
-        if not any(one.startswith(f"{path} stays") for one in staying):
-            yield doubt
+        return []
+    chosen = _chosen(len(plan.points), CHECKED_POINTS)
+    return list(thresholds([plan.points[index].scenario for index in chosen], of_plan=of_plan))
 
 
 def _networks(plan: Plan) -> Iterator[str]:

@@ -76,6 +76,8 @@ class Compared(Carded, Answer):
     failures: tuple[Failure, ...]
     carried_nothing: NDArray[np.bool_]
     """By name, combination and seed: whether no flow delivered anything in that run. False where a run failed."""
+    of_check: tuple[str, ...]
+    """Warnings of `celltrain check` for the scenarios as they were run."""
 
     @classmethod
     def _of(cls, *, said: Sequence[str], **parts: Any) -> Compared:
@@ -94,7 +96,7 @@ class Compared(Carded, Answer):
     @cached_property
     def doubts(self) -> tuple[str, ...]:
         """The warnings that more seeds would not remove."""
-        return (*self._dead(), *self._said, *self._idle(), *self._alike())
+        return (*self._dead(), *self.of_check, *self._said, *self._idle(), *self._alike())
 
     @cached_property
     def too_few(self) -> tuple[str, ...]:

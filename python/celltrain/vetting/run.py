@@ -93,7 +93,7 @@ def vet(
     if faults:
         raise InputError(faults)
     mine = given(policy)
-    check(mine, {name: standard.scenario(name, mine.table) for name in standard.SCENARIOS}, named)
+    of_check = check(mine, {name: standard.scenario(name, mine.table) for name in standard.SCENARIOS}, named)
     verdicts = list(_conformance(mine, named, first_seed))
     compared: dict[str, Compared] = {}
     for done, name in enumerate(named):
@@ -122,7 +122,8 @@ def vet(
         "policy": json.dumps(mine.table, ensure_ascii=False),
         "table": _table(answer),
         "warnings": [
-            *(f"{name}: {one}" for name, each in compared.items() for one in each.doubts),
+            *(f"{name}: {one}" for name, each in compared.items() for one in each.doubts if one not in each.of_check),
+            *of_check,
             *(
                 [f"{few(seeds)}. Use {FEWEST_SEEDS} seeds or more"]
                 if any(one.too_few for one in compared.values())
