@@ -38,6 +38,8 @@ MOST_NAMED = 3
 DELIVERED = "flows.sum(*).delivered_bytes"
 #: Measures of a sweep that are 0 in such a run as well.
 _SAME = (DELIVERED, "goodput_mbps", "efficiency")
+#: What carries less than this share of the best policy in the same network gets a warning.
+LITTLE = 0.1
 #: Points of a plan whose scenarios are read for the warnings of the check, and warnings that are told.
 MOST_READ, MOST_TOLD = 200, 5
 #: Seconds that all tries of a plan may take, and one of them.
@@ -63,9 +65,7 @@ def of_check(plans: Mapping[str, Plan], told: Sequence[str] = ()) -> list[str]:
     looked_at = 0
     for name, plan in plans.items():
         for index in _chosen(len(plan.points), MOST_READ):
-            varied = [(axis, place) for axis, place in plan.points.places(index) if len(axis) > 1]
-            settings = [f"{shown(axis.name)} = {valued(axis.column(place), axis.unit)}" for axis, place in varied]
-            where = ", ".join([*([shown(name)] if len(plans) > 1 else []), *settings])
+            where = ", ".join(one for one in (shown(name) if len(plans) > 1 else "", _point(plan, index)) if one)
             looked_at += 1
             for message in Reading.of_table(plan.points[index].scenario, name).warnings:
                 path = message.partition(" = ")[0]
@@ -100,7 +100,7 @@ def of_store(store: Store) -> list[str]:
     except CelltrainError:
         # Another version's plan need not be one today.
         return []
-    return [*_dead(store, plan), *told, *_idle(store, plan)]
+    return [*_dead(store, plan), *_little(store, plan), *told, *_idle(store, plan)]
 
 
 def tried(plan: Plan) -> list[str]:
@@ -166,6 +166,39 @@ def carried_nothing(name: str, count: int, runs: int) -> str:
         return f"{name} carried nothing in {count:,} of {runs:,} runs: fairness is undefined there, and its mean leaves them out"
     of = "its one run" if runs == 1 else f"any of {runs:,} runs"
     return f"{name} carried nothing in {of}: its fairness is undefined, and a comparison with it says nothing"
+
+
+def carries_little(name: str, share: float, best: str, where: str = "") -> str:
+    """Returns the warning for a policy that carries this share of what the best one carries.
+
+    >>> carries_little("mine", 0.00161, "tail_drop", " in lan-5")
+    'mine carries 0.16 % of what tail_drop carries in lan-5; ignore its other measures'
+    """
+    return f"{name} carries {percent(share)} of what {best} carries{where}; ignore its other measures"
+
+
+def percent(share: float) -> str:
+    """Returns a small share in per cent, with two digits."""
+    return f"{float(f'{100 * share:.2g}'):g} %"
+
+
+def little(carried: NDArray[np.float64], rivals: NDArray[np.int64]) -> dict[int, tuple[float, int]]:
+    """Returns the cases that carry little: by number the share of what the best rival carries, and the rival's number.
+
+    Args:
+        carried: What each case carries on average; NaN if it is not known.
+        rivals: For each case a number that cases share which differ in nothing but their policies.
+
+    >>> little(np.array([5.0, 0.1, 7.0, 0.0]), np.array([0, 0, 1, 0]))
+    {1: (0.02, 0)}
+    """
+    found = {}
+    for case in np.flatnonzero(carried > 0):
+        own = np.flatnonzero(rivals == rivals[case])
+        best = int(own[np.nanargmax(carried[own])])
+        if carried[case] < LITTLE * carried[best]:
+            found[int(case)] = (float(carried[case] / carried[best]), best)
+    return found
 
 
 def idle_words(name: str, pairs: int) -> str:
@@ -246,32 +279,75 @@ def _called(group: Group) -> str:
     return " with ".join(shown(axis.name) for axis in group.axes)
 
 
-def _dead(store: Store, plan: Plan) -> Iterator[str]:
-    """Points whose runs carried nothing, if one of the measures shows it."""
+def _carried(store: Store, plan: Plan) -> NDArray[np.float64] | None:
+    """Returns a table of point and what a run of it carried, one row a run; None if no measure shows it."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     measure = next((one for one in _SAME if one in plan.measures), None)
-    if measure is None:
-        return
-    columns = ["point", "seed", "measure", "value"]
+    columns = ["point", "measure", "value"]
     tables = [parts.read(path, columns).select(columns) for path in store.parts()]
-    rows = pa.concat_tables(tables) if tables else None
-    rows = rows and rows.filter(pc.equal(rows["measure"].cast(pa.string()), measure)).drop_null()
-    if not rows or not (empty := int(pc.sum(pc.equal(rows["value"], 0.0)).as_py() or 0)):
+    if measure is None or not tables:
+        return None
+    rows = pa.concat_tables(tables)
+    rows = rows.filter(pc.equal(rows["measure"].cast(pa.string()), measure)).drop_null()
+    return np.stack([np.asarray(rows[name], dtype=np.float64) for name in ("point", "value")]) if len(rows) else None
+
+
+def _dead(store: Store, plan: Plan) -> Iterator[str]:
+    """Points whose runs carried nothing, if one of the measures shows it."""
+    rows = _carried(store, plan)
+    if rows is None or not (empty := int((rows[1] == 0).sum())):
         return
-    total = rows.group_by("point").aggregate([("value", "max")])
-    dead = sorted(total.filter(pc.equal(total["value_max"], 0.0))["point"].to_pylist())
+    dead = sorted(set(rows[0][rows[1] == 0].tolist()) - set(rows[0][rows[1] != 0].tolist()))
     runs = "1 run" if empty == 1 else f"{empty:,} runs"
-    told = f"{runs} of {len(rows):,} carried nothing, and fairness is undefined there"
+    told = f"{runs} of {rows.shape[1]:,} carried nothing, and fairness is undefined there"
     if dead:
-        first = ", ".join(
-            f"{shown(axis.name)} = {valued(axis.column(place), axis.unit)}"
-            for axis, place in plan.points.places(dead[0])
-        )
+        first = _point(plan, int(dead[0]))
         points = "point carries nothing with any seed" if len(dead) == 1 else "points carry nothing with any seed"
         told += f"; {len(dead):,} {points}{f', the first {first}' if first else ''}: ignore their other measures"
     yield told
+
+
+def little_of(store: Store, plan: Plan) -> dict[int, tuple[float, int]]:
+    """Returns the points of a store that carry little, as `little`: rivals differ in axes of policies alone."""
+    rows = _carried(store, plan)
+    if rows is None:
+        return {}
+    points, place = np.unique(rows[0].astype(np.int64), return_inverse=True)
+    carried = np.bincount(place, rows[1]) / np.bincount(place)
+    rivals, stride = points.copy(), 1
+    for group in reversed(plan.groups):
+        if all(re.match(r"port\.[^.]+\.policy(\.|$)", axis.path) for axis in group.axes):
+            rivals -= points // stride % len(group) * stride
+        stride *= len(group)
+    found = little(carried, rivals)
+    return {int(points[case]): (share, int(points[best])) for case, (share, best) in found.items()}
+
+
+def little_points(store: Store) -> dict[int, tuple[float, int]]:
+    """Returns the same for the plan of the store itself; nothing if it is another version's that cannot be read."""
+    with suppress(CelltrainError):
+        return little_of(store, store.plan)
+    return {}
+
+
+def _little(store: Store, plan: Plan) -> Iterator[str]:
+    found = little_of(store, plan)
+    if found:
+        point, (share, best) = min(found.items(), key=lambda one: one[1][0])
+        more = (
+            f", and {len(found) - 1:,} more such {'point' if len(found) == 2 else 'points'}" if len(found) > 1 else ""
+        )
+        yield carries_little(_point(plan, point), share, _point(plan, best)) + more
+
+
+def _point(plan: Plan, index: int) -> str:
+    """Returns a point by its settings that vary."""
+    places = plan.points.places(index)
+    return ", ".join(
+        f"{shown(axis.name)} = {valued(axis.column(place), axis.unit)}" for axis, place in places if len(axis) > 1
+    )
 
 
 def _idle(store: Store, plan: Plan) -> Iterator[str]:

@@ -74,8 +74,10 @@ class Compared(Carded, Answer):
     ties_only: NDArray[np.bool_]
     """By name and combination: whether seeds draw at most the order of simultaneous cells."""
     failures: tuple[Failure, ...]
-    carried_nothing: NDArray[np.bool_]
-    """By name, combination and seed: whether no flow delivered anything in that run. False where a run failed."""
+    delivered: NDArray[np.float64]
+    """By name, combination and seed: the bytes that all flows delivered; NaN where a run failed."""
+    rivals: NDArray[np.int64]
+    """By name and combination: a number that cases share which differ in nothing but policies."""
     of_check: tuple[str, ...]
     """Warnings of `celltrain check` for the scenarios as they were run."""
 
@@ -88,6 +90,11 @@ class Compared(Carded, Answer):
 
     _said: tuple[str, ...]
 
+    @property
+    def carried_nothing(self) -> NDArray[np.bool_]:
+        """By name, combination and seed: whether no flow delivered anything in that run. False where a run failed."""
+        return np.asarray(self.delivered == 0)
+
     @cached_property
     def warnings(self) -> tuple[str, ...]:
         """What to look at before the differences are believed."""
@@ -96,7 +103,7 @@ class Compared(Carded, Answer):
     @cached_property
     def doubts(self) -> tuple[str, ...]:
         """The warnings that more seeds would not remove."""
-        return (*self._dead(), *self.of_check, *self._said, *self._idle(), *self._alike())
+        return (*self._dead(), *self._little(), *self.of_check, *self._said, *self._idle(), *self._alike())
 
     @cached_property
     def too_few(self) -> tuple[str, ...]:
@@ -307,6 +314,32 @@ class Compared(Carded, Answer):
         for name, empty in zip(self.names, self.carried_nothing, strict=True):
             if count := int(empty.sum()):
                 yield cautions.carried_nothing(shown(name), count, empty.size)
+
+    def _little(self) -> Iterator[str]:
+        """Names that carry little of what another one carries in the same network: for each the worst combination."""
+        known = ~np.isnan(self.delivered)
+        count = known.sum(axis=2)
+        total = np.where(known, self.delivered, 0).sum(axis=2)
+        carried = np.divide(total, count, out=np.full(count.shape, np.nan), where=count > 0)
+        worst: dict[int, tuple[float, int, int]] = {}
+        for case, (share, best) in cautions.little(carried.reshape(-1), self.rivals.reshape(-1)).items():
+            name, condition = divmod(case, len(self.settings))
+            worst[name] = min(worst.get(name, (1.0, 0, 0)), (share, best, condition))
+        for name, (share, best, condition) in sorted(worst.items()):
+            rival, elsewhere = divmod(best, len(self.settings))
+            called = (
+                shown(self.names[rival])
+                if elsewhere == condition
+                else f"{shown(self.names[rival])} at {self._at(elsewhere)}"
+            )
+            at = self._at(condition)
+            own = f"{shown(self.names[name])} at {at}" if at else shown(self.names[name])
+            yield cautions.carries_little(own, share, called)
+
+    def _at(self, condition: int) -> str:
+        """Returns a combination in words."""
+        own = self.settings[condition]
+        return ", ".join(f"{shown(axis.name)} = {valued(own[axis.name], axis.unit)}" for axis in self.conditions)
 
     def _idle(self) -> Iterator[str]:
         """What was varied and changed nothing: not a single instant in any run."""

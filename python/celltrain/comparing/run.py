@@ -283,6 +283,8 @@ class _Work:
     """By case and seed."""
     tcp: dict[int, str] = field(default_factory=dict)
     """The TCP of each case."""
+    network: dict[int, str] = field(default_factory=dict)
+    """By case: everything but the policies of its ports."""
     ties_only: dict[int, bool] = field(default_factory=dict)
     """By case: whether seeds draw at most the order of simultaneous cells."""
 
@@ -317,6 +319,8 @@ class _Work:
                 full = json.loads(text)
                 self.tcp[case] = tcp_summary(full)
                 self.ties_only[case] = not any(True for _ in drawn(full))
+                ports = {name: {**port, "policy": None} for name, port in full.get("port", {}).items()}
+                self.network[case] = json.dumps({**full, "port": ports}, sort_keys=True)
                 configurations.append(text)
                 memory.append(size)
                 for seed in range(first.seeds.first, first.seeds.first + first.seeds.count):
@@ -375,11 +379,14 @@ def _compared(
     prints = np.full(shape, "", dtype=object)
     tcp = [[""] * len(rest) for _ in called]
     ties_only = np.zeros(shape[:2], dtype=bool)
+    rivals = np.zeros(shape[:2], dtype=np.int64)
+    networks = list(dict.fromkeys(work.network.values()))
     for case, text in work.tcp.items():
         at = wanted[case]
         condition = rest.index(tuple(at[axis.name] for axis in conditions))
         tcp[at[what]][condition] = text
         ties_only[at[what], condition] = work.ties_only[case]
+        rivals[at[what], condition] = networks.index(work.network[case])
     failures = []
     for (case, seed), record in sorted(work.kept.items()):
         at = wanted[case]
@@ -406,7 +413,8 @@ def _compared(
         fingerprints=prints,
         ties_only=ties_only,
         failures=tuple(failures),
-        carried_nothing=values[..., plan.measures.index(cautions.DELIVERED)] == 0,
+        delivered=values[..., plan.measures.index(cautions.DELIVERED)],
+        rivals=rivals,
         of_check=tuple(of_check),
         said=(*warnings, *_no_numbers(called, values[..., replaced])),
     )
