@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from celltrain import _core
 from celltrain.cancel import current
 from celltrain.errors import CelltrainError, ScenarioError
+from celltrain.lockstep import drawn
 from celltrain.pages.words import valued
 from celltrain.paths import UnknownKeyError, follow
 from celltrain.plan import canonical
@@ -40,6 +41,12 @@ DELIVERED = "flows.sum(*).delivered_bytes"
 _SAME = (DELIVERED, "goodput_mbps", "efficiency")
 #: What carries less than this share of the best policy in the same network gets a warning.
 LITTLE = 0.1
+#: Seeds hardly change a case if there are at least so many and no half interval exceeds this share of its mean.
+LEAST_ALIKE, NARROW = 3, 0.005
+#: Measures that decide about it; counts such as those of cells vary with the order of ties. Without any of them all decide.
+DECISIVE = ("efficiency", "fairness", "fairness_max_min", "goodput_mbps")
+#: Runs of a store that is judged: of more the rows would take much memory.
+MOST_RUNS = 1_000_000
 #: Points of a plan whose scenarios are read for the warnings of the check, and warnings that are told.
 MOST_READ, MOST_TOLD = 200, 5
 #: Seconds that all tries of a plan may take, and one of them.
@@ -100,7 +107,7 @@ def of_store(store: Store) -> list[str]:
     except CelltrainError:
         # Another version's plan need not be one today.
         return []
-    return [*_dead(store, plan), *_little(store, plan), *told, *_idle(store, plan)]
+    return [*_dead(store, plan), *_little(store, plan), *told, *_idle(store, plan), *_alike(store, plan)]
 
 
 def tried(plan: Plan) -> list[str]:
@@ -175,6 +182,29 @@ def carries_little(name: str, share: float, best: str, where: str = "") -> str:
     'mine carries 0.16 % of what tail_drop carries in lan-5; ignore its other measures'
     """
     return f"{name} carries {percent(share)} of what {best} carries{where}; ignore its other measures"
+
+
+def narrow(measures: Sequence[str], mean: NDArray[np.float64], half: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Returns for each case whether its intervals are next to nothing.
+
+    Args:
+        measures: Names of the measures.
+        mean: By measure and case.
+        half: Half the widths of the intervals.
+    """
+    wanted = [place for place, name in enumerate(measures) if name in DECISIVE] or range(len(measures))
+    rows = list(wanted)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(~(half[rows] > NARROW * np.abs(mean[rows])).any(axis=0))
+
+
+def alike(seeds: int, count: int, total: int, first: str, what: str = "cases") -> str:
+    """Returns the warning that seeds hardly change `count` of `total` cases."""
+    cases = f"{count:,} of {total:,} {what}, such as {first}" if total > 1 else first or "this scenario"
+    return (
+        f"{seeds} seeds hardly change {cases}: the interval says nothing about other starts or delays. "
+        'Set host.start_spread = "100ms" and tick_phase = "random" in the TCP, or vary delays too'
+    )
 
 
 def percent(share: float) -> str:
@@ -299,14 +329,22 @@ def _dead(store: Store, plan: Plan) -> Iterator[str]:
     rows = _carried(store, plan)
     if rows is None or not (empty := int((rows[1] == 0).sum())):
         return
-    dead = sorted(set(rows[0][rows[1] == 0].tolist()) - set(rows[0][rows[1] != 0].tolist()))
+    dead = sorted(_without(rows))
     runs = "1 run" if empty == 1 else f"{empty:,} runs"
     told = f"{runs} of {rows.shape[1]:,} carried nothing, and fairness is undefined there"
     if dead:
-        first = _point(plan, int(dead[0]))
+        first = _point(plan, dead[0])
         points = "point carries nothing with any seed" if len(dead) == 1 else "points carry nothing with any seed"
         told += f"; {len(dead):,} {points}{f', the first {first}' if first else ''}: ignore their other measures"
     yield told
+
+
+def _without(rows: NDArray[np.float64] | None) -> set[int]:
+    """Returns the points that carried nothing with any seed."""
+    if rows is None:
+        return set()
+    points, empty = rows[0].astype(np.int64), rows[1] == 0
+    return set(points[empty].tolist()) - set(points[~empty].tolist())
 
 
 def little_of(store: Store, plan: Plan) -> dict[int, tuple[float, int]]:
@@ -352,24 +390,13 @@ def _point(plan: Plan, index: int) -> str:
 
 def _idle(store: Store, plan: Plan) -> Iterator[str]:
     """The axes that changed nothing in the runs that are there."""
-    import pyarrow as pa
-
     groups = plan.groups
-    columns = ["point", "seed", "fingerprint"]
-    tables = [parts.read(path, columns).select(columns) for path in store.parts()]
-    if not any(len(group) > 1 for group in groups) or not sum(map(len, tables)):
+    runs = _prints(store) if any(len(group) > 1 for group in groups) else None
+    if runs is None:
         return
-    rows = pa.concat_tables(tables).unify_dictionaries().combine_chunks()
-    prints = rows["fingerprint"].cast(pa.string()).combine_chunks().dictionary_encode()
-    known = ~np.asarray(prints.is_null())
-    if not known.any():
+    point, codes, seeds = runs[:, ~np.isin(runs[0], list(_without(_carried(store, plan))))]
+    if not len(point):
         return
-    codes = np.asarray(prints.indices.fill_null(-1), dtype=np.int64)
-    runs = np.stack([np.asarray(rows["point"], dtype=np.int64), codes])[:, known]
-    _, seeds = np.unique(np.asarray(rows["seed"], dtype=np.uint64)[known], return_inverse=True)
-    # A run has a row for each measure.
-    runs = np.unique(np.vstack([runs, seeds]), axis=1)
-    point, codes, seeds = runs
     stride = 1
     for group in reversed(groups):
         level = point // stride % len(group)
@@ -378,6 +405,65 @@ def _idle(store: Store, plan: Plan) -> Iterator[str]:
             if pairs := same(others * (int(seeds.max()) + 1) + seeds, codes):
                 yield idle_words(_called(group), pairs)
         stride *= len(group)
+
+
+def _prints(store: Store) -> NDArray[np.int64] | None:
+    """Returns point, number of the fingerprint and number of the seed of each run; None if there are no runs."""
+    import pyarrow as pa
+
+    columns = ["point", "seed", "fingerprint"]
+    tables = [parts.read(path, columns).select(columns) for path in store.parts()]
+    if not sum(map(len, tables)):
+        return None
+    rows = pa.concat_tables(tables).unify_dictionaries().combine_chunks()
+    prints = rows["fingerprint"].cast(pa.string()).combine_chunks().dictionary_encode()
+    known = ~np.asarray(prints.is_null())
+    if not known.any():
+        return None
+    codes = np.asarray(prints.indices.fill_null(-1), dtype=np.int64)
+    runs = np.stack([np.asarray(rows["point"], dtype=np.int64), codes])[:, known]
+    _, seeds = np.unique(np.asarray(rows["seed"], dtype=np.uint64)[known], return_inverse=True)
+    # A run has a row for each measure.
+    return np.unique(np.vstack([runs, seeds]), axis=1)
+
+
+def _alike(store: Store, plan: Plan) -> Iterator[str]:
+    """Points whose runs hardly differ from seed to seed, so that their intervals say little."""
+    runs = _prints(store) if plan.seeds.count >= LEAST_ALIKE and plan.runs <= MOST_RUNS else None
+    if runs is None:
+        return
+    numbers, place, count = np.unique(runs[0], return_inverse=True, return_counts=True)
+    distinct = np.bincount(np.unique(np.stack([place, runs[1]]), axis=1)[0], minlength=len(numbers))
+    names = list(plan.measures)
+    mean, high = np.full((2, len(names), len(numbers)), np.nan)
+    summary = store.summary()
+    places = {number: place for place, number in enumerate(numbers.tolist())}
+    for row in summary.select(["point", "measure", "mean", "high"]).to_pylist():
+        if row["high"] is not None and row["point"] in places:
+            at = names.index(row["measure"]), places[row["point"]]
+            mean[at], high[at] = row["mean"], row["high"]
+    able = (count >= LEAST_ALIKE) & ~np.isin(numbers, list(_without(_carried(store, plan))))
+    able &= (distinct == 1) | narrow(names, mean, high - mean)
+    # To read a scenario takes as long as a short run, so that a few of many are read.
+    chosen = np.flatnonzero(able)
+    chosen = chosen[list(_chosen(len(chosen), MOST_READ))]
+    found = [
+        int(numbers[one]) for one in chosen if distinct[one] == 1 or _ties_only(plan.points[numbers[one]].scenario)
+    ]
+    if found:
+        yield alike(
+            int(count.max()),
+            len(found),
+            len(chosen) if len(chosen) < able.sum() else len(numbers),
+            _point(plan, found[0]),
+            "points",
+        )
+
+
+def _ties_only(scenario: Mapping[str, Any]) -> bool:
+    """Returns whether seeds draw at most the order of simultaneous cells."""
+    text = _canonical(scenario)
+    return text is not None and not any(True for _ in drawn(json.loads(text)))
 
 
 def _canonical(scenario: Mapping[str, Any]) -> str | None:

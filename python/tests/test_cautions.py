@@ -203,3 +203,16 @@ def test_a_warning_of_some_points_names_the_first_and_only_five_are_told():
     )
     assert len(thresholds.of_check) == 6
     assert thresholds.of_check[-1] == "2 more warnings of this kind; celltrain check prints those of a scenario"
+
+
+def test_points_that_seeds_hardly_change_are_told_at_the_end_of_a_sweep_and_in_the_report(celltrain, tmp_path):
+    """All flows time out at each common tick, so that seeds agree to three digits; random ticks show another result."""
+    formula = 'policy = { path = "port.bottleneck.policy", values = { fs = { formula = { admit = "Y < 0.8 * K / max(N, 1)" } } } }'
+    text = f'[axes]\n{formula}\n"duration" = ["2s"]\n"tcp.vanilla.tick_phase" = ["common", "random"]\n'
+    plan, store = planned(tmp_path, text), tmp_path / "store"
+    plan.write_text(plan.read_text().replace("seeds = 2", "seeds = 5"))
+    told = (
+        "5 seeds hardly change 1 of 2 points, such as tcp.vanilla.tick_phase = common: the interval says nothing about"
+    )
+    assert celltrain("sweep", plan, "--store", store).err.count(told) == 1
+    assert celltrain("report", store).err.count(told) == 1

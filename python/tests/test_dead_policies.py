@@ -145,6 +145,19 @@ def test_vet_names_a_dead_class(policy, expected):
     assert read(lan(policy)).warnings == []
 
 
+def test_a_run_of_a_dead_class_warns_that_it_carried_nothing():
+    with pytest.warns(ct.CelltrainWarning, match="this run carried nothing"):
+        assert ct.run(lan(Student())).fairness is None
+
+
+def test_a_policy_that_carried_nothing_does_not_make_an_axis_idle():
+    """All its runs have one fingerprint, whatever else is varied."""
+    vary = {"port.bottleneck.policy": {"values": {"tail": {"tail_drop": {}}, "z": {"formula": {"admit": "X < 0"}}}}}
+    found = ct.compare(lan("tail_drop"), vary=vary | {"port.bottleneck.buffer": [100, 1000]}, seeds=2)
+    assert found.warnings[0].startswith("z carried nothing in any of 4 runs")
+    assert not [one for one in found.warnings if "changes nothing" in one]
+
+
 def test_a_class_that_admits_into_an_empty_buffer_passes_vet():
     assert failed(ct.vet(Fair(), scenarios=["lan-5"], beside=[], seeds=1)) == []
 
@@ -254,7 +267,9 @@ def test_vet_fails_a_policy_that_carries_less_than_half_of_tail_drop(celltrain, 
     told = celltrain("vet", file, "--scenarios", "lan-5", "--seeds", "1", "--beside", "epd", "--brief")
     assert told.code == 1
     first, second, *_ = told.out.splitlines()
-    assert re.fullmatch(r"d16 carries \d+(\.\d)? % of what tail drop carries in lan-5; ignore its other measures", first)
+    assert re.fullmatch(
+        r"d16 carries \d+(\.\d)? % of what tail drop carries in lan-5; ignore its other measures", first
+    )
     assert second == "d16 refuses every frame of a VC while a single cell of it waits"
     assert "tail_drop" not in told.out
     assert "6 of 7 checks hold" in told.out

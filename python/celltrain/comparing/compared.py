@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 MOST_SEEDS = 1_000_000
 #: With fewer seeds an interval may have impossible values, such as a share above 1.
 FEWEST_SEEDS = 5
-#: Seeds hardly change a case if there are at least so many and no half interval exceeds this share of its mean.
-LEAST_ALIKE, NARROW = 3, 0.005
 #: Measures that lie between 0 and 1.
 SHARES = ("efficiency", "fairness", "fairness_max_min")
 
@@ -346,8 +344,9 @@ class Compared(Carded, Answer):
         prints = self.fingerprints
         if not (prints != "").all():
             return
+        dead = self.carried_nothing
         for place, name in enumerate(self.names[1:], 1):
-            if (prints[place] == prints[0]).all():
+            if (prints[place] == prints[0]).all() and not dead[place].all():
                 yield (
                     f"{shown(name)} and {shown(self.names[0])} are the same runs under every seed: what differs between "
                     "them changes nothing here"
@@ -357,7 +356,7 @@ class Compared(Carded, Answer):
             # Settings that differ in this axis alone share a number.
             rest = [tuple(value for name, value in one.items() if name != axis.name) for one in self.settings]
             group = np.array([rest.index(one) for one in rest])[:, None] * len(self.seeds) + np.arange(len(self.seeds))
-            pairs = [cautions.same(group.reshape(-1), own.reshape(-1)) for own in codes]
+            pairs = [cautions.same(group[~empty], own[~empty]) for own, empty in zip(codes, dead, strict=True)]
             if all(pairs):
                 yield cautions.idle_words(shown(axis.name), sum(pairs))
                 continue
@@ -367,23 +366,18 @@ class Compared(Carded, Answer):
 
     def _alike(self) -> Iterator[str]:
         """Cases whose runs hardly differ from seed to seed, so that their intervals say little."""
-        if len(self.seeds) < LEAST_ALIKE:
+        if len(self.seeds) < cautions.LEAST_ALIKE:
             return
         distinct = np.array([[len(set(runs) - {""}) for runs in row] for row in self.fingerprints])
         mean, half = (np.array([getattr(means, name) for means in self.means]) for name in ("mean", "half"))
-        with np.errstate(invalid="ignore"):
-            narrow = ~(half > NARROW * np.abs(mean)).any(axis=0).reshape(distinct.shape)
+        narrow = cautions.narrow([one.name for one in self.measures], mean, half).reshape(distinct.shape)
         alike = ((distinct == 1) | (self.ties_only & narrow)) & ~self.carried_nothing.all(axis=2)
         if not alike.any():
             return
         name, condition = (int(one) for one in np.argwhere(alike)[0])
         own = self.settings[condition]
         first = shown(", ".join([self.names[name], *(valued(own[axis.name], axis.unit) for axis in self.conditions)]))
-        cases = f"{int(alike.sum()):,} of {alike.size:,} cases, such as {first}" if alike.size > 1 else first
-        yield (
-            f"{len(self.seeds)} seeds hardly change {cases}: the interval says nothing about other starts or delays. "
-            'Set host.start_spread = "100ms" and tick_phase = "random" in the TCP, or vary delays too'
-        )
+        yield cautions.alike(len(self.seeds), int(alike.sum()), alike.size, first)
 
     def _card(self) -> Card:
         from celltrain.comparing.rows import card
