@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -19,10 +19,12 @@ from numpy.typing import NDArray
 from celltrain import _core
 from celltrain.cancel import current
 from celltrain.errors import CelltrainError, ScenarioError
+from celltrain.lockstep import drawn
 from celltrain.pages.words import valued
 from celltrain.paths import UnknownKeyError, follow
 from celltrain.plan import canonical
 from celltrain.plan.contents import CHECKED_POINTS
+from celltrain.scenario import Reading
 from celltrain.store import parts
 from celltrain.text import shown
 
@@ -39,13 +41,64 @@ NETWORKS = {"topology": "network", "tcp": "TCP"}
 DELIVERED = "flows.sum(*).delivered_bytes"
 #: Measures of a sweep that are 0 in such a run as well.
 _SAME = (DELIVERED, "goodput_mbps", "efficiency")
+#: What carries less than this share of the best policy in the same network gets a warning.
+LITTLE = 0.1
+#: Seeds hardly change a case if there are at least so many and no half interval exceeds this share of its mean.
+LEAST_ALIKE, NARROW = 3, 0.005
+#: Measures that decide about it; counts such as those of cells vary with the order of ties. Without any of them all decide.
+DECISIVE = ("efficiency", "fairness", "fairness_max_min", "goodput_mbps")
+#: Runs of a store that is judged: of more the rows would take much memory.
+MOST_RUNS = 1_000_000
+#: Points of a plan whose scenarios are read for the warnings of the check, and warnings that are told.
+MOST_READ, MOST_TOLD = 200, 5
 #: Seconds that all tries of a plan may take, and one of them.
 TRIED_SECONDS, TRY_SECONDS = 10.0, 2.0
 
 
 def of_plan(plan: Plan) -> list[str]:
     """What a plan shows before anything is run."""
-    return [*of_points(plan), *_networks(plan)]
+    staying = of_points(plan)
+    return [*staying, *of_check({plan.name: plan}, staying), *_networks(plan)]
+
+
+def of_check(plans: Mapping[str, Plan], told: Sequence[str] = ()) -> list[str]:
+    """Returns the warnings that `celltrain check` gives for the points of these plans, each once.
+
+    A warning that not all points have names the first point that has it. Of a large plan a choice of points is read.
+
+    Args:
+        plans: Plans by name.
+        told: Warnings of thresholds that stay while the buffer changes; the check doubts some of them as well.
+    """
+    found: dict[str, list[str]] = {}
+    looked_at = 0
+    for name, plan in plans.items():
+        for index in _chosen(len(plan.points), MOST_READ):
+            where = ", ".join(one for one in (shown(name) if len(plans) > 1 else "", _point(plan, index)) if one)
+            looked_at += 1
+            for message in Reading.of_table(plan.points[index].scenario, name).warnings:
+                path = message.partition(" = ")[0]
+                if not any(one.startswith(f"{path} stays") for one in told):
+                    found.setdefault(message, []).append(where)
+
+    def at(places: Sequence[str]) -> str:
+        if len(places) == looked_at:
+            return ""
+        more = f" and {len(places) - 1:,} more" if len(places) > 1 else ""
+        return f" (at {places[0]}{more})"
+
+    messages = [f"{message}{at(places)}" for message, places in found.items()]
+    if len(messages) <= MOST_TOLD:
+        return messages
+    return [
+        *messages[:MOST_TOLD],
+        f"{len(messages) - MOST_TOLD:,} more warnings of this kind; celltrain check prints those of a scenario",
+    ]
+
+
+def _chosen(count: int, most: int) -> Sequence[int]:
+    """Returns the numbers of `count` points, or an even choice of them."""
+    return range(count) if count <= most else [(count - 1) * i // (most - 1) for i in range(most)]
 
 
 def of_store(store: Store) -> list[str]:
@@ -56,7 +109,7 @@ def of_store(store: Store) -> list[str]:
     except CelltrainError:
         # Another version's plan need not be one today.
         return []
-    return [*_dead(store, plan), *told, *_idle(store, plan)]
+    return [*_dead(store, plan), *_little(store, plan), *told, *_idle(store, plan), *_alike(store, plan)]
 
 
 def tried(plan: Plan) -> list[str]:
@@ -124,6 +177,62 @@ def carried_nothing(name: str, count: int, runs: int) -> str:
     return f"{name} carried nothing in {of}: its fairness is undefined, and a comparison with it says nothing"
 
 
+def carries_little(name: str, share: float, best: str, where: str = "") -> str:
+    """Returns the warning for a policy that carries this share of what the best one carries.
+
+    >>> carries_little("mine", 0.00161, "tail_drop", " in lan-5")
+    'mine carries 0.16 % of what tail_drop carries in lan-5; ignore its other measures'
+    """
+    return f"{name} carries {percent(share)} of what {best} carries{where}; ignore its other measures"
+
+
+def narrow(measures: Sequence[str], mean: NDArray[np.float64], half: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Returns for each case whether its intervals are next to nothing.
+
+    Args:
+        measures: Names of the measures.
+        mean: By measure and case.
+        half: Half the widths of the intervals.
+    """
+    wanted = [place for place, name in enumerate(measures) if name in DECISIVE] or range(len(measures))
+    rows = list(wanted)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(~(half[rows] > NARROW * np.abs(mean[rows])).any(axis=0))
+
+
+def alike(seeds: int, count: int, total: int, first: str, what: str = "cases") -> str:
+    """Returns the warning that seeds hardly change `count` of `total` cases."""
+    cases = f"{count:,} of {total:,} {what}, such as {first}" if total > 1 else first or "this scenario"
+    return (
+        f"{seeds} seeds hardly change {cases}: the interval says nothing about other starts or delays. "
+        'Set host.start_spread = "100ms" and tick_phase = "random" in the TCP, or vary delays too'
+    )
+
+
+def percent(share: float) -> str:
+    """Returns a small share in per cent, with two digits."""
+    return f"{float(f'{100 * share:.2g}'):g} %"
+
+
+def little(carried: NDArray[np.float64], rivals: NDArray[np.int64]) -> dict[int, tuple[float, int]]:
+    """Returns the cases that carry little: by number the share of what the best rival carries, and the rival's number.
+
+    Args:
+        carried: What each case carries on average; NaN if it is not known.
+        rivals: For each case a number that cases share which differ in nothing but their policies.
+
+    >>> little(np.array([5.0, 0.1, 7.0, 0.0]), np.array([0, 0, 1, 0]))
+    {1: (0.02, 0)}
+    """
+    found = {}
+    for case in np.flatnonzero(carried > 0):
+        own = np.flatnonzero(rivals == rivals[case])
+        best = int(own[np.nanargmax(carried[own])])
+        if carried[case] < LITTLE * carried[best]:
+            found[int(case)] = (float(carried[case] / carried[best]), best)
+    return found
+
+
 def idle_words(name: str, pairs: int) -> str:
     """What is said of an axis that changes nothing."""
     return (
@@ -164,31 +273,6 @@ def thresholds(scenarios: Sequence[Mapping[str, Any]], *, of_plan: bool = True) 
         )
 
 
-def doubtful(scenarios: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """Thresholds that probably mean something else, such as 80 cells of 1000 for 80 %."""
-    told: set[str] = set()
-    for scenario in scenarios:
-        for port, table in _tables(scenario.get("port")):
-            buffer = table.get("buffer")
-            if not isinstance(buffer, int) or not 0 < buffer < 1 << 32:
-                continue
-            for path, value in _thresholds(port, table):
-                doubt = _core.threshold_doubt(json.dumps(value), buffer)
-                if doubt is not None and len(told) < MOST_NAMED:
-                    told.add(f"{path} = {value}: {doubt}")
-    yield from sorted(told)
-
-
-def _thresholds(port: str, table: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
-    """The thresholds of a port that are plain whole numbers, by their paths."""
-    for kind in ("policy", "allocator"):
-        for name, settings in _tables(table.get(kind)):
-            for key, value in settings.items():
-                path = f"port.{port}.{kind}.{name}.{key}"
-                if isinstance(value, int) and not isinstance(value, bool) and _is_threshold(path):
-                    yield path, value
-
-
 def networks(paths: Mapping[str, str]) -> Iterator[str]:
     """Warns of axes that change the network or its TCP.
 
@@ -204,20 +288,13 @@ def networks(paths: Mapping[str, str]) -> Iterator[str]:
         )
 
 
-def of_points(plan: Plan, *, of_plan: bool = True) -> Iterator[str]:
-    """What the points of a plan show, whether means over them are taken or not; who compares has no `[[paired]]`."""
-    count = len(plan.points)
-    chosen = range(count) if count <= CHECKED_POINTS else [count * i // CHECKED_POINTS for i in range(CHECKED_POINTS)]
+def of_points(plan: Plan, *, of_plan: bool = True) -> list[str]:
+    """Returns the warnings of thresholds that stay while the buffer changes; a comparison has no `[[paired]]` to offer."""
     # Other plans have the same ports at every point.
     if not any(axis.path.split(".")[0] == "port" for axis in plan.axes):
-        chosen = chosen[:1]
-    scenarios = [plan.points[index].scenario for index in chosen]
-    staying = list(thresholds(scenarios, of_plan=of_plan))
-    yield from staying
-    for doubt in doubtful(scenarios):
-        path = doubt.partition(" = ")[0]
-        if not any(one.startswith(f"{path} stays") for one in staying):
-            yield doubt
+        return []
+    chosen = _chosen(len(plan.points), CHECKED_POINTS)
+    return list(thresholds([plan.points[index].scenario for index in chosen], of_plan=of_plan))
 
 
 def _networks(plan: Plan) -> Iterator[str]:
@@ -235,54 +312,94 @@ def _called(group: Group) -> str:
     return " with ".join(shown(axis.name) for axis in group.axes)
 
 
-def _dead(store: Store, plan: Plan) -> Iterator[str]:
-    """Points whose runs carried nothing, if one of the measures shows it."""
+def _carried(store: Store, plan: Plan) -> NDArray[np.float64] | None:
+    """Returns a table of point and what a run of it carried, one row a run; None if no measure shows it."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     measure = next((one for one in _SAME if one in plan.measures), None)
-    if measure is None:
-        return
-    columns = ["point", "seed", "measure", "value"]
+    columns = ["point", "measure", "value"]
     tables = [parts.read(path, columns).select(columns) for path in store.parts()]
-    rows = pa.concat_tables(tables) if tables else None
-    rows = rows and rows.filter(pc.equal(rows["measure"].cast(pa.string()), measure)).drop_null()
-    if not rows or not (empty := int(pc.sum(pc.equal(rows["value"], 0.0)).as_py() or 0)):
+    if measure is None or not tables:
+        return None
+    rows = pa.concat_tables(tables)
+    rows = rows.filter(pc.equal(rows["measure"].cast(pa.string()), measure)).drop_null()
+    return np.stack([np.asarray(rows[name], dtype=np.float64) for name in ("point", "value")]) if len(rows) else None
+
+
+def _dead(store: Store, plan: Plan) -> Iterator[str]:
+    """Points whose runs carried nothing, if one of the measures shows it."""
+    rows = _carried(store, plan)
+    if rows is None or not (empty := int((rows[1] == 0).sum())):
         return
-    total = rows.group_by("point").aggregate([("value", "max")])
-    dead = sorted(total.filter(pc.equal(total["value_max"], 0.0))["point"].to_pylist())
+    dead = sorted(_without(rows))
     runs = "1 run" if empty == 1 else f"{empty:,} runs"
-    told = f"{runs} of {len(rows):,} carried nothing, and fairness is undefined there"
+    told = f"{runs} of {rows.shape[1]:,} carried nothing, and fairness is undefined there"
     if dead:
-        first = ", ".join(
-            f"{shown(axis.name)} = {valued(axis.column(place), axis.unit)}"
-            for axis, place in plan.points.places(dead[0])
-        )
+        first = _point(plan, dead[0])
         points = "point carries nothing with any seed" if len(dead) == 1 else "points carry nothing with any seed"
         told += f"; {len(dead):,} {points}{f', the first {first}' if first else ''}: ignore their other measures"
     yield told
 
 
+def _without(rows: NDArray[np.float64] | None) -> set[int]:
+    """Returns the points that carried nothing with any seed."""
+    if rows is None:
+        return set()
+    points, empty = rows[0].astype(np.int64), rows[1] == 0
+    return set(points[empty].tolist()) - set(points[~empty].tolist())
+
+
+def little_of(store: Store, plan: Plan) -> dict[int, tuple[float, int]]:
+    """Returns the points of a store that carry little, as `little`: rivals differ in axes of policies alone."""
+    rows = _carried(store, plan)
+    if rows is None:
+        return {}
+    points, place = np.unique(rows[0].astype(np.int64), return_inverse=True)
+    carried = np.bincount(place, rows[1]) / np.bincount(place)
+    rivals, stride = points.copy(), 1
+    for group in reversed(plan.groups):
+        if all(re.match(r"port\.[^.]+\.policy(\.|$)", axis.path) for axis in group.axes):
+            rivals -= points // stride % len(group) * stride
+        stride *= len(group)
+    found = little(carried, rivals)
+    return {int(points[case]): (share, int(points[best])) for case, (share, best) in found.items()}
+
+
+def little_points(store: Store) -> dict[int, tuple[float, int]]:
+    """Returns the same for the plan of the store itself; nothing if it is another version's that cannot be read."""
+    with suppress(CelltrainError):
+        return little_of(store, store.plan)
+    return {}
+
+
+def _little(store: Store, plan: Plan) -> Iterator[str]:
+    found = little_of(store, plan)
+    if found:
+        point, (share, best) = min(found.items(), key=lambda one: one[1][0])
+        more = (
+            f", and {len(found) - 1:,} more such {'point' if len(found) == 2 else 'points'}" if len(found) > 1 else ""
+        )
+        yield carries_little(_point(plan, point), share, _point(plan, best)) + more
+
+
+def _point(plan: Plan, index: int) -> str:
+    """Returns a point by its settings that vary."""
+    places = plan.points.places(index)
+    return ", ".join(
+        f"{shown(axis.name)} = {valued(axis.column(place), axis.unit)}" for axis, place in places if len(axis) > 1
+    )
+
+
 def _idle(store: Store, plan: Plan) -> Iterator[str]:
     """The axes that changed nothing in the runs that are there."""
-    import pyarrow as pa
-
     groups = plan.groups
-    columns = ["point", "seed", "fingerprint"]
-    tables = [parts.read(path, columns).select(columns) for path in store.parts()]
-    if not any(len(group) > 1 for group in groups) or not sum(map(len, tables)):
+    runs = _prints(store) if any(len(group) > 1 for group in groups) else None
+    if runs is None:
         return
-    rows = pa.concat_tables(tables).unify_dictionaries().combine_chunks()
-    prints = rows["fingerprint"].cast(pa.string()).combine_chunks().dictionary_encode()
-    known = ~np.asarray(prints.is_null())
-    if not known.any():
+    point, codes, seeds = runs[:, ~np.isin(runs[0], list(_without(_carried(store, plan))))]
+    if not len(point):
         return
-    codes = np.asarray(prints.indices.fill_null(-1), dtype=np.int64)
-    runs = np.stack([np.asarray(rows["point"], dtype=np.int64), codes])[:, known]
-    _, seeds = np.unique(np.asarray(rows["seed"], dtype=np.uint64)[known], return_inverse=True)
-    # A run has a row for each measure.
-    runs = np.unique(np.vstack([runs, seeds]), axis=1)
-    point, codes, seeds = runs
     stride = 1
     for group in reversed(groups):
         level = point // stride % len(group)
@@ -291,6 +408,65 @@ def _idle(store: Store, plan: Plan) -> Iterator[str]:
             if pairs := same(others * (int(seeds.max()) + 1) + seeds, codes):
                 yield idle_words(_called(group), pairs)
         stride *= len(group)
+
+
+def _prints(store: Store) -> NDArray[np.int64] | None:
+    """Returns point, number of the fingerprint and number of the seed of each run; None if there are no runs."""
+    import pyarrow as pa
+
+    columns = ["point", "seed", "fingerprint"]
+    tables = [parts.read(path, columns).select(columns) for path in store.parts()]
+    if not sum(map(len, tables)):
+        return None
+    rows = pa.concat_tables(tables).unify_dictionaries().combine_chunks()
+    prints = rows["fingerprint"].cast(pa.string()).combine_chunks().dictionary_encode()
+    known = ~np.asarray(prints.is_null())
+    if not known.any():
+        return None
+    codes = np.asarray(prints.indices.fill_null(-1), dtype=np.int64)
+    runs = np.stack([np.asarray(rows["point"], dtype=np.int64), codes])[:, known]
+    _, seeds = np.unique(np.asarray(rows["seed"], dtype=np.uint64)[known], return_inverse=True)
+    # A run has a row for each measure.
+    return np.unique(np.vstack([runs, seeds]), axis=1)
+
+
+def _alike(store: Store, plan: Plan) -> Iterator[str]:
+    """Points whose runs hardly differ from seed to seed, so that their intervals say little."""
+    runs = _prints(store) if plan.seeds.count >= LEAST_ALIKE and plan.runs <= MOST_RUNS else None
+    if runs is None:
+        return
+    numbers, place, count = np.unique(runs[0], return_inverse=True, return_counts=True)
+    distinct = np.bincount(np.unique(np.stack([place, runs[1]]), axis=1)[0], minlength=len(numbers))
+    names = list(plan.measures)
+    mean, high = np.full((2, len(names), len(numbers)), np.nan)
+    summary = store.summary()
+    places = {number: place for place, number in enumerate(numbers.tolist())}
+    for row in summary.select(["point", "measure", "mean", "high"]).to_pylist():
+        if row["high"] is not None and row["point"] in places:
+            at = names.index(row["measure"]), places[row["point"]]
+            mean[at], high[at] = row["mean"], row["high"]
+    able = (count >= LEAST_ALIKE) & ~np.isin(numbers, list(_without(_carried(store, plan))))
+    able &= (distinct == 1) | narrow(names, mean, high - mean)
+    # To read a scenario takes as long as a short run, so that a few of many are read.
+    chosen = np.flatnonzero(able)
+    chosen = chosen[list(_chosen(len(chosen), MOST_READ))]
+    found = [
+        int(numbers[one]) for one in chosen if distinct[one] == 1 or _ties_only(plan.points[numbers[one]].scenario)
+    ]
+    if found:
+        yield alike(
+            int(count.max()),
+            len(found),
+            len(chosen) if len(chosen) < able.sum() else len(numbers),
+            _point(plan, found[0]),
+            "points",
+        )
+
+
+def _ties_only(scenario: Mapping[str, Any]) -> bool:
+    """Returns whether seeds draw at most the order of simultaneous cells."""
+    text = _canonical(scenario)
+    return text is not None and not any(True for _ in drawn(json.loads(text)))
 
 
 def _canonical(scenario: Mapping[str, Any]) -> str | None:

@@ -155,6 +155,13 @@ def run(
     except ValueError as error:
         said = [_with_ports(accepted, fault) for fault in ScenarioError.of_refusal(error).faults]
         raise ScenarioError(_with_file(scenario, fault) for fault in said) from None
+    if found["fairness"] is None:
+        warn(
+            [
+                "this run carried nothing, and its fairness is undefined: see whether the policy admits frames, and the run "
+                "is longer than a round trip"
+            ]
+        )
     return RunResult._of(found, series, None if kept is None else kept.folder)
 
 

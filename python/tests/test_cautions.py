@@ -172,3 +172,54 @@ def test_a_setting_of_a_policy_that_the_scenario_does_not_have_is_still_refused(
     """Nothing chose Selective Drop: it is a slip of the pen."""
     with pytest.raises(ct.PlanError, match=r"names 2 \(epd, selective_drop\); it must be one"):
         Plan.load(planned(tmp_path, '[axes]\n"port.bottleneck.policy.selective_drop.z" = [0.5, 0.8]\n'))
+
+
+def test_the_warnings_of_the_check_reach_every_command(celltrain, tmp_path):
+    """A constant that no formula uses, once for all points, seeds and scenarios."""
+    told = "used by no formula; leave it out, or look whether another name was meant"
+    file, store = tmp_path / "fs.toml", tmp_path / "store"
+    file.write_text('[policy.formula]\nadmit = "Y < f * K"\nconstants = { f = 0.5, ff = 1 }\n')
+    plan = planned(tmp_path, f'[axes]\n"port.bottleneck.policy" = ["@{file}"]\n"duration" = ["10ms", "20ms"]\n')
+    policy = ("--set", f"port.bottleneck.policy=@{file}", "--set", "duration=10ms", "--seeds", "2")
+    for command in (
+        ("run", "lan-epd", *policy),
+        ("compare", "lan-epd", "lan-tail-drop", *policy),
+        ("vet", file, "--scenarios", "lan-5", "--seeds", "1"),
+        ("sweep", plan, "--dry-run"),
+        ("sweep", plan, "--store", store),
+        ("report", store),
+    ):
+        answer = celltrain(*command)
+        assert answer.err.count(told) == 1, (command, answer.err)
+    for command in (("compare", "lan-epd", *policy), ("sweep", plan, "--dry-run")):
+        assert sum(told in one for one in celltrain(*command, "--json").json["warnings"]) == 1
+
+
+def test_a_warning_of_some_points_names_the_first_and_only_five_are_told():
+    over = {
+        "port.bottleneck.policy": {"values": {"tail": {"tail_drop": {}}, "epd": {"epd": {"threshold": 0}}}},
+        "duration": ["10ms", "20ms"],
+    }
+    both = ct.compare("lan-epd", vary=over, seeds=1)
+    [told] = both.of_check
+    assert "while a single cell waits" in told
+    assert told.endswith(" (at port.bottleneck.policy = epd, duration = 10 ms and 1 more)")
+    assert told in both.warnings
+    thresholds = ct.compare(
+        "lan-epd", vary={"port.bottleneck.policy.epd.threshold": list(range(11, 18)), "duration": ["1ms"]}, seeds=1
+    )
+    assert len(thresholds.of_check) == 6
+    assert thresholds.of_check[-1] == "2 more warnings of this kind; celltrain check prints those of a scenario"
+
+
+def test_points_that_seeds_hardly_change_are_told_at_the_end_of_a_sweep_and_in_the_report(celltrain, tmp_path):
+    """All flows time out at each common tick, so that seeds agree to three digits; random ticks show another result."""
+    formula = 'policy = { path = "port.bottleneck.policy", values = { fs = { formula = { admit = "Y < 0.8 * K / max(N, 1)" } } } }'
+    text = f'[axes]\n{formula}\n"duration" = ["2s"]\n"tcp.vanilla.tick_phase" = ["common", "random"]\n'
+    plan, store = planned(tmp_path, text), tmp_path / "store"
+    plan.write_text(plan.read_text().replace("seeds = 2", "seeds = 5"))
+    told = (
+        "5 seeds hardly change 1 of 2 points, such as tcp.vanilla.tick_phase = common: the interval says nothing about"
+    )
+    assert celltrain("sweep", plan, "--store", store).err.count(told) == 1
+    assert celltrain("report", store).err.count(told) == 1

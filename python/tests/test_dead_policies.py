@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from tunes import PLAN
@@ -37,6 +38,14 @@ DEAD = {
     "never a second frame of a VC": (
         {"admit": "X <= 0 or Y * N < X"},
         "refuses every frame of a VC while a single cell of it waits: X <= 0 is 1 <= 0, and Y * N < X is 1 < 1",
+    ),
+    "a frame into a nearly empty buffer alone": (
+        {"admit": "X < 2"},
+        "refuses every frame while one frame waits (12 cells): X < 2 is 12 < 2",
+    ),
+    "one frame of each VC, ever": (
+        {"admit": "seen < 0.5", "vc_state": {"seen": 0}, "on_admission": {"seen": "1"}},
+        f"{EMPTY}, after the first ",
     ),
     "only tagged frames": (
         {"admit": "tagged and X < 0.8 * K"},
@@ -102,13 +111,12 @@ def test_check_and_vet_name_a_dead_formula(formula, expected):
     assert expected in warnings[0]
     assert warnings[0].startswith("port.bottleneck.policy.formula ")
     answer = ct.vet({"formula": formula}, scenarios=["lan-5"], beside=[], seeds=1)
+    [(check, evidence)] = failed(answer)
+    assert check == "admits_into_an_empty_buffer"
     if "a VC while a single cell of it waits" in expected:
-        # It carries frames, so the check holds, and says what the policy refuses.
-        assert failed(answer) == []
-        evidence = {one["check"]: one["evidence"] for one in answer["conformance"]}["admits_into_an_empty_buffer"]
-    else:
-        [(check, evidence)] = failed(answer)
-        assert check == "admits_into_an_empty_buffer"
+        # It carries frames, so it fails by the little that it carries.
+        assert evidence.startswith("less than half of what tail drop carries: ")
+        evidence = answer["remarks"][-1]
     # Another number of frames is offered there.
     assert expected.split(", after")[0].split(" frames while")[-1] in evidence
 
@@ -135,6 +143,19 @@ def test_vet_names_a_dead_class(policy, expected):
     assert expected in evidence
     # A class runs in runs only, so `check` says nothing.
     assert read(lan(policy)).warnings == []
+
+
+def test_a_run_of_a_dead_class_warns_that_it_carried_nothing():
+    with pytest.warns(ct.CelltrainWarning, match="this run carried nothing"):
+        assert ct.run(lan(Student())).fairness is None
+
+
+def test_a_policy_that_carried_nothing_does_not_make_an_axis_idle():
+    """All its runs have one fingerprint, whatever else is varied."""
+    vary = {"port.bottleneck.policy": {"values": {"tail": {"tail_drop": {}}, "z": {"formula": {"admit": "X < 0"}}}}}
+    found = ct.compare(lan("tail_drop"), vary=vary | {"port.bottleneck.buffer": [100, 1000]}, seeds=2)
+    assert found.warnings[0].startswith("z carried nothing in any of 4 runs")
+    assert not [one for one in found.warnings if "changes nothing" in one]
 
 
 def test_a_class_that_admits_into_an_empty_buffer_passes_vet():
@@ -234,6 +255,48 @@ def test_ratios_in_measures_are_undefined_as_well(dead):
             ],
         )
     assert [mean.n[0] for mean in compared.means] == [0, 0, 0]
+
+
+NEARLY_DEAD = {"selective_drop": {"threshold": 0}}
+
+
+def test_vet_fails_a_policy_that_carries_less_than_half_of_tail_drop(celltrain, tmp_path):
+    """One frame of each VC at a time: fair, and next to nothing is carried."""
+    file = tmp_path / "d16.toml"
+    file.write_text("[policy]\nselective_drop = { threshold = 0 }\n")
+    told = celltrain("vet", file, "--scenarios", "lan-5", "--seeds", "1", "--beside", "epd", "--brief")
+    assert told.code == 1
+    first, second, *_ = told.out.splitlines()
+    assert re.fullmatch(
+        r"d16 carries \d+(\.\d)? % of what tail drop carries in lan-5; ignore its other measures", first
+    )
+    assert second == "d16 refuses every frame of a VC while a single cell of it waits"
+    assert "tail_drop" not in told.out
+    assert "6 of 7 checks hold" in told.out
+    assert told.err.count("refuses every frame") == 1
+    answer = ct.vet(NEARLY_DEAD, scenarios=["lan-5"], beside=["tail_drop"], seeds=1)
+    assert list(answer["beside"]) == ["tail_drop"]
+    assert answer["remarks"][0].startswith("selective_drop carries 1")
+
+
+def test_comparisons_sweeps_and_reports_say_who_carries_little(celltrain, tmp_path):
+    policies = {"tail": {"tail_drop": {}}, "d16": NEARLY_DEAD}
+    over = {"policy": {"path": "port.bottleneck.policy", "values": policies}, "duration": ["100ms", "200ms"]}
+    with pytest.warns(ct.CelltrainWarning, match="d16 carries"):
+        both = ct.compare(lan("tail_drop"), vary={"port.bottleneck.policy": {"values": policies}}, seeds=2)
+    assert re.fullmatch(r"d16 carries \d+(\.\d)? % of what tail carries; ignore its other measures", both.warnings[0])
+    with pytest.warns(ct.CelltrainWarning, match=r"policy = d16, duration = .* of what policy = tail, dur"):
+        store = ct.sweep(lan("tail_drop"), over=over, seeds=2, store=tmp_path / "store")
+    report = ct.report(store)
+    assert "; ignore its other measures, and 1 more such point" in report.warnings[0]
+    told = celltrain("report", tmp_path / "store").out
+    assert re.search(r"Pareto-optimal points? .*\. [12] of them carr(y|ies) less than 10 % of what the best", told)
+
+
+def test_networks_and_tcps_are_no_rivals():
+    """A small buffer carries little with a long round trip, and that is no fault of the policy."""
+    found = ct.compare(lan("tail_drop"), vary={"port.bottleneck.buffer": [13, 1000]}, seeds=2, measures=["efficiency"])
+    assert not [one for one in found.warnings if "ignore its" in one]
 
 
 def test_vet_prints_it_first_and_exits_with_1(celltrain, tmp_path):

@@ -110,7 +110,7 @@ def test_results_that_are_no_numbers_are_a_warning_and_no_fault(tmp_path, celltr
     policy = file(tmp_path, '[policy.formula]\nadmit = "X <= 0.5 * K or Y * N / X <= 0.8"\n')
     told = celltrain("vet", policy, *QUICK, "--beside", "epd")
     assert told.code == 0 and "no number" not in told.err and "replaced" not in told.err
-    policy = file(tmp_path, '[policy.formula]\nadmit = "Y * N / X <= 0.8"\n')
+    policy = file(tmp_path, '[policy.formula]\nadmit = "X <= 0.8 * K and (Y * N / X <= 0.8 or X <= 0.5 * K)"\n')
     told = celltrain("vet", policy, *QUICK, "--beside", "epd")
     assert told.code == 0
     assert "warning: lan-5: mine: " in told.err and "results of its formulas had to be replaced" in told.err

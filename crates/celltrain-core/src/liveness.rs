@@ -1,7 +1,8 @@
 //! Looks for a policy that refuses frames although its buffer is empty or nearly empty.
 //!
 //! Such a policy carries little or nothing, and every other check of it passes. The probe offers frames of one cell to a
-//! port with this policy, at times spread over a run, and empties the buffer in between.
+//! port with this policy, at times spread over a run, and empties the buffer in between. It also offers a frame of 12
+//! cells while another one waits.
 
 use typed_index_collections::{TiVec, ti_vec};
 
@@ -23,6 +24,10 @@ const MOST_ROUNDS: u32 = 1024;
 const ROUNDS_PER_VC: u32 = 4;
 /// A policy that admits less than one of this many frames into an empty buffer is reported.
 const LEAST_SHARE: u32 = 4;
+/// Cells of a frame with 512 bytes of data, the default of every TCP.
+const FRAME_CELLS: u32 = 12;
+/// A buffer has to have room for this many frames: in a smaller one a policy may well admit one frame at a time.
+const LEAST_FRAMES: u32 = 10;
 
 /// The result of a probe.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -52,26 +57,33 @@ pub fn probe(mut policy: Box<dyn BufferPolicy>, facts: &PortFacts<'_>, vcs: &[&s
         bench.now = Time(end.0 / u64::from(rounds) * u64::from(round));
         let number = round % vcs_in_32_bits;
         let (vc, other) = (Label::new(number), Label::new((number + 1) % vcs_in_32_bits));
-        let admitted = bench.offer(vc, false, Some(&mut tried.of_vc[vc]));
+        let admitted = bench.offer(vc, 1, false, Some(&mut tried.of_vc[vc]));
         tried.empty.count(admitted);
         bench.drain();
-        bench.offer(vc, true, Some(&mut tried.tagged));
+        bench.offer(vc, 1, true, Some(&mut tried.tagged));
         bench.drain();
         if facts.capacity.is_some_and(|capacity| capacity < 2) {
             continue;
         }
         // A single cell waits, of another VC and then of the same VC.
-        for (first, attempts) in [(other, &mut tried.beside_another), (vc, &mut tried.beside_its_own)] {
-            if (vcs.len() > 1 || first != other) && bench.offer(first, false, None) {
-                bench.offer(vc, false, Some(attempts));
-            }
-            bench.drain();
+        bench.offer_beside([vc, other], 1, &mut tried.cell_waits);
+        // One admission proves enough, and twelve cells take long.
+        if tried.frame_waits.iter().any(|attempts| attempts.admitted == 0)
+            && facts.capacity.is_none_or(|capacity| capacity >= FRAME_CELLS * LEAST_FRAMES)
+        {
+            bench.offer_beside([vc, other], FRAME_CELLS, &mut tried.frame_waits);
         }
     }
     let refusals = tried.refusals(vcs);
-    let lone = &tried.beside_its_own;
-    let remark = (refusals.is_empty() && lone.all_refused())
-        .then(|| lone.told("refuses every frame of a VC while a single cell of it waits"));
+    let [cell, frame] = [&tried.cell_waits, &tried.frame_waits].map(|[_, its_own]| its_own);
+    let remark = if !refusals.is_empty() {
+        None
+    } else if cell.all_refused() {
+        Some(cell.told("refuses every frame of a VC while a single cell of it waits"))
+    } else {
+        let what = format!("refuses every frame of a VC while one frame of it waits ({FRAME_CELLS} cells)");
+        frame.all_refused().then(|| frame.told(&what))
+    };
     Probe { offered: tried.empty.offered, admitted: tried.empty.admitted, refusals, remark }
 }
 
@@ -103,9 +115,10 @@ impl Attempts {
     /// A refusal with its reason.
     fn told(&self, what: &str) -> String {
         let Some(first) = self.clauses.first() else { return what.into() };
-        let reasons: Vec<String> =
-            self.clauses.iter().map(|Clause { text, values, .. }| format!("{text} is {values}")).collect();
-        let reasons = reasons.join(", and ");
+        let reason = |Clause { text, values, .. }: &Clause| {
+            if text == values { format!("the condition is always {text}") } else { format!("{text} is {values}") }
+        };
+        let reasons = self.clauses.iter().map(reason).collect::<Vec<_>>().join(", and ");
         let tie = self.clauses.iter().find(|clause| clause.is_strict_tie).unwrap_or(first);
         let hint = match (tie.is_strict_tie, tie.values.contains('>')) {
             (true, false) => "; use <= or add \"X <= ... or\"",
@@ -122,10 +135,10 @@ struct Tried {
     empty: Attempts,
     /// Tagged, and the buffer is empty.
     tagged: Attempts,
-    /// Untagged, and one cell of another VC waits.
-    beside_another: Attempts,
-    /// Untagged, and one cell of the same VC waits.
-    beside_its_own: Attempts,
+    /// Untagged, and one cell waits: of another VC, and of the same VC.
+    cell_waits: [Attempts; 2],
+    /// Untagged frames of several cells, and one frame waits: of another VC, and of the same VC.
+    frame_waits: [Attempts; 2],
     /// Untagged, and the buffer is empty, by VC. Only these have reasons.
     of_vc: TiVec<Label, Attempts>,
 }
@@ -134,11 +147,12 @@ impl Tried {
     fn new(vcs: usize) -> Self {
         let none = Attempts::default;
         let of_vc = ti_vec![none(); vcs];
-        Self { empty: none(), tagged: none(), beside_another: none(), beside_its_own: none(), of_vc }
+        let pair = || [none(), none()];
+        Self { empty: none(), tagged: none(), cell_waits: pair(), frame_waits: pair(), of_vc }
     }
 
     fn refusals(&self, vcs: &[&str]) -> Vec<String> {
-        let Self { empty, tagged, beside_another, beside_its_own, of_vc } = self;
+        let Self { empty, tagged, cell_waits, frame_waits, of_vc } = self;
         let reason = of_vc.iter().find(|attempts| !attempts.clauses.is_empty());
         let empty = &Attempts { clauses: reason.map(|of| of.clauses.clone()).unwrap_or_default(), ..empty.clone() };
         if empty.admitted == 0 {
@@ -173,9 +187,13 @@ impl Tried {
             let what = format!("refuses {refused} of {} frames while the buffer is empty", empty.offered);
             return vec![empty.told(&what)];
         }
-        if beside_another.all_refused() {
-            let whose = if beside_its_own.all_refused() { "" } else { " of a second VC" };
-            refusals.push(beside_another.told(&format!("refuses every frame{whose} while a single cell waits")));
+        let frame = format!("one frame waits ({FRAME_CELLS} cells)");
+        for ([another, its_own], what) in [(cell_waits, "a single cell waits"), (frame_waits, &frame)] {
+            if another.all_refused() {
+                let whose = if its_own.all_refused() { "" } else { " of a second VC" };
+                refusals.push(another.told(&format!("refuses every frame{whose} while {what}")));
+                break;
+            }
         }
         refusals
     }
@@ -196,13 +214,22 @@ impl<'a> Bench<'a> {
         Self { port, facts, vcs, frames: ti_vec![0; vcs.len()], now: Time(0) }
     }
 
-    /// Offers a frame of one cell. Returns whether it was admitted.
-    fn offer(&mut self, vc: Label, tagged: bool, mut attempts: Option<&mut Attempts>) -> bool {
+    /// Offers a frame of a VC while a frame of another VC waits, and then while one of the same VC waits.
+    fn offer_beside(&mut self, [vc, other]: [Label; 2], cells: u32, attempts: &mut [Attempts; 2]) {
+        for (first, attempts) in [other, vc].into_iter().zip(attempts) {
+            if (self.vcs.len() > 1 || first != other) && self.offer(first, cells, false, None) {
+                self.offer(vc, cells, false, Some(attempts));
+            }
+            self.drain();
+        }
+    }
+
+    /// Offers a frame. Returns whether it was admitted.
+    fn offer(&mut self, vc: Label, cells: u32, tagged: bool, mut attempts: Option<&mut Attempts>) -> bool {
         let Self { port, facts, vcs, frames, now } = self;
-        let cell = Cell::new(vc, FrameNumber::new(frames[vc]), true).with_tag(tagged);
-        frames[vc] = frames[vc].wrapping_add(1);
+        let cell = |last| Cell::new(vc, FrameNumber::new(frames[vc]), last).with_tag(tagged);
         let mut judged = true;
-        port.offer_telling(cell, *now, |told| {
+        port.offer_telling(cell(cells == 1), *now, |told| {
             let Told::Judged { admitted, policy, .. } = told else { return };
             judged = admitted;
             // To read a formula takes as long as hundreds of frames, so only one refusal is explained.
@@ -211,6 +238,10 @@ impl<'a> Bench<'a> {
                 attempts.clauses = policy.why_refused(facts, vcs, vc);
             }
         });
+        for number in 1..cells {
+            port.offer_telling(cell(number + 1 == cells), *now, |_| {});
+        }
+        frames[vc] = frames[vc].wrapping_add(1);
         if let Some(attempts) = attempts {
             attempts.count(judged);
         }

@@ -4,6 +4,7 @@ use crate::arithmetic::{self, Replaced};
 use crate::code::Registers;
 use crate::language::Function;
 use crate::tree::{Binary, Expression, Node};
+use crate::units::{Kind, Unit};
 use crate::vocabulary::{Meaning, Vocabulary};
 
 /// A part of a condition that decides it, with its values.
@@ -101,8 +102,10 @@ impl<'a> Evaluator<'a> {
                 let [a, b] = [&parts[0], &parts[1]].map(|part| self.value(part));
                 let is_so = compare(*operator, a, b) == expected;
                 if is_so {
+                    let seconds = Ok(Kind::Number(Some(Unit::SECONDS)));
+                    let unit = if parts.iter().any(|part| self.vocabulary.check(part) == seconds) { " s" } else { "" };
                     clauses.push(Clause {
-                        values: format!("{} {} {}", shown(a), symbol(*operator), shown(b)),
+                        values: format!("{}{unit} {} {}{unit}", shown(a), symbol(*operator), shown(b)),
                         is_strict_tie: !expected && a == b && matches!(operator, Binary::Less | Binary::Greater),
                         text: written(of, text),
                     });

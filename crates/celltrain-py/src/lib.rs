@@ -49,7 +49,6 @@ fn core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(many::run_many, module)?)?;
     module.add_function(wrap_pyfunction!(toml, module)?)?;
     module.add_function(wrap_pyfunction!(threshold, module)?)?;
-    module.add_function(wrap_pyfunction!(threshold_doubt, module)?)?;
     module.add_function(wrap_pyfunction!(data, module)?)?;
     module.add_function(wrap_pyfunction!(data_names, module)?)?;
     module.add_function(wrap_pyfunction!(memory_limit, module)?)?;
@@ -123,12 +122,6 @@ fn toml(text: &str, source: &str) -> String {
 #[pyfunction]
 fn threshold(json: &str) -> Option<String> {
     read_threshold(json).err()
-}
-
-/// A question about a threshold, as JSON, that is probably a mistake in a buffer of `capacity` cells.
-#[pyfunction]
-fn threshold_doubt(json: &str, capacity: u32) -> Option<String> {
-    read_threshold(json).ok()?.doubt(capacity)
 }
 
 /// In two steps, so that a problem is without the place in the JSON.

@@ -120,7 +120,7 @@ def _said(report: Report) -> Iterator[str]:
     if front is not None:
         two = " vs ".join(worded(data.measures[i].name) for i in (front.x, front.y))
         each = "" if front.by is None else f", one front per {shown(front.by.axis.worded)}"
-        yield f"{counted(len(front.order), 'Pareto-optimal point')} ({two}){each}"
+        yield f"{counted(len(front.order), 'Pareto-optimal point')} ({two}){each}{report.front_caution and f'. {report.front_caution}'}"
     if (against := report.baseline) is not None:
         for i, measure in enumerate(data.measures):
             for level in range(len(against.factor.axis.values)):

@@ -90,10 +90,7 @@ def vet(
     if as_json:
         shell.answer(answer)
     else:
-        from celltrain.vetting.table import blocks, dead
+        from celltrain.vetting.table import blocks
 
         shell.show(blocks(answer, brief=brief), form)
-        for warning in answer["artifacts"]["warnings"]:
-            if warning not in dead(answer):
-                shell.complain(f"warning: {warning}")
     return shell.DONE if all(check["holds"] for check in answer["conformance"]) else shell.NO

@@ -30,16 +30,15 @@ def judge(sides: Sequence[tuple[str, Plan]], *, within: bool = False) -> list[st
     """
     (name, plan), *others = sides
     faults: list[Fault] = []
-    said = [*_of_time(plan, alone=not others), *cautions.of_points(plan, of_plan=False)]
+    said = list(_of_time(plan, alone=not others))
     first = _settings(plan)
     for other, own in others:
         second = _settings(own)
         faults.extend(_faults((name, first), (other, second), plan.measures))
         said.extend(() if within else _networks((name, first), (other, second)))
-        said.extend(cautions.of_points(own, of_plan=False))
     if faults:
         raise InputError(faults)
-    return list(dict.fromkeys(said))
+    return said
 
 
 def _settings(plan: Plan) -> dict[str, Any]:

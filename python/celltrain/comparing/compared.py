@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 MOST_SEEDS = 1_000_000
 #: With fewer seeds an interval may have impossible values, such as a share above 1.
 FEWEST_SEEDS = 5
-#: Seeds hardly change a case if there are at least so many and no half interval exceeds this share of its mean.
-LEAST_ALIKE, NARROW = 3, 0.005
 #: Measures that lie between 0 and 1.
 SHARES = ("efficiency", "fairness", "fairness_max_min")
 
@@ -74,8 +72,12 @@ class Compared(Carded, Answer):
     ties_only: NDArray[np.bool_]
     """By name and combination: whether seeds draw at most the order of simultaneous cells."""
     failures: tuple[Failure, ...]
-    carried_nothing: NDArray[np.bool_]
-    """By name, combination and seed: whether no flow delivered anything in that run. False where a run failed."""
+    delivered: NDArray[np.float64]
+    """By name, combination and seed: the bytes that all flows delivered; NaN where a run failed."""
+    rivals: NDArray[np.int64]
+    """By name and combination: a number that cases share which differ in nothing but policies."""
+    of_check: tuple[str, ...]
+    """Warnings of `celltrain check` for the scenarios as they were run."""
 
     @classmethod
     def _of(cls, *, said: Sequence[str], **parts: Any) -> Compared:
@@ -86,6 +88,11 @@ class Compared(Carded, Answer):
 
     _said: tuple[str, ...]
 
+    @property
+    def carried_nothing(self) -> NDArray[np.bool_]:
+        """By name, combination and seed: whether no flow delivered anything in that run. False where a run failed."""
+        return np.asarray(self.delivered == 0)
+
     @cached_property
     def warnings(self) -> tuple[str, ...]:
         """What to look at before the differences are believed."""
@@ -94,7 +101,7 @@ class Compared(Carded, Answer):
     @cached_property
     def doubts(self) -> tuple[str, ...]:
         """The warnings that more seeds would not remove."""
-        return (*self._dead(), *self._said, *self._idle(), *self._alike())
+        return (*self._dead(), *self._little(), *self.of_check, *self._said, *self._idle(), *self._alike())
 
     @cached_property
     def too_few(self) -> tuple[str, ...]:
@@ -306,13 +313,40 @@ class Compared(Carded, Answer):
             if count := int(empty.sum()):
                 yield cautions.carried_nothing(shown(name), count, empty.size)
 
+    def _little(self) -> Iterator[str]:
+        """Names that carry little of what another one carries in the same network: for each the worst combination."""
+        known = ~np.isnan(self.delivered)
+        count = known.sum(axis=2)
+        total = np.where(known, self.delivered, 0).sum(axis=2)
+        carried = np.divide(total, count, out=np.full(count.shape, np.nan), where=count > 0)
+        worst: dict[int, tuple[float, int, int]] = {}
+        for case, (share, best) in cautions.little(carried.reshape(-1), self.rivals.reshape(-1)).items():
+            name, condition = divmod(case, len(self.settings))
+            worst[name] = min(worst.get(name, (1.0, 0, 0)), (share, best, condition))
+        for name, (share, best, condition) in sorted(worst.items()):
+            rival, elsewhere = divmod(best, len(self.settings))
+            called = (
+                shown(self.names[rival])
+                if elsewhere == condition
+                else f"{shown(self.names[rival])} at {self._at(elsewhere)}"
+            )
+            at = self._at(condition)
+            own = f"{shown(self.names[name])} at {at}" if at else shown(self.names[name])
+            yield cautions.carries_little(own, share, called)
+
+    def _at(self, condition: int) -> str:
+        """Returns a combination in words."""
+        own = self.settings[condition]
+        return ", ".join(f"{shown(axis.name)} = {valued(own[axis.name], axis.unit)}" for axis in self.conditions)
+
     def _idle(self) -> Iterator[str]:
         """What was varied and changed nothing: not a single instant in any run."""
         prints = self.fingerprints
         if not (prints != "").all():
             return
+        dead = self.carried_nothing
         for place, name in enumerate(self.names[1:], 1):
-            if (prints[place] == prints[0]).all():
+            if (prints[place] == prints[0]).all() and not dead[place].all():
                 yield (
                     f"{shown(name)} and {shown(self.names[0])} are the same runs under every seed: what differs between "
                     "them changes nothing here"
@@ -322,7 +356,7 @@ class Compared(Carded, Answer):
             # Settings that differ in this axis alone share a number.
             rest = [tuple(value for name, value in one.items() if name != axis.name) for one in self.settings]
             group = np.array([rest.index(one) for one in rest])[:, None] * len(self.seeds) + np.arange(len(self.seeds))
-            pairs = [cautions.same(group.reshape(-1), own.reshape(-1)) for own in codes]
+            pairs = [cautions.same(group[~empty], own[~empty]) for own, empty in zip(codes, dead, strict=True)]
             if all(pairs):
                 yield cautions.idle_words(shown(axis.name), sum(pairs))
                 continue
@@ -332,23 +366,18 @@ class Compared(Carded, Answer):
 
     def _alike(self) -> Iterator[str]:
         """Cases whose runs hardly differ from seed to seed, so that their intervals say little."""
-        if len(self.seeds) < LEAST_ALIKE:
+        if len(self.seeds) < cautions.LEAST_ALIKE:
             return
         distinct = np.array([[len(set(runs) - {""}) for runs in row] for row in self.fingerprints])
         mean, half = (np.array([getattr(means, name) for means in self.means]) for name in ("mean", "half"))
-        with np.errstate(invalid="ignore"):
-            narrow = ~(half > NARROW * np.abs(mean)).any(axis=0).reshape(distinct.shape)
+        narrow = cautions.narrow([one.name for one in self.measures], mean, half).reshape(distinct.shape)
         alike = ((distinct == 1) | (self.ties_only & narrow)) & ~self.carried_nothing.all(axis=2)
         if not alike.any():
             return
         name, condition = (int(one) for one in np.argwhere(alike)[0])
         own = self.settings[condition]
         first = shown(", ".join([self.names[name], *(valued(own[axis.name], axis.unit) for axis in self.conditions)]))
-        cases = f"{int(alike.sum()):,} of {alike.size:,} cases, such as {first}" if alike.size > 1 else first
-        yield (
-            f"{len(self.seeds)} seeds hardly change {cases}: the interval says nothing about other starts or delays. "
-            'Set host.start_spread = "100ms" and tick_phase = "random" in the TCP, or vary delays too'
-        )
+        yield cautions.alike(len(self.seeds), int(alike.sum()), alike.size, first)
 
     def _card(self) -> Card:
         from celltrain.comparing.rows import card

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
 
+from celltrain import cautions
 from celltrain.arguments import Time, checked
 from celltrain.cancel import Cancel, endable
-from celltrain.cautions import DELIVERED
 from celltrain.comparing import settings
 from celltrain.comparing.alike import ADDITIONAL, REPLACED, judge
 from celltrain.comparing.compared import MOST_SEEDS, Compared, Failure
@@ -150,7 +150,10 @@ def put_beside(
     """What `compare` does, for callers inside; its warnings are left to them."""
     sides = _sides(scenarios, names if len(scenarios) != 1 else None, vary, seeds, first_seed, measures, limit)
     called = _names_of_one(sides[0], names) if len(scenarios) == 1 and names is not None else None
-    warnings = judge([(side.name, side.plan) for side in sides], within=_policies(sides) is not None)
+    plans = {side.name: side.plan for side in sides}
+    staying = list(dict.fromkeys(one for plan in plans.values() for one in cautions.of_points(plan, of_plan=False)))
+    warnings = [*judge(list(plans.items()), within=_policies(sides) is not None), *staying]
+    of_check = cautions.of_check(plans, staying)
     where = worker_of(jobs, client, worker)
     work = _Work(sides, where.chunk_runs)
     total = sum(side.plan.runs for side in sides)
@@ -162,7 +165,7 @@ def put_beside(
 
     where.work(work.chunks(), take)
     asked = len(MEASURES if measures is None else measures)
-    return _compared(sides, work, (warnings, called), asked)
+    return _compared(sides, work, (warnings, of_check, called), asked)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -288,6 +291,8 @@ class _Work:
     """By case and seed."""
     tcp: dict[int, str] = field(default_factory=dict)
     """The TCP of each case."""
+    network: dict[int, str] = field(default_factory=dict)
+    """By case: everything but the policies of its ports."""
     ties_only: dict[int, bool] = field(default_factory=dict)
     """By case: whether seeds draw at most the order of simultaneous cells."""
 
@@ -322,6 +327,8 @@ class _Work:
                 full = json.loads(text)
                 self.tcp[case] = tcp_summary(full)
                 self.ties_only[case] = not any(True for _ in drawn(full))
+                ports = {name: {**port, "policy": None} for name, port in full.get("port", {}).items()}
+                self.network[case] = json.dumps({**full, "port": ports}, sort_keys=True)
                 configurations.append(text)
                 memory.append(size)
                 for seed in range(first.seeds.first, first.seeds.first + first.seeds.count):
@@ -342,13 +349,16 @@ class _Work:
 
 
 def _compared(
-    sides: Sequence[_Side], work: _Work, said: tuple[Sequence[str], tuple[str, ...] | None], asked: int
+    sides: Sequence[_Side],
+    work: _Work,
+    said: tuple[Sequence[str], Sequence[str], tuple[str, ...] | None],
+    asked: int,
 ) -> Compared:
     """The runs in order: by what is compared, condition, seed and measure, of which the first `asked` are kept.
 
-    `said`: warnings, and names for what is compared, if not those of the scenarios or settings.
+    `said`: warnings, those of the check, and names for what is compared, if not those of the scenarios or settings.
     """
-    warnings, names = said
+    warnings, of_check, names = said
     plan = sides[0].plan
     conditions = [axis for axis in plan.axes if len(axis) > 1]
     settings_of = [plan.points.places(index) for index in range(len(plan.points))]
@@ -377,11 +387,14 @@ def _compared(
     prints = np.full(shape, "", dtype=object)
     tcp = [[""] * len(rest) for _ in called]
     ties_only = np.zeros(shape[:2], dtype=bool)
+    rivals = np.zeros(shape[:2], dtype=np.int64)
+    networks = list(dict.fromkeys(work.network.values()))
     for case, text in work.tcp.items():
         at = wanted[case]
         condition = rest.index(tuple(at[axis.name] for axis in conditions))
         tcp[at[what]][condition] = text
         ties_only[at[what], condition] = work.ties_only[case]
+        rivals[at[what], condition] = networks.index(work.network[case])
     failures = []
     for (case, seed), record in sorted(work.kept.items()):
         at = wanted[case]
@@ -408,7 +421,9 @@ def _compared(
         fingerprints=prints,
         ties_only=ties_only,
         failures=tuple(failures),
-        carried_nothing=values[..., plan.measures.index(DELIVERED)] == 0,
+        delivered=values[..., plan.measures.index(cautions.DELIVERED)],
+        rivals=rivals,
+        of_check=tuple(of_check),
         said=(*warnings, *_no_numbers(called, values[..., replaced])),
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,6 +50,8 @@ class Report(Carded, Answer):
     """Of the figures: a style of matplotlib; ours when None."""
     warnings: tuple[str, ...]
     """What to look at before the means are believed: axes that changed nothing, for example."""
+    front_caution: str
+    """A sentence if points of the front carry little of what others carry, else empty."""
 
     @classmethod
     def _of(
@@ -60,6 +62,7 @@ class Report(Carded, Answer):
         front_by: Sequence[str] | None = None,
         comparison: Comparison | None,
         warnings: Sequence[str] = (),
+        little: Collection[int] = (),
         style: str | None = None,
         lines: Sequence[str] | None = None,
         baseline: str | None = None,
@@ -78,7 +81,19 @@ class Report(Carded, Answer):
                 over=factor, by=None, panel=None
             )
         made.warnings = tuple(warnings)
+        made.front_caution = made._front_caution(little)
         return made
+
+    def _front_caution(self, little: Collection[int]) -> str:
+        front = self.analysis.front
+        count = 0 if front is None else int(np.isin(self.data.points[front.order], list(little)).sum())
+        if not count:
+            return ""
+        carry = "carries" if count == 1 else "carry"
+        return (
+            f"{count:,} of them {carry} less than {cautions.percent(cautions.LITTLE)} of what the best policy carries: ignore "
+            f"{'its' if count == 1 else 'their'} other measures."
+        )
 
     @cached_property
     def summary(self) -> pa.Table:
@@ -490,6 +505,7 @@ def report(
         front_by=front_by,
         comparison=comparison,
         warnings=[*cautions.of_store(first), *data.warnings],
+        little=cautions.little_points(first),
         style=style,
         lines=lines,
         baseline=baseline,

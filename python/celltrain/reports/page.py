@@ -220,6 +220,8 @@ def _front(report: Report, drawing: Inlined) -> dict[str, Any]:
     doubtful = len(front.doubtful)
     on = "on the front" if front.by is None else f"on the fronts, one for each {front.by.axis.worded}"
     text = f"{words.counted(len(front.order), 'point')} of {len(data.points):,} {on}. "
+    if report.front_caution:
+        text += f"{report.front_caution} "
     if doubtful:
         be = "is" if doubtful == 1 else "are"
         text += (

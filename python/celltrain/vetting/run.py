@@ -14,9 +14,10 @@ import numpy as np
 from celltrain import _core, statistics
 from celltrain.arguments import checked
 from celltrain.cancel import Cancel, endable
+from celltrain.cautions import carried_nothing, carries_little, percent
 from celltrain.comparing.compared import FEWEST_SEEDS, Compared, ends, few
 from celltrain.comparing.run import of_seeds, put_beside
-from celltrain.errors import CelltrainWarning, Fault, InputError, ScenarioError
+from celltrain.errors import CelltrainWarning, Fault, InputError, ScenarioError, warn
 from celltrain.pages.words import counted
 from celltrain.policy_files import Policy as Named
 from celltrain.progress import watched
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 #: The check that a policy admits frames into an empty buffer.
 ADMITS = "admits_into_an_empty_buffer"
+#: The policy that shows how much there is to carry, and the share of it that any policy has to carry.
+TAIL_DROP, LEAST_SHARE = "tail_drop", 0.5
 #: The part of a scenario that both engines run: the reference engine is slow.
 BY_BOTH = "200ms"
 
@@ -73,8 +76,8 @@ def vet(
         `evidence`. `metrics`: by name `mean`, and `low` and `high` of the 95 % interval (Student's over the seeds; None of
         one seed): `efficiency` and `fairness` are means over the scenarios, `lan-5.efficiency` and so on those of one.
         `beside`: the same of each other policy. `differences`: by other policy what this one has more, paired by seed.
-        `tcp`: the TCP of each scenario. `ranking`: texts, one for each measure
-        in which another TCP reverses the ranking of this policy and another one.
+        `remarks`: what to read first, such as that the policy carries next to nothing. `tcp`: the TCP of each scenario.
+        `ranking`: texts, one for each measure in which another TCP reverses the ranking of this policy and another one.
         `artifacts`: texts for people and programs: `policy`, `table`, `warnings`, `failures`.
 
     Raises:
@@ -94,7 +97,7 @@ def vet(
     if faults:
         raise InputError(faults)
     mine = given(policy)
-    check(mine, {name: standard.scenario(name, mine.table) for name in standard.SCENARIOS}, named)
+    of_check = check(mine, {name: standard.scenario(name, mine.table) for name in standard.SCENARIOS}, named)
     verdicts = list(_conformance(mine, named, first_seed))
     compared: dict[str, Compared] = {}
     for done, name in enumerate(named):
@@ -105,7 +108,11 @@ def vet(
 
         compared[name] = _beside(mine, others, name, (seeds, first_seed, jobs), on)
     verdicts += _of_runs(compared)
-    verdicts = [_with_runs(verdict, compared) if verdict["check"] == ADMITS else verdict for verdict in verdicts]
+    carried = {name: _of_tail_drop(each) for name, each in compared.items()}
+    remarks = list(_remarks(mine.name, verdicts, compared, carried))
+    verdicts = [
+        _with_runs(verdict, compared, carried) if verdict["check"] == ADMITS else verdict for verdict in verdicts
+    ]
     of_policy = [_metrics(compared, place) for place in range(1 + len(others))]
     answer: dict[str, Any] = {
         "policy": mine.name,
@@ -113,6 +120,7 @@ def vet(
         "first_seed": first_seed,
         "scenarios": list(named),
         "tcp": {name: tcp_summary(standard.SCENARIOS[name]) for name in named},
+        "remarks": remarks,
         "conformance": verdicts,
         "metrics": of_policy[0],
         "beside": dict(zip(others, of_policy[1:], strict=True)),
@@ -123,7 +131,9 @@ def vet(
         "policy": json.dumps(mine.table, ensure_ascii=False),
         "table": _table(answer),
         "warnings": [
-            *(f"{name}: {one}" for name, each in compared.items() for one in each.doubts),
+            *remarks,
+            *(one for one in of_check if not any(one.endswith(remark.partition(" ")[2]) for remark in remarks)),
+            *(f"{name}: {one}" for name, each in compared.items() for one in _doubts(each)),
             *(
                 [f"{few(seeds)}. Use {FEWEST_SEEDS} seeds or more"]
                 if any(one.too_few for one in compared.values())
@@ -136,6 +146,7 @@ def vet(
             for one in each.failures
         ],
     }
+    warn(answer["artifacts"]["warnings"])
     return answer
 
 
@@ -191,6 +202,9 @@ def _beside(
     from celltrain.models import Scenario
 
     seeds, first_seed, jobs = options
+    if TAIL_DROP not in others:
+        # It shows how much there is to carry, and has no column.
+        others = [*others, TAIL_DROP]
     tables = [mine.table, *(standard.classic(other, name) for other in others)]
     return put_beside(
         [Scenario.model_validate(standard.scenario(name, table)) for table in tables],
@@ -210,15 +224,52 @@ def _of_runs(compared: Mapping[str, Compared]) -> Iterator[dict[str, Any]]:
     yield {"check": "every_run_ends", "holds": not failed, "evidence": failed[0] if failed else counted(runs, "run")}
 
 
-def _with_runs(verdict: dict[str, Any], compared: Mapping[str, Compared]) -> dict[str, Any]:
-    """The check of an empty buffer, failed as well if a run of this policy carried nothing."""
+def _doubts(compared: Compared) -> Iterator[str]:
+    """The doubts about a scenario that are not among the remarks or the warnings of the check."""
+    mine = shown(compared.names[0])
+    for doubt in compared.doubts:
+        if doubt not in compared.of_check and not doubt.startswith((f"{mine} carries ", f"{mine} carried ")):
+            yield doubt
+
+
+def _of_tail_drop(compared: Compared) -> float:
+    """Returns the share of what tail drop carries that this policy carries in a scenario; 1 if it is not known."""
+    both = np.stack([compared.delivered[place].reshape(-1) for place in (0, compared.names.index(TAIL_DROP, 1))])
+    own, most = both[:, ~np.isnan(both).any(axis=0)].sum(axis=1)
+    return float(own / most) if most else 1.0
+
+
+def _remarks(
+    name: str, verdicts: Sequence[Mapping[str, Any]], compared: Mapping[str, Compared], carried: Mapping[str, float]
+) -> Iterator[str]:
+    """What has to be read before the table: scenarios in which this policy carries nothing or little, and refusals."""
+    for scenario, each in compared.items():
+        if count := int(each.carried_nothing[0].sum()):
+            yield f"{scenario}: {carried_nothing(shown(each.names[0]), count, each.carried_nothing[0].size)}"
+    if little := [(share, scenario) for scenario, share in carried.items() if 0 < share < LEAST_SHARE]:
+        (share, first), *others = little
+        where = "".join([f" in {first}", *(f", {percent(share)} in {scenario}" for share, scenario in others)])
+        yield carries_little(shown(name), share, "tail drop", where)
+    for verdict in verdicts:
+        if verdict["check"] == ADMITS and (remark := verdict["evidence"].partition(", but it ")[2]):
+            yield f"{shown(name)} {remark}"
+
+
+def _with_runs(
+    verdict: dict[str, Any], compared: Mapping[str, Compared], carried: Mapping[str, float]
+) -> dict[str, Any]:
+    """The check of an empty buffer, failed as well if this policy carries nothing, or little, in a scenario."""
     empty = {name: each.carried_nothing[0] for name, each in compared.items()}
-    said = [f"{name}: {runs.sum():,} of {counted(runs.size, 'run')}" for name, runs in empty.items() if runs.any()]
+    nothing = [f"{name}: {runs.sum():,} of {counted(runs.size, 'run')}" for name, runs in empty.items() if runs.any()]
+    little = [f"{percent(share)} in {name}" for name, share in carried.items() if 0 < share < LEAST_SHARE]
+    said = [
+        *([f"nothing was carried in {', '.join(nothing)}"] if nothing else []),
+        *([f"less than half of what tail drop carries: {', '.join(little)}"] if little else []),
+    ]
     if not said:
         return verdict
-    nothing = f"nothing was carried in {', '.join(said)}"
-    evidence = nothing if verdict["holds"] else f"{verdict['evidence']}; {nothing}"
-    return {**verdict, "holds": False, "evidence": evidence}
+    evidence = [] if verdict["holds"] else [verdict["evidence"]]
+    return {**verdict, "holds": False, "evidence": "; ".join([*evidence, *said])}
 
 
 def _failures(compared: Compared) -> list[Any]:

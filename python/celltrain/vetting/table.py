@@ -25,8 +25,8 @@ def blocks(answer: Mapping[str, Any], *, brief: bool = False) -> Iterator[Block]
     """An answer in lines and tables; `brief`: failed checks, and the means over all scenarios only."""
     seeds, last = answer["seeds"], answer["first_seed"] + answer["seeds"] - 1
     said = f"seeds {answer['first_seed']} to {last}" if seeds > 1 else f"seed {last}"
-    for warning in dead(answer):
-        yield Line(text=warning, style="bold")
+    for remark in answer["remarks"]:
+        yield Line(text=remark, style="bold")
     yield Line(text=f"{answer['policy']}: {said} in {', '.join(answer['scenarios'])}", style="bold", is_note=True)
     named: dict[str, list[str]] = {}
     for scenario, tcp in answer["tcp"].items():
@@ -68,12 +68,6 @@ def blocks(answer: Mapping[str, Any], *, brief: bool = False) -> Iterator[Block]
                 text=f"* differs significantly from {mine} (95 % interval of the paired differences; see --json)",
                 is_note=True,
             )
-
-
-def dead(answer: Mapping[str, Any]) -> list[str]:
-    """Returns the warnings that this policy carried nothing in a scenario."""
-    mine = heads(answer)[0]
-    return [warning for warning in answer["artifacts"]["warnings"] if f": {mine} carried nothing " in warning]
 
 
 def ranking(policy: str, scenarios: Sequence[str], differences: Mapping[str, Mapping[str, Any]]) -> list[str]:

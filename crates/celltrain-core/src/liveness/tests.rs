@@ -46,7 +46,7 @@ fn a_formula_that_carries_nothing_is_named_with_the_part_that_decides() {
         ("X >= K", format!("{EMPTY}: X >= K is 0 >= 1000")),
         ("X < 0 * K", format!("{EMPTY}: X < 0 * K is 0 < 0; use <= or add \"X <= ... or\"")),
         ("X > 0 or Y > 3", format!("{EMPTY}: X > 0 is 0 > 0, and Y > 3 is 0 > 3; use >= or add \"X <= ... or\"")),
-        ("false", format!("{EMPTY}: false is false")),
+        ("false", format!("{EMPTY}: the condition is always false")),
         (
             "tagged and X < 800",
             "admits only tagged frames (CLP = 1) while the buffer is empty: tagged is false".into(),
@@ -67,9 +67,15 @@ fn a_formula_that_carries_nothing_is_named_with_the_part_that_decides() {
              or add \"X <= ... or\""
                 .into(),
         ),
+        ("X < 2", "refuses every frame while one frame waits (12 cells): X < 2 is 12 < 2".into()),
+        (
+            "X < 2 or Y == 0",
+            "refuses every frame of a VC while one frame of it waits (12 cells): X < 2 is 12 < 2, and Y == 0 is 12 == 0"
+                .into(),
+        ),
         (
             "now < 1 s",
-            "refuses every frame while the buffer is empty, after the first 7 of 64: now < 1 s is 1.25 < 1".into(),
+            "refuses every frame while the buffer is empty, after the first 7 of 64: now < 1 s is 1.25 s < 1 s".into(),
         ),
         ("random() < 0", format!("{EMPTY}: random() < 0 is 0.5 < 0")),
         ("random() < 0.05", "refuses 62 of 64 frames while the buffer is empty: random() < 0.05 is 0.5 < 0.05".into()),
@@ -138,13 +144,16 @@ fn a_threshold_of_no_cell_is_named_whoever_has_it() {
 
 /// One place holds one cell, so nothing can be said of a second.
 #[test]
-fn a_buffer_of_a_single_place_is_probed_while_it_is_empty_alone() {
+fn a_small_buffer_is_probed_with_frames_that_fit() {
     let found = |admit: &str, capacity| {
         let facts = PortFacts { capacity: Some(capacity), ..FACTS };
         let policy = Box::new(table(admit)).build(capacity, &VCS);
         probe(Box::new(policy), &facts, &VCS, Time(1000), ROUNDS).refusals
     };
     assert_eq!(found("X <= 0", 1), [""; 0]);
+    // A frame of 12 cells is much of a small buffer.
+    assert_eq!(found("X < 10", 119), [""; 0]);
+    assert_eq!(found("X < 10", 120).len(), 1);
     assert_eq!(found("X < 0", 1).len(), 1);
     assert_eq!(found("X < 0", 0), [""; 0]);
 }
