@@ -11,15 +11,10 @@ import { Progress } from "../parts/parts.tsx";
 import { Plane, clouds } from "../parts/plane.tsx";
 import { RunOrStop, ToBench } from "../parts/running.tsx";
 import { Faults } from "../run/editor.tsx";
-import { asFault, engine, formula, limits, said, scenarios } from "../state.ts";
+import { asFault, engine, formula, limits, said } from "../state.ts";
+import { CLASSICS, classics, ownText } from "./own-text.ts";
 
 const SEEDS = Array.from({ length: 10 }, (_, i) => i + 1);
-
-const CLASSICS = [
-  { name: "tail drop", base: "lan-tail-drop" },
-  { name: "EPD", base: "lan-epd" },
-  { name: "Selective Drop", base: "lan-selective-drop" },
-] as const;
 
 const EXAMPLES = [
   { name: "EPD", formula: "X < 0.8 * K" },
@@ -27,9 +22,6 @@ const EXAMPLES = [
   { name: "Dynamic Threshold", formula: "Y < 1.0 * (K - X)" },
   { name: "a coin, above half", formula: "X < 0.5 * K or random() < 0.9" },
 ] as const;
-
-/** The shipped scenario whose policy is a formula: the text of mine is put into it. */
-const BASE = "lan-formula-dynamic-threshold";
 
 export function OwnPolicy(props: { readonly onRun: () => void }): JSX.Element {
   const id = useId();
@@ -48,9 +40,7 @@ export function OwnPolicy(props: { readonly onRun: () => void }): JSX.Element {
       if (e === null) {
         return;
       }
-      const put = await e.edit(scenarios.value[BASE] ?? "", ["port", "bottleneck", "policy"], {
-        formula: { admit: text },
-      });
+      const put = await ownText(e, text);
       const { memory, check: seconds } = limits.value;
       const result = await e.check(put, { memory, seconds });
       if (current) {
@@ -86,9 +76,8 @@ export function OwnPolicy(props: { readonly onRun: () => void }): JSX.Element {
     if (e === null || mine === null) {
       return;
     }
-    const classics = CLASSICS.map((c) => ({ name: c.name, toml: scenarios.value[c.base] ?? "" }));
     const before = shown.slice(CLASSICS.length).filter((s) => s.toml !== mine);
-    const settings = [...classics, ...before.slice(-4), { name: shortened(text, 80), toml: mine }];
+    const settings = [...classics(), ...before.slice(-4), { name: shortened(text, 80), toml: mine }];
     setShown(settings);
     void experiment.run(e, settings, SEEDS).then(() => {
       said.value = "The runs have ended.";

@@ -4,6 +4,7 @@ import { batch, computed, signal } from "@preact/signals";
 import type {
   BufferHistory,
   BufferStep,
+  Checked,
   Column,
   Engine,
   EngineError,
@@ -14,7 +15,7 @@ import type {
   Words,
 } from "../../engine/api.ts";
 import type { View } from "../link/link.ts";
-import { asFault, engine, go, limits, network, seedInside, toml } from "../state.ts";
+import { asFault, checkedNow, engine, go, limits, network, seedInside, toml } from "../state.ts";
 
 /** One run as a whole: queues and windows at a fixed step. */
 export interface Overview {
@@ -22,6 +23,8 @@ export interface Overview {
   readonly seed: number;
   readonly run: Run;
   readonly network: Network;
+  /** The condition of the only formula that admits frames; empty if there are several or none. */
+  readonly formula: string;
 }
 
 /** What happened to a port's buffer and to the connections in a window. */
@@ -109,7 +112,7 @@ export async function look(): Promise<void> {
         ...(few ? { ports: "all" as const } : {}),
       },
     });
-    const whole: Overview = { toml: text, seed, run, network: net };
+    const whole: Overview = { toml: text, seed, run, network: net, formula: formulaOf(checkedNow.peek()?.result.defaults) };
     const linked = view !== null && view.to <= net.duration_s && net.links.some((l) => l.name === view.port);
     const port = linked ? view.port : (net.links[net.bottleneck]?.name ?? "bottleneck");
     const [from, to] = linked ? [view.from, view.to] : firstPeak(whole, port);
@@ -230,6 +233,13 @@ async function closer(
       flow.value = o.network.flows[0]?.name ?? "";
     }
   });
+}
+
+function formulaOf(defaults: Checked["defaults"] | undefined): string {
+  type Port = { readonly policy?: { readonly formula?: { readonly admit?: string } } };
+  const ports = Object.values((defaults?.["port"] ?? {}) as Readonly<Record<string, Port>>);
+  const formulas = new Set(ports.flatMap((port) => port.policy?.formula?.admit ?? []));
+  return formulas.size === 1 ? ([...formulas][0] ?? "") : "";
 }
 
 /** A window around the first time at which most of the largest queue waited. */

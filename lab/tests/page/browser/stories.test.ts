@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { STORIES } from "../../../src/stories/index.ts";
-import { close, closeBrowser, guessAndRun, open, overflow, skip } from "./browser.ts";
+import { close, closeBrowser, guessAndRun, look, open, overflow, skip } from "./browser.ts";
 
 after(closeBrowser);
 
@@ -88,6 +88,15 @@ test(
         .join();
     assert.ok(numbers("Selective Drop") !== undefined);
     assert.equal(numbers("X <= 0.9"), numbers("Selective Drop"));
+    // Nowhere is it called by the name of a shipped policy.
+    await page.getByRole("button", { name: "Change it under “Run”" }).click();
+    await page.getByText("my policy: X <= 0.9 * K or Y * N / X <= 0.8", { exact: true }).waitFor();
+    assert.equal(await page.locator(".about").innerText(), "");
+    await page.getByRole("link", { name: "Look inside", exact: true }).click();
+    await look(page);
+    assert.match(await page.locator(".inside-bar").innerText(), /^Inside my policy: X <= 0\.9 /);
+    const why = (await page.locator(".told .why").innerText()).replaceAll("\u00a0", " ");
+    assert.match(why, /when X <= 0\.9 \* K or Y \* N \/ X <= 0\.8 does not hold: K = 1,000 places, X = 9\d\d cells/);
     await close(opened);
   },
 );
