@@ -12,7 +12,11 @@ import { Word } from "../parts/words.tsx";
 
 type Measure = "efficiency" | "fairness";
 
-export function Differences(props: { readonly outcomes: readonly Outcome[] }): JSX.Element {
+export function Differences(props: {
+  readonly outcomes: readonly Outcome[];
+  /** By text of a scenario, the check's warning about it. */
+  readonly why?: Readonly<Record<string, string>>;
+}): JSX.Element {
   const { outcomes } = props;
   const keep = (): void => {
     const lines = outcomes.flatMap((o) =>
@@ -29,7 +33,7 @@ export function Differences(props: { readonly outcomes: readonly Outcome[] }): J
           CSV
         </button>
       </div>
-      <NothingCarried outcomes={outcomes} />
+      <NothingCarried outcomes={outcomes} why={props.why ?? {}} />
       <Table
         label="Comparison"
         class="intervals"
@@ -57,17 +61,20 @@ export function Differences(props: { readonly outcomes: readonly Outcome[] }): J
 }
 
 /** Names settings with runs in which no flow received anything: their measures mean nothing. */
-function NothingCarried(props: { readonly outcomes: readonly Outcome[] }): JSX.Element | null {
+function NothingCarried(props: {
+  readonly outcomes: readonly Outcome[];
+  readonly why: Readonly<Record<string, string>>;
+}): JSX.Element | null {
   const dead = props.outcomes.flatMap((o) => {
     const runs = o.runs.filter((r) => r.answer.fairness === null || r.answer.efficiency === 0).length;
-    return runs === 0 ? [] : [{ name: o.setting.name, runs, of: o.runs.length }];
+    return runs === 0 ? [] : [{ name: o.setting.name, runs, of: o.runs.length, why: props.why[o.setting.toml] ?? "" }];
   });
   return dead.length === 0 ? null : (
     <Notice sort="warn">
-      {dead.map(({ name, runs, of }) => (
+      {dead.map(({ name, runs, of, why }) => (
         <p key={name}>
           <strong>{name}</strong> carried nothing in {runs === of ? "any run" : `${String(runs)} of ${String(of)} runs`}
-          : its fairness there is undefined. Do not compare it.
+          : its fairness there is undefined. Do not compare it. {why}
         </p>
       ))}
     </Notice>

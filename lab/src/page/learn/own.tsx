@@ -29,6 +29,8 @@ export function OwnPolicy(props: { readonly onRun: () => void }): JSX.Element {
   const [mine, setMine] = useState<string | null>(null);
   const [checked, setChecked] = useState<Checked | null>(null);
   const [unchecked, setUnchecked] = useState<EngineError | null>(null);
+  /** By text of a scenario, the check's warning about its formula. */
+  const [why, setWhy] = useState<Readonly<Record<string, string>>>({});
   const [shown, setShown] = useState<readonly Setting[]>([]);
   const experiment = useMemo(() => new Experiment(), []);
   const { phase, progress, faults: failed } = experiment.state.value;
@@ -71,6 +73,7 @@ export function OwnPolicy(props: { readonly onRun: () => void }): JSX.Element {
   );
 
   const faults = checked?.faults ?? [];
+  const warning = warningOf(checked);
   const run = (): void => {
     const e = engine.value;
     if (e === null || mine === null) {
@@ -79,6 +82,7 @@ export function OwnPolicy(props: { readonly onRun: () => void }): JSX.Element {
     const before = shown.slice(CLASSICS.length).filter((s) => s.toml !== mine);
     const settings = [...classics(), ...before.slice(-4), { name: shortened(text, 80), toml: mine }];
     setShown(settings);
+    setWhy({ ...why, [mine]: warning });
     void experiment.run(e, settings, SEEDS).then(() => {
       said.value = "The runs have ended.";
       props.onRun();
@@ -103,7 +107,13 @@ export function OwnPolicy(props: { readonly onRun: () => void }): JSX.Element {
           }}
         />
         <div id={`${id}-faults`} aria-live="polite" class="formula-faults">
-          {faults.length > 0 ? <Faults faults={faults} short /> : <span class="small good-text">It can be run.</span>}
+          {faults.length > 0 ? (
+            <Faults faults={faults} short />
+          ) : warning !== "" ? (
+            <span class="warn-text">{warning}</span>
+          ) : (
+            <span class="small good-text">It can be run.</span>
+          )}
         </div>
       </div>
       <p class="row small">
@@ -143,9 +153,17 @@ export function OwnPolicy(props: { readonly onRun: () => void }): JSX.Element {
       {outcomes.length > 0 && (
         <div class="story-results own-results">
           <Plane clouds={clouds(outcomes, [])} />
-          <Differences outcomes={outcomes} />
+          <Differences outcomes={outcomes} why={why} />
         </div>
       )}
     </>
   );
+}
+
+/** What the check says against the formula; empty if nothing. */
+function warningOf(checked: Checked | null): string {
+  return (checked?.warnings ?? [])
+    .filter((w) => w.key.includes("policy"))
+    .map((w) => `${w.message.replace(w.key, "It")}.`)
+    .join(" ");
 }

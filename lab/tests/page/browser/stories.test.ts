@@ -72,8 +72,12 @@ test(
     assert.match(await page.locator(".formula-faults pre").innerText(), /X < 0\.8 \* KK\n\s+\^\^/);
     assert.ok(await page.locator("#run-own").isDisabled());
     await formula.fill("X < 0.8 * K and Y * N < 1.2 * X");
-    await page.getByText("refuses every frame while the buffer is empty").waitFor();
+    await page.getByText("It refuses every frame while the buffer is empty").waitFor();
     assert.match(await page.locator(".formula-faults").innerText(), /Y \* N < 1\.2 \* X is 0 < 0; use <= or/);
+    // After the run the reason is repeated.
+    await page.locator("#run-own").click();
+    await page.getByText(/carried nothing in any run.*It refuses every frame while the buffer is empty/).waitFor();
+    await page.locator("#run-own").waitFor();
     await formula.fill("X <= 0.9 * K or Y * N / X <= 0.8");
     await page.getByText("It can be run.").waitFor();
     await page.locator("#run-own").click();
