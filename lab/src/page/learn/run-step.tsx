@@ -385,7 +385,7 @@ function GuessView(props: {
 }
 
 /** A variant as a scenario: the shipped text with its changes. */
-async function setting(e: Engine, variant: Variant): Promise<Setting> {
+export async function setting(e: Engine, variant: Variant): Promise<Setting> {
   let text = scenarios.value[variant.base] ?? "";
   for (const change of variant.changes ?? []) {
     text = await e.edit(text, [...change.path], change.value);
