@@ -128,6 +128,26 @@ test("results, the microscope and a comparison have no serious finding either", 
   await close(opened);
 });
 
+test("on paper nothing is cut, colours stay, and there is nothing to press", { skip }, async () => {
+  const opened = await open("#/inside");
+  const { page } = opened;
+  await look(page);
+  await page.emulateMedia({ media: "print" });
+  // The width of A4 without margins, once the canvases were drawn for a window.
+  const [right, presses, colour] = await page.evaluate(() => {
+    document.body.style.width = "700px";
+    const seen = (e: Element): boolean => e.getClientRects().length > 0;
+    return [
+      Math.max(...[...document.querySelectorAll("canvas, svg, .plot")].map((e) => e.getBoundingClientRect().right)),
+      [...document.querySelectorAll("main button:not(.word), main input")].filter(seen).length,
+      getComputedStyle(document.querySelector(".swatch") ?? document.body).printColorAdjust,
+    ] as const;
+  });
+  assert.ok(right <= 700, String(right));
+  assert.deepEqual([presses, colour], [0, "exact"]);
+  await close(opened);
+});
+
 test("the page can be gone through with the keyboard alone", { skip }, async () => {
   const opened = await open("");
   const { page } = opened;
