@@ -1,6 +1,6 @@
 /** What happened at a step, in words. */
 
-import type { BufferHistory } from "../../engine/api.ts";
+import type { BufferHistory, Judgement } from "../../engine/api.ts";
 import { count, shortened, time } from "../parts/format.ts";
 
 export interface Told {
@@ -47,17 +47,23 @@ export function told(history: BufferHistory, step: number, rules: Rules = { poli
     dropped: `${cell} was dropped with its packet: ${now}`,
     departed: `${cell} left for the link: ${now}`,
   };
+  const bad = kind !== "admitted" && kind !== "departed";
   const judgement = history.judgements[steps.judgement[i] ?? -1];
   const wasted = kind === "departed" && frame !== undefined && frame.damaged_s <= (steps.time_s[i] ?? 0);
   return {
     what: `${time(steps.time_s[i] ?? 0)}: ${what[kind]}.${wasted ? " Its frame has lost a cell, so sending it is wasted." : ""}`,
-    why: judgement === undefined ? "" : reason(judgement.sentence, history.capacity, rules),
-    bad: kind !== "admitted" && kind !== "departed",
+    why: judgement === undefined || JUDGES_NOTHING.test(rules.policy) ? "" : reason(judgement, bad, history.capacity, rules),
+    bad,
   };
 }
 
+/** Policies that let every frame begin. */
+const JUDGES_NOTHING = /^(tail_drop|ppd|drop_from_front)$/;
+
 /** The sentence of a judgement, with the formula itself in place of its key. */
-function reason(sentence: string, places: number, { policy, formula }: Rules): string {
+function reason(judgement: Judgement, bad: boolean, places: number, { policy, formula }: Rules): string {
+  const late = bad && judgement.admitted ? " But there was no free place." : "";
+  const sentence = judgement.sentence + late;
   if (policy !== "formula" || formula === "") {
     return sentence;
   }
