@@ -16,8 +16,11 @@ export function Differences(props: {
   readonly outcomes: readonly Outcome[];
   /** By text of a scenario, the check's warning about it. */
   readonly why?: Readonly<Record<string, string>>;
+  /** The setting whose row comes first, by place; differences stay those from the first setting. */
+  readonly top?: number;
 }): JSX.Element {
   const { outcomes } = props;
+  const rows = outcomes.map((o, i) => ({ o, i })).sort((a, b) => Number(b.i === props.top) - Number(a.i === props.top));
   const keep = (): void => {
     const lines = outcomes.flatMap((o) =>
       o.runs.map((r) => [o.setting.name, r.seed, r.answer.efficiency, r.answer.fairness, r.answer.fingerprint]),
@@ -39,8 +42,8 @@ export function Differences(props: {
         class="intervals"
         columns={["setting", "runs", "efficiency", "difference", "fairness", "difference"]}
       >
-        {outcomes.map((o, i) => (
-          <tr key={i}>
+        {rows.map(({ o, i }) => (
+          <tr key={i} class={i === props.top ? "own-row" : ""}>
             <th scope="row">
               <Swatch n={i} />
               {o.setting.name}

@@ -1,13 +1,13 @@
 /** A policy of your own: a formula with its faults below, and its cloud among the classics. */
 
 import type { JSX } from "preact";
-import { useEffect, useId, useMemo, useState } from "preact/hooks";
+import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
 import type { Checked, EngineError } from "../../engine/api.ts";
 import { Differences } from "../compare/differences.tsx";
 import { Experiment, type Setting } from "../parts/experiment.ts";
 import { shortened } from "../parts/format.ts";
 import { FaultNotice, FaultNotices } from "../parts/fault.tsx";
-import { Progress } from "../parts/parts.tsx";
+import { Progress, showSoon } from "../parts/parts.tsx";
 import { Plane, clouds } from "../parts/plane.tsx";
 import { RunOrStop, ToBench } from "../parts/running.tsx";
 import { Faults } from "../run/editor.tsx";
@@ -89,6 +89,10 @@ export function OwnPolicy(props: { readonly onRun: () => void }): JSX.Element {
     });
   };
   const outcomes = experiment.outcomes(shown, SEEDS);
+  const results = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    showSoon(results.current);
+  }, [shown, phase === "done"]);
   return (
     <>
       <div class="field">
@@ -151,9 +155,9 @@ export function OwnPolicy(props: { readonly onRun: () => void }): JSX.Element {
       {phase === "running" && <Progress done={progress} what="Running" />}
       <FaultNotices faults={failed} onAgain={run} />
       {outcomes.length > 0 && (
-        <div class="story-results own-results">
+        <div class="story-results own-results" ref={results}>
           <Plane clouds={clouds(outcomes, [])} />
-          <Differences outcomes={outcomes} why={why} />
+          <Differences outcomes={outcomes} why={why} top={outcomes.length - 1} />
         </div>
       )}
     </>

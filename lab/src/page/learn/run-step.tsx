@@ -11,7 +11,7 @@ import { Experiment, type Outcome, type Setting } from "../parts/experiment.ts";
 import { count } from "../parts/format.ts";
 import { kindName } from "../parts/names.ts";
 import { FaultNotice, FaultNotices } from "../parts/fault.tsx";
-import { Progress, Slider, vcColour } from "../parts/parts.tsx";
+import { Progress, Slider, showSoon, vcColour } from "../parts/parts.tsx";
 import { Plane, clouds } from "../parts/plane.tsx";
 import { RunOrStop, ToBench } from "../parts/running.tsx";
 import { Told } from "../parts/words.tsx";
@@ -42,10 +42,8 @@ export function RunStep(props: {
   const result = useRef<HTMLElement>(null);
   const shown = outcomes.some((o) => o.runs.length > 0);
   useEffect(() => {
-    // On a laptop the result would begin below the screen.
     if (shown) {
-      const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
-      result.current?.scrollIntoView({ block: "nearest", behavior: calm ? "auto" : "smooth" });
+      showSoon(result.current);
     }
   }, [shown, phase === "done"]);
   const enough = outcomes.length > 0 && outcomes.every((o) => o.runs.length >= step.seeds);

@@ -90,6 +90,7 @@ test(
         ?.split("\t")
         .slice(1)
         .join();
+    assert.ok(rows[0]?.startsWith("X <= 0.9"), "one's own row is first");
     assert.ok(numbers("Selective Drop") !== undefined);
     assert.equal(numbers("X <= 0.9"), numbers("Selective Drop"));
     // Nowhere is it called by the name of a shipped policy.
