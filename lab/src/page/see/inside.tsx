@@ -161,7 +161,8 @@ function Stage(props: { readonly overview: lens.Overview; readonly looked: lens.
     const values = recorded.get(link);
     return values == null || series === null ? undefined : valueAt(series.time_s, values, at);
   };
-  const { what, why, bad } = told(history, step, { policy: net.links[port]?.policy ?? "", formula: overview.formula });
+  const { what, why: rule, bad } = told(history, step, { policy: net.links[port]?.policy ?? "", formula: overview.formula });
+  const why = [rule, lens.ranOut(looked, step)].filter(Boolean).join(" ");
   return (
     <section class="card stage" aria-label={`The buffer of ${history.port} at ${time(at)}`} ref={stage}>
       <div class={`told ${bad ? "bad" : ""}`} aria-live={lens.playing.value ? "off" : "polite"}>

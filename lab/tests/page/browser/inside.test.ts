@@ -59,6 +59,21 @@ test(
   },
 );
 
+test("a timeout beyond the window is named, and a press shows it", { skip }, async () => {
+  const opened = await open("#/learn/one-cell/2");
+  const { page } = opened;
+  await guessAndRun(page);
+  await page.getByRole("button", { name: /See the buffer overflow/ }).click();
+  await page.getByRole("button", { name: "Previous timeout" }).click();
+  await page.getByText("There is no earlier timeout in this run.").waitFor();
+  await page.getByRole("button", { name: "Next timeout" }).click();
+  await page.getByText("There is no later timeout in this window.").waitFor();
+  await page.getByRole("button", { name: "Show the next one, at 300 ms" }).click();
+  await page.getByText(/at 300 ms, the retransmission timer ran out: tcp1, tcp2, tcp3, tcp4, tcp5\./).waitFor();
+  assert.match(await page.locator(".timeline p").innerText(), /from 297 ms to 309 ms.* 5 timeouts/);
+  await close(opened);
+});
+
 test("dragging over the whole run looks closer there", { skip }, async () => {
   const opened = await open("#/inside");
   const { page } = opened;
