@@ -168,7 +168,7 @@ test("timeouts are stepped to, forwards and backwards, and where there is none i
   assert.ok((await at()) < (found.at(-1) ?? 0));
   await scrub.fill("0");
   await page.getByRole("button", { name: "Previous timeout", exact: true }).click();
-  await page.getByText("There is no earlier timeout in this window.").waitFor({ state: "attached" });
+  await page.getByText("There is no earlier timeout in this run.").waitFor();
   assert.equal(await at(), 0);
   await close(opened);
 });

@@ -50,6 +50,8 @@ test("no place scrolls sideways, from a phone to a projector", { skip }, async (
       const dialog = opened.page.locator("dialog[open]");
       const wider = await dialog.evaluate((element) => element.scrollWidth - element.clientWidth);
       assert.ok(wider <= 0, `“${name}” at ${String(width)} px`);
+      const cut = await dialog.locator("button").evaluateAll((all) => all.filter((b) => b.scrollWidth > b.clientWidth).length);
+      assert.equal(cut, 0, `presses of “${name}” at ${String(width)} px`);
       await opened.page.keyboard.press("Escape");
     }
     await close(opened);
