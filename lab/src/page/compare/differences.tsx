@@ -36,6 +36,7 @@ export function Differences(props: {
           CSV
         </button>
       </div>
+      <Few outcomes={outcomes} />
       <NothingCarried outcomes={outcomes} why={props.why ?? {}} />
       <Table
         label="Comparison"
@@ -62,6 +63,24 @@ export function Differences(props: {
     </section>
   );
 }
+
+/** Warns, as `celltrain compare` does, if so few seeds were run that intervals extend beyond possible values. */
+function Few(props: { readonly outcomes: readonly Outcome[] }): JSX.Element | null {
+  const seeds = Math.max(...props.outcomes.map((o) => o.runs.length));
+  const isBeyond = props.outcomes.some((o) =>
+    (["efficiency", "fairness"] as const).some((of) => {
+      const { low, high } = estimate(o.runs.map((r) => r.answer[of]));
+      return low !== null && high !== null && (low < 0 || high > 1);
+    }),
+  );
+  return seeds >= FEW || !isBeyond ? null : (
+    <Notice sort="warn">
+      {seeds} seeds are few: 95 % intervals extend beyond possible values. Use {FEW} seeds or more.
+    </Notice>
+  );
+}
+
+const FEW = 5;
 
 /** Names settings with runs in which no flow received anything: their measures mean nothing. */
 function NothingCarried(props: {

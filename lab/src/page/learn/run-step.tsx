@@ -310,7 +310,7 @@ function verdict(guess: Guess, value: number | null, means: Means, values: Value
     const quoted = (choice: number): string => `“${guess.choices[choice] ?? ""}”`;
     if (!right.includes(value)) {
       const unsure = right.length > 1 ? ": these runs cannot tell them apart" : "";
-      return `It is not ${quoted(value)}, but ${right.map(quoted).join(" or ")}${unsure}.`;
+      return `You guessed ${quoted(value)}. Right is ${right.map(quoted).join(" or ")}${unsure}.`;
     }
     const others = right.filter((r) => r !== value).map(quoted);
     return others.length === 0

@@ -22,6 +22,9 @@ const SORTS: readonly { readonly sort: Sort; readonly text: string }[] = [
   { sort: "timeout", text: "timeout" },
 ];
 
+/** Steps by key: with Shift an arrow steps by frame, and a letter backwards. */
+const KEYS: Readonly<Record<string, Sort>> = { arrowright: "cell", arrowleft: "cell", l: "loss", t: "timeout" };
+
 /** Steps of play in a second. */
 const SPEEDS = [10, 60, 600, 3000] as const;
 
@@ -73,38 +76,6 @@ export function Timeline(props: { readonly looked: Closely }): JSX.Element {
     }
     setPlaying(!playing);
   };
-  const latest = useRef(toggle);
-  latest.current = toggle;
-  useEffect(() => {
-    // A button that was clicked keeps the focus; only one that was reached with the keyboard keeps the space bar.
-    let clicked = false;
-    const down = (): void => {
-      clicked = true;
-    };
-    const key = (event: KeyboardEvent): void => {
-      const target = event.target instanceof Element ? event.target : document.body;
-      if (event.key !== " ") {
-        clicked &&= event.key !== "Tab";
-        return;
-      }
-      const own = target.closest(PRESSED);
-      if (event.repeat || target.closest(`${TYPED}, dialog`) !== null || (own !== null && !clicked)) {
-        return;
-      }
-      event.preventDefault();
-      if (own instanceof HTMLElement) {
-        own.blur();
-      }
-      latest.current();
-    };
-    addEventListener("pointerdown", down);
-    addEventListener("keydown", key);
-    return () => {
-      isPlaying.value = false;
-      removeEventListener("pointerdown", down);
-      removeEventListener("keydown", key);
-    };
-  }, []);
   const go = (sort: Sort, direction: 1 | -1): void => {
     setPlaying(false);
     setNote(null);
@@ -122,6 +93,47 @@ export function Timeline(props: { readonly looked: Closely }): JSX.Element {
       });
     }
   };
+  const latest = useRef({ toggle, go });
+  latest.current = { toggle, go };
+  useEffect(() => {
+    // A button that was clicked keeps the focus; only one that was reached with the keyboard keeps the space bar.
+    let clicked = false;
+    const down = (): void => {
+      clicked = true;
+    };
+    const key = (event: KeyboardEvent): void => {
+      const target = event.target instanceof Element ? event.target : document.body;
+      const sort = KEYS[event.key.toLowerCase()];
+      const isFree = !event.defaultPrevented && !event.ctrlKey && !event.metaKey && !event.altKey;
+      if (sort !== undefined && isFree && target.closest("input, textarea, select, dialog, [contenteditable]") === null) {
+        const isArrow = sort === "cell";
+        const isBack = isArrow ? event.key === "ArrowLeft" : event.shiftKey;
+        event.preventDefault();
+        latest.current.go(isArrow && event.shiftKey ? "frame" : sort, isBack ? -1 : 1);
+        return;
+      }
+      if (event.key !== " ") {
+        clicked &&= event.key !== "Tab";
+        return;
+      }
+      const own = target.closest(PRESSED);
+      if (event.repeat || target.closest(`${TYPED}, dialog`) !== null || (own !== null && !clicked)) {
+        return;
+      }
+      event.preventDefault();
+      if (own instanceof HTMLElement) {
+        own.blur();
+      }
+      latest.current.toggle();
+    };
+    addEventListener("pointerdown", down);
+    addEventListener("keydown", key);
+    return () => {
+      isPlaying.value = false;
+      removeEventListener("pointerdown", down);
+      removeEventListener("keydown", key);
+    };
+  }, []);
   return (
     <div class="timeline">
       <div class="row">

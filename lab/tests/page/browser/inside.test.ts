@@ -41,6 +41,21 @@ test(
       assert.ok((await at()) < next, sort);
       await scrub.fill(String(start));
     }
+    // The same with the keyboard, wherever the focus is but in a field or the buffer.
+    await page.locator("main").focus();
+    for (const [forwards, back] of [
+      ["ArrowRight", "ArrowLeft"],
+      ["Shift+ArrowRight", "Shift+ArrowLeft"],
+      ["l", "Shift+L"],
+    ] as const) {
+      await page.keyboard.press(forwards);
+      const next = await at();
+      assert.ok(next > start, forwards);
+      await page.keyboard.press(back);
+      assert.ok((await at()) < next, back);
+      await scrub.fill(String(start));
+      await page.locator("main").focus();
+    }
     const canvas = page.locator("#microscope");
     await canvas.focus();
     await page.keyboard.press("ArrowRight");
