@@ -43,7 +43,7 @@ await picture("microscope", "#/learn/one-cell/2", { height: 800 }, async (tab) =
   await tab.getByRole("button", { name: /See the buffer overflow/ }).click();
   await tab.locator(".stage").waitFor();
 });
-await picture("compare", "#/compare", { height: 1380 }, async (tab) => {
+await picture("compare", "#/compare", { height: 980 }, async (tab) => {
   await tab.locator("#run-compare").click();
   await tab.locator('.compare[data-phase="done"]').waitFor();
 });

@@ -222,7 +222,7 @@ export function sentence(judged: Omit<Judgement, "sentence">): string {
   }
   const listed = `${parts.slice(0, -1).join(", ")}, and ${parts.at(-1) ?? ""}`;
   if (judged.admitted) {
-    return `The port admitted the frame: ${listed}.`;
+    return `The policy let the frame begin: ${listed}.`;
   }
   return `The port refuses a frame if ${judged.reason}: ${listed}.`;
 }

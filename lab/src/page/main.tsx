@@ -39,7 +39,7 @@ effect(() => {
   // The dark colours are a sheet of their own, so whether they hold is a matter of its media.
   const sheet = document.querySelector<HTMLStyleElement>("#dark");
   if (sheet !== null) {
-    sheet.media = { auto: DARK, dark: "all", light: "not all" }[scheme.value];
+    sheet.media = { auto: `screen and ${DARK}`, dark: "screen", light: "not all" }[scheme.value];
   }
   colours.value = colours.peek() + 1;
 });

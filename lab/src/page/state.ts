@@ -105,10 +105,17 @@ export function shippedName(text: string): string | null {
 /** A name from a link may be as long as a link. */
 const MOST_NAME = 120;
 
+/** Marks the name of a shipped scenario whose text was changed. */
+export function marked(name: string, text: string): string {
+  const line = `name = ${JSON.stringify(name)}\n`;
+  const isChanged = shippedName(text) === null && Object.values(scenarios.value).some((t) => t.includes(line));
+  return isChanged ? `${name}, changed` : name;
+}
+
 /** What the scenario on the bench is called. */
 export const nameNow = computed(() => {
   const name = checked.value?.document.root?.["name"];
-  const own = typeof name === "string" && name !== "" ? name : "a scenario of your own";
+  const own = typeof name === "string" && name !== "" ? marked(name, toml.value) : "a scenario of your own";
   return shippedName(toml.value) ?? shortened(own, MOST_NAME);
 });
 

@@ -59,7 +59,7 @@ export const oneCell: Story = {
       shown: [EFFICIENCY, BUSY, USELESS, TIMEOUTS],
       seeds: 10,
       answer: ([m]) => [
-        `The efficiency is ${two(m?.[0])} in the mean. Dead frames and data sent twice are only ${percent(m?.[2])} of what the link carries: it is idle ${percent(1 - (m?.[1] ?? 0))} of the time.`,
+        `The efficiency is ${two(m?.[0])} in the mean. Dead frames and data sent twice are only ${percent(m?.[2])} of what the link carries, and it carries little: it is idle ${percent(1 - (m?.[1] ?? 0))} of the time.`,
         `One cell costs a frame, and a lost frame makes its sender wait until its timer expires: ${(m?.[3] ?? 0).toFixed(0)} times in ten seconds. While the buffer overflows, cells of all five are lost, so all five wait together.`,
       ],
       look: { variant: 0, text: "See the buffer overflow: frames that have lost a cell are hatched" },
@@ -92,8 +92,10 @@ export const oneCell: Story = {
         const range = Math.max(...tail) - Math.min(...tail);
         const gain = (m[1]?.[0] ?? 0) - (m[0]?.[0] ?? 0);
         return [
-          `Tail drop ${two(m[0]?.[0])}, PPD ${two(m[1]?.[0])}, EPD ${two(m[2]?.[0])}. Tail drop cuts ${whole(m[0]?.[2])} frames and carries the rest of them for nothing, PPD cuts ${whole(m[1]?.[2])} and carries less of each, EPD cuts ${whole(m[2]?.[2])}: it refuses whole frames.`,
-          `Look at the clouds, too: runs of tail drop lie ${two(range)} apart, its mean and that of PPD ${two(gain)}. One run says nothing.`,
+          `Tail drop ${two(m[0]?.[0])}, PPD ${two(m[1]?.[0])}, EPD ${two(m[2]?.[0])}. The link time that dead cells cost does not explain this. The places that they take do: a full buffer has no room for whole frames of others, so more connections lose at the same time.`,
+          "When a timer runs out under tail drop, those of 3.6 of the five connections run out at once (mean of seeds 1 to 10), and hardly anybody uses the link. Under PPD and EPD it is 2.2: the others go on sending.",
+          `PPD even cuts more frames than tail drop, ${whole(m[1]?.[2])} instead of ${whole(m[0]?.[2])}, because the link is busier. EPD cuts ${whole(m[2]?.[2])}: it refuses whole frames.`,
+          `Single runs of tail drop differ by up to ${two(range)}, more than its mean differs from PPD's (${two(gain)}). One run says nothing.`,
         ];
       },
       look: { variant: 2, text: "See EPD refuse whole frames, with the numbers it looked at" },

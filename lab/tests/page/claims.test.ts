@@ -161,6 +161,19 @@ test("one cell costs a frame: what it says is what its runs show", async () => {
   // The dead cells of a cut frame: lost ones are discarded under PPD from the first on, so fewer cross the link.
   const vain = dead.answers.map((runs) => mean(runs.map((run) => carriedInVain(run))));
   assert.ok((vain[1] ?? 1) < (vain[0] ?? 0), `PPD carries less in vain: ${vain.join(", ")}`);
+  // Connections whose timers run out at the same instant, over all seeds.
+  const atOnce: number[] = [];
+  for (const variant of dead.step.variants) {
+    const toml = await textOf(variant);
+    const each: number[] = [];
+    for (let seed = 1; seed <= dead.step.seeds; seed += 1) {
+      const found = await expiries(toml, seed);
+      each.push(found.length / new Set(found.map(({ at }) => at)).size);
+    }
+    atOnce.push(mean(each));
+  }
+  assert.deepEqual(atOnce.map((n) => n.toFixed(1)), ["3.6", "2.2", "2.2"]);
+  assert.match(dead.answer, /those of 3\.6 of the five.* PPD and EPD it is 2\.2/);
   const of = dead.values[0]?.[0] ?? [];
   assert.ok(Math.max(...of) - Math.min(...of) > (dead.m[1]?.[0] ?? 0) - (dead.m[0]?.[0] ?? 0), "clouds are wider");
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { csv, fileName, runsCsv } from "../../src/page/keep/files.ts";
-import { lines } from "../../src/page/keep/lines.ts";
+import { lines, sources } from "../../src/page/keep/lines.ts";
 import { local } from "../engine/local.ts";
 
 const { engine } = await local();
@@ -51,9 +51,18 @@ test("the table of runs has a row for each run and connection, with the fingerpr
 });
 
 test("the lines name a shipped scenario by its name and any other by its file", () => {
-  assert.equal(lines("x", "lan-epd", 3, 1).command, "celltrain run lan-epd --seed 3");
-  assert.match(lines("x", "lan-epd", 3, 1).python, /ct\.run\("lan-epd", seed=3\)/);
-  assert.equal(lines("my own", null, 1, 20).command, "celltrain run my-own.toml --seed 1 --seeds 20 --fingerprints");
-  assert.match(lines("my own", null, 5, 20).python, /for seed in range\(5, 25\)/);
-  assert.match(lines("my own", null, 5, 20).python, /print\(f"seed \{run\.seed\}  \{run\.fingerprint\}"\)/);
+  assert.equal(lines(["lan-epd"], 3, 1).command, "celltrain run lan-epd --seed 3");
+  assert.match(lines(["lan-epd"], 3, 1).python, /ct\.run\("lan-epd", seed=3\)/);
+  assert.equal(lines(["my-own.toml"], 1, 20).command, "celltrain run my-own.toml --seed 1 --seeds 20 --fingerprints");
+  assert.match(lines(["my-own.toml"], 5, 20).python, /for seed in range\(5, 25\)/);
+  assert.match(lines(["my-own.toml"], 5, 20).python, /print\(f"seed \{run\.seed\}  \{run\.fingerprint\}"\)/);
+});
+
+test("several scenarios are compared, each from a file of its own if it is not as shipped", () => {
+  const texts = ["lan-epd", "lan-epd (2)", "lan epd 2"].map((name, i) => ({ name, toml: String(i) }));
+  const names = sources(texts, (toml) => (toml === "0" ? "lan-epd" : null)).map((s) => s.source);
+  assert.deepEqual(names, ["lan-epd", "lan-epd-2.toml", "lan-epd-2-3.toml"]);
+  const { command, python } = lines(names, 4, 10);
+  assert.equal(command, "celltrain compare lan-epd lan-epd-2.toml lan-epd-2-3.toml --seed 4 --seeds 10");
+  assert.match(python, /print\(ct\.compare\(\["lan-epd", "lan-epd-2\.toml", "lan-epd-2-3\.toml"\], seeds=10, first_seed=4\)\)/);
 });

@@ -173,3 +173,17 @@ test("a refused frame is told with the policy's numbers, a cell with its frame",
   assert.match(told(history, i + 2).what, /: Cell 1 of tcp4’s frame 627 was discarded with its frame: 805 cells/);
   assert.match(told(history, 0).what, /Before the first/);
 });
+
+test("a policy that judges nothing has no sentence, and one that let the frame begin says when", async () => {
+  const all = await engine.scenarios();
+  const of = async (name: string, from: string, to: string, policy: string): Promise<Set<string>> => {
+    const toml = (all[name] ?? "").replace(from, to);
+    const history = await engine.buffer(toml, 1, "bottleneck", 0, 0.01);
+    const lost = Array.from(history.steps.kind, (kind, i) => (history.kinds[kind] === "lost" ? i + 1 : 0)).filter(Boolean);
+    assert.ok(lost.length > 0, name);
+    return new Set(lost.map((step) => told(history, step, { policy, formula: "" }).why.replace(/: .*there\./, ": ...")));
+  };
+  assert.deepEqual([...(await of("lan-tail-drop", "", "", "tail_drop"))], [""]);
+  const epd = await of("lan-epd", "threshold = 800", "threshold = 1000", "epd");
+  assert.ok(epd.has("The policy let the frame begin: ... But there was no free place."), [...epd].join());
+});

@@ -1,11 +1,11 @@
 /** Compare: scenarios with the same seeds, their paired differences, and the plane of efficiency and fairness. */
 
 import type { JSX } from "preact";
-import { useEffect, useId, useState } from "preact/hooks";
+import { useEffect, useId, useRef, useState } from "preact/hooks";
 import type { Value } from "../form/schema.ts";
 import { Pictures } from "../keep/pictures.tsx";
 import { FaultNotices } from "../parts/fault.tsx";
-import { Progress, useDraft, vcColour } from "../parts/parts.tsx";
+import { Progress, showSoon, useDraft, vcColour } from "../parts/parts.tsx";
 import { Plane, clouds } from "../parts/plane.tsx";
 import { RunOrStop, SeedCount, ToBench } from "../parts/running.tsx";
 import { Word } from "../parts/words.tsx";
@@ -25,6 +25,7 @@ export function Compare(): JSX.Element {
   const settings = compared.value;
   const outcomes = experiment.outcomes(settings, seeds.value);
   const { phase, progress, faults } = experiment.state.value;
+  const plane = useRef<HTMLElement>(null);
   const [points, setPoints] = useState<Readonly<Record<number, readonly Printed[]>>>({});
   const start = (): void => {
     const e = engine.value;
@@ -67,12 +68,6 @@ export function Compare(): JSX.Element {
           Every scenario runs with the same <Word of="seed">seeds</Word>, so chance is the same for all and differences
           are taken seed by seed.
         </p>
-        {settings.length > 0 && <ForAll settings={settings} onChanged={start} />}
-        <div class="settings">
-          {settings.map((s, i) => (
-            <SettingCard key={s.id} setting={s} n={i} onTurned={start} />
-          ))}
-        </div>
         <div class="row running">
           {settings.length > 0 && (
             <>
@@ -80,7 +75,10 @@ export function Compare(): JSX.Element {
               <RunOrStop
                 id="run-compare"
                 running={phase === "running"}
-                onRun={start}
+                onRun={() => {
+                  start();
+                  showSoon(plane.current);
+                }}
                 onStop={() => {
                   experiment.stop();
                 }}
@@ -117,7 +115,7 @@ export function Compare(): JSX.Element {
       </section>
       {settings.length > 0 && (
         <div class="cards compare-results">
-          <section class="card" aria-labelledby="plane-title">
+          <section class="card compare-plane" aria-labelledby="plane-title" ref={plane}>
             <div class="row">
               <h2 id="plane-title">Efficiency and fairness</h2>
               <span class="row-end">
@@ -132,7 +130,15 @@ export function Compare(): JSX.Element {
               )}
             />
           </section>
-          <Differences outcomes={outcomes} />
+          <div>
+            <Differences outcomes={outcomes} />
+            <ForAll settings={settings} onChanged={start} />
+            <div class="settings">
+              {settings.map((s, i) => (
+                <SettingCard key={s.id} setting={s} n={i} onTurned={start} />
+              ))}
+            </div>
+          </div>
         </div>
       )}
     </div>

@@ -12,8 +12,15 @@ import { Word } from "../parts/words.tsx";
 
 type Measure = "efficiency" | "fairness";
 
-export function Differences(props: { readonly outcomes: readonly Outcome[] }): JSX.Element {
+export function Differences(props: {
+  readonly outcomes: readonly Outcome[];
+  /** By text of a scenario, the check's warning about it. */
+  readonly why?: Readonly<Record<string, string>>;
+  /** The setting whose row comes first, by place; differences stay those from the first setting. */
+  readonly top?: number;
+}): JSX.Element {
   const { outcomes } = props;
+  const rows = outcomes.map((o, i) => ({ o, i })).sort((a, b) => Number(b.i === props.top) - Number(a.i === props.top));
   const keep = (): void => {
     const lines = outcomes.flatMap((o) =>
       o.runs.map((r) => [o.setting.name, r.seed, r.answer.efficiency, r.answer.fairness, r.answer.fingerprint]),
@@ -29,14 +36,15 @@ export function Differences(props: { readonly outcomes: readonly Outcome[] }): J
           CSV
         </button>
       </div>
-      <NothingCarried outcomes={outcomes} />
+      <Few outcomes={outcomes} />
+      <NothingCarried outcomes={outcomes} why={props.why ?? {}} />
       <Table
         label="Comparison"
         class="intervals"
         columns={["setting", "runs", "efficiency", "difference", "fairness", "difference"]}
       >
-        {outcomes.map((o, i) => (
-          <tr key={i}>
+        {rows.map(({ o, i }) => (
+          <tr key={i} class={i === props.top ? "own-row" : ""}>
             <th scope="row">
               <Swatch n={i} />
               {o.setting.name}
@@ -56,18 +64,39 @@ export function Differences(props: { readonly outcomes: readonly Outcome[] }): J
   );
 }
 
+/** Warns, as `celltrain compare` does, if so few seeds were run that intervals extend beyond possible values. */
+function Few(props: { readonly outcomes: readonly Outcome[] }): JSX.Element | null {
+  const seeds = Math.max(...props.outcomes.map((o) => o.runs.length));
+  const isBeyond = props.outcomes.some((o) =>
+    (["efficiency", "fairness"] as const).some((of) => {
+      const { low, high } = estimate(o.runs.map((r) => r.answer[of]));
+      return low !== null && high !== null && (low < 0 || high > 1);
+    }),
+  );
+  return seeds >= FEW || !isBeyond ? null : (
+    <Notice sort="warn">
+      {seeds} seeds are few: 95 % intervals extend beyond possible values. Use {FEW} seeds or more.
+    </Notice>
+  );
+}
+
+const FEW = 5;
+
 /** Names settings with runs in which no flow received anything: their measures mean nothing. */
-function NothingCarried(props: { readonly outcomes: readonly Outcome[] }): JSX.Element | null {
+function NothingCarried(props: {
+  readonly outcomes: readonly Outcome[];
+  readonly why: Readonly<Record<string, string>>;
+}): JSX.Element | null {
   const dead = props.outcomes.flatMap((o) => {
     const runs = o.runs.filter((r) => r.answer.fairness === null || r.answer.efficiency === 0).length;
-    return runs === 0 ? [] : [{ name: o.setting.name, runs, of: o.runs.length }];
+    return runs === 0 ? [] : [{ name: o.setting.name, runs, of: o.runs.length, why: props.why[o.setting.toml] ?? "" }];
   });
   return dead.length === 0 ? null : (
     <Notice sort="warn">
-      {dead.map(({ name, runs, of }) => (
+      {dead.map(({ name, runs, of, why }) => (
         <p key={name}>
           <strong>{name}</strong> carried nothing in {runs === of ? "any run" : `${String(runs)} of ${String(of)} runs`}
-          : its fairness there is undefined. Do not compare it.
+          : its fairness there is undefined. Do not compare it. {why}
         </p>
       ))}
     </Notice>

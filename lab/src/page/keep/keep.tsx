@@ -2,14 +2,19 @@
 
 import type { JSX } from "preact";
 import { useRef, useState } from "preact/hooks";
+import { STORIES } from "../../stories/index.ts";
 import { compared } from "../compare/state.ts";
+import { classics, ownText } from "../learn/own-text.ts";
+import { setting } from "../learn/run-step.tsx";
 import { FRAME, snippet } from "../link/embed.ts";
 import { toFragment, type View } from "../link/link.ts";
 import { Dialog } from "../parts/dialog.tsx";
+import type { Setting } from "../parts/experiment.ts";
 import { Icon } from "../parts/icon.tsx";
 import * as lens from "../see/lens.ts";
 import {
   checked,
+  engine,
   ensemble,
   firstSeed,
   formula,
@@ -23,7 +28,7 @@ import {
   toml,
 } from "../state.ts";
 import { download, fileName, runsCsv } from "./files.ts";
-import { lines } from "./lines.ts";
+import { lines, sources } from "./lines.ts";
 
 /** The tables of a run that there are as files. */
 const TABLES = [
@@ -35,11 +40,13 @@ export function Keep(): JSX.Element {
   const [link, setLink] = useState("");
   const [frame, setFrame] = useState("");
   const [fault, setFault] = useState("");
+  const [shown, setShown] = useState<Shown | null>(null);
   const here = place.value.split("/")[0] ?? "";
   const compress = async (): Promise<void> => {
     setLink("");
     setFrame("");
     setFault("");
+    setShown(null);
     const inside = here === "inside";
     const isStory = /^learn\/./.test(place.value);
     const ownFormula = place.value.startsWith("learn/own") ? formula.value : "";
@@ -54,6 +61,7 @@ export function Keep(): JSX.Element {
       view: inside ? viewNow() : null,
     };
     try {
+      setShown(await onScreen(place.value));
       const fragment = await toFragment(shared);
       setLink(`${location.href.split("#")[0] ?? ""}${fragment}`);
       // A story brings its own scenarios; everywhere else the microscope is what fits into a frame.
@@ -61,17 +69,28 @@ export function Keep(): JSX.Element {
         ? ownFormula === ""
           ? `#/${place.value}`
           : fragment
-        : await toFragment({ ...shared, place: "inside", settings: [] });
+        : here === "compare"
+          ? ""
+          : await toFragment({ ...shared, place: "inside", settings: [] });
       const title = isStory ? "celltrain lab" : `celltrain lab: ${nameNow.value}`;
-      setFrame(snippet(location.href, embedded, title));
+      setFrame(embedded === "" ? "" : snippet(location.href, embedded, title));
     } catch (error) {
       setFault(message(error));
     }
   };
   const name = String(checked.value?.document.root?.["name"] ?? "");
+  const settings = shown?.settings ?? [{ name, toml: toml.value }];
+  const found = sources(settings, shippedName);
+  const { command, python } = lines(
+    found.map((f) => f.source),
+    shown?.first ?? firstSeed.value,
+    shown?.seeds ?? seedCount.value,
+  );
   const file = fileName(shippedName(toml.value) ?? name);
-  const { command, python } = lines(file, shippedName(toml.value), firstSeed.value, seedCount.value);
-  const runs = stale.value ? [] : ensemble.value.runs;
+  const files = found.filter((f) => shown === null || !f.isShipped);
+  const runs = stale.value || shown !== null ? [] : ensemble.value.runs;
+  // Where nothing runs, the lines are of the scenario that the bench has.
+  const ofBench = shown === null && here !== "run" && here !== "inside" ? `, of the scenario under “Run”: ${nameNow.value}` : "";
   return (
     <Dialog
       press={
@@ -86,7 +105,7 @@ export function Keep(): JSX.Element {
     >
       {() => (
         <>
-          <h3>A link to {here === "compare" ? "these settings" : "this scenario"}, its seeds and this place</h3>
+          <h3>A link to {here === "compare" ? "these settings, their" : "this scenario, its"} seeds and this place</h3>
           {fault === "" ? <Copy text={link} what="link" /> : <p class="bad-text">{fault}</p>}
           <p class="small soft">
             The link holds the scenario and its seeds; under “Compare” also all settings, in the story of your own
@@ -97,7 +116,7 @@ export function Keep(): JSX.Element {
             <>
               <h3>
                 Embed {here === "learn" && place.value !== "learn" ? "this story" : "the microscope"} in a slide or a
-                course page
+                course page{ofBench}
               </h3>
               <Copy text={frame} what="embed code" />
               <p class="small soft">
@@ -106,17 +125,20 @@ export function Keep(): JSX.Element {
               </p>
             </>
           )}
-          <h3>Files</h3>
+          <h3>Files{ofBench}</h3>
           <div class="row">
-            <button
-              type="button"
-              onClick={() => {
-                download(`${file}.toml`, toml.value, "application/toml");
-              }}
-            >
-              Scenario (TOML)
-            </button>
-            {TABLES.map(({ of, called, press }) => (
+            {files.map(({ source, toml: text }) => (
+              <button
+                type="button"
+                key={source}
+                onClick={() => {
+                  download(source.endsWith(".toml") ? source : `${source}.toml`, text, "application/toml");
+                }}
+              >
+                {shown === null ? "Scenario (TOML)" : source}
+              </button>
+            ))}
+            {shown === null && TABLES.map(({ of, called, press }) => (
               <button
                 type="button"
                 key={of}
@@ -129,10 +151,13 @@ export function Keep(): JSX.Element {
               </button>
             ))}
           </div>
-          {runs.length === 0 && <p class="small soft">The tables are there once the scenario has been run.</p>}
-          <h3>The same on the command line</h3>
+          {shown !== null && files.length < found.length && (
+            <p class="small soft">Shipped scenarios need no file.</p>
+          )}
+          {runs.length === 0 && shown === null && <p class="small soft">The tables are there once the scenario has been run.</p>}
+          <h3>The same on the command line{ofBench}</h3>
           <Copy text={command} what="command" />
-          <h3>The same in Python</h3>
+          <h3>The same in Python{ofBench}</h3>
           <Copy text={python} what="lines of Python" />
           {runs.length > 0 && (
             <>
@@ -151,6 +176,31 @@ export function Keep(): JSX.Element {
       )}
     </Dialog>
   );
+}
+
+/** The scenarios on the screen and their seeds. */
+interface Shown {
+  readonly settings: readonly Setting[];
+  readonly first: number;
+  readonly seeds: number;
+}
+
+/** Returns the scenarios that a place compares; null where it shows the scenario of the bench, or none. */
+async function onScreen(at: string): Promise<Shown | null> {
+  const e = engine.peek();
+  const [here, id, n] = at.split("/");
+  if (here === "compare" && compared.value.length > 0) {
+    return { settings: compared.value, first: firstSeed.value, seeds: seedCount.value };
+  }
+  const step = STORIES.find((s) => here === "learn" && s.id === id)?.steps[Number(n ?? 1) - 1];
+  if (e === null || step === undefined || step.kind === "read") {
+    return null;
+  }
+  if (step.kind === "run") {
+    return { settings: await Promise.all(step.variants.map((v) => setting(e, v))), first: 1, seeds: step.seeds };
+  }
+  const mine = { name: `my policy ${formula.value}`, toml: await ownText(e, formula.value) };
+  return { settings: [...classics(), mine], first: 1, seeds: 10 };
 }
 
 /** Returns the view of the microscope; null if it shows nothing of this scenario. */

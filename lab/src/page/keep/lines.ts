@@ -7,16 +7,45 @@ export interface Lines {
   readonly python: string;
 }
 
-/** `shipped`: the scenario's name if it is as celltrain ships it; otherwise the lines are for the downloaded file. */
-export function lines(scenario: string, shipped: string | null, first: number, seeds: number): Lines {
-  const source = shipped ?? `${fileName(scenario)}.toml`;
+/** A scenario on the screen, and where celltrain finds it elsewhere: its shipped name, or the file that is downloaded. */
+export interface Source {
+  readonly source: string;
+  readonly isShipped: boolean;
+  readonly toml: string;
+}
+
+/** Finds each text elsewhere. Two files never have one name. */
+export function sources(
+  texts: readonly { readonly name: string; readonly toml: string }[],
+  shippedName: (toml: string) => string | null,
+): Source[] {
+  const taken = new Set<string>();
+  return texts.map(({ name, toml }, i) => {
+    const shipped = shippedName(toml);
+    const file = fileName(name);
+    const source = shipped ?? `${file}${taken.has(`${file}.toml`) ? `-${String(i + 1)}` : ""}.toml`;
+    taken.add(source);
+    return { source, isShipped: shipped !== null, toml };
+  });
+}
+
+/** One scenario is run, several are compared, all with the same seeds. */
+export function lines(names: readonly string[], first: number, seeds: number): Lines {
+  const quoted = names.map((name) => JSON.stringify(name)).join(", ");
+  const from = first === 1 ? "" : `, first_seed=${String(first)}`;
+  if (names.length !== 1) {
+    return {
+      command: `celltrain compare ${names.join(" ")} --seed ${String(first)} --seeds ${String(seeds)}`,
+      python: `import celltrain as ct\n\nprint(ct.compare([${quoted}], seeds=${String(seeds)}${from}))`,
+    };
+  }
   const many = seeds === 1 ? "" : ` --seeds ${String(seeds)} --fingerprints`;
   const range = `range(${String(first)}, ${String(first + seeds)})`;
   return {
-    command: `celltrain run ${source} --seed ${String(first)}${many}`,
+    command: `celltrain run ${names[0] ?? ""} --seed ${String(first)}${many}`,
     python:
       seeds === 1
-        ? `import celltrain as ct\n\nresult = ct.run("${source}", seed=${String(first)})\nprint(result.efficiency, result.fairness, result.fingerprint)`
-        : `import celltrain as ct\n\nruns = [ct.run("${source}", seed=seed) for seed in ${range}]\nfor run in runs:\n    print(f"seed {run.seed}  {run.fingerprint}")`,
+        ? `import celltrain as ct\n\nresult = ct.run(${quoted}, seed=${String(first)})\nprint(result.efficiency, result.fairness, result.fingerprint)`
+        : `import celltrain as ct\n\nruns = [ct.run(${quoted}, seed=seed) for seed in ${range}]\nfor run in runs:\n    print(f"seed {run.seed}  {run.fingerprint}")`,
   };
 }

@@ -1,25 +1,20 @@
 /** A policy of your own: a formula with its faults below, and its cloud among the classics. */
 
 import type { JSX } from "preact";
-import { useEffect, useId, useMemo, useState } from "preact/hooks";
+import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
 import type { Checked, EngineError } from "../../engine/api.ts";
 import { Differences } from "../compare/differences.tsx";
 import { Experiment, type Setting } from "../parts/experiment.ts";
 import { shortened } from "../parts/format.ts";
 import { FaultNotice, FaultNotices } from "../parts/fault.tsx";
-import { Progress } from "../parts/parts.tsx";
+import { Progress, showSoon } from "../parts/parts.tsx";
 import { Plane, clouds } from "../parts/plane.tsx";
 import { RunOrStop, ToBench } from "../parts/running.tsx";
 import { Faults } from "../run/editor.tsx";
-import { asFault, engine, formula, limits, said, scenarios } from "../state.ts";
+import { asFault, engine, formula, limits, said } from "../state.ts";
+import { CLASSICS, classics, ownText } from "./own-text.ts";
 
 const SEEDS = Array.from({ length: 10 }, (_, i) => i + 1);
-
-const CLASSICS = [
-  { name: "tail drop", base: "lan-tail-drop" },
-  { name: "EPD", base: "lan-epd" },
-  { name: "Selective Drop", base: "lan-selective-drop" },
-] as const;
 
 const EXAMPLES = [
   { name: "EPD", formula: "X < 0.8 * K" },
@@ -28,15 +23,14 @@ const EXAMPLES = [
   { name: "a coin, above half", formula: "X < 0.5 * K or random() < 0.9" },
 ] as const;
 
-/** The shipped scenario whose policy is a formula: the text of mine is put into it. */
-const BASE = "lan-formula-dynamic-threshold";
-
 export function OwnPolicy(props: { readonly onRun: () => void }): JSX.Element {
   const id = useId();
   const text = formula.value;
   const [mine, setMine] = useState<string | null>(null);
   const [checked, setChecked] = useState<Checked | null>(null);
   const [unchecked, setUnchecked] = useState<EngineError | null>(null);
+  /** By text of a scenario, the check's warning about its formula. */
+  const [why, setWhy] = useState<Readonly<Record<string, string>>>({});
   const [shown, setShown] = useState<readonly Setting[]>([]);
   const experiment = useMemo(() => new Experiment(), []);
   const { phase, progress, faults: failed } = experiment.state.value;
@@ -48,9 +42,7 @@ export function OwnPolicy(props: { readonly onRun: () => void }): JSX.Element {
       if (e === null) {
         return;
       }
-      const put = await e.edit(scenarios.value[BASE] ?? "", ["port", "bottleneck", "policy"], {
-        formula: { admit: text },
-      });
+      const put = await ownText(e, text);
       const { memory, check: seconds } = limits.value;
       const result = await e.check(put, { memory, seconds });
       if (current) {
@@ -81,21 +73,26 @@ export function OwnPolicy(props: { readonly onRun: () => void }): JSX.Element {
   );
 
   const faults = checked?.faults ?? [];
+  const warning = warningOf(checked);
   const run = (): void => {
     const e = engine.value;
     if (e === null || mine === null) {
       return;
     }
-    const classics = CLASSICS.map((c) => ({ name: c.name, toml: scenarios.value[c.base] ?? "" }));
     const before = shown.slice(CLASSICS.length).filter((s) => s.toml !== mine);
-    const settings = [...classics, ...before.slice(-4), { name: shortened(text, 80), toml: mine }];
+    const settings = [...classics(), ...before.slice(-4), { name: shortened(text, 80), toml: mine }];
     setShown(settings);
+    setWhy({ ...why, [mine]: warning });
     void experiment.run(e, settings, SEEDS).then(() => {
       said.value = "The runs have ended.";
       props.onRun();
     });
   };
   const outcomes = experiment.outcomes(shown, SEEDS);
+  const results = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    showSoon(results.current);
+  }, [shown, phase === "done"]);
   return (
     <>
       <div class="field">
@@ -114,7 +111,13 @@ export function OwnPolicy(props: { readonly onRun: () => void }): JSX.Element {
           }}
         />
         <div id={`${id}-faults`} aria-live="polite" class="formula-faults">
-          {faults.length > 0 ? <Faults faults={faults} short /> : <span class="small good-text">It can be run.</span>}
+          {faults.length > 0 ? (
+            <Faults faults={faults} short />
+          ) : warning !== "" ? (
+            <span class="warn-text">{warning}</span>
+          ) : (
+            <span class="small good-text">It can be run.</span>
+          )}
         </div>
       </div>
       <p class="row small">
@@ -152,11 +155,19 @@ export function OwnPolicy(props: { readonly onRun: () => void }): JSX.Element {
       {phase === "running" && <Progress done={progress} what="Running" />}
       <FaultNotices faults={failed} onAgain={run} />
       {outcomes.length > 0 && (
-        <div class="story-results own-results">
+        <div class="story-results own-results" ref={results}>
           <Plane clouds={clouds(outcomes, [])} />
-          <Differences outcomes={outcomes} />
+          <Differences outcomes={outcomes} why={why} top={outcomes.length - 1} />
         </div>
       )}
     </>
   );
+}
+
+/** What the check says against the formula; empty if nothing. */
+function warningOf(checked: Checked | null): string {
+  return (checked?.warnings ?? [])
+    .filter((w) => w.key.includes("policy"))
+    .map((w) => `${w.message.replace(w.key, "It")}.`)
+    .join(" ");
 }

@@ -11,7 +11,7 @@ import { Experiment, type Outcome, type Setting } from "../parts/experiment.ts";
 import { count } from "../parts/format.ts";
 import { kindName } from "../parts/names.ts";
 import { FaultNotice, FaultNotices } from "../parts/fault.tsx";
-import { Progress, Slider, vcColour } from "../parts/parts.tsx";
+import { Progress, Slider, showSoon, vcColour } from "../parts/parts.tsx";
 import { Plane, clouds } from "../parts/plane.tsx";
 import { RunOrStop, ToBench } from "../parts/running.tsx";
 import { Told } from "../parts/words.tsx";
@@ -42,10 +42,8 @@ export function RunStep(props: {
   const result = useRef<HTMLElement>(null);
   const shown = outcomes.some((o) => o.runs.length > 0);
   useEffect(() => {
-    // On a laptop the result would begin below the screen.
     if (shown) {
-      const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
-      result.current?.scrollIntoView({ block: "nearest", behavior: calm ? "auto" : "smooth" });
+      showSoon(result.current);
     }
   }, [shown, phase === "done"]);
   const enough = outcomes.length > 0 && outcomes.every((o) => o.runs.length >= step.seeds);
@@ -312,7 +310,7 @@ function verdict(guess: Guess, value: number | null, means: Means, values: Value
     const quoted = (choice: number): string => `“${guess.choices[choice] ?? ""}”`;
     if (!right.includes(value)) {
       const unsure = right.length > 1 ? ": these runs cannot tell them apart" : "";
-      return `It is not ${quoted(value)}, but ${right.map(quoted).join(" or ")}${unsure}.`;
+      return `You guessed ${quoted(value)}. Right is ${right.map(quoted).join(" or ")}${unsure}.`;
     }
     const others = right.filter((r) => r !== value).map(quoted);
     return others.length === 0
@@ -385,7 +383,7 @@ function GuessView(props: {
 }
 
 /** A variant as a scenario: the shipped text with its changes. */
-async function setting(e: Engine, variant: Variant): Promise<Setting> {
+export async function setting(e: Engine, variant: Variant): Promise<Setting> {
   let text = scenarios.value[variant.base] ?? "";
   for (const change of variant.changes ?? []) {
     text = await e.edit(text, [...change.path], change.value);

@@ -198,3 +198,9 @@ export function vcColour(n: number): string {
 export function Swatch(props: { readonly n: number }): JSX.Element {
   return <span class="swatch" style={{ background: vcColour(props.n) }} aria-hidden="true" />;
 }
+
+/** Scrolls results into view, as little as it takes: on a laptop they would begin below the screen. */
+export function showSoon(results: Element | null | undefined): void {
+  const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  results?.scrollIntoView({ block: "nearest", behavior: calm ? "auto" : "smooth" });
+}

@@ -19,7 +19,7 @@ import {
   toml,
 } from "../state.ts";
 import { Editor } from "./editor.tsx";
-import { Gallery, about } from "./gallery.tsx";
+import { Gallery, aboutNow } from "./gallery.tsx";
 import { Results } from "./results.tsx";
 import { Unchecked } from "./unchecked.tsx";
 
@@ -33,7 +33,7 @@ export function Bench(): JSX.Element {
           <strong class="scenario-name">{nameNow.value}</strong>
           <Gallery />
         </div>
-        <p class="about soft">{about(toml.value)}</p>
+        <p class="about soft">{aboutNow(toml.value)}</p>
         <Running />
         <Unchecked />
       </section>

@@ -6,7 +6,7 @@ import type { PaperRow } from "../../engine/api.ts";
 import { Dialog } from "../parts/dialog.tsx";
 import { number, shortened } from "../parts/format.ts";
 import { byTopic } from "./topics.ts";
-import { papers, scenarios, toml } from "../state.ts";
+import { papers, scenarios, shippedName, toml } from "../state.ts";
 
 interface Entry {
   readonly name: string;
@@ -104,6 +104,15 @@ export function about(text: string): string {
     lines.push(line.replace(/^#\s?/, ""));
   }
   return shortened(lines.join(" "), MOST_ABOUT);
+}
+
+/** What the bench says of a text. A comment of a shipped scenario describes it before its changes. */
+export function aboutNow(text: string): string {
+  const words = about(text);
+  const isChanged = words !== "" && shippedName(text) === null;
+  return isChanged && Object.values(scenarios.value).some((t) => about(t) === words)
+    ? `You have changed it. As shipped: ${words}`
+    : words;
 }
 
 function rows(all: readonly PaperRow[]): Entry[] {

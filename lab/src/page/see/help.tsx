@@ -5,7 +5,7 @@ import { Dialog } from "../parts/dialog.tsx";
 
 const CONTROLS = [
   ["Play or pause", "▶", "Space"],
-  ["Step", "‹ and ›", "Tab to a step, then Enter"],
+  ["Step", "‹ and ›", "← → by cell, Shift + ← → by frame, L by loss, T by timeout; Shift + L or T goes back"],
   ["Inspect a cell", "Point at it", "Arrow keys in the buffer"],
   ["Look at another port", "Click its bar in the network", "Tab to the bar, then Enter"],
   ["The whole run", "Drag to zoom in, click to jump", "← → move the window, + − resize it, Enter looks at it"],

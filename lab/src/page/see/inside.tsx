@@ -9,7 +9,7 @@ import { Notice, Progress } from "../parts/parts.tsx";
 import { RunOrStop, SeedInside } from "../parts/running.tsx";
 import { ToLab } from "../parts/to-lab.tsx";
 import { Name, Prose } from "../parts/words.tsx";
-import { checkedNow, cameFrom, embed, nameNow, network, seedInside, toml } from "../state.ts";
+import { checkedNow, cameFrom, embed, marked, nameNow, network, seedInside, toml } from "../state.ts";
 import { Unchecked } from "../run/unchecked.tsx";
 import { Help } from "./help.tsx";
 import * as lens from "./lens.ts";
@@ -109,7 +109,7 @@ function Bar(props: { readonly overview: lens.Overview }): JSX.Element {
   return (
     <div class="row inside-bar">
       <h1 id="inside-title">
-        Inside {shortened(props.overview.network.name, MOST_TITLE)}, seed {props.overview.seed}
+        Inside {shortened(marked(props.overview.network.name, props.overview.toml), MOST_TITLE)}, seed {props.overview.seed}
       </h1>
       {back.startsWith("learn/") && (
         <a class="small back" href={`#/${back}`}>
@@ -161,7 +161,8 @@ function Stage(props: { readonly overview: lens.Overview; readonly looked: lens.
     const values = recorded.get(link);
     return values == null || series === null ? undefined : valueAt(series.time_s, values, at);
   };
-  const { what, why, bad } = told(history, step);
+  const { what, why: rule, bad } = told(history, step, { policy: net.links[port]?.policy ?? "", formula: overview.formula });
+  const why = [rule, lens.ranOut(looked, step)].filter(Boolean).join(" ");
   return (
     <section class="card stage" aria-label={`The buffer of ${history.port} at ${time(at)}`} ref={stage}>
       <div class={`told ${bad ? "bad" : ""}`} aria-live={lens.playing.value ? "off" : "polite"}>

@@ -4,6 +4,7 @@ import { batch, computed, signal } from "@preact/signals";
 import type {
   BufferHistory,
   BufferStep,
+  Checked,
   Column,
   Engine,
   EngineError,
@@ -14,7 +15,8 @@ import type {
   Words,
 } from "../../engine/api.ts";
 import type { View } from "../link/link.ts";
-import { asFault, engine, go, limits, network, seedInside, toml } from "../state.ts";
+import { time } from "../parts/format.ts";
+import { asFault, checkedNow, engine, go, limits, network, seedInside, toml } from "../state.ts";
 
 /** One run as a whole: queues and windows at a fixed step. */
 export interface Overview {
@@ -22,6 +24,8 @@ export interface Overview {
   readonly seed: number;
   readonly run: Run;
   readonly network: Network;
+  /** The condition of the only formula that admits frames; empty if there are several or none. */
+  readonly formula: string;
 }
 
 /** What happened to a port's buffer and to the connections in a window. */
@@ -109,7 +113,7 @@ export async function look(): Promise<void> {
         ...(few ? { ports: "all" as const } : {}),
       },
     });
-    const whole: Overview = { toml: text, seed, run, network: net };
+    const whole: Overview = { toml: text, seed, run, network: net, formula: formulaOf(checkedNow.peek()?.result.defaults) };
     const linked = view !== null && view.to <= net.duration_s && net.links.some((l) => l.name === view.port);
     const port = linked ? view.port : (net.links[net.bottleneck]?.name ?? "bottleneck");
     const [from, to] = linked ? [view.from, view.to] : firstPeak(whole, port);
@@ -232,6 +236,13 @@ async function closer(
   });
 }
 
+function formulaOf(defaults: Checked["defaults"] | undefined): string {
+  type Port = { readonly policy?: { readonly formula?: { readonly admit?: string } } };
+  const ports = Object.values((defaults?.["port"] ?? {}) as Readonly<Record<string, Port>>);
+  const formulas = new Set(ports.flatMap((port) => port.policy?.formula?.admit ?? []));
+  return formulas.size === 1 ? ([...formulas][0] ?? "") : "";
+}
+
 /** A window around the first time at which most of the largest queue waited. */
 function firstPeak(o: Overview | null, port: string): [number, number] {
   const series = o?.run.series;
@@ -340,8 +351,63 @@ export function move(sort: Sort, direction: 1 | -1): boolean {
   return true;
 }
 
+/** The first step after an instant: there may be none at it. */
+export function stepAfter(history: BufferHistory, at: number): number {
+  return Math.min(history.length, history.stepAt(at) + 1);
+}
+
+/** Names the connections whose timers ran out right before a step; empty if none did. */
+export function ranOut({ timeouts: all, history }: Closely, at: number): string {
+  const found = all.filter((t) => stepAfter(history, t.time_s) === at);
+  const first = found[0];
+  if (first === undefined) {
+    return "";
+  }
+  const names = found.slice(0, 8).map((t) => t.flow);
+  const more = found.length > names.length ? ` and ${String(found.length - names.length)} more` : "";
+  return `Before that, at ${time(first.time_s)}, the retransmission timer ran out: ${names.join(", ")}${more}.`;
+}
+
+/** The timeouts of the run that was counted last. */
+let counted: { readonly of: Overview; readonly at: readonly number[] } | null = null;
+
+/** Finds the next timeout outside the window in the whole run; null if there is none, undefined if it was not counted. */
+export async function timeoutBeyond(direction: 1 | -1): Promise<number | null | undefined> {
+  const [e, o, c] = [engine.peek(), overview.peek(), closely.peek()];
+  if (e === null || o === null || c === null) {
+    return undefined;
+  }
+  if (counted?.of !== o) {
+    await work("Looking for timeouts", async (asked) => {
+      const { tables } = await e.events(o.toml, o.seed, { ...asked, kinds: ["timers"] });
+      const found = timeouts(tables.timers ?? { rows: 0, columns: {} });
+      counted = { of: o, at: found.map(({ time_s }) => time_s) };
+    });
+  }
+  if (counted?.of !== o) {
+    return undefined;
+  }
+  const at = counted.at;
+  return (direction === 1 ? at.find((t) => t > c.to) : at.findLast((t) => t < c.from)) ?? null;
+}
+
+/** Moves the window to a timeout, and goes there. */
+export async function showTimeout(at: number): Promise<void> {
+  const c = closely.peek();
+  if (c === null) {
+    return;
+  }
+  const width = c.to - c.from;
+  const from = Math.max(0, at - width / 4);
+  await lookAt(c.port, from, from + width);
+  const shown = closely.peek();
+  if (shown !== null && shown.from === from) {
+    step.value = stepAfter(shown.history, at);
+  }
+}
+
 function nextTimeout(c: Closely, direction: 1 | -1): number | null {
-  const steps = c.timeouts.map((t) => c.history.stepAt(t.time_s));
+  const steps = c.timeouts.map((t) => stepAfter(c.history, t.time_s));
   const here = step.peek();
   const found = direction === 1 ? steps.find((s) => s > here) : steps.findLast((s) => s < here);
   return found ?? null;

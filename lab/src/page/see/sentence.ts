@@ -1,7 +1,7 @@
 /** What happened at a step, in words. */
 
-import type { BufferHistory } from "../../engine/api.ts";
-import { count, time } from "../parts/format.ts";
+import type { BufferHistory, Judgement } from "../../engine/api.ts";
+import { count, shortened, time } from "../parts/format.ts";
 
 export interface Told {
   /** When and what, in one sentence. */
@@ -11,8 +11,14 @@ export interface Told {
   readonly bad: boolean;
 }
 
+/** Rules of a port that the history does not name: the key of its policy, and the condition if it is a formula. */
+export interface Rules {
+  readonly policy: string;
+  readonly formula: string;
+}
+
 /** Describes the last step that was done; at 0 there is none. */
-export function told(history: BufferHistory, step: number): Told {
+export function told(history: BufferHistory, step: number, rules: Rules = { policy: "", formula: "" }): Told {
   if (step === 0 || history.length === 0) {
     return { what: "Before the first event of the window.", why: "", bad: false };
   }
@@ -41,13 +47,31 @@ export function told(history: BufferHistory, step: number): Told {
     dropped: `${cell} was dropped with its packet: ${now}`,
     departed: `${cell} left for the link: ${now}`,
   };
+  const bad = kind !== "admitted" && kind !== "departed";
   const judgement = history.judgements[steps.judgement[i] ?? -1];
   const wasted = kind === "departed" && frame !== undefined && frame.damaged_s <= (steps.time_s[i] ?? 0);
   return {
     what: `${time(steps.time_s[i] ?? 0)}: ${what[kind]}.${wasted ? " Its frame has lost a cell, so sending it is wasted." : ""}`,
-    why: judgement === undefined ? "" : judgement.sentence,
-    bad: kind !== "admitted" && kind !== "departed",
+    why: judgement === undefined || JUDGES_NOTHING.test(rules.policy) ? "" : reason(judgement, bad, history.capacity, rules),
+    bad,
   };
+}
+
+/** Policies that let every frame begin. */
+const JUDGES_NOTHING = /^(tail_drop|ppd|drop_from_front)$/;
+
+/** The sentence of a judgement, with the formula itself in place of its key. */
+function reason(judgement: Judgement, bad: boolean, places: number, { policy, formula }: Rules): string {
+  const late = bad && judgement.admitted ? " But there was no free place." : "";
+  const sentence = judgement.sentence + late;
+  if (policy !== "formula" || formula === "") {
+    return sentence;
+  }
+  return sentence
+    .replace("admit of the formula", () => shortened(formula, 200))
+    .replace(": X =", `: K = ${count(places)} places, X =`)
+    .replace("Y_i =", "Y =")
+    .replace("N_a =", "N =");
 }
 
 /** Describes a waiting cell. */

@@ -4,8 +4,16 @@ import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { count, time } from "../parts/format.ts";
 import { Word } from "../parts/words.tsx";
-import { said } from "../state.ts";
-import { move, now, playing as isPlaying, step, type Closely, type Sort } from "./lens.ts";
+import {
+  move,
+  now,
+  playing as isPlaying,
+  showTimeout,
+  step,
+  timeoutBeyond,
+  type Closely,
+  type Sort,
+} from "./lens.ts";
 
 const SORTS: readonly { readonly sort: Sort; readonly text: string }[] = [
   { sort: "cell", text: "cell" },
@@ -13,6 +21,9 @@ const SORTS: readonly { readonly sort: Sort; readonly text: string }[] = [
   { sort: "loss", text: "loss" },
   { sort: "timeout", text: "timeout" },
 ];
+
+/** Steps by key: with Shift an arrow steps by frame, and a letter backwards. */
+const KEYS: Readonly<Record<string, Sort>> = { arrowright: "cell", arrowleft: "cell", l: "loss", t: "timeout" };
 
 /** Steps of play in a second. */
 const SPEEDS = [10, 60, 600, 3000] as const;
@@ -28,6 +39,8 @@ function told(number: number, what: string): string {
 export function Timeline(props: { readonly looked: Closely }): JSX.Element {
   const { history, counts, timeouts } = props.looked;
   const [speed, setSpeed] = useState<number>(SPEEDS[1]);
+  /** Said in place of the window's numbers, with a timeout outside of the window. */
+  const [note, setNote] = useState<{ readonly of: object; readonly text: string; readonly at: number | null } | null>(null);
   const playing = isPlaying.value;
   const setPlaying = (on: boolean): void => {
     isPlaying.value = on;
@@ -63,8 +76,25 @@ export function Timeline(props: { readonly looked: Closely }): JSX.Element {
     }
     setPlaying(!playing);
   };
-  const latest = useRef(toggle);
-  latest.current = toggle;
+  const go = (sort: Sort, direction: 1 | -1): void => {
+    setPlaying(false);
+    setNote(null);
+    if (move(sort, direction)) {
+      return;
+    }
+    const order = direction === 1 ? "later" : "earlier";
+    const text = `There is no ${order} ${sort} in this window.`;
+    setNote({ of: history, text, at: null });
+    if (sort === "timeout") {
+      void timeoutBeyond(direction).then((at) => {
+        if (at !== undefined) {
+          setNote({ of: history, text: at === null ? `There is no ${order} timeout in this run.` : text, at });
+        }
+      });
+    }
+  };
+  const latest = useRef({ toggle, go });
+  latest.current = { toggle, go };
   useEffect(() => {
     // A button that was clicked keeps the focus; only one that was reached with the keyboard keeps the space bar.
     let clicked = false;
@@ -73,6 +103,15 @@ export function Timeline(props: { readonly looked: Closely }): JSX.Element {
     };
     const key = (event: KeyboardEvent): void => {
       const target = event.target instanceof Element ? event.target : document.body;
+      const sort = KEYS[event.key.toLowerCase()];
+      const isFree = !event.defaultPrevented && !event.ctrlKey && !event.metaKey && !event.altKey;
+      if (sort !== undefined && isFree && target.closest("input, textarea, select, dialog, [contenteditable]") === null) {
+        const isArrow = sort === "cell";
+        const isBack = isArrow ? event.key === "ArrowLeft" : event.shiftKey;
+        event.preventDefault();
+        latest.current.go(isArrow && event.shiftKey ? "frame" : sort, isBack ? -1 : 1);
+        return;
+      }
       if (event.key !== " ") {
         clicked &&= event.key !== "Tab";
         return;
@@ -85,7 +124,7 @@ export function Timeline(props: { readonly looked: Closely }): JSX.Element {
       if (own instanceof HTMLElement) {
         own.blur();
       }
-      latest.current();
+      latest.current.toggle();
     };
     addEventListener("pointerdown", down);
     addEventListener("keydown", key);
@@ -95,12 +134,6 @@ export function Timeline(props: { readonly looked: Closely }): JSX.Element {
       removeEventListener("keydown", key);
     };
   }, []);
-  const go = (sort: Sort, direction: 1 | -1): void => {
-    setPlaying(false);
-    if (!move(sort, direction)) {
-      said.value = `There is no ${direction === 1 ? "later" : "earlier"} ${sort} in this window.`;
-    }
-  };
   return (
     <div class="timeline">
       <div class="row">
@@ -171,12 +204,29 @@ export function Timeline(props: { readonly looked: Closely }): JSX.Element {
           step.value = event.currentTarget.valueAsNumber;
         }}
       />
-      <p class="small soft">
-        {told(history.length, "step")} from {time(props.looked.from)} to {time(props.looked.to)}:{" "}
-        {told(counts.lost, "cell")} lost, {told(counts.damaged, "frame")} damaged, {told(counts.discarded, "cell")}{" "}
-        discarded ({told(counts.frames, "whole frame")}), {told(timeouts.length, "timeout")}.
-        {history.cut_short && " The window was too long to keep all of it; it ends with these steps."}
-      </p>
+      {note?.of === history ? (
+        <p class="small timeline-note" role="status">
+          <span class="warn-text">{note.text}</span>
+          {note.at !== null && (
+            <button
+              type="button"
+              class="quiet in-row"
+              onClick={() => {
+                void showTimeout(note.at ?? 0);
+              }}
+            >
+              Show the {note.at > now.value ? "next" : "previous"} one, at {time(note.at)}
+            </button>
+          )}
+        </p>
+      ) : (
+        <p class="small soft">
+          {told(history.length, "step")} from {time(props.looked.from)} to {time(props.looked.to)}:{" "}
+          {told(counts.lost, "cell")} lost, {told(counts.damaged, "frame")} damaged, {told(counts.discarded, "cell")}{" "}
+          discarded ({told(counts.frames, "whole frame")}), {told(timeouts.length, "timeout")}.
+          {history.cut_short && " The window was too long to keep all of it; it ends with these steps."}
+        </p>
+      )}
     </div>
   );
 }

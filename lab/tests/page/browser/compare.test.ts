@@ -46,6 +46,12 @@ test("four policies are there at first, and one row sets buffer, sources and TCP
     "lan-selective-drop",
   ]);
   await typeSeeds(page, 2);
+  // A press on Run shows the picture, and a slider of the last scenario leaves it in view.
+  await page.locator("#run-compare").click();
+  await page.locator('.compare[data-phase="done"]').waitFor();
+  await page.locator(".setting-card").last().getByRole("slider").last().scrollIntoViewIfNeeded();
+  const box = await page.locator("#plane-svg").boundingBox();
+  assert.ok(box !== null && box.y >= 0 && box.y + box.height <= 800, JSON.stringify(box));
   const forAll = page.getByRole("group", { name: "For all" });
   await forAll.getByLabel("Buffer K, cells").fill("2000");
   await page.waitForFunction(() => document.querySelectorAll(".mean-cross").length >= 5);

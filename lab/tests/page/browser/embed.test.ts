@@ -33,6 +33,13 @@ test("an embedded microscope runs by itself and fits into its frame", { skip }, 
   }
 });
 
+test("an embedded step of a story is in view down to its button", { skip }, async () => {
+  const opened = await open("?embed#/learn/one-cell/4", { width: 960, height: 540 });
+  const box = await opened.page.locator("#run-step").boundingBox();
+  assert.ok(box !== null && box.y + box.height <= 540, JSON.stringify(box));
+  await close(opened);
+});
+
 test("an embedded page has no header at other sizes either, and nothing scrolls sideways", { skip }, async () => {
   for (const [width, height] of [
     [640, 480],

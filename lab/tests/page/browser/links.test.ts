@@ -62,19 +62,30 @@ test("a link of a comparison and one of a policy of one's own hold them", { skip
   const first = await open("#/compare");
   const { page } = first;
   await page.getByRole("button", { name: "Remove lan-ppd" }).click();
-  const address = async (): Promise<string> => {
+  const address = async (...said: readonly string[]): Promise<string> => {
     await page.getByRole("button", { name: "Share and keep" }).click();
     await page.waitForFunction(() => document.querySelector(".keep pre")?.textContent?.includes("#v1."));
     const text = (await page.getByLabel("link", { exact: true }).textContent()) ?? "";
+    const all = await page.locator(".keep").innerText();
+    for (const words of said) {
+      assert.ok(all.includes(words), `${words}: ${all}`);
+    }
+    assert.doesNotMatch(all, /celltrain run lan-epd/);
     await page.getByRole("button", { name: "Close" }).click();
     return `#${text.split("#")[1] ?? ""}`;
   };
-  const comparison = await address();
+  const comparison = await address(
+    "celltrain compare lan-tail-drop lan-epd lan-selective-drop --seed 1 --seeds 10",
+    'ct.compare(["lan-tail-drop", "lan-epd", "lan-selective-drop"], seeds=10)',
+    "Shipped scenarios need no file.",
+  );
   await page.evaluate(() => {
     location.hash = "#/learn/own/1";
   });
   await page.getByLabel("A frame may start when").fill("X < 0.123 * K");
-  const own = await address();
+  const own = await address(
+    "celltrain compare lan-tail-drop lan-epd lan-selective-drop my-policy-x-0-123-k.toml --seed 1 --seeds 10",
+  );
   await close(first);
   const second = await open(comparison);
   assert.deepEqual(await second.page.locator(".setting-card legend").allTextContents(), [

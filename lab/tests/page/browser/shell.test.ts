@@ -50,6 +50,8 @@ test("no place scrolls sideways, from a phone to a projector", { skip }, async (
       const dialog = opened.page.locator("dialog[open]");
       const wider = await dialog.evaluate((element) => element.scrollWidth - element.clientWidth);
       assert.ok(wider <= 0, `“${name}” at ${String(width)} px`);
+      const cut = await dialog.locator("button").evaluateAll((all) => all.filter((b) => b.scrollWidth > b.clientWidth).length);
+      assert.equal(cut, 0, `presses of “${name}” at ${String(width)} px`);
       await opened.page.keyboard.press("Escape");
     }
     await close(opened);
@@ -125,6 +127,26 @@ test("results, the microscope and a comparison have no serious finding either", 
   assert.ok((await overflow(page)) <= 0);
   const cut = await page.getByRole("region", { name: "Comparison" }).evaluate((e) => e.scrollWidth - e.clientWidth);
   assert.ok(cut <= 0, "a laptop shows the whole table of differences");
+  await close(opened);
+});
+
+test("on paper nothing is cut, colours stay, and there is nothing to press", { skip }, async () => {
+  const opened = await open("#/inside");
+  const { page } = opened;
+  await look(page);
+  await page.emulateMedia({ media: "print" });
+  // The width of A4 without margins, once the canvases were drawn for a window.
+  const [right, presses, colour] = await page.evaluate(() => {
+    document.body.style.width = "700px";
+    const seen = (e: Element): boolean => e.getClientRects().length > 0;
+    return [
+      Math.max(...[...document.querySelectorAll("canvas, svg, .plot")].map((e) => e.getBoundingClientRect().right)),
+      [...document.querySelectorAll("main button:not(.word), main input")].filter(seen).length,
+      getComputedStyle(document.querySelector(".swatch") ?? document.body).printColorAdjust,
+    ] as const;
+  });
+  assert.ok(right <= 700, String(right));
+  assert.deepEqual([presses, colour], [0, "exact"]);
   await close(opened);
 });
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { STORIES } from "../../../src/stories/index.ts";
-import { close, closeBrowser, guessAndRun, open, overflow, skip } from "./browser.ts";
+import { close, closeBrowser, guessAndRun, look, open, overflow, skip } from "./browser.ts";
 
 after(closeBrowser);
 
@@ -23,7 +23,7 @@ for (const story of STORIES) {
         await press.click();
         await page.locator('[data-answered="true"] .answer').waitFor();
         const answer = await page.locator(".answer").innerText();
-        assert.match(answer, step.guess.kind === "number" ? /Your guess was/ : /You guessed right|You may be right|It is not/);
+        assert.match(answer, step.guess.kind === "number" ? /Your guess was/ : /You guessed right|You may be right|Right is/);
         assert.doesNotMatch(answer, /NaN|undefined|Infinity/);
         assert.equal(await page.locator(".dots-row").count(), step.variants.length * step.shown.length);
         assert.ok((await overflow(page)) <= 0);
@@ -72,8 +72,12 @@ test(
     assert.match(await page.locator(".formula-faults pre").innerText(), /X < 0\.8 \* KK\n\s+\^\^/);
     assert.ok(await page.locator("#run-own").isDisabled());
     await formula.fill("X < 0.8 * K and Y * N < 1.2 * X");
-    await page.getByText("refuses every frame while the buffer is empty").waitFor();
+    await page.getByText("It refuses every frame while the buffer is empty").waitFor();
     assert.match(await page.locator(".formula-faults").innerText(), /Y \* N < 1\.2 \* X is 0 < 0; use <= or/);
+    // After the run the reason is repeated.
+    await page.locator("#run-own").click();
+    await page.getByText(/carried nothing in any run.*It refuses every frame while the buffer is empty/).waitFor();
+    await page.locator("#run-own").waitFor();
     await formula.fill("X <= 0.9 * K or Y * N / X <= 0.8");
     await page.getByText("It can be run.").waitFor();
     await page.locator("#run-own").click();
@@ -86,8 +90,18 @@ test(
         ?.split("\t")
         .slice(1)
         .join();
+    assert.ok(rows[0]?.startsWith("X <= 0.9"), "one's own row is first");
     assert.ok(numbers("Selective Drop") !== undefined);
     assert.equal(numbers("X <= 0.9"), numbers("Selective Drop"));
+    // Nowhere is it called by the name of a shipped policy.
+    await page.getByRole("button", { name: "Change it under “Run”" }).click();
+    await page.getByText("my policy: X <= 0.9 * K or Y * N / X <= 0.8", { exact: true }).waitFor();
+    assert.equal(await page.locator(".about").innerText(), "");
+    await page.getByRole("link", { name: "Look inside", exact: true }).click();
+    await look(page);
+    assert.match(await page.locator(".inside-bar").innerText(), /^Inside my policy: X <= 0\.9 /);
+    const why = (await page.locator(".told .why").innerText()).replaceAll("\u00a0", " ");
+    assert.match(why, /when X <= 0\.9 \* K or Y \* N \/ X <= 0\.8 does not hold: K = 1,000 places, X = 9\d\d cells/);
     await close(opened);
   },
 );
