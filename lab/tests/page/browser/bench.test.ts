@@ -57,8 +57,8 @@ test(
 test("the form and the text follow each other", { skip }, async () => {
   const opened = await open("#/run");
   const { page } = opened;
-  await page.getByLabel("Threshold, cells").fill("750");
-  await page.getByLabel("Threshold, cells").blur();
+  await page.getByLabel("Threshold", { exact: true }).fill("750");
+  await page.getByLabel("Threshold", { exact: true }).blur();
   await page.getByRole("tab", { name: "Text (TOML)" }).click();
   const area = page.getByLabel("Scenario as TOML");
   const text = await area.inputValue();
