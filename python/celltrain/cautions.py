@@ -43,8 +43,8 @@ DELIVERED = "flows.sum(*).delivered_bytes"
 _SAME = (DELIVERED, "goodput_mbps", "efficiency")
 #: What carries less than this share of the best policy in the same network gets a warning.
 LITTLE = 0.1
-#: Seeds hardly change a case if there are at least so many and no half interval exceeds this share of its mean.
-LEAST_ALIKE, NARROW = 3, 0.005
+#: Seeds hardly change a case if there are at least so many and no standard deviation exceeds this share of its mean.
+LEAST_ALIKE, NARROW = 3, 0.003
 #: Measures that decide about it; counts such as those of cells vary with the order of ties. Without any of them all decide.
 DECISIVE = ("efficiency", "fairness", "fairness_max_min", "goodput_mbps")
 #: Runs of a store that is judged: of more the rows would take much memory.
@@ -186,18 +186,18 @@ def carries_little(name: str, share: float, best: str, where: str = "") -> str:
     return f"{name} carries {percent(share)} of what {best} carries{where}; ignore its other measures"
 
 
-def narrow(measures: Sequence[str], mean: NDArray[np.float64], half: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Returns for each case whether its intervals are next to nothing.
+def narrow(measures: Sequence[str], mean: NDArray[np.float64], sd: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Returns for each case whether its runs hardly differ.
 
     Args:
         measures: Names of the measures.
         mean: By measure and case.
-        half: Half the widths of the intervals.
+        sd: Their standard deviations.
     """
     wanted = [place for place, name in enumerate(measures) if name in DECISIVE] or range(len(measures))
     rows = list(wanted)
     with np.errstate(invalid="ignore"):
-        return np.asarray(~(half[rows] > NARROW * np.abs(mean[rows])).any(axis=0))
+        return np.asarray(~(sd[rows] > NARROW * np.abs(mean[rows])).any(axis=0))
 
 
 def alike(seeds: int, count: int, total: int, first: str, what: str = "cases") -> str:
@@ -438,15 +438,15 @@ def _alike(store: Store, plan: Plan) -> Iterator[str]:
     numbers, place, count = np.unique(runs[0], return_inverse=True, return_counts=True)
     distinct = np.bincount(np.unique(np.stack([place, runs[1]]), axis=1)[0], minlength=len(numbers))
     names = list(plan.measures)
-    mean, high = np.full((2, len(names), len(numbers)), np.nan)
+    mean, sd = np.full((2, len(names), len(numbers)), np.nan)
     summary = store.summary()
     places = {number: place for place, number in enumerate(numbers.tolist())}
-    for row in summary.select(["point", "measure", "mean", "high"]).to_pylist():
-        if row["high"] is not None and row["point"] in places:
+    for row in summary.select(["point", "measure", "mean", "sd"]).to_pylist():
+        if row["sd"] is not None and row["point"] in places:
             at = names.index(row["measure"]), places[row["point"]]
-            mean[at], high[at] = row["mean"], row["high"]
+            mean[at], sd[at] = row["mean"], row["sd"]
     able = (count >= LEAST_ALIKE) & ~np.isin(numbers, list(_without(_carried(store, plan))))
-    able &= (distinct == 1) | narrow(names, mean, high - mean)
+    able &= (distinct == 1) | narrow(names, mean, sd)
     # To read a scenario takes as long as a short run, so that a few of many are read.
     chosen = np.flatnonzero(able)
     chosen = chosen[list(_chosen(len(chosen), MOST_READ))]

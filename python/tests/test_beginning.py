@@ -42,7 +42,9 @@ def test_why_lists_times_to_ask_about_and_its_command_explains_the_first(celltra
     command = answer.out.splitlines()[-1].partition("celltrain ")[2].split()
     explained = celltrain(*command)
     assert explained.code == 0
-    assert explained.out.startswith(f"From {rows[0][0]} s on tcp5 lost {rows[0][-2]} segments")
+    flow = command[command.index("--flow") + 1]
+    began = re.match(rf"From ([0-9.]+) s on {flow} lost {rows[0][-2]} segments", explained.out)
+    assert began is not None and float(began[1]) == float(rows[0][0])
     assert len(celltrain("why", "lan-tail-drop", "--json").json["episodes"]) > 10
 
 

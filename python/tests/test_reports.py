@@ -511,7 +511,7 @@ def test_without_a_folder_the_report_goes_into_the_store(celltrain, tmp_path):
 
 @pytest.mark.parametrize(
     "mean, half, text",
-    [(0.99, 0.004, "0.9900 ± 0.0040"), (1234.5, 56.0, "1,234 ± 56"), (-3.0, 1.25, "-3.0 ± 1.2"), (0.0, 0.0, "0")],
+    [(0.99, 0.004, "0.9900 ± 0.0040"), (1234.5, 56.0, "1,234 ± 56"), (-3.0, 1.25, "-3.0 ± 1.2"), (0.0, 0.0, "0 ± 0")],
 )
 def test_an_estimate_has_the_digits_its_interval_leaves_sure(mean, half, text):
     assert words.estimated(mean, half) == text

@@ -364,7 +364,7 @@ def test_the_command_line(tmp_path, celltrain):
     told = celltrain("sweep", path, "--store", tmp_path / "s", "--jobs", 2)
     assert told.code == 0
     assert told.err.startswith("warning: buffer changes nothing: "), "a threshold of 60 is out of no buffer's reach"
-    assert told.err.count("\n") == 1
+    assert told.err.count("\n") == 2
     assert "24 runs done, 0 failed" in told.out
     again = celltrain("sweep", path, "--store", tmp_path / "s")
     assert again.code == 2

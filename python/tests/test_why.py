@@ -45,7 +45,7 @@ def test_a_refused_frame_is_told_with_the_numbers_the_policy_judged_by(
     assert (
         texts[2] == f"The port refuses a frame if X is above R: X = {first['occupancy']} cells were queued, the "
         f"threshold was 60, Y_i = {first['vc_cells']} of them were from its VC, and N_a = {first['active_vcs']} VCs had "
-        "cells there."
+        "cells queued."
     )
 
 
@@ -109,7 +109,7 @@ def test_what_the_sender_did_is_told_with_its_reason(tcp: ct.Tcp, words: str) ->
             r"the buffer of sw1->sw2 had no room for a cell of frame \d+ .*: 100 cells were waiting",
         ),
         (ct.DropFromFront(), "1ms", "threw a waiting cell of frame .* away to make room for another"),
-        (ct.SelectiveDrop(), "2ms", "when X is above R, and Y_i above Z X / N_a: .* and its share was"),
+        (ct.SelectiveDrop(), "2ms", "if X is above R, and Y_i above Z X / N_a: .* and its share was"),
     ],
 )
 def test_each_way_of_losing_a_frame_has_its_words(policy: models.Policy, at: str, words: str) -> None:
@@ -126,12 +126,12 @@ def test_vcs_that_have_merged_are_counted_as_the_port_sees_them() -> None:
     answer = ct.why(ROOT / "scenarios" / "vc-merge.toml", flow="tcp2", at="250ms", seed=3)
     refused = [r for one in answer.sentences for r in one.rows if r["kind"] == "frames" and r["port"] == "sw1->sw2"]
     assert refused and {row["port_vc"] for row in refused if row["vc"] == "tcp2"} == {"vc1"}
-    assert "of its VC there, vc1" in said(answer)
+    assert "from its VC there, vc1" in said(answer)
     assert all(row["frame"] < 1000 for row in refused)
     for sentence in answer.sentences:
         if sentence.text.startswith("In all, "):
             vcs = {row["port_vc"] for row in sentence.rows}
-            assert f"of {len(vcs)} VCs" in sentence.text if len(vcs) > 1 else "of its VC there, vc1" in sentence.text
+            assert f"of {len(vcs)} VCs" in sentence.text if len(vcs) > 1 else "from its VC there, vc1" in sentence.text
 
 
 def test_an_edge_device_that_drops_a_packet_is_named() -> None:

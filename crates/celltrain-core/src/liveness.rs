@@ -115,8 +115,9 @@ impl Attempts {
     /// A refusal with its reason.
     fn told(&self, what: &str) -> String {
         let Some(first) = self.clauses.first() else { return what.into() };
-        let reason = |Clause { text, values, .. }: &Clause| {
-            if text == values { format!("the condition is always {text}") } else { format!("{text} is {values}") }
+        let reason = |Clause { text, values, .. }: &Clause| match &**text {
+            "true" | "false" => format!("the condition is always {text}"),
+            _ => format!("{text} is {values}"),
         };
         let reasons = self.clauses.iter().map(reason).collect::<Vec<_>>().join(", and ");
         let tie = self.clauses.iter().find(|clause| clause.is_strict_tie).unwrap_or(first);
@@ -155,26 +156,27 @@ impl Tried {
         let Self { empty, tagged, cell_waits, frame_waits, of_vc } = self;
         let reason = of_vc.iter().find(|attempts| !attempts.clauses.is_empty());
         let empty = &Attempts { clauses: reason.map(|of| of.clauses.clone()).unwrap_or_default(), ..empty.clone() };
-        if empty.admitted == 0 {
-            return vec![if tagged.admitted == 0 {
-                empty.told("refuses every frame while the buffer is empty")
-            } else {
-                empty.told("admits only tagged frames (CLP = 1) while the buffer is empty")
-            }];
+        if empty.admitted == 0 && tagged.admitted == 0 {
+            return vec![empty.told("refuses every frame while the buffer is empty")];
         }
-        let mut refusals = Vec::new();
+        // By chance a few tagged frames may be admitted and no other.
+        if empty.admitted == 0 && tagged.admitted >= tagged.offered / LEAST_SHARE {
+            return vec![empty.told("admits only tagged frames (CLP = 1) while the buffer is empty")];
+        }
         // By chance few frames are admitted, and the last of them early. That is no end.
         let stops = empty.until_last <= empty.offered / 2 && empty.admitted >= empty.until_last / 2;
-        if stops {
-            refusals.push(empty.told(&format!(
+        if stops && empty.admitted > 0 {
+            return vec![empty.told(&format!(
                 "refuses every frame while the buffer is empty, after the first {} of {}",
                 empty.until_last, empty.offered
-            )));
+            ))];
         }
+        let mut refusals = Vec::new();
         let without: Vec<(&str, &Attempts)> =
             vcs.iter().copied().zip(of_vc).filter(|(_, attempts)| attempts.all_refused()).collect();
         let by_others: u32 = of_vc.iter().filter(|of| !of.all_refused()).map(|of| of.offered).sum();
-        if let ([(first, attempts), others @ ..], true) = (&without[..], empty.admitted >= by_others / 2) {
+        let by_chance = empty.admitted == 0 || empty.admitted < by_others / 2;
+        if let ([(first, attempts), others @ ..], false) = (&without[..], by_chance) {
             let others = match others.len() {
                 0 => String::new(),
                 1 => " and another VC".into(),

@@ -369,8 +369,8 @@ class Compared(Carded, Answer):
         if len(self.seeds) < cautions.LEAST_ALIKE:
             return
         distinct = np.array([[len(set(runs) - {""}) for runs in row] for row in self.fingerprints])
-        mean, half = (np.array([getattr(means, name) for means in self.means]) for name in ("mean", "half"))
-        narrow = cautions.narrow([one.name for one in self.measures], mean, half).reshape(distinct.shape)
+        mean, sd = (np.array([getattr(means, name) for means in self.means]) for name in ("mean", "sd"))
+        narrow = cautions.narrow([one.name for one in self.measures], mean, sd).reshape(distinct.shape)
         alike = ((distinct == 1) | (self.ties_only & narrow)) & ~self.carried_nothing.all(axis=2)
         if not alike.any():
             return

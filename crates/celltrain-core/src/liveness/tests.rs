@@ -93,7 +93,7 @@ fn state_that_never_opens_or_closes_for_good_is_named() {
 
     let count = [("sent".to_string(), Start::Number(0.0))].into();
     let closing = Table { state: count, on_admission: texts(&[("sent", "sent + 1")]), ..table("sent < 40") };
-    let expected = "refuses every frame while the buffer is empty, after the first 7 of 64: sent < 40 is 40 < 40; use <= or \
+    let expected = "refuses every frame while the buffer is empty, after the first 6 of 64: sent < 40 is 40 < 40; use <= or \
                     add \"X <= ... or\"";
     assert_eq!(refusals(closing), [expected]);
 
