@@ -21,7 +21,7 @@ from typing_extensions import Self
 
 from celltrain import grammar
 from celltrain.cards import Card, Carded, Grid
-from celltrain.errors import Fault, InputError, ScenarioError
+from celltrain.errors import Fault, ScenarioError
 from celltrain.text import described
 
 
@@ -199,8 +199,6 @@ class Keyed:
             """A text such as `epd:threshold=80%` as the table that it stands for."""
             if not isinstance(value, str):
                 return value
-            if "policy" in (info.field_name or "") and (table := _of_policy_file(value)) is not None:
-                return table
             try:
                 return grammar.choice(value, list(self.variants), info.field_name or "choice")
             except ValueError as error:
@@ -211,19 +209,6 @@ class Keyed:
         return core_schema.with_info_before_validator_function(
             of_text, union, serialization=core_schema.plain_serializer_function_ser_schema(write, info_arg=True)
         )
-
-
-def _of_policy_file(text: str) -> dict[str, Any] | None:
-    """The table of a policy file, or of a Python class, that a text names; None if it names none."""
-    from celltrain import policy_files
-
-    if not policy_files.is_file(text):
-        return None
-    try:
-        return policy_files.read(text).table
-    except InputError as error:
-        problem = f"names a policy file that is refused: {error}"
-        raise PydanticCustomError("text", "{problem}", {"problem": problem}) from None
 
 
 def _is_threshold(value: Any) -> Any:

@@ -470,12 +470,6 @@ def test_a_slip_is_answered_with_what_to_write(celltrain: Command, arguments: li
     assert said in answer.err
 
 
-def test_python_takes_the_name_of_a_policy_file() -> None:
-    lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=100, policy="sah.toml", duration="1ms")
-    assert lan.to_dict()["port"]["bottleneck"]["policy"]["formula"]["constants"] == {"Z": 0.8}
-    with pytest.raises(
-        ct.ScenarioError, match=r"names a policy file that is refused: none\.toml: there is no such file"
-    ):
-        ct.n_source(sources=2, link_delay="5us", buffer_cells=100, policy="none.toml", duration="1ms")
+def test_a_run_with_a_policy_says_what_to_call() -> None:
     with pytest.raises(ct.ScenarioError, match=r'celltrain.load\(.*settings=.*"port.bottleneck.policy": .epd.'):
         ct.run("lan-epd", policy="epd")
