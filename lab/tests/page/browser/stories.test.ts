@@ -101,7 +101,7 @@ test(
     await look(page);
     assert.match(await page.locator(".inside-bar").innerText(), /^Inside my policy: X <= 0\.9 /);
     const why = (await page.locator(".told .why").innerText()).replaceAll("\u00a0", " ");
-    assert.match(why, /when X <= 0\.9 \* K or Y \* N \/ X <= 0\.8 does not hold: K = 1,000 places, X = 9\d\d cells/);
+    assert.match(why, /if X <= 0\.9 \* K or Y \* N \/ X <= 0\.8 does not hold: K = 1,000 places, X = 9\d\d cells/);
     await close(opened);
   },
 );
