@@ -1,8 +1,8 @@
 """Searches all open choices of a paper jointly for the configurations that fit its printed numbers best.
 
-    python scripts/joint_search.py af-96-1269 --configurations 1500
-    python scripts/joint_search.py af-96-1269 --confirm
-    python scripts/joint_search.py af-96-1269 --report
+    python scripts/campaign.py joint-search af-96-1269 --configurations 1500
+    python scripts/campaign.py joint-search af-96-1269 --confirm
+    python scripts/campaign.py joint-search af-96-1269 --report
 
 The questions and their answers stand in papers/<id>/joint.toml; nothing is set for single rows. Three steps:
 

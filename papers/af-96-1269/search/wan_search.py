@@ -1,6 +1,6 @@
 """Searches the open choices of ATM Forum 96-1269 for those that fit its WAN numbers best.
 
-    python scripts/wan_search.py af-96-1269
+    python scripts/campaign.py wan-search
 
 Settings are the `[[choices]]` of the paper's paper.toml and the `[[settings]]` of the search.toml beside it, each a set of
 values put into every scenario; nothing is set for single rows. Every setting meets the same seeds. Three stages:

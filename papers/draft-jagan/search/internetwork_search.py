@@ -1,6 +1,6 @@
 """Searches the open choices of draft-jagan-e2e-traf-mgmt-00 for those that fit its tables best, all rows together.
 
-    python scripts/internetwork_search.py
+    python scripts/campaign.py internetwork-search
 
 Settings are the `[[settings]]` of papers/draft-jagan/search.toml, each a set of values put into every scenario it has the keys of; nothing is set for single rows. Every setting meets the same seeds, and is judged
 by the mean relative error of R and of D over the 19 rows, (ours - printed) / printed without its sign, and by the claims of

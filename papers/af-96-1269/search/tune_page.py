@@ -2,7 +2,7 @@
 
     celltrain tune plans/tune-selective-drop.toml --store out/tune-selective-drop
     celltrain tune plans/tune-fba.toml --store out/tune-fba
-    python scripts/tune_page.py out/tune-selective-drop/report/tune.json out/tune-fba/report/tune.json
+    python scripts/campaign.py tune-study     calls it with out/tune-selective-drop/report/tune.json out/tune-fba/report/tune.json
 
 Each answer is copied beside the page, docs/studies/tuned-selective-drop.md, as tuned-<policy>.json; its figure is drawn into docs/images.
 What stands between `<!-- selective_drop:begin -->` and `<!-- selective_drop:end -->`, and so for fba, is replaced.
@@ -16,9 +16,8 @@ import shutil
 from pathlib import Path
 
 from celltrain.tuning import Estimate, Left, Searched, Tuned
-from paper_page import replaced
+from paper_page import ROOT, replaced
 
-ROOT = Path(__file__).resolve().parents[1]
 STUDIES, IMAGES = ROOT / "docs" / "studies", ROOT / "docs" / "images"
 PAGE = STUDIES / "tuned-selective-drop.md"
 

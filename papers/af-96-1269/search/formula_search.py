@@ -1,7 +1,7 @@
 """Looks for a policy of one line: forms of formulas, whose constants Optuna chooses, on the configurations of 96-1269.
 
-    python scripts/formula_search.py                       six minutes of CPU; fills docs/studies/one-line-policy.md
-    python scripts/formula_search.py --trials 2 --page out.md     a short one, into another file
+    python scripts/campaign.py formula-search                        six minutes of CPU; fills docs/studies/one-line-policy.md
+    python scripts/campaign.py formula-search --trials 2 --page x.md  a short one, into another file
 
 A trial is scored by the mean of efficiency times fairness over the twelve configurations of Tables 2 and 3, one seed each.
 The best of each form go through the seeds of selection, and the best of those stands on the page with seeds of its own,
@@ -23,9 +23,9 @@ import optuna
 
 import celltrain as ct
 from celltrain import statistics
-from paper_page import replaced
+from paper_page import ROOT, replaced
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "studies" / "one-line-policy.md"
+PAGE = ROOT / "docs" / "studies" / "one-line-policy.md"
 
 #: What Tables 2 and 3 vary: sources and buffers, in cells.
 LAN = [(sources, buffer) for sources in (5, 15) for buffer in (1000, 2000, 3000)]

@@ -1,6 +1,6 @@
 """How much the open choices of a paper matter: some of its tables, run once with each of the alternatives it declares.
 
-    python scripts/paper_choices.py af-96-1269 --table 2 --table 3 --seeds 10
+    python scripts/campaign.py choices af-96-1269 --table 2 --table 3 --seeds 10
 
 prints a Markdown table and fills the page docs/papers/<id>.md between `<!-- choices:begin -->` and `<!-- choices:end -->`.
 The alternatives stand in the paper's paper.toml under `[[choices]]`.

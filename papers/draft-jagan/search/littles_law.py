@@ -1,7 +1,7 @@
 """What a connection of draft-jagan has outstanding, by Little's law: in print, and with every TCP of the joint search.
 
-    python scripts/littles_law.py            # runs what the store does not hold
-    python scripts/littles_law.py --report   # runs nothing: the page's tables from papers/draft-jagan/outstanding.csv
+    python scripts/campaign.py littles-law            # runs what the store does not hold
+    python scripts/campaign.py littles-law --report   # runs nothing: the page's tables from papers/draft-jagan/outstanding.csv
 
 A file of L bytes takes D, and a connection delivers R_i = R / 10. So R_i D = L + W: W is what the connection has outstanding
 besides the file, in the mean. It is computed alike from what is printed and from what runs give.
@@ -69,7 +69,7 @@ def main() -> int:
     space = Space(PAPER)
     if not arguments.report:
         if not store(PAPER).exists():
-            sys.exit(f"no {store(PAPER)}; first: python scripts/joint_search.py {PAPER} --configurations 300")
+            sys.exit(f"no {store(PAPER)}; first: python scripts/campaign.py joint-search {PAPER} --configurations 300")
         runs = Runs(space, store(PAPER))
         for configuration in recoveries(space):
             runs.run(configuration, of_table(space, "1"), CONFIRMATION, arguments.jobs, whole=True)
