@@ -34,7 +34,6 @@ from celltrain.reproduction.report import (
     share_rows,
     verdicts,
 )
-from wrap_pages import wrapped
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -62,12 +61,12 @@ def main() -> int:
 
 
 def replaced(text: str, block: str, content: str) -> str:
-    """The text with a marked block's content replaced, its lines wrapped."""
+    """The text with a marked block's content replaced; `make format` wraps its lines."""
     begin, end = f"<!-- {block}:begin -->", f"<!-- {block}:end -->"
     if text.count(begin) != 1 or text.count(end) != 1:
         sys.exit(f"the page needs one line {begin} and one line {end}")
     before, rest = text.split(begin)
-    return f"{before}{begin}\n\n{wrapped(content.strip())}\n\n{end}{rest.split(end)[1]}"
+    return f"{before}{begin}\n\n{content.strip()}\n\n{end}{rest.split(end)[1]}"
 
 
 def numbers(answer: dict[str, Any], paper: Paper) -> str:
