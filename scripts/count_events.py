@@ -18,7 +18,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from bench_program import ROOT, build
+from instruction_guard import ROOT, build
 from paper_page import replaced
 
 PAGE = ROOT / "docs" / "performance.md"

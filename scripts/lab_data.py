@@ -1,9 +1,11 @@
-"""Writes what the lab takes from Python.
+"""Writes what the lab and its tests take from Python.
 
-    python scripts/lab_data.py out/lab/data.json
+    python scripts/lab_data.py data out/lab/data.json
+    python scripts/lab_data.py answers out/lab/native.json
 
-It is the JSON Schema of scenarios and the tables of measures, which the core has, and the printed numbers of the papers
-with the scenario that belongs to each row. `make lab` calls it.
+The data are the core's JSON Schema of scenarios and tables of measures, and the printed numbers of the papers with the
+scenario of each row (`make lab`). The answers are those of all shipped scenarios, each with its own seed, for
+comparison with the page's (`make lab-test`).
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import celltrain as ct
-from celltrain import _core
+from celltrain import _core, shipped
 from celltrain.reproduction.paper import load, paper_ids
 from celltrain.toml import to_toml
 
@@ -48,17 +50,24 @@ def papers() -> list[dict[str, Any]]:
     return list(found.values())
 
 
+def data() -> dict[str, Any]:
+    """What the page is built from; the schema as text, so that no number in it is rewritten."""
+    return {"schema": _core.schema(), "measures": json.loads(_core.measures()), "papers": papers()}
+
+
+def answers() -> dict[str, Any]:
+    """By shipped scenario the object of `celltrain run --json`."""
+    return {name: ct.run(ct.load(name)).to_dict() for name in shipped.names("scenario")}
+
+
 def main() -> None:
     """Writes the file that the command line names."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("data", "answers"))
     parser.add_argument("into", type=Path, help="the JSON file to write")
-    into: Path = parser.parse_args().into
-    content = {
-        # As text: no number in it is written anew.
-        "schema": _core.schema(),
-        "measures": json.loads(_core.measures()),
-        "papers": papers(),
-    }
+    arguments = parser.parse_args()
+    into: Path = arguments.into
+    content = data() if arguments.what == "data" else answers()
     into.parent.mkdir(parents=True, exist_ok=True)
     into.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
 

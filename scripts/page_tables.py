@@ -1,6 +1,9 @@
-"""Tables of a page that are written from what the core says.
+"""Writes the tables of docs/measures.md and docs/looking-inside.md from the core's lists of measures and events.
 
-Each stands between marks:
+    python scripts/page_tables.py            writes them
+    python scripts/page_tables.py --check    exits with 1 when a page is stale
+
+Each table is between marks:
 
 <!-- table: NAME -->
 ...
@@ -14,22 +17,27 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from celltrain.measures import EVENTS, ROWS, RUN, SERIES, Measure
 
-def main(page: Path, tables: Mapping[str, str]) -> None:
-    """Writes the tables into the page; with `--check` only exits with 1 when the page is stale."""
-    parser = argparse.ArgumentParser(description=f"Writes the tables of {page.name}.")
-    parser.add_argument("--check", action="store_true", help="only say whether the page is stale")
+DOCS = Path(__file__).parent.parent / "docs"
+
+
+def main() -> None:
+    """Writes the tables into the pages; with `--check` only exits with 1 when a page is stale."""
+    parser = argparse.ArgumentParser(description="Writes tables into pages.")
+    parser.add_argument("--check", action="store_true", help="only say whether a page is stale")
     check = parser.parse_args().check
-    text = page.read_text()
-    new = written(page, text, tables)
-    if not check:
-        page.write_text(new)
-    elif new != text:
-        sys.exit(f"{page} is stale: run python {sys.argv[0]}")
+    for page, tables in ((DOCS / "measures.md", measures()), (DOCS / "looking-inside.md", events())):
+        text = page.read_text()
+        new = written(page, text, tables)
+        if not check:
+            page.write_text(new)
+        elif new != text:
+            sys.exit(f"{page} is stale: run python {sys.argv[0]}")
 
 
 def written(page: Path, text: str, tables: Mapping[str, str]) -> str:
-    """The page's text with its tables as they should be."""
+    """Returns the page's text with its tables replaced."""
     for name, table in tables.items():
         begin, end = f"<!-- table: {name} -->\n", "<!-- end -->\n"
         before, found, rest = text.partition(begin)
@@ -40,7 +48,32 @@ def written(page: Path, text: str, tables: Mapping[str, str]) -> str:
     return text
 
 
+def measures() -> dict[str, str]:
+    """Returns the tables of docs/measures.md: one line for each measure, and for each column of each series."""
+    columns = ("measure", "unit", "type", "what it is")
+    tables = {
+        name: markdown(columns, [described(one) for one in listed]) for name, listed in {"run": RUN, **ROWS}.items()
+    }
+    series = [(f"`{kind.name}`", *described(one)) for kind in SERIES.values() for one in kind.columns]
+    return {**tables, "series": markdown(("series", "column", "unit", "type", "what it is"), series)}
+
+
+def events() -> dict[str, str]:
+    """Returns the table of docs/looking-inside.md: one line for each column of each kind."""
+    rows = [(f"`{kind.name}`", *described(one)) for kind in EVENTS.values() for one in kind.columns]
+    return {"events": markdown(("kind", "column", "unit", "type", "what it is"), rows)}
+
+
+def described(measure: Measure) -> tuple[str, str, str, str]:
+    """Returns its name, unit, type and meaning; a text has no unit."""
+    return f"`{measure.name}`", measure.unit or "-", measure.kind, measure.meaning
+
+
 def markdown(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
-    """A table in Markdown."""
+    """Returns a table in Markdown."""
     lines = [columns, ("---",) * len(columns), *rows]
     return "".join(f"| {' | '.join(line)} |\n" if line[0] != "---" else f"|{'|'.join(line)}|\n" for line in lines)
+
+
+if __name__ == "__main__":
+    main()

@@ -19,8 +19,8 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
-from bench_program import CRATE, ROOT, build, cases, compiler, output, run
 from celltrain.style import COLOURS, STYLE
+from instruction_guard import CRATE, ROOT, build, cases, compiler, output, run
 from paper_page import grid, replaced
 
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ def answer() -> dict:
     return ct.run(scenario).to_dict()
 
 
-def test_the_tables_of_the_page_are_those_of_the_core():
-    command = [sys.executable, str(ROOT / "scripts" / "measures_page.py"), "--check"]
+def test_the_tables_of_the_pages_are_those_of_the_core():
+    command = [sys.executable, str(ROOT / "scripts" / "page_tables.py"), "--check"]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
 
@@ -76,9 +76,3 @@ def test_columns_follow_the_tables(answer):
     assert [column.name for column in tables.FLOWS] == [measure.column for measure in ROWS["flows"]]
     table = tables.table(answer["flows"], tables.FLOWS)
     assert table.schema.field("goodput_mbps").metadata[b"unit"] == b"Mb/s"
-
-
-def test_the_table_of_events_is_that_of_the_core():
-    command = [sys.executable, str(ROOT / "scripts" / "looking_inside.py"), "--check"]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert ended.returncode == 0, ended.stderr

@@ -10,7 +10,7 @@ const scenarios = await engine.scenarios();
 const epd = scenarios["lan-epd"] ?? "";
 const short = epd.replace(/duration = "[^"]*"/, 'duration = "200ms"');
 
-/** By scenario what the native engine gave, as `scripts/lab_native.py` writes it. */
+/** By scenario what the native engine gave, as `scripts/lab_data.py` writes it. */
 const native = process.env["CELLTRAIN_NATIVE"];
 
 test("every shipped scenario has the fingerprint and the numbers of the native run", {

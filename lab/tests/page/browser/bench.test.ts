@@ -20,7 +20,7 @@ import {
 
 after(closeBrowser);
 
-/** By scenario what the native engine gave, as `scripts/lab_native.py` writes it. */
+/** By scenario what the native engine gave, as `scripts/lab_data.py` writes it. */
 const NATIVE = process.env["CELLTRAIN_NATIVE"] ?? "";
 
 test(
