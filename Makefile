@@ -1,43 +1,8 @@
 # Everything a checkout needs: only python3 (3.10 or later, with venv), cargo and make have to be there.
-#
-#   make demo     reproduces Tables 1 to 3 of ATM Forum 96-1269 with a few seeds; figures in out/demo
-#   make test     every check: format, lints, types, Rust tests, Python tests, instruction counts
-#   make setup    builds the package into .venv, with figures and reports; the two above do it themselves
-#   make setup-dev  adds what only contributors need: linters, test tools, pandas, polars, Dask, Sphinx
-#   make models   writes python/celltrain/models.py anew, after a change to what a scenario may hold
-#   make docs     the site of the pages into out/site, which opens from disk; every link is looked at
-#   make wheel    wheels and an sdist into dist; the wheel of this machine is installed into an empty environment and tried
-#   make lab      the page that runs the simulator in a browser, one file: dist/lab.html (needs node 20 and npm)
-#   make lab-test its tests, in node and in a browser
-#   make lock     writes requirements/*.lock anew: what development and CI install, and what builds wheels
-#   make lint  make format  make clean
-#
-# Longer campaigns, each on its own:
-#
-#   make paper          every table and experiment of every paper in papers/ with 30 seeds, into out/<paper>, and their pages
-#   make studies        every study with 10 seeds, into out/studies, their pages and the figures in docs/images
-#   make tune-study     the best R and Z for each configuration of 96-1269: half an hour, its page, figures and results
-#   make search         the open choices of 96-1269 (its WAN) and of draft-jagan, into papers/<paper>/search.csv
-#   make differential   both engines on 100,000 random scenarios, and half as many whose cells come in step
-#   make formulas       10,000,000 random formulas through the checker, and 1,000,000 short runs on both engines
-#   make adversary      20,000 random scenarios at the edges of what can be written, on a build that checks overflow
-#   make exits          2,000 processes that use stores or end during a run: none may end abnormally
-#   make kills          200 kills of drivers and workers, and kills at chosen system calls: nothing lost, nothing twice
-#   make mutated-files  5,000 files that were changed, given to the command line: words, and nothing lost
-#   make bench          the benchmarks of cargo bench
-#   make bench-cluster  one sweep on one and on two Dask workers, and on the threads of this machine
-#   make performance    measures anew and fills docs/performance.md
-#   make guard          only the instruction counts of make test: eight fixed scenarios against their budgets (valgrind)
-#   make counts         instructions, mispredicted branches and cache misses of a cell-hop, some minutes (valgrind)
-#   make mutants        300 random mutants of the core against the Rust tests, into out/mutants (SEED=1 COUNT=300)
-#   make planted        faults planted in the fast engine's port and in admission: each is found by a Rust test
-#   make memory         200 random large networks: what each takes of memory against what was foretold; the ring of 10,000
-#   make fuzz           ten minutes of fuzzing for each target (cargo-fuzz, a nightly toolchain, CPython 3.11 to 3.13)
 
+.DEFAULT_GOAL := help
 PYTHON ?= python3
 BIN := .venv/bin
-# Of campaigns that are random.
-SEED ?= 1
 RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
 # These files are compiled into the core.
 SHIPPED := $(shell find papers studies docs/abr.md docs/gfr.md docs/models plans scenarios -type f)
@@ -53,10 +18,13 @@ UV := 0.13.9
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 
-.PHONY: demo test setup setup-dev models docs wheel lab lab-test lock lint format clean paper studies tune-study search differential formulas adversary exits kills mutated-files bench bench-cluster performance guard counts mutants planted memory fuzz
+.PHONY: help demo test lint format setup setup-dev models docs wheel lab lab-test lock campaign clean
 .DELETE_ON_ERROR:
 
-demo: out/demo/report.txt
+help:
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+
+demo: out/demo/report.txt ## reproduce Tables 1 to 3 of ATM Forum 96-1269 with a few seeds; figures in out/demo
 	@cat $<
 	@echo
 	@echo "Figures, tables and this report are in out/demo. Three commands to try next:"
@@ -71,46 +39,46 @@ out/demo/report.txt: .make/built $(SOURCES)
 	@COLUMNS=120 $(BIN)/celltrain reproduce af-96-1269 --table 1 --table 2 --table 3 --seeds 10 --wan-seeds 2 \
 	    --out out/demo > $@
 
-test: lint
+test: lint ## every check: lints, types, Rust and Python tests, instruction counts
 	cargo test --workspace --quiet
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 	$(BIN)/python scripts/instruction_guard.py
 
-setup: .make/built
+setup: .make/built ## build the package into .venv, with figures and reports; demo and test do it themselves
 
-setup-dev: $(DEV)
+setup-dev: $(DEV) ## add the packages for contributors: linters, test tools, pandas, polars, Dask, Sphinx
 
-lint: $(DEV)
+lint: $(DEV) ## format, lints, types, links and licences
 	@cargo fmt --version > /dev/null 2>&1 && cargo clippy --version > /dev/null 2>&1 || \
 	    { echo "make: rustfmt and clippy are needed: rustup component add rustfmt clippy" >&2; exit 1; }
 	cargo fmt --check
-	cargo clippy --workspace --all-targets --quiet -- -D warnings
-	cargo fetch --locked --quiet
-	$(BIN)/python scripts/cargo_deny.py
+	cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
+	@if cargo deny --version > /dev/null 2>&1; then cargo deny --log-level error check bans licenses sources; \
+	    else echo "make: licences and sources of crates are not checked: cargo install cargo-deny --locked"; fi
+	$(BIN)/rumdl check --quiet .
 	$(BIN)/ruff format --check --quiet
 	$(BIN)/ruff check --quiet
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/mypy
 
-format: $(DEV)
+format: $(DEV) ## format Rust, Python and Markdown
 	cargo fmt
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
-	$(BIN)/python scripts/wrap_pages.py
+	$(BIN)/rumdl fmt --quiet .
 
-docs: $(DEV)
+docs: $(DEV) ## build the site into out/site
 	rm -rf out/site
 	$(BIN)/python scripts/site_pages.py --check
 	$(BIN)/python -m sphinx --builder html --jobs 2 --fail-on-warning --keep-going --quiet --conf-dir docs/site \
 	    --doctree-dir out/doctrees . out/site
-	$(BIN)/python scripts/site_links.py out/site
 	@echo "The site is out/site/index.html."
 
-models: $(DEV)
+models: $(DEV) ## write python/celltrain/models.py, after a change to the scenario types
 	$(BIN)/python scripts/generate_models.py
 
 # One file for every Python there is and every system, each package with its hashes. `make lock UPGRADE=--upgrade` takes the newest.
-lock: | .make/tools
+lock: | .make/tools ## write requirements/*.lock; UPGRADE=--upgrade takes the newest versions
 	$(PYTHON) -m venv .make/locking
 	.make/locking/bin/python -m pip install "uv==$(UV)"
 	$(LOCKED) pyproject.toml --extra dev --extra docs --output-file $(DEV_LOCK)
@@ -120,12 +88,12 @@ lock: | .make/tools
 LOCKED = .make/locking/bin/uv pip compile --universal --python-version 3.10 --generate-hashes --quiet \
     --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" $(UPGRADE)
 
-wheel: .make/dev .make/wheel/done
+wheel: .make/dev .make/wheel/done ## build wheels and an sdist into dist, and try the wheel of this machine
 	.make/wheel/bin/python scripts/wheels.py
 	CELLTRAIN_WHEELS=dist $(BIN)/python -m pytest python/tests/test_wheel.py -rP
 
 # The page in one file; celltrain lab opens it, and wheels have it where it was built before them.
-lab: dist/lab.html
+lab: dist/lab.html ## build the page that runs the simulator in a browser: dist/lab.html (node 20, npm)
 	@cp dist/lab.html python/celltrain/lab.html
 	@echo "The lab is dist/lab.html: open it in a browser, or type: $(BIN)/celltrain lab"
 
@@ -139,10 +107,10 @@ dist/lab.html: .make/lab $(LAB) $(RUST) $(SHIPPED) out/lab/data.json
 	@cd lab && node build.mjs --core "$(abspath $(CORE))" --data ../out/lab/data.json --out ../$@
 
 out/lab/data.json: .make/built $(SOURCES) scripts/lab_data.py
-	@$(BIN)/python scripts/lab_data.py $@
+	@$(BIN)/python scripts/lab_data.py data $@
 
-lab-test: dist/lab.html $(DEV)
-	$(BIN)/python scripts/lab_native.py out/lab/native.json
+lab-test: dist/lab.html $(DEV) ## test the lab in node and in a browser
+	$(BIN)/python scripts/lab_data.py answers out/lab/native.json
 	cd lab && node build.mjs --tests out/tests
 	cd lab && CELLTRAIN_NATIVE=../out/lab/native.json node --test --test-reporter=spec \
 	    $$(find out/tests -name '*.test.mjs')
@@ -172,94 +140,10 @@ lab-test: dist/lab.html $(DEV)
 	.make/wheel/bin/python -m pip install --require-hashes --no-deps --requirement $(WHEEL_LOCK)
 	@touch $@
 
-paper: .make/built
-	set -e; for paper in $(patsubst papers/%/paper.toml,%,$(wildcard papers/*/paper.toml)); do \
-	    $(BIN)/celltrain reproduce $$paper --seeds 30 --out out/$$paper; \
-	    $(BIN)/python scripts/paper_page.py out/$$paper/reproduce.json; \
-	done
+campaign: $(DEV) ## run a longer check or measurement: NAME=kills COUNT=50 SEED=2; without NAME, list them
+	@$(BIN)/python scripts/campaign.py $(NAME) $(if $(COUNT),--count $(COUNT)) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
-studies: .make/built
-	set -e; for study in $(patsubst studies/%/study.toml,%,$(wildcard studies/*/study.toml)); do \
-	    $(BIN)/celltrain study $$study --seeds 10 --out out/studies/$$study; \
-	    $(BIN)/python scripts/paper_page.py out/studies/$$study/study.json; \
-	done
-
-tune-study: $(DEV)
-	set -e; for policy in selective-drop fba; do out=out/tune-$$policy; \
-	    $(BIN)/celltrain tune plans/tune-$$policy.toml --store $$out $$(test -e $$out/tune.json && echo --resume); done
-	$(BIN)/python scripts/tune_page.py out/tune-selective-drop/report/tune.json out/tune-fba/report/tune.json
-
-search: $(DEV)
-	$(BIN)/python scripts/wan_search.py af-96-1269
-	$(BIN)/python scripts/internetwork_search.py
-
-differential:
-	CELLTRAIN_DIFFERENTIAL=100000 cargo test --release --package celltrain-scenario --test differential
-
-# CHECKED texts and RUNS: make formulas CHECKED=100000 RUNS=10000 SEED=2.
-formulas: CHECKED ?= 10000000
-formulas: RUNS ?= 1000000
-formulas:
-	CELLTRAIN_FORMULAS=$(CHECKED) CELLTRAIN_FORMULAS_SEED=$(SEED) cargo test --release --package celltrain-formula --lib \
-	    bytecode -- --nocapture
-	CELLTRAIN_FORMULA_RUNS=$(RUNS) CELLTRAIN_FORMULAS_SEED=$(SEED) cargo test --profile adversary \
-	    --package celltrain-scenario --test formulas random_formulas -- --nocapture
-
-adversary: COUNT ?= 20000
-adversary:
-	CELLTRAIN_ADVERSARY=$(COUNT) CELLTRAIN_ADVERSARY_SEED=$(SEED) cargo test --profile adversary \
-	    --package celltrain-scenario --test adversary -- --nocapture
-
-# COUNT and SEED: make exits COUNT=200 SEED=2.
-exits: COUNT ?= 2000
-exits: $(DEV)
-	$(BIN)/python scripts/exits.py --count $(COUNT) --seed $(SEED)
-
-kills: COUNT ?= 200
-kills: $(DEV)
-	$(BIN)/python scripts/kills.py --kills $(COUNT) --seed $(SEED)
-
-mutated-files: COUNT ?= 5000
-mutated-files: $(DEV)
-	$(BIN)/python scripts/mutated_files.py --count $(COUNT) --seed $(SEED)
-
-bench:
-	cargo bench --package celltrain-bench
-
-bench-cluster: $(DEV)
-	$(BIN)/python scripts/bench_cluster.py
-
-performance: $(DEV)
-	$(BIN)/python scripts/performance_plots.py --page
-
-guard: $(DEV)
-	$(BIN)/python scripts/instruction_guard.py
-
-counts: $(DEV)
-	$(BIN)/python scripts/count_events.py --page
-
-mutants: SEED ?= 1
-mutants: COUNT ?= 300
-mutants:
-	cd mutants && cargo fmt --check && cargo clippy --all-targets --quiet -- -D warnings && cargo test --quiet
-	cargo run --release --quiet --manifest-path mutants/Cargo.toml -- --seed $(SEED) --count $(COUNT)
-
-planted:
-	cargo run --release --quiet --manifest-path mutants/Cargo.toml -- --planted mutants/planted.csv
-
-memory: $(DEV)
-	$(BIN)/python scripts/memory_campaign.py
-
-# FUZZ_SECONDS: how long for each of them.
-FUZZ_SECONDS ?= 600
-fuzz: $(DEV)
-	cd fuzz && cargo +nightly fuzz run scenario_reader -- -max_total_time=$(FUZZ_SECONDS)
-	cd fuzz && cargo +nightly fuzz run aal5_reassembler -- -max_total_time=$(FUZZ_SECONDS)
-	$(BIN)/python -m pip install --requirement fuzz/python/requirements.txt
-	set -e; for reader in plan graphml graph_json manifest; do \
-	    $(BIN)/python fuzz/python/readers.py $$reader out/fuzz/$$reader -max_total_time=$(FUZZ_SECONDS); done
-
-clean:
+clean: ## remove everything that was built
 	rm -rf .venv .make dist out target lab/node_modules lab/out .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	rm -f python/celltrain/_core*.so python/celltrain/lab.html
 	find python scripts -name __pycache__ -type d -prune -exec rm -rf {} +

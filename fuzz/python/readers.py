@@ -3,7 +3,7 @@
     python fuzz/python/readers.py plan|graphml|graph_json|manifest CORPUS -max_total_time=600
 
 Whatever the bytes, a reader gives a value or one of celltrain's own errors. Any other exception ends the fuzzer, which saves
-the input. Corpora begin with shipped files: `make fuzz`.
+the input. Corpora begin with shipped files: `make campaign NAME=fuzz`.
 """
 
 import argparse

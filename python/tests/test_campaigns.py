@@ -1,9 +1,10 @@
-"""The campaigns of scripts/ in a size that takes seconds: they run, and would notice."""
+"""The campaigns in a size that takes seconds: they run, and would notice."""
 
 from __future__ import annotations
 
 import importlib
 import random
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -17,6 +18,30 @@ POSIX = pytest.mark.skipif(sys.platform == "win32", reason="signals are differen
 @pytest.fixture
 def scripts(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+
+
+def test_make_campaign_lists_what_pages_and_workflows_name_and_each_script_exists():
+    import campaign
+
+    listed = subprocess.run([sys.executable, campaign.__file__], capture_output=True, text=True, check=True).stdout
+    assert [line.split()[0] for line in listed.splitlines()] == list(campaign.CAMPAIGNS)
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob(".github/**/*.yml")]
+    named = {name for page in pages for name in re.findall(r"NAME=([a-z-]+)|{ name: ([a-z-]+)", page.read_text())}
+    assert {first or second for first, second in named} <= set(campaign.CAMPAIGNS)
+    commands = [one.command if isinstance(one.command, str) else "" for one in campaign.CAMPAIGNS.values()]
+    scripts = [script for command in commands for script in re.findall(r"\S+\.py", command)]
+    assert len(scripts) > 10
+    assert not [script for script in scripts if not (ROOT / script).exists()]
+
+
+def test_a_campaign_runs_its_command_with_its_seed_and_further_arguments(monkeypatch):
+    import campaign
+
+    ran: list[str] = []
+    monkeypatch.setattr(campaign, "run", lambda command: ran.append(command) or 0)
+    monkeypatch.setattr(sys, "argv", ["campaign", "kills", "--count", "7", "--seed", "3", "--only", "threads"])
+    assert campaign.main() == 0
+    assert ran == ["python scripts/kills.py --kills 7 --seed 3 --only threads"]
 
 
 def test_processes_that_used_stores_exit_normally():

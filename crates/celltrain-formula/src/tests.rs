@@ -115,7 +115,7 @@ fn is_accepted(text: &str, vocabulary: &Vocabulary, draws: &mut Draws, is_mistak
     true
 }
 
-/// `make formulas` tries ten million.
+/// `make campaign NAME=formulas` tries ten million.
 #[test]
 fn bytecode_gives_what_the_tree_says_and_no_text_does_harm() {
     let number = |name: &str, default: u64| std::env::var(name).map_or(default, |text| text.parse().expect("a number"));

@@ -5,7 +5,7 @@
 //! when it is written down and read again, runs on both engines with equal results where it ends soon, and stops soon
 //! after its limit of time where it does not. Overflow is checked in every build of this test.
 //!
-//! `CELLTRAIN_ADVERSARY=20000` makes it a campaign of so many scenarios (`make adversary`), which holds a run to its
+//! `CELLTRAIN_ADVERSARY=20000` makes it a campaign of so many scenarios (`make campaign NAME=adversary`), which holds a run to its
 //! limit within a tenth of a second when there are more than a thousand; `CELLTRAIN_ADVERSARY_SEED=7` begins at the
 //! seventh. A scenario that fails is saved as TOML.
 

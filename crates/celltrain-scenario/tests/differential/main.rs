@@ -1,6 +1,6 @@
 //! The fast engine against the reference engine: random scenarios, equal results and series to the last counter.
 //!
-//! `CELLTRAIN_DIFFERENTIAL=100000` makes it a campaign of so many scenarios (`make differential`). A scenario on which
+//! `CELLTRAIN_DIFFERENTIAL=100000` makes it a campaign of so many scenarios (`make campaign NAME=differential`). A scenario on which
 //! the engines differ is shrunk and printed as TOML; saved in this folder, under a name that says what it showed, it is
 //! a test.
 

@@ -1,7 +1,7 @@
 //! Policies, windows and weights written as formulas: native ones give the same runs, random ones the same on both
 //! engines.
 //!
-//! `CELLTRAIN_FORMULA_RUNS=1000000` makes the last of these tests a campaign (`make formulas`).
+//! `CELLTRAIN_FORMULA_RUNS=1000000` makes the last of these tests a campaign (`make campaign NAME=formulas`).
 
 mod drawn;
 mod natives;
@@ -266,7 +266,7 @@ fn read(scenario: &serde_json::Value) -> Scenario {
     reading.scenario.unwrap_or_else(|| panic!("{:#?}\n{scenario:#}", reading.faults))
 }
 
-/// `make formulas` runs a million.
+/// `make campaign NAME=formulas` runs a million.
 #[test]
 fn random_formulas_are_the_same_runs_on_both_engines() {
     let number = |name: &str, default: u64| std::env::var(name).map_or(default, |text| text.parse().expect("a number"));

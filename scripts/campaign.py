@@ -1,0 +1,238 @@
+"""Runs a campaign: a check, search or measurement that takes longer than `make test` may.
+
+make campaign                              lists them
+make campaign NAME=kills COUNT=50 SEED=2   runs one
+make campaign NAME=exits ARGS=--control    passes arguments on to its script
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+#: Share of the mutants that change anything which the tests have to catch.
+CAUGHT = 0.95
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """A campaign: its command, or a function of COUNT and SEED that returns several; its time is on two cores."""
+
+    about: str
+    time: str
+    command: str | Callable[[int, int], Iterable[str]]
+    count: int = 0
+
+
+def papers(count: int, _: int) -> Iterable[str]:
+    """Reproduces every paper and fills its page."""
+    for paper in sorted(path.parent.name for path in ROOT.glob("papers/*/paper.toml")):
+        yield f"celltrain reproduce {paper} --seeds {count} --out out/{paper}"
+        yield f"python scripts/paper_page.py out/{paper}/reproduce.json"
+
+
+def studies(count: int, _: int) -> Iterable[str]:
+    """Runs every study and fills its page."""
+    for study in sorted(path.parent.name for path in ROOT.glob("studies/*/study.toml")):
+        yield f"celltrain study {study} --seeds {count} --out out/studies/{study}"
+        yield f"python scripts/paper_page.py out/studies/{study}/study.json"
+
+
+def tune_study(_: int, __: int) -> Iterable[str]:
+    """Searches for both policies, continuing a search that was interrupted, and fills the page."""
+    stores = [f"out/tune-{policy}" for policy in ("selective-drop", "fba")]
+    for store in stores:
+        resume = "--resume" if (ROOT / store / "tune.json").exists() else ""
+        yield f"celltrain tune plans/{Path(store).name}.toml --store {store} {resume}"
+    yield f"python papers/af-96-1269/search/tune_page.py {' '.join(f'{store}/report/tune.json' for store in stores)}"
+
+
+def formulas(count: int, seed: int) -> Iterable[str]:
+    """Checks COUNT formulas, and runs a tenth as many."""
+    yield (
+        f"CELLTRAIN_FORMULAS={count} CELLTRAIN_FORMULAS_SEED={seed} cargo test --release "
+        "--package celltrain-formula --lib bytecode -- --nocapture"
+    )
+    yield (
+        f"CELLTRAIN_FORMULA_RUNS={count // 10} CELLTRAIN_FORMULAS_SEED={seed} {SCENARIO_TESTS} --test formulas "
+        "random_formulas -- --nocapture"
+    )
+
+
+def fuzz(count: int, _: int) -> Iterable[str]:
+    """Fuzzes each reader for a number of seconds."""
+    for target in ("scenario_reader", "aal5_reassembler"):
+        yield f"cd fuzz && cargo +nightly fuzz run {target} -- -max_total_time={count}"
+    yield "python -m pip install --requirement fuzz/python/requirements.txt"
+    for reader in ("plan", "graphml", "graph_json", "manifest"):
+        yield f"python fuzz/python/readers.py {reader} out/fuzz/{reader} -max_total_time={count}"
+
+
+def mutants(count: int, seed: int) -> Iterable[str]:
+    """Draws mutants of the core, has the tests judge them, and exits with 1 if they miss too many."""
+    listed = ["cargo", "mutants", "--package", "celltrain-core", "--list"]
+    names = subprocess.run(listed, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
+    drawn = random.Random(seed).sample(names, min(count, len(names)))
+    chosen = " ".join(shlex.join(["--re", f"^{re.escape(name)}$"]) for name in drawn)
+    # 2: some were missed. 3: a test ran out of time, so it noticed.
+    yield f"CELLTRAIN_DIFFERENTIAL=90 cargo mutants --package celltrain-core --output out {chosen} || test $? = 2 -o $? = 3"
+    outcomes = json.loads((ROOT / "out/mutants.out/outcomes.json").read_text())
+    caught, missed = outcomes["caught"] + outcomes["timeout"], outcomes["missed"]
+    print(
+        f"{caught} of {caught + missed} mutants that compile were caught; out/mutants.out/missed.txt names the others"
+    )
+    if caught < CAUGHT * (caught + missed):
+        sys.exit(1)
+
+
+SCENARIO_TESTS = "cargo test --profile adversary --package celltrain-scenario"
+CAMPAIGNS = {
+    # Checks.
+    "adversary": Campaign(
+        "random scenarios at the edges of what can be written, on a build that checks overflow",
+        "20 min",
+        f"CELLTRAIN_ADVERSARY={{count}} CELLTRAIN_ADVERSARY_SEED={{seed}} {SCENARIO_TESTS} --test adversary -- --nocapture",
+        count=20_000,
+    ),
+    "differential": Campaign(
+        "both engines on random scenarios, and half as many whose cells come in step",
+        "1 h",
+        "CELLTRAIN_DIFFERENTIAL={count} cargo test --release --package celltrain-scenario --test differential --",
+        count=100_000,
+    ),
+    "exits": Campaign(
+        "processes that use stores or end during a run: none may end abnormally",
+        "30 min",
+        "python scripts/exits.py --count {count} --seed {seed}",
+        count=2000,
+    ),
+    "formulas": Campaign(
+        "random formulas through the checker, and a tenth as many short runs on both engines",
+        "3 h",
+        formulas,
+        10_000_000,
+    ),
+    "fuzz": Campaign("the readers of files, COUNT seconds each (cargo-fuzz, nightly Rust)", "1 h", fuzz, count=600),
+    "kills": Campaign(
+        "kills of drivers and workers, at random and at chosen system calls: nothing lost, nothing twice",
+        "30 min",
+        "python scripts/kills.py --kills {count} --seed {seed}",
+        count=200,
+    ),
+    "memory": Campaign(
+        "random large networks: the memory each takes against its estimate; the ring of 10,000",
+        "30 min",
+        "python scripts/memory_campaign.py --networks {count} --seed {seed}",
+        count=200,
+    ),
+    "mutants": Campaign(
+        "random changes of the core against its tests (cargo-mutants), into out/mutants.out", "4 h", mutants, count=100
+    ),
+    "mutated-files": Campaign(
+        "changed files given to the command line: an answer in words, and nothing lost",
+        "30 min",
+        "python scripts/mutated_files.py --count {count} --seed {seed}",
+        count=5000,
+    ),
+    "planted": Campaign(
+        "faults planted in the core's ports, each found by a unit test; a part of make test",
+        "1 min",
+        "python -m pytest python/tests/test_planted.py",
+    ),
+    # Results.
+    "paper": Campaign("every table and experiment of every paper with COUNT seeds, and their pages", "1 h", papers, 30),
+    "studies": Campaign("every study with COUNT seeds, their pages and figures", "10 min", studies, count=10),
+    "tune-study": Campaign("the best R and Z for each configuration of 96-1269, and its page", "45 min", tune_study),
+    # Research on single papers.
+    "choices": Campaign(
+        "how much the open choices of a paper matter: ARGS='af-96-1269 --table 2'",
+        "10 min",
+        "python papers/search/paper_choices.py",
+    ),
+    "formula-search": Campaign(
+        "the best policy of one line for the configurations of 96-1269",
+        "6 min",
+        "python papers/af-96-1269/search/formula_search.py --seed {seed}",
+    ),
+    "internetwork-search": Campaign(
+        "the open choices of draft-jagan, one after the other",
+        "1 h",
+        "python papers/draft-jagan/search/internetwork_search.py",
+    ),
+    "joint-search": Campaign(
+        "all open choices of a paper together: ARGS='af-96-1269 --configurations 1500'",
+        "a day",
+        "python papers/search/joint_search.py --seed {seed}",
+    ),
+    "littles-law": Campaign(
+        "the bytes that a connection of draft-jagan has outstanding, after its joint search",
+        "10 min",
+        "python papers/draft-jagan/search/littles_law.py",
+    ),
+    "wan-search": Campaign(
+        "the open choices of 96-1269 on its WAN, one after the other",
+        "2 h",
+        "python papers/af-96-1269/search/wan_search.py",
+    ),
+    # Measurements.
+    "bench": Campaign("the benchmarks of cargo bench", "5 min", "cargo bench --package celltrain-bench --"),
+    "bench-cluster": Campaign(
+        "one sweep on one and on two Dask workers, and on the threads of this machine",
+        "10 min",
+        "python scripts/bench_cluster.py",
+    ),
+    "counts": Campaign(
+        "instructions, mispredicted branches and cache misses of a cell-hop (valgrind)",
+        "5 min",
+        "python scripts/count_events.py --page",
+    ),
+    "performance": Campaign(
+        "measures the engines and fills docs/performance.md", "5 min", "python scripts/performance_plots.py --page"
+    ),
+}
+
+
+def main() -> int:
+    """Lists the campaigns, or runs one."""
+    parser = argparse.ArgumentParser(description="Run a campaign; without a name, list them.", allow_abbrev=False)
+    parser.add_argument("name", nargs="?", choices=CAMPAIGNS)
+    parser.add_argument("--count", type=int, help="how much of it; each campaign has a default")
+    parser.add_argument("--seed", type=int, default=1, help="of random campaigns (default: 1)")
+    asked, further = parser.parse_known_args()
+    if asked.name is None:
+        for name, one in CAMPAIGNS.items():
+            print(f"{name:20} {one.time:>7}  {one.about}" + (f" [COUNT={one.count}]" if one.count else ""))
+        return 0
+    campaign = CAMPAIGNS[asked.name]
+    count = asked.count or campaign.count
+    if not isinstance(campaign.command, str):
+        if further:
+            parser.error(f"{asked.name} takes no arguments of its own")
+        return next(filter(None, map(run, campaign.command(count, asked.seed))), 0)
+    return run(f"{campaign.command.format(count=count, seed=asked.seed)} {shlex.join(further)}")
+
+
+def run(command: str) -> int:
+    """Runs a command in the root of the checkout, with this Python and the scripts of all papers."""
+    print(f"$ {command[:400]}", flush=True)
+    modules = [ROOT / "scripts", *ROOT.glob("papers/search"), *ROOT.glob("papers/*/search")]
+    environment = {
+        **os.environ,
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
+        "PYTHONPATH": os.pathsep.join([*map(str, modules), os.environ.get("PYTHONPATH", "")]),
+    }
+    return subprocess.run(command, shell=True, cwd=ROOT, env=environment, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
