@@ -20,7 +20,7 @@ from celltrain import _core
 from celltrain.cancel import current
 from celltrain.errors import CelltrainError, ScenarioError
 from celltrain.lockstep import drawn
-from celltrain.pages.words import valued
+from celltrain.pages.words import settings, valued
 from celltrain.paths import UnknownKeyError, follow
 from celltrain.plan import canonical
 from celltrain.plan.contents import CHECKED_POINTS
@@ -30,7 +30,7 @@ from celltrain.text import shown
 
 if TYPE_CHECKING:
     from celltrain.plan import Plan
-    from celltrain.plan.contents import Group
+    from celltrain.plan.contents import Group, Use
     from celltrain.store import Store
 
 #: Thresholds that are named; a network may have thousands of ports.
@@ -207,6 +207,15 @@ def alike(seeds: int, count: int, total: int, first: str, what: str = "cases") -
         f"{seeds} seeds hardly change {cases}: the interval says nothing about other starts or delays. "
         'Set host.start_spread = "100ms" and tick_phase = "random" in the TCP, or vary delays too'
     )
+
+
+def where(use: Use) -> str:
+    """Returns the points at which an axis takes effect, as a clause: `tcp is vanilla`."""
+    names = settings([axis.name for axis in use.by], [axis.path for axis in use.by])
+    points = [[valued(one, axis.unit) for one, axis in zip(values, use.by, strict=True)] for values in use.at]
+    if len(names) == 1:
+        return f"{names[0]} is {' or '.join(value for [value] in points)}"
+    return " or ".join(" and ".join(f"{name} is {one}" for name, one in zip(names, own, strict=True)) for own in points)
 
 
 def percent(share: float) -> str:

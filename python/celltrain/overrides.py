@@ -55,6 +55,21 @@ def of_options(vary: Sequence[str], settings: Sequence[str]) -> dict[str, Any]:
     return {**varied, **axes}
 
 
+def as_options(faults: Sequence[Fault], vary: Sequence[str], settings: Sequence[str]) -> list[Fault]:
+    """Returns faults of the argument `vary` as faults of `--vary` and `--set`."""
+    texts = {
+        ("vary", _path(text)): (option, text) for option, of in (("--vary", vary), ("--set", settings)) for text in of
+    }
+    return [
+        fault_of(*texts[fault.key, fault.value], fault.problem) if (fault.key, fault.value) in texts else fault
+        for fault in faults
+    ]
+
+
+def _path(text: str) -> str:
+    return text.partition("=")[0].strip()
+
+
 def single(texts: Sequence[str] | None, option: str = "--set") -> dict[str, Setting]:
     """Returns what `--set` says: one value by path; raises `InputError` with every fault."""
     settings: dict[str, Setting] = {}

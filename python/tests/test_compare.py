@@ -488,3 +488,48 @@ def test_a_measure_that_is_undefined_is_marked_in_its_row():
     efficiency, fairness = figure_of(lan, vary={"port.bottleneck.policy": ["epd", dead]}).axes
     assert not efficiency.texts
     assert [(text.get_text(), text.get_position()[1]) for text in fairness.texts] == [("undefined", 1)]
+
+
+def test_a_setting_that_no_case_has_a_place_for_is_refused(celltrain):
+    """It was left out, and the head of the table named it."""
+    words = "changes nothing: no case has tcp.vanilla; they have tcp.reno, tcp.sack"
+    phase, tcp = "tcp.vanilla.tick_phase", "tcp=reno,sack"
+    is_refused(
+        celltrain("compare", "lan-epd", "--set", f"{phase}=random", "--vary", tcp), [f"--set {phase}=random", words]
+    )
+    several = f"{phase}=random,common"
+    is_refused(celltrain("compare", *LAN[:1], "--vary", several, "--vary", tcp), [f"--vary {several}", words])
+    with pytest.raises(ct.InputError) as refusal:
+        ct.compare("lan-epd", vary={"tcp": ["reno", "sack"], phase: ["random"]})
+    [fault] = refusal.value.faults
+    assert (fault.key, fault.value, fault.problem) == ("vary", phase, words)
+
+
+def test_a_setting_of_some_cases_says_of_which(celltrain):
+    options = ("--seeds", 2, "--set", "duration=50ms", "--set", "tcp.vanilla.tick_phase=random")
+    line = "tcp.vanilla.tick_phase = random (only where tcp is vanilla)"
+    vary = ("--vary", "tcp=vanilla,reno,sack")
+    assert line in celltrain("compare", "lan-epd", *options, *vary).out
+    assert line in celltrain("compare", "lan-epd", *options, *vary, "--md").out.replace("\\", "")
+    assert "only where tcp is vanilla" in celltrain("compare", "lan-epd", *options, *vary, "--tex").out
+    answer = celltrain("compare", "lan-epd", *options, *vary, "--json").json
+    assert answer["set_only_where"] == {"tcp.vanilla.tick_phase": "tcp is vanilla"}
+    # The setting reaches the runs of Vanilla: they are those of a scenario that has it.
+    [first, *_] = ct.compare(
+        "lan-epd", vary={"duration": ["50ms"], "tcp.vanilla.tick_phase": ["random"]}, seeds=2
+    ).to_dict()["scenarios"]
+    assert answer["scenarios"][0]["efficiency"] == first["efficiency"]
+
+
+def test_a_setting_of_one_scenario_only_names_the_scenario(celltrain):
+    options = (
+        "--seeds",
+        2,
+        "--set",
+        "duration=50ms",
+        "--set",
+        "tcp.sack.tick_phase=random",
+        "--vary",
+        "tcp=as-is,reno",
+    )
+    assert "(only where tcp is as-is in lan-sack)" in celltrain("compare", "lan-epd", "lan-sack", *options).out

@@ -301,6 +301,33 @@ def test_what_is_wrong_is_said_with_its_line(text, messages):
         assert len(found) == 1, "\n".join(found)
 
 
+PHASE = '"tcp.vanilla.tick_phase" = ["common", "random"]'
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "key"),
+    [
+        (f'[axes]\ntcp = ["reno", "sack"]\n{PHASE}\n', 5, 'axes."tcp.vanilla.tick_phase"'),
+        (f'[[paired]]\ntcp = ["reno", "sack"]\n{PHASE}\n', 5, 'paired[0]."tcp.vanilla.tick_phase"'),
+        (
+            '[axes]\ntcp = ["reno", "sack"]\nphase = { path = "tcp.vanilla.tick_phase", values = ["random"] }\n',
+            5,
+            "axes.phase",
+        ),
+    ],
+)
+def test_an_axis_that_no_point_has_a_place_for_is_refused_with_its_line(text, line, key):
+    [message] = refused(text)
+    assert message == f"plan.toml:{line}: {key} changes nothing: no point has tcp.vanilla; they have tcp.reno, tcp.sack"
+
+
+def test_an_axis_that_one_point_has_a_place_for_is_accepted():
+    """Paired with Reno, one of its values is left out, and the other is not."""
+    some = plan(f'[[paired]]\ntcp = ["reno", "vanilla"]\n{PHASE}\n')
+    assert [point.scenario["tcp"] for point in some.points] == [{"reno": {}}, {"vanilla": {"tick_phase": "random"}}]
+    assert some.uses["tcp.vanilla.tick_phase"].at == (("vanilla",),)
+
+
 def test_all_faults_come_at_once_in_terms_of_the_file():
     found = refused('[axes]\nduration = []\n"prt.x" = [1]\n[seedz]\n', base="")
     assert len(found) == 4

@@ -104,7 +104,7 @@ def compare(
     from celltrain.comparing import compare as put_beside
     from celltrain.comparing.figure import check
     from celltrain.errors import Fault, InputError
-    from celltrain.overrides import of_options
+    from celltrain.overrides import as_options, of_options
     from celltrain.pages.words import counted
 
     form = shell.form(as_json=as_json, md=md, tex=tex)
@@ -116,17 +116,20 @@ def compare(
     if called is not None and len(files) > 1 and len(called) != len(files):
         said = f"--names has {counted(len(called), 'name')} for {counted(len(files), 'scenario')}."
         raise InputError([Fault.saying(said, key="--names", value=names or "")])
-    with shell.waiting("comparing") as progress:
-        compared = put_beside(
-            *files,
-            names=called,
-            vary=varied,
-            seeds=seeds,
-            first_seed=seed,
-            measures=listed(measures),
-            jobs=jobs,
-            progress=progress,
-        )
+    try:
+        with shell.waiting("comparing") as progress:
+            compared = put_beside(
+                *files,
+                names=called,
+                vary=varied,
+                seeds=seeds,
+                first_seed=seed,
+                measures=listed(measures),
+                jobs=jobs,
+                progress=progress,
+            )
+    except InputError as error:
+        raise InputError(as_options(error.faults, vary or [], settings or [])) from None
     brief = measures is None and not show_all
     return answered(
         compared, plot=plot, width=width, style=style, csv=csv, out=out, as_json=as_json, form=form, brief=brief

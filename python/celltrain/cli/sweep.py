@@ -124,6 +124,7 @@ def tell_end(folder: Path, progress: Progress | None, *, interrupted: bool, as_j
 
 def show(store: Store) -> None:
     """Prints the points of a small store for people: the mean and half the width of its 95 % interval."""
+    from celltrain import cautions
     from celltrain.grids import Line
     from celltrain.pages import words
     from celltrain.plan.plan import tcps
@@ -137,7 +138,14 @@ def show(store: Store) -> None:
         return
     varied = [axis for axis in store.axes if len(axis) > 1]
     fixed = [axis for axis in store.axes if len(axis) == 1]
-    settings = ", ".join(f"{shown(axis.name)} = {words.valued(axis.column(0), axis.unit)}" for axis in fixed)
+    only = {
+        name: f" (only where {cautions.where(use)})"
+        for name, use in store.plan.uses.items()
+        if use.at and not use.everywhere
+    }
+    settings = ", ".join(
+        f"{shown(axis.name)} = {words.valued(axis.column(0), axis.unit)}{only.get(axis.name, '')}" for axis in fixed
+    )
     lines = [Line(text=f"set: {settings}")] if fixed else []
     lines.append(Line(text=tcp_line(tcps(store.plan))))
     heads = words.settings([axis.name for axis in varied], [axis.meaning.partition(":")[0] for axis in varied])

@@ -61,6 +61,8 @@ class Compared(Carded, Answer):
     """The combinations: for each the values of `conditions`, numbers in the units of the axes (s, bit/s, B, cells)."""
     fixed: tuple[Axis, ...]
     """What was set for all: axes of one value."""
+    only_where: dict[str, str]
+    """By name those of `fixed` that take effect in some cases only, and these cases in words: `tcp is vanilla`."""
     tcp: tuple[tuple[str, ...], ...]
     """By name and combination: the TCP in words, such as `vanilla (no fast retransmit, 100 ms ticks)`."""
     measures: tuple[Measured, ...]
@@ -191,6 +193,7 @@ class Compared(Carded, Answer):
             "seeds": len(self.seeds),
             "first_seed": self.seeds[0],
             "set": {axis.name: axis.column(0) for axis in self.fixed},
+            "set_only_where": self.only_where,
             "scenarios": scenarios,
             "differences": differences,
             "failures": failures,

@@ -74,7 +74,10 @@ def about(compared: Compared) -> Iterator[str]:
     if varied:
         yield f"varied: {', '.join(varied)}"
     if compared.fixed:
-        said = (f"{shown(axis.name)} = {valued(axis.column(0), axis.unit)}" for axis in compared.fixed)
+        said = (
+            f"{shown(axis.name)} = {valued(axis.column(0), axis.unit)}{_only(compared, axis.name)}"
+            for axis in compared.fixed
+        )
         yield f"set: {', '.join(said)}"
     named: dict[str, list[str]] = {}
     if any(axis.name == SCENARIO for axis in compared.conditions):
@@ -86,6 +89,10 @@ def about(compared: Compared) -> Iterator[str]:
         names.extend({name} - set(names))
     for tcp, names in named.items():
         yield f"TCP: {tcp}" if len(named) == 1 else f"TCP of {', '.join(map(shown, names))}: {tcp}"
+
+
+def _only(compared: Compared, name: str) -> str:
+    return f" (only where {compared.only_where[name]})" if name in compared.only_where else ""
 
 
 def blocks(compared: Compared, measures: Sequence[int] | None = None) -> Iterator[Block]:

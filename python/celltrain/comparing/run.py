@@ -227,13 +227,24 @@ def _sides(
     sides = []
     for name, scenario in zip(called, scenarios, strict=True):
         try:
-            sides.append(_Side(name=name, plan=Plan.of(scenario, document, file=name)))
+            sides.append(_Side(name=name, plan=Plan.of_side(scenario, document, name)))
         except InputError as error:
             faults.extend(_how_to_say(fault, vary or {}, name) for fault in error.faults)
     if faults:
         # What is wrong with a setting is wrong with it in every scenario.
         raise InputError(list(dict.fromkeys(faults)))
+    if unused := list(_unused(sides)):
+        raise InputError(unused)
     return sides
+
+
+def _unused(sides: Sequence[_Side]) -> Iterator[Fault]:
+    """Settings that no case of any scenario has a place for."""
+    for name in sides[0].plan.uses:
+        uses = [side.plan.uses[name] for side in sides]
+        if not any(use.at for use in uses):
+            found = tuple(dict.fromkeys(table for use in uses for table in use.found))
+            yield Fault.of_option("vary", name, replace(uses[0], found=found).nowhere.format("case"))
 
 
 def _how_to_say(fault: Fault, vary: Mapping[str, Any], scenario: str) -> Fault:
@@ -414,6 +425,7 @@ def _compared(
             {axis.name: axis.column(place) for axis, place in zip(conditions, places, strict=True)} for places in rest
         ),
         fixed=tuple(axis for axis in plan.axes if len(axis) == 1),
+        only_where=_only_where(sides),
         tcp=tuple(map(tuple, tcp)),
         measures=tuple(map(measured, plan.measures[:asked])),
         seeds=tuple(seeds),
@@ -426,6 +438,21 @@ def _compared(
         of_check=tuple(of_check),
         said=(*warnings, *_no_numbers(called, values[..., replaced])),
     )
+
+
+def _only_where(sides: Sequence[_Side]) -> dict[str, str]:
+    """By name the settings for all that take effect in some cases only, and the cases in words."""
+    found = {}
+    for axis in sides[0].plan.axes:
+        uses = [side.plan.uses[axis.name] for side in sides] if axis.name in sides[0].plan.uses else []
+        if len(axis) > 1 or all(use.everywhere for use in uses):
+            continue
+        if all(use.at == uses[0].at for use in uses):
+            found[axis.name] = cautions.where(uses[0])
+            continue
+        each = [f"{cautions.where(use)} in {shown(side.name)}" for side, use in zip(sides, uses, strict=True) if use.at]
+        found[axis.name] = ", or ".join(each)
+    return found
 
 
 def _no_numbers(called: Sequence[str], replaced: NDArray[np.float64]) -> Iterator[str]:

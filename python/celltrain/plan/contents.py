@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -75,6 +76,30 @@ class Group:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Use:
+    """Where an axis takes effect that sets something in a table, if other axes choose the table."""
+
+    needs: str
+    """The table that other points lack, such as `tcp.vanilla`; empty if every point has it."""
+    found: tuple[str, ...]
+    """The tables that these points have instead, such as `tcp.reno`."""
+    by: tuple[Axis, ...]
+    """The axes that choose."""
+    at: tuple[tuple[float | str, ...], ...]
+    """Values of these axes at the points where the axis takes effect; empty if it never does."""
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether the axis takes effect at every point."""
+        return not self.needs
+
+    @property
+    def nowhere(self) -> str:
+        """The problem of an axis that never takes effect, as a clause in which `{}` stands for a point."""
+        return f"changes nothing: no {{}} has {self.needs}; they have {', '.join(self.found)}"
+
+
+@dataclass(frozen=True, kw_only=True)
 class Contents:
     """What a plan says; `Plan` adds where it comes from."""
 
@@ -115,6 +140,42 @@ class Contents:
             found[axis.name] = tuple((path, steps[path.count(".") + 1]) for path in made if choices(path))
         return found
 
+    @cached_property
+    def uses(self) -> dict[str, Use]:
+        """By name the axes that set something in a table that another axis chooses."""
+        return {axis.name: self._use(self.inside[axis.name]) for axis in self.axes if self.inside[axis.name]}
+
+    def _use(self, chosen: Sequence[tuple[str, str]]) -> Use:
+        by = [axis for axis in self.axes if any(f"{path}.".startswith(f"{axis.path}.") for path, _ in chosen)]
+        # Of axes that move together each combination of values counts once.
+        places: list[list[dict[str, int]]] = []
+        for group in self.groups:
+            own = [axis for axis in by if axis in group.axes]
+            seen = {tuple(axis.column(place) for axis in own): place for place in reversed(range(len(group)))}
+            places.append([{axis.name: place for axis in own} for place in sorted(seen.values())] if own else [{}])
+        at, found, needs = [], dict[str, None](), ""
+        for parts in itertools.product(*places):
+            own_places = {name: place for part in parts for name, place in part.items()}
+            scenario = self._with([(axis, own_places[axis.name]) for axis in by])
+            lacking = next((choice for choice in chosen if not _chosen(scenario, *choice)), None)
+            if lacking is None:
+                at.append(tuple(axis.column(own_places[axis.name]) for axis in by))
+                continue
+            needs = needs or ".".join(lacking)
+            found.update(dict.fromkeys(f"{lacking[0]}.{table}" for table in _tables(scenario, lacking[0])))
+        return Use(needs=needs, found=tuple(found), by=tuple(by), at=tuple(at))
+
+    def _with(self, places: Sequence[tuple[Axis, int]]) -> dict[str, Any]:
+        """The scenario with axes at these places."""
+        scenario = copy.deepcopy(self.base)
+        # Whole tables before what stands in them, wherever their axes stand in the plan.
+        for axis, place in sorted(places, key=lambda one: one[0].path.count(".")):
+            if axis.stays(place):
+                continue
+            if all(_chosen(scenario, *choice) for choice in self.inside[axis.name]):
+                set_key(scenario, axis.path, copy.deepcopy(axis.setting(place)))
+        return scenario
+
     @property
     def runs(self) -> int:
         """Runs in all; with `until`, the most there can be."""
@@ -141,16 +202,9 @@ class Points(Sequence[Point]):
         if not -self._length <= index < self._length:
             raise IndexError(f"point {index} of {self._length}")
         index %= self._length
-        scenario = copy.deepcopy(self._plan.base)
         places = self.places(index)
         values = {axis.name: axis.column(place) for axis, place in places}
-        # Whole tables before what stands in them, wherever their axes stand in the plan.
-        for axis, place in sorted(places, key=lambda one: one[0].path.count(".")):
-            if axis.stays(place):
-                continue
-            if all(_chosen(scenario, *choice) for choice in self._plan.inside[axis.name]):
-                set_key(scenario, axis.path, copy.deepcopy(axis.setting(place)))
-        return Point(index=index, values=values, scenario=scenario)
+        return Point(index=index, values=values, scenario=self._plan._with(places))
 
     def values(self, index: int) -> tuple[float | str, ...]:
         """What the columns of the axes hold at a point."""
@@ -170,7 +224,13 @@ class Points(Sequence[Point]):
 
 def _chosen(scenario: dict[str, Any], path: str, table: str) -> bool:
     """Whether a choice among tables leaves room for one of them: it is made so, or not made yet."""
+    place = _tables(scenario, path)
+    return not place or table in place
+
+
+def _tables(scenario: dict[str, Any], path: str) -> Sequence[str]:
+    """The names of the tables at a path; none if it leads to no table."""
     place: Any = scenario
     for step in path.split("."):
         place = place.get(step) if isinstance(place, dict) else None
-    return not isinstance(place, dict) or not place or table in place
+    return list(place) if isinstance(place, dict) else []

@@ -52,6 +52,11 @@ class Plan(Contents):
         return cls._of(read_values(base, document, file))
 
     @classmethod
+    def of_side(cls, base: Scenario | str | os.PathLike[str], document: Mapping[str, Any], file: str) -> Plan:
+        """The plan of one of several scenarios with the same axes, which may take effect in another one only."""
+        return cls._of(read_values(base, document, file, unused=False))
+
+    @classmethod
     @checked(PlanError)
     def of_document(cls, document: Mapping[str, Any]) -> Plan:
         """The plan again whose `document` this is."""

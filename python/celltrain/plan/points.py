@@ -26,8 +26,11 @@ OUTLINED = 4
 MOST_REFUSALS = 20
 
 
-def judge_points(plan: Contents, diagnostics: Diagnostics, base: Base) -> None:
-    """Whether the scenarios of the points can be run, and the measures lead somewhere in their answers."""
+def judge_points(plan: Contents, diagnostics: Diagnostics, base: Base, *, unused: bool = True) -> None:
+    """Whether the scenarios of the points can be run, and the measures lead somewhere in their answers.
+
+    `unused`: refuse axes that are left out at every point, because another axis chooses other tables there.
+    """
     of_base = {(fault.key.removeprefix("scenario."), fault.problem): fault for fault in base.faults(diagnostics)}
     indices = _looked_at(plan)
     refused: dict[tuple[str, str, str], tuple[Fault, int, int]] = {}
@@ -75,6 +78,10 @@ def judge_points(plan: Contents, diagnostics: Diagnostics, base: Base) -> None:
             diagnostics.faults.append(base.refused(fault) or of_base[fault.key, fault.problem])
             continue
         _refuse_point(plan, diagnostics, fault, index, count, axes)
+    if unused and not diagnostics.faults:
+        for name, use in plan.uses.items():
+            if not use.at:
+                diagnostics.refuse(_axis_path(plan.document, name), use.nowhere.format("point"))
 
 
 def _traced(plan: Contents, scenario: _core.Scenario) -> tuple[list[Fault], list[tuple[str, str]]]:

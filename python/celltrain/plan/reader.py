@@ -71,12 +71,14 @@ def read_toml(text: str, file: str, folder: Path | None, settings: Mapping[str, 
     return Reader(diagnostics, base).plan(name)
 
 
-def read_values(base: Scenario | str | os.PathLike[str], document: Mapping[str, Any], file: str) -> Contents:
-    """The plan of Python values."""
+def read_values(
+    base: Scenario | str | os.PathLike[str], document: Mapping[str, Any], file: str, *, unused: bool = True
+) -> Contents:
+    """The plan of Python values; `unused`: refuse axes that are left out at every point."""
     diagnostics = Diagnostics(file, None, plain(document))
     found = base_of(base, diagnostics)
     diagnostics.document = with_tables(diagnostics.document, None, diagnostics)
-    return Reader(diagnostics, found).plan(found.name)
+    return Reader(diagnostics, found).plan(found.name, unused=unused)
 
 
 def read_again(document: Mapping[str, Any]) -> Contents:
@@ -97,7 +99,7 @@ class Reader:
         self.keys = [key for key in PlanForm.names() if key not in elsewhere]
         self.form = read(PlanForm, diagnostics, self.keys, leave=elsewhere)
 
-    def plan(self, default_name: str, *, check: bool = True) -> Contents:
+    def plan(self, default_name: str, *, check: bool = True, unused: bool = True) -> Contents:
         """The plan; raises `PlanError` with everything that is wrong with it."""
         diagnostics, form = self.diagnostics, self.form
         measures = MEASURES if form.measures is None else self.measures(form.measures)
@@ -121,7 +123,7 @@ class Reader:
             document=self.kept(name),
         )
         if check:
-            judge_points(plan, diagnostics, self.base)
+            judge_points(plan, diagnostics, self.base, unused=unused)
         if diagnostics.faults:
             raise PlanError(diagnostics.faults)
         return plan
