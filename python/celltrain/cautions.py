@@ -261,8 +261,8 @@ def thresholds(scenarios: Sequence[Mapping[str, Any]], *, of_plan: bool = True) 
             buffer = table.get("buffer")
             if not isinstance(buffer, int) or isinstance(buffer, bool) or buffer <= 0:
                 continue
-            for policy, settings in _tables(table.get("policy")):
-                for key, value in settings.items():
+            for policy, own in _tables(table.get("policy")):
+                for key, value in own.items():
                     path = f"port.{port}.policy.{policy}.{key}"
                     cells = _cells(value, path)
                     if cells is not None:

@@ -90,7 +90,7 @@ def test_differences_are_paired_by_seed_and_by_everything_else(store, tmp_path):
                 half = 3.182446 * more.std(ddof=1) / 2
                 assert (row["low"], row["high"]) == pytest.approx((more.mean() - half, more.mean() + half), rel=1e-4)
                 assert row["n"] == 4
-    assert report.baseline.beyond(0, 1) == (8, 8)
+    assert report.baseline.beyond(0, 1) == (8, 0, 8)
     whole = (efficiency[:, 2] - efficiency[:, 0]).mean(axis=(0, 1))
     assert report.baseline.of_levels[0].mean[2] == pytest.approx(whole.mean())
     assert report.baseline.of_levels[0].half[2] == pytest.approx(3.182446 * whole.std(ddof=1) / 2, rel=1e-4)
@@ -109,6 +109,60 @@ def test_a_seed_that_one_side_lacks_makes_no_pair(tmp_path):
     assert {row["n"] for row in report.differences.to_pylist()} == {3}
 
 
+def test_a_value_above_the_baseline_here_and_below_it_there_is_said_with_the_axis(celltrain, tmp_path):
+    """`fba` has more in the LAN and less in the WAN; `ppd` changes sides with the buffer and the network."""
+    rng = np.random.default_rng(3)
+    own = rng.normal(0, 0.002, (2, 3, 4, 4))
+    own[0, 1] += 0.1
+    own[1, 1] -= 0.1
+    own[0, 2, :2] += 0.1
+    own[0, 2, 2:] -= 0.1
+    own[1, 2, :2] -= 0.1
+    values = np.stack([0.5 + own, 0.5 + 0 * own], axis=-1).reshape(24, 4, 2)
+    store = made(tmp_path / "store", values.tolist(), axes=AXES)
+    answer = celltrain("report", store.path, "--baseline", "policy=tail", "--measures", "efficiency")
+    assert "efficiency: fba is above tail at 4 of 8 points and below it at 4 (95 %" in answer.out
+    assert "fba is above tail with network = LAN, and below it with network = WAN" in answer.err
+    assert "ppd is above tail at 2 points, and below it at 4 points" in answer.err
+    page = (store.path / "report" / "report.html").read_text()
+    assert "points above" in page
+    assert "points below" in page
+    assert "fba is above tail with network = LAN" in page
+    told = ct.report(store.path, baseline="policy=tail", measures=["efficiency"]).to_dict()["baseline"]
+    assert told["counts"][0] == {"measure": "efficiency", "value": "fba", "above": 4, "below": 4, "points": 8}
+
+
+def test_the_table_of_points_is_printed_in_latex_and_markdown(celltrain, store, tmp_path):
+    out = ("--out", tmp_path / "page")
+    markdown = celltrain("report", store[0].path, "--measures", "efficiency", "--md", *out)
+    assert markdown.code == 0
+    rows = [line for line in markdown.out.splitlines() if line.startswith("| LAN") or line.startswith("| WAN")]
+    assert len(rows) == 24
+    mean = store[1][0, 1, 2].mean()
+    [row] = [row for row in rows if row.startswith("| LAN | fba | 100 cells |")]
+    assert float(row.split("|")[4].split()[0]) == pytest.approx(mean, abs=0.005)
+    assert "| network | policy | buffer | efficiency |" in markdown.out
+    assert "wrote" in markdown.err
+    assert (tmp_path / "page" / "report.html").exists()
+    latex = celltrain("report", store[0].path, "--measures", "efficiency", "--baseline", "policy=tail", "--tex", *out)
+    rows = [line for line in latex.out.splitlines() if line.startswith(("LAN &", "WAN &"))]
+    assert len(rows) == 16
+    assert all(row.split(" & ")[3].startswith("$+$") and "textasteriskcentered" in row for row in rows)
+    assert "Differences from policy = tail" in latex.out
+    assert "excludes zero" in latex.out
+    assert celltrain("report", store[0].path, "--tex", "--json").code == 2
+
+
+def test_a_long_table_is_cut_and_says_so(celltrain, tmp_path):
+    buffers = {"path": "port.bottleneck.buffer", "values": list(range(100, 301))}
+    values = [[[0.5 + 0.01 * seed, 0.5] for seed in range(4)] for _ in range(201)]
+    folder = made(tmp_path / "store", values, axes={"buffer": buffers}).path
+    told = celltrain("report", folder, "--measures", "efficiency", "--md").out
+    assert "| 299 cells |" in told
+    assert "| 300 cells |" not in told
+    assert "The first 200 of 201 points; summary.csv next to the page has all of them." in told
+
+
 def test_the_command_says_how_many_points_differ(celltrain, store, tmp_path):
     folder = store[0].path
     options = (
@@ -123,7 +177,8 @@ def test_the_command_says_how_many_points_differ(celltrain, store, tmp_path):
     )
     answer = celltrain("report", folder, *options, "--out", tmp_path / "page")
     assert answer.code == 0
-    assert "efficiency: fba differs from tail beyond the seeds' spread at 8 of 8 points" in answer.out
+    told = "efficiency: fba is above tail at 8 of 8 points and below it at 0 (95 % intervals of paired differences)"
+    assert told in answer.out
     svg = (tmp_path / "page" / "figures" / "lines-efficiency.svg").read_text()
     assert "#0072b2" not in svg.lower()
 

@@ -11,12 +11,22 @@ import typer
 from celltrain.cli import shell
 
 if TYPE_CHECKING:
+    from celltrain.grids import Block
     from celltrain.reports import Report
+
+#: Rows of a table on standard output.
+MOST_ROWS = 200
 
 
 def register(app: typer.Typer) -> None:
     """Adds the command."""
-    app.command("report", epilog="For example: celltrain report out/sd --front efficiency,-cells.lost")(report)
+    app.command(
+        "report",
+        epilog=shell.examples(
+            "celltrain report out/sd --front efficiency,-cells.lost",
+            "celltrain report out/sd --measures efficiency --baseline policy=EPD --tex",
+        ),
+    )(report)
 
 
 @shell.command
@@ -57,6 +67,8 @@ def report(
         typer.Option(metavar="NAME", help="Of the figures: a style of matplotlib, such as grayscale, or its file."),
     ] = None,
     as_json: shell.Json = False,
+    md: shell.Markdown = False,
+    tex: shell.Latex = False,
 ) -> None:
     """Write a page about a store: what was run, means with intervals, main effects, maps, the Pareto front."""
     from celltrain.axes import require_matplotlib
@@ -65,6 +77,7 @@ def report(
     from celltrain.text import shown
     from celltrain.writing import inner
 
+    form = shell.form(as_json=as_json, md=md, tex=tex)
     if (folder is None) == (store is None):
         problem = (
             "names the store of a sweep" if store is None else "names the store, and so does the argument: give one"
@@ -94,15 +107,63 @@ def report(
     if as_json:
         shell.answer({"store": shown(store), **made.to_dict(), "files": [shown(path) for path in written]})
         return
-    for line in _said(made):
-        shell.say(line)
+    if form == "text":
+        for line in _said(made):
+            shell.say(line)
+    else:
+        shell.show(_table(made), form)
     for warning in made.warnings:
         shell.complain(f"warning: {warning}")
-    shell.say(f"wrote {shown(written[0])}, and {len(written) - 1} files beside it")
+    shell.note(f"wrote {shown(written[0])}, and {len(written) - 1} files beside it", form)
 
 
 def _listed(texts: list[str]) -> list[str]:
     return [name.strip() for text in texts for name in text.split(",") if name.strip()]
+
+
+def _table(report: Report) -> Iterator[Block]:
+    """A row for each point: means, or what the point has more than the baseline, with halves of their intervals."""
+    from celltrain.comparing.rows import BEYOND, HALF
+    from celltrain.grids import Line
+    from celltrain.pages import words
+    from celltrain.text import shown
+
+    data, against = report.data, report.baseline
+    yield Line(text=f"{shown(data.name or 'a sweep')}: {data.seeds_line}", is_note=True)
+    varied = [place for place, axis in enumerate(data.axes) if len(axis.values) > 1]
+    if fixed := [axis for axis in data.axes if len(axis.values) == 1]:
+        said = ", ".join(f"{shown(axis.name)} = {words.valued(axis.values[0], axis.unit)}" for axis in fixed)
+        yield Line(text=f"set: {said}", is_note=True)
+    if tcp := data.tcp_line():
+        yield Line(text=tcp, is_note=True)
+    points, means = list(range(len(data.points))), data.means
+    if against is not None:
+        points, means = [one for one in points if against.factor.levels[one] != against.level], against.of_points
+        yield Line(text=f"Differences from {shown(against.factor.axis.worded)} = {shown(against.name)}", is_note=True)
+    heads = [data.axes[place].worded for place in varied]
+    left = tuple(data.axes[place].worded for place in varied if data.axes[place].words)
+    measured = [words.measure(measure.name, measure.unit) for measure in data.measures]
+    grid = shell.grid(*heads, *measured, left=left, keys=len(heads))
+    for point in points[:MOST_ROWS]:
+        cells = [
+            words.valued(data.value(point, place), data.axes[place].unit, data.axes[place].digits) for place in varied
+        ]
+        for own in means:
+            mean, half = float(own.mean[point]), float(own.half[point])
+            text = words.estimated(mean, half)
+            if against is not None:
+                text = f"{'+' if mean > 0 else ''}{text}{' *' if abs(mean) > half else '  '}"
+            cells.append(text)
+        grid.add_row(*cells)
+    yield grid
+    if len(points) > MOST_ROWS:
+        file = "summary.csv" if against is None else "baseline.csv"
+        text = f"The first {MOST_ROWS:,} of {len(points):,} points; {file} next to the page has all of them."
+        yield Line(text=text, is_note=True)
+    if data.seeds[1] > 1:
+        if against is not None:
+            yield Line(text=BEYOND, is_note=True)
+        yield Line(text=HALF, is_note=True)
 
 
 def _said(report: Report) -> Iterator[str]:
@@ -125,10 +186,10 @@ def _said(report: Report) -> Iterator[str]:
         for i, measure in enumerate(data.measures):
             for level in range(len(against.factor.axis.values)):
                 if level != against.level:
-                    beyond, known = against.beyond(i, level)
+                    above, below, known = against.beyond(i, level)
                     yield (
-                        f"{measure.name}: {label(against.factor, level)} differs from {against.name} beyond the seeds' "
-                        f"spread at {beyond:,} of {counted(known, 'point')}"
+                        f"{measure.name}: {label(against.factor, level)} is above {against.name} at {above:,} of "
+                        f"{counted(known, 'point')} and below it at {below:,} (95 % intervals of paired differences)"
                     )
     for measure, moved in () if compared is None else compared.measures:
         beyond = int(moved.differences.beyond.sum())

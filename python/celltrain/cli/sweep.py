@@ -134,7 +134,10 @@ def show(store: Store) -> None:
 
     measures = list(store.plan.measures)[:MOST_MEASURES]
     if len(store.plan.points) > MOST_POINTS or store.plan.runs > MOST_RUNS:
-        shell.say("too much for a screen: docs/sweeps.md shows how to ask the store in Python and SQL")
+        shell.say(
+            f"too much for a screen: celltrain report {shown(store.path)} writes a page; docs/sweeps.md shows how to ask the "
+            "store in Python and SQL"
+        )
         return
     varied = [axis for axis in store.axes if len(axis) > 1]
     fixed = [axis for axis in store.axes if len(axis) == 1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,6 +16,7 @@ from celltrain.errors import Fault, StoreError
 from celltrain.pages import words
 from celltrain.pages.drawing import BARS, Drawing, Look
 from celltrain.pages.groups import Across, Group, Panel, lines
+from celltrain.pages.words import measure as worded
 from celltrain.reports.analysis import Analysis, factor_of, label, titled
 from celltrain.reports.data import Data, Factor
 from celltrain.statistics import Means
@@ -95,12 +96,42 @@ class Baseline:
             for i in range(len(self.data.measures))
         )
 
-    def beyond(self, measure: int, level: int) -> tuple[int, int]:
-        """At how many points of a value the difference is beyond the seeds' spread, and how many have an interval."""
-        means = self.of_points[measure]
-        mine = self.factor.levels == level
+    def beyond(self, measure: int, level: int) -> tuple[int, int, int]:
+        """At how many points of a value the difference is significant and positive, at how many negative; points with an interval."""
+        above, below = self._significant(measure, level)
+        known = (self.factor.levels == level) & ~np.isnan(self.of_points[measure].half)
+        return int(above.sum()), int(below.sum()), int(known.sum())
+
+    def warnings(self) -> Iterator[str]:
+        """Yields a warning for each value that is above the baseline at some points, and below it at others."""
+        for i, measure in enumerate(self.data.measures):
+            for level in range(len(self.factor.axis.values)):
+                above, below = self._significant(i, level)
+                if not above.any() or not below.any():
+                    continue
+                where = [f" at {words.counted(int(side.sum()), 'point')}" for side in (above, below)]
+                if separate := self._separate(above, below):
+                    where = [f" with {one}" for one in separate]
+                yield (
+                    f"{worded(measure.name)}: {label(self.factor, level)} is above {self.name}{where[0]}, and below it{where[1]}: a "
+                    "mean over these points says little"
+                )
+
+    def _significant(self, measure: int, level: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """The points of a value at which the interval of the difference is above zero, and those at which it is below."""
+        means, mine = self.of_points[measure], self.factor.levels == level
         with np.errstate(invalid="ignore"):
-            return int((np.abs(means.mean) > means.half)[mine].sum()), int((~np.isnan(means.half))[mine].sum())
+            return mine & (means.mean > means.half), mine & (means.mean < -means.half)
+
+    def _separate(self, above: NDArray[np.bool_], below: NDArray[np.bool_]) -> tuple[str, str] | None:
+        """The values of the one axis that no point above shares with a point below, in words; None if there is no such axis."""
+        found = []
+        for factor in self.data.factors:
+            sides = [np.unique(factor.levels[side]) for side in (above, below)]
+            if factor is not self.factor and not np.intersect1d(*sides).size:
+                first, second = (" or ".join(label(factor, level) for level in side.tolist()) for side in sides)
+                found.append((f"{factor.axis.worded} = {first}", f"{factor.axis.worded} = {second}"))
+        return found[0] if len(found) == 1 else None
 
 
 def baseline(data: Data, said: str) -> Baseline:

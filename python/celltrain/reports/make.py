@@ -19,7 +19,7 @@ from celltrain.cards import Card, Carded
 from celltrain.errors import Fault, StoreError
 from celltrain.pages.drawing import Look
 from celltrain.reports import groups
-from celltrain.reports.analysis import Analysis, Comparison, compare, named
+from celltrain.reports.analysis import Analysis, Comparison, compare, label, named
 from celltrain.reports.data import Data, Measure, of_store
 from celltrain.store import Store
 from celltrain.tables import Column, write_csv
@@ -80,7 +80,7 @@ class Report(Carded, Answer):
             made.layout_against = groups.layout(made.analysis, None, factor) or groups.Layout(
                 over=factor, by=None, panel=None
             )
-        made.warnings = tuple(warnings)
+        made.warnings = (*warnings, *(() if made.baseline is None else made.baseline.warnings()))
         made.front_caution = made._front_caution(little)
         return made
 
@@ -411,6 +411,7 @@ class Report(Carded, Answer):
                 "points": self.front.to_pylist(),
                 "doubtful": [int(data.points[point]) for point in front.doubtful],
             },
+            "baseline": None if self.baseline is None else _against(self.baseline),
             "comparison": None if compared is None else _compared(compared),
         }
 
@@ -529,6 +530,21 @@ def _names(first: Store, second: Store) -> tuple[str, str]:
     if first.version != second.version:
         return f"{one} (celltrain {first.version})", f"{other} (celltrain {second.version})"
     return one, other
+
+
+def _against(baseline: Baseline) -> dict[str, Any]:
+    """At how many points each value of the axis is above the baseline, and below it."""
+    counts = [
+        {
+            "measure": measure.name,
+            "value": label(baseline.factor, level),
+            **dict(zip(("above", "below", "points"), baseline.beyond(i, level), strict=True)),
+        }
+        for i, measure in enumerate(baseline.data.measures)
+        for level in range(len(baseline.factor.axis.values))
+        if level != baseline.level
+    ]
+    return {"axis": baseline.factor.axis.name, "value": baseline.name, "counts": counts}
 
 
 def _compared(compared: Comparison) -> dict[str, Any]:

@@ -284,7 +284,7 @@ def _baseline(report: Report, against: Baseline, drawings: Mapping[str, Inlined]
         for level in range(len(against.factor.axis.values)):
             if level == against.level:
                 continue
-            beyond, known = against.beyond(i, level)
+            above, below, known = against.beyond(i, level)
             means = against.of_levels[i]
             sure = bool(abs(means.mean[level]) > means.half[level])
             rows.append(
@@ -292,18 +292,19 @@ def _baseline(report: Report, against: Baseline, drawings: Mapping[str, Inlined]
                     Cell(text=words.measure(measure.name, measure.unit), mark=True),
                     Cell(text=label(against.factor, level)),
                     _estimate(means.mean[level], means.half[level], mark=sure, signed=True),
-                    Cell(text=f"{beyond:,} of {known:,}", key=float(beyond)),
+                    *(Cell(text=f"{count:,} of {known:,}", key=float(count)) for count in (above, below)),
                 ]
             )
     heads = [
         Head(text=text)
-        for text in ("measure", against.factor.axis.worded, "more on the mean", "points beyond the spread")
+        for text in ("measure", against.factor.axis.worded, "more on the mean", "points above", "points below")
     ]
     return {
         "title": f"Against {against.factor.axis.worded} = {against.name}",
         "text": f"What each {against.factor.axis.worded} has more than {against.name}, in runs that have all other axes and the seed "
-        "in common. The mean is over all points; bold where its 95 % interval leaves zero out. A point is beyond the seeds' "
-        "spread where the interval of its own differences does. The file baseline.csv beside this page has every point.",
+        "in common. The mean is over all points; bold if its 95 % interval excludes zero. A point is above or below "
+        f"{against.name} if the interval of its own differences excludes zero. The file baseline.csv beside this page has every "
+        "point.",
         "table": Table(title="differences", heads=heads, rows=rows),
         "drawings": [drawing for name, drawing in drawings.items() if name.startswith("differences-")],
     }
