@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,7 @@ from celltrain.pages.words import settings, valued
 from celltrain.paths import UnknownKeyError, follow
 from celltrain.plan import canonical
 from celltrain.plan.contents import CHECKED_POINTS
+from celltrain.plan.plan import tcps
 from celltrain.scenario import Reading
 from celltrain.store import parts
 from celltrain.text import shown
@@ -200,12 +201,17 @@ def narrow(measures: Sequence[str], mean: NDArray[np.float64], sd: NDArray[np.fl
         return np.asarray(~(sd[rows] > NARROW * np.abs(mean[rows])).any(axis=0))
 
 
-def alike(seeds: int, count: int, total: int, first: str, what: str = "cases") -> str:
-    """Returns the warning that seeds hardly change `count` of `total` cases."""
+def alike(seeds: int, count: int, total: int, first: str, tcps: Iterable[str], what: str = "cases") -> str:
+    """Returns the warning that seeds hardly change `count` of `total` cases.
+
+    `tcps`: the summaries of their TCPs, which begin with the variant.
+    """
+    variants = {tcp.partition(" ")[0] for tcp in tcps}
+    variant = variants.pop() if len(variants) == 1 else "NAME"
     cases = f"{count:,} of {total:,} {what}, such as {first}" if total > 1 else first or "this scenario"
     return (
         f"{seeds} seeds hardly change {cases}: the interval says nothing about other starts or delays. "
-        'Set host.start_spread = "100ms" and tick_phase = "random" in the TCP, or vary delays too'
+        f"Add --set host.start_spread=100ms --set tcp.{variant}.tick_phase=random, or vary delays too"
     )
 
 
@@ -468,6 +474,7 @@ def _alike(store: Store, plan: Plan) -> Iterator[str]:
             len(found),
             len(chosen) if len(chosen) < able.sum() else len(numbers),
             _point(plan, found[0]),
+            tcps(plan),
             "points",
         )
 

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import copy
+import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -151,6 +152,27 @@ def applied(scenario: Mapping[str, Any], settings: Mapping[str, Any]) -> tuple[d
     return made, {path: found[path] for path in settings}
 
 
+def misnamed(fault: Fault, scenario: Mapping[str, Any], paths: Iterable[str]) -> tuple[Fault, str] | None:
+    """Returns the fault and the path of a setting of a port that a scenario lacks, if another port has nearly its name.
+
+    Args:
+        fault: Of the scenario with its settings.
+        scenario: The same scenario.
+        paths: Of the settings.
+    """
+    _, _, rest = fault.key.partition("port.")
+    name, ports = rest.partition(".")[0], scenario.get("port")
+    if not fault.problem.startswith("is missing") or not isinstance(ports, Mapping) or name not in ports:
+        return None
+    own = [path for path in paths if path.startswith(f"port.{name}.")]
+    only_set = {path.split(".")[2] for path in own} == set(ports[name])
+    near = difflib.get_close_matches(name, [port for port in ports if port != name], n=1)
+    if not only_set or not near:
+        return None
+    problem = f"is not a port of this scenario; did you mean port.{near[0]}?"
+    return Fault.of(problem, file=fault.file, key=f"port.{name}"), own[0]
+
+
 def in_words(settings: Mapping[str, Setting]) -> str:
     """Returns settings as they follow a scenario's name."""
     return ", ".join(f"{path}={one.label}" for path, one in settings.items())
@@ -233,6 +255,8 @@ def _valued(path: str, text: str) -> tuple[str, Any]:
     quantity = follow(path).quantity
     if choices(path):
         return resolved(path, text)
+    if quantity is not None and len(text) > 1 and text[0] == text[-1] and text[0] in "\"'":
+        raise ValueError(f"has quotes; write it without quotes: {path}={text[1:-1]}")
     return text, text if quantity is not None else grammar.value(text)
 
 

@@ -164,6 +164,16 @@ def other_kind(root: Mapping[str, Any], file: str) -> Fault | None:
     return None
 
 
+def no_plan(root: Mapping[str, Any], file: str) -> Fault | None:
+    """Returns the fault of a policy file where a plan is expected; None if it is not one."""
+    if root.keys() & _OF_PLANS or not policy_files.has_policy(root):
+        return None
+    example = (
+        f'an axis of a plan takes it: "port.bottleneck.policy" = ["epd", "@{file}"]; celltrain vet {file} tests it'
+    )
+    return Fault.of_file(file, f"is a policy, not a plan; {example}")
+
+
 def _overridden(scenario: Scenario | str | os.PathLike[str], settings: Mapping[str, Any], option: str) -> Reading:
     """A scenario with settings in place of its own; raises `InputError` if it cannot be read at all."""
     if isinstance(scenario, str | os.PathLike):
@@ -184,13 +194,22 @@ def _overridden(scenario: Scenario | str | os.PathLike[str], settings: Mapping[s
         said = overrides.in_words({path: one for path, one in found.items() if path != "name"})
         made["name"] = f"{name or stem} ({said})".lstrip()
     reading = Reading.of_table(made, file)
-    return replace(reading, faults=[_placed(fault, file, lines, found, option) for fault in reading.faults])
+    return replace(reading, faults=[_placed(fault, file, lines, found, option, made) for fault in reading.faults])
 
 
 def _placed(
-    fault: Fault, file: str, lines: Mapping[str, int], settings: Mapping[str, overrides.Setting], option: str
+    fault: Fault,
+    file: str,
+    lines: Mapping[str, int],
+    settings: Mapping[str, overrides.Setting],
+    option: str,
+    made: Mapping[str, Any],
 ) -> Fault:
     """A fault of a scenario with settings: the option that sets the key, its policy file, or the line of the file."""
+    if (other := overrides.misnamed(fault, made, settings)) is not None:
+        wrong, path = other
+        said = f" ({option} {path}={settings[path].typed})" if option else ""
+        return Fault.of(f"{wrong.problem}{said}", file=file, key=wrong.key)
     # A setting inside a table goes before the table.
     for path, setting in sorted(settings.items(), key=lambda item: -len(item[0])):
         text = setting.typed

@@ -82,6 +82,8 @@ def _variant(tcp: Mapping[str, Any]) -> str:
     control = options.get("congestion", "jacobson")
     by = {"jacobson": "", "formula": " with formulas"}.get(control, f" with {control}")
     details = [RECOVERY[name], f"{_spaced(options.get('timer_granularity', '100ms'))} ticks"]
+    if options.get("tick_phase") == "random":
+        details.append("random phases")
     if rate := options.get("pacing_rate"):
         details.append(f"paced at {_spaced(rate)}")
     return f"{name}{by} ({', '.join(details)})"

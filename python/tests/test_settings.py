@@ -473,3 +473,28 @@ def test_a_slip_is_answered_with_what_to_write(celltrain: Command, arguments: li
 def test_a_run_with_a_policy_says_what_to_call() -> None:
     with pytest.raises(ct.ScenarioError, match=r'celltrain.load\(.*settings=.*"port.bottleneck.policy": .epd.'):
         ct.run("lan-epd", policy="epd")
+
+
+def test_a_value_in_quotes_is_refused_with_what_to_write(celltrain: Command) -> None:
+    for command, text in (("run", 'host.start_spread="100ms"'), ("compare", "host.start_spread='100ms'")):
+        told = celltrain(command, "small.toml", "--set", text)
+        is_refused(told, [f"--set {text} has quotes; write it without quotes: host.start_spread=100ms"])
+    assert celltrain("run", "small.toml", "--set", 'tcp.vanilla.tick_phase="random"').code == 0
+
+
+def test_a_port_that_is_nearly_one_of_the_scenario_is_named(celltrain: Command) -> None:
+    words = "port.bottlenek is not a port of this scenario; did you mean port.bottleneck?"
+    text = "port.bottlenek.buffer=500"
+    is_refused(celltrain("run", "small.toml", "--set", text), ["small.toml: ", words, f"(--set {text})"])
+    is_refused(celltrain("compare", "small.toml", "--set", text), [words])
+    is_refused(celltrain("sweep", "selective-drop-rz", "--dry-run", "--set", text), ["selective-drop-rz.toml:", words])
+    Path("plan.toml").write_text('scenario = "small.toml"\n[axes]\n"port.bottlenek.buffer" = [100, 200]\n')
+    is_refused(celltrain("sweep", "plan.toml", "--dry-run"), [f"plan.toml:3: {words}"])
+    # No port is called nearly so: the core says what is missing.
+    is_refused(celltrain("run", "small.toml", "--set", "port.xx.buffer=500"), ["port.xx.policy is missing"])
+
+
+def test_a_sweep_of_a_policy_file_says_what_takes_it(celltrain: Command) -> None:
+    for command in ("sweep", "tune"):
+        told = celltrain(command, "sah.toml", "--store", "out")
+        is_refused(told, ["sah.toml: is a policy, not a plan", "celltrain vet sah.toml"])

@@ -44,7 +44,8 @@ def vet(
         list[str] | None,
         typer.Option(
             metavar="NAMES",
-            help="Of the standard set, separated by commas: lan-5, lan-15, wan-5, lan-5-sack, wan-5-sack, unequal-rtt.",
+            help="Of the standard set, separated by commas: lan-5, lan-15, wan-5, lan-5-sack, wan-5-sack, lan-5-random, "
+            "unequal-rtt.",
             show_default="all",
         ),
     ] = None,

@@ -380,7 +380,8 @@ class Compared(Carded, Answer):
         name, condition = (int(one) for one in np.argwhere(alike)[0])
         own = self.settings[condition]
         first = shown(", ".join([self.names[name], *(valued(own[axis.name], axis.unit) for axis in self.conditions)]))
-        yield cautions.alike(len(self.seeds), int(alike.sum()), alike.size, first)
+        tcps = [tcp for own in self.tcp for tcp in own]
+        yield cautions.alike(len(self.seeds), int(alike.sum()), alike.size, first, tcps)
 
     def _card(self) -> Card:
         from celltrain.comparing.rows import card

@@ -13,6 +13,7 @@ from celltrain import _core, policy_files
 from celltrain.cancel import current
 from celltrain.errors import Fault, ScenarioError
 from celltrain.expressions import outlined, problem
+from celltrain.overrides import misnamed
 from celltrain.paths import UnknownKeyError
 from celltrain.plan.axis import Axis
 from celltrain.plan.base import Base
@@ -74,6 +75,11 @@ def judge_points(plan: Contents, diagnostics: Diagnostics, base: Base, *, unused
             diagnostics.refuse("series.record", f"has nothing to record: {reason}", name)
     axes = {axis.path: axis for axis in plan.axes}
     for fault, index, count in list(refused.values())[:MOST_REFUSALS]:
+        if (other := misnamed(fault, plan.points[index].scenario, [*axes, *base.settings])) is not None:
+            wrong, path = other
+            line = diagnostics.line(_axis_path(plan.document, axes[path].name) if path in axes else "scenario")
+            diagnostics.faults.append(Fault.of(wrong.problem, file=diagnostics.file, line=line, key=wrong.key))
+            continue
         if count == len(indices) and (fault.key, fault.problem) in of_base:
             diagnostics.faults.append(base.refused(fault) or of_base[fault.key, fault.problem])
             continue

@@ -26,6 +26,7 @@ from celltrain.plan.points import judge_points
 from celltrain.plan.shapes import MOST_VALUES, PlanForm
 from celltrain.quantities import exact, seconds
 from celltrain.running import Recording
+from celltrain.scenario import no_plan
 
 if TYPE_CHECKING:
     from celltrain.models import Scenario
@@ -58,6 +59,8 @@ def plan_text(path: Path) -> tuple[str, str, Path | None]:
         file, text = named_text(path, "plan")
     except ScenarioError as error:
         raise PlanError(error.faults) from None
+    if (other := no_plan(parse(text, file)[0], file)) is not None:
+        raise PlanError([other])
     return text, file, path.parent if path.is_file() else None
 
 

@@ -128,7 +128,7 @@ class Baseline:
         found = []
         for factor in self.data.factors:
             sides = [np.unique(factor.levels[side]) for side in (above, below)]
-            if factor is not self.factor and not np.intersect1d(*sides).size:
+            if factor is not self.factor and not np.isin(sides[0], sides[1]).any():
                 first, second = (" or ".join(label(factor, level) for level in side.tolist()) for side in sides)
                 found.append((f"{factor.axis.worded} = {first}", f"{factor.axis.worded} = {second}"))
         return found[0] if len(found) == 1 else None

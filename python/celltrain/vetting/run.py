@@ -26,7 +26,7 @@ from celltrain.summary import tcp_summary
 from celltrain.text import among, shown
 from celltrain.vetting import standard
 from celltrain.vetting.policy import check, given
-from celltrain.vetting.table import beside_others, heads, ranking, rows
+from celltrain.vetting.table import beside_others, by_clocks, heads, ranking, rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from celltrain.models import Policy
     from celltrain.python_policy import PythonPolicy
 
-#: The check that a policy admits frames into an empty buffer.
-ADMITS = "admits_into_an_empty_buffer"
+#: The check that a policy admits frames into an empty buffer, and the check that it carries enough.
+ADMITS, CARRIES = "admits_into_an_empty_buffer", "carries_half_of_tail_drop"
 #: The policy that shows how much there is to carry, and the share of it that any policy has to carry.
 TAIL_DROP, LEAST_SHARE = "tail_drop", 0.5
 #: The part of a scenario that both engines run: the reference engine is slow.
@@ -62,7 +62,8 @@ def vet(
         policy: A policy such as `celltrain.Formula(admit="X <= 0.9 * K")`, a text such as `"epd:threshold=80%"`, a table
             such as `{"fba": {}}`, or what `celltrain.Policy.read` takes: a TOML file with a table `policy`, a scenario
             with one policy, or `mine.py:Mine`.
-        scenarios: Names of the standard set: `lan-5`, `lan-15`, `wan-5`, `lan-5-sack`, `wan-5-sack`, `unequal-rtt`; all when None.
+        scenarios: Names of the standard set: `lan-5`, `lan-15`, `wan-5`, `lan-5-sack`, `wan-5-sack`,
+            `lan-5-random`, `unequal-rtt`; all when None.
         beside: Names of policies it is put beside, with their default settings; `epd`, `selective_drop` and `fba` when
             None, and `[]` for none.
         seeds: Runs in each scenario.
@@ -77,7 +78,8 @@ def vet(
         one seed): `efficiency` and `fairness` are means over the scenarios, `lan-5.efficiency` and so on those of one.
         `beside`: the same of each other policy. `differences`: by other policy what this one has more, paired by seed.
         `remarks`: what to read first, such as that the policy carries next to nothing. `tcp`: the TCP of each scenario.
-        `ranking`: texts, one for each measure in which another TCP reverses the ranking of this policy and another one.
+        `ranking`: texts, one for each measure in which another TCP reverses the ranking of this policy and another one;
+        `ranking_by_clocks`: the same if random clocks reverse it.
         `artifacts`: texts for people and programs: `policy`, `table`, `warnings`, `failures`.
 
     Raises:
@@ -111,7 +113,8 @@ def vet(
     carried = {name: _of_tail_drop(each) for name, each in compared.items()}
     remarks = list(_remarks(mine.name, verdicts, compared, carried))
     verdicts = [
-        _with_runs(verdict, compared, carried) if verdict["check"] == ADMITS else verdict for verdict in verdicts
+        *(_with_runs(verdict, compared) if verdict["check"] == ADMITS else verdict for verdict in verdicts),
+        _carries(carried),
     ]
     of_policy = [_metrics(compared, place) for place in range(1 + len(others))]
     answer: dict[str, Any] = {
@@ -127,6 +130,7 @@ def vet(
         "differences": {other: _differences(compared, place) for place, other in enumerate(others, 1)},
     }
     answer["ranking"] = ranking(heads(answer)[0], named, answer["differences"])
+    answer["ranking_by_clocks"] = by_clocks(heads(answer)[0], named, answer["differences"])
     answer["artifacts"] = {
         "policy": json.dumps(mine.table, ensure_ascii=False),
         "table": _table(answer),
@@ -255,21 +259,23 @@ def _remarks(
             yield f"{shown(name)} {remark}"
 
 
-def _with_runs(
-    verdict: dict[str, Any], compared: Mapping[str, Compared], carried: Mapping[str, float]
-) -> dict[str, Any]:
-    """The check of an empty buffer, failed as well if this policy carries nothing, or little, in a scenario."""
+def _with_runs(verdict: dict[str, Any], compared: Mapping[str, Compared]) -> dict[str, Any]:
+    """The check of an empty buffer, failed as well if this policy carries nothing in some runs."""
     empty = {name: each.carried_nothing[0] for name, each in compared.items()}
     nothing = [f"{name}: {runs.sum():,} of {counted(runs.size, 'run')}" for name, runs in empty.items() if runs.any()]
-    little = [f"{percent(share)} in {name}" for name, share in carried.items() if 0 < share < LEAST_SHARE]
-    said = [
-        *([f"nothing was carried in {', '.join(nothing)}"] if nothing else []),
-        *([f"less than half of what tail drop carries: {', '.join(little)}"] if little else []),
-    ]
-    if not said:
+    if not nothing:
         return verdict
     evidence = [] if verdict["holds"] else [verdict["evidence"]]
-    return {**verdict, "holds": False, "evidence": "; ".join([*evidence, *said])}
+    said = "; ".join([*evidence, f"nothing was carried in {', '.join(nothing)}"])
+    return {**verdict, "holds": False, "evidence": said}
+
+
+def _carries(carried: Mapping[str, float]) -> dict[str, Any]:
+    """The check that this policy carries half of what tail drop carries in each scenario."""
+    little = [f"{percent(share)} in {name}" for name, share in carried.items() if share < LEAST_SHARE]
+    least = min(carried, key=lambda name: carried[name])
+    said = ", ".join(little) or f"{percent(carried[least])} or more; least in {least}"
+    return {"check": CARRIES, "holds": not little, "evidence": said}
 
 
 def _failures(compared: Compared) -> list[Any]:

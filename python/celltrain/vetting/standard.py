@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-#: By name. Those of ATM Forum 96-1269, section 3.1, with its smallest buffers, two of them again with SACK, and round trips of
-#: 60 and 600 us at one port (scenarios/unequal-rtt.toml).
+#: By name. Those of ATM Forum 96-1269, section 3.1, with its smallest buffers, two of them again with SACK, one again with hosts
+#: whose clocks and starts differ, and round trips of 60 and 600 us at one port (scenarios/unequal-rtt.toml).
 SCENARIOS: dict[str, dict[str, Any]] = {
     "lan-5": {
         "duration": "2s",
@@ -37,6 +37,13 @@ SCENARIOS: dict[str, dict[str, Any]] = {
         "tcp": {"sack": {"receive_window": "600000B"}},
         "port": {"bottleneck": {"buffer": 12000}},
     },
+    "lan-5-random": {
+        "duration": "2s",
+        "topology": {"n_source": {"sources": 5, "link_delay": "5us"}},
+        "tcp": {"vanilla": {"receive_window": "65535B", "tick_phase": "random"}},
+        "host": {"start_spread": "100ms"},
+        "port": {"bottleneck": {"buffer": 1000}},
+    },
     "unequal-rtt": {
         "duration": "2s",
         "topology": {
@@ -49,6 +56,8 @@ SCENARIOS: dict[str, dict[str, Any]] = {
 
 #: Scenarios that differ in their TCP alone.
 PAIRS = (("lan-5", "lan-5-sack"), ("wan-5", "wan-5-sack"))
+#: Scenarios that differ in their clocks and starts alone: the same for all hosts, and random.
+CLOCKS = (("lan-5", "lan-5-random"),)
 
 #: What a policy is put beside where nothing is said.
 CLASSICS = ("epd", "selective_drop", "fba")
@@ -76,6 +85,11 @@ def tcp_of(name: str) -> str:
     """The TCP variant of a scenario of the set."""
     [variant] = SCENARIOS[name]["tcp"]
     return str(variant)
+
+
+def duration_of(name: str) -> str:
+    """The duration of a scenario of the set, for people."""
+    return str(SCENARIOS[name]["duration"]).replace("s", " s")
 
 
 def classic(name: str, of: str) -> dict[str, Any]:

@@ -17,6 +17,8 @@ WORDS = {
     "timeouts": "timeouts",
     "least_goodput_mbps": "least goodput (Mb/s)",
 }
+#: Clocks of the two scenarios of a pair that differs in its clocks.
+CLOCKS = ("with clocks in step", "with random clocks")
 #: Label of the means over all scenarios.
 ALL = "all scenarios"
 
@@ -39,7 +41,7 @@ def blocks(answer: Mapping[str, Any], *, brief: bool = False) -> Iterator[Block]
     if shown:
         grid = Grid(heads=["check", "holds", "evidence"], left=(0, 1, 2))
         for check in shown:
-            grid.add_row(check["check"].replace("_", " "), "yes" if check["holds"] else "NO", check["evidence"])
+            grid.add_row(check["check"].replace("_", " "), _holds(check), check["evidence"])
         yield grid
     if brief:
         yield Line(text=f"{sum(check['holds'] for check in checks)} of {len(checks)} checks hold")
@@ -50,7 +52,7 @@ def blocks(answer: Mapping[str, Any], *, brief: bool = False) -> Iterator[Block]
         scenario, _, metric = name.rpartition(".")
         if brief and scenario:
             continue
-        if (label := scenario or ALL) != before:
+        if (label := f"{scenario}, {standard.duration_of(scenario)}" if scenario else ALL) != before:
             grid.add_group(label)
             before = label
         grid.add_row(WORDS.get(metric, metric), standard.tcp_of(scenario) if scenario else "", *cells)
@@ -58,9 +60,10 @@ def blocks(answer: Mapping[str, Any], *, brief: bool = False) -> Iterator[Block]
         grid.heads, grid.left, grid.keys = ["metric", mine, *others], (0,), 1
         grid.rows = [[first, *rest] for first, _, *rest in grid.rows]
     yield grid
-    if found := answer["ranking"]:
-        more = f"; --json lists {counted(len(found) - 1, 'more reversed difference')}" if len(found) > 1 else ""
-        yield Line(text=f"The ranking depends on the TCP: {found[0]}{more}.", style="bold")
+    for key, what in (("ranking", "TCP"), ("ranking_by_clocks", "clocks")):
+        if found := answer[key]:
+            more = f"; --json lists {counted(len(found) - 1, 'more reversed difference')}" if len(found) > 1 else ""
+            yield Line(text=f"The ranking depends on the {what}: {found[0]}{more}.", style="bold")
     if seeds > 1:
         yield Line(text="\u00b1: half the 95 % interval of the mean (Student's t over the seeds)", is_note=True)
         if others:
@@ -70,26 +73,47 @@ def blocks(answer: Mapping[str, Any], *, brief: bool = False) -> Iterator[Block]
             )
 
 
+def _holds(check: Mapping[str, Any]) -> str:
+    """Whether a check holds, in a word; frames that a policy refuses one and all show nothing."""
+    if check["check"] == "whole_frames" and check["evidence"].startswith("0 frames sent,"):
+        return "nothing sent"
+    return "yes" if check["holds"] else "NO"
+
+
 def ranking(policy: str, scenarios: Sequence[str], differences: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Returns a text for each measure in which another TCP reverses the ranking of this policy and another one.
 
     Scenarios of the set that differ in the TCP alone are compared. Both differences must be significant, with opposite signs: a
     difference that is significant with one TCP only does not show that the TCPs differ.
     """
-    found: list[str] = []
-    for pair in standard.PAIRS:
+    named = {name: f"with {standard.tcp_of(name)}" for pair in standard.PAIRS for name in pair}
+    return list(_reversed(policy, scenarios, differences, standard.PAIRS, named))
+
+
+def by_clocks(policy: str, scenarios: Sequence[str], differences: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """The same for random clocks and starts instead of clocks in step."""
+    named = {name: words for pair in standard.CLOCKS for name, words in zip(pair, CLOCKS, strict=True)}
+    return list(_reversed(policy, scenarios, differences, standard.CLOCKS, named))
+
+
+def _reversed(
+    policy: str,
+    scenarios: Sequence[str],
+    differences: Mapping[str, Mapping[str, Any]],
+    pairs: Sequence[tuple[str, str]],
+    named: Mapping[str, str],
+) -> Iterator[str]:
+    """Yields a text for each measure whose significant difference has another sign in the other scenario of a pair."""
+    for pair in pairs:
         if not set(pair) <= set(scenarios):
             continue
         for beside, of in differences.items():
             for share in standard.SHARES:
                 first, second = (_sign(of[f"{scenario}.{share}"]) for scenario in pair)
                 if first * second < 0:
-                    one, other = (f"with {standard.tcp_of(scenario)} ({scenario})" for scenario in pair)
+                    one, other = (f"{named[scenario]} ({scenario})" for scenario in pair)
                     words = ("higher", "lower") if first > 0 else ("lower", "higher")
-                    found.append(
-                        f"compared with {beside}, the {share} of {policy} is {words[0]} {one} and {words[1]} {other}"
-                    )
-    return found
+                    yield f"compared with {beside}, the {share} of {policy} is {words[0]} {one} and {words[1]} {other}"
 
 
 def _sign(difference: Mapping[str, float | None]) -> int:
