@@ -14,6 +14,7 @@ import pytest
 from conftest import WITHOUT_POLICY, is_refused
 
 import celltrain as ct
+from celltrain import cautions
 from celltrain.overrides import of_texts
 
 POLICIES = {"port.bottleneck.policy": [ct.TailDrop(), ct.Epd(threshold=60), ct.SelectiveDrop()]}
@@ -201,6 +202,32 @@ def test_seeds_that_change_nothing_are_named():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         ct.compare("lan-tail-drop", seeds=5, vary={"duration": ["1s"]}, measures=["efficiency"])
+
+
+def test_the_options_that_a_warning_of_seeds_names_can_be_pasted(celltrain):
+    """Both are settings of the scenario that has the warning, and with them it is gone."""
+    alone = (
+        "run",
+        "lan-formula-red",
+        "--seeds",
+        3,
+        "--set",
+        "port.bottleneck.policy=formula:admit=Y < 0.8 * K / max(N, 1)",
+    )
+    alone = (*alone, "--set", "duration=2s")
+    told = celltrain(*alone).err
+    assert "hardly change" in told
+    options = re.findall(r"--set [\w.]+=\w+", told)
+    assert options == ["--set host.start_spread=100ms", "--set tcp.reno.tick_phase=random"]
+    pasted = celltrain(*alone, *" ".join(options).split())
+    assert pasted.code == 0
+    assert "hardly change" not in pasted.err
+    assert "100 ms ticks, random phases" in pasted.out
+
+
+def test_options_for_several_tcps_leave_the_name_open():
+    assert "--set tcp.reno.tick_phase=random" in cautions.alike(3, 1, 1, "", ["reno (a, b)", "reno (c)"])
+    assert "--set tcp.NAME.tick_phase=random" in cautions.alike(3, 1, 1, "", ["reno (a, b)", "sack (c)"])
 
 
 def test_a_run_with_several_seeds_is_a_comparison_of_one(celltrain, small, tmp_path):

@@ -33,6 +33,13 @@ def test_the_clock_the_control_and_pacing_are_named(tmp_path: Path) -> None:
     assert tcp_summary(with_tcp(tmp_path, text)) == wanted
 
 
+def test_ticks_of_random_phases_are_told_from_common_ones(tmp_path: Path) -> None:
+    wanted = "vanilla (no fast retransmit, 100 ms ticks, random phases)"
+    assert tcp_summary(with_tcp(tmp_path, '[tcp.vanilla]\ntick_phase = "random"\n')) == wanted
+    common = with_tcp(tmp_path, '[tcp.vanilla]\ntick_phase = "common"\n')
+    assert tcp_summary(common) == "vanilla (no fast retransmit, 100 ms ticks)"
+
+
 def test_flows_with_a_tcp_of_their_own_are_named_if_it_differs(tmp_path: Path) -> None:
     text = '[flow.tcp1.tcp.vanilla]\nmss = "1kB"\n[flow.tcp2.tcp.reno]\n[flow.tcp3.traffic.constant_rate]\nrate = "1Mbps"\n'
     vanilla, reno = "vanilla (no fast retransmit, 100 ms ticks)", "reno (fast retransmit and recovery, 100 ms ticks)"

@@ -11,7 +11,7 @@ from conftest import WITHOUT_POLICY, is_refused
 import celltrain as ct
 from celltrain.grids import Line
 from celltrain.vetting import standard
-from celltrain.vetting.table import blocks, ranking
+from celltrain.vetting.table import blocks, by_clocks, ranking
 
 FBA = 'admit = "X <= R or Y * N / X <= Z * (K - R) / (X - R)"\nconstants = { R = "0.9 * K", Z = 0.8 }\n'
 QUICK = ["--scenarios", "lan-5", "--seeds", "2"]
@@ -38,6 +38,7 @@ def test_an_answer_has_checks_metrics_with_intervals_and_the_classics_beside(ans
         "admits_into_an_empty_buffer",
         "both_engines_agree",
         "every_run_ends",
+        "carries_half_of_tail_drop",
     ]
     assert all(check["holds"] and check["evidence"] for check in answer["conformance"])
     evidence = " ".join(check["evidence"] for check in answer["conformance"])
@@ -129,7 +130,7 @@ def test_columns_are_told_apart_and_names_do_nothing_to_the_table(tmp_path, cell
 def test_a_fault_that_depends_on_the_scenario_says_which_it_is(tmp_path, celltrain):
     path = file(tmp_path, "[policy.epd]\nthreshold = 5000\n")
     told = celltrain("vet", path)
-    is_refused(told, ["mine.toml:2: policy.epd.threshold", "(in lan-5, lan-15, lan-5-sack, unequal-rtt)"])
+    is_refused(told, ["mine.toml:2: policy.epd.threshold", "(in lan-5, lan-15, lan-5-sack, lan-5-random, unequal-rtt)"])
     told = celltrain("vet", path, "--scenarios", "lan-15")
     is_refused(told, ["above the buffer of 1000 cells", "(in lan-15)"])
     told = celltrain("vet", file(tmp_path, '[policy.formula]\nadmit = "X <= k"\n'))
@@ -181,7 +182,7 @@ def differing(**differences: tuple[float, float]) -> dict[str, dict[str, dict[st
     """Differences from EPD in the scenarios of two TCPs, by scenario and share; the others are not significant."""
     found = {
         f"{name}.{share}": {"mean": 0.0, "low": -0.1, "high": 0.1}
-        for name in ("lan-5", "lan-5-sack", "wan-5", "wan-5-sack")
+        for name in ("lan-5", "lan-5-sack", "wan-5", "wan-5-sack", "lan-5-random")
         for share in ("efficiency", "fairness")
     }
     for name, (low, high) in differences.items():
@@ -189,7 +190,7 @@ def differing(**differences: tuple[float, float]) -> dict[str, dict[str, dict[st
     return {"epd": found}
 
 
-SET = ["lan-5", "lan-15", "wan-5", "lan-5-sack", "wan-5-sack", "unequal-rtt"]
+SET = ["lan-5", "lan-15", "wan-5", "lan-5-sack", "wan-5-sack", "lan-5-random", "unequal-rtt"]
 
 
 def test_a_ranking_that_another_tcp_reverses_is_named_in_a_text_for_each_measure():
@@ -216,6 +217,21 @@ def test_a_ranking_that_no_tcp_reverses_needs_no_word():
     assert ranking("mine", SET, alone) == ranking("mine", ["lan-5", "wan-5-sack"], alone) == []
 
 
+def test_a_ranking_that_random_clocks_reverse_is_named():
+    reversed_ = differing(lan_5__efficiency=(0.1, 0.2), lan_5_random__efficiency=(-0.3, -0.2))
+    text = (
+        "compared with epd, the efficiency of mine is higher with clocks in step (lan-5) and lower with random clocks "
+        "(lan-5-random)"
+    )
+    assert by_clocks("mine", SET, reversed_) == [text]
+    assert ranking("mine", SET, reversed_) == []
+    alone = differing(lan_5__efficiency=(0.1, 0.2), lan_5_sack__efficiency=(-0.3, -0.2))
+    assert by_clocks("mine", SET, alone) == by_clocks("mine", ["lan-5"], reversed_) == []
+    answer = {**ct.vet({"fba": {}}, scenarios=["lan-5"], beside=["epd"], seeds=2), "ranking_by_clocks": [text]}
+    said = [one.text for one in blocks(answer) if isinstance(one, Line)]
+    assert f"The ranking depends on the clocks: {text}." in said
+
+
 def test_the_sentence_about_the_tcp_counts_those_that_are_in_json():
     answer = ct.vet({"fba": {}}, scenarios=["lan-5"], beside=["epd"], seeds=2)
     for found, said in (
@@ -231,6 +247,22 @@ def test_pairs_differ_in_their_tcp_alone():
     for one, other in standard.PAIRS:
         first, second = ({**standard.SCENARIOS[name], "tcp": None} for name in (one, other))
         assert first == second and standard.tcp_of(one) != standard.tcp_of(other)
+
+
+def test_pairs_of_clocks_differ_in_their_clocks_and_starts_alone():
+    for one, other in standard.CLOCKS:
+        first, second = standard.SCENARIOS[one], standard.SCENARIOS[other]
+        [(tcp, options)] = second["tcp"].items()
+        own = {key: value for key, value in options.items() if key != "tick_phase"}
+        assert first == {**{key: value for key, value in second.items() if key != "host"}, "tcp": {tcp: own}}
+        assert (options["tick_phase"], second["host"]) == ("random", {"start_spread": "100ms"})
+
+
+def test_durations_are_in_the_table_and_random_clocks_at_the_head(tmp_path, celltrain):
+    policy = file(tmp_path, f"[policy.formula]\n{FBA}")
+    told = celltrain("vet", policy, "--scenarios", "lan-5,lan-5-random", "--seeds", 2, "--beside", "epd").out
+    assert "TCP of lan-5-random: vanilla (no fast retransmit, 100 ms ticks, random phases)" in told
+    assert "\nlan-5, 2 s\n" in told and "\nlan-5-random, 2 s\n" in told
 
 
 def test_the_tcp_is_in_the_answer_and_in_the_table(tmp_path, celltrain):
