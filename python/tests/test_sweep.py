@@ -407,3 +407,21 @@ def test_ctrl_c_keeps_what_is_done_and_says_so(tmp_path):
     store = Store.open(tmp_path / "s")
     assert len(store.wide()) > 100
     assert store.verify() == []
+
+
+def test_what_is_too_much_for_a_screen_names_the_report(celltrain, tmp_path):
+    plan, store = tmp_path / "plan.toml", tmp_path / "out"
+    values = ", ".join(str(100 + one) for one in range(25))
+    axes = f'[axes]\n"port.bottleneck.buffer" = [{values}]\nduration = ["1ms"]\n'
+    plan.write_text(f'scenario = "lan-tail-drop"\nseeds = 1\n{axes}')
+    assert f"too much for a screen: celltrain report {store} writes a page; docs/sweeps.md" in (
+        celltrain("sweep", plan, "--store", store).out
+    )
+
+
+def test_the_end_of_a_sweep_says_at_which_points_a_setting_takes_effect(celltrain, tmp_path):
+    plan = tmp_path / "plan.toml"
+    axes = '[axes]\ntcp = ["vanilla", "reno"]\n"tcp.vanilla.tick_phase" = ["random"]\nduration = ["5ms"]\n'
+    plan.write_text(f'scenario = "lan-tail-drop"\nseeds = 1\n{axes}')
+    told = celltrain("sweep", plan, "--store", tmp_path / "out").out
+    assert "tcp.vanilla.tick_phase = random (only where tcp is vanilla)" in told

@@ -116,7 +116,7 @@ def _listed(texts: list[str]) -> list[str]:
 
 
 def _table(report: Report) -> Iterator[Block]:
-    """A row for each point: means, or what the point has more than the baseline, with halves of their intervals."""
+    """A row for each point: means or differences from the baseline, with half of their 95 % intervals."""
     from celltrain.comparing.rows import BEYOND, HALF
     from celltrain.grids import Line
     from celltrain.pages import words

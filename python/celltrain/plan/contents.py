@@ -77,7 +77,7 @@ class Group:
 
 @dataclass(frozen=True, kw_only=True)
 class Use:
-    """Where an axis takes effect that sets something in a table, if other axes choose the table."""
+    """Points at which an axis takes effect, if it sets something in a table that other axes choose."""
 
     needs: str
     """The table that other points lack, such as `tcp.vanilla`; empty if every point has it."""
@@ -90,7 +90,7 @@ class Use:
 
     @property
     def everywhere(self) -> bool:
-        """Whether the axis takes effect at every point."""
+        """Returns whether the axis takes effect at every point."""
         return not self.needs
 
     @property
@@ -168,7 +168,7 @@ class Contents:
     def _with(self, places: Sequence[tuple[Axis, int]]) -> dict[str, Any]:
         """The scenario with axes at these places."""
         scenario = copy.deepcopy(self.base)
-        # Whole tables before what stands in them, wherever their axes stand in the plan.
+        # Whole tables are set before their settings, in whatever order the plan lists the axes.
         for axis, place in sorted(places, key=lambda one: one[0].path.count(".")):
             if axis.stays(place):
                 continue

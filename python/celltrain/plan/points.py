@@ -28,7 +28,7 @@ MOST_REFUSALS = 20
 
 
 def judge_points(plan: Contents, diagnostics: Diagnostics, base: Base, *, unused: bool = True) -> None:
-    """Whether the scenarios of the points can be run, and the measures lead somewhere in their answers.
+    """Checks that the scenarios of the points can be run, and that the measures exist in their answers.
 
     `unused`: refuse axes that are left out at every point, because another axis chooses other tables there.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-#: By name. Those of ATM Forum 96-1269, section 3.1, with its smallest buffers, two of them again with SACK, one again with hosts
+#: By name. The scenarios of ATM Forum 96-1269, section 3.1, with its smallest buffers, two of them again with SACK, one again with hosts
 #: whose clocks and starts differ, and round trips of 60 and 600 us at one port (scenarios/unequal-rtt.toml).
 SCENARIOS: dict[str, dict[str, Any]] = {
     "lan-5": {

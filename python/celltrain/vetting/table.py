@@ -74,7 +74,7 @@ def blocks(answer: Mapping[str, Any], *, brief: bool = False) -> Iterator[Block]
 
 
 def _holds(check: Mapping[str, Any]) -> str:
-    """Whether a check holds, in a word; frames that a policy refuses one and all show nothing."""
+    """Returns the verdict of a check in a word; a policy that sends no frame shows nothing about whole frames."""
     if check["check"] == "whole_frames" and check["evidence"].startswith("0 frames sent,"):
         return "nothing sent"
     return "yes" if check["holds"] else "NO"
@@ -91,7 +91,7 @@ def ranking(policy: str, scenarios: Sequence[str], differences: Mapping[str, Map
 
 
 def by_clocks(policy: str, scenarios: Sequence[str], differences: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """The same for random clocks and starts instead of clocks in step."""
+    """Returns a text for each measure in which random clocks and starts reverse the ranking of this policy and another one."""
     named = {name: words for pair in standard.CLOCKS for name, words in zip(pair, CLOCKS, strict=True)}
     return list(_reversed(policy, scenarios, differences, standard.CLOCKS, named))
 
