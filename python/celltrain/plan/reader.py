@@ -66,7 +66,7 @@ def read_toml(text: str, file: str, folder: Path | None, settings: Mapping[str, 
     document, lines = parse(text, file)
     diagnostics = Diagnostics(file, lines, document)
     base = Base.named(document.get("scenario"), diagnostics, folder).with_settings(settings or {}, diagnostics)
-    diagnostics.document = with_tables(diagnostics.document, folder, diagnostics)
+    diagnostics.document = with_tables(diagnostics.document, base.table, folder, diagnostics)
     name = Path(file).stem if file.endswith(".toml") else ""
     return Reader(diagnostics, base).plan(name)
 
@@ -75,7 +75,7 @@ def read_values(base: Scenario | str | os.PathLike[str], document: Mapping[str, 
     """The plan of Python values."""
     diagnostics = Diagnostics(file, None, plain(document))
     found = base_of(base, diagnostics)
-    diagnostics.document = with_tables(diagnostics.document, None, diagnostics)
+    diagnostics.document = with_tables(diagnostics.document, found.table, None, diagnostics)
     return Reader(diagnostics, found).plan(found.name)
 
 
