@@ -236,7 +236,7 @@ def test_several_seeds_have_their_fingerprints_listed(celltrain, small):
 def test_what_looks_into_a_single_run_goes_with_no_ensemble(celltrain, small, tmp_path):
     answer = celltrain("run", small, "--seeds", 4, "--trace", "queue", "--out", tmp_path / "out")
     assert answer.code == 2
-    assert "--trace = given looks into a single run; goes with --seed, not with --seeds 4" in answer.err
+    assert "--trace looks into a single run; it goes with --seed, not with --seeds 4" in answer.err
 
 
 @pytest.mark.parametrize(
@@ -488,3 +488,15 @@ def test_a_measure_that_is_undefined_is_marked_in_its_row():
     efficiency, fairness = figure_of(lan, vary={"port.bottleneck.policy": ["epd", dead]}).axes
     assert not efficiency.texts
     assert [(text.get_text(), text.get_position()[1]) for text in fairness.texts] == [("undefined", 1)]
+
+
+def test_long_names_keep_their_differences_on_a_narrow_screen(celltrain, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    tcps = [f"{kind}:mss=1460B:receive_window=16MB:timer_granularity=10ms" for kind in ("sack", "reno")]
+    lan = ["compare", "lan-epd", "--seeds", 2, "--set", "duration=20ms", "--vary", f"tcp={','.join(tcps)}"]
+    lan += ["--vary", "port.bottleneck.buffer=2000,8000", "--measures", "cells.lost"]
+    lines = celltrain(*lan).out.splitlines()
+    assert all(len(line) <= 80 for line in lines)
+    assert any("difference from the" in line for line in lines)
+    [*rows] = [line for line in lines if line.startswith("  reno:")]
+    assert [line.count("\u00b1") for line in rows] == [2, 2], "a mean and a difference"
