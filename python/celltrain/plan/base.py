@@ -114,9 +114,9 @@ def _with_single(scenario: Mapping[str, Any], axes: Any) -> Mapping[str, Any]:
     made = {**scenario, "tcp": copy.deepcopy(scenario.get("tcp"))}
     for name, said in axes.items() if isinstance(axes, Mapping) else ():
         axis = said if isinstance(said, Mapping) else {"values": said}
-        path, values = axis.get("path", name), axis.get("values")
-        own, single = made.get("tcp"), isinstance(values, list) and len(values) == 1
-        if single and isinstance(own, Mapping) and any(str(path).startswith(f"tcp.{kind}.") for kind in own):
+        path, values, own = str(axis.get("path", name)), axis.get("values"), made.get("tcp")
+        inside = isinstance(own, Mapping) and any(path.startswith(f"tcp.{kind}.") for kind in own)
+        if inside and isinstance(values, list) and len(values) == 1:
             with suppress(UnknownKeyError):
                 set_key(made, path, copy.deepcopy(values[0]))
     return made

@@ -153,8 +153,9 @@ def agreement(summary: Mapping[str, Any], numbers: Sequence[Scored]) -> str:
     if counted["with_tolerance"]:
         inside, judged = counted["inside_tolerance"], counted["with_tolerance"]
         allowed = list(dict.fromkeys(one.number.allowed for one in numbers if one.number.scored and one.number.allowed))
-        named = f"({' or '.join(allowed)})" if len(allowed) <= MOST_TOLERANCES else "(in the notes)"
-        text += f" Within the stated tolerance of our mean {named if allowed else '(0)'}: {inside} of {judged}."
+        listed = " or ".join([part for part in (", ".join(allowed[:-1]), *allowed[-1:]) if part]) or "0"
+        named = listed if len(allowed) <= MOST_TOLERANCES else "in the notes"
+        text += f" Within the stated tolerance of our mean ({named}): {inside} of {judged}."
     if few_seeds(numbers):
         text += " PIT: too few seeds to test."
     elif counted["draws"]:
