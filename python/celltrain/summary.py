@@ -29,6 +29,8 @@ RECOVERY = {
 WITHOUT_TCP = ("constant_rate", "on_off")
 #: Defaults of a TCP's sizes, which are named if they are others.
 MSS, WINDOW = "512B", "65535B"
+#: Characters of a TCP with its sizes, for a line of 80.
+MOST_WORDS = 75
 #: TCPs that a line names.
 MOST_TCPS = 8
 #: Flows with a TCP of their own that a summary lists.
@@ -47,7 +49,7 @@ def tcp_summary(scenario: Scenario | str | os.PathLike[str] | Mapping[str, Any])
     >>> tcp_summary("lan-epd")
     'vanilla (no fast retransmit, 100 ms ticks)'
     >>> tcp_summary("wan-cubic")
-    'sack with cubic (selective acknowledgements, mss 1460 B, window 600 kB, 10 ms ticks)'
+    'sack with cubic (mss 1460 B, window 600 kB, 10 ms ticks)'
     >>> tcp_summary("lan-unresponsive")
     'reno (fast retransmit and recovery, 100 ms ticks); tcp5 without TCP'
     """
@@ -93,7 +95,9 @@ def _variant(tcp: Mapping[str, Any]) -> str:
     details = [RECOVERY[name], *sizes, f"{_spaced(options.get('timer_granularity', '100ms'))} ticks"]
     if rate := options.get("pacing_rate"):
         details.append(f"paced at {_spaced(rate)}")
-    return f"{name}{by} ({', '.join(details)})"
+    words = f"{name}{by} ({', '.join(details)})"
+    # The name implies the recovery, which is left out of a long line.
+    return words if len(words) <= MOST_WORDS or not sizes else f"{name}{by} ({', '.join(details[1:])})"
 
 
 def _bytes(quantity: str) -> Fraction:

@@ -37,6 +37,8 @@ def test_sizes_are_named_if_they_are_not_the_defaults(tmp_path: Path) -> None:
     text = '[tcp.sack]\nmss = "1460B"\nreceive_window = "16MB"\n'
     wanted = "sack (selective acknowledgements, mss 1460 B, window 16 MB, 100 ms ticks)"
     assert tcp_summary(with_tcp(tmp_path, text)) == wanted
+    hoe = "newreno_hoe (mss 1460 B, window 16 MB, 100 ms ticks)"
+    assert tcp_summary(with_tcp(tmp_path, text.replace("sack", "newreno_hoe"))) == hoe, "one short line"
     usual = '[tcp.sack]\nmss = "0.512kB"\nreceive_window = "65535B"\n'
     assert tcp_summary(with_tcp(tmp_path, usual)) == "sack (selective acknowledgements, 100 ms ticks)"
 

@@ -53,7 +53,10 @@ pub(super) fn read(mut bytes: &[u8]) -> File {
                 let options = options(&body[padded..]);
                 let link_type = file.interfaces[little(body, 0) as usize].0;
                 let start = if link_type == 0 { 24 } else { 20 };
-                assert!(link_type != 0 || body[20..24] == [2, 0, 0, 0], "a packet of link type NULL says that it is IPv4");
+                assert!(
+                    link_type != 0 || body[20..24] == [2, 0, 0, 0],
+                    "a packet of link type NULL says that it is IPv4"
+                );
                 let of = |code| options.0.iter().find(|option| option.0 == code).map(|option| option.1.clone());
                 file.packets.push(Packet {
                     interface: little(body, 0),
