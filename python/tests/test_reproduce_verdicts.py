@@ -84,7 +84,7 @@ def test_the_terminal_has_the_verdicts_and_the_shares(rates: Reproduction) -> No
     rates.compare(console=console)
     assert isinstance(console.file, StringIO)
     text = console.file.getvalue()
-    assert re.search(r"no \d\)  0\.04", text)
+    assert re.search(r"no \d+\) +0\.04", text)
     for words in ("agrees", "Kolmogorov-Smirnov: vc_merge ratio", "middle PIT", "p by seeds"):
         assert words in text, words
     near = rates.summary["verdicts"]["inside_tolerance"]
