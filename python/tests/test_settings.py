@@ -226,7 +226,7 @@ def test_the_tcps_of_a_comparison_keep_the_settings_of_the_scenarios_own(celltra
         "TCP of sack:mss=2kB: sack with formulas (mss 2000 B, window 100 kB, 100 ms ticks)",
     ):
         assert line in " ".join(varied.out.split())
-    # What --set sets is kept as well.
+    # A setting of --set is kept as well.
     windows = celltrain(*compare, "tcp=vanilla,reno", "--set", "tcp.vanilla.receive_window=200kB").out
     assert windows.count("window 200 kB") == 2
     alone = celltrain(*compare, "duration=10ms,20ms", "--set", "tcp=sack").out

@@ -46,7 +46,7 @@ def _labelled(name: str, said: Any) -> Any:
     labels = [given or label for (given, _), label in zip(found, _labels(values), strict=True)]
     if again := next((label for label in labels if labels.count(label) > 1), None):
         raise InputError([Fault.of_option("vary", again, f"is there twice among the values of {name}")])
-    # What a TCP that is named by a text becomes depends on the scenario.
+    # The table of a TCP that a text names depends on the scenario.
     kept = [
         said if isinstance(said, str) and is_tcp(name) else value for said, value in zip(listed, values, strict=True)
     ]

@@ -95,7 +95,7 @@ def with_tables(
 
 @dataclass(frozen=True, kw_only=True)
 class _Texts:
-    """What texts for tables are read with."""
+    """Reads texts for tables."""
 
     scenario: Mapping[str, Any]
     folder: Path | None

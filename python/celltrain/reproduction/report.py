@@ -178,7 +178,7 @@ def notes(members: Sequence[Scored]) -> list[str]:
 
 
 def footnotes(members: Sequence[Scored]) -> list[str]:
-    """The same with the tolerances by which numbers agree."""
+    """The different notes on a table's numbers, with the tolerances by which numbers agree."""
     return list(dict.fromkeys(note for scored in members if (note := footnote(scored))))
 
 
@@ -194,7 +194,7 @@ def footnote(scored: Scored) -> str:
 
 
 def few_seeds(members: Sequence[Scored]) -> bool:
-    """Whether there are draws among the scored numbers, and too few seeds to test where these stand among the seeds."""
+    """Returns whether some of the scored numbers are draws with too few seeds to test their place among the seeds."""
     draws = [scored for scored in members if scored.number.scored and not scored.number.point]
     return any(len(scored.seeds) < FEW for scored in draws)
 
@@ -281,7 +281,7 @@ SHARES = (
     *("table", "network", "quantity", "inside", "in range", "near mean", "10 %", "middle PIT"),
     *("expected", "KS", "p", "p by seeds"),
 )
-#: Those of them that say nothing with few seeds.
+#: Columns that say nothing with few seeds.
 OF_SEEDS = SHARES[7:]
 #: The columns of the table of errors.
 ERRORS = ("table", "network", "quantity", "mean error", "relative", "error of a seed", "rank correlation")
