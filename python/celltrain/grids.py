@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 #: Between two columns.
 GAP = "  "
-#: A word that is longer may be folded in a column of words.
+#: A word that is longer may be folded in a heading, and in a column of words.
 LONGEST_WORD = 24
 #: Columns that each row of a group is indented by.
 INDENT = "  "
@@ -124,8 +124,8 @@ class Grid:
         return max(map(_width, [self.heads[column], *self._cells(column)]))
 
     def _narrowest(self, column: int) -> int:
-        """The width below which a number or a word would be broken."""
-        least = max(map(_width, self.heads[column].split()), default=0)
+        """The width below which a number, or a word that is not very long, would be broken."""
+        least = min(max(map(_width, self.heads[column].split()), default=0), LONGEST_WORD)
         if column not in self.left:
             return max(least, *map(_width, self._cells(column)), 0)
         words = (_width(word) for cell in self._cells(column) for word in cell.split())

@@ -40,8 +40,14 @@ def of_texts(texts: Sequence[str], option: str = "--vary") -> dict[str, Any]:
     vary: dict[str, Any] = {}
     for path, (_, values) in _parsed(texts, option).items():
         tables = bool(choices(path))
-        vary[path] = {"path": path, "values": dict(values)} if tables else [value for _, value in values]
+        labelled = {label: _of_axis(path, label, value) for label, value in values}
+        vary[path] = {"path": path, "values": labelled} if tables else [value for _, value in values]
     return vary
+
+
+def _of_axis(path: str, label: str, value: Any) -> Any:
+    """A value of an axis: its table, or its text if the table depends on the scenario."""
+    return label if is_tcp(path) else value
 
 
 def of_options(vary: Sequence[str], settings: Sequence[str]) -> dict[str, Any]:
@@ -50,7 +56,9 @@ def of_options(vary: Sequence[str], settings: Sequence[str]) -> dict[str, Any]:
     if again := [path for path in fixed if path in varied]:
         raise InputError([fault_of("--set", f"{path}={fixed[path].label}", "sets what --vary sets") for path in again])
     axes = {
-        path: {"path": path, "values": {one.label: one.value}} if choices(path) else [one.value]
+        path: {"path": path, "values": {one.label: _of_axis(path, one.label, one.value)}}
+        if choices(path)
+        else [one.value]
         for path, one in fixed.items()
     }
     return {**varied, **axes}
@@ -125,6 +133,43 @@ def resolved(path: str, said: Any, folder: Path | None = None) -> tuple[str, Any
     return said, grammar.choice(said, tables, kind, [*also, f"{AS_IS} (what the scenario has)"])
 
 
+def is_tcp(path: str) -> bool:
+    """Returns whether a path leads to a TCP, where a name keeps settings: see `with_settings_of`."""
+    return path.rpartition(".")[2] == "tcp"
+
+
+def with_settings_of(scenario: Mapping[str, Any], path: str, table: Any) -> Any:
+    """Returns the table of a TCP that a text names, with the other settings of the scenario's own TCP.
+
+    All kinds of TCP have the same settings. A flow without a TCP of its own has that of the scenario.
+
+    >>> wan = {"tcp": {"vanilla": {"mss": "1460B", "receive_window": "600000B"}}}
+    >>> with_settings_of(wan, "tcp", {"sack": {"mss": "9180B"}})
+    {'sack': {'mss': '9180B', 'receive_window': '600000B'}}
+    """
+    place: Any = scenario
+    for step in path.split("."):
+        place = place.get(step) if isinstance(place, Mapping) else None
+    own = scenario.get("tcp") if place is None else place
+    if not isinstance(own, Mapping) or len(own) != 1:
+        return table
+    ([kind], [settings]), [kept] = zip(*table.items(), strict=True), own.values()
+    if not isinstance(kept, Mapping):
+        return table
+    # Formulas belong to the congestion control that they describe.
+    replaced = settings.get("congestion", "formula") != "formula"
+    return {kind: _merged({key: one for key, one in kept.items() if not (replaced and key == "formula")}, settings)}
+
+
+def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Two tables in one; the second has the last word."""
+    made = copy.deepcopy(dict(below))
+    for key, value in above.items():
+        inside = isinstance(value, Mapping) and isinstance(made.get(key), Mapping)
+        made[key] = _merged(made[key], value) if inside else copy.deepcopy(value)
+    return made
+
+
 def applied(scenario: Mapping[str, Any], settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Setting]]:
     """Returns a scenario with settings in place of its own, and these settings by their paths.
 
@@ -140,6 +185,8 @@ def applied(scenario: Mapping[str, Any], settings: Mapping[str, Any]) -> tuple[d
             label, value = resolved(path, settings[path])
             said = settings[path]
             typed = said.typed if isinstance(said, Setting) else said if isinstance(said, str) else label
+            if isinstance(said, str | Setting) and is_tcp(path) and isinstance(value, Mapping):
+                value = with_settings_of(made, path, value)
             found[path] = Setting(shortened(label), value, shortened(typed))
             if value != AS_IS or not choices(path):
                 set_key(made, path, copy.deepcopy(value))

@@ -194,7 +194,23 @@ def _overridden(scenario: Scenario | str | os.PathLike[str], settings: Mapping[s
         said = overrides.in_words({path: one for path, one in found.items() if path != "name"})
         made["name"] = f"{name or stem} ({said})".lstrip()
     reading = Reading.of_table(made, file)
-    return replace(reading, faults=[_placed(fault, file, lines, found, option, made) for fault in reading.faults])
+    hinted = (_of_new_port(fault, root, found) for fault in reading.faults)
+    return replace(reading, faults=[_placed(fault, file, lines, found, option, made) for fault in hinted])
+
+
+def _of_new_port(fault: Fault, root: Mapping[str, Any], settings: Mapping[str, overrides.Setting]) -> Fault:
+    """A fault of a port that only settings name, with the port that the scenario has for all."""
+    ports = root.get("port")
+    above = fault.key.rpartition(".")[0]
+    kind, _, name = above.partition(".")
+    known = isinstance(ports, Mapping) and "default" in ports and name not in ports
+    if kind != "port" or not known or "is missing" not in fault.problem:
+        return fault
+    path = next((path for path in settings if path.startswith(f"{above}.")), None)
+    if path is None:
+        return fault
+    problem = f"is missing, as the scenario has no {above}; did you mean port.default.{path.removeprefix(f'{above}.')}?"
+    return Fault.of(problem, file=fault.file, key=fault.key, value=fault.value)
 
 
 def _placed(

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from celltrain.quantities import QUANTITIES
 from celltrain.scenario import read, table
 from celltrain.text import shortened, shown
 
@@ -25,6 +27,10 @@ RECOVERY = {
 }
 #: Traffic that does not use TCP.
 WITHOUT_TCP = ("constant_rate", "on_off")
+#: Defaults of a TCP's sizes, which are named if they are others.
+MSS, WINDOW = "512B", "65535B"
+#: Characters of a TCP with its sizes, for a line of 80.
+MOST_WORDS = 75
 #: TCPs that a line names.
 MOST_TCPS = 8
 #: Flows with a TCP of their own that a summary lists.
@@ -43,7 +49,7 @@ def tcp_summary(scenario: Scenario | str | os.PathLike[str] | Mapping[str, Any])
     >>> tcp_summary("lan-epd")
     'vanilla (no fast retransmit, 100 ms ticks)'
     >>> tcp_summary("wan-cubic")
-    'sack with cubic (selective acknowledgements, 10 ms ticks)'
+    'sack with cubic (mss 1460 B, window 600 kB, 10 ms ticks)'
     >>> tcp_summary("lan-unresponsive")
     'reno (fast retransmit and recovery, 100 ms ticks); tcp5 without TCP'
     """
@@ -77,16 +83,27 @@ def tcp_line(tcps: Sequence[str]) -> str:
 
 
 def _variant(tcp: Mapping[str, Any]) -> str:
-    """A TCP variant, its congestion control if it is not the default, its recovery and its clock."""
+    """A TCP variant, its congestion control if it is not the default, its recovery, its sizes if they are not, its clock."""
     [(name, options)] = tcp.items()
     control = options.get("congestion", "jacobson")
     by = {"jacobson": "", "formula": " with formulas"}.get(control, f" with {control}")
-    details = [RECOVERY[name], f"{_spaced(options.get('timer_granularity', '100ms'))} ticks"]
+    sizes = []
+    if (mss := _bytes(options.get("mss", MSS))) != _bytes(MSS):
+        sizes.append(f"mss {mss} B")
+    if _bytes(window := options.get("receive_window", WINDOW)) != _bytes(WINDOW):
+        sizes.append(f"window {_spaced(window)}")
+    details = [RECOVERY[name], *sizes, f"{_spaced(options.get('timer_granularity', '100ms'))} ticks"]
     if options.get("tick_phase") == "random":
         details.append("random phases")
     if rate := options.get("pacing_rate"):
         details.append(f"paced at {_spaced(rate)}")
-    return f"{name}{by} ({', '.join(details)})"
+    words = f"{name}{by} ({', '.join(details)})"
+    # The name implies the recovery, which is left out of a long line.
+    return words if len(words) <= MOST_WORDS or not sizes else f"{name}{by} ({', '.join(details[1:])})"
+
+
+def _bytes(quantity: str) -> Fraction:
+    return QUANTITIES["size"].read(quantity)
 
 
 def _spaced(quantity: str) -> str:

@@ -25,8 +25,8 @@ from conftest import ROOT, SMALL, Command
 import celltrain as ct
 
 needs_tshark = pytest.mark.skipif(
-    shutil.which("tshark") is None or shutil.which("editcap") is None,
-    reason="tshark is not installed (the commands tshark and editcap; Debian's package tshark)",
+    shutil.which("tshark") is None,
+    reason="tshark is not installed (the command tshark; Debian's package tshark)",
 )
 needs_tcptrace = pytest.mark.skipif(
     shutil.which("tcptrace") is None,
@@ -133,11 +133,8 @@ def tshark(path: Path) -> Seen:
 
 def tcptrace(path: Path, ends: dict[tuple[str, str], str]) -> dict[str, Flow]:
     """What tcptrace counts of the data of each connection, by the names of its ends."""
-    older = path.with_suffix(".pcap")
-    subprocess.run(["editcap", "-F", "nsecpcap", path, older], check=True, timeout=60)
-    command = ["tcptrace", "-n", "-l", str(older)]
+    command = ["tcptrace", "-n", "-l", str(path)]
     printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
-    older.unlink()
     flows = {}
     for text in re.split(r"TCP connection \d+:", printed)[1:]:
 
@@ -202,6 +199,31 @@ def test_tshark_and_tcptrace_count_what_the_run_counts(name: str, tmp_path: Path
         assert {name: flow.unique_bytes for name, flow in counted.items()} == {
             name: flows[name].unique_bytes for name in counted
         }
+
+
+@needs_tshark
+@pytest.mark.parametrize(("flows", "hosts"), [(None, 3), (["tcp2"], 1)])
+@pytest.mark.parametrize("program", ["tcptrace", "tcpdump"])
+def test_captures_of_one_host_and_of_several_are_read_as_they_are(
+    flows: list[str] | None, hosts: int, program: str, small: Path, tmp_path: Path
+) -> None:
+    if shutil.which(program) is None:
+        pytest.skip(f"{program} is not installed (Debian's package {program})")
+    capture = tmp_path / "run.pcapng"
+    ct.run(small, pcap=ct.Capture(capture, flows=flows), engine="fast")
+    command = ["tshark", "-n", "-r", str(capture), "-T", "fields", "-e", "frame.interface_name", "-e", "ip.src"]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+    packets = [line.split("\t") for line in printed.splitlines()]
+    assert len({name for name, _ in packets}) == hosts
+    ended = subprocess.run(
+        [program, "-n", *(["-r"] if program == "tcpdump" else []), capture], capture_output=True, timeout=60
+    )
+    said = ended.stdout.decode()
+    assert ended.returncode == 0, ended.stderr
+    if program == "tcpdump":
+        assert len(re.findall(r" IP 10\.", said)) == len(packets)
+    else:
+        assert f"{len(packets)} packets seen, {len(packets)} TCP packets traced" in said
 
 
 @needs_tshark

@@ -263,7 +263,7 @@ def test_several_seeds_have_their_fingerprints_listed(celltrain, small):
 def test_what_looks_into_a_single_run_goes_with_no_ensemble(celltrain, small, tmp_path):
     answer = celltrain("run", small, "--seeds", 4, "--trace", "queue", "--out", tmp_path / "out")
     assert answer.code == 2
-    assert "--trace = given looks into a single run; goes with --seed, not with --seeds 4" in answer.err
+    assert "--trace looks into a single run; it goes with --seed, not with --seeds 4" in answer.err
 
 
 @pytest.mark.parametrize(
@@ -519,8 +519,8 @@ def test_a_measure_that_is_undefined_is_marked_in_its_row():
 
 def test_a_setting_that_no_case_has_a_place_for_is_refused(celltrain):
     """It was left out, and the head of the table named it."""
-    words = "changes nothing: no case has tcp.vanilla; they have tcp.reno, tcp.sack"
-    phase, tcp = "tcp.vanilla.tick_phase", "tcp=reno,sack"
+    words = "changes nothing: no case has tcp.tahoe; they have tcp.reno, tcp.sack"
+    phase, tcp = "tcp.tahoe.tick_phase", "tcp=reno,sack"
     is_refused(
         celltrain("compare", "lan-epd", "--set", f"{phase}=random", "--vary", tcp), [f"--set {phase}=random", words]
     )
@@ -533,19 +533,25 @@ def test_a_setting_that_no_case_has_a_place_for_is_refused(celltrain):
 
 
 def test_a_setting_of_some_cases_says_of_which(celltrain):
-    options = ("--seeds", 2, "--set", "duration=50ms", "--set", "tcp.vanilla.tick_phase=random")
-    line = "tcp.vanilla.tick_phase = random (only where tcp is vanilla)"
+    options = ("--seeds", 2, "--set", "duration=50ms", "--set", "tcp.reno.tick_phase=random")
+    line = "tcp.reno.tick_phase = random (only where tcp is reno)"
     vary = ("--vary", "tcp=vanilla,reno,sack")
     assert line in celltrain("compare", "lan-epd", *options, *vary).out
     assert line in celltrain("compare", "lan-epd", *options, *vary, "--md").out.replace("\\", "")
-    assert "only where tcp is vanilla" in celltrain("compare", "lan-epd", *options, *vary, "--tex").out
+    assert "only where tcp is reno" in celltrain("compare", "lan-epd", *options, *vary, "--tex").out
     answer = celltrain("compare", "lan-epd", *options, *vary, "--json").json
-    assert answer["set_only_where"] == {"tcp.vanilla.tick_phase": "tcp is vanilla"}
-    # The setting reaches the runs of Vanilla: they are those of a scenario that has it.
-    [first, *_] = ct.compare(
-        "lan-epd", vary={"duration": ["50ms"], "tcp.vanilla.tick_phase": ["random"]}, seeds=2
-    ).to_dict()["scenarios"]
-    assert answer["scenarios"][0]["efficiency"] == first["efficiency"]
+    assert answer["set_only_where"] == {"tcp.reno.tick_phase": "tcp is reno"}
+    # The setting reaches the runs of Reno: they are those of a scenario that has it.
+    vary = {"duration": ["50ms"], "tcp": ["reno:tick_phase=random"]}
+    [only] = ct.compare("lan-epd", vary=vary, seeds=2).to_dict()["scenarios"]
+    assert answer["scenarios"][1]["efficiency"] == only["efficiency"]
+
+
+def test_a_setting_of_the_scenarios_own_tcp_is_kept_by_those_that_are_named(celltrain):
+    options = ("--seeds", 2, "--set", "duration=50ms", "--set", "tcp.vanilla.tick_phase=random")
+    compared = celltrain("compare", "lan-epd", *options, "--vary", "tcp=reno,sack")
+    assert "set: duration = 50 ms, tcp.vanilla.tick_phase = random\n" in compared.out
+    assert compared.out.count("random phases") == 2
 
 
 def test_a_setting_of_one_scenario_only_names_the_scenario(celltrain):
@@ -559,4 +565,14 @@ def test_a_setting_of_one_scenario_only_names_the_scenario(celltrain):
         "--vary",
         "tcp=as-is,reno",
     )
-    assert "(only where tcp is as-is in lan-sack)" in celltrain("compare", "lan-epd", "lan-sack", *options).out
+    assert "(only where tcp is as-is or reno in lan-sack)" in celltrain("compare", "lan-epd", "lan-sack", *options).out
+def test_long_names_keep_their_differences_on_a_narrow_screen(celltrain, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    tcps = [f"{kind}:mss=1460B:receive_window=16MB:timer_granularity=10ms" for kind in ("sack", "reno")]
+    lan = ["compare", "lan-epd", "--seeds", 2, "--set", "duration=20ms", "--vary", f"tcp={','.join(tcps)}"]
+    lan += ["--vary", "port.bottleneck.buffer=2000,8000", "--measures", "cells.lost"]
+    lines = celltrain(*lan).out.splitlines()
+    assert all(len(line) <= 80 for line in lines)
+    assert any("difference from the" in line for line in lines)
+    [*rows] = [line for line in lines if line.startswith("  reno:")]
+    assert [line.count("\u00b1") for line in rows] == [2, 2], "a mean and a difference"

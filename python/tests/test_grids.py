@@ -75,6 +75,16 @@ def test_a_long_word_is_folded_at_its_dots_and_colons() -> None:
     assert "ports.bottleneck." in grid.text(30).splitlines()[2]
 
 
+def test_a_long_word_of_a_heading_is_folded_and_costs_no_number_its_place() -> None:
+    grid = Grid(heads=["name", "mean", f"difference from sack:{'mss=1460B:' * 8}"])
+    grid.add_row("reno", "0.519 \u00b1 0.010", "-0.41 \u00b1 0.17 *")
+    lines = grid.text(60).splitlines()
+    assert max(map(len, lines)) <= 60
+    assert "-0.41 \u00b1 0.17 *" in lines[-1]
+    heading = "".join("".join(lines).split()).replace("namemean", "")
+    assert heading.count("mss=1460B:") == 8
+
+
 def test_a_label_stands_above_its_rows() -> None:
     lines = sample().text().splitlines()
     assert lines[2] == "efficiency" and lines[3].startswith("  tail_drop")

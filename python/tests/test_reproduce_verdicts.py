@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from io import StringIO
 
 import pytest
@@ -82,10 +84,36 @@ def test_the_terminal_has_the_verdicts_and_the_shares(rates: Reproduction) -> No
     rates.compare(console=console)
     assert isinstance(console.file, StringIO)
     text = console.file.getvalue()
-    for words in ("agrees", "no      0.04", "Kolmogorov-Smirnov: vc_merge ratio", "middle PIT", "p by seeds"):
+    assert re.search(r"no \d+\) +0\.04", text)
+    for words in ("agrees", "Kolmogorov-Smirnov: vc_merge ratio", "middle PIT", "p by seeds"):
         assert words in text, words
     near = rates.summary["verdicts"]["inside_tolerance"]
-    assert f"Within the stated tolerance of our mean: {near} of 68." in " ".join(text.split())
+    assert f"Within the stated tolerance of our mean (in the notes): {near} of 68." in " ".join(text.split())
+    assert "too few seeds" not in text
+
+
+def test_the_tolerance_by_which_a_number_agrees_is_a_note_below_its_table(rates: Reproduction) -> None:
+    scored = rates.scored
+    by_table = {t: report.footnotes([s for s in scored if s.number.table == t]) for t in ("2", "5", "section4")}
+    assert by_table["5"] == [
+        "allowed 0.10 from the mean, or within the range of the seeds",
+        "allowed 0.25 from the mean, or within the range of the seeds",
+    ]
+    assert by_table["section4"] == ["allowed 10 % from the mean"]
+    assert {"allowed 5 % from the mean", "allowed 12 % from the mean", "allowed 2 % from the mean"} < set(by_table["2"])
+    assert all("allowed" in note for note in by_table["2"])
+
+
+@pytest.mark.parametrize("seeds", [2, 9, 10])
+def test_with_few_seeds_a_place_among_them_is_no_test(seeds: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules[__name__], "SEEDS", seeds)
+    console = Console(file=StringIO(), width=140)
+    filled("af-97-0831", 1.03).compare(console=console)
+    assert isinstance(console.file, StringIO)
+    text = " ".join(console.file.getvalue().split())
+    assert ("PIT: too few seeds to test." in text) == (seeds < 10)
+    for words in ("expected", "Kolmogorov-Smirnov: ", "middle PIT"):
+        assert (words in text) == (seeds >= 10), words
 
 
 def test_the_exported_table_has_the_verdicts(rates: Reproduction) -> None:

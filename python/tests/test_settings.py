@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+import tomllib
 from conftest import SMALL, Command, is_refused
 from hypothesis import given
 from hypothesis import strategies as st
@@ -105,6 +106,15 @@ def test_a_setting_that_is_refused_is_named(settings: dict[str, object], words: 
         assert word in str(refused.value)
 
 
+def test_a_port_that_only_a_setting_names_is_answered_with_the_default_port(celltrain: Command) -> None:
+    wanted = (
+        "port.bottleneck.policy is missing, as the scenario has no port.bottleneck; did you mean port.default.buffer?"
+    )
+    is_refused(celltrain("run", "parking-lot", "--set", "port.bottleneck.buffer=3000"), [wanted])
+    both = ["--set", "port.bottleneck.policy=epd", "--set", "port.bottleneck.buffer=300"]
+    assert celltrain("check", "parking-lot", *both).code == 0
+
+
 def test_a_policy_may_be_a_text_in_python() -> None:
     assert ct.Port(buffer_cells=100, policy="epd:threshold=80%").policy == ct.Epd(threshold="80%")
     lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=100, policy="fba:z=0.5", duration="5ms")  # type: ignore[arg-type]
@@ -155,11 +165,81 @@ def test_a_list_of_texts_is_an_axis_of_tables() -> None:
     assert "'fbb', which is not a policy. Did you mean fba?" in str(refused.value)
 
 
+OWN_TCP = """
+[tcp.vanilla]
+mss = "1kB"
+receive_window = "100kB"
+congestion = "formula"
+formula.on_ack = { cwnd = "cwnd + 1" }
+
+[flow.tcp2.tcp.sack]
+mss = "600B"
+"""
+
+
+def test_a_tcp_that_a_text_names_keeps_the_settings_of_the_scenarios_own(celltrain: Command) -> None:
+    Path("own.toml").write_text(SMALL + OWN_TCP)
+    kept = ct.load("own.toml").tcp.to_dict()
+    for said in ("reno", "reno:mss=2kB"):
+        made = ct.load("own.toml", settings={"tcp": said}).tcp
+        assert made.to_dict() == {**kept, **({"mss": "2kB"} if ":" in said else {})}
+        assert isinstance(made, ct.Reno)
+    # Formulas go with the congestion control that they describe.
+    other = ct.load("own.toml", settings={"tcp": "reno:congestion=cubic"}).tcp
+    assert (other.congestion, other.formula, other.mss) == ("cubic", None, "1kB")
+    # A table and an object are taken as they stand.
+    for said in ({"reno": {}}, ct.Reno()):
+        assert ct.load("own.toml", settings={"tcp": said}).tcp == ct.Reno()
+    flows = ct.load(
+        "own.toml", settings={"flow.tcp1.tcp": "reno", "flow.tcp2.tcp": "reno", "tcp": "tahoe:mss=3kB"}
+    ).flow
+    assert (flows["tcp1"].tcp.mss, flows["tcp2"].tcp.mss) == ("3kB", "600B")
+    explained = celltrain("explain", "wan-epd", "--set", "tcp=sack").out
+    assert 'receive_window = "600' in explained[explained.index("[tcp.sack]") :]
+
+
+@pytest.mark.parametrize(
+    "values",
+    ['["as-is", "reno", "sack:mss=2kB"]', '{ as-is = "as-is", reno = "reno", "sack:mss=2kB" = "sack:mss=2kB" }'],
+)
+def test_the_tcps_of_an_axis_keep_the_settings_of_the_scenarios_own_in_the_store_too(values: str) -> None:
+    Path("own.toml").write_text(SMALL + OWN_TCP)
+    Path("plan.toml").write_text(f'scenario = "own.toml"\n[axes.tcp]\npath = "tcp"\nvalues = {values}\n')
+    plan = Plan.load("plan.toml")
+    own = tomllib.loads(OWN_TCP)["tcp"]["vanilla"]
+    wanted = [{"vanilla": own}, {"reno": own}, {"sack": {**own, "mss": "2kB"}}]
+    assert [point.scenario["tcp"] for point in plan.points] == wanted
+    assert [point.values["tcp"] for point in plan.points] == ["as-is", "reno", "sack:mss=2kB"]
+    again = Plan.of_document(json.loads(json.dumps(plan.document)))
+    assert [point.scenario for point in again.points] == [point.scenario for point in plan.points]
+    settings = Plan.load("plan.toml", settings={"tcp.vanilla.receive_window": "200kB"})
+    assert [next(iter(point.scenario["tcp"].values()))["receive_window"] for point in settings.points] == ["200kB"] * 3
+
+
+def test_the_tcps_of_a_comparison_keep_the_settings_of_the_scenarios_own(celltrain: Command) -> None:
+    Path("own.toml").write_text(SMALL + OWN_TCP)
+    compare = ["compare", "own.toml", "--seeds", 1, "--vary"]
+    varied = celltrain(*compare, "tcp=vanilla,reno,sack:mss=2kB")
+    for line in (
+        "TCP of vanilla: vanilla with formulas (mss 1000 B, window 100 kB, 100 ms ticks)",
+        "TCP of reno: reno with formulas (mss 1000 B, window 100 kB, 100 ms ticks)",
+        "TCP of sack:mss=2kB: sack with formulas (mss 2000 B, window 100 kB, 100 ms ticks)",
+    ):
+        assert line in " ".join(varied.out.split())
+    # A setting of --set is kept as well.
+    windows = celltrain(*compare, "tcp=vanilla,reno", "--set", "tcp.vanilla.receive_window=200kB").out
+    assert windows.count("window 200 kB") == 2
+    alone = celltrain(*compare, "duration=10ms,20ms", "--set", "tcp=sack").out
+    assert "sack with formulas (mss 1000 B" in " ".join(alone.split())
+    tables = ct.compare("own.toml", vary={"tcp": ["reno", {"sack": {}}, ct.Tahoe()]}, seeds=1)
+    assert ["mss 1000 B" in one for [one] in tables.tcp] == [True, False, False]
+
+
 def test_a_plan_starts_from_a_scenario_with_settings() -> None:
     text = 'scenario = "lan-epd"\nseeds = 1\n[axes]\n"port.bottleneck.buffer" = [1000, 2000]\n'
     Path("plan.toml").write_text(text)
     plan, other = Plan.load("plan.toml", settings={"tcp": "reno"}), Plan.load("plan.toml")
-    assert plan.points[0].scenario["tcp"] == {"reno": {}}
+    assert plan.points[0].scenario["tcp"] == {"reno": other.points[0].scenario["tcp"]["vanilla"]}
     assert plan.name == "plan (tcp=reno)"
     assert plan.digest != other.digest
     with pytest.raises(ct.PlanError, match=r"--set port.bottleneck.buffer=500 sets what plan.toml varies"):

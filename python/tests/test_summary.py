@@ -38,10 +38,18 @@ def test_ticks_of_random_phases_are_told_from_common_ones(tmp_path: Path) -> Non
     assert tcp_summary(with_tcp(tmp_path, '[tcp.vanilla]\ntick_phase = "random"\n')) == wanted
     common = with_tcp(tmp_path, '[tcp.vanilla]\ntick_phase = "common"\n')
     assert tcp_summary(common) == "vanilla (no fast retransmit, 100 ms ticks)"
+def test_sizes_are_named_if_they_are_not_the_defaults(tmp_path: Path) -> None:
+    text = '[tcp.sack]\nmss = "1460B"\nreceive_window = "16MB"\n'
+    wanted = "sack (selective acknowledgements, mss 1460 B, window 16 MB, 100 ms ticks)"
+    assert tcp_summary(with_tcp(tmp_path, text)) == wanted
+    hoe = "newreno_hoe (mss 1460 B, window 16 MB, 100 ms ticks)"
+    assert tcp_summary(with_tcp(tmp_path, text.replace("sack", "newreno_hoe"))) == hoe, "one short line"
+    usual = '[tcp.sack]\nmss = "0.512kB"\nreceive_window = "65535B"\n'
+    assert tcp_summary(with_tcp(tmp_path, usual)) == "sack (selective acknowledgements, 100 ms ticks)"
 
 
 def test_flows_with_a_tcp_of_their_own_are_named_if_it_differs(tmp_path: Path) -> None:
-    text = '[flow.tcp1.tcp.vanilla]\nmss = "1kB"\n[flow.tcp2.tcp.reno]\n[flow.tcp3.traffic.constant_rate]\nrate = "1Mbps"\n'
+    text = '[flow.tcp1.tcp.vanilla]\ndelayed_acks = "200ms"\n[flow.tcp2.tcp.reno]\n[flow.tcp3.traffic.constant_rate]\nrate = "1Mbps"\n'
     vanilla, reno = "vanilla (no fast retransmit, 100 ms ticks)", "reno (fast retransmit and recovery, 100 ms ticks)"
     assert tcp_summary(with_tcp(tmp_path, text)) == f"{vanilla}; tcp2: {reno}; tcp3 without TCP"
 

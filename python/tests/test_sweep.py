@@ -377,6 +377,19 @@ def test_the_command_line(tmp_path, celltrain):
     assert celltrain("store", "repair", tmp_path / "s", "--json").json["done"] == []
 
 
+@pytest.mark.parametrize(("count", "hidden"), [(6, 0), (18, 2)])
+def test_the_command_prints_every_measure_or_names_it(count, hidden, tmp_path, celltrain, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "1000")
+    measures = [f"efficiency * {number}" for number in range(1, count + 1)]
+    plan = f'measures = {json.dumps(measures)}\nseeds = 1\nscenario = "lan-epd"\n[axes]\nduration = ["5ms", "6ms"]\n'
+    path = tmp_path / "plan.toml"
+    path.write_text(plan)
+    out = " ".join(celltrain("sweep", path, "--store", tmp_path / "s", "--jobs", 1).out.split())
+    assert all(out.count(measure) >= 1 for measure in measures)
+    named = ", ".join(measures[count - hidden :])
+    assert (f"Not shown, but in the store: {named}" in out) == (hidden > 0)
+
+
 MANY = PLAN.replace("count = 4", "count = 400").replace('"5ms"', '"10ms"')
 
 
@@ -421,7 +434,7 @@ def test_what_is_too_much_for_a_screen_names_the_report(celltrain, tmp_path):
 
 def test_the_end_of_a_sweep_says_at_which_points_a_setting_takes_effect(celltrain, tmp_path):
     plan = tmp_path / "plan.toml"
-    axes = '[axes]\ntcp = ["vanilla", "reno"]\n"tcp.vanilla.tick_phase" = ["random"]\nduration = ["5ms"]\n'
+    axes = '[axes]\ntcp = ["vanilla", "reno"]\n"tcp.reno.tick_phase" = ["random"]\nduration = ["5ms"]\n'
     plan.write_text(f'scenario = "lan-tail-drop"\nseeds = 1\n{axes}')
     told = celltrain("sweep", plan, "--store", tmp_path / "out").out
-    assert "tcp.vanilla.tick_phase = random (only where tcp is vanilla)" in told
+    assert "tcp.reno.tick_phase = random (only where tcp is reno)" in told

@@ -319,8 +319,8 @@ def _refuse_single(options: Mapping[str, object], seeds: int) -> None:
 
     given = [name for name, value in options.items() if value is not None]
     if given:
-        problem = f"looks into a single run; goes with --seed, not with --seeds {seeds}"
-        raise InputError([Fault.of_option(name, "given", problem) for name in given])
+        problem = f"looks into a single run; it goes with --seed, not with --seeds {seeds}"
+        raise InputError([Fault.saying(f"{name} {problem}", key=name) for name in given])
 
 
 def _empty(kept: Events | None, capture: Capture | None, window: str | None) -> dict[Path, str]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 # What fits a screen; the store has everything.
 MOST_POINTS = 24
 MOST_RUNS = 50_000
-MOST_MEASURES = 4
+MOST_MEASURES = 16
 
 
 def register(app: typer.Typer) -> None:
@@ -132,7 +132,7 @@ def show(store: Store) -> None:
     from celltrain.summary import tcp_line
     from celltrain.text import shown
 
-    measures = list(store.plan.measures)[:MOST_MEASURES]
+    measures, hidden = list(store.plan.measures)[:MOST_MEASURES], list(store.plan.measures)[MOST_MEASURES:]
     if len(store.plan.points) > MOST_POINTS or store.plan.runs > MOST_RUNS:
         shell.say(
             f"too much for a screen: celltrain report {shown(store.path)} writes a page; docs/sweeps.md shows how to ask the "
@@ -162,7 +162,8 @@ def show(store: Store) -> None:
         cells = [words.valued(own[0][axis.name], axis.unit) for axis in varied]
         grid.add_row(*cells, f"{max(row['n'] for row in own):,}", *map(_interval, own))
     shell.say("")
-    shell.show([*lines, grid])
+    names = ", ".join(words.measure(measured(one).name) for one in hidden)
+    shell.show([*lines, grid, *([Line(text=f"Not shown, but in the store: {names}")] if hidden else [])])
 
 
 def _interval(row: dict[str, Any]) -> str:

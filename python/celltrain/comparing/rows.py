@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from celltrain.cards import Card, Grid
 from celltrain.comparing.settings import SCENARIO
-from celltrain.grids import Block, Line
+from celltrain.grids import LONGEST_WORD, Block, Line
 from celltrain.grids import Grid as Table
 from celltrain.pages.words import UNDEFINED, estimated, figure, settings, valued
 from celltrain.pages.words import measure as worded
@@ -61,7 +61,8 @@ def alone(compared: Compared) -> Iterator[list[str]]:
 
 def heads(compared: Compared) -> list[str]:
     """Headings of the rows of a measure: what is compared, its settings, the mean, the difference from the first."""
-    against = [] if len(compared.names) == 1 else [f"difference from {compared.names[0]}"]
+    first = compared.names[0] if len(compared.names[0]) <= LONGEST_WORD else "the first"
+    against = [] if len(compared.names) == 1 else [f"difference from {first}"]
     axes = compared.conditions
     short = settings([compared.what, *(axis.name for axis in axes)], [compared.what, *(axis.path for axis in axes)])
     return [*short, "mean", *against]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from celltrain.errors import Fault, InputError
-from celltrain.overrides import plain, resolved
+from celltrain.overrides import is_tcp, plain, resolved
 from celltrain.paths import UnknownKeyError
 from celltrain.policy_files import Policy
 from celltrain.text import described, shortened
@@ -46,7 +46,11 @@ def _labelled(name: str, said: Any) -> Any:
     labels = [given or label for (given, _), label in zip(found, _labels(values), strict=True)]
     if again := next((label for label in labels if labels.count(label) > 1), None):
         raise InputError([Fault.of_option("vary", again, f"is there twice among the values of {name}")])
-    return {"path": name, "values": dict(zip(labels, values, strict=True))}
+    # The table of a TCP that a text names depends on the scenario.
+    kept = [
+        said if isinstance(said, str) and is_tcp(name) else value for said, value in zip(listed, values, strict=True)
+    ]
+    return {"path": name, "values": dict(zip(labels, kept, strict=True))}
 
 
 def _values_of(axis: Any) -> Any:

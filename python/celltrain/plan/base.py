@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +15,7 @@ from celltrain.cancel import current
 from celltrain.documents import named_text, read_text
 from celltrain.errors import Fault, InputError, PlanError, ScenarioError
 from celltrain.grammar import AS_IS
-from celltrain.paths import UnknownKeyError, choices
+from celltrain.paths import UnknownKeyError, choices, set_key
 from celltrain.plan.document import Diagnostics, Place, parse
 from celltrain.scenario import Reading, name_of, other_kind
 from celltrain.text import described
@@ -61,26 +64,28 @@ def axis_paths(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield name, str(path)
 
 
-def with_tables(document: Mapping[str, Any], folder: Path | None, diagnostics: Diagnostics) -> dict[str, Any]:
+def with_tables(
+    document: Mapping[str, Any], scenario: Mapping[str, Any], folder: Path | None, diagnostics: Diagnostics
+) -> dict[str, Any]:
     """Returns a plan in which texts for tables, such as `epd:threshold=80%` or `mine.toml`, are these tables.
 
     Args:
         document: The plan.
+        scenario: The scenario of the plan; a TCP that a text names keeps its settings.
         folder: Where relative paths of policy files start.
         diagnostics: Collects what is wrong with such texts.
     """
     made = dict(document)
+    texts = _Texts(scenario=_with_single(scenario, made.get("axes")), folder=folder, diagnostics=diagnostics)
     if isinstance(axes := made.get("axes"), Mapping):
-        made["axes"] = {
-            name: _with_tables(name, said, ("axes", name), folder, diagnostics) for name, said in axes.items()
-        }
+        made["axes"] = {name: _with_tables(name, said, ("axes", name), texts) for name, said in axes.items()}
     if isinstance(points := made.get("points"), Mapping) and isinstance(axes := points.get("axes"), Mapping):
         place = ("points", "axes")
-        inside = {name: _with_tables(name, said, (*place, name), folder, diagnostics) for name, said in axes.items()}
+        inside = {name: _with_tables(name, said, (*place, name), texts) for name, said in axes.items()}
         made["points"] = {**points, "axes": inside}
     if isinstance(paired := made.get("paired"), list):
         made["paired"] = [
-            {name: _with_tables(name, said, ("paired", n, name), folder, diagnostics) for name, said in one.items()}
+            {name: _with_tables(name, said, ("paired", n, name), texts) for name, said in one.items()}
             if isinstance(one, Mapping)
             else one
             for n, one in enumerate(paired)
@@ -88,7 +93,36 @@ def with_tables(document: Mapping[str, Any], folder: Path | None, diagnostics: D
     return made
 
 
-def _with_tables(name: str, said: Any, place: Place, folder: Path | None, diagnostics: Diagnostics) -> Any:
+@dataclass(frozen=True, kw_only=True)
+class _Texts:
+    """Reads texts for tables."""
+
+    scenario: Mapping[str, Any]
+    folder: Path | None
+    diagnostics: Diagnostics
+
+    def read(self, path: str, text: str) -> tuple[str, Any]:
+        """The label and the table of a text; raises what `overrides.resolved` raises."""
+        label, value = overrides.resolved(path, text, self.folder)
+        if overrides.is_tcp(path):
+            value = overrides.with_settings_of(self.scenario, path, value)
+        return label, value
+
+
+def _with_single(scenario: Mapping[str, Any], axes: Any) -> Mapping[str, Any]:
+    """The scenario with the settings of its TCP that an axis of one value sets at every point."""
+    made = {**scenario, "tcp": copy.deepcopy(scenario.get("tcp"))}
+    for name, said in axes.items() if isinstance(axes, Mapping) else ():
+        axis = said if isinstance(said, Mapping) else {"values": said}
+        path, values, own = str(axis.get("path", name)), axis.get("values"), made.get("tcp")
+        inside = isinstance(own, Mapping) and any(path.startswith(f"tcp.{kind}.") for kind in own)
+        if inside and isinstance(values, list) and len(values) == 1:
+            with suppress(UnknownKeyError):
+                set_key(made, path, copy.deepcopy(values[0]))
+    return made
+
+
+def _with_tables(name: str, said: Any, place: Place, texts_of: _Texts) -> Any:
     """An axis whose texts for tables are tables."""
     axis = {"values": said} if isinstance(said, list) else said
     if not isinstance(axis, Mapping) or not isinstance(path := axis.get("path", name), str):
@@ -106,11 +140,11 @@ def _with_tables(name: str, said: Any, place: Place, folder: Path | None, diagno
     found: dict[Any, tuple[str, Any]] = {}
     for step in texts:
         try:
-            found[step] = overrides.resolved(path, values[step], folder)
+            found[step] = texts_of.read(path, values[step])
         except InputError as error:
-            diagnostics.faults.extend(error.faults)
+            texts_of.diagnostics.faults.extend(error.faults)
         except ValueError as error:
-            diagnostics.refuse((*at, step), str(error), values[step])
+            texts_of.diagnostics.refuse((*at, step), str(error), values[step])
     if isinstance(values, Mapping):
         made = {label: found[label][1] if label in found else value for label, value in values.items()}
     else:

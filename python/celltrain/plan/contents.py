@@ -143,9 +143,10 @@ class Contents:
     @cached_property
     def uses(self) -> dict[str, Use]:
         """By name the axes that set something in a table that another axis chooses."""
-        return {axis.name: self._use(self.inside[axis.name]) for axis in self.axes if self.inside[axis.name]}
+        return {axis.name: self._use(axis) for axis in self.axes if self.inside[axis.name]}
 
-    def _use(self, chosen: Sequence[tuple[str, str]]) -> Use:
+    def _use(self, used: Axis) -> Use:
+        chosen = self.inside[used.name]
         by = [axis for axis in self.axes if any(f"{path}.".startswith(f"{axis.path}.") for path, _ in chosen)]
         # Of axes that move together each combination of values counts once.
         places: list[list[dict[str, int]]] = []
@@ -158,7 +159,7 @@ class Contents:
             own_places = {name: place for part in parts for name, place in part.items()}
             scenario = self._with([(axis, own_places[axis.name]) for axis in by])
             lacking = next((choice for choice in chosen if not _chosen(scenario, *choice)), None)
-            if lacking is None:
+            if lacking is None or _kept(scenario, used, lacking):
                 at.append(tuple(axis.column(own_places[axis.name]) for axis in by))
                 continue
             needs = needs or ".".join(lacking)
@@ -226,6 +227,15 @@ def _chosen(scenario: dict[str, Any], path: str, table: str) -> bool:
     """Whether a choice among tables leaves room for one of them: it is made so, or not made yet."""
     place = _tables(scenario, path)
     return not place or table in place
+
+
+def _kept(scenario: dict[str, Any], axis: Axis, lacking: tuple[str, str]) -> bool:
+    """Whether another table has the one value of an axis, as a TCP that a text names keeps settings of the scenario's."""
+    path, table = lacking
+    place: Any = scenario
+    for step in [*path.split("."), *_tables(scenario, path)[:1], *axis.path.removeprefix(f"{path}.{table}.").split(".")]:
+        place = place.get(step) if isinstance(place, dict) else None
+    return len(axis) == 1 and place == axis.setting(0)
 
 
 def _tables(scenario: dict[str, Any], path: str) -> Sequence[str]:

@@ -69,7 +69,7 @@ def read_toml(text: str, file: str, folder: Path | None, settings: Mapping[str, 
     document, lines = parse(text, file)
     diagnostics = Diagnostics(file, lines, document)
     base = Base.named(document.get("scenario"), diagnostics, folder).with_settings(settings or {}, diagnostics)
-    diagnostics.document = with_tables(diagnostics.document, folder, diagnostics)
+    diagnostics.document = with_tables(diagnostics.document, base.table, folder, diagnostics)
     name = Path(file).stem if file.endswith(".toml") else ""
     return Reader(diagnostics, base).plan(name)
 
@@ -80,7 +80,7 @@ def read_values(
     """The plan of Python values; `unused`: refuse axes that are left out at every point."""
     diagnostics = Diagnostics(file, None, plain(document))
     found = base_of(base, diagnostics)
-    diagnostics.document = with_tables(diagnostics.document, None, diagnostics)
+    diagnostics.document = with_tables(diagnostics.document, found.table, None, diagnostics)
     return Reader(diagnostics, found).plan(found.name, unused=unused)
 
 

@@ -96,6 +96,8 @@ class Number:
     """How far the printed value may lie from what it is judged by and still count as inside."""
     tolerance_stated: bool = False
     """Whether the paper's file states it; otherwise it is a unit of the last printed digit."""
+    allowed: str = ""
+    """The stated tolerance in words, such as `0.10` or `5 %`; empty if it is zero or not stated."""
     judged_by: str = "range"
     """The seeds' `range`, their `mean`, or `either`: near their mean, or in their range give or take its rounding."""
     point: bool
@@ -472,6 +474,7 @@ class _Expansion:
             rounding=unit_of_last_digit / 2,
             tolerance=tolerance,
             tolerance_stated="tolerance" in rule or "relative_tolerance" in rule,
+            allowed=_allowed(rule, quantity.decimals),
             judged_by=judged_by,
             point=rule.get("point", False),
             scored=rule.get("scored", True) and published is not None,
@@ -535,3 +538,12 @@ class _Expansion:
 def _grid(axes: Mapping[str, Iterable[Value]]) -> Iterator[Row]:
     for values in itertools.product(*axes.values()):
         yield dict(zip(axes, values, strict=True))
+
+
+def _allowed(rule: Mapping[str, Any], decimals: int) -> str:
+    """The tolerance that a rule states, in words; empty if it states none or zero."""
+    if share := rule.get("relative_tolerance"):
+        return f"{100 * share:.3g} %"
+    tolerance = rule.get("tolerance", 0)
+    text = f"{tolerance:.{decimals}f}"
+    return "" if not tolerance else text if float(text) == tolerance else f"{tolerance:g}"

@@ -38,6 +38,8 @@ LEGEND = {
 
 #: Seeds that a reproduction runs by default; of fewer than `FEW` the range says little.
 USUAL_SEEDS, FEW = 30, 10
+#: Tolerances that the sentence on all numbers names.
+MOST_TOLERANCES = 4
 #: What the columns of a table of numbers mean.
 COLUMNS = (
     "agrees: by the rule of the paper's file; -: not scored. PIT: place of the published value among the seeds, 0 to 1."
@@ -67,19 +69,20 @@ def blocks(reproduction: Reproduction, *, brief: bool = False) -> Iterator[Block
         members = [scored for scored in reproduction.scored if scored.number.table == table.number]
         if brief:
             members = [scored for scored in members if scored.number.scored and not scored.inside]
+        few = few_seeds(members)
         if members:
             yield Line(text=table.heading + (": numbers that do not agree" if brief else ""), style="bold")
             yield experiment_grid(table, members) if table.experiment else number_grid(table, members)
-            for mark, note in enumerate(notes(members), start=1):
+            for mark, note in enumerate(footnotes(members), start=1):
                 yield Line(text=f"{mark}) {note}", style="dim")
-            if not brief and (line := ks_line(summary, table.number)):
+            if not brief and not few and (line := ks_line(summary, table.number)):
                 yield Line(text=line, style="dim")
             yield Line(text="")
     if summary["scored"]:
         if not brief:
             yield Line(text=COLUMNS, style="dim")
             yield Line(text="")
-        yield Line(text=agreement(summary), style="bold")
+        yield Line(text=agreement(summary, reproduction.scored), style="bold")
     if summary["by"]:
         yield from summary_blocks(reproduction, brief=brief)
     if reproduction.claims:
@@ -110,7 +113,7 @@ def number_grid(table: Table, members: Sequence[Scored]) -> Grid:
     left = [place for place, key in enumerate(keys) if isinstance(members[0].number.row.get(key), str)]
     heads = [*map(_words, keys), "paper", "ours", "range", "agrees", "PIT"]
     grid = Grid(heads=heads, left=[*left, len(heads) - 2], keys=len(keys))
-    marks = {note: f" {mark})" for mark, note in enumerate(notes(members), start=1)}
+    marks = {note: f" {mark})" for mark, note in enumerate(footnotes(members), start=1)}
     groups: dict[str, list[Scored]] = {}
     for scored in members:
         network = scored.number.network or "" if "network" in table.keys else ""
@@ -122,7 +125,7 @@ def number_grid(table: Table, members: Sequence[Scored]) -> Grid:
             verdict, pit = "-", "-"
             if scored.number.scored:
                 verdict, pit = "yes" if scored.inside else "no", f"{scored.pit:.2f}"
-            mark = marks.get(scored.number.note, "")
+            mark = marks.get(footnote(scored), "")
             row = [str(scored.number.row[key]) for key in keys]
             grid.add_row(*row, printed(scored), *mean_and_range(scored), verdict + mark, pit)
     return grid
@@ -140,17 +143,22 @@ def experiment_grid(table: Table, members: Sequence[Scored]) -> Grid:
     return grid
 
 
-def agreement(summary: Mapping[str, Any]) -> str:
+def agreement(summary: Mapping[str, Any], numbers: Sequence[Scored]) -> str:
     """Sentences that count the published values that agree, by each verdict."""
     counted, scored = summary["verdicts"], summary["scored"]
     text = (
-        f"{summary['inside']} of {scored} published values reproduced ({100 * summary['share_inside']:.0f} %). "
+        f"{summary['inside']} of {scored} published values agree ({100 * summary['share_inside']:.0f} %). "
         f"Within the range of our seeds: {counted['inside_range']} of {scored}."
     )
     if counted["with_tolerance"]:
         inside, judged = counted["inside_tolerance"], counted["with_tolerance"]
-        text += f" Within the stated tolerance of our mean: {inside} of {judged}."
-    if counted["draws"]:
+        allowed = list(dict.fromkeys(one.number.allowed for one in numbers if one.number.scored and one.number.allowed))
+        listed = " or ".join([part for part in (", ".join(allowed[:-1]), *allowed[-1:]) if part]) or "0"
+        named = listed if len(allowed) <= MOST_TOLERANCES else "in the notes"
+        text += f" Within the stated tolerance of our mean ({named}): {inside} of {judged}."
+    if few_seeds(numbers):
+        text += " PIT: too few seeds to test."
+    elif counted["draws"]:
         middle, draws, expected = counted["pit_middle"], counted["draws"], counted["pit_middle_expected"]
         text += f" With a PIT between .05 and .95: {middle} of {draws} ({expected:.0f} expected)."
     return text
@@ -167,6 +175,28 @@ def rows(members: Sequence[Scored]) -> list[list[Scored]]:
 def notes(members: Sequence[Scored]) -> list[str]:
     """The different notes on a table's numbers, in the order they come."""
     return list(dict.fromkeys(scored.number.note for scored in members if scored.number.note))
+
+
+def footnotes(members: Sequence[Scored]) -> list[str]:
+    """The different notes on a table's numbers, with the tolerances by which numbers agree."""
+    return list(dict.fromkeys(note for scored in members if (note := footnote(scored))))
+
+
+def footnote(scored: Scored) -> str:
+    """The note on a number, with the tolerance that decides whether it agrees; empty if there is nothing to say."""
+    number = scored.number
+    if not number.scored or not number.allowed or "allowed" in number.note:
+        return number.note
+    of = {"mean": " from the mean", "either": " from the mean, or within the range of the seeds"}.get(
+        number.judged_by, ""
+    )
+    return f"{number.note}; allowed {number.allowed}{of}".removeprefix("; ")
+
+
+def few_seeds(members: Sequence[Scored]) -> bool:
+    """Returns whether some of the scored numbers are draws with too few seeds to test their place among the seeds."""
+    draws = [scored for scored in members if scored.number.scored and not scored.number.point]
+    return any(len(scored.seeds) < FEW for scored in draws)
 
 
 def printed(scored: Scored) -> str:
@@ -213,11 +243,17 @@ def summary_blocks(reproduction: Reproduction, *, brief: bool = False) -> Iterat
     columns = SHARES[:6] if brief else SHARES
     units = {name: quantity.unit for name, quantity in reproduction.paper.quantities.items()}
     titles = {_words(name): words.measure(name, unit) for name, unit in units.items()}
-    yield _dense(columns, [[*line[:2], titles.get(line[2], line[2]), *line[3:]] for line in share_rows(summary)])
+    few = few_seeds(reproduction.scored)
+    shares = [
+        ["-" if few and head in OF_SEEDS else cell for head, cell in zip(SHARES, line, strict=True)]
+        for line in share_rows(summary)
+    ]
+    yield _dense(columns, [[*line[:2], titles.get(line[2], line[2]), *line[3:]] for line in shares])
     if brief:
         return
     for term, meaning in LEGEND.items():
-        yield Line(text=f"{term}: {meaning}", style="dim")
+        if not (few and term in OF_SEEDS):
+            yield Line(text=f"{term}: {meaning}", style="dim")
     yield Line(text="")
     yield Line(text="How close", style="bold")
     errors = [error_row(group, reproduction.paper) for group in summary["by"]]
@@ -245,6 +281,8 @@ SHARES = (
     *("table", "network", "quantity", "inside", "in range", "near mean", "10 %", "middle PIT"),
     *("expected", "KS", "p", "p by seeds"),
 )
+#: Columns that say nothing with few seeds.
+OF_SEEDS = SHARES[7:]
 #: The columns of the table of errors.
 ERRORS = ("table", "network", "quantity", "mean error", "relative", "error of a seed", "rank correlation")
 

@@ -157,7 +157,7 @@ class TunePlan:
         document, lines = parse(text, file)
         diagnostics = Diagnostics(file, lines, document)
         base = Base.named(document.get("scenario"), diagnostics, folder).with_settings(settings or {}, diagnostics)
-        diagnostics.document = with_tables(diagnostics.document, folder, diagnostics)
+        diagnostics.document = with_tables(diagnostics.document, base.table, folder, diagnostics)
         return _TuneReader(diagnostics, base).tune_plan(Path(file).stem if file.endswith(".toml") else "")
 
     @classmethod
@@ -166,7 +166,7 @@ class TunePlan:
         """The plan of a scenario and everything else as in a file, as Python values."""
         diagnostics = Diagnostics("tune", None, plain(document))
         found = base_of(base, diagnostics)
-        diagnostics.document = with_tables(diagnostics.document, None, diagnostics)
+        diagnostics.document = with_tables(diagnostics.document, found.table, None, diagnostics)
         return _TuneReader(diagnostics, found).tune_plan(found.name)
 
     @classmethod

@@ -5,7 +5,8 @@
 //!
 //! | kind | a packet is | link type |
 //! |---|---|---|
-//! | [`CaptureKind::Ip`] | an IPv4 packet | RAW (101) |
+//! | [`CaptureKind::Ip`], one host | an IPv4 packet | RAW (101) |
+//! | [`CaptureKind::Ip`], several hosts | the same after four bytes that say IPv4 | NULL (0) |
 //! | [`CaptureKind::Aal5`], LLC/SNAP | an AAL5 frame with its pad and trailer | ERF (197), records of AAL5 |
 //! | [`CaptureKind::Aal5`], VC multiplexing | the same | SUNATM (123) |
 //! | [`CaptureKind::Cells`] | a cell of 53 bytes | USER0 (147) |
@@ -16,6 +17,9 @@
 //! ERF frame, and guesses wrong where no LLC header says it; in a SUNATM frame of traffic type 0 it finds IPv4, but for
 //! packets of 910 and 972 bytes, which it takes for Frame Relay. For cells with their HEC it knows no link type; a record
 //! of ERF has none, and Wireshark shows the rest of the cell's header.
+//!
+//! libpcap, and with it tcpdump and tcptrace, reads a file of several interfaces only if all have one link type. It refuses
+//! several of RAW: it compares the number in the file, 101, with its own number of the first, 12. NULL has one number.
 //!
 //! Stamps are nanoseconds since the start of the run, which is the beginning of 1970 in the file: what Wireshark calls the
 //! epoch time is the time of the run.
@@ -36,9 +40,9 @@
 //! tcptrace -l src1.pcap
 //! ```
 //!
-//! tcptrace reads IPv4 packets of a single interface, which the older format makes sure of; a pcapng file with one
-//! interface does as well. At the sender its *rexmt data pkts* are the segments sent again; at the receiver they are
-//! those that held nothing new, and *outoforder pkts* those that filled a gap.
+//! tcptrace reads pcapng files of IPv4 packets too, of one host or of several. At the sender its *rexmt data pkts* are the
+//! segments sent again; at the receiver they are those that held nothing new, and *outoforder pkts* those that filled a
+//! gap.
 
 mod cells;
 pub mod choice;
@@ -240,7 +244,7 @@ impl<W: Write> Capture<W> {
             }
         }
         let mut writer = Writer::new(out, &about.application, &about.comment)?;
-        let link_type = link_type(kind, &wire.framing);
+        let link_type = link_type(kind, &wire.framing, interfaces.len());
         for Interface { name, description } in &interfaces {
             writer.interface(&InterfaceBlock { name, description, link_type })?;
         }
@@ -398,6 +402,10 @@ impl<W: Write> Capture<W> {
                 self.bytes = [sent | SUNATM_TYPE_UNKNOWN, circuit.vpi, high, low].to_vec();
                 self.bytes.extend_from_slice(&self.wire.frame(&packet));
             }
+            (CaptureKind::Ip, _) if self.interfaces > 1 => {
+                self.bytes = NULL_IPV4.to_vec();
+                self.bytes.extend_from_slice(&packet);
+            }
             (CaptureKind::Ip | CaptureKind::Cells | CaptureKind::ErfCells, _) => self.bytes = packet,
         }
         Ok(self.writer.packet(block, &self.bytes)?)
@@ -432,8 +440,9 @@ impl<W: Write> Capture<W> {
     }
 }
 
-fn link_type(kind: CaptureKind, framing: &Aal5Options) -> u16 {
+fn link_type(kind: CaptureKind, framing: &Aal5Options, interfaces: usize) -> u16 {
     match (kind, framing.encapsulation) {
+        (CaptureKind::Ip, _) if interfaces > 1 => LINKTYPE_NULL,
         (CaptureKind::Ip, _) => LINKTYPE_RAW,
         (CaptureKind::Aal5, Encapsulation::LlcSnap) | (CaptureKind::ErfCells, _) => LINKTYPE_ERF,
         (CaptureKind::Aal5, Encapsulation::VcMux) => LINKTYPE_SUNATM,
@@ -462,6 +471,7 @@ fn erf_header(time_ns: u64, kind: u8, wire_bytes: usize) -> Result<[u8; ERF_HEAD
     Ok(header)
 }
 
+const LINKTYPE_NULL: u16 = 0;
 const LINKTYPE_RAW: u16 = 101;
 const LINKTYPE_SUNATM: u16 = 123;
 const LINKTYPE_USER0: u16 = 147;
@@ -472,6 +482,9 @@ const ERF_CELL_HEADER_BYTES: usize = 4;
 const ERF_TYPE_ATM: u8 = 3;
 const ERF_TYPE_AAL5: u8 = 4;
 const ERF_VARYING_LENGTH: u8 = 0b100;
+
+/// `AF_INET` in the byte order of the file, in front of a packet of link type NULL.
+const NULL_IPV4: [u8; 4] = [2, 0, 0, 0];
 
 const SUNATM_SENT: u8 = 0x80;
 const SUNATM_TYPE_UNKNOWN: u8 = 0;

@@ -91,7 +91,22 @@ fn a_file_says_what_made_it_and_what_its_interfaces_are() {
     let options = |name: &str| {
         Options(vec![(2, name.as_bytes().to_vec()), (3, format!("the host {name}").into_bytes()), (9, vec![9])])
     };
-    assert_eq!(file.interfaces, [(101, options("src1")), (101, options("dst1"))]);
+    assert_eq!(file.interfaces, [(0, options("src1")), (0, options("dst1"))]);
+}
+
+/// libpcap refuses a file of several RAW interfaces, and every reader takes a single one as it is.
+#[test]
+fn ipv4_packets_of_one_host_are_raw_and_those_of_several_say_that_they_are_ipv4() {
+    let about = About::default();
+    let mut setting = setting(CaptureKind::Ip, Encapsulation::LlcSnap, connection());
+    setting.interfaces.truncate(1);
+    setting.connections[0].receiver.interface = None;
+    let one = Capture::new(Vec::new(), &about, setting).and_then(Capture::finish).expect("memory takes it");
+    let (one, several) = (read(&one), read(&ip().finish().expect("memory takes it")));
+    assert_eq!(one.interfaces[0].0, 101);
+    assert_eq!(several.interfaces[0].0, 0);
+    // The SYN as it leaves.
+    assert_eq!(one.packets[0].bytes, several.packets[0].bytes);
 }
 
 #[test]

@@ -7,6 +7,7 @@ pub(super) struct Packet {
     pub(super) time_ns: u64,
     pub(super) flags: u32,
     pub(super) comment: Option<String>,
+    /// Without the four bytes that link type NULL puts in front.
     pub(super) bytes: Vec<u8>,
 }
 
@@ -50,13 +51,19 @@ pub(super) fn read(mut bytes: &[u8]) -> File {
                 let padded = end.next_multiple_of(4);
                 assert!(body[end..padded].iter().all(|&byte| byte == 0), "the pad is zero");
                 let options = options(&body[padded..]);
+                let link_type = file.interfaces[little(body, 0) as usize].0;
+                let start = if link_type == 0 { 24 } else { 20 };
+                assert!(
+                    link_type != 0 || body[20..24] == [2, 0, 0, 0],
+                    "a packet of link type NULL says that it is IPv4"
+                );
                 let of = |code| options.0.iter().find(|option| option.0 == code).map(|option| option.1.clone());
                 file.packets.push(Packet {
                     interface: little(body, 0),
                     time_ns: u64::from(little(body, 4)) << 32 | u64::from(little(body, 8)),
                     flags: little(&of(2).expect("every packet says which way it went"), 0),
                     comment: of(1).map(|text| String::from_utf8(text).expect("a comment is UTF-8")),
-                    bytes: body[20..end].to_vec(),
+                    bytes: body[start..end].to_vec(),
                 });
             }
             other => panic!("block of kind {other}"),
