@@ -566,6 +566,8 @@ def test_a_setting_of_one_scenario_only_names_the_scenario(celltrain):
         "tcp=as-is,reno",
     )
     assert "(only where tcp is as-is or reno in lan-sack)" in celltrain("compare", "lan-epd", "lan-sack", *options).out
+
+
 def test_long_names_keep_their_differences_on_a_narrow_screen(celltrain, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     tcps = [f"{kind}:mss=1460B:receive_window=16MB:timer_granularity=10ms" for kind in ("sack", "reno")]

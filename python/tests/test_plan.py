@@ -310,7 +310,7 @@ PHASE = '"tcp.vanilla.tick_phase" = ["common", "random"]'
         (f'[axes]\ntcp = ["reno", "sack"]\n{PHASE}\n', 5, 'axes."tcp.vanilla.tick_phase"'),
         (f'[[paired]]\ntcp = ["reno", "sack"]\n{PHASE}\n', 5, 'paired[0]."tcp.vanilla.tick_phase"'),
         (
-            '[axes]\ntcp = ["reno", "sack"]\nphase = { path = "tcp.vanilla.tick_phase", values = ["random"] }\n',
+            '[axes]\ntcp = ["reno", "sack"]\nphase = { path = "tcp.vanilla.tick_phase", values = ["random", "common"] }\n',
             5,
             "axes.phase",
         ),
@@ -324,7 +324,9 @@ def test_an_axis_that_no_point_has_a_place_for_is_refused_with_its_line(text, li
 def test_an_axis_that_one_point_has_a_place_for_is_accepted():
     """Paired with Reno, one of its values is left out, and the other is not."""
     some = plan(f'[[paired]]\ntcp = ["reno", "vanilla"]\n{PHASE}\n')
-    assert [point.scenario["tcp"] for point in some.points] == [{"reno": {}}, {"vanilla": {"tick_phase": "random"}}]
+    own = {"receive_window": "65535B"}
+    tcp = [{"reno": own}, {"vanilla": {**own, "tick_phase": "random"}}]
+    assert [point.scenario["tcp"] for point in some.points] == tcp
     assert some.uses["tcp.vanilla.tick_phase"].at == (("vanilla",),)
 
 

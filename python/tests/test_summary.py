@@ -38,6 +38,8 @@ def test_ticks_of_random_phases_are_told_from_common_ones(tmp_path: Path) -> Non
     assert tcp_summary(with_tcp(tmp_path, '[tcp.vanilla]\ntick_phase = "random"\n')) == wanted
     common = with_tcp(tmp_path, '[tcp.vanilla]\ntick_phase = "common"\n')
     assert tcp_summary(common) == "vanilla (no fast retransmit, 100 ms ticks)"
+
+
 def test_sizes_are_named_if_they_are_not_the_defaults(tmp_path: Path) -> None:
     text = '[tcp.sack]\nmss = "1460B"\nreceive_window = "16MB"\n'
     wanted = "sack (selective acknowledgements, mss 1460 B, window 16 MB, 100 ms ticks)"

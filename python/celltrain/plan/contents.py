@@ -233,7 +233,11 @@ def _kept(scenario: dict[str, Any], axis: Axis, lacking: tuple[str, str]) -> boo
     """Whether another table has the one value of an axis, as a TCP that a text names keeps settings of the scenario's."""
     path, table = lacking
     place: Any = scenario
-    for step in [*path.split("."), *_tables(scenario, path)[:1], *axis.path.removeprefix(f"{path}.{table}.").split(".")]:
+    for step in [
+        *path.split("."),
+        *_tables(scenario, path)[:1],
+        *axis.path.removeprefix(f"{path}.{table}.").split("."),
+    ]:
         place = place.get(step) if isinstance(place, dict) else None
     return len(axis) == 1 and place == axis.setting(0)
 
