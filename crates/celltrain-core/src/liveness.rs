@@ -40,7 +40,7 @@ pub struct Probe {
     pub admitted: u32,
     /// What the policy refuses, and why if it is a formula. Empty if it admits frames as it should.
     pub refusals: Vec<String>,
-    /// What the policy refuses although it carries frames, for example if a VC may have only one frame waiting.
+    /// A refusal of a policy that carries frames, for example if a VC may have only one frame waiting.
     pub remark: Option<String>,
 }
 
@@ -210,7 +210,7 @@ impl Tried {
             return Some(frame.told(&what));
         }
         let both = &self.both_wait;
-        // By chance a few frames may be refused: those are no rule.
+        // A policy with random numbers may refuse a few frames by chance.
         let is_rule = both.all_refused() && both.offered >= self.empty.offered / LEAST_SHARE;
         is_rule.then(|| {
             let what = format!(

@@ -71,7 +71,7 @@ def draw(
     points = _drawn(times, total)
     drawn, states = times[points], waiting[:, points]
     if span is not None:
-        # What waited at the last event before the window waits at its beginning, and what waits last until its end.
+        # The window begins with the queue of the last event before it, and ends with the queue of its own last event.
         if before.size:
             drawn, states = np.append(span[0], drawn), np.hstack([before, states])
         end = min(span[1], float(numbers(everything, "time_s").max()))

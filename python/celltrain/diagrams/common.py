@@ -34,7 +34,7 @@ def time_unit(end: float) -> tuple[float, str]:
 
 
 def spanned(ax: Axes, span: tuple[float, float] | None, scale: float, last: float) -> None:
-    """Makes the axis of time as long as the window that was asked for; an open end is the last event."""
+    """Makes the axis of time as long as the window. An open end is the last event."""
     if span is not None:
         ax.set_xlim(span[0] * scale, (span[1] if span[1] < float("inf") else last) * scale)
 

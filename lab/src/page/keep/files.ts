@@ -94,7 +94,7 @@ export interface Head {
   readonly legend?: readonly { readonly name: string; readonly colour: string }[];
 }
 
-/** By id of a plot or canvas, a function that draws it anew on another canvas, with `SHARP` pixels each way. */
+/** By id of a plot or canvas, a function that draws it again on another canvas, with `SHARP` pixels each way. */
 export const drawings = new Map<string, () => HTMLCanvasElement>();
 
 /** Calls `make` with the light colours, whatever colours the page has. */
@@ -128,7 +128,7 @@ export function lighten(): void {
   }
 }
 
-/** A copy of an SVG that stands alone: colours and type in effect are written into it. */
+/** A copy of an SVG with the colours and type in effect written into it. */
 function styled(svg: SVGSVGElement): SVGSVGElement {
   const copy = svg.cloneNode(true) as SVGSVGElement;
   const from = [svg, ...svg.querySelectorAll("*")];
@@ -150,7 +150,7 @@ interface Sheet {
   readonly text: string;
   readonly width: number;
   readonly height: number;
-  /** Where the picture begins. */
+  /** Upper left corner of the picture. */
   readonly left: number;
   readonly top: number;
 }
