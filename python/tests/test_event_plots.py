@@ -112,6 +112,21 @@ def test_a_window_of_time_and_sequence_is_all_that_is_drawn(result: ct.RunResult
     assert 4.8 < axes.get_xlim()[0] < axes.get_xlim()[1] < 8.2
 
 
+def test_the_axis_of_time_is_the_window_that_was_asked_for(result: ct.RunResult) -> None:
+    diagrams = result.plot
+    for draw in (
+        lambda window: diagrams.sequence("tcp1", window=window),
+        lambda window: diagrams.anatomy("sw1->sw2", window=window),
+    ):
+        assert draw("5ms:8.5ms").get_xlim() == pytest.approx((5, 8.5))
+        # An open end is the last event.
+        low, high = draw("5ms:").get_xlim()
+        assert low == pytest.approx(5) and 5 < high < 1e6
+    axes = result.plot.anatomy("sw1->sw2", window="5ms:8.5ms")
+    edges = [area.get_paths()[0].vertices[:, 0] for area in axes.collections]
+    assert all((edge.min(), edge.max()) == pytest.approx((5, 8.5)) for edge in edges)
+
+
 def test_the_anatomy_adds_up_to_the_recorded_queue(result: ct.RunResult) -> None:
     from celltrain.diagrams.anatomy import _waiting
     from celltrain.event_rows import rows_of

@@ -84,6 +84,17 @@ def test_the_timeout_the_repair_and_the_cost_are_those_of_the_tables(everything:
     assert (f"{vain} segment" in said(vanilla)) if vain else ("Nothing was retransmitted needlessly" in said(vanilla))
 
 
+def test_a_doubled_timeout_and_a_threshold_that_is_set_again_are_told() -> None:
+    answer = ct.why("lan-epd", flow="tcp4", at="5.805s")
+    told = said(answer)
+    assert "ssthresh was set to 45.2 (half of cwnd 90.4)." in told
+    assert "ssthresh went from 45.2 to 12. The timeout had doubled to 1 s at 5.3 s, and no round trip was timed" in told
+    assert told.count("had doubled") == 1
+    [second] = [one for one in answer.sentences if "had doubled" in one.text]
+    timeouts = [row["rto_s"] for row in second.rows if row["kind"] == "segments" and 5.3 <= row["time_s"] < 6.3]
+    assert timeouts and set(timeouts) == {1.0}
+
+
 @pytest.mark.parametrize(
     ("tcp", "words"),
     [

@@ -2,7 +2,7 @@
 //!
 //! Such a policy carries little or nothing, and every other check of it passes. The probe offers frames of one cell to a
 //! port with this policy, at times spread over a run, and empties the buffer in between. It also offers a frame of 12
-//! cells while another one waits.
+//! cells while another one waits, and while another one and a single cell of another VC wait.
 
 use typed_index_collections::{TiVec, ti_vec};
 
@@ -28,6 +28,8 @@ const LEAST_SHARE: u32 = 4;
 const FRAME_CELLS: u32 = 12;
 /// A buffer has to have room for this many frames: in a smaller one a policy may well admit one frame at a time.
 const LEAST_FRAMES: u32 = 10;
+/// Advice for a formula that refuses by shares alone. `<=` in place of `<` would admit into an empty buffer and no more.
+const HINT: &str = "; add \"X <= ... or\"";
 
 /// The result of a probe.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,7 +40,7 @@ pub struct Probe {
     pub admitted: u32,
     /// What the policy refuses, and why if it is a formula. Empty if it admits frames as it should.
     pub refusals: Vec<String>,
-    /// What the policy refuses although it carries frames: a VC may have one frame waiting at a time.
+    /// A refusal of a policy that carries frames, for example if a VC may have only one frame waiting.
     pub remark: Option<String>,
 }
 
@@ -73,17 +75,15 @@ pub fn probe(mut policy: Box<dyn BufferPolicy>, facts: &PortFacts<'_>, vcs: &[&s
         {
             bench.offer_beside([vc, other], FRAME_CELLS, &mut tried.frame_waits);
         }
+        if vcs.len() > 1
+            && tried.both_wait.admitted == 0
+            && facts.capacity.is_none_or(|capacity| capacity >= FRAME_CELLS * LEAST_FRAMES)
+        {
+            bench.offer_to_two([vc, other], &mut tried.both_wait);
+        }
     }
     let refusals = tried.refusals(vcs);
-    let [cell, frame] = [&tried.cell_waits, &tried.frame_waits].map(|[_, its_own]| its_own);
-    let remark = if !refusals.is_empty() {
-        None
-    } else if cell.all_refused() {
-        Some(cell.told("refuses every frame of a VC while a single cell of it waits"))
-    } else {
-        let what = format!("refuses every frame of a VC while one frame of it waits ({FRAME_CELLS} cells)");
-        frame.all_refused().then(|| frame.told(&what))
-    };
+    let remark = if refusals.is_empty() { tried.remark() } else { None };
     Probe { offered: tried.empty.offered, admitted: tried.empty.admitted, refusals, remark }
 }
 
@@ -114,18 +114,15 @@ impl Attempts {
 
     /// A refusal with its reason.
     fn told(&self, what: &str) -> String {
-        let Some(first) = self.clauses.first() else { return what.into() };
+        if self.clauses.is_empty() {
+            return what.into();
+        }
         let reason = |Clause { text, values, .. }: &Clause| match &**text {
             "true" | "false" => format!("the condition is always {text}"),
             _ => format!("{text} is {values}"),
         };
         let reasons = self.clauses.iter().map(reason).collect::<Vec<_>>().join(", and ");
-        let tie = self.clauses.iter().find(|clause| clause.is_strict_tie).unwrap_or(first);
-        let hint = match (tie.is_strict_tie, tie.values.contains('>')) {
-            (true, false) => "; use <= or add \"X <= ... or\"",
-            (true, true) => "; use >= or add \"X <= ... or\"",
-            (false, _) => "",
-        };
+        let hint = if self.clauses.iter().any(|clause| clause.is_strict_tie) { HINT } else { "" };
         format!("{what}: {reasons}{hint}")
     }
 }
@@ -140,6 +137,8 @@ struct Tried {
     cell_waits: [Attempts; 2],
     /// Untagged frames of several cells, and one frame waits: of another VC, and of the same VC.
     frame_waits: [Attempts; 2],
+    /// Untagged frames of several cells, and one frame of the same VC and one cell of another VC wait.
+    both_wait: Attempts,
     /// Untagged, and the buffer is empty, by VC. Only these have reasons.
     of_vc: TiVec<Label, Attempts>,
 }
@@ -149,11 +148,11 @@ impl Tried {
         let none = Attempts::default;
         let of_vc = ti_vec![none(); vcs];
         let pair = || [none(), none()];
-        Self { empty: none(), tagged: none(), cell_waits: pair(), frame_waits: pair(), of_vc }
+        Self { empty: none(), tagged: none(), cell_waits: pair(), frame_waits: pair(), both_wait: none(), of_vc }
     }
 
     fn refusals(&self, vcs: &[&str]) -> Vec<String> {
-        let Self { empty, tagged, cell_waits, frame_waits, of_vc } = self;
+        let Self { empty, tagged, cell_waits, frame_waits, of_vc, .. } = self;
         let reason = of_vc.iter().find(|attempts| !attempts.clauses.is_empty());
         let empty = &Attempts { clauses: reason.map(|of| of.clauses.clone()).unwrap_or_default(), ..empty.clone() };
         if empty.admitted == 0 && tagged.admitted == 0 {
@@ -199,6 +198,28 @@ impl Tried {
         }
         refusals
     }
+
+    /// Returns what a policy without such refusals refuses of a VC that has cells waiting.
+    fn remark(&self) -> Option<String> {
+        let [cell, frame] = [&self.cell_waits, &self.frame_waits].map(|[_, its_own]| its_own);
+        if cell.all_refused() {
+            return Some(cell.told("refuses every frame of a VC while a single cell of it waits"));
+        }
+        if frame.all_refused() {
+            let what = format!("refuses every frame of a VC while one frame of it waits ({FRAME_CELLS} cells)");
+            return Some(frame.told(&what));
+        }
+        let both = &self.both_wait;
+        // A policy with random numbers may refuse a few frames by chance.
+        let is_rule = both.all_refused() && both.offered >= self.empty.offered / LEAST_SHARE;
+        is_rule.then(|| {
+            let what = format!(
+                "refuses every frame of a VC while one frame of it ({FRAME_CELLS} cells) and a single cell of another VC wait"
+            );
+            let told = both.told(&what);
+            if both.clauses.is_empty() || told.ends_with(HINT) { told } else { told + HINT }
+        })
+    }
 }
 
 /// A port of its own, and what its sources know.
@@ -224,6 +245,14 @@ impl<'a> Bench<'a> {
             }
             self.drain();
         }
+    }
+
+    /// Offers a frame of a VC while one frame of it and a single cell of another VC wait.
+    fn offer_to_two(&mut self, [vc, other]: [Label; 2], attempts: &mut Attempts) {
+        if self.offer(other, 1, false, None) && self.offer(vc, FRAME_CELLS, false, None) {
+            self.offer(vc, FRAME_CELLS, false, Some(attempts));
+        }
+        self.drain();
     }
 
     /// Offers a frame. Returns whether it was admitted.

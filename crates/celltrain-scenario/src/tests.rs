@@ -1278,8 +1278,7 @@ fn a_policy_that_refuses_every_frame_of_an_empty_buffer_has_a_warning() {
     assert_eq!(
         warnings_of(&format!("policy.formula = {{ admit = \"{dead}\" }}")),
         [
-            "port.bottleneck.policy.formula refuses every frame while the buffer is empty: Y * N < 1.2 * X is 0 < 0; use <= \
-          or add \"X <= ... or\""
+            "port.bottleneck.policy.formula refuses every frame while the buffer is empty: Y * N < 1.2 * X is 0 < 0; add \"X <= ... or\""
         ]
     );
     assert_eq!(warnings_of(&format!("policy.formula = {{ admit = \"X <= 0.5 * K or {dead}\" }}")), [""; 0]);
@@ -1293,7 +1292,7 @@ fn a_policy_that_refuses_every_frame_of_an_empty_buffer_has_a_warning() {
 fn a_dead_policy_is_probed_with_the_vcs_and_the_rate_of_its_port() {
     let of_vcs = "policy.formula = { admit = \"Y < w * K\", constants.w = { tcp3 = 0.0, default = 0.2 } }";
     let expected = "port.bottleneck.policy.formula refuses every frame of tcp3 while the buffer is empty: Y < w * K is \
-                    0 < 0; use <= or add \"X <= ... or\"";
+                    0 < 0; add \"X <= ... or\"";
     assert_eq!(warnings_of(of_vcs), [expected]);
     assert_eq!(warnings_of("policy.formula = { admit = \"X < K / V\" }"), [""; 0]);
     let rate = "policy.formula = { admit = \"X < C * 1 us\" }";

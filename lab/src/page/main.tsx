@@ -5,6 +5,7 @@ import { render } from "preact";
 import { start } from "../engine/engine.ts";
 import { App } from "./app.tsx";
 import { replace } from "./compare/state.ts";
+import { lighten } from "./keep/files.ts";
 import { readEmbed } from "./link/embed.ts";
 import { fromFragment } from "./link/link.ts";
 import * as lens from "./see/lens.ts";
@@ -44,6 +45,12 @@ effect(() => {
   colours.value = colours.peek() + 1;
 });
 matchMedia(DARK).addEventListener("change", () => {
+  colours.value += 1;
+});
+
+// The style for paper has light colours; canvases have those in which they were drawn.
+addEventListener("beforeprint", lighten);
+addEventListener("afterprint", () => {
   colours.value += 1;
 });
 

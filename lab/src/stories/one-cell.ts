@@ -60,7 +60,7 @@ export const oneCell: Story = {
       seeds: 10,
       answer: ([m]) => [
         `The efficiency is ${two(m?.[0])} in the mean. Dead frames and data sent twice are only ${percent(m?.[2])} of what the link carries, and it carries little: it is idle ${percent(1 - (m?.[1] ?? 0))} of the time.`,
-        `One cell costs a frame, and a lost frame makes its sender wait until its timer expires: ${(m?.[3] ?? 0).toFixed(0)} times in ten seconds. While the buffer overflows, cells of all five are lost, so all five wait together.`,
+        `One cell costs a frame, and a lost frame makes its sender wait until its timer expires: ${(m?.[3] ?? 0).toFixed(0)} times in ten seconds. While the buffer overflows, cells of all five are lost, so most of them wait together.`,
       ],
       look: { variant: 0, text: "See the buffer overflow: frames that have lost a cell are hatched" },
     },

@@ -6,7 +6,7 @@ import type { Answer, Events } from "../../src/engine/api.ts";
 import { mean } from "../../src/engine/statistics.ts";
 import { numbers, word } from "../../src/page/see/lens.ts";
 import { STORIES } from "../../src/stories/index.ts";
-import { differ, type Step, type Values, type Variant } from "../../src/stories/story.ts";
+import { atBottleneck, differ, type Step, type Values, type Variant } from "../../src/stories/story.ts";
 import { local } from "../engine/local.ts";
 
 const { engine } = await local();
@@ -140,6 +140,17 @@ test("one cell costs a frame: what it says is what its runs show", async () => {
   const [efficiency, busy, useless, timeouts] = tail.m[0] ?? [];
   assert.ok(within(efficiency, 0.24, 0.28) && within(busy, 0.25, 0.29), "idle most of the time");
   assert.ok(within(useless, 0, 0.04), "only");
+  assert.match(tail.answer, /cells of all five are lost, so most of them wait together/);
+  // The lesson "Why EPD helps" on useless cells: of those the link could carry, of those it carried, and data sent twice.
+  const runs = tail.answers[0] ?? [];
+  const deadCells = mean(runs.map((run) => 12 * atBottleneck(run, "cut_frames") - atBottleneck(run, "lost_cells")));
+  const carried = mean(runs.map((run) => atBottleneck(run, "forwarded_cells")));
+  const twice = mean(runs.map((run) => run.flows.reduce((sum, flow) => sum + 12 * Number(flow["repeated_segments"]), 0)));
+  const slots = (155.52e6 / 424) * 10;
+  assert.equal(Math.round(deadCells / 100), 63, "some 6,300");
+  assert.equal(((100 * deadCells) / slots).toFixed(1), "0.2");
+  assert.equal(((100 * deadCells) / carried).toFixed(1), "0.6");
+  assert.ok(within(twice / deadCells, 1, 1.3), "about as much again");
   // One run says little: that of seed 1 has 38 % of the link busy, the mean is 27 %.
   assert.ok(within(tail.values[0]?.[1]?.[0], 0.38, 0.39));
   assert.ok(within(timeouts, 24, 30));

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from celltrain.axes import legible
-from celltrain.diagrams.common import MOST_MARKS, axes, finish, flow_index, nothing, time_unit
+from celltrain.diagrams.common import MOST_MARKS, axes, finish, flow_index, nothing, spanned, time_unit
 from celltrain.errors import Fault, InputError
 from celltrain.event_rows import kept, names, numbers, one_of, rows_of, span_of, texts
 from celltrain.style import COLOURS, GREY, INK, LOSS, tint_of_flow
@@ -52,6 +52,7 @@ def draw(
     shown = np.ones(len(times), bool) if span is None else times >= span[0]
     if not shown.any():
         raise nothing(window)
+    before = waiting[:, np.flatnonzero(~shown)[-1:]]
     times, waiting, table = times[shown], waiting[:, shown], table.filter(shown)
     total = waiting.sum(axis=0)
     scale, unit = time_unit(times[-1])
@@ -68,18 +69,25 @@ def draw(
         ax, size, title, legible(f"cells {f'of {own} ' if partial else ''}waiting at {port}"), tcp=facts.get("tcp")
     )
     points = _drawn(times, total)
+    drawn, states = times[points], waiting[:, points]
+    if span is not None:
+        # The window begins with the queue of the last event before it, and ends with the queue of its own last event.
+        if before.size:
+            drawn, states = np.append(span[0], drawn), np.hstack([before, states])
+        end = min(span[1], float(numbers(everything, "time_s").max()))
+        drawn, states = np.append(drawn, max(end, drawn[-1])), np.hstack([states, states[:, -1:]])
     order = np.argsort(-waiting.max(axis=1), kind="stable")
     index = _indices(everything, vcs, facts)
     top = sorted(order[:_MOST_VCS], key=lambda vc: index[vcs[vc]])
-    layers, labels = [waiting[vc] for vc in top], [vcs[vc] for vc in top]
+    layers, labels = [states[vc] for vc in top], [vcs[vc] for vc in top]
     colours = [tint_of_flow(index[label]) for label in labels]
     if len(order) > len(top):
-        layers.append(waiting[order[_MOST_VCS:]].sum(axis=0))
+        layers.append(states[order[_MOST_VCS:]].sum(axis=0))
         labels.append(f"{len(order) - len(top)} other VCs")
         colours.append(_REST)
     ax.stackplot(
-        times[points] * scale,
-        [layer[points] for layer in layers],
+        drawn * scale,
+        layers,
         labels=[legible(label, 20) for label in labels],
         colors=colours,
         step="post",
@@ -103,6 +111,7 @@ def draw(
     ax.set_xlabel(f"time ({unit})")
     ax.set_ylabel(legible(f"cells of {own} waiting") if partial else "all cells waiting")
     ax.margins(x=0)
+    spanned(ax, span, scale, times[-1])
     return finish(ax, 3)
 
 

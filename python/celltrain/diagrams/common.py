@@ -33,6 +33,12 @@ def time_unit(end: float) -> tuple[float, str]:
     return (1e3, "ms") if end < 0.1 else (1.0, "s")
 
 
+def spanned(ax: Axes, span: tuple[float, float] | None, scale: float, last: float) -> None:
+    """Makes the axis of time as long as the window. An open end is the last event."""
+    if span is not None:
+        ax.set_xlim(span[0] * scale, (span[1] if span[1] < float("inf") else last) * scale)
+
+
 def finish(ax: Axes, columns: int = 2, below: float = 0.19) -> Axes:
     """With a legend below, and plain numbers on the axes: no offsets and no powers."""
     from matplotlib.ticker import MaxNLocator, ScalarFormatter

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from celltrain.axes import legible
-from celltrain.diagrams.common import MOST_MARKS, axes, finish, flow_index, nothing, time_unit
+from celltrain.diagrams.common import MOST_MARKS, axes, finish, flow_index, nothing, spanned, time_unit
 from celltrain.event_rows import kept, lost_frames, names, numbers, one_of, rows_of, span_of, texts
 from celltrain.style import GREY, INK, LOSS, SOFT, colour_of_flow
 
@@ -84,6 +84,7 @@ def draw(
     ax.set_xlabel(f"time ({unit})")
     ax.set_ylabel(f"place in the stream ({per})")
     ax.margins(x=0.02)
+    spanned(ax, span, scale, times[-1])
     return finish(ax)
 
 

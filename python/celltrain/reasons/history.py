@@ -83,6 +83,7 @@ class History:
         self.ack = numbers(self.segments, "acknowledgement")
         self.cwnd = numbers(self.segments, "cwnd")
         self.ssthresh = numbers(self.segments, "ssthresh")
+        self.rto = numbers(self.segments, "rto_s")
         self.frame = numbers(self.segments, "frame")
         self.expired = numbers(self.timers, "time_s")
 

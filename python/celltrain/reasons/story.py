@@ -330,13 +330,41 @@ class _Story:
         if len(earlier) and len(later):
             one, other = earlier[-1], later[-1]
             windows = f"; cwnd {_change(history.cwnd[one], history.cwnd[other])} segments"
-            windows += f", ssthresh {_change(history.ssthresh[one], history.ssthresh[other])}"
+            windows += f", ssthresh {_change(history.ssthresh[one], history.ssthresh[other], history.cwnd[one])}"
             rows.append(history.rows([one, other]))
         did = ""
         if len(own):
             did = f": it retransmitted {stretch(history.first[own[0]], history.last[own[0]])}"
             rows.append(history.rows(own[:1]))
-        return Told(text=f"{begin}{did}{windows}.", time=time, rows=tuple(rows), is_needed=True)
+        doubled = ""
+        if what == "timeout" and (places := self._doubling(time)) is not None:
+            first = places[0]
+            doubled = (
+                f" The timeout had doubled to {span(history.rto[first])} at {instant(history.time[first])}, "
+                "and no round trip was timed since."
+            )
+            rows.append(history.rows(places))
+        return Told(text=f"{begin}{did}{windows}.{doubled}", time=time, rows=tuple(rows), is_needed=True)
+
+    def _doubling(self, time: float) -> list[int] | None:
+        """Returns the first and last row with a timeout that the expiry before `time` doubled; None if it changed since.
+
+        A measured round trip ends the doubling. Data sent again is not timed (Karn's algorithm).
+        """
+        import numpy as np
+
+        history = self.history
+        expired = history.expired[history.expired < time]
+        if not len(expired):
+            return None
+        known = ~np.isnan(history.rto)
+        before = np.flatnonzero(known & (history.time < expired[-1]))
+        since = np.flatnonzero(known & (history.time >= expired[-1]) & (history.time < time))
+        if not len(before) or not len(since):
+            return None
+        rto = history.rto[since]
+        is_kept = bool((rto == rto[0]).all()) and bool(np.isclose(rto[0], 2 * history.rto[before[-1]]))
+        return [int(since[0]), int(since[-1])] if is_kept else None
 
     def _sent_again(self, places: Any) -> Told:
         """What was sent again, and why."""
@@ -419,9 +447,21 @@ class _Story:
         yield Told(text=text, time=self.episode.end, rows=(history.rows([first, last]),), is_needed=True)
 
 
-def _change(before: float, after: float) -> str:
+def _change(before: float, after: float, cwnd: float = 0.0) -> str:
+    """Returns what a notice made of a window. A slow start threshold may be set to half of `cwnd`, the window before it.
+
+    >>> _change(45.2, 12.0, 24.0), _change(2.0, 2.0, 1.0)
+    ('went from 45.2 to 12', 'stayed 2')
+    >>> _change(45.18483, 45.179296, 90.358592)
+    'was set to 45.2 (half of cwnd 90.4)'
+    """
     one, other = window(before), window(after)
-    return f"stayed {one}" if one == other else f"went from {one} to {other}"
+    if one != other:
+        return f"went from {one} to {other}"
+    is_half = abs(after - cwnd / 2) < 1e-6
+    if before == after and not is_half:
+        return f"stayed {one}"
+    return f"was set to {other}" + (f" (half of cwnd {window(cwnd)})" if is_half else "")
 
 
 def _capital(text: str) -> str:

@@ -3,8 +3,11 @@
 import type { JSX } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import type { Value } from "../form/schema.ts";
+import type { Head } from "../keep/files.ts";
 import { Pictures } from "../keep/pictures.tsx";
 import { FaultNotices } from "../parts/fault.tsx";
+import { shortened } from "../parts/format.ts";
+import { tcpName } from "../parts/names.ts";
 import { Progress, showSoon, useDraft, vcColour } from "../parts/parts.tsx";
 import { Plane, clouds } from "../parts/plane.tsx";
 import { RunOrStop, SeedCount, ToBench } from "../parts/running.tsx";
@@ -52,6 +55,19 @@ export function Compare(): JSX.Element {
       current = false;
     };
   }, [settings, papers.value]);
+  const head = async (): Promise<Head> => {
+    const checked = await Promise.all(settings.map((s) => engine.value?.check(s.toml)));
+    const tcps = [...new Set(checked.map((c) => tcpName(c?.defaults)).filter((name) => name !== ""))];
+    const run = outcomes.flatMap((o) => o.runs.map((r) => r.seed));
+    const [first, last] = [Math.min(...run), Math.max(...run)];
+    const seedsRun = run.length === 0 ? "Not run" : first === last ? `Seed ${String(first)}` : `Seeds ${String(first)} to ${String(last)}`;
+    return {
+      lines: [
+        "Efficiency and fairness",
+        `${seedsRun}${tcps.length === 0 ? "" : `. TCP: ${shortened(tcps.join("; "), 120)}`}`,
+      ],
+    };
+  };
   const begin = (): void => {
     for (const name of CLASSICS) {
       add({ name, toml: scenarios.value[name] ?? "" });
@@ -119,7 +135,7 @@ export function Compare(): JSX.Element {
             <div class="row">
               <h2 id="plane-title">Efficiency and fairness</h2>
               <span class="row-end">
-                <Pictures of="plane-svg" name="efficiency-fairness" />
+                <Pictures of="plane-svg" name="efficiency-fairness" head={head} />
               </span>
             </div>
             <Plane

@@ -16,11 +16,15 @@ export function Differences(props: {
   readonly outcomes: readonly Outcome[];
   /** By text of a scenario, the check's warning about it. */
   readonly why?: Readonly<Record<string, string>>;
-  /** The setting whose row comes first, by place; differences stay those from the first setting. */
+  /**
+   * The setting whose row comes first, by place: a policy of one's own. Differences stay those from the first setting.
+   * Warnings of runs that carry little are of this setting alone, so that those of earlier policies disappear.
+   */
   readonly top?: number;
 }): JSX.Element {
   const { outcomes } = props;
   const rows = outcomes.map((o, i) => ({ o, i })).sort((a, b) => Number(b.i === props.top) - Number(a.i === props.top));
+  const own = outcomes.filter((_, i) => i === props.top);
   const keep = (): void => {
     const lines = outcomes.flatMap((o) =>
       o.runs.map((r) => [o.setting.name, r.seed, r.answer.efficiency, r.answer.fairness, r.answer.fingerprint]),
@@ -37,7 +41,8 @@ export function Differences(props: {
         </button>
       </div>
       <Few outcomes={outcomes} />
-      <NothingCarried outcomes={outcomes} why={props.why ?? {}} />
+      <NothingCarried outcomes={own.length > 0 ? own : outcomes} why={props.why ?? {}} />
+      <Little outcomes={own} why={props.why ?? {}} />
       <Table
         label="Comparison"
         class="intervals"
@@ -97,6 +102,30 @@ function NothingCarried(props: {
         <p key={name}>
           <strong>{name}</strong> carried nothing in {runs === of ? "any run" : `${String(runs)} of ${String(of)} runs`}
           : its fairness there is undefined. Do not compare it. {why}
+        </p>
+      ))}
+    </Notice>
+  );
+}
+
+/** A policy that carries less of the link is probably not what was meant. */
+const LITTLE = 0.05;
+
+/** Names settings that carry something, but little. */
+function Little(props: {
+  readonly outcomes: readonly Outcome[];
+  readonly why: Readonly<Record<string, string>>;
+}): JSX.Element | null {
+  const found = props.outcomes.flatMap((o) => {
+    const { mean } = estimate(o.runs.map((r) => r.answer.efficiency));
+    return mean > 0 && mean < LITTLE ? [{ name: o.setting.name, mean, why: props.why[o.setting.toml] ?? "" }] : [];
+  });
+  return found.length === 0 ? null : (
+    <Notice sort="warn">
+      {found.map(({ name, mean, why }) => (
+        <p key={name}>
+          <strong>{name}</strong> carries {(100 * mean).toFixed(mean < 0.01 ? 1 : 0)} % of the link. Look at the policy
+          before you compare it. {why}
         </p>
       ))}
     </Notice>

@@ -69,20 +69,68 @@ const DRAWN = [
   "stroke-linejoin",
   "paint-order",
   "opacity",
-  "paint-order",
   "font-size",
   "font-family",
   "font-weight",
   "text-anchor",
 ];
 
-/** An SVG of the page as a file of its own: colours and type in effect are written into it. */
-export function standaloneSvg(svg: SVGSVGElement): string {
+const SVG = "http://www.w3.org/2000/svg";
+/** Device pixels of a pixel of the page in a PNG. */
+const SHARP = 2;
+/** Pixels around a picture and its texts, the height of a line, and the least width. */
+const EDGE = 12;
+const LINE = 19;
+const LEAST = 420;
+/** Side of the square of a colour, and the room behind a name. */
+const SWATCH = 10;
+const GAP = 16;
+
+/** Texts around a picture that leaves the page. */
+export interface Head {
+  /** Lines above it; the first is its title. */
+  readonly lines: readonly string[];
+  /** Names below it, each with the property of its colour. */
+  readonly legend?: readonly { readonly name: string; readonly colour: string }[];
+}
+
+/** By id of a plot or canvas, a function that draws it again on another canvas, with `SHARP` pixels each way. */
+export const drawings = new Map<string, () => HTMLCanvasElement>();
+
+/** Calls `make` with the light colours, whatever colours the page has. */
+export function inLight<T>(make: () => T): T {
+  const sheet = document.querySelector<HTMLStyleElement>("#dark");
+  const media = sheet?.media ?? "";
+  if (sheet !== null) {
+    sheet.media = "not all";
+  }
+  try {
+    return make();
+  } finally {
+    if (sheet !== null) {
+      sheet.media = media;
+    }
+  }
+}
+
+/** Draws the canvases of the page with the light colours, for paper. */
+export function lighten(): void {
+  for (const [id, draw] of drawings) {
+    const element = document.getElementById(id);
+    const canvas = element instanceof HTMLCanvasElement ? element : element?.querySelector("canvas");
+    const context = canvas?.getContext("2d");
+    if (canvas != null && context != null) {
+      const light = inLight(draw);
+      context.setTransform(1, 0, 0, 1, 0, 0);
+      context.clearRect(0, 0, canvas.width, canvas.height);
+      context.drawImage(light, 0, 0, canvas.width, canvas.height);
+    }
+  }
+}
+
+/** A copy of an SVG with the colours and type in effect written into it. */
+function styled(svg: SVGSVGElement): SVGSVGElement {
   const copy = svg.cloneNode(true) as SVGSVGElement;
-  const box = svg.viewBox.baseVal;
-  copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
-  copy.setAttribute("width", String(box.width));
-  copy.setAttribute("height", String(box.height));
   const from = [svg, ...svg.querySelectorAll("*")];
   const to = [copy, ...copy.querySelectorAll("*")];
   from.forEach((element, i) => {
@@ -94,25 +142,116 @@ export function standaloneSvg(svg: SVGSVGElement): string {
       target?.setAttribute(property, style.getPropertyValue(property));
     }
   });
-  const ground = document.createElementNS("http://www.w3.org/2000/svg", "rect");
-  ground.setAttribute("width", "100%");
-  ground.setAttribute("height", "100%");
-  ground.setAttribute("fill", getComputedStyle(document.documentElement).getPropertyValue("--paper").trim());
-  copy.prepend(ground);
-  return new XMLSerializer().serializeToString(copy);
+  return copy;
 }
 
-/** The same picture as PNG, at twice its size. */
-export async function png(svg: SVGSVGElement): Promise<Blob> {
-  const text = standaloneSvg(svg);
-  const image = new Image();
-  const box = svg.viewBox.baseVal;
-  image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(text)}`;
-  await image.decode();
+/** A white sheet with the texts of a picture and room for it, or an SVG of the page in that room. */
+interface Sheet {
+  readonly text: string;
+  readonly width: number;
+  readonly height: number;
+  /** Upper left corner of the picture. */
+  readonly left: number;
+  readonly top: number;
+}
+
+function sheet(head: Head, size: { readonly width: number; readonly height: number }, drawn?: SVGSVGElement): Sheet {
+  const css = getComputedStyle(document.documentElement);
+  const colour = (name: string): string => css.getPropertyValue(name).trim();
+  const family = colour("--sans");
+  const pen = document.createElement("canvas").getContext("2d");
+  const width = Math.max(LEAST, size.width + 2 * EDGE);
+  const root = document.createElementNS(SVG, "svg");
+  const put = (name: string, attributes: Readonly<Record<string, string | number>>, text = ""): void => {
+    const element = document.createElementNS(SVG, name);
+    for (const [key, value] of Object.entries(attributes)) {
+      element.setAttribute(key, String(value));
+    }
+    element.textContent = text;
+    root.append(element);
+  };
+  const type = { "font-family": family, "font-size": 13, fill: colour("--ink") };
+  const long = (text: string, weight: number): number => {
+    if (pen !== null) {
+      pen.font = `${String(weight)} 13px ${family}`;
+    }
+    return pen?.measureText(text).width ?? 0;
+  };
+  put("rect", { width: "100%", height: "100%", fill: colour("--paper") });
+  let y = EDGE;
+  head.lines.forEach((line, i) => {
+    const weight = i === 0 ? 700 : 400;
+    let row = "";
+    const write = (): void => {
+      y += LINE;
+      put("text", { ...type, "font-weight": weight, x: EDGE, y: y - 5 }, row);
+    };
+    for (const word of line.split(" ")) {
+      const longer = row === "" ? word : `${row} ${word}`;
+      if (row !== "" && long(longer, weight) > width - 2 * EDGE) {
+        write();
+        row = word;
+      } else {
+        row = longer;
+      }
+    }
+    write();
+  });
+  const top = y + 6;
+  const left = EDGE;
+  if (drawn !== undefined) {
+    for (const [key, value] of Object.entries({ x: left, y: top, width: size.width, height: size.height })) {
+      drawn.setAttribute(key, String(value));
+    }
+    root.append(drawn);
+  }
+  let x = EDGE;
+  y = top + size.height + (head.legend?.length ? LINE : 0);
+  for (const { name, colour: of } of head.legend ?? []) {
+    const end = x + SWATCH + 5 + long(name, 400);
+    if (x > EDGE && end > width - EDGE) {
+      x = EDGE;
+      y += LINE;
+    }
+    put("rect", { x, y: y - SWATCH, width: SWATCH, height: SWATCH, rx: 2, fill: colour(of) });
+    put("text", { ...type, x: x + SWATCH + 5, y }, name);
+    x += SWATCH + 5 + long(name, 400) + GAP;
+  }
+  const height = Math.ceil(y + EDGE);
+  for (const [key, value] of Object.entries({ width, height, viewBox: `0 0 ${String(width)} ${String(height)}` })) {
+    root.setAttribute(key, String(value));
+  }
+  return { text: new XMLSerializer().serializeToString(root), width, height, left, top };
+}
+
+/** An SVG of the page as a file of its own, in the light colours and with its texts. */
+export function standaloneSvg(svg: SVGSVGElement, head: Head): Sheet {
+  return inLight(() => sheet(head, svg.viewBox.baseVal, styled(svg)));
+}
+
+/** A picture of the page as a PNG: light colours on white, with its texts, at twice its size. */
+export async function png(id: string, head: Head): Promise<Blob | null> {
+  const element = document.getElementById(id);
+  const drawing = drawings.get(id);
   const canvas = document.createElement("canvas");
-  canvas.width = 2 * box.width;
-  canvas.height = 2 * box.height;
-  canvas.getContext("2d")?.drawImage(image, 0, 0, canvas.width, canvas.height);
+  const context = canvas.getContext("2d");
+  if (context === null || (drawing === undefined && !(element instanceof SVGSVGElement))) {
+    return null;
+  }
+  const drawn = drawing === undefined ? null : inLight(drawing);
+  const made =
+    drawn === null
+      ? standaloneSvg(element as unknown as SVGSVGElement, head)
+      : inLight(() => sheet(head, { width: drawn.width / SHARP, height: drawn.height / SHARP }));
+  const image = new Image();
+  image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(made.text)}`;
+  await image.decode();
+  canvas.width = SHARP * made.width;
+  canvas.height = SHARP * made.height;
+  context.drawImage(image, 0, 0, canvas.width, canvas.height);
+  if (drawn !== null) {
+    context.drawImage(drawn, SHARP * made.left, SHARP * made.top);
+  }
   return new Promise((resolve, reject) => {
     canvas.toBlob((blob) => {
       if (blob === null) {

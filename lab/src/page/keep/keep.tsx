@@ -107,6 +107,12 @@ export function Keep(): JSX.Element {
         <>
           <h3>A link to {here === "compare" ? "these settings, their" : "this scenario, its"} seeds and this place</h3>
           {fault === "" ? <Copy text={link} what="link" /> : <p class="bad-text">{fault}</p>}
+          {location.protocol === "file:" && (
+            <p class="small warn-text">
+              This page is a file on your computer, so others cannot open the link. Give them the scenario file
+              or the command below.
+            </p>
+          )}
           <p class="small soft">
             The link holds the scenario and its seeds; under “Compare” also all settings, in the story of your own
             policy its formula, and under “Look inside” the instant you see. Results and guesses are not in it. The part

@@ -2,43 +2,40 @@
 
 import type { JSX } from "preact";
 import { message, said } from "../state.ts";
-import { download, png, standaloneSvg } from "./files.ts";
+import { download, png, standaloneSvg, type Head } from "./files.ts";
 
-/** For the drawing with this id, or the canvas in it. */
-export function Pictures(props: { readonly of: string; readonly name: string }): JSX.Element {
-  const found = (): Element | null => document.getElementById(props.of);
-  const asPng = async (): Promise<void> => {
-    const element = found();
+/** For the drawing, plot or canvas with this id. */
+export function Pictures(props: {
+  readonly of: string;
+  readonly name: string;
+  /** Returns the texts around the picture when it is taken. */
+  readonly head: () => Head | Promise<Head>;
+}): JSX.Element {
+  const take = async (form: "png" | "svg"): Promise<void> => {
     try {
-      if (element instanceof SVGSVGElement) {
-        download(`${props.name}.png`, await png(element));
-      } else {
-        const canvas = element instanceof HTMLCanvasElement ? element : element?.querySelector("canvas");
-        canvas?.toBlob((blob) => {
-          if (blob !== null) {
-            download(`${props.name}.png`, blob);
-          }
-        });
+      const head = await props.head();
+      const element = document.getElementById(props.of);
+      if (form === "svg" && element instanceof SVGSVGElement) {
+        download(`${props.name}.svg`, standaloneSvg(element, head).text, "image/svg+xml");
+      } else if (form === "png") {
+        const blob = await png(props.of, head);
+        if (blob !== null) {
+          download(`${props.name}.png`, blob);
+        }
       }
     } catch (error) {
       said.value = message(error);
-    }
-  };
-  const asSvg = (): void => {
-    const element = found();
-    if (element instanceof SVGSVGElement) {
-      download(`${props.name}.svg`, standaloneSvg(element), "image/svg+xml");
     }
   };
   // What is drawn as SVG has an id that says so; the element is not there yet when this is drawn first.
   const drawn = props.of.endsWith("-svg");
   return (
     <span class="pictures">
-      <button type="button" class="quiet small" onClick={() => void asPng()}>
+      <button type="button" class="quiet small" onClick={() => void take("png")}>
         PNG
       </button>
       {drawn && (
-        <button type="button" class="quiet small" onClick={asSvg}>
+        <button type="button" class="quiet small" onClick={() => void take("svg")}>
           SVG
         </button>
       )}

@@ -9,7 +9,7 @@ import { printed, type Printed } from "../compare/printed.ts";
 import { Dots } from "../parts/dots.tsx";
 import { Experiment, type Outcome, type Setting } from "../parts/experiment.ts";
 import { count } from "../parts/format.ts";
-import { kindName } from "../parts/names.ts";
+import { tcpName } from "../parts/names.ts";
 import { FaultNotice, FaultNotices } from "../parts/fault.tsx";
 import { Progress, Slider, showSoon, vcColour } from "../parts/parts.tsx";
 import { Plane, clouds } from "../parts/plane.tsx";
@@ -189,14 +189,14 @@ function Before(props: { readonly step: Run; readonly settings: readonly Setting
     };
   }, [first]);
   const network = checked?.network ?? null;
-  const tcp = Object.keys((checked?.defaults?.["tcp"] ?? {}) as object)[0];
+  const tcp = tcpName(checked?.defaults);
   return (
     <section class="card story-before" aria-labelledby="network-title">
       <h2 id="network-title">The network</h2>
       {network !== null && network.nodes.length <= MOST_NODES && <Sketch network={network} />}
-      {network !== null && tcp !== undefined && (
+      {network !== null && tcp !== "" && (
         <p class="small soft">
-          {`${summary(network)} TCP: ${kindName(tcp)}.`}
+          {`${summary(network)} TCP: ${tcp}.`}
         </p>
       )}
       {step.variants.length > 1 && (

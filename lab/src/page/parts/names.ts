@@ -132,6 +132,12 @@ export function kindName(kind: string): string {
   return KINDS[kind] ?? words(kind);
 }
 
+/** Returns the name of a scenario's TCP from its defaults; empty if it has none. */
+export function tcpName(defaults: Readonly<Record<string, unknown>> | null | undefined): string {
+  const kind = Object.keys((defaults?.["tcp"] ?? {}) as object)[0];
+  return kind === undefined ? "" : kindName(kind);
+}
+
 /** A kind without its explanation, for tables: "EPD". */
 export function shortKind(kind: string): string {
   return kindName(kind).split(": ")[0] ?? kind;

@@ -11,6 +11,7 @@ import { ToLab } from "../parts/to-lab.tsx";
 import { Name, Prose } from "../parts/words.tsx";
 import { checkedNow, cameFrom, embed, marked, nameNow, network, seedInside, toml } from "../state.ts";
 import { Unchecked } from "../run/unchecked.tsx";
+import { LEGEND, headOf } from "./head.ts";
 import { Help } from "./help.tsx";
 import * as lens from "./lens.ts";
 import { Microscope } from "./microscope.tsx";
@@ -181,7 +182,19 @@ function Stage(props: { readonly overview: lens.Overview; readonly looked: lens.
             The buffer of <Name>{history.port}</Name>
           </h2>
           <span class="row-end">
-            <Pictures of="microscope" name="buffer" />
+            <Pictures
+              of="microscope"
+              name="buffer"
+              head={() =>
+                headOf(
+                  overview,
+                  `The buffer of ${history.port}: ${count(history.at(step).length)} cells wait (hatched: the frame has lost a cell)`,
+                  at,
+                  history.vcs,
+                  colours,
+                )
+              }
+            />
           </span>
         </div>
         <Microscope history={history} step={step} colours={colours} inOrder={net.links[port]?.in_order === true} />
@@ -191,7 +204,11 @@ function Stage(props: { readonly overview: lens.Overview; readonly looked: lens.
         <div class="row">
           <h2 id="network-title">The network</h2>
           <span class="row-end">
-            <Pictures of="network-svg" name="network" />
+            <Pictures
+              of="network-svg"
+              name="network"
+              head={() => headOf(overview, "The network and its queues", at, history.vcs, colours)}
+            />
           </span>
         </div>
         <div class="network-room">
@@ -224,9 +241,6 @@ function Stage(props: { readonly overview: lens.Overview; readonly looked: lens.
     </section>
   );
 }
-
-/** Names in the legend; the colours repeat after eight. */
-const LEGEND = 16;
 
 function known(series: NonNullable<lens.Overview["run"]["series"]>, name: string): Float64Array | null {
   return series.measures["queue_cells"]?.names.includes(name) === true ? column(series, "queue_cells", name) : null;

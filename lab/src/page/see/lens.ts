@@ -16,6 +16,7 @@ import type {
 } from "../../engine/api.ts";
 import type { View } from "../link/link.ts";
 import { time } from "../parts/format.ts";
+import { tcpName } from "../parts/names.ts";
 import { asFault, checkedNow, engine, go, limits, network, seedInside, toml } from "../state.ts";
 
 /** One run as a whole: queues and windows at a fixed step. */
@@ -26,6 +27,8 @@ export interface Overview {
   readonly network: Network;
   /** The condition of the only formula that admits frames; empty if there are several or none. */
   readonly formula: string;
+  /** Name of the TCP; empty if unknown. */
+  readonly tcp: string;
 }
 
 /** What happened to a port's buffer and to the connections in a window. */
@@ -113,7 +116,8 @@ export async function look(): Promise<void> {
         ...(few ? { ports: "all" as const } : {}),
       },
     });
-    const whole: Overview = { toml: text, seed, run, network: net, formula: formulaOf(checkedNow.peek()?.result.defaults) };
+    const defaults = checkedNow.peek()?.result.defaults;
+    const whole: Overview = { toml: text, seed, run, network: net, formula: formulaOf(defaults), tcp: tcpName(defaults) };
     const linked = view !== null && view.to <= net.duration_s && net.links.some((l) => l.name === view.port);
     const port = linked ? view.port : (net.links[net.bottleneck]?.name ?? "bottleneck");
     const [from, to] = linked ? [view.from, view.to] : firstPeak(whole, port);

@@ -3,6 +3,7 @@
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { BufferHistory, CellView } from "../../engine/api.ts";
+import { drawings } from "../keep/files.ts";
 import { colours } from "../state.ts";
 import { count } from "../parts/format.ts";
 import { Prose } from "../parts/words.tsx";
@@ -63,10 +64,22 @@ export function Microscope(props: {
     };
   }, []);
 
+  useEffect(
+    () => () => {
+      drawings.delete("microscope");
+    },
+    [],
+  );
+
   const scheme = colours.value;
   useEffect(() => {
     if (canvas.current !== null) {
       draw(canvas.current, cells, history, props.colours, grid, places, chosen);
+      drawings.set("microscope", () => {
+        const picture = document.createElement("canvas");
+        draw(picture, cells, history, props.colours, grid, places, -1, 2);
+        return picture;
+      });
     }
   }, [history, step, room.width, room.height, chosen, scheme]);
 
@@ -158,10 +171,10 @@ function draw(
   grid: Grid,
   places: number,
   chosen: number,
+  ratio = devicePixelRatio,
 ): void {
   const css = getComputedStyle(document.documentElement);
   const colour = (name: string): string => css.getPropertyValue(name).trim();
-  const ratio = devicePixelRatio;
   const { side, columns, rows } = grid;
   canvas.width = Math.round(columns * side * ratio);
   canvas.height = Math.round(rows * side * ratio);

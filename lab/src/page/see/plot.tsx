@@ -3,6 +3,7 @@
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
+import { drawings } from "../keep/files.ts";
 import { colours } from "../state.ts";
 import { time } from "../parts/format.ts";
 
@@ -52,6 +53,11 @@ export interface PlotProps {
 }
 
 const AXIS = 58;
+/** uPlot has no data of its own: what is in a plot is painted. */
+const EMPTY: uPlot.AlignedData = [
+  [0, 1],
+  [null, null],
+];
 
 export function Plot(props: PlotProps): JSX.Element {
   const box = useRef<HTMLDivElement>(null);
@@ -65,15 +71,9 @@ export function Plot(props: PlotProps): JSX.Element {
     if (element === null) {
       return undefined;
     }
-    const made = new uPlot(
-      options(element, latest),
-      [
-        [0, 1],
-        [null, null],
-      ],
-      element,
-    );
+    const made = new uPlot(options(element, latest), EMPTY, element);
     plot.current = made;
+    drawings.set(props.id, () => picture(element, latest.current));
     const resized = new ResizeObserver(() => {
       made.setSize({ width: Math.max(200, element.clientWidth), height: latest.current.height });
     });
@@ -108,17 +108,16 @@ export function Plot(props: PlotProps): JSX.Element {
       resized.disconnect();
       made.destroy();
       plot.current = null;
+      drawings.delete(props.id);
     };
     // Axes have the colours of the scheme in them, so it is made anew with another.
   }, [scheme]);
 
   const [from, to] = props.view;
   useEffect(() => {
-    // A batch draws at its end, whether or not a scale has changed.
-    plot.current?.batch(() => {
-      plot.current?.setScale("x", { min: from, max: to });
-      plot.current?.setScale("y", { min: props.least ?? 0, max: props.most });
-    });
+    if (plot.current !== null) {
+      draw(plot.current, props);
+    }
   });
 
   return (
@@ -147,6 +146,29 @@ export function Plot(props: PlotProps): JSX.Element {
       }}
     />
   );
+}
+
+/** Draws a plot with the scales of its properties. */
+function draw(u: uPlot, props: PlotProps): void {
+  // A batch draws at its end, whether or not a scale has changed.
+  u.batch(() => {
+    u.setScale("x", { min: props.view[0], max: props.view[1] });
+    u.setScale("y", { min: props.least ?? 0, max: props.most });
+  });
+}
+
+/** Draws a plot on a canvas of its own without the instant looked at, two pixels for each of the page. */
+function picture(element: HTMLElement, props: PlotProps): HTMLCanvasElement {
+  const current = { ...props, now: Number.NaN };
+  const made = new uPlot(options(element, { current }, 2 / devicePixelRatio), EMPTY, document.createElement("div"));
+  draw(made, current);
+  // The plot is drawn once more after this task, maybe in other colours.
+  const copy = document.createElement("canvas");
+  copy.width = made.ctx.canvas.width;
+  copy.height = made.ctx.canvas.height;
+  copy.getContext("2d")?.drawImage(made.ctx.canvas, 0, 0);
+  made.destroy();
+  return copy;
 }
 
 /** What keys and the wheel change: the stretch that is chosen, where one is, else the view. */
@@ -202,26 +224,30 @@ function within(start: number, width: number, all: readonly [number, number]): r
   return [from, Math.min(all[1], from + width)];
 }
 
-function options(element: HTMLElement, latest: { readonly current: PlotProps }): uPlot.Options {
+/** Options of a plot, `factor` times as large as on the page. */
+function options(element: HTMLElement, latest: { readonly current: PlotProps }, factor = 1): uPlot.Options {
   const css = getComputedStyle(document.documentElement);
   const colour = (name: string): string => css.getPropertyValue(name).trim();
-  const font = `12px ${colour("--sans")}`;
+  const font = `${String(Math.round(12 * factor))}px ${colour("--sans")}`;
   const axis = {
     stroke: colour("--ink-soft"),
     font,
-    grid: { stroke: colour("--line"), width: 1 },
+    gap: 5 * factor,
+    grid: { stroke: colour("--line"), width: factor },
     ticks: { show: false },
   };
   const { sync, unit } = latest.current;
   return {
-    width: Math.max(200, element.clientWidth),
-    height: latest.current.height,
+    width: factor * Math.max(200, element.clientWidth),
+    height: factor * latest.current.height,
+    // Room for half of the last number below the axis.
+    padding: [null, 25 * factor, null, null],
     legend: { show: false },
     scales: { x: { time: false, auto: false }, y: { auto: false } },
     series: [{}, { show: false }],
     axes: [
-      { ...axis, space: 90, size: 28, values: (_, ticks) => ticks.map((t) => time(t)) },
-      { ...axis, size: AXIS, label: unit, labelFont: font, labelSize: 18, labelGap: 0 },
+      { ...axis, space: 90 * factor, size: 28 * factor, values: (_, ticks) => ticks.map((t) => time(t)) },
+      { ...axis, space: 30 * factor, size: AXIS * factor, label: unit, labelFont: font, labelSize: 18 * factor, labelGap: 0 },
     ],
     cursor: {
       y: false,
@@ -240,14 +266,14 @@ function options(element: HTMLElement, latest: { readonly current: PlotProps }):
       ],
       draw: [
         (u) => {
-          paint(u, latest.current, colour);
+          paint(u, latest.current, colour, factor * devicePixelRatio);
         },
       ],
     },
   };
 }
 
-function paint(u: uPlot, props: PlotProps, colour: (name: string) => string): void {
+function paint(u: uPlot, props: PlotProps, colour: (name: string) => string, scale: number): void {
   const { ctx: context, bbox } = u;
   const x = linear(u, "x", props.view[0], props.view[1]);
   const y = linear(u, "y", props.least ?? 0, props.most);
@@ -264,12 +290,12 @@ function paint(u: uPlot, props: PlotProps, colour: (name: string) => string): vo
     columns: Math.max(1, Math.round(bbox.width)),
     top: bbox.top,
     bottom: bbox.top + bbox.height,
-    scale: devicePixelRatio,
+    scale,
     colour,
   });
   if (props.now >= props.view[0] && props.now <= props.view[1]) {
     context.strokeStyle = colour("--focus");
-    context.lineWidth = 2 * devicePixelRatio;
+    context.lineWidth = 2 * scale;
     context.beginPath();
     context.moveTo(x(props.now), bbox.top);
     context.lineTo(x(props.now), bbox.top + bbox.height);

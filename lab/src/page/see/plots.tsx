@@ -5,6 +5,7 @@ import { useEffect, useId, useMemo, useState } from "preact/hooks";
 import { Pictures } from "../keep/pictures.tsx";
 import { time } from "../parts/format.ts";
 import { Name, Word } from "../parts/words.tsx";
+import { headOf } from "./head.ts";
 import * as lens from "./lens.ts";
 import { band, bars, column, flowColour, level, line, marks, sequence, sequencePlot, stack, vcColours, windows } from "./paint.ts";
 import { Plot, type Canvas } from "./plot.tsx";
@@ -41,7 +42,18 @@ export function Overall(props: { readonly overview: lens.Overview }): JSX.Elemen
   return (
     <>
       <h2 class="plot-title">
-        Cells waiting at <Name>{port}</Name>, the whole run <Pictures of="plot-overall" name="queue" />
+        Cells waiting at <Name>{port}</Name>, the whole run{" "}
+        <Pictures
+          of="plot-overall"
+          name="queue"
+          head={() =>
+            headOf(
+              props.overview,
+              `Cells waiting at ${port} (band: the least and the largest between samples)`,
+              all,
+            )
+          }
+        />
       </h2>
       <Plot
         id="plot-overall"
@@ -105,6 +117,8 @@ export function Overall(props: { readonly overview: lens.Overview }): JSX.Elemen
 
 /** A list to choose from has no more. */
 const MOST_FLOWS = 500;
+/** Connections whose windows are drawn. */
+const MOST_LINES = 24;
 
 export function Plots(props: { readonly overview: lens.Overview; readonly looked: lens.Closely }): JSX.Element {
   const { looked, overview } = props;
@@ -126,7 +140,7 @@ export function Plots(props: { readonly overview: lens.Overview; readonly looked
       lens.step.value = history.stepAt(t);
     },
   };
-  const lines = useMemo(() => flows.slice(0, 24).map((f) => windows(looked, overview.run.series, f)), [looked]);
+  const lines = useMemo(() => flows.slice(0, MOST_LINES).map((f) => windows(looked, overview.run.series, f)), [looked]);
   const mostWindow = lines.reduce((m, l) => l.values.reduce((a, b) => Math.max(a, b), m), 4) * 1.1;
   const segments = useMemo(() => sequence(looked.segments, flow), [looked, flow]);
   const mostCells = useMemo(() => history.steps.occupancy.reduce((a, b) => Math.max(a, b), 10), [looked]);
@@ -150,7 +164,20 @@ export function Plots(props: { readonly overview: lens.Overview; readonly looked
         </span>
       </div>
       <h3 class="plot-title">
-        Cells waiting by connection (× discarded, ▼ lost) <Pictures of="plot-stack" name="buffer-by-vc" />
+        Cells waiting by connection (× discarded, ▼ lost){" "}
+        <Pictures
+          of="plot-stack"
+          name="buffer-by-vc"
+          head={() =>
+            headOf(
+              overview,
+              `Cells waiting at ${history.port} by connection (× discarded, ▼ lost${threshold === undefined ? "" : ", dashed: threshold"})`,
+              view,
+              history.vcs,
+              colours,
+            )
+          }
+        />
       </h3>
       <Plot
         {...common}
@@ -168,7 +195,12 @@ export function Plots(props: { readonly overview: lens.Overview; readonly looked
         }}
       />
       <h3 class="plot-title">
-        <Word of="cwnd">Congestion windows</Word> of all connections <Pictures of="plot-cwnd" name="cwnd" />
+        <Word of="cwnd">Congestion windows</Word> of all connections{" "}
+        <Pictures
+          of="plot-cwnd"
+          name="cwnd"
+          head={() => headOf(overview, "Congestion windows (dotted: timeouts)", view, flows.slice(0, MOST_LINES))}
+        />
       </h3>
       <Plot
         {...common}
@@ -206,7 +238,19 @@ export function Plots(props: { readonly overview: lens.Overview; readonly looked
             </option>
           ))}
         </select>
-        <Pictures of="plot-sequence" name="sequence" />
+        <Pictures
+          of="plot-sequence"
+          name="sequence"
+          head={() => ({
+            ...headOf(overview, `Segments of ${flow}`, view),
+            legend: [
+              { name: "sent", colour: "--ink" },
+              { name: "retransmitted", colour: "--vc-2" },
+              { name: "acknowledged", colour: "--good" },
+              { name: "timeout (dotted)", colour: "--bad" },
+            ],
+          })}
+        />
       </div>
       <Plot
         {...common}

@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, test } from "node:test";
+import type { Locator, Page } from "playwright-core";
 import { toFragment } from "../../../src/page/link/link.ts";
-import { close, closeBrowser, open, run, shipped, skip, typeSeeds, write } from "./browser.ts";
+import { close, closeBrowser, look, open, run, shipped, skip, typeSeeds, write } from "./browser.ts";
 
 after(closeBrowser);
 
@@ -138,9 +139,17 @@ test("the scenario and the tables can be downloaded", { skip }, async () => {
   await close(opened);
 });
 
+test("a page from a file says that its link leads nowhere for others", { skip }, async () => {
+  const opened = await open("#/run");
+  await opened.page.getByRole("button", { name: "Share and keep" }).click();
+  await opened.page.getByText(/others cannot open the link\. Give them the scenario file/).waitFor();
+  await close(opened);
+});
+
 test("pictures can be downloaded as SVG that stands alone and as PNG", { skip }, async () => {
-  const opened = await open("#/compare");
+  const opened = await open("#/compare", { colorScheme: "dark" });
   const { page } = opened;
+  await typeSeeds(page, 2);
   await page.getByRole("button", { name: "Run them all" }).click();
   await page.locator('.compare[data-phase="done"]').waitFor();
   const [svg] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "SVG" }).click()]);
@@ -148,7 +157,90 @@ test("pictures can be downloaded as SVG that stands alone and as PNG", { skip },
   assert.match(text, /^<svg[^>]* xmlns="http:\/\/www\.w3\.org\/2000\/svg"/);
   assert.doesNotMatch(text, /var\(|class=/);
   assert.ok(text.includes(">lan-selective-drop<"), "a label names its cloud");
-  const [png] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "PNG" }).click()]);
-  assert.deepEqual([...readFileSync(await png.path()).subarray(1, 4)], [0x50, 0x4e, 0x47]);
+  assert.ok(text.includes(">Seeds 1 to 2. TCP: Vanilla: no fast retransmit<"), "seeds and TCP are in it");
+  const { width, ground } = await taken(page, page.getByRole("button", { name: "PNG" }));
+  assert.deepEqual(ground, WHITE);
+  assert.ok(width >= 2 * 460, String(width));
   await close(opened);
 });
+
+test("pictures of a run are light, opaque and twice as large, with title and legend", { skip }, async () => {
+  const opened = await open("#/inside", { colorScheme: "dark" });
+  const { page } = opened;
+  await look(page);
+  const names: string[] = [];
+  for (const press of await page.getByRole("button", { name: "PNG" }).all()) {
+    const { name, width, ground, colours } = await taken(page, press);
+    names.push(name);
+    assert.deepEqual(ground, WHITE, name);
+    assert.ok(width >= 2 * 420, `${name}: ${String(width)}`);
+    // The blue of the first connection with light colours; the queue and the network have no connection's colour.
+    assert.ok(/queue|sequence|network/.test(name) || colours.includes("0,114,178,255"), `${name} has the light colours`);
+    assert.ok(!colours.includes("26,32,41,255"), `${name} has no dark ground`);
+  }
+  assert.deepEqual(names.sort(), ["buffer-by-vc.png", "buffer.png", "cwnd.png", "network.png", "queue.png", "sequence.png"]);
+  const [svg] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "SVG" }).click()]);
+  const text = readFileSync(await svg.path(), "utf8");
+  assert.match(text, />The network and its queues</);
+  assert.match(text, />five sources, LAN, EPD, seed 1, at [\d.]+ m?s</);
+  assert.match(text, />TCP: Vanilla: no fast retransmit</);
+  assert.match(text, />tcp5</);
+
+  // On paper the canvases are light too, and dark again afterwards.
+  const ink = (): Promise<number> =>
+    page.evaluate(() => {
+      const canvas = document.querySelector<HTMLCanvasElement>("#plot-stack canvas");
+      const copy = document.createElement("canvas");
+      [copy.width, copy.height] = [canvas?.width ?? 1, canvas?.height ?? 1];
+      const context = copy.getContext("2d", { willReadFrequently: true });
+      if (canvas !== null) {
+        context?.drawImage(canvas, 0, 0);
+      }
+      const { data = [] } = context?.getImageData(0, 0, copy.width, copy.height) ?? {};
+      let found = 0;
+      for (let i = 0; i < data.length; i += 4) {
+        found += Number(data[i] === 0 && data[i + 1] === 114 && data[i + 2] === 178);
+      }
+      return found;
+    });
+  assert.equal(await ink(), 0);
+  await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
+  assert.ok((await ink()) > 100);
+  await page.evaluate(() => dispatchEvent(new Event("afterprint")));
+  await page.waitForTimeout(500);
+  assert.equal(await ink(), 0);
+  await close(opened);
+});
+
+const WHITE = [255, 255, 255, 255];
+
+/** Takes a PNG: its name and width, the colour of a corner, and all colours that more than 20 pixels have. */
+async function taken(
+  page: Page,
+  press: Locator,
+): Promise<{ name: string; width: number; ground: number[]; colours: string[] }> {
+  const [download] = await Promise.all([page.waitForEvent("download"), press.click()]);
+  const bytes = readFileSync(await download.path());
+  const keep = process.env["CELLTRAIN_PICTURES"];
+  if (keep !== undefined) {
+    await download.saveAs(`${keep}/${download.suggestedFilename()}`);
+  }
+  const seen = await page.evaluate(async (base64) => {
+    const image = new Image();
+    image.src = `data:image/png;base64,${base64}`;
+    await image.decode();
+    const canvas = document.createElement("canvas");
+    [canvas.width, canvas.height] = [image.width, image.height];
+    const context = canvas.getContext("2d");
+    context?.drawImage(image, 0, 0);
+    const { data = [] } = context?.getImageData(0, 0, canvas.width, canvas.height) ?? {};
+    const counts = new Map<string, number>();
+    for (let i = 0; i < data.length; i += 4) {
+      const colour = [...data.slice(i, i + 4)].join();
+      counts.set(colour, (counts.get(colour) ?? 0) + 1);
+    }
+    const colours = [...counts].filter(([, n]) => n > 20).map(([colour]) => colour);
+    return { width: image.width, ground: [...data.slice(0, 4)], colours };
+  }, bytes.toString("base64"));
+  return { name: download.suggestedFilename(), ...seen };
+}
