@@ -309,7 +309,10 @@ def of_points(plan: Plan, *, of_plan: bool = True) -> list[str]:
     if not any(axis.path.split(".")[0] == "port" for axis in plan.axes):
         return []
     chosen = _chosen(len(plan.points), CHECKED_POINTS)
-    return list(thresholds([plan.points[index].scenario for index in chosen], of_plan=of_plan))
+    scenarios = [plan.points[index].scenario for index in chosen]
+    # One other buffer at all points is a change too.
+    is_set = any(len(axis) == 1 and axis.path.endswith(".buffer") for axis in plan.axes)
+    return list(thresholds([plan.base, *scenarios] if is_set else scenarios, of_plan=of_plan))
 
 
 def _networks(plan: Plan) -> Iterator[str]:

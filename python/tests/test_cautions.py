@@ -223,3 +223,15 @@ def test_points_that_seeds_hardly_change_are_told_at_the_end_of_a_sweep_and_in_t
     )
     assert celltrain("sweep", plan, "--store", store).err.count(told) == 1
     assert celltrain("report", store).err.count(told) == 1
+
+
+def test_a_threshold_that_stays_while_one_value_changes_the_buffer_is_named(celltrain):
+    stays = "port.bottleneck.policy.epd.threshold stays 800 cells while the buffer goes from 1,000 to 4,000"
+    larger, brief = "port.bottleneck.buffer=4000", ("--set", "duration=5ms")
+    for option in ("--set", "--vary"):
+        told = celltrain("compare", "lan-tail-drop", "lan-epd", "--seeds", 2, *brief, option, larger)
+        assert stays in told.err
+    assert stays in celltrain("run", "lan-epd", *brief, "--set", larger).err
+    assert stays in celltrain("check", "lan-epd", "--set", larger).err
+    share = "port.bottleneck.policy=tail_drop,epd:threshold=80%"
+    assert "stays" not in celltrain("compare", "lan-epd", "--seeds", 2, *brief, "--set", larger, "--vary", share).err

@@ -109,7 +109,7 @@ def _checked(file: Path, settings: Mapping[str, Setting]) -> _Checked:
     """Checks a scenario or a policy file."""
     from celltrain.network import Network
     from celltrain.policy_files import is_policy_file
-    from celltrain.scenario import read
+    from celltrain.scenario import read, table
     from celltrain.text import shown
 
     name = shown(file)
@@ -125,7 +125,9 @@ def _checked(file: Path, settings: Mapping[str, Setting]) -> _Checked:
     if reading.faults:
         return _Checked(file=name, faults=reading.faults, warnings=reading.warnings)
     network = Network.of_core(reading.accepted())
-    return _Checked(file=name, faults=[], warnings=reading.warnings, network=network, memory_bytes=reading.memory_bytes)
+    stay = shell.thresholds_that_stay(file, table(reading.accepted())) if settings else []
+    warnings = [*reading.warnings, *stay]
+    return _Checked(file=name, faults=[], warnings=warnings, network=network, memory_bytes=reading.memory_bytes)
 
 
 def _can_draw(files: list[Path], plot: Path) -> None:

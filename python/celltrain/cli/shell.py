@@ -8,7 +8,7 @@ import re
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, ParamSpec
@@ -140,7 +140,19 @@ def scenario(file: Path, settings: list[str] | None) -> Path | Scenario:
     from celltrain.overrides import single
     from celltrain.scenario import read, table
 
-    return Scenario.model_validate(table(read(file, single(settings), option="--set").accepted()))
+    made = table(read(file, single(settings), option="--set").accepted())
+    for warning in thresholds_that_stay(file, made):
+        complain(f"warning: {warning}")
+    return Scenario.model_validate(made)
+
+
+def thresholds_that_stay(file: Path, made: Mapping[str, Any]) -> list[str]:
+    """Returns warnings of thresholds in cells that stay while `--set` changes the buffer of a scenario."""
+    from celltrain.cautions import thresholds
+    from celltrain.scenario import read, table
+
+    as_it_is = read(file)
+    return [] if as_it_is.faults else list(thresholds([table(as_it_is.accepted()), made], of_plan=False))
 
 
 def store(store: Path | None, out: Path | None) -> Path | None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from celltrain.axes import LONGEST_TITLE, brief, refuse_other, require_matplotlib, save
+from celltrain.comparing.rows import fixed
 from celltrain.comparing.settings import SCENARIO
 from celltrain.errors import Fault, InputError
 from celltrain.pages import words
@@ -75,6 +76,8 @@ def _subtitle(compared: Compared, measures: Sequence[int], look: Look) -> str:
         said = [f"{shown(name)}: {short_tcp(tcp) if distinct else tcp}" for name, tcp in named.items()]
         if any(name != short_tcp(tcp) for name, tcp in named.items()):
             lines = textwrap.wrap(f"TCP of {'; '.join(said)}", 52 if look.narrow else 100)
+    if compared.fixed:
+        lines += textwrap.wrap(fixed(compared), 52 if look.narrow else 100)
     if len(compared.seeds) > 1:
         cut = ", cut at impossible values" if any(_is_cut(compared, one) for one in measures) else ""
         within = f"{shown(compared.scenario)}: " if compared.scenario else ""

@@ -75,11 +75,7 @@ def about(compared: Compared) -> Iterator[str]:
     if varied:
         yield f"varied: {', '.join(varied)}"
     if compared.fixed:
-        said = (
-            f"{shown(axis.name)} = {valued(axis.column(0), axis.unit)}{_only(compared, axis.name)}"
-            for axis in compared.fixed
-        )
-        yield f"set: {', '.join(said)}"
+        yield fixed(compared)
     named: dict[str, list[str]] = {}
     if any(axis.name == SCENARIO for axis in compared.conditions):
         cases = zip([str(one[SCENARIO]) for one in compared.settings], zip(*compared.tcp, strict=True), strict=True)
@@ -90,6 +86,15 @@ def about(compared: Compared) -> Iterator[str]:
         names.extend({name} - set(names))
     for tcp, names in named.items():
         yield f"TCP: {tcp}" if len(named) == 1 else f"TCP of {', '.join(map(shown, names))}: {tcp}"
+
+
+def fixed(compared: Compared) -> str:
+    """What was set for all."""
+    said = (
+        f"{shown(axis.name)} = {valued(axis.column(0), axis.unit)}{_only(compared, axis.name)}"
+        for axis in compared.fixed
+    )
+    return f"set: {', '.join(said)}"
 
 
 def _only(compared: Compared, name: str) -> str:

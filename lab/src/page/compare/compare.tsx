@@ -6,7 +6,7 @@ import type { Value } from "../form/schema.ts";
 import type { Head } from "../keep/files.ts";
 import { Pictures } from "../keep/pictures.tsx";
 import { FaultNotices } from "../parts/fault.tsx";
-import { shortened } from "../parts/format.ts";
+import { count, shortened } from "../parts/format.ts";
 import { tcpName } from "../parts/names.ts";
 import { Progress, showSoon, useDraft, vcColour } from "../parts/parts.tsx";
 import { Plane, clouds } from "../parts/plane.tsx";
@@ -14,6 +14,7 @@ import { RunOrStop, SeedCount, ToBench } from "../parts/running.tsx";
 import { Word } from "../parts/words.tsx";
 import { engine, papers, said, scenarios, seeds, nameNow, toml } from "../state.ts";
 import { Differences } from "./differences.tsx";
+import { bufferOf, sourcesOf } from "./for-all.ts";
 import { ForAll } from "./for-all.tsx";
 import { knobs, type Knob } from "./knobs.ts";
 import { Turning } from "./turning.tsx";
@@ -58,12 +59,17 @@ export function Compare(): JSX.Element {
   const head = async (): Promise<Head> => {
     const checked = await Promise.all(settings.map((s) => engine.value?.check(s.toml)));
     const tcps = [...new Set(checked.map((c) => tcpName(c?.defaults)).filter((name) => name !== ""))];
+    const roots = checked.flatMap((c) => (c?.defaults ? [c.defaults as { readonly [key: string]: Value }] : []));
+    const all = (of: typeof bufferOf): string => [...new Set(roots.flatMap((r) => of(r) ?? []))].map(count).join(", ");
+    const [buffers, sources] = [all(bufferOf), all(sourcesOf)];
+    const network = [buffers && `Buffer: ${buffers} cells`, sources && `Sources: ${sources}`].filter(Boolean).join(". ");
     const run = outcomes.flatMap((o) => o.runs.map((r) => r.seed));
     const [first, last] = [Math.min(...run), Math.max(...run)];
     const seedsRun = run.length === 0 ? "Not run" : first === last ? `Seed ${String(first)}` : `Seeds ${String(first)} to ${String(last)}`;
     return {
       lines: [
         "Efficiency and fairness",
+        ...(network === "" ? [] : [network]),
         `${seedsRun}${tcps.length === 0 ? "" : `. TCP: ${shortened(tcps.join("; "), 120)}`}`,
       ],
     };

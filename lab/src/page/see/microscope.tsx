@@ -11,6 +11,8 @@ import { toldCell } from "./sentence.ts";
 
 /** Beyond that a square would be smaller than can be seen. */
 const MOST = 40_000;
+/** A buffer with at most so many places is drawn whole. */
+const WHOLE = 2_000;
 
 /** CSS pixels that the buffer may take. */
 interface Room {
@@ -41,7 +43,8 @@ export function Microscope(props: {
   const most = largest(history);
   const places = Math.min(
     MOST,
-    Number.isFinite(history.capacity) ? Math.min(history.capacity, Math.max(most, 200)) : most,
+    // Free places tell a policy from a full buffer. Of a very large buffer they would make all squares small.
+    Number.isFinite(history.capacity) ? Math.min(history.capacity, Math.max(most, WHOLE)) : most,
   );
   const grid = layout(places, room);
 
@@ -123,7 +126,7 @@ export function Microscope(props: {
       />
       </div>
       <p class="microscope-count">
-        <strong>{count(cells.length)}</strong> cells wait
+        <strong>{count(cells.length)}</strong> {cells.length === 1 ? "cell waits" : "cells wait"}
         {Number.isFinite(history.capacity) && ` in ${count(history.capacity)} places`},{" "}
         <strong>{count(damaged)}</strong> of them hatched
       </p>
