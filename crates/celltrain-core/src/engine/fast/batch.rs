@@ -1,6 +1,6 @@
 //! What a port takes of its streams at a time, in the order of its arrival.
 
-use super::stream::Arriving;
+use super::train::Arriving;
 use crate::cell::{Cell, Run};
 use crate::units::{Span, Time};
 
@@ -27,9 +27,6 @@ const PLACE: u32 = 16;
 pub(super) const MOST: usize = 1 << PLACE;
 /// The longest time of a batch.
 pub(super) const LONGEST: Span = Span((1 << (64 - PLACE)) - 2);
-/// So many cells of a link, or fewer, are added in one loop: where a loop ends is a guess. More are added in three that
-/// work on several cells at a time.
-const FEW: usize = 8;
 /// No key is less.
 const BEFORE_ALL: u64 = 0;
 /// Larger than any key, which has a time of at most [`LONGEST`].
@@ -76,9 +73,6 @@ impl Batch {
     /// Adds those of some cells on their way, which are in order, that arrive before `until`; how many.
     #[inline]
     pub(super) fn extend_before(&mut self, until: Time, on_their_way: &[Arriving]) -> usize {
-        if on_their_way.get(FEW).is_some_and(|arriving| arriving.time < until) {
-            return self.extend_with_many_before(until, on_their_way);
-        }
         let (base, before) = (self.base, self.cells.len());
         for &Arriving { time, cell } in on_their_way {
             if time >= until {
@@ -88,17 +82,6 @@ impl Batch {
             self.cells.push(cell);
         }
         self.cells.len() - before
-    }
-
-    #[inline(never)]
-    fn extend_with_many_before(&mut self, until: Time, on_their_way: &[Arriving]) -> usize {
-        let (base, first) = (self.base, self.cells.len() as u64);
-        let taken = on_their_way.iter().take_while(|arriving| arriving.time < until).count();
-        let arriving = &on_their_way[..taken];
-        let keys = arriving.iter().zip(first..).map(|(arriving, place)| (arriving.time - base).0 << PLACE | place);
-        self.keys.extend(keys);
-        self.cells.extend(arriving.iter().map(|arriving| arriving.cell));
-        taken
     }
 
     #[inline]

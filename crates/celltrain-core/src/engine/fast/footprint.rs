@@ -2,12 +2,11 @@
 
 use super::Delivery;
 use super::batching_port;
-use super::exits::BYTES_PER_EXIT;
+use super::egress;
 use super::fifo;
 use super::nic;
-use super::outlet;
 use super::plan::{self, Stage};
-use super::ports::{FAR, MANY};
+use super::ports::{BYTES_PER_EXIT, FAR, MANY};
 use super::rm;
 use super::stream;
 use super::tournament_tree::Key;
@@ -82,7 +81,7 @@ fn of_contended_port(shape: &Shape<'_>, link: LinkIndex) -> u64 {
         return port;
     }
     let cells = |from: &LinkIndex| shape.crossing[*from].min(cells_under_way(network, *from)) * stream::BYTES_PER_CELL;
-    port + array(labels, outlet::BYTES_PER_VC + fifo::BYTES_PER_VC)
+    port + array(labels, egress::BYTES_PER_VC + fifo::BYTES_PER_VC)
         + inputs * stream::BYTES
         + shape.feeders.of(link).iter().map(cells).sum::<u64>()
 }

@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use super::batch::{self, Batch, place, since};
-use super::stream::{NEVER, Streams};
+use super::links::{Links, StreamIndex};
+use super::stream::NEVER;
 use crate::cell::Cell;
 use crate::tie::TieBreaker;
 use crate::units::{Span, Time};
@@ -12,7 +13,7 @@ use crate::units::{Span, Time};
 pub(super) struct Inbox {
     ties: TieBreaker,
     /// Its streams are a row among all.
-    first_stream: usize,
+    first_stream: StreamIndex,
     /// Numbers of its links at the node, which decide ties.
     at_node: Vec<u32>,
     /// The first arrival, among what is on its way, that matters elsewhere.
@@ -36,7 +37,7 @@ impl Inbox {
     /// effect elsewhere.
     pub(super) fn new(
         ties: TieBreaker,
-        (first_stream, at_node, least_spacing): (usize, Vec<u32>, Span),
+        (first_stream, at_node, least_spacing): (StreamIndex, Vec<u32>, Span),
         every_cell_matters: bool,
     ) -> Self {
         let inputs = at_node.len() as u64;
@@ -52,15 +53,10 @@ impl Inbox {
         }
     }
 
-    /// The number of a stream.
     #[inline]
-    pub(super) fn stream(&self, input: usize) -> usize {
-        self.first_stream + input
-    }
-
-    #[inline]
-    fn row(&self) -> Range<usize> {
-        self.first_stream..self.first_stream + self.at_node.len()
+    fn row(&self) -> Range<StreamIndex> {
+        let first = usize::from(self.first_stream);
+        self.first_stream..StreamIndex::from(first + self.at_node.len())
     }
 
     /// The first arrival, among what was on its way at the end of the latest batch, that matters elsewhere.
@@ -72,22 +68,22 @@ impl Inbox {
     /// The end of the next batch: a cell has a place in it. `first_of` says where a batch begins that would begin with
     /// an arrival.
     #[inline]
-    pub(super) fn reach(&self, until: Time, streams: &Streams, first_of: impl Fn(Time) -> Time) -> Time {
+    pub(super) fn reach(&self, until: Time, links: &Links, first_of: impl Fn(Time) -> Time) -> Time {
         if until <= self.reached || until - self.reached <= self.most_in_one_go {
             return until;
         }
-        let first = streams.first(self.row()).min(until);
+        let first = links.first(self.row()).min(until);
         until.min(first_of(first).max(self.reached) + self.most_in_one_go)
     }
 
     /// Collects what arrives before `until`, in order. The batch is empty.
     #[inline]
-    pub(super) fn gather(&mut self, until: Time, streams: &mut Streams, batch: &mut Batch) {
+    pub(super) fn gather(&mut self, until: Time, links: &mut Links, batch: &mut Batch) {
         batch.base = self.reached;
         if until > self.reached && until - self.reached > self.most_in_one_go {
-            batch.base = streams.first(self.row()).min(until);
+            batch.base = links.first(self.row()).min(until);
         }
-        let to_matter = streams.take_before(self.row(), until, self.every_cell_matters, batch);
+        let to_matter = links.take_before(self.row(), until, self.every_cell_matters, batch);
         assert!(batch.len() <= batch::MOST, "a batch has a place for each cell");
         self.next_to_matter = (to_matter < NEVER).then_some(to_matter);
         self.reached = self.reached.max(until);

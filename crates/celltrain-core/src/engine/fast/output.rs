@@ -97,6 +97,12 @@ impl Output {
         Some(self.next_start + self.timing.cell_time * u64::from(ahead) + self.timing.least_lead)
     }
 
+    /// The earliest start of a cell that arrives from now on.
+    #[inline]
+    pub(super) fn free_at(&self) -> Time {
+        if self.defers_order { self.next_start } else { self.tail_start() }
+    }
+
     /// When something that arrives at `arrival` can matter elsewhere: not before its transmission could start. Where
     /// the order is deferred, `ahead` cells go before it.
     #[inline]

@@ -1,30 +1,35 @@
 //! The contended ports of a run: the way of each, and what it is made of.
 
-use typed_index_collections::TiSlice;
+use typed_index_collections::{TiSlice, TiVec};
 
+use super::at_once::{AtOnceIndex, AtOncePort};
 use super::batching_port::BatchingPort;
 use super::contended_port::ContendedPort;
+use super::egress::{Egress, Hop, HopEnd};
 use super::fifo::Fifo;
 use super::inbox::{self, Inbox};
-use super::index;
-use super::outlet::{Hop, Outlet};
+use super::links::{Ingress, Links, StreamIndex};
 use super::output::Timing;
+use super::partial_frames::{PartialFrames, ToHosts};
 use super::parts::Part;
-use super::plan::{Plan, Role, Stage, StageEnd};
+use super::plan::{NicIndex, Plan, PortIndex, Role, Stage, StageEnd};
 use super::queue_port::QueuePort;
-use super::stream::{Stream, Streams};
+use super::stream::Stream;
 use super::stream_port::StreamPort;
+use super::train_ingress::TrainIngress;
 use super::train_port::TrainPort;
-use crate::index::{Label, LinkIndex};
+use crate::contracts::Edge;
+use crate::index::{Label, LinkIndex, VcIndex};
 use crate::network::{LinkTimes, Network, Routing};
 use crate::policy::formula::PortFacts;
 use crate::policy::{BufferPolicy, Overflow};
 use crate::rate_control::RateControl;
 use crate::rng;
 use crate::scheduler::Service;
+use crate::sizes::size;
 use crate::stop::{Interrupted, Stop, all};
 use crate::tie::{ServiceOrder, TieBreaker};
-use crate::units::{Clock, Time};
+use crate::units::{Clock, Span, Time};
 
 /// Who decides in which way contended ports work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,19 +61,16 @@ pub(super) struct Making<'a> {
     pub(super) part: Option<Part<'a>>,
 }
 
-/// A port before it is known where the streams of others begin.
+/// A port before the streams of others are known.
 struct Draft {
     link: LinkIndex,
     policy: Box<dyn BufferPolicy>,
     queues: Option<Service>,
     timing: Timing,
-    /// The place of the first of its streams, if it takes streams.
-    first_stream: Option<usize>,
 }
 
 impl Making<'_> {
-    /// All contended ports, and what comes in at those that take streams: port by port, each port's in the order of its
-    /// inputs. `is_looked_at`: queues are looked at during the run.
+    /// Builds all contended ports and the links into them. `is_looked_at`: queues are looked at during the run.
     ///
     /// # Errors
     /// When it is told to stop.
@@ -77,23 +79,48 @@ impl Making<'_> {
         (ways, is_looked_at): (Ways, bool),
         rate_control: &mut RateControl,
         stop: &Stop<'_>,
-    ) -> Result<(Vec<ContendedPort>, Streams), Interrupted> {
-        let mut streams = Streams::default();
-        let drafts: Vec<Draft> = all(self.plan.contended.iter().zip(0..).map(|(&link, number)| {
-            stop.steps(self.routing.vcs[link].len() + self.plan.feeders.of(link).len())?;
-            let mut draft = self.draft(link, rate_control);
-            if self.takes_streams(&draft, ways) {
-                draft.first_stream = Some(streams.len());
-                self.add_streams(&draft, number, is_looked_at, &mut streams);
-            }
+    ) -> Result<Ports, Interrupted> {
+        let mut links = Links::default();
+        let mut taken_at_once = 0;
+        let drafts: Vec<Draft> = all(self.plan.contended.iter_enumerated().map(|(port, &link)| {
+            let feeders = self.plan.feeders.of(link);
+            stop.steps(self.routing.vcs[link].len() + feeders.len())?;
+            let draft = self.draft(link, rate_control);
+            let ingress = if !self.takes_streams(&draft, ways) {
+                Ingress::Trains(Box::new(TrainIngress::new(feeders.len(), draft.timing.every_cell_matters)))
+            } else if !is_looked_at && self.takes_at_once(&draft) {
+                taken_at_once += 1;
+                Ingress::AtOnce(AtOnceIndex::from(taken_at_once - 1))
+            } else {
+                Ingress::Streams(links.add_streams(self.streams(&draft, port)))
+            };
+            links.add_port(ingress, draft.timing.least_lead);
             Ok(draft)
         }))?;
-        let first_streams: Vec<_> = drafts.iter().map(|draft| draft.first_stream).collect();
-        let port = |draft: Draft| {
+        let mut at_once = TiVec::with_capacity(taken_at_once);
+        let port = |(number, draft): (PortIndex, Draft)| {
             stop.steps(self.routing.vcs[draft.link].len())?;
-            Ok(self.port(draft, (&first_streams, &streams), is_looked_at))
+            Ok(match *links.ingress(number) {
+                Ingress::Trains(_) => ContendedPort::Trains(self.train_port(draft, is_looked_at)),
+                Ingress::Streams(first) if self.is_plain(&draft) => {
+                    let (inbox, egress) = (self.inbox(&draft, first), self.egress(&draft, &links));
+                    let least_lead = draft.timing.least_lead;
+                    ContendedPort::Stream(StreamPort::new(inbox, self.fifo(draft, is_looked_at), egress, least_lead))
+                }
+                Ingress::Streams(first) => {
+                    let (inbox, egress) = (self.inbox(&draft, first), self.egress(&draft, &links));
+                    let timing = draft.timing;
+                    ContendedPort::Queues(QueuePort::new(self.batching_port(draft), inbox, egress, timing))
+                }
+                Ingress::AtOnce(place) => {
+                    let to_hosts = self.to_hosts(&draft);
+                    at_once.push(AtOncePort { fifo: self.fifo(draft, is_looked_at), to_hosts });
+                    ContendedPort::AtOnce(place)
+                }
+            })
         };
-        Ok((all(drafts.into_iter().map(port))?, streams))
+        let ports = all(PortIndex::counting().zip(drafts).map(port))?.into();
+        Ok(Ports { ports, links, at_once })
     }
 
     /// By contended port: whether cells come to it in streams from other contended ports.
@@ -105,11 +132,12 @@ impl Making<'_> {
         ways: Ways,
         rate_control: &mut RateControl,
         stop: &Stop<'_>,
-    ) -> Result<Vec<bool>, Interrupted> {
-        all(self.plan.contended.iter().map(|&link| {
+    ) -> Result<TiVec<PortIndex, bool>, Interrupted> {
+        let takes = all(self.plan.contended.iter().map(|&link| {
             stop.steps(self.routing.vcs[link].len() + self.plan.feeders.of(link).len())?;
             Ok(self.takes_streams(&self.draft(link, rate_control), ways))
-        }))
+        }))?;
+        Ok(takes.into())
     }
 
     fn draft(&self, link: LinkIndex, rate_control: &mut RateControl) -> Draft {
@@ -124,7 +152,6 @@ impl Making<'_> {
             // Cells of a single queue leave in the order of their arrival, whatever the scheduler.
             queues: port.scheduler.build(&network.vc_kinds(routing, link)).filter(Service::has_a_choice),
             timing: self.timing(link, marks_above),
-            first_stream: None,
         }
     }
 
@@ -203,86 +230,137 @@ impl Making<'_> {
         from
     }
 
-    fn add_streams(&self, draft: &Draft, number: u32, is_looked_at: bool, streams: &mut Streams) {
-        let &Draft { link, ref timing, .. } = draft;
-        let at_once = self.is_last_behind_one(draft) && self.is_plain(draft) && !is_looked_at;
-        let has = |link: LinkIndex| self.part.is_none_or(|part| part.has(self.network.links[link].from));
-        streams.extend(self.plan.feeders.of(link).iter().map(|&from| {
-            let brings_cells = self.brings_cells(from);
-            match (has(self.beginning(from)), has(link)) {
-                (true, false) => Stream::elsewhere(number),
-                (begins_here, ends_here) => {
-                    let at_once = at_once && brings_cells && begins_here == ends_here;
-                    Stream::new(number, !brings_cells, timing.every_cell_matters, at_once)
-                }
-            }
-        }));
+    /// Whether what is on a link, or at its port, is simulated here.
+    fn has(&self, link: LinkIndex) -> bool {
+        self.part.is_none_or(|part| part.has(self.network.links[link].from))
     }
 
-    fn port(&self, draft: Draft, ahead: (&[Option<usize>], &Streams), is_looked_at: bool) -> ContendedPort {
-        let is_plain = self.is_plain(&draft);
-        let Draft { link: number, policy, queues, timing, first_stream } = draft;
-        let &Self { network, routing, times, plan, .. } = self;
-        let link = &network.links[number];
-        let draws = |purpose: &str| rng::Stream::new(network.seed, &format!("port/{}/{purpose}", link.name));
-        let ties = TieBreaker::new(network.tie_order, routing.inputs[link.from], draws("ties"));
-        let feeders = plan.feeders.of(number);
-        let inputs = feeders.iter().map(|&from| routing.input[from]).collect();
-        let vcs = routing.vcs[number].len();
-        let ways_out = || {
-            let hops = plan.stages[number].iter_enumerated();
-            let hops = hops.map(|(label, stage)| self.hop(ahead, number, label, stage)).collect();
-            Outlet::new(number, hops, (timing.cell_time, timing.latest_start))
-        };
-        let inbox = |first_stream, ties, inputs| {
-            let least_spacing = feeders.iter().map(|&from| times[from].cell_time).min().unwrap_or(timing.cell_time);
-            Inbox::new(ties, (first_stream, inputs, least_spacing), timing.every_cell_matters)
-        };
-        if let (Some(first_stream), true) = (first_stream, is_plain) {
-            let admission = (link.buffer, policy, draws("policy"));
-            let asked_at = if is_looked_at { Time::default() } else { self.end };
-            let fifo = Fifo::new(vcs, admission, timing.cell_time, (timing.serve_first, asked_at));
-            return ContendedPort::Stream(StreamPort::new(
-                inbox(first_stream, ties, inputs),
-                fifo,
-                ways_out(),
-                timing.least_lead,
-            ));
-        }
-        let port = BatchingPort::new(link.buffer, vcs, policy, draws("policy"));
-        let port = port.merging(&routing.merging[number]).scheduled(queues);
-        if let Some(first) = first_stream {
-            return ContendedPort::Queues(QueuePort::new(port, inbox(first, ties, inputs), ways_out(), timing));
-        }
+    /// Whether a port of streams can take each cell as soon as it is known that it will arrive.
+    fn takes_at_once(&self, draft: &Draft) -> bool {
+        let &[from] = self.plan.feeders.of(draft.link) else { return false };
+        self.is_last_behind_one(draft)
+            && self.is_plain(draft)
+            && self.brings_cells(from)
+            && self.has(self.beginning(from)) == self.has(draft.link)
+    }
+
+    /// The streams of a port, in the order of its inputs.
+    fn streams(&self, Draft { link, timing, .. }: &Draft, port: PortIndex) -> impl Iterator<Item = Stream> {
+        self.plan.feeders.of(*link).iter().map(move |&from| {
+            if self.has(self.beginning(from)) && !self.has(*link) {
+                return Stream::elsewhere(port);
+            }
+            Stream::new(port, !self.brings_cells(from), timing.every_cell_matters)
+        })
+    }
+
+    fn draws(&self, link: LinkIndex, purpose: &str) -> rng::Stream {
+        rng::Stream::new(self.network.seed, &format!("port/{}/{purpose}", self.network.links[link].name))
+    }
+
+    fn ties(&self, link: LinkIndex) -> TieBreaker {
+        let &Self { network, routing, .. } = self;
+        TieBreaker::new(network.tie_order, routing.inputs[network.links[link].from], self.draws(link, "ties"))
+    }
+
+    /// Numbers of the inputs of a port at its node, which decide ties.
+    fn at_node(&self, link: LinkIndex) -> Vec<u32> {
+        self.plan.feeders.of(link).iter().map(|&from| self.routing.input[from]).collect()
+    }
+
+    fn inbox(&self, &Draft { link, ref timing, .. }: &Draft, first: StreamIndex) -> Inbox {
+        let spacing = self.plan.feeders.of(link).iter().map(|&from| self.times[from].cell_time);
+        let least_spacing = spacing.min().unwrap_or(timing.cell_time);
+        Inbox::new(self.ties(link), (first, self.at_node(link), least_spacing), timing.every_cell_matters)
+    }
+
+    fn fifo(&self, Draft { link, policy, timing, .. }: Draft, is_looked_at: bool) -> Fifo {
+        let admission = (self.network.links[link].buffer, policy, self.draws(link, "policy"));
+        let asked_at = if is_looked_at { Time::default() } else { self.end };
+        Fifo::new(self.routing.vcs[link].len(), admission, timing.cell_time, (timing.serve_first, asked_at))
+    }
+
+    fn batching_port(&self, Draft { link, policy, queues, .. }: Draft) -> BatchingPort {
+        let vcs = self.routing.vcs[link].len();
+        BatchingPort::new(self.network.links[link].buffer, vcs, policy, self.draws(link, "policy"))
+            .merging(&self.routing.merging[link])
+            .scheduled(queues)
+    }
+
+    fn train_port(&self, draft: Draft, is_looked_at: bool) -> TrainPort {
+        let Draft { link, timing, .. } = draft;
+        let port = self.batching_port(draft);
         let is_read = is_looked_at || timing.marks_above.is_some();
         let port = if is_read { port } else { port.without_queue() };
-        ContendedPort::Trains(TrainPort::new(port, ties, vcs, inputs, timing))
+        TrainPort::new(port, self.ties(link), self.routing.vcs[link].len(), self.at_node(link), timing)
     }
 
-    /// Where a VC's cells go from a port of single cells. Of the ports ahead: the places of their first streams, and the
-    /// streams.
-    pub(super) fn hop(
-        &self,
-        (first_streams, streams): (&[Option<usize>], &Streams),
-        link: LinkIndex,
-        label: Label,
-        stage: &Stage,
-    ) -> Hop {
+    fn to_hosts(&self, &Draft { link, ref timing, .. }: &Draft) -> ToHosts {
+        let &Timing { cell_time, latest_start, .. } = timing;
+        ToHosts { link, cell_time, latest_start, frames: PartialFrames::new(self.routing.vcs[link].len()) }
+    }
+
+    fn egress(&self, draft: &Draft, links: &Links) -> Egress {
+        let link = draft.link;
+        let hops = self.plan.stages[link].iter_enumerated();
+        let hops = hops.map(|(label, stage)| self.hop(links, link, label, stage)).collect();
+        Egress::new(hops, self.to_hosts(draft))
+    }
+
+    /// The next place of a VC's cells behind a port of single cells.
+    fn hop(&self, links: &Links, link: LinkIndex, label: Label, stage: &Stage) -> Hop {
         let plan = self.plan;
         let is_watched = plan.marks && plan.rm_ways.get(link).is_some_and(|ways| ways[label].is_some());
-        let (to, label) = match stage.end {
-            StageEnd::Port { contended_port, input, label } => {
-                let first = first_streams[contended_port as usize].filter(|_| !is_watched);
-                let stream = first.map(|first| first + input as usize);
-                let to = match stream {
-                    Some(stream) if streams.get(stream).is_taken_at_once => Hop::AT_ONCE + contended_port,
-                    Some(stream) => index(stream),
-                    None => Hop::ONE_BY_ONE,
+        match stage.end {
+            StageEnd::Port { port, input, label } => {
+                let to = match links.ingress(port) {
+                    Ingress::Streams(first) if !is_watched => HopEnd::Stream(first.input(input)),
+                    &Ingress::AtOnce(port) if !is_watched => HopEnd::AtOnce(port),
+                    _ => HopEnd::Fabric,
                 };
-                (to, label)
+                Hop::new(stage.lead, to, label)
             }
-            StageEnd::Host { .. } | StageEnd::Shaped { .. } => (Hop::TO_HOST, label),
-        };
-        Hop { lead: stage.lead, to, label }
+            StageEnd::Host { .. } | StageEnd::Shaped { .. } => Hop::new(stage.lead, HopEnd::Host, label),
+        }
+    }
+
+    /// By VC, the route of its frames out of their host; none if the host's own port shapes it.
+    ///
+    /// # Errors
+    /// When it is told to stop.
+    pub(super) fn exits(&self, edge: &Edge, stop: &Stop<'_>) -> Result<TiVec<VcIndex, Option<Exit>>, Interrupted> {
+        let exits = self.network.vcs.iter_enumerated().map(|(vc, of_vc)| {
+            stop.step()?;
+            let link = of_vc.path[0];
+            Ok(match self.plan.roles[link] {
+                Role::Host(nic) => {
+                    Some(Exit { nic, cell_time: self.times[link].cell_time, is_policed: edge.polices_at(vc, link) })
+                }
+                Role::Shaped(_) => None,
+                Role::Contended(_) | Role::Transparent => unreachable!("a VC starts at a host"),
+            })
+        });
+        Ok(all(exits)?.into())
     }
 }
+
+/// The ports of a run.
+pub(super) struct Ports {
+    pub(super) ports: TiVec<PortIndex, ContendedPort>,
+    pub(super) links: Links,
+    pub(super) at_once: TiVec<AtOnceIndex, AtOncePort>,
+}
+
+/// The route of a VC's frames out of their host.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Exit {
+    /// The host's own port.
+    pub(super) nic: NicIndex,
+    /// One cell's transmission there.
+    pub(super) cell_time: Span,
+    /// Whether cells are policed there.
+    pub(super) is_policed: bool,
+}
+
+/// Memory of a VC's exit.
+pub(super) const BYTES_PER_EXIT: u64 = size::<Option<Exit>>();

@@ -1,10 +1,18 @@
-//! Trains: cells of one frame that arrive a period apart.
+//! Cells in flight: alone, or as a train of cells of one frame that arrive a period apart.
 
 use crate::cell::{Cell, Run};
 use crate::index::Label;
 use crate::units::{Span, Time};
 
-/// Cells of one frame that arrive one cell time apart.
+/// A cell on its way to a port.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arriving {
+    pub(super) time: Time,
+    /// Under its label at the port.
+    pub(super) cell: Cell,
+}
+
+/// Cells of one frame that arrive a period apart.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Train {
     /// Arrival of the next one.

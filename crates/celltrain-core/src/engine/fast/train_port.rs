@@ -14,13 +14,11 @@ mod in_step;
 mod stretch;
 mod taking_turns;
 
-use std::collections::VecDeque;
-
 use super::batching_port::{self, BatchingPort};
-use super::gathered::{self, Gathered};
 use super::output::{Arrival, Output, Timing};
+use super::partial_frames::{self, PartialFrames};
 use super::train::Train;
-use super::turns::{Turn, Turns};
+use super::train_ingress::{Input, TrainIngress, number};
 use crate::cell::{Cell, Run};
 use crate::index::Label;
 use crate::scheduler::BacklogSensitivity;
@@ -34,12 +32,10 @@ use stretch::Part;
 pub(super) struct TrainPort {
     pub(super) output: Output,
     ties: TieBreaker,
-    /// The links on which its VCs arrive.
-    inputs: Vec<Input>,
+    /// The trains on its input links, which it borrows from [`super::links::Links`] while it is at work.
+    pub(super) ingress: Box<TrainIngress>,
     /// Their numbers at the node, which decide ties.
     at_node: Vec<u32>,
-    /// Inputs that have a train, by the arrival of its next cell, then by number.
-    next: Turns,
     /// A list that is empty between calls, as are `in_step`, `stretch`, `touched` and `tied`: its room is kept.
     together: Vec<(u32, Cell)>,
     in_step: Vec<(u32, Cell)>,
@@ -53,7 +49,7 @@ pub(super) struct TrainPort {
     fills_exactly: bool,
     stretch: Vec<Part>,
     /// By label: cells of a frame under way whose departure is known and not yet reported, because it has no effect.
-    gathered: Gathered,
+    gathered: PartialFrames,
     /// Whether cells of trains that take turns are admitted together: one queue holds all, they leave in the order of
     /// arrival, and the departure of a single cell has no effect.
     interleaves: bool,
@@ -71,33 +67,13 @@ pub(super) struct TrainPort {
     most_in_one_go: Span,
 }
 
-fn number(input: usize) -> u32 {
-    u32::try_from(input).expect("indices fit 32 bits")
-}
-
-/// What comes in on one link: the train whose cells arrive now, without cells when there is none, and those behind it.
-#[derive(Clone, Debug)]
-struct Input {
-    train: Train,
-    behind: VecDeque<Train>,
-    /// Cells of the train that are being interleaved, and the arrival of the first.
-    interleaved: u32,
-    interleaved_since: Time,
-}
-
-impl Input {
-    /// Nothing comes in.
-    const NONE: Input =
-        Input { train: Train::NONE, behind: VecDeque::new(), interleaved: 0, interleaved_since: Time(0) };
-}
-
 /// Memory of a contended port beside its [`BatchingPort`]. Four of its working lists are counted at their first
 /// capacity.
 pub(super) const BYTES: u64 = size::<TrainPort>() - batching_port::BYTES + 4 * (4 * size::<Arrival>() + 16);
 /// Memory of an input, its number at the node and that of its link; its turn is apart.
 pub(super) const BYTES_PER_INPUT: u64 = size::<Input>() + 4 + 4;
 /// Memory of a VC beside that at the [`BatchingPort`].
-pub(super) const BYTES_PER_VC: u64 = gathered::BYTES_PER_VC;
+pub(super) const BYTES_PER_VC: u64 = partial_frames::BYTES_PER_VC;
 
 /// A port handles this many cells in some ten milliseconds. The number is small in tests, so that every comparison of
 /// engines also checks that it has no effect.
@@ -128,58 +104,23 @@ impl TrainPort {
             entered: Vec::new(),
             output,
             ties,
-            inputs: vec![Input::NONE; at_node.len()],
-            next: Turns::new(at_node.len()),
+            ingress: Box::default(),
             most_in_one_go: Span(timing.cell_time.0.saturating_mul(CELLS_IN_ONE_GO.div_ceil(1 + at_node.len() as u64))),
             at_node,
             together: Vec::new(),
             in_step: Vec::new(),
-            gathered: Gathered::new(vcs),
-        }
-    }
-
-    /// Adds a train behind those on an input. Returns its earliest effect elsewhere, where that may come before the
-    /// effects of earlier trains.
-    #[inline]
-    pub(super) fn join(&mut self, input: usize, train: Train) -> Option<Time> {
-        let Input { train: head, behind, .. } = &mut self.inputs[input];
-        if head.cells == 0 {
-            *head = train;
-            self.next.put(Turn::new(train.next, number(input)));
-        } else {
-            let tail = behind.back_mut().unwrap_or(head);
-            if !tail.absorbs(&train) {
-                behind.push_back(train);
-            }
-            if self.output.timing.every_cell_matters {
-                return None;
-            }
-        }
-        // The new cells alone can bring the earliest effect forward, whether they were joined to a train or not.
-        Some(self.effect_of(&train))
-    }
-
-    /// Removes the last cells due on an input, which have not started.
-    pub(super) fn take_back(&mut self, input: usize, mut cells: u32) {
-        let Input { train: head, behind, .. } = &mut self.inputs[input];
-        while cells > 0 {
-            let tail = behind.back_mut().unwrap_or(head);
-            cells -= tail.give_back(cells);
-            if tail.cells == 0 && behind.pop_back().is_none() {
-                assert_eq!(cells, 0, "no more is taken back than was to come");
-                self.next.remove(number(input));
-            }
+            gathered: PartialFrames::new(vcs),
         }
     }
 
     /// The earliest instant at which unsettled arrivals of this port can have an effect elsewhere.
     pub(super) fn next_effect(&self) -> Option<Time> {
-        let to_come = if self.next.len() == 0 {
+        let to_come = if self.ingress.next.len() == 0 {
             None
-        } else if self.output.timing.every_cell_matters || self.next.len() > FEW {
-            Some(self.output.effect_at(self.next.first().time(), 0))
+        } else if self.output.timing.every_cell_matters || self.ingress.next.len() > FEW {
+            Some(self.output.effect_at(self.ingress.next.first().time(), 0))
         } else {
-            self.next.iter().map(|turn| self.effect_of_input(&self.inputs[turn.input() as usize])).min()
+            self.ingress.next.iter().map(|turn| self.effect_of_input(&self.ingress.inputs[turn.input() as usize])).min()
         };
         to_come.into_iter().chain(self.output.effect_of_waiting()).min()
     }
@@ -188,7 +129,7 @@ impl TrainPort {
     /// could take too long for an interrupt.
     #[inline]
     pub(super) fn reach(&self, since: Time, until: Time) -> Time {
-        let from = self.output.first_of(self.next.first().time()).max(since);
+        let from = self.output.first_of(self.ingress.next.first().time()).max(since);
         if from >= until || until - from <= self.most_in_one_go { until } else { from + self.most_in_one_go }
     }
 
@@ -197,19 +138,19 @@ impl TrainPort {
     #[inline]
     pub(super) fn work(&mut self, until: Time, mut depart: impl FnMut(Run, Time, Span)) {
         loop {
-            let first = self.next.first();
+            let first = self.ingress.next.first();
             let (now, input) = (first.time(), first.input());
             if now >= until {
                 break;
             }
-            let other = self.next.at(1).time().min(until);
-            let overlap = self.any_order && other < until && other <= self.inputs[input as usize].train.last();
+            let other = self.ingress.next.at(1).time().min(until);
+            let overlap = self.any_order && other < until && other <= self.ingress.inputs[input as usize].train.last();
             if overlap && self.admit_stretch(now, until, &mut depart) {
                 continue;
             }
             if self.interleaves
-                && self.takes_turns(until)
                 && self.interleaving_pays()
+                && self.takes_turns(until)
                 && self.interleave(until, &mut depart)
             {
                 continue;
@@ -217,30 +158,11 @@ impl TrainPort {
             if other == now {
                 self.tie(now, until, &mut depart);
             } else {
-                let (run, period) = self.take_first(input, other);
+                let (run, period) = self.ingress.take_first(input, other);
                 self.arrive_in_step(now, period, run, &mut depart);
             }
         }
         self.output.settle(until, &mut depart);
-    }
-
-    /// Takes the cells of the first input that arrive before `until`, at least one, and the time from one to the next.
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "once a train; the call costs 2 % of a plain run")]
-    fn take_first(&mut self, input: u32, until: Time) -> (Run, Span) {
-        let Input { train, behind, .. } = &mut self.inputs[input as usize];
-        let period = train.period;
-        let run = train.take_before(until);
-        if train.cells == 0 {
-            let Some(next) = behind.pop_front() else {
-                self.next.pop_first();
-                return (run, period);
-            };
-            *train = next;
-        }
-        let next = train.next;
-        self.next.put_back_first(Turn::new(next, input));
-        (run, period)
     }
 
     #[inline]

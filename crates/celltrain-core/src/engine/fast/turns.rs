@@ -32,6 +32,7 @@ impl Turn {
 ///
 /// They are kept in a ring. A new turn usually belongs at the end, because trains arrive in the order in which hosts
 /// send them, and cells of trains under way take turns. Most others belong near the front.
+#[derive(Default)]
 pub(super) struct Turns {
     /// A power of two of places, two of them free at least; a free one is nobody's turn.
     ring: Vec<Turn>,

@@ -7,20 +7,20 @@ use typed_index_collections::{TiVec, ti_vec};
 use super::Part;
 use crate::cell::FrameNumber;
 use crate::engine::fast::Engine;
-use crate::engine::fast::plan::StageEnd;
+use crate::engine::fast::links::StreamIndex;
+use crate::engine::fast::plan::{LaneIndex, PortIndex, StageEnd};
 use crate::index::{FlowIndex, VcIndex};
 
 /// What a part does for others.
 pub(super) struct Errands {
     /// Its number.
     pub(super) number: u32,
-    /// Contended ports from which cells or frames go to other parts, and which are behind by what has come. A port that
-    /// takes cells at once never is.
-    pub(super) ports: Vec<usize>,
+    /// Contended ports from which cells or frames go to other parts, and which are behind by what has come.
+    pub(super) ports: Vec<PortIndex>,
     /// The streams that begin here and end in another part, and that part.
-    pub(super) streams: Vec<(u32, u32)>,
+    pub(super) streams: Vec<(StreamIndex, u32)>,
     /// Lanes of frames, likewise.
-    pub(super) lanes: Vec<(usize, u32)>,
+    pub(super) lanes: Vec<(LaneIndex, u32)>,
     /// Frames that are put in here.
     pub(super) frames: Vec<Frames>,
     /// Flows whose receiving ends are here, and the part of their sending ends.
@@ -49,18 +49,16 @@ impl Errands {
         let part_of = |node| part.partition.of(node);
         let (source, destination) = (|vc| part_of(network.source(vc)), |vc| part_of(network.destination(vc)));
         let here = part.number;
-        let part_of_port = |port: u32| part_of(network.links[plan.contended[port as usize]].from);
-        let streams = (0..).zip(engine.streams.iter()).filter(|(_, stream)| stream.is_elsewhere);
+        let part_of_port = |port: PortIndex| part_of(network.links[plan.contended[port]].from);
+        let streams = engine.links.streams().filter(|(_, stream)| stream.is_elsewhere);
         let lanes = lanes_elsewhere(engine, part);
-        let at_once = engine.streams.iter().filter(|stream| stream.is_taken_at_once);
-        let at_once: BTreeSet<usize> = at_once.map(|stream| stream.port as usize).collect();
-        let sends_elsewhere = |&number: &usize| {
-            let link = plan.contended[number];
+        let sends_elsewhere = |&port: &PortIndex| {
+            let link = plan.contended[port];
             let mut ends = plan.stages[link].iter().map(|stage| match stage.end {
-                StageEnd::Port { contended_port, .. } => part_of_port(contended_port),
+                StageEnd::Port { port, .. } => part_of_port(port),
                 StageEnd::Host { link, .. } | StageEnd::Shaped { link, .. } => part_of(network.links[link].to),
             });
-            part.has(network.links[link].from) && !at_once.contains(&number) && ends.any(|to| to != here)
+            part.has(network.links[link].from) && ends.any(|to| to != here)
         };
         let collected = collected(engine, part);
         let first_branches = network.first_branches();
@@ -77,7 +75,7 @@ impl Errands {
         let flows = network.flows.iter_enumerated().map(|(number, flow)| (number, flow.data_vc));
         Self {
             number: here,
-            ports: (0..engine.contended_ports.len()).filter(sends_elsewhere).collect(),
+            ports: engine.ports.keys().filter(sends_elsewhere).collect(),
             streams: streams.map(|(number, stream)| (number, part_of_port(stream.port))).collect(),
             lanes: lanes.into_iter().collect(),
             frames: frames.filter(|frames| !frames.to.is_empty()).collect(),
@@ -95,11 +93,11 @@ impl Errands {
 }
 
 /// The lanes of frames that begin in a part and end in another, and that part.
-pub(super) fn lanes_elsewhere(engine: &Engine<'_>, part: Part<'_>) -> BTreeSet<(usize, u32)> {
+pub(super) fn lanes_elsewhere(engine: &Engine<'_>, part: Part<'_>) -> BTreeSet<(LaneIndex, u32)> {
     let Engine { network, plan, .. } = engine;
     let begin_here = plan.stages.iter_enumerated().filter(|&(link, _)| part.has(network.links[link].from));
     let ends = begin_here.flat_map(|(_, stages)| stages).filter_map(|stage| match stage.end {
-        StageEnd::Host { link, lane, .. } => Some((lane as usize, part.partition.of(network.links[link].to))),
+        StageEnd::Host { link, lane, .. } => Some((lane, part.partition.of(network.links[link].to))),
         StageEnd::Port { .. } | StageEnd::Shaped { .. } => None,
     });
     ends.filter(|&(_, to)| to != part.number).collect()

@@ -17,8 +17,11 @@ use std::thread;
 use typed_index_collections::{TiSlice, TiVec};
 
 use super::fabric::{Delivery, schedule_lane};
+use super::links::StreamIndex;
 use super::measure::PortEnd;
-use super::stream::{Arriving, NEVER};
+use super::plan::LaneIndex;
+use super::stream::NEVER;
+use super::train::Arriving;
 use super::{EVENTS_AT_ONCE, Engine, Making, Outcome, PIECES_OF_AN_EVENT, Plan, Progress, Ways};
 use crate::contracts::Edge;
 use crate::end_systems::EndSystems;
@@ -136,9 +139,9 @@ struct Post {
 struct Parcel {
     news: News,
     /// Whole frames on their way to hosts, and the numbers of their lanes.
-    deliveries: Vec<(usize, Delivery)>,
+    deliveries: Vec<(LaneIndex, Delivery)>,
     /// Streams, and how many cells of each.
-    streams: Vec<(u32, usize)>,
+    streams: Vec<(StreamIndex, usize)>,
     cells: Vec<Arriving>,
 }
 
@@ -215,7 +218,7 @@ impl Engine<'_> {
 
     /// Puts what other parts have to know into the post. When the next thing happens, as far as is known here.
     fn tell(&mut self, errands: &mut Errands, post: &Post, window: usize) -> Time {
-        let Self { streams, lanes, end_systems, event_list, .. } = self;
+        let Self { links, lanes, end_systems, event_list, .. } = self;
         let mut next = event_list.first().time();
         let number = errands.number;
         for frames in &mut errands.frames {
@@ -247,14 +250,14 @@ impl Engine<'_> {
             });
         }
         for &(stream, to) in &errands.streams {
-            let cells = streams.get(stream as usize).cells_elsewhere();
+            let cells = links.stream(stream).cells_elsewhere();
             let Some(first) = cells.first() else { continue };
             next = next.min(first.time);
             post.with(number, to, window, |parcel| {
                 parcel.streams.push((stream, cells.len()));
                 parcel.cells.extend_from_slice(cells);
             });
-            streams.get_mut(stream as usize).forget_elsewhere();
+            links.stream_mut(stream).forget_elsewhere();
         }
         for &(flow, to) in &errands.flows {
             if end_systems.has_sights_of(flow) {
@@ -271,7 +274,7 @@ impl Engine<'_> {
         for (lane, delivery) in parcel.deliveries.drain(..) {
             self.lanes[lane].push_back(delivery);
             if self.lanes[lane].len() == 1 {
-                schedule_lane(&mut self.event_list, self.contended_ports.len(), lane, &self.lanes[lane]);
+                schedule_lane(&mut self.event_list, lane, &self.lanes[lane]);
             }
         }
         let mut cells = &parcel.cells[..];

@@ -6,10 +6,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use typed_index_collections::{TiVec, ti_vec};
+use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use super::Sharing;
-use crate::engine::fast::plan::{Plan, Role, StageEnd};
+use crate::engine::fast::plan::{Plan, PortIndex, Role, StageEnd};
 use crate::index::{LinkIndex, NodeIndex};
 use crate::network::{LinkTimes, Network};
 use crate::policy::PolicyConfig;
@@ -53,7 +53,7 @@ impl Partition {
         network: &Network,
         plan: &Plan,
         times: &TiVec<LinkIndex, LinkTimes>,
-        takes_cells: &[bool],
+        takes_cells: &TiSlice<PortIndex, bool>,
         Sharing { threads, at_any_cost }: Sharing,
         stop: &Stop<'_>,
     ) -> Result<Option<Self>, Interrupted> {
@@ -118,7 +118,7 @@ impl Ways {
     fn between_nodes(
         network: &Network,
         plan: &Plan,
-        takes_cells: &[bool],
+        takes_cells: &TiSlice<PortIndex, bool>,
         stop: &Stop<'_>,
     ) -> Result<Self, Interrupted> {
         let mut ways = Self { together: Vec::new(), apart: BTreeMap::new(), work: ti_vec![0; network.nodes.len()] };
@@ -129,9 +129,9 @@ impl Ways {
             ways.work[from] += stages.len() as u64;
             for stage in stages {
                 match stage.end {
-                    StageEnd::Port { contended_port, .. } => {
-                        let to = network.links[plan.contended[contended_port as usize]].from;
-                        if comes_in_cells && takes_cells[contended_port as usize] {
+                    StageEnd::Port { port, .. } => {
+                        let to = network.links[plan.contended[port]].from;
+                        if comes_in_cells && takes_cells[port] {
                             ways.may_part(from, to, stage.lead);
                         } else {
                             ways.together.push((from, to));

@@ -49,12 +49,13 @@ impl Case {
         let port = if keeps_queue { port } else { port.without_queue() };
         let ties = TieBreaker::new(self.order, 4, Stream::new(1, "ties"));
         let mut port = TrainPort::new(port, ties, NAMES.len(), (0..4).collect(), timing);
+        port.ingress = Box::new(TrainIngress::new(4, self.every_cell_matters));
         for (input, link) in self.inputs.iter().enumerate() {
             let (mut at, mut frame) = (0, 0);
             for &(pause, cells, ends_frame) in &link.trains {
                 let cell = Cell::new(Label::new(number(input)), FrameNumber::new(frame), false);
                 let period = Span(link.period);
-                port.join(input, Train { next: Time(at + pause), period, cells, ends_frame, cell });
+                port.ingress.join(input, Train { next: Time(at + pause), period, cells, ends_frame, cell });
                 at += pause + link.period * u64::from(cells);
                 frame += u32::from(ends_frame);
             }
