@@ -1,7 +1,7 @@
 //! Ports whose cells are worked on as soon as it is known that they will arrive.
 //!
 //! Such a port is first in, first out, a single contended link feeds it, and all its cells go to hosts. So nothing can
-//! come before a cell that is known to arrive, and nobody looks at the port before the end of the run. It needs no
+//! come before a cell that is known to arrive, and no probe looks at the port before the end of the run. It needs no
 //! batches and no events.
 
 use super::fabric::Fabric;

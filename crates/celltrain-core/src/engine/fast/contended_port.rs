@@ -1,5 +1,4 @@
-//! A contended port, in one of three ways: its cells come in trains, or one by one in the streams of its links, with
-//! queues or without.
+//! A contended port, by the code that runs for it ([`super::port_plan`]).
 
 use super::batch::Batch;
 use super::batching_port::BatchingPort;
@@ -24,14 +23,14 @@ pub(super) enum ContendedPort {
     Trains(TrainPort),
     /// Cells come in and go on one by one, first in, first out.
     Stream(StreamPort),
-    /// Cells come in and go on one by one, and what waits stands in queues.
+    /// Cells come in and leave one by one, and wait in queues.
     Queues(QueuePort),
     /// Each cell is worked on before it arrives, downstream of the port that sends it.
     AtOnce(AtOnceIndex),
 }
 
 impl ContendedPort {
-    /// Whether the order of departures is worked out later than the admission.
+    /// Returns whether the order of departures is worked out later than the admission.
     pub(super) fn defers_order(&self) -> bool {
         match self {
             ContendedPort::Stream(_) | ContendedPort::AtOnce(_) => false,

@@ -17,8 +17,8 @@ pub(super) struct Downstream<'e> {
 }
 
 impl Downstream<'_> {
-    /// Sends cells from the port of a link to wherever they can wait or end next. The first starts at `first_start`, the
-    /// others a `period` apart.
+    /// Sends cells from the port of a link to wherever they can wait or end next. The first starts at `first_start`,
+    /// the others a `period` apart.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "once a train at two places; the call costs 4 % of a plain run")]
     pub(super) fn go(&mut self, link: LinkIndex, run: Run, first_start: Time, period: Span) {

@@ -50,8 +50,8 @@ pub(super) struct Onward {
 }
 
 impl Fabric<'_> {
-    /// Sends cells from the port of a link: the first starts at `first_start`, the others a `period` apart. Returns them if
-    /// they go to a contended port.
+    /// Sends cells from the port of a link: the first starts at `first_start`, the others a `period` apart. Returns
+    /// them if they go to a contended port.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "once a train at two places; the call costs 4 % of a plain run")]
     pub(super) fn go(&mut self, link: LinkIndex, run: Run, first_start: Time, period: Span) -> Option<Onward> {
@@ -64,8 +64,7 @@ impl Fabric<'_> {
         let last = arrival + period * u64::from(run.cells - 1);
         let mut run = run;
         if last > self.end {
-            let of_run = (first_start, period, run.cells);
-            let missed = self.count_late(link, label, stage.lead, of_run);
+            let missed = self.count_late(link, label, stage.lead, first_start, period, run.cells);
             // The cells that remain do not end a frame, so the arrival of their last cell has no effect.
             run = run.at_most(run.cells - missed)?;
         }
@@ -141,7 +140,9 @@ impl Fabric<'_> {
         link: LinkIndex,
         label: Label,
         lead: Span,
-        (first_start, period, cells): (Time, Span, u32),
+        first_start: Time,
+        period: Span,
+        cells: u32,
     ) -> u32 {
         let passed_ports = &self.plan.passed[link];
         let mut missed = 0;

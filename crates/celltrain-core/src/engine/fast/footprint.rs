@@ -6,13 +6,14 @@ use super::egress;
 use super::fifo;
 use super::nic;
 use super::plan::{self, Stage};
-use super::ports::{BYTES_PER_EXIT, FAR, MANY};
+use super::port_builder::BYTES_PER_EXIT;
+use super::port_plan::{FAR, MANY};
 use super::rm;
 use super::stream;
 use super::tournament_tree::Key;
 use super::train::Train;
+use super::train_ingress::Turn;
 use super::train_port;
-use super::turns::Turn;
 use crate::cell::Run;
 use crate::index::LinkIndex;
 use crate::network::{Network, NodeKind};
@@ -94,13 +95,13 @@ fn of_stages(labels: u64, controls: bool) -> u64 {
 
 const PICOSECONDS_PER_SECOND: u128 = 1_000_000_000_000;
 
-/// Whether single cells may be on their way to a port in streams. Ports behind one link are left out, most of which take
-/// each cell at once and keep none.
+/// Returns whether single cells may be on their way to a port in streams. Ports behind one link are left out, most of
+/// which take each cell at once and keep none.
 fn may_take_streams(shape: &Shape<'_>, link: LinkIndex) -> bool {
     shape.labels[link] >= count(MANY) && cells_under_way(shape.network, link) >= FAR
 }
 
-/// How many cells a link holds, sent one after the other.
+/// Returns how many cells a link holds, sent one after the other.
 fn cells_under_way(network: &Network, link: LinkIndex) -> u64 {
     let link = &network.links[link];
     let picoseconds = u128::from(link.delay.picoseconds) * u128::from(link.rate.bits_per_second);

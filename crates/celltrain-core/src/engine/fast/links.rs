@@ -1,7 +1,8 @@
 //! Cells in flight on the links into contended ports.
 //!
-//! A port hands cells to the links behind it and takes cells that have arrived from the links in front of it, so ports do
-//! not know each other. Links also hold each port's [`Horizon`], from which the earliest effect of an arrival follows.
+//! A port hands cells to the links behind it and takes cells that have arrived from the links in front of it, so ports
+//! do not know each other. Links also hold each port's [`Horizon`], from which the earliest effect of an arrival
+//! follows.
 
 use std::ops::Range;
 
@@ -27,8 +28,8 @@ indices! {
 pub(super) struct Links {
     ingress: TiVec<PortIndex, Ingress>,
     horizons: TiVec<PortIndex, Horizon>,
-    /// By stream, the arrival of its next cell, or [`NEVER`]. They are adjacent in memory because a port checks all of its
-    /// streams for each batch, and most links bring nothing.
+    /// By stream, the arrival of its next cell, or [`NEVER`]. They are adjacent in memory because a port checks all of
+    /// its streams for each batch, and most links bring nothing.
     next: TiVec<StreamIndex, Time>,
     /// Port by port, each port's streams in the order of its inputs.
     streams: TiVec<StreamIndex, Stream>,
@@ -60,8 +61,8 @@ impl StreamIndex {
 }
 
 impl Links {
-    /// Adds the next port, whose cells come in as `ingress` and reach other places no sooner than `least_lead` after their
-    /// start.
+    /// Adds the next port, whose cells come in as `ingress` and reach other places no sooner than `least_lead` after
+    /// their start.
     pub(super) fn add_port(&mut self, ingress: Ingress, least_lead: Span) {
         self.ingress.push(ingress);
         self.horizons.push(Horizon { free_at: Time::default(), least_lead });
@@ -118,7 +119,8 @@ impl Links {
         arrival.max(free_at) + least_lead
     }
 
-    /// Adds a train to a stream. Returns the arrival of its first cell that may matter elsewhere before all earlier cells.
+    /// Adds a train to a stream. Returns the arrival of its first cell that may matter elsewhere before all earlier
+    /// cells.
     #[inline(never)]
     pub(super) fn join_stream(&mut self, stream: StreamIndex, train: Train) -> Option<Time> {
         let place = &mut self.streams[stream];

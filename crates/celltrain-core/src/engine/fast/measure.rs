@@ -1,4 +1,4 @@
-//! What a run of the fast engine ends with, and what probes see of it on the way.
+//! The result of a run of the fast engine, and the view of probes during the run.
 
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
@@ -20,7 +20,7 @@ use crate::stop::{Interrupted, Stop, all};
 use crate::units::Time;
 
 impl Engine<'_> {
-    /// The queues as they are at an instant at which every port is settled.
+    /// Returns a view of the queues at an instant at which every port is settled.
     pub(super) fn seen(&self, now: Time) -> Seen<'_> {
         let Self { plan, nics, ports, at_once, rate_control, routing, .. } = self;
         Seen { plan, nics, ports, at_once, rate_control, routing, now }
@@ -49,7 +49,7 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// What is left of each port.
+    /// Returns the final state of each port.
     pub(super) fn port_ends(&self, stop: &Stop<'_>) -> Result<TiVec<LinkIndex, PortEnd>, Interrupted> {
         let end = |(link, role): (LinkIndex, &Role)| {
             let vcs = self.routing.vcs[link].len();
@@ -77,7 +77,7 @@ impl Engine<'_> {
         Ok(all(self.plan.roles.iter_enumerated().map(end))?.into())
     }
 
-    /// What comes of all that is left of the ports.
+    /// Measures the run from the final states of its ports.
     pub(super) fn measure(&mut self, mut ends: TiVec<LinkIndex, PortEnd>, stop: &Stop<'_>) -> Outcome {
         let mut on_links: TiVec<VcIndex, u64> = ti_vec![0; self.network.vcs.len()];
         for (link, role) in self.plan.roles.iter_enumerated() {
@@ -126,16 +126,16 @@ impl Engine<'_> {
     }
 }
 
-/// What is left of a port at the end.
+/// The final state of a port.
 pub(super) struct PortEnd {
     state: PortState,
-    /// Whether the order of departures is worked out later than the admission.
+    /// True if the order of departures is worked out later than the admission.
     defers_order: bool,
     /// By VC: cells of a frame that waits until it is whole; empty where none do.
     held: TiVec<Label, u32>,
 }
 
-/// Memory of that of a port, beside what it lists by VC.
+/// Memory of a port's final state, without its lists by VC.
 pub(crate) const BYTES_PER_PORT_END: u64 = size::<PortEnd>();
 
 /// A probe's view of the queues at an instant at which every port is settled.

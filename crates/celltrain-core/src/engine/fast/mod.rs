@@ -1,6 +1,6 @@
 //! The fast engine: exact cells, worked on by the frame where nothing can happen to a single one.
 //!
-//! Why it is exact, and what it costs, stands in `docs/design/fast-engine.md`. In short: cells wait at hosts' ports,
+//! `docs/design/fast-engine.md` says why it is exact and how much work it is. In short: cells wait at hosts' ports,
 //! where arithmetic gives the start of each cell ([`nic`]), at shaped ports, and at contended ports
 //! ([`contended_port`]). Everything between is a delay ([`plan`]). Events are whole frames reaching hosts, ticks,
 //! starts, and the batches in which contended ports catch up ([`tournament_tree`]). When the clock stands at an
@@ -16,15 +16,16 @@ mod event_list;
 mod fabric;
 mod fifo;
 mod footprint;
-mod inbox;
+mod ingress;
 mod links;
 mod measure;
 mod nic;
 mod output;
+pub mod parallel;
 mod partial_frames;
-pub mod parts;
 mod plan;
-mod ports;
+mod port_builder;
+mod port_plan;
 mod queue_port;
 mod rm;
 // For the benchmarks.
@@ -36,7 +37,6 @@ pub mod tournament_tree;
 mod train;
 mod train_ingress;
 mod train_port;
-mod turns;
 
 use std::collections::VecDeque;
 
@@ -57,8 +57,9 @@ use crate::units::{Clock, Span, Time};
 
 pub(crate) use footprint::{BYTES_PER_FRAME, footprint, of_traced_ports};
 pub(crate) use measure::BYTES_PER_PORT_END;
-pub use parts::Sharing;
-pub use ports::Ways;
+pub use parallel::Sharing;
+pub(super) use port_plan::explain;
+pub use port_plan::{PortExplanation, PortMode};
 
 use at_once::{AtOnceIndex, AtOncePort};
 use batch::Batch;
@@ -69,9 +70,9 @@ use fabric::{Delivery, Fabric, schedule_lane, schedule_rm_events};
 use links::{Links, StreamIndex};
 use nic::{Nic, Phase};
 use output::Arrival;
-use parts::Part;
+use parallel::Part;
 use plan::{LaneIndex, NicIndex, PassedPorts, Plan, PortIndex, RmLaneIndex, Role, ShapedIndex, Stage, StageEnd};
-use ports::{Exit, Making, Ports};
+use port_builder::{Exit, PortBuilder, PortOptions, Ports};
 use rm::{RmEvent, RmEvents, What};
 use tournament_tree::{Key, Rank};
 use train::Arriving;
@@ -79,15 +80,15 @@ use train::Arriving;
 /// Runs a network to its end, unless the run is interrupted.
 ///
 /// # Errors
-/// When it is.
+/// [`Interrupted`] if it is.
 pub(super) fn run(
-    ways: Ways,
+    mode: PortMode,
     network: &Network,
     probe: &mut impl Probe,
     progress: &Progress,
     stop: &Stop<'_>,
 ) -> Outcome {
-    let mut engine = Engine::new(network, (ways, probe.next_look().map(|_| probe.traced_ports())), None, stop)?;
+    let mut engine = Engine::new(network, mode, probe.next_look().map(|_| probe.traced_ports()), None, stop)?;
     progress.end.set(engine.end);
     let mut events = 0;
     loop {
@@ -152,7 +153,7 @@ struct Engine<'a> {
     /// could not be taken back.
     ahead: TiVec<ShapedIndex, Option<Time>>,
     departures: Vec<Departure>,
-    /// What of the network is simulated here, if not all.
+    /// The partition simulated here, if not the whole network.
     part: Option<Part<'a>>,
 }
 
@@ -161,7 +162,8 @@ impl<'a> Engine<'a> {
     /// read.
     fn new(
         network: &'a Network,
-        (ways, traced): (Ways, Option<&[LinkIndex]>),
+        mode: PortMode,
+        traced: Option<&[LinkIndex]>,
         part: Option<Part<'a>>,
         stop: &Stop<'_>,
     ) -> Result<Self, Interrupted> {
@@ -171,7 +173,7 @@ impl<'a> Engine<'a> {
         let times = LinkTimes::of(network, clock);
         let mut rate_control = RateControl::new(network, &routing, clock, stop)?;
         let part_of = |node| part.map_or(0, |part| part.partition.of(node));
-        let plan = Plan::new(network, &routing, &rate_control, &times, (part_of, traced.unwrap_or_default()), stop)?;
+        let plan = Plan::new(network, &routing, &rate_control, &times, part_of, traced.unwrap_or_default(), stop)?;
         let nic = |&link: &LinkIndex| {
             stop.steps(routing.vcs[link].len())?;
             Ok(Nic::new(times[link].cell_time, routing.vcs[link].len()))
@@ -184,14 +186,15 @@ impl<'a> Engine<'a> {
             .map(|(index, flow)| (Time::default() + clock.span(flow.start), index))
             .collect();
         starts.sort_unstable();
-        let making = Making { network, routing: &routing, times: &times, plan: &plan, end, clock, part };
-        let Ports { ports, links, at_once } = making.ports((ways, traced.is_some()), &mut rate_control, stop)?;
+        let builder = PortBuilder { network, routing: &routing, times: &times, plan: &plan, end, clock, part };
+        let options = PortOptions { mode, is_looked_at: traced.is_some() };
+        let Ports { ports, links, at_once, .. } = builder.ports(options, &mut rate_control, stop)?;
         let mut engine = Self {
             network,
             clock,
             end,
             nics: all(plan.hosts.iter().map(nic))?.into(),
-            exits: making.exits(&edge, stop)?,
+            exits: builder.exits(&edge, stop)?,
             ports,
             links,
             at_once,
@@ -324,7 +327,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// The same from `since` on, up to an instant that it returns, without a check for cancellation.
+    /// Does the work from `since` on, up to an instant that it returns, without a check for cancellation.
     #[inline]
     fn work_in_one_go(&mut self, port: PortIndex, since: Time, until: Time) -> Time {
         let link = self.plan.contended[port];
@@ -403,7 +406,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Takes back the cells a shaped port has handed on that would start at `now` or later. The caller schedules the
-    /// port anew.
+    /// port again.
     fn take_back(&mut self, link: LinkIndex, now: Time) {
         let port = self.rate_control.port_mut(link).expect("only shaped ports give cells away");
         if let Some((label, cells)) = port.take_back(now) {

@@ -18,7 +18,7 @@ pub(super) const BYTES_PER_VC: u64 = size::<Run>();
 const NOTHING: Run = Run { last: Cell::NONE, cells: 0 };
 
 impl PartialFrames {
-    /// None of so many VCs.
+    /// Creates the empty state for `vcs` VCs.
     pub(super) fn new(vcs: usize) -> Self {
         Self(ti_vec![NOTHING; vcs])
     }
@@ -27,7 +27,7 @@ impl PartialFrames {
         self.0.keys()
     }
 
-    /// Adds cells. Those of another frame, if there were some, are handed back.
+    /// Adds cells. Returns gathered cells of another frame, if there are any.
     #[inline]
     pub(super) fn add(&mut self, run: Run) -> Option<Run> {
         let gathered = &mut self.0[run.last.label()];
@@ -38,13 +38,13 @@ impl PartialFrames {
         Some(std::mem::replace(gathered, run)).filter(|before| before.cells > 0)
     }
 
-    /// What was gathered of a VC.
+    /// Takes the cells gathered of a VC.
     #[inline]
     pub(super) fn take(&mut self, label: Label) -> Option<Run> {
         Some(std::mem::replace(&mut self.0[label], NOTHING)).filter(|run| run.cells > 0)
     }
 
-    /// How many cells were gathered of the frame that goes on with this run; they are taken.
+    /// Takes the cells gathered of the frame that this run continues. Returns how many.
     #[inline]
     pub(super) fn take_before(&mut self, run: Run) -> u32 {
         let gathered = &mut self.0[run.last.label()];

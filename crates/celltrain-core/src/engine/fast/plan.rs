@@ -41,7 +41,7 @@ indices! {
     RmLaneIndex;
 }
 
-/// A port's part in the run.
+/// The role of a port in the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     /// A host's own port.
@@ -59,7 +59,7 @@ pub(super) enum Role {
 pub(super) struct Stage {
     /// From the start of a cell's transmission to its arrival at the end of the stage.
     pub(super) lead: Span,
-    /// What is there.
+    /// The place at its end.
     pub(super) end: StageEnd,
 }
 
@@ -127,12 +127,12 @@ impl PassedPorts {
         self.first.push(index(self.passed.len()));
     }
 
-    /// How many were put in since the last way ended.
+    /// Returns how many were put in since the last way ended.
     fn under_way(&self) -> usize {
         self.passed.len() - self.first.last().map_or(0, |&first| first as usize)
     }
 
-    /// Those on the way of the stage with this label, in order.
+    /// The ports on the way of the stage with this label, in order.
     pub(super) fn of(&self, label: Label) -> &[Passed] {
         let label = usize::from(label);
         &self.passed[self.first[label] as usize..self.first[label + 1] as usize]
@@ -174,14 +174,14 @@ pub(super) struct RmPass {
     pub(super) lane: RmLaneIndex,
 }
 
-/// Where RM cells leave their VC.
+/// The place at which RM cells leave their VC.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RmEnd {
     /// From the start of transmission at the stage's beginning to the arrival here.
     pub(super) lead: Span,
     /// Index of the link they come in on.
     pub(super) link: LinkIndex,
-    /// How many transparent ports they have passed.
+    /// Number of transparent ports they have passed.
     pub(super) passed: usize,
     /// The RM event lane.
     pub(super) lane: RmLaneIndex,
@@ -207,13 +207,13 @@ pub(super) struct Plan {
     pub(super) stages: TiVec<LinkIndex, TiVec<Label, Stage>>,
     /// By link: the transparent ports on the ways of its stages.
     pub(super) passed: TiVec<LinkIndex, PassedPorts>,
-    /// Whether any VC's rate is controlled.
+    /// True if any VC's rate is controlled.
     pub(super) controls: bool,
-    /// Whether any port marks cells.
+    /// True if any port marks cells.
     pub(super) marks: bool,
     /// By link and label: the way of RM cells, where there are some; empty where no rate is controlled.
     pub(super) rm_ways: TiVec<LinkIndex, TiVec<Label, Option<RmWay>>>,
-    /// Of each lane: the place its packets go to, if that is a shaped port.
+    /// By lane: the place its packets go to, if that is a shaped port.
     pub(super) lanes: TiVec<LaneIndex, Option<Place>>,
     /// Lanes of RM events: what RM cells from one port do after one lead.
     pub(super) rm_event_lanes: usize,
@@ -229,7 +229,8 @@ impl Plan {
         routing: &Routing,
         rate_control: &RateControl,
         times: &TiSlice<LinkIndex, LinkTimes>,
-        (part_of, traced): (impl Fn(NodeIndex) -> u32, &[LinkIndex]),
+        part_of: impl Fn(NodeIndex) -> u32,
+        traced: &[LinkIndex],
         stop: &Stop<'_>,
     ) -> Result<Self, Interrupted> {
         let part_of = |link: LinkIndex| part_of(network.links[link].to);

@@ -9,7 +9,7 @@ use super::batch::Batch;
 use super::batching_port::BatchingPort;
 use super::downstream::Downstream;
 use super::egress::Egress;
-use super::inbox::{Among, Inbox};
+use super::ingress::{Among, CellIngress};
 use super::links::Links;
 use super::output::{Output, Timing};
 use crate::cell::Run;
@@ -17,28 +17,28 @@ use crate::units::{Span, Time};
 
 /// A port of single cells with queues.
 pub(super) struct QueuePort {
-    pub(super) inbox: Inbox,
+    pub(super) ingress: CellIngress,
     pub(super) output: Output,
     pub(super) egress: Egress,
 }
 
 impl QueuePort {
-    pub(super) fn new(port: BatchingPort, inbox: Inbox, egress: Egress, timing: Timing) -> Self {
-        Self { inbox, output: Output::new(port, timing).reporting_each(), egress }
+    pub(super) fn new(port: BatchingPort, ingress: CellIngress, egress: Egress, timing: Timing) -> Self {
+        Self { ingress, output: Output::new(port, timing).reporting_each(), egress }
     }
 
     /// The end of the next batch.
     #[inline]
     pub(super) fn reach(&self, until: Time, links: &Links) -> Time {
-        self.inbox.reach(until, links, |first| self.output.first_of(first))
+        self.ingress.reach(until, links, |first| self.output.first_of(first))
     }
 
     /// Settles everything before `until`.
     #[inline(never)]
     pub(super) fn work(&mut self, until: Time, batch: &mut Batch, downstream: &mut Downstream<'_>) {
-        let Self { inbox, output, egress } = self;
-        inbox.gather(until, downstream.links, batch);
-        inbox.hand_over(batch, |now, cell, Among { is_first, is_last }| {
+        let Self { ingress, output, egress } = self;
+        ingress.gather(until, downstream.links, batch);
+        ingress.hand_over(batch, |now, cell, Among { is_first, is_last }| {
             if is_first {
                 output.catch_up(now);
             }
@@ -59,7 +59,7 @@ impl QueuePort {
     /// The earliest instant at which unsettled arrivals or departures can have an effect elsewhere.
     #[inline]
     pub(super) fn next_effect(&self) -> Option<Time> {
-        let to_come = self.inbox.next_to_matter().map(|arrival| self.output.effect_at(arrival, 0));
+        let to_come = self.ingress.next_to_matter().map(|arrival| self.output.effect_at(arrival, 0));
         to_come.into_iter().chain(self.output.effect_of_waiting()).min()
     }
 }

@@ -26,7 +26,7 @@ pub(super) struct RmEvent {
     pub(super) what: What,
 }
 
-/// What it does.
+/// The kind of an RM event.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum What {
     /// The cell comes to the end of its loop. A forward cell is turned around as the given cell.
@@ -45,8 +45,8 @@ pub(super) struct RmEvents {
     /// By link and label, empty where no rate is controlled: RM cells whose departure is known and that leave their VC
     /// before the stage ends.
     leaving: TiVec<LinkIndex, TiVec<Label, u64>>,
-    /// By link and label, for every transparent port they pass and at last for the end of their loop: how many of them
-    /// arrive there only after the run.
+    /// By link and label, for every transparent port they pass and then for the end of their loop: the number of them
+    /// that arrive there only after the run.
     late: TiVec<LinkIndex, TiVec<Label, Vec<u64>>>,
 }
 
@@ -117,12 +117,12 @@ pub(super) struct Leaving<'a> {
 }
 
 impl Leaving<'_> {
-    /// How many have passed the stage's `i`th transparent port; none of those behind the end of their loop.
+    /// Returns how many have passed the stage's `i`th transparent port; none of those behind the end of their loop.
     pub(super) fn passed(&self, i: usize) -> u64 {
         if i + 1 < self.late.len() { self.all - self.late[i] } else { 0 }
     }
 
-    /// How many have left.
+    /// Returns how many have left.
     pub(super) fn left(&self) -> u64 {
         self.late.last().map_or(0, |late| self.all - late)
     }

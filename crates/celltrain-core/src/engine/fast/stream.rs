@@ -1,4 +1,4 @@
-//! What comes in on one link: cells, or trains of them, in the order of their arrival.
+//! A stream: the cells or trains in flight on one link, in the order of their arrival.
 //!
 //! A link carries one cell at a time, so what it brings to a port is sorted, whatever VCs it holds.
 
@@ -15,7 +15,7 @@ use crate::units::Time;
 #[derive(Clone, Debug)]
 pub(super) struct Pipe<T> {
     items: Vec<T>,
-    /// How many of them were taken.
+    /// Number of items taken.
     taken: usize,
 }
 
@@ -27,7 +27,7 @@ impl<T: Copy> Pipe<T> {
         self.items.push(item);
     }
 
-    /// What was not taken.
+    /// The items not taken.
     #[inline]
     pub(super) fn rest(&self) -> &[T] {
         &self.items[self.taken..]
@@ -38,10 +38,10 @@ impl<T: Copy> Pipe<T> {
         self.items.get(self.taken)
     }
 
-    /// Whether all was taken, or nothing ever came.
+    /// Returns whether all was taken, or nothing ever came.
     #[inline]
     fn is_empty(&self) -> bool {
-        // What was taken goes when nothing else is left.
+        // Items that were taken are removed when no other is left.
         self.items.is_empty()
     }
 
@@ -51,7 +51,7 @@ impl<T: Copy> Pipe<T> {
         self.taken = 0;
     }
 
-    /// Takes so many.
+    /// Takes the first `items`.
     #[inline]
     pub(super) fn take(&mut self, items: usize) {
         self.taken += items;
@@ -65,18 +65,18 @@ impl<T: Copy> Pipe<T> {
     }
 }
 
-/// What comes in on one link of a stream port: cells from a contended port, or trains from a host's or a shaped one. It is
+/// The link into a port of single cells: cells from a contended port, or trains from a host's or a shaped port. It is
 /// one line of a processor's cache.
 #[repr(align(64))]
 pub(super) struct Stream {
     way: Way,
-    /// Where only whole frames matter and single cells come: the arrivals of last cells and RM cells.
+    /// Arrivals of last cells and RM cells, if only whole frames matter and single cells come.
     ends: Option<Box<Ends>>,
     /// The port.
     pub(super) port: PortIndex,
-    /// Whether cells that end no frame have an effect elsewhere.
+    /// True if cells that end no frame have an effect elsewhere.
     every_cell_matters: bool,
-    /// Whether another part simulates the port: what comes is kept for that part, and nothing of it matters here.
+    /// True if another partition simulates the port: its cells are kept for that partition, and have no effect here.
     pub(super) is_elsewhere: bool,
 }
 
@@ -97,11 +97,11 @@ pub(super) const NEVER: Time = Time(u64::MAX);
 
 /// Memory of a stream.
 pub(super) const BYTES: u64 = size::<Time>() + size::<Stream>() + size::<Ends>();
-/// Memory of a cell on its way, with what lists that double keep free.
+/// Memory of a cell on its way, with the free room of lists that double.
 pub(super) const BYTES_PER_CELL: u64 = 2 * size::<Arriving>();
 
 impl Stream {
-    /// Nothing, on its way to a port.
+    /// Creates an empty stream into a port.
     pub(super) fn new(port: PortIndex, in_trains: bool, every_cell_matters: bool) -> Self {
         Self {
             way: if in_trains { Way::Trains(VecDeque::new()) } else { Way::Cells(Pipe::EMPTY) },
@@ -112,25 +112,25 @@ impl Stream {
         }
     }
 
-    /// What comes in at a port that another part simulates.
+    /// Creates the stream into a port that another partition simulates.
     pub(super) fn elsewhere(port: PortIndex) -> Self {
         Self { is_elsewhere: true, ..Self::new(port, false, true) }
     }
 
-    /// The cells for another part.
+    /// The cells for another partition.
     pub(super) fn cells_elsewhere(&self) -> &[Arriving] {
         debug_assert!(self.is_elsewhere, "what comes here stays here");
         let Way::Cells(cells) = &self.way else { unreachable!("{ONE_BY_ONE}") };
         cells.rest()
     }
 
-    /// They have been told of.
+    /// Removes the cells sent to another partition.
     pub(super) fn forget_elsewhere(&mut self) {
         let Way::Cells(cells) = &mut self.way else { unreachable!("{ONE_BY_ONE}") };
         cells.clear();
     }
 
-    /// Whether trains come in, and not single cells.
+    /// Returns whether trains come in, and not single cells.
     #[inline]
     pub(super) fn takes_trains(&self) -> bool {
         matches!(self.way, Way::Trains(_))
@@ -169,7 +169,8 @@ impl Stream {
         }
     }
 
-    /// A cell is on its way. Returns whether it is to be noted: it is the first, or ends a frame where only these matter.
+    /// A cell is on its way. Returns whether it is to be noted: it is the first, or ends a frame where only these
+    /// matter.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "once a cell")]
     pub(super) fn push(&mut self, time: Time, cell: Cell) -> bool {

@@ -1,4 +1,4 @@
-//! A contended port whose cells come one by one, in the streams of its links, and go on in the stream of its own.
+//! A contended port whose cells come one by one, in the streams of its links, and leave one by one.
 //!
 //! First in, first out: a cell that is admitted is on its way at once, as its start is known.
 //! `docs/design/link-streams.md`.
@@ -7,13 +7,13 @@ use super::batch::Batch;
 use super::downstream::Downstream;
 use super::egress::Egress;
 use super::fifo::Fifo;
-use super::inbox::Inbox;
+use super::ingress::CellIngress;
 use super::links::Links;
 use crate::units::{Span, Time};
 
 /// A port of single cells, first in, first out.
 pub(super) struct StreamPort {
-    pub(super) inbox: Inbox,
+    pub(super) ingress: CellIngress,
     pub(super) fifo: Fifo,
     pub(super) egress: Egress,
     /// From the start of a cell to its earliest effect.
@@ -21,22 +21,22 @@ pub(super) struct StreamPort {
 }
 
 impl StreamPort {
-    pub(super) fn new(inbox: Inbox, fifo: Fifo, egress: Egress, least_lead: Span) -> Self {
-        Self { inbox, fifo, egress, least_lead }
+    pub(super) fn new(ingress: CellIngress, fifo: Fifo, egress: Egress, least_lead: Span) -> Self {
+        Self { ingress, fifo, egress, least_lead }
     }
 
     /// The end of the next batch.
     #[inline]
     pub(super) fn reach(&self, until: Time, links: &Links) -> Time {
-        self.inbox.reach(until, links, |first| first)
+        self.ingress.reach(until, links, |first| first)
     }
 
     /// Settles everything before `until`.
     #[inline(never)]
     pub(super) fn work(&mut self, until: Time, batch: &mut Batch, downstream: &mut Downstream<'_>) {
-        let Self { inbox, fifo, egress, .. } = self;
-        inbox.gather(until, downstream.links, batch);
-        inbox.hand_over(batch, |now, cell, _| {
+        let Self { ingress, fifo, egress, .. } = self;
+        ingress.gather(until, downstream.links, batch);
+        ingress.hand_over(batch, |now, cell, _| {
             if let Some(start) = fifo.enter(now, cell) {
                 egress.send(cell, start, downstream);
             }
@@ -47,6 +47,6 @@ impl StreamPort {
     /// The earliest instant at which unsettled arrivals can have an effect elsewhere.
     #[inline]
     pub(super) fn next_effect(&self) -> Option<Time> {
-        self.inbox.next_to_matter().map(|arrival| arrival.max(self.fifo.free_at()) + self.least_lead)
+        self.ingress.next_to_matter().map(|arrival| arrival.max(self.fifo.free_at()) + self.least_lead)
     }
 }

@@ -7,28 +7,25 @@
 //! has been sent. So the port is worked on in batches, some time after the instants in question, and never later than
 //! the earliest effect these could have anywhere else.
 
-mod alone;
-mod deferred;
-mod held;
 mod in_step;
+mod runs;
 mod stretch;
 mod taking_turns;
 
 use super::batching_port::{self, BatchingPort};
 use super::output::{Arrival, Output, Timing};
 use super::partial_frames::{self, PartialFrames};
+use super::port_plan::TrainPlan;
 use super::train::Train;
 use super::train_ingress::{Input, TrainIngress, number};
 use crate::cell::{Cell, Run};
 use crate::index::Label;
-use crate::scheduler::BacklogSensitivity;
 use crate::sizes::size;
 use crate::tie::TieBreaker;
 use crate::units::{Span, Time};
 use stretch::Part;
 
 /// A contended port.
-#[expect(clippy::struct_excessive_bools, reason = "each is a question of its own")]
 pub(super) struct TrainPort {
     pub(super) output: Output,
     ties: TieBreaker,
@@ -39,23 +36,10 @@ pub(super) struct TrainPort {
     /// A list that is empty between calls, as are `in_step`, `stretch`, `touched` and `tied`: its room is kept.
     together: Vec<(u32, Cell)>,
     in_step: Vec<(u32, Cell)>,
-    /// Whether trains that overlap may be admitted one after the other: each VC has a queue of its own, the scheduler
-    /// is not [`BacklogSensitivity::Exact`], no cell is marked, no allocator notes arrivals, and arrivals precede the
-    /// departure of their instant.
-    any_order: bool,
-    /// Whether the order in which empty queues fill affects the scheduler.
-    fills_in_order: bool,
-    /// Whether a queue that is empty for less than a cell time affects the scheduler.
-    fills_exactly: bool,
+    pub(super) plan: TrainPlan,
     stretch: Vec<Part>,
     /// By label: cells of a frame under way whose departure is known and not yet reported, because it has no effect.
     gathered: PartialFrames,
-    /// Whether cells of trains that take turns are admitted together: one queue holds all, they leave in the order of
-    /// arrival, and the departure of a single cell has no effect.
-    interleaves: bool,
-    /// Whether cells of trains in step may be lost in rounds: only how many wait is kept, and a cell that finds no room
-    /// is lost with no effect on others.
-    loses_in_rounds: bool,
     /// The interleaved cells, and their inputs.
     interleaved: Vec<Cell>,
     touched: Vec<u32>,
@@ -67,12 +51,12 @@ pub(super) struct TrainPort {
     most_in_one_go: Span,
 }
 
-/// Memory of a contended port beside its [`BatchingPort`]. Four of its working lists are counted at their first
+/// Memory of a contended port without its [`BatchingPort`]. Four of its working lists are counted at their first
 /// capacity.
 pub(super) const BYTES: u64 = size::<TrainPort>() - batching_port::BYTES + 4 * (4 * size::<Arrival>() + 16);
 /// Memory of an input, its number at the node and that of its link; its turn is apart.
 pub(super) const BYTES_PER_INPUT: u64 = size::<Input>() + 4 + 4;
-/// Memory of a VC beside that at the [`BatchingPort`].
+/// Memory of a VC without its [`BatchingPort`] state.
 pub(super) const BYTES_PER_VC: u64 = partial_frames::BYTES_PER_VC;
 
 /// A port handles this many cells in some ten milliseconds. The number is small in tests, so that every comparison of
@@ -83,21 +67,19 @@ const CELLS_IN_ONE_GO: u64 = if cfg!(test) { 1 << 10 } else { 1 << 20 };
 const FEW: usize = 8;
 
 impl TrainPort {
-    /// A port that so many VCs cross; `at_node` has the numbers of its inputs among those of the node, in order.
-    pub(super) fn new(port: BatchingPort, ties: TieBreaker, vcs: usize, at_node: Vec<u32>, timing: Timing) -> Self {
+    /// Creates a port that `vcs` VCs cross. `at_node` has the numbers of its inputs among those of the node, in order.
+    pub(super) fn new(
+        port: BatchingPort,
+        ties: TieBreaker,
+        vcs: usize,
+        at_node: Vec<u32>,
+        timing: Timing,
+        plan: TrainPlan,
+    ) -> Self {
         let output = Output::new(port, timing);
-        let port = &output.port;
         Self {
-            any_order: port.keeps_vcs_apart().is_some_and(|sensitivity| sensitivity != BacklogSensitivity::Exact)
-                && timing.marks_above.is_none()
-                && !timing.notes
-                // An arrival at an empty queue would come before the departure of its instant.
-                && !timing.serve_first,
-            fills_in_order: port.keeps_vcs_apart() == Some(BacklogSensitivity::Order),
-            fills_exactly: port.fills_exactly(),
+            plan,
             stretch: Vec::new(),
-            interleaves: !output.defers_order && !port.merges() && !timing.every_cell_matters,
-            loses_in_rounds: port.loses_single_cells() && !port.keeps_queue(),
             interleaved: Vec::new(),
             touched: Vec::new(),
             tied: Vec::new(),
@@ -144,11 +126,13 @@ impl TrainPort {
                 break;
             }
             let other = self.ingress.next.at(1).time().min(until);
-            let overlap = self.any_order && other < until && other <= self.ingress.inputs[input as usize].train.last();
+            let overlap =
+                self.plan.any_order && other < until && other <= self.ingress.inputs[input as usize].train.last();
             if overlap && self.admit_stretch(now, until, &mut depart) {
                 continue;
             }
-            if self.interleaves
+            if self.plan.interleaves
+                && self.ingress.next.len() > 1
                 && self.interleaving_pays()
                 && self.takes_turns(until)
                 && self.interleave(until, &mut depart)
@@ -172,7 +156,7 @@ impl TrainPort {
         }
     }
 
-    /// Reports an admitted cell's start. Where only whole frames matter, it does so if the cell ends a frame, is an RM
+    /// Reports an admitted cell's start. If only whole frames matter, it does so if the cell ends a frame, is an RM
     /// cell or may be too late for the end of the run; other cells are gathered.
     #[inline]
     fn depart_one(&mut self, cell: Cell, start: Time, depart: &mut impl FnMut(Run, Time, Span)) {
@@ -219,7 +203,7 @@ impl TrainPort {
         }
     }
 
-    /// The earliest effect elsewhere of what comes in on a link. Trains behind the first come later; where the order is
+    /// The earliest effect elsewhere of the trains on a link. Trains behind the first come later; where the order is
     /// deferred, they may leave before it all the same.
     fn effect_of_input(&self, Input { train, behind, .. }: &Input) -> Time {
         let first = self.effect_of(train);

@@ -3,7 +3,7 @@
 use super::{TrainPort, number};
 use crate::cell::{Cell, Run};
 use crate::engine::fast::output::Output;
-use crate::engine::fast::turns::Turn;
+use crate::engine::fast::train_ingress::Turn;
 use crate::queue_range::QueueRange;
 use crate::units::{Span, Time};
 
@@ -11,7 +11,7 @@ impl TrainPort {
     /// Cells that arrive in the same instant, `now`, and at once those that arrive together with them again and again
     /// as long as nothing else comes before `until`.
     pub(super) fn tie(&mut self, now: Time, until: Time, depart: &mut impl FnMut(Run, Time, Span)) {
-        // What has left made room, on which the number of rounds depends.
+        // Departures make room, on which the number of rounds depends.
         self.output.catch_up(now);
         let (tied, other) = self.ingress.next.tied();
         let other = other.min(until);
@@ -57,7 +57,7 @@ impl TrainPort {
         }
         let whole = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
         let room = (port.capacity() - port.occupancy()) / cells;
-        let room = if room == 0 && self.loses_in_rounds { u32::MAX } else { room };
+        let room = if room == 0 && self.plan.loses_in_rounds { u32::MAX } else { room };
         // A round delays the end of the queue by at most its cells' transmission, or its own length.
         let a_round = (timing.cell_time.0 * u64::from(cells)).max(period.0);
         let start = self.output.tail_start().max(now);
@@ -69,7 +69,7 @@ impl TrainPort {
         rounds.min(room).min(whole((until - now).0.div_ceil(period.0))).min(whole(before_the_end))
     }
 
-    /// So many rounds of the `tied` inputs that come first.
+    /// Takes `rounds` rounds of the first `tied` inputs.
     pub(super) fn keep_step(&mut self, now: Time, tied: usize, rounds: u32, depart: &mut impl FnMut(Run, Time, Span)) {
         let mut in_step = std::mem::take(&mut self.in_step);
         let cell = |turn: Turn| (turn.input(), self.ingress.inputs[turn.input() as usize].train.cell);
@@ -78,11 +78,11 @@ impl TrainPort {
         let room = self.output.port.capacity() - self.output.port.occupancy();
         let may_lose = u64::from(number(tied)) * u64::from(rounds) > u64::from(room);
         if self.output.port.keeps_queue() {
-            self.admit_rounds(now, &in_step, (rounds, period), depart);
+            self.admit_rounds(now, &in_step, rounds, period, depart);
         } else if may_lose {
-            self.lose_rounds(now, &in_step, (rounds, period), depart);
+            self.lose_rounds(now, &in_step, rounds, period, depart);
         } else {
-            self.count_rounds(now, (number(tied), rounds), period, depart);
+            self.count_rounds(now, number(tied), rounds, period, depart);
         }
         let at = now + period * u64::from(rounds);
         // None of them completes a frame, so it is enough to report them all with the start of the last.
@@ -117,12 +117,13 @@ impl TrainPort {
         self.in_step = in_step;
     }
 
-    /// Admits so many rounds of cells, a period apart, to a port that keeps its queue.
+    /// Admits `rounds` rounds of cells, a period apart, to a port that keeps its queue.
     fn admit_rounds(
         &mut self,
         now: Time,
         in_step: &[(u32, Cell)],
-        (rounds, period): (u32, Span),
+        rounds: u32,
+        period: Span,
         depart: &mut impl FnMut(Run, Time, Span),
     ) {
         let mut together = std::mem::take(&mut self.together);
@@ -150,7 +151,8 @@ impl TrainPort {
         &mut self,
         now: Time,
         in_step: &[(u32, Cell)],
-        (rounds, period): (u32, Span),
+        rounds: u32,
+        period: Span,
         depart: &mut impl FnMut(Run, Time, Span),
     ) {
         let tied = number(in_step.len());
@@ -181,7 +183,8 @@ impl TrainPort {
     fn count_rounds(
         &mut self,
         now: Time,
-        (tied, rounds): (u32, u32),
+        tied: u32,
+        rounds: u32,
         period: Span,
         depart: &mut impl FnMut(Run, Time, Span),
     ) {

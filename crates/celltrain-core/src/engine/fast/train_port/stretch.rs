@@ -3,7 +3,7 @@
 use super::{Input, TrainPort};
 use crate::cell::Run;
 use crate::engine::fast::train::Train;
-use crate::engine::fast::turns::Turn;
+use crate::engine::fast::train_ingress::Turn;
 use crate::index::Label;
 use crate::port::Fate;
 use crate::queue_range::QueueRange;
@@ -28,8 +28,8 @@ impl TrainPort {
     /// train was admitted.
     ///
     /// Arrivals no further apart than a cell time keep the link busy, and between one of them and the last one no more
-    /// cells leave than arrive: the queue is largest with the last, and shortest before the first. The early presence of a train's cells changes
-    /// nothing ([`TrainPort::admit_deferred`]), whatever other VCs' cells come meanwhile.
+    /// cells leave than arrive: the queue is largest with the last, and shortest before the first. The early presence
+    /// of a train's cells changes nothing ([`TrainPort::admit_deferred`]), whatever other VCs' cells come meanwhile.
     #[inline(never)]
     pub(super) fn admit_stretch(&mut self, now: Time, until: Time, depart: &mut impl FnMut(Run, Time, Span)) -> bool {
         let cell_time = self.output.timing.cell_time;
@@ -46,7 +46,7 @@ impl TrainPort {
                 && train.period <= cell_time
                 && !train.cell.is_rm()
                 && first <= busy_until
-                && (!self.fills_in_order || trains == 0 || self.has_cells_until(first, train.cell.label()))
+                && (!self.plan.fills_in_order || trains == 0 || self.has_cells_until(first, train.cell.label()))
                 && self.output.port.admits_unasked(train.cell.label());
             if !is_known {
                 until = first;
@@ -115,7 +115,7 @@ impl TrainPort {
         true
     }
 
-    /// Whether a VC's queue certainly does not run empty up to an instant.
+    /// Returns whether a VC's queue certainly does not run empty up to an instant.
     pub(super) fn has_cells_until(&self, until: Time, label: Label) -> bool {
         let starts = until.0.saturating_sub(self.output.next_start.0) / self.output.timing.cell_time.0 + 1;
         u64::from(self.output.port.least_ahead(label)) > starts

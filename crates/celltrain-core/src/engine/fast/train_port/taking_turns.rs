@@ -2,7 +2,7 @@
 
 use super::{Input, TrainPort};
 use crate::cell::Run;
-use crate::engine::fast::turns::Turn;
+use crate::engine::fast::train_ingress::Turn;
 use crate::queue_range::QueueRange;
 use crate::units::{Span, Time};
 
@@ -16,14 +16,15 @@ pub(super) struct Line {
     next_start: Time,
     range: QueueRange,
     gone: u32,
-    /// How many joined.
+    /// Number of cells that joined.
     came: u32,
     /// Those that join start after the end of the run.
     stays: bool,
 }
 
 impl TrainPort {
-    /// Whether the next cells of the first train, or of the trains that tie with it, interleave with other trains.
+    /// Returns whether the next cells of the first train, or of the trains that tie with it, interleave with other
+    /// trains.
     #[inline]
     pub(super) fn takes_turns(&self, until: Time) -> bool {
         let first = self.ingress.next.first();
@@ -32,9 +33,9 @@ impl TrainPort {
             && !self.is_alone(first.input(), if tied > 1 { 1 } else { FEW_IN_A_ROW }, later.min(until))
     }
 
-    /// Whether interleaving saves more than its beginning and its end cost: cells of the first train come further apart
-    /// than they leave, or it does not tie and has more than a few left, as has the second. Others end, or are in step,
-    /// a cell or two later.
+    /// Returns whether interleaving saves more than its beginning and its end cost: cells of the first train come
+    /// further apart than they leave, or it does not tie and has more than a few left, as has the second. Others end,
+    /// or are in step, a cell or two later.
     #[inline]
     pub(super) fn interleaving_pays(&self) -> bool {
         let [first, second] = [0, 1].map(|i| self.ingress.next.at(i));
@@ -46,7 +47,7 @@ impl TrainPort {
         first.time() < second.time() && train.cells.min(next.cells) > FEW_IN_A_ROW
     }
 
-    /// Whether more than `cells` cells of an input's train come before another's.
+    /// Returns whether more than `cells` cells of an input's train come before another's.
     #[inline]
     pub(super) fn is_alone(&self, input: u32, cells: u32, other: Time) -> bool {
         let train = &self.ingress.inputs[input as usize].train;
@@ -108,7 +109,7 @@ impl TrainPort {
                 let (first, period) = (*interleaved_since, train.period);
                 let run = Run { last: train.cell, cells: std::mem::take(interleaved) };
                 self.end_turns(run, first, period);
-                self.gather_or_leave(run, (self.start(&line), stays), depart);
+                self.gather_or_leave(run, self.start(&line), stays, depart);
             }
         }
         self.touched = touched;
@@ -221,14 +222,14 @@ impl TrainPort {
             self.report_gathered(last.label(), depart);
             depart(Run { last, cells: cells + run.cells }, start, Span(0));
         } else {
-            self.gather_or_leave(run, (start, stays), depart);
+            self.gather_or_leave(run, start, stays, depart);
         }
         next
     }
 
     /// Collects interleaved cells of a frame under way. `stays`: all of them start after the end of the run, as does
     /// one at `start`; otherwise none.
-    fn gather_or_leave(&mut self, run: Run, (start, stays): (Time, bool), depart: &mut impl FnMut(Run, Time, Span)) {
+    fn gather_or_leave(&mut self, run: Run, start: Time, stays: bool, depart: &mut impl FnMut(Run, Time, Span)) {
         if stays {
             self.report_gathered(run.last.label(), depart);
             self.hand_on(run, start, Span(0), depart);
@@ -265,7 +266,7 @@ impl TrainPort {
         line.next_start + self.output.timing.cell_time * u64::from(line.waiting)
     }
 
-    /// Whether the next cell of an input is admitted if there is room for it.
+    /// Returns whether the next cell of an input is admitted if there is room for it.
     #[inline]
     pub(super) fn is_welcome(&self, input: u32) -> bool {
         let Input { train, interleaved, .. } = &self.ingress.inputs[input as usize];

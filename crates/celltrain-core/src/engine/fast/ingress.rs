@@ -1,4 +1,4 @@
-//! What is on its way to a port in the streams of its links, and the order in which it arrives.
+//! The ingress of a port of single cells: takes cells from its streams in order of arrival.
 
 use std::ops::Range;
 
@@ -9,8 +9,9 @@ use crate::cell::Cell;
 use crate::tie::TieBreaker;
 use crate::units::{Span, Time};
 
-/// The streams of a port; it makes batches of them: what arrives before an instant, in order, ties as the scenario says.
-pub(super) struct Inbox {
+/// The streams of a port; it makes batches of them: what arrives before an instant, in order, ties as the scenario
+/// says.
+pub(super) struct CellIngress {
     ties: TieBreaker,
     /// Its streams are a row among all.
     first_stream: StreamIndex,
@@ -22,7 +23,7 @@ pub(super) struct Inbox {
     reached: Time,
     /// The time in which all inputs together bring no more cells than have places.
     most_in_one_go: Span,
-    /// Whether cells that end no frame have an effect elsewhere.
+    /// True if cells that end no frame have an effect elsewhere.
     every_cell_matters: bool,
 }
 
@@ -31,13 +32,15 @@ const MOST: u64 = if cfg!(test) { 1 << 9 } else { batch::MOST as u64 / 2 };
 /// More inputs than this are too many for a batch.
 pub(super) const MOST_INPUTS: usize = 1 << 7;
 
-impl Inbox {
+impl CellIngress {
     /// Streams from the `first_stream` on. `at_node` has the numbers of their links among those of the node, in order;
-    /// the fastest of them brings a cell every `least_spacing`. `every_cell_matters`: also those that end no frame have an
-    /// effect elsewhere.
+    /// the fastest of them brings a cell every `least_spacing`. `every_cell_matters`: also those that end no frame have
+    /// an effect elsewhere.
     pub(super) fn new(
         ties: TieBreaker,
-        (first_stream, at_node, least_spacing): (StreamIndex, Vec<u32>, Span),
+        first_stream: StreamIndex,
+        at_node: Vec<u32>,
+        least_spacing: Span,
         every_cell_matters: bool,
     ) -> Self {
         let inputs = at_node.len() as u64;
@@ -99,7 +102,7 @@ impl Inbox {
         let base = batch.base;
         let (mut keys, cells, firsts) = batch.parts();
         let (mut before, mut tied) = (None, None);
-        // What stands behind all is the last, and has no instant of any.
+        // The sentinel behind all is the last, and has the instant of no cell.
         while let [first, next, ..] = keys {
             let now = since(*first);
             let is_last = now != since(*next);
