@@ -1,6 +1,6 @@
 //! Builds the contended ports of a run and the links into them, as [`super::port_plan`] decides.
 
-use typed_index_collections::{TiSlice, TiVec};
+use typed_index_collections::TiVec;
 
 use super::at_once::{AtOnceIndex, AtOncePort};
 use super::batching_port::BatchingPort;
@@ -10,10 +10,9 @@ use super::fifo::{Fifo, FifoOptions};
 use super::ingress::CellIngress;
 use super::links::{Ingress, Links};
 use super::output::Timing;
-use super::parallel::Part;
 use super::partial_frames::{PartialFrames, ToHosts};
-use super::plan::{NicIndex, Plan, PortIndex, Role, Stage, StageEnd};
-use super::port_plan::{Arrivals, PortFacts, PortMode, PortPlan, Reason, TrainPlan};
+use super::plan::{NicIndex, PortIndex, Role, Stage, StageEnd};
+use super::port_plan::{Arrivals, PortBuilder, PortFacts, PortMode, PortOptions, PortPlan, Reason, TrainPlan};
 use super::queue_port::QueuePort;
 use super::stream::Stream;
 use super::stream_port::StreamPort;
@@ -21,7 +20,6 @@ use super::train_ingress::TrainIngress;
 use super::train_port::TrainPort;
 use crate::contracts::Edge;
 use crate::index::{Label, LinkIndex, VcIndex};
-use crate::network::{LinkTimes, Network, Routing};
 use crate::policy::{BufferPolicy, formula};
 use crate::rate_control::RateControl;
 use crate::rng;
@@ -29,19 +27,7 @@ use crate::scheduler::Service;
 use crate::sizes::size;
 use crate::stop::{Interrupted, Stop, all};
 use crate::tie::{ServiceOrder, TieBreaker};
-use crate::units::{Clock, Span, Time};
-
-/// Builds the contended ports of a run.
-pub(super) struct PortBuilder<'a> {
-    pub(super) network: &'a Network,
-    pub(super) routing: &'a Routing,
-    pub(super) times: &'a TiSlice<LinkIndex, LinkTimes>,
-    pub(super) plan: &'a Plan,
-    pub(super) end: Time,
-    pub(super) clock: Clock,
-    /// The partition simulated here, if not the whole network.
-    pub(super) part: Option<Part<'a>>,
-}
+use crate::units::{Span, Time};
 
 /// A port before the streams of others are known.
 struct Draft {
@@ -57,14 +43,6 @@ enum Body {
     Stream(Fifo),
     Queues(BatchingPort),
     AtOnce(Fifo),
-}
-
-/// Options of the ports of a run.
-#[derive(Clone, Copy, Default)]
-pub(super) struct PortOptions {
-    pub(super) mode: PortMode,
-    /// True if a probe looks at queues during the run.
-    pub(super) is_looked_at: bool,
 }
 
 impl PortBuilder<'_> {

@@ -2,17 +2,20 @@
 
 use std::fmt;
 
+use typed_index_collections::TiSlice;
+
 use super::batching_port::BatchingPort;
 use super::ingress;
 use super::output::Timing;
+use super::parallel::Part;
 use super::plan::{Plan, Role};
-use super::port_builder::{PortBuilder, PortOptions, Ports};
 use crate::index::LinkIndex;
-use crate::network::{LinkTimes, Network, Next};
+use crate::network::{LinkTimes, Network, Next, Routing};
 use crate::policy::{BufferPolicy, Overflow};
 use crate::rate_control::RateControl;
 use crate::scheduler::{BacklogSensitivity, Service};
 use crate::stop::{Interrupted, Stop, all};
+use crate::units::{Clock, Time};
 
 /// Selects the code of contended ports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -134,6 +137,26 @@ impl fmt::Display for Reason {
     }
 }
 
+/// Builds the contended ports of a run.
+pub(super) struct PortBuilder<'a> {
+    pub(super) network: &'a Network,
+    pub(super) routing: &'a Routing,
+    pub(super) times: &'a TiSlice<LinkIndex, LinkTimes>,
+    pub(super) plan: &'a Plan,
+    pub(super) end: Time,
+    pub(super) clock: Clock,
+    /// The partition simulated here, if not the whole network.
+    pub(super) part: Option<Part<'a>>,
+}
+
+/// Options of the ports of a run.
+#[derive(Clone, Copy, Default)]
+pub(super) struct PortOptions {
+    pub(super) mode: PortMode,
+    /// True if a probe looks at queues during the run.
+    pub(super) is_looked_at: bool,
+}
+
 /// The facts about a port on which its code depends.
 pub(super) struct PortFacts<'a> {
     pub(super) link: LinkIndex,
@@ -240,7 +263,7 @@ pub(in crate::engine) fn explain(network: &Network, stop: &Stop<'_>) -> Result<V
     let plan = Plan::new(network, &routing, &rate_control, &times, |_| 0, &[], stop)?;
     let end = network.end(clock);
     let builder = PortBuilder { network, routing: &routing, times: &times, plan: &plan, end, clock, part: None };
-    let Ports { plans, .. } = builder.ports(PortOptions::default(), &mut rate_control, stop)?;
+    let plans = builder.ports(PortOptions::default(), &mut rate_control, stop)?.plans;
     let explain = |link: LinkIndex| {
         let (code, details, why) = match plan.roles[link] {
             Role::Host(_) => ("host", Vec::new(), "frames leave a host whole and in order".to_string()),
