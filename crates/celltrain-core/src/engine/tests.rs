@@ -276,7 +276,7 @@ fn a_run_ends_at_whichever_question_is_answered_with_no() {
         };
         let stop = Stop::every(1, &go_on);
         let outcome = match engine {
-            Engine::Fast => fast::run(fast::Ways::Planned, &network, &mut Nothing, &progress, &stop),
+            Engine::Fast => fast::run(fast::PortMode::Planned, &network, &mut Nothing, &progress, &stop),
             Engine::Reference => reference::run(&network, &mut Nothing, &progress, &stop),
         };
         (count.get(), outcome)

@@ -1,6 +1,6 @@
 //! Both engines on one scenario.
 
-use celltrain_core::engine::{Engine, Sharing, Ways};
+use celltrain_core::engine::{Engine, PortMode, Sharing};
 use celltrain_core::metrics::RunResult;
 use celltrain_core::network::Network;
 use celltrain_core::probe::{Nothing, Probe, Recorder, SeriesChoice};
@@ -35,7 +35,7 @@ pub(crate) fn compare(scenario: &Scenario) -> Result<(), String> {
 
 /// Every way of contended ports, forced wherever it can be, gives the result and the queues of the reference engine.
 fn same_in_all_ways(network: &Network, (reference, by_reference): (&RunResult, &Recorder)) -> Result<(), String> {
-    for ways in [Ways::Trains, Ways::Streams] {
+    for ways in [PortMode::Trains, PortMode::Streams] {
         let in_that_way = |difference: String| format!("{ways:?}: {difference}");
         let forced = |probe: &mut Recorder| Engine::Fast.run_by(ways, network, probe, |_| true);
         let mut watched = recorder(network);
@@ -84,12 +84,13 @@ fn ranges_fit(recorder: &Recorder, result: &RunResult, network: &Network) -> Res
 }
 
 /// How runs are shared out.
-pub(crate) const ON_THREADS: [(Ways, usize); 3] = [(Ways::Streams, 2), (Ways::Streams, 3), (Ways::Planned, 2)];
+pub(crate) const ON_THREADS: [(PortMode, usize); 3] =
+    [(PortMode::Streams, 2), (PortMode::Streams, 3), (PortMode::Planned, 2)];
 
 /// The result on so many threads, however little is to be gained, where the network comes apart.
-pub(crate) fn on_threads(ways: Ways, threads: usize, network: &Network) -> Option<RunResult> {
+pub(crate) fn on_threads(ways: PortMode, threads: usize, network: &Network) -> Option<RunResult> {
     let sharing = Sharing { threads, at_any_cost: true };
-    Engine::run_in_parts((ways, sharing), network, |_| true).expect("nothing interrupts it")
+    Engine::run_in_parts(ways, sharing, network, |_| true).expect("nothing interrupts it")
 }
 
 pub(crate) fn run(engine: Engine, network: &Network, probe: &mut impl Probe) -> RunResult {

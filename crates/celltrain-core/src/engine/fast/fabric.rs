@@ -5,9 +5,10 @@ use std::collections::VecDeque;
 
 use typed_index_collections::TiSlice;
 
-use super::plan::{Plan, StageEnd};
+use super::event_list::{EventList, Leaf};
+use super::plan::{LaneIndex, Plan, PortIndex, RmLaneIndex, StageEnd};
 use super::rm::{RmEvent, RmEvents, What};
-use super::tournament_tree::{Key, Rank, TournamentTree};
+use super::tournament_tree::Rank;
 use super::train::Train;
 use crate::cell::{FrameNumber, Run};
 use crate::end_systems::EndSystems;
@@ -28,31 +29,29 @@ pub(super) struct Delivery {
     pub(super) cells: u32,
 }
 
-/// All that lies between ports.
+/// Everything between ports except the links into contended ports.
 pub(super) struct Fabric<'e> {
     pub(super) plan: &'e Plan,
-    pub(super) lanes: &'e mut Vec<VecDeque<Delivery>>,
+    pub(super) lanes: &'e mut TiSlice<LaneIndex, VecDeque<Delivery>>,
     pub(super) end_systems: &'e mut EndSystems,
-    pub(super) event_list: &'e mut TournamentTree,
+    pub(super) event_list: &'e mut EventList,
     pub(super) late: &'e mut TiSlice<LinkIndex, Vec<u64>>,
     pub(super) rate_control: &'e mut RateControl,
     pub(super) rm_events: &'e mut RmEvents,
     pub(super) end: Time,
-    /// How many contended ports there are.
-    pub(super) contended_ports: usize,
 }
 
 /// Cells on their way to a contended port.
 #[derive(Clone, Copy)]
 pub(super) struct Onward {
-    pub(super) contended_port: u32,
+    pub(super) port: PortIndex,
     pub(super) input: u32,
     pub(super) train: Train,
 }
 
 impl Fabric<'_> {
-    /// Cells leave the port of a link: the first starts at `first_start`, the others a `period` apart. The contended
-    /// port they go to, if that is what comes next.
+    /// Sends cells from the port of a link: the first starts at `first_start`, the others a `period` apart. Returns
+    /// them if they go to a contended port.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "once a train at two places; the call costs 4 % of a plain run")]
     pub(super) fn go(&mut self, link: LinkIndex, run: Run, first_start: Time, period: Span) -> Option<Onward> {
@@ -65,8 +64,7 @@ impl Fabric<'_> {
         let last = arrival + period * u64::from(run.cells - 1);
         let mut run = run;
         if last > self.end {
-            let of_run = (first_start, period, run.cells);
-            let missed = self.count_late(link, label, stage.lead, of_run);
+            let missed = self.count_late(link, label, stage.lead, first_start, period, run.cells);
             // The cells that remain do not end a frame, so the arrival of their last cell has no effect.
             run = run.at_most(run.cells - missed)?;
         }
@@ -83,25 +81,24 @@ impl Fabric<'_> {
                 }
                 None
             }
-            StageEnd::Port { contended_port, input, label } => {
-                Some(Onward { contended_port, input, train: Train::of(run, arrival, period, label) })
+            StageEnd::Port { port, input, label } => {
+                Some(Onward { port, input, train: Train::of(run, arrival, period, label) })
             }
         }
     }
 
     #[inline]
-    fn carry(&mut self, lane: u32, delivery: Delivery) {
-        let lane = lane as usize;
+    fn carry(&mut self, lane: LaneIndex, delivery: Delivery) {
         self.lanes[lane].push_back(delivery);
         if self.lanes[lane].len() == 1 {
-            schedule_lane(self.event_list, self.contended_ports, lane, &self.lanes[lane]);
+            schedule_lane(self.event_list, lane, &self.lanes[lane]);
         }
     }
 
     #[inline]
-    fn send(&mut self, lane: u32, rm_event: RmEvent) {
+    fn send(&mut self, lane: RmLaneIndex, rm_event: RmEvent) {
         if self.rm_events.push(lane, rm_event) {
-            schedule_rm_events(self.event_list, self.plan, self.contended_ports, lane, self.rm_events);
+            schedule_rm_events(self.event_list, lane, self.rm_events);
         }
     }
 
@@ -143,7 +140,9 @@ impl Fabric<'_> {
         link: LinkIndex,
         label: Label,
         lead: Span,
-        (first_start, period, cells): (Time, Span, u32),
+        first_start: Time,
+        period: Span,
+        cells: u32,
     ) -> u32 {
         let passed_ports = &self.plan.passed[link];
         let mut missed = 0;
@@ -158,39 +157,18 @@ impl Fabric<'_> {
     }
 }
 
-/// Enters the first frame of a lane as its next event.
+/// Schedules the first frame of a lane.
 #[inline]
-pub(super) fn schedule_lane(
-    event_list: &mut TournamentTree,
-    contended_ports: usize,
-    lane: usize,
-    frames: &VecDeque<Delivery>,
-) {
-    let leaf = contended_ports + lane;
-    let key = |frame: &Delivery| Key::new(frame.time, Rank::Delivery(frame.link), leaf);
-    event_list.set(leaf, frames.front().map_or(Key::NEVER, key));
+pub(super) fn schedule_lane(event_list: &mut EventList, lane: LaneIndex, frames: &VecDeque<Delivery>) {
+    event_list.set(Leaf::Lane(lane), frames.front().map(|frame| (frame.time, Rank::Delivery(frame.link))));
 }
 
-/// The RM events come after all else on the event list.
+/// Schedules the first RM event of a lane. Within an instant ends come before passes, each by link.
 #[inline]
-pub(super) fn first_rm_event_leaf(plan: &Plan, contended_ports: usize) -> usize {
-    contended_ports + plan.lanes.len() + plan.shaped.len() + 2
-}
-
-/// The first RM event of a lane is what happens next there: ends come before passes within an instant, each by link.
-#[inline]
-pub(super) fn schedule_rm_events(
-    event_list: &mut TournamentTree,
-    plan: &Plan,
-    contended_ports: usize,
-    lane: u32,
-    rm_events: &RmEvents,
-) {
-    let leaf = first_rm_event_leaf(plan, contended_ports) + lane as usize;
-    let key = |rm_event: &RmEvent| {
+pub(super) fn schedule_rm_events(event_list: &mut EventList, lane: RmLaneIndex, rm_events: &RmEvents) {
+    let event = |rm_event: &RmEvent| {
         let at_end = matches!(rm_event.what, What::End(_));
-        let rank = if at_end { Rank::RmEnd(rm_event.link) } else { Rank::RmPass(rm_event.link) };
-        Key::new(rm_event.time, rank, leaf)
+        (rm_event.time, if at_end { Rank::RmEnd(rm_event.link) } else { Rank::RmPass(rm_event.link) })
     };
-    event_list.set(leaf, rm_events.first(lane).map_or(Key::NEVER, key));
+    event_list.set(Leaf::Rm(lane), rm_events.first(lane).map(event));
 }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use typed_index_collections::{TiVec, ti_vec};
 
-use super::plan::{Passed, Plan, RmWay};
+use super::plan::{Passed, Plan, RmLaneIndex, RmWay};
 use crate::abr::RmCell;
 use crate::cell::FrameNumber;
 use crate::index::{Label, LinkIndex, VcIndex};
@@ -26,7 +26,7 @@ pub(super) struct RmEvent {
     pub(super) what: What,
 }
 
-/// What it does.
+/// The kind of an RM event.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum What {
     /// The cell comes to the end of its loop. A forward cell is turned around as the given cell.
@@ -41,12 +41,12 @@ pub(super) const BYTES_PER_LANE: u64 = size::<VecDeque<RmEvent>>() + 4 * size::<
 /// All of them, and the count of RM cells that leave their VC within a stage.
 pub(super) struct RmEvents {
     /// By lane: those of RM cells that leave one port for places equally far, in order of time.
-    lanes: Vec<VecDeque<RmEvent>>,
+    lanes: TiVec<RmLaneIndex, VecDeque<RmEvent>>,
     /// By link and label, empty where no rate is controlled: RM cells whose departure is known and that leave their VC
     /// before the stage ends.
     leaving: TiVec<LinkIndex, TiVec<Label, u64>>,
-    /// By link and label, for every transparent port they pass and at last for the end of their loop: how many of them
-    /// arrive there only after the run.
+    /// By link and label, for every transparent port they pass and then for the end of their loop: the number of them
+    /// that arrive there only after the run.
     late: TiVec<LinkIndex, TiVec<Label, Vec<u64>>>,
 }
 
@@ -57,15 +57,15 @@ impl RmEvents {
             end.map_or_else(Vec::new, |end| vec![0; end.passed + 1])
         };
         Self {
-            lanes: vec![VecDeque::new(); plan.rm_event_lanes],
+            lanes: ti_vec![VecDeque::new(); plan.rm_event_lanes],
             leaving: plan.rm_ways.iter().map(|ways| ti_vec![0; ways.len()]).collect(),
             late: plan.rm_ways.iter().map(|ways| ways.iter().map(late).collect()).collect(),
         }
     }
 
     /// Adds an event; returns whether it is the first of its lane.
-    pub(super) fn push(&mut self, lane: u32, rm_event: RmEvent) -> bool {
-        let lane = &mut self.lanes[lane as usize];
+    pub(super) fn push(&mut self, lane: RmLaneIndex, rm_event: RmEvent) -> bool {
+        let lane = &mut self.lanes[lane];
         // A port with deferred order may report one class's cells before another's.
         let behind = lane.iter().rev().take_while(|other| other.time > rm_event.time).count();
         lane.insert(lane.len() - behind, rm_event);
@@ -73,12 +73,12 @@ impl RmEvents {
     }
 
     /// The first of a lane.
-    pub(super) fn first(&self, lane: u32) -> Option<&RmEvent> {
-        self.lanes[lane as usize].front()
+    pub(super) fn first(&self, lane: RmLaneIndex) -> Option<&RmEvent> {
+        self.lanes[lane].front()
     }
 
-    pub(super) fn pop(&mut self, lane: u32) -> Option<RmEvent> {
-        self.lanes[lane as usize].pop_front()
+    pub(super) fn pop(&mut self, lane: RmLaneIndex) -> Option<RmEvent> {
+        self.lanes[lane].pop_front()
     }
 
     /// An RM cell that starts at `start` leaves its VC within the stage; whether it does so before the run ends.
@@ -117,12 +117,12 @@ pub(super) struct Leaving<'a> {
 }
 
 impl Leaving<'_> {
-    /// How many have passed the stage's `i`th transparent port; none of those behind the end of their loop.
+    /// Returns how many have passed the stage's `i`th transparent port; none of those behind the end of their loop.
     pub(super) fn passed(&self, i: usize) -> u64 {
         if i + 1 < self.late.len() { self.all - self.late[i] } else { 0 }
     }
 
-    /// How many have left.
+    /// Returns how many have left.
     pub(super) fn left(&self) -> u64 {
         self.late.last().map_or(0, |late| self.all - late)
     }

@@ -1,11 +1,12 @@
-//! One run on several threads: each simulates a part of the network, and they meet at the end of every window.
+//! One run on several threads: conservative parallel simulation. Each thread simulates a partition of the network.
 //!
-//! Why the result is the same, and what it gains, stands in `docs/design/threads.md`. In short: a window is as long as the
-//! shortest way from one part to another. A cell that starts within a window arrives after
-//! it. So when everything before the window is settled, each part knows all that arrives within, and works by itself.
+//! A window is as long as the lookahead, the shortest way from one partition to another. A cell that starts within a
+//! window arrives after it. So when everything before the window is settled, each partition knows all arrivals within
+//! it, and needs no other. At the end of the window partitions exchange messages through mailboxes and wait at a
+//! barrier. `docs/design/threads.md` says why the result is the same, and how much faster it is.
 
-mod errands;
-mod meeting;
+mod barrier;
+mod exchange;
 mod partition;
 
 use std::io;
@@ -17,9 +18,12 @@ use std::thread;
 use typed_index_collections::{TiSlice, TiVec};
 
 use super::fabric::{Delivery, schedule_lane};
+use super::links::StreamIndex;
 use super::measure::PortEnd;
-use super::stream::{Arriving, NEVER};
-use super::{EVENTS_AT_ONCE, Engine, Making, Outcome, PIECES_OF_AN_EVENT, Plan, Progress, Ways};
+use super::plan::LaneIndex;
+use super::stream::NEVER;
+use super::train::Arriving;
+use super::{EVENTS_AT_ONCE, Engine, Outcome, PIECES_OF_AN_EVENT, Plan, PortBuilder, PortMode, Progress};
 use crate::contracts::Edge;
 use crate::end_systems::EndSystems;
 use crate::end_systems::apart::{Ends, News};
@@ -30,80 +34,81 @@ use crate::probe::Nothing;
 use crate::rate_control::RateControl;
 use crate::stop::{Interrupted, Stop};
 use crate::units::{Span, Time};
-use errands::Errands;
-use meeting::{Attendance, Meeting};
+use barrier::{Barrier, BarrierGuard};
+use exchange::Exchange;
 pub(super) use partition::{Part, Partition};
 
-/// How a run is shared out.
+/// Number of threads of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sharing {
-    /// Threads at most; a network that does not come apart so far takes fewer.
+    /// Threads at most; a network that cannot be partitioned that far takes fewer.
     pub threads: usize,
-    /// Whether it is shared out even where nothing is gained, for tests.
+    /// True if the network is partitioned even if nothing is gained, for tests.
     pub at_any_cost: bool,
 }
 
 impl Sharing {
-    /// Among so many threads, where that is worth while.
+    /// Up to `threads` threads, if that pays.
     pub fn among(threads: usize) -> Self {
         Self { threads, at_any_cost: false }
     }
 }
 
-/// Runs a network in parts; `None` where it stays whole.
+/// Runs a network in partitions; `None` if it stays whole.
 pub(in crate::engine) fn run(
-    (ways, sharing): (Ways, Sharing),
+    mode: PortMode,
+    sharing: Sharing,
     network: &Network,
     progress: &Progress,
     stop: &Stop<'_>,
 ) -> Result<Option<RunResult>, Interrupted> {
-    let Some(partition) = partition(ways, sharing, network, stop)? else { return Ok(None) };
+    let Some(partition) = partition(mode, sharing, network, stop)? else { return Ok(None) };
     let partition = &partition;
-    let meeting = Meeting::new(partition.parts);
-    let post = Post::new(partition.parts);
+    let barrier = Barrier::new(partition.parts);
+    let mailboxes = Mailboxes::new(partition.parts);
     let simulate = |number: usize, progress: &Progress, stop: &Stop<'_>| {
         let number = u32::try_from(number).expect("fewer parts than nodes");
-        let mut attendance = Attendance { meeting: &meeting, has_ended: false };
-        let mut engine = Engine::new(network, (ways, None), Some(Part { partition, number }), stop)?;
-        engine.run_part(&meeting, &post, progress, stop)?;
+        let mut guard = BarrierGuard { barrier: &barrier, has_ended: false };
+        let mut engine = Engine::new(network, mode, None, Some(Part { partition, number }), stop)?;
+        engine.run_partition(&barrier, &mailboxes, progress, stop)?;
         engine.close(stop)?;
-        attendance.has_ended = true;
+        guard.has_ended = true;
         Ok(engine)
     };
     let ended = thread::scope(|scope| {
-        let mut attendance = Attendance { meeting: &meeting, has_ended: false };
+        let mut guard = BarrierGuard { barrier: &barrier, has_ended: false };
         let start = |number| {
-            let (simulate, meeting) = (&simulate, &meeting);
+            let (simulate, barrier) = (&simulate, &barrier);
             thread::Builder::new().spawn_scoped(scope, move || {
-                let go_on = || !meeting.is_broken();
+                let go_on = || !barrier.is_cancelled();
                 let stop = Stop::new(&go_on);
                 simulate(number, &Progress::default(), &stop)?.into_ended(&stop)
             })
         };
         let Ok(others) = (1..partition.parts).map(start).collect::<io::Result<Vec<_>>>() else {
-            // The system has no more threads. Those that were started find the meeting broken up, and end.
+            // The system has no more threads. Those that were started find the barrier cancelled, and end.
             return Ok(None);
         };
         let first = simulate(0, progress, stop);
-        attendance.has_ended = true;
+        guard.has_ended = true;
         let joined =
             others.into_iter().map(|other| other.join().unwrap_or_else(|payload| panic::resume_unwind(payload)));
         let joined: Vec<_> = joined.collect();
-        // A part that is told to stop breaks the meeting up, which interrupts the others.
+        // A cancelled partition cancels the barrier, which interrupts the others.
         let first = first?;
-        Ok(Some((first, joined.into_iter().collect::<Result<Vec<EndedPart>, Interrupted>>()?)))
+        Ok(Some((first, joined.into_iter().collect::<Result<Vec<EndedPartition>, Interrupted>>()?)))
     });
     let Some((mut first, others)) = ended? else { return Ok(None) };
     first.measure_with(others, stop).map(Some)
 }
 
-/// In how many parts it is run.
+/// Returns the number of partitions of a run.
 pub(in crate::engine) fn number(sharing: Sharing, network: &Network, stop: &Stop<'_>) -> Result<usize, Interrupted> {
-    Ok(partition(Ways::default(), sharing, network, stop)?.map_or(1, |partition| partition.parts))
+    Ok(partition(PortMode::default(), sharing, network, stop)?.map_or(1, |partition| partition.parts))
 }
 
 fn partition(
-    ways: Ways,
+    mode: PortMode,
     sharing: Sharing,
     network: &Network,
     stop: &Stop<'_>,
@@ -115,81 +120,84 @@ fn partition(
     let routing = network.routing(stop)?;
     let times = LinkTimes::of(network, clock);
     let mut rate_control = RateControl::new(network, &routing, clock, stop)?;
-    let plan = Plan::new(network, &routing, &rate_control, &times, (|_| 0, &[]), stop)?;
+    let plan = Plan::new(network, &routing, &rate_control, &times, |_| 0, &[], stop)?;
     let end = network.end(clock);
-    let making = Making { network, routing: &routing, times: &times, plan: &plan, end, clock, part: None };
-    let takes_cells = making.takes_cells(ways, &mut rate_control, stop)?;
+    let builder = PortBuilder { network, routing: &routing, times: &times, plan: &plan, end, clock, part: None };
+    let takes_cells = builder.takes_cells(mode, &mut rate_control, stop)?;
     Partition::new(network, &plan, &times, &takes_cells, sharing, stop)
 }
 
-/// What parts have for each other at the end of a window.
-struct Post {
+/// Messages exchanged between partitions at the end of a window.
+struct Mailboxes {
     parts: usize,
-    /// By sender, addressee and whether the window is an odd one: a slow part never finds the next window's.
-    parcels: Vec<Mutex<Parcel>>,
-    /// By sender, likewise: when the next thing happens at the earliest, as far as it knows.
+    /// By sender, receiver and whether the window is odd, so that a slow partition never finds the next window's
+    /// messages.
+    messages: Vec<Mutex<Messages>>,
+    /// By sender and whether the window is odd: the earliest next event that the sender knows of.
     next: Vec<[AtomicU64; 2]>,
 }
 
-/// What one part has for another.
+/// The messages of one partition for another.
 #[derive(Default)]
-struct Parcel {
+struct Messages {
     news: News,
     /// Whole frames on their way to hosts, and the numbers of their lanes.
-    deliveries: Vec<(usize, Delivery)>,
-    /// Streams, and how many cells of each.
-    streams: Vec<(u32, usize)>,
+    deliveries: Vec<(LaneIndex, Delivery)>,
+    /// Streams, and the number of cells of each.
+    streams: Vec<(StreamIndex, usize)>,
     cells: Vec<Arriving>,
 }
 
-impl Post {
+impl Mailboxes {
     fn new(parts: usize) -> Self {
         Self {
             parts,
-            parcels: (0..2 * parts * parts).map(|_| Mutex::default()).collect(),
+            messages: (0..2 * parts * parts).map(|_| Mutex::default()).collect(),
             next: (0..parts).map(|_| [const { AtomicU64::new(0) }; 2]).collect(),
         }
     }
 
-    fn with<T>(&self, from: u32, to: u32, window: usize, what: impl FnOnce(&mut Parcel) -> T) -> T {
+    fn with<T>(&self, from: u32, to: u32, window: usize, use_them: impl FnOnce(&mut Messages) -> T) -> T {
         let place = (from as usize * self.parts + to as usize) * 2 + window % 2;
-        what(&mut self.parcels[place].lock().unwrap_or_else(PoisonError::into_inner))
+        use_them(&mut self.messages[place].lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 impl Engine<'_> {
-    /// Runs a part to the end, window by window.
-    fn run_part(
+    /// Runs a partition to the end, window by window.
+    fn run_partition(
         &mut self,
-        meeting: &Meeting,
-        post: &Post,
+        barrier: &Barrier,
+        mailboxes: &Mailboxes,
         progress: &Progress,
         stop: &Stop<'_>,
     ) -> Result<(), Interrupted> {
         let part = self.part.expect("it is one of several");
-        let mut errands = Errands::of(self, part);
+        let mut exchange = Exchange::of(self, part);
         progress.end.set(self.end);
         let behind = self.end + Span(1);
-        let mut until = Time(part.partition.window.0).min(behind);
+        let mut until = Time(part.partition.lookahead.0).min(behind);
         for window in 0.. {
             self.work_until(until, progress, stop)?;
-            for &number in &errands.ports {
+            for &number in &exchange.ports {
                 stop.step()?;
                 self.work(number, until, stop)?;
             }
-            let next = self.tell(&mut errands, post, window);
-            post.next[part.number as usize][window % 2].store(next.0, Ordering::Relaxed);
-            meeting.meet(stop)?;
+            let next = self.send_messages(&mut exchange, mailboxes, window);
+            mailboxes.next[part.number as usize][window % 2].store(next.0, Ordering::Relaxed);
+            barrier.wait_for_all(stop)?;
             for from in (0..part.partition.parts).filter(|&from| from != part.number as usize) {
                 let from = u32::try_from(from).expect("fewer parts than nodes");
-                post.with(from, part.number, window, |parcel| self.hear(parcel, &errands.data_goes_first));
+                mailboxes.with(from, part.number, window, |messages| {
+                    self.receive(messages, &exchange.data_goes_first);
+                });
             }
             if until == behind {
                 return Ok(());
             }
-            // Nothing happens anywhere before the next that any part knows of.
-            let next = post.next.iter().map(|next| next[window % 2].load(Ordering::Relaxed)).min();
-            let window_end = Time(until.0.saturating_add(part.partition.window.0));
+            // Nothing happens anywhere before the next event that any partition knows of.
+            let next = mailboxes.next.iter().map(|next| next[window % 2].load(Ordering::Relaxed)).min();
+            let window_end = Time(until.0.saturating_add(part.partition.lookahead.0));
             until = window_end.max(Time(next.expect("there are parts"))).min(behind);
         }
         unreachable!("the end comes within some window")
@@ -213,92 +221,92 @@ impl Engine<'_> {
         }
     }
 
-    /// Puts what other parts have to know into the post. When the next thing happens, as far as is known here.
-    fn tell(&mut self, errands: &mut Errands, post: &Post, window: usize) -> Time {
-        let Self { streams, lanes, end_systems, event_list, .. } = self;
+    /// Puts messages for other partitions into the mailboxes. Returns the earliest next event known here.
+    fn send_messages(&mut self, exchange: &mut Exchange, mailboxes: &Mailboxes, window: usize) -> Time {
+        let Self { links, lanes, end_systems, event_list, .. } = self;
         let mut next = event_list.first().time();
-        let number = errands.number;
-        for frames in &mut errands.frames {
+        let number = exchange.number;
+        for frames in &mut exchange.frames {
             let put_in = end_systems.next_frame(frames.vc);
-            if put_in == frames.told {
+            if put_in == frames.sent {
                 continue;
             }
             for &to in &frames.to {
-                post.with(number, to, window, |parcel| {
-                    end_systems.tell_frames(frames.vc, frames.told, &mut parcel.news);
+                mailboxes.with(number, to, window, |messages| {
+                    end_systems.tell_frames(frames.vc, frames.sent, &mut messages.news);
                 });
             }
             if let Some(to) = frames.blocks_to {
-                post.with(number, to, window, |parcel| end_systems.tell_blocks(frames.vc, &mut parcel.news));
+                mailboxes.with(number, to, window, |messages| end_systems.tell_blocks(frames.vc, &mut messages.news));
             }
             if !frames.are_needed_here {
                 end_systems.forget_all(frames.vc);
             }
-            frames.told = put_in;
+            frames.sent = put_in;
         }
-        for &(lane, to) in &errands.lanes {
+        for &(lane, to) in &exchange.lanes {
             let Some(first) = lanes[lane].get(FOR_ANOTHER) else { continue };
             next = next.min(first.time);
-            post.with(number, to, window, |parcel| {
+            mailboxes.with(number, to, window, |messages| {
                 for delivery in lanes[lane].drain(FOR_ANOTHER..) {
                     end_systems.forget_before(delivery.vc, delivery.frame);
-                    parcel.deliveries.push((lane, delivery));
+                    messages.deliveries.push((lane, delivery));
                 }
             });
         }
-        for &(stream, to) in &errands.streams {
-            let cells = streams.get(stream as usize).cells_elsewhere();
+        for &(stream, to) in &exchange.streams {
+            let cells = links.stream(stream).cells_elsewhere();
             let Some(first) = cells.first() else { continue };
             next = next.min(first.time);
-            post.with(number, to, window, |parcel| {
-                parcel.streams.push((stream, cells.len()));
-                parcel.cells.extend_from_slice(cells);
+            mailboxes.with(number, to, window, |messages| {
+                messages.streams.push((stream, cells.len()));
+                messages.cells.extend_from_slice(cells);
             });
-            streams.get_mut(stream as usize).forget_elsewhere();
+            links.stream_mut(stream).forget_elsewhere();
         }
-        for &(flow, to) in &errands.flows {
+        for &(flow, to) in &exchange.flows {
             if end_systems.has_sights_of(flow) {
-                post.with(number, to, window, |parcel| end_systems.tell_sights(flow, &mut parcel.news));
+                mailboxes.with(number, to, window, |messages| end_systems.tell_sights(flow, &mut messages.news));
             }
         }
         next
     }
 
-    /// Takes in what another part has to tell.
-    fn hear(&mut self, parcel: &mut Parcel, data_goes_first: &TiSlice<FlowIndex, bool>) {
-        // Before the cells of a frame come to the port where they are collected, the frame is known there.
-        self.end_systems.hear(&mut parcel.news, data_goes_first);
-        for (lane, delivery) in parcel.deliveries.drain(..) {
+    /// Applies the messages received from another partition.
+    fn receive(&mut self, messages: &mut Messages, data_goes_first: &TiSlice<FlowIndex, bool>) {
+        // A frame is known at the port that collects its cells before the cells arrive there.
+        self.end_systems.hear(&mut messages.news, data_goes_first);
+        for (lane, delivery) in messages.deliveries.drain(..) {
             self.lanes[lane].push_back(delivery);
             if self.lanes[lane].len() == 1 {
-                schedule_lane(&mut self.event_list, self.contended_ports.len(), lane, &self.lanes[lane]);
+                schedule_lane(&mut self.event_list, lane, &self.lanes[lane]);
             }
         }
-        let mut cells = &parcel.cells[..];
-        for (stream, count) in parcel.streams.drain(..) {
+        let mut cells = &messages.cells[..];
+        for (stream, count) in messages.streams.drain(..) {
             let (of_stream, rest) = cells.split_at(count);
             self.arrive(stream, of_stream);
             cells = rest;
         }
-        parcel.cells.clear();
+        messages.cells.clear();
     }
 
-    /// Only the ends of flows that are here will be simulated, and what goes to other parts is kept for them.
+    /// Restricts the engine to the ends of flows that are here, and keeps what goes to other partitions.
     pub(super) fn keep(&mut self, part: Part<'_>) {
         self.end_systems.keep(&simulated_by(self.network, part));
-        for (lane, _) in errands::lanes_elsewhere(self, part) {
+        for (lane, _) in exchange::lanes_elsewhere(self, part) {
             // A lane is put on the event list when its first frame comes. Behind this one no frame is the first.
             let (link, vc, frame) = Default::default();
             self.lanes[lane].push_back(Delivery { time: NEVER, link, vc, frame, cells: 0 });
         }
     }
 
-    /// The result, when the other parts have ended too.
-    fn measure_with(&mut self, others: Vec<EndedPart>, stop: &Stop<'_>) -> Outcome {
+    /// Returns the result, when the other partitions have ended too.
+    fn measure_with(&mut self, others: Vec<EndedPartition>, stop: &Stop<'_>) -> Outcome {
         let mut ends = self.port_ends(stop)?;
         let partition = self.part.expect("it is one of several").partition;
         for (part, number) in others.into_iter().zip(1..) {
-            let EndedPart { ports, late, end_systems, edge } = part;
+            let EndedPartition { ports, late, end_systems, edge } = part;
             for (((mine, theirs), (late_here, late)), link) in
                 ends.iter_mut().zip(ports).zip(self.late.iter_mut().zip(late)).zip(self.network.links.keys())
             {
@@ -315,17 +323,17 @@ impl Engine<'_> {
         self.measure(ends, stop)
     }
 
-    fn into_ended(self, stop: &Stop<'_>) -> Result<EndedPart, Interrupted> {
+    fn into_ended(self, stop: &Stop<'_>) -> Result<EndedPartition, Interrupted> {
         let ports = self.port_ends(stop)?;
         let Engine { late, end_systems, edge, .. } = self;
-        Ok(EndedPart { ports, late, end_systems, edge })
+        Ok(EndedPartition { ports, late, end_systems, edge })
     }
 }
 
-/// In a lane whose frames are for another part: the place of the first of them.
+/// In a lane whose frames are for another partition: the place of the first of them.
 const FOR_ANOTHER: usize = 1;
 
-/// The ends of connections that a part simulates.
+/// Returns the ends of connections that a partition simulates.
 fn simulated_by(network: &Network, part: Part<'_>) -> Ends {
     Ends {
         senders: network.flows.iter().map(|flow| part.has(network.source(flow.data_vc))).collect(),
@@ -333,8 +341,8 @@ fn simulated_by(network: &Network, part: Part<'_>) -> Ends {
     }
 }
 
-/// What a part has to show.
-struct EndedPart {
+/// The counts of a partition at the end.
+struct EndedPartition {
     ports: TiVec<LinkIndex, PortEnd>,
     late: TiVec<LinkIndex, Vec<u64>>,
     end_systems: EndSystems,
