@@ -37,17 +37,6 @@ impl Engine<'_> {
         }
     }
 
-    /// Settles everything up to the end.
-    pub(super) fn close(&mut self, stop: &Stop<'_>) -> Result<(), Interrupted> {
-        self.settle(self.end, stop)?;
-        for number in 0..self.contended_ports.len() {
-            let link = self.plan.contended[number];
-            let (port, _, mut onwards) = self.at_port(number, link);
-            port.report_all_gathered(&mut onwards);
-        }
-        Ok(())
-    }
-
     /// What is left of each port.
     pub(super) fn port_ends(&self, stop: &Stop<'_>) -> Result<TiVec<LinkIndex, PortEnd>, Interrupted> {
         let end = |(link, role): (LinkIndex, &Role)| {

@@ -6,6 +6,7 @@
 //! starts, and the batches in which contended ports catch up ([`tournament_tree`]). When the clock stands at an
 //! instant, everything that happened in the network before it is settled.
 
+mod advance;
 mod batch;
 pub mod batching_port;
 mod contended_port;
@@ -46,7 +47,7 @@ use crate::edge_device::Packet;
 use crate::end_systems::{Departure, EndSystems};
 use crate::index::{FlowIndex, LinkIndex, VcIndex};
 use crate::network::{LinkTimes, Network, Routing};
-use crate::probe::{NetworkView, Probe};
+use crate::probe::Probe;
 use crate::rate_control::{Place, RateControl};
 use crate::shaped_port::ShapedPort;
 use crate::stop::{Stop, all};
@@ -54,9 +55,11 @@ use crate::units::{Clock, Span, Time};
 
 pub(crate) use footprint::{BYTES_PER_FRAME, footprint, of_traced_ports};
 pub(crate) use measure::BYTES_PER_PORT_END;
+pub(super) use advance::run;
 pub use parts::Sharing;
 pub use ports::Ways;
 
+use advance::{EVENTS_AT_ONCE, PIECES_OF_AN_EVENT};
 use batch::Batch;
 use contended_port::ContendedPort;
 use exits::Exit;
@@ -71,54 +74,6 @@ use rm::{RmEvent, RmEvents, What};
 use stream::{Arriving, Streams};
 use tournament_tree::{Key, Rank, TournamentTree};
 use train::Train;
-
-/// Runs a network to its end, unless the run is interrupted.
-///
-/// # Errors
-/// When it is.
-pub(super) fn run(
-    ways: Ways,
-    network: &Network,
-    probe: &mut impl Probe,
-    progress: &Progress,
-    stop: &Stop<'_>,
-) -> Outcome {
-    let mut engine = Engine::new(network, (ways, probe.next_look().map(|_| probe.traced_ports())), None, stop)?;
-    progress.end.set(engine.end);
-    let mut events = 0;
-    loop {
-        let key = engine.event_list.first();
-        if let Some(look) = probe.next_look().filter(|&look| look < key.time() && look <= engine.end) {
-            engine.settle(look, stop)?;
-            let seen = engine.seen(look);
-            let Engine { rate_control, end_systems, .. } = &engine;
-            probe.look(look, &NetworkView { queues: &seen, rate_control, end_systems });
-            engine.start_ranges(probe.traced_ports(), look);
-            // A probe makes ports settle, which may schedule an event before the one that was next.
-            continue;
-        }
-        if key.time() > engine.end {
-            break;
-        }
-        if events == 0 {
-            events = EVENTS_AT_ONCE;
-            progress.now.set(key.time());
-            stop.steps(EVENTS_AT_ONCE * PIECES_OF_AN_EVENT)?;
-        }
-        events -= 1;
-        engine.step(key, probe, stop)?;
-    }
-    progress.now.set(engine.end);
-    engine.close(stop)?;
-    let ends = engine.port_ends(stop)?;
-    engine.measure(ends, stop)
-}
-
-/// An event is a frame at a host, or a batch of cells at a port. Longer batches ask in between, see
-/// [`contended_port::ContendedPort::reach`].
-const PIECES_OF_AN_EVENT: usize = 4;
-/// Events are counted in groups, which costs less than counting single events.
-const EVENTS_AT_ONCE: usize = 8;
 
 struct Engine<'a> {
     network: &'a Network,
@@ -465,27 +420,6 @@ impl<'a> Engine<'a> {
         let start = self.rate_control.port(link).and_then(ShapedPort::next_start);
         let key = |time: Time| Key::new(time.max(now), Rank::Shape, leaf);
         self.event_list.set(leaf, start.map_or(Key::NEVER, key));
-    }
-
-    /// Settles every contended port up to and including `now`; no event on the event list comes before.
-    fn settle(&mut self, now: Time, stop: &Stop<'_>) -> Result<(), Interrupted> {
-        for number in 0..self.plan.shaped.len() {
-            stop.step()?;
-            let link = self.plan.shaped[number];
-            self.take_back(link, now + Span(1));
-            self.schedule_shaped(link, now);
-        }
-        for number in 0..self.contended_ports.len() {
-            stop.step()?;
-            let link = self.plan.contended[number];
-            if self.part.is_some_and(|part| !part.has(self.network.links[link].from)) {
-                continue;
-            }
-            self.work(number, now + Span(1), stop)?;
-            self.contended_ports[number].look_at(now + Span(1));
-        }
-        // The probe itself takes time too.
-        stop.step()
     }
 
     /// Cells are on their way to a contended port in one of its streams.
