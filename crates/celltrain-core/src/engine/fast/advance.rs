@@ -1,52 +1,22 @@
-//! The loop of a run: events in order, looks of a probe in between, and what is settled at the end.
+//! The loop of a run, step by step up to a horizon.
+//!
+//! The engine knows the departures of cells ahead of time. Up to the horizon it lets them arrive; later cells are held
+//! back and counted as late, as they are at the end of a run. So everything that is counted at the horizon is exact,
+//! and what is injected there comes before anything that is not settled.
 
+use super::contended_port::ContendedPort;
+use super::fabric::Held;
+use super::nic::Phase;
+use super::onwards::join;
+use super::plan::{Plan, Role};
 use super::{Engine, Outcome, Progress, Ways};
+use crate::cell::{Cell, FrameNumber, Run};
+use crate::end_systems::Delivered;
+use crate::index::{LinkIndex, VcIndex};
 use crate::network::Network;
 use crate::probe::{NetworkView, Probe};
 use crate::stop::{Interrupted, Stop};
 use crate::units::{Span, Time};
-
-/// Runs a network to its end, unless the run is interrupted.
-///
-/// # Errors
-/// When it is.
-pub(in crate::engine) fn run(
-    ways: Ways,
-    network: &Network,
-    probe: &mut impl Probe,
-    progress: &Progress,
-    stop: &Stop<'_>,
-) -> Outcome {
-    let mut engine = Engine::new(network, (ways, probe.next_look().map(|_| probe.traced_ports())), None, stop)?;
-    progress.end.set(engine.end);
-    let mut events = 0;
-    loop {
-        let key = engine.event_list.first();
-        if let Some(look) = probe.next_look().filter(|&look| look < key.time() && look <= engine.end) {
-            engine.settle(look, stop)?;
-            let seen = engine.seen(look);
-            let Engine { rate_control, end_systems, .. } = &engine;
-            probe.look(look, &NetworkView { queues: &seen, rate_control, end_systems });
-            engine.start_ranges(probe.traced_ports(), look);
-            // A probe makes ports settle, which may schedule an event before the one that was next.
-            continue;
-        }
-        if key.time() > engine.end {
-            break;
-        }
-        if events == 0 {
-            events = EVENTS_AT_ONCE;
-            progress.now.set(key.time());
-            stop.steps(EVENTS_AT_ONCE * PIECES_OF_AN_EVENT)?;
-        }
-        events -= 1;
-        engine.step(key, probe, stop)?;
-    }
-    progress.now.set(engine.end);
-    engine.close(stop)?;
-    let ends = engine.port_ends(stop)?;
-    engine.measure(ends, stop)
-}
 
 /// An event is a frame at a host, or a batch of cells at a port. Longer batches ask in between, see
 /// [`super::contended_port::ContendedPort::reach`].
@@ -54,9 +24,142 @@ pub(super) const PIECES_OF_AN_EVENT: usize = 4;
 /// Events are counted in groups, which costs less than counting single events.
 pub(super) const EVENTS_AT_ONCE: usize = 8;
 
-impl Engine<'_> {
+impl<'a> Engine<'a> {
+    /// The engine at the start of a run of the whole network. `traced`: as in [`Engine::new`].
+    ///
+    /// # Errors
+    /// If it is interrupted.
+    pub(in crate::engine) fn start(
+        network: &'a Network,
+        ways: Ways,
+        traced: Option<&[LinkIndex]>,
+        stop: &Stop<'_>,
+    ) -> Result<Self, Interrupted> {
+        Self::new(network, (ways, traced), None, stop)
+    }
+
+    /// Brings the run to `until`, that instant included, with the looks of a probe before `looks_end`.
+    ///
+    /// # Errors
+    /// If it is interrupted.
+    pub(in crate::engine) fn advance(
+        &mut self,
+        (until, looks_end): (Time, Time),
+        probe: &mut impl Probe,
+        progress: &Progress,
+        stop: &Stop<'_>,
+    ) -> Result<(), Interrupted> {
+        self.set_horizon(until);
+        let mut events = 0;
+        loop {
+            let key = self.event_list.first();
+            if let Some(look) = probe.next_look().filter(|&look| look < key.time() && look < looks_end) {
+                self.settle(look, stop)?;
+                let seen = self.seen(look);
+                let Engine { rate_control, end_systems, .. } = &*self;
+                probe.look(look, &NetworkView { queues: &seen, rate_control, end_systems });
+                self.start_ranges(probe.traced_ports(), look);
+                // A probe makes ports settle, which may schedule an event before the one that was next.
+                continue;
+            }
+            if key.time() > until {
+                progress.now.set(until);
+                return Ok(());
+            }
+            if events == 0 {
+                events = EVENTS_AT_ONCE;
+                progress.now.set(key.time());
+                stop.steps(EVENTS_AT_ONCE * PIECES_OF_AN_EVENT)?;
+            }
+            events -= 1;
+            self.step(key, probe, stop)?;
+        }
+    }
+
+    /// Puts a frame on its host's port, after everything else that happens at `now`, which the run has reached.
+    ///
+    /// # Errors
+    /// If it is interrupted.
+    pub(in crate::engine) fn inject(
+        &mut self,
+        frame: (VcIndex, u32, u64),
+        now: Time,
+        probe: &mut impl Probe,
+        stop: &Stop<'_>,
+    ) -> Result<(), Interrupted> {
+        self.end_systems.inject(frame, now, &mut self.departures);
+        if let Some(exit) = self.exits[frame.0] {
+            self.nics[exit.nic as usize].begin_phase(now);
+        }
+        self.depart(now, Phase::Timers);
+        // The host may take time over it.
+        self.schedule_ticks();
+        // A shaped port may send at once.
+        self.advance((now, now), probe, &Progress::default(), stop)
+    }
+
+    /// The injected frames that have arrived since the last call.
+    pub(in crate::engine) fn take_delivered(&mut self) -> Vec<Delivered> {
+        self.end_systems.take_delivered()
+    }
+
+    /// Measures the run up to the horizon, which it has reached.
+    ///
+    /// # Errors
+    /// If it is interrupted.
+    pub(in crate::engine) fn snapshot(&mut self, stop: &Stop<'_>) -> Outcome {
+        self.close(stop)?;
+        self.measure(self.port_ends(stop)?, true, stop)
+    }
+
+    /// Moves the horizon, and lets go on what was held back.
+    pub(super) fn set_horizon(&mut self, horizon: Time) {
+        if horizon == self.horizon {
+            return;
+        }
+        let before = std::mem::replace(&mut self.horizon, horizon);
+        for port in &mut self.contended_ports {
+            port.set_horizon(horizon);
+        }
+        for &((link, label), start) in self.rm_events.under_way() {
+            let run = Run { last: Cell::rm(label, FrameNumber::default()), cells: 1 };
+            leave_waiting_anew(
+                &self.plan,
+                &mut self.contended_ports,
+                Held { link, run, first_start: start, period: Span(1) },
+                before,
+            );
+        }
+        self.rm_events.move_horizon(&self.plan, before, horizon);
+        for held in std::mem::take(&mut self.held) {
+            self.let_go(held, before);
+        }
+    }
+
+    /// Cells that were held back at the horizon `before` go on.
+    fn let_go(&mut self, held: Held, before: Time) {
+        let Held { link, mut run, first_start, period } = held;
+        let vc = self.routing.vcs[link][run.last.label()];
+        if self.edge.polices_at(vc, link) {
+            let at_switch = first_start + period + self.plan.delays[link];
+            let arrivals = run.iter().zip(0..).map(|(cell, i)| (cell, at_switch + period * i));
+            let mut tagged = run.last.tagged();
+            for (cell, arrival) in arrivals.filter(|&(_, arrival)| before < arrival && arrival <= self.horizon) {
+                tagged = self.edge.on_cell(vc, arrival, cell).tagged();
+            }
+            run.last = run.last.with_tag(tagged);
+        }
+        leave_waiting_anew(&self.plan, &mut self.contended_ports, held, before);
+        let (mut fabric, contended_ports, streams, _) = self.parts();
+        fabric.forget_late(&held, before);
+        if let Some(onward) = fabric.pass(link, run, first_start, period) {
+            let port = &mut contended_ports[onward.contended_port as usize];
+            join(port, onward, streams, &mut fabric);
+        }
+    }
+
     /// Settles every contended port up to and including `now`; no event on the event list comes before.
-    pub(super) fn settle(&mut self, now: Time, stop: &Stop<'_>) -> Result<(), Interrupted> {
+    fn settle(&mut self, now: Time, stop: &Stop<'_>) -> Result<(), Interrupted> {
         for number in 0..self.plan.shaped.len() {
             stop.step()?;
             let link = self.plan.shaped[number];
@@ -76,14 +179,23 @@ impl Engine<'_> {
         stop.step()
     }
 
-    /// Settles everything up to the end.
+    /// Settles everything up to the horizon.
     pub(super) fn close(&mut self, stop: &Stop<'_>) -> Result<(), Interrupted> {
-        self.settle(self.end, stop)?;
+        self.settle(self.horizon, stop)?;
         for number in 0..self.contended_ports.len() {
             let link = self.plan.contended[number];
             let (port, _, mut onwards) = self.at_port(number, link);
             port.report_all_gathered(&mut onwards);
         }
         Ok(())
+    }
+}
+
+/// Notes anew which of these cells wait at their port, once the horizon has moved from `before`.
+fn leave_waiting_anew(plan: &Plan, ports: &mut [ContendedPort], held: Held, before: Time) {
+    if let Role::Contended(number) = plan.roles[held.link]
+        && let ContendedPort::Trains(port) = &mut ports[number]
+    {
+        port.output.leave_waiting_anew(held.run, held.first_start, held.period, before);
     }
 }

@@ -163,7 +163,19 @@ impl ContendedPort {
         }
     }
 
-    /// Reports all cells that were gathered, at the end of the run.
+    /// Moves the horizon: the port will be settled up to it next.
+    pub(super) fn set_horizon(&mut self, horizon: Time) {
+        match self {
+            ContendedPort::Trains(port) => {
+                port.output.set_horizon(horizon);
+                port.output.report_runs();
+            }
+            ContendedPort::Stream(port) => port.set_horizon(horizon),
+            ContendedPort::Queues(port) => port.set_horizon(horizon),
+        }
+    }
+
+    /// Reports all cells that were gathered.
     pub(super) fn report_all_gathered(&mut self, onwards: &mut Onwards<'_>) {
         match self {
             ContendedPort::Trains(port) => {

@@ -33,6 +33,8 @@ pub(super) struct Fifo {
     admitted: Pipe<Label>,
     /// From when on cells are noted in `admitted`.
     noted_from: Time,
+    /// Whether they always are: the policy reads counts, or queues are looked at during the run.
+    always_notes: bool,
     /// Of these, how many are in `counts`.
     counted: usize,
     counts: Counts,
@@ -52,17 +54,15 @@ pub(super) const BYTES_PER_VC: u64 = 4;
 
 impl Fifo {
     /// An empty buffer of a port that so many VCs cross. `serves_first`: the departure of an instant comes before its
-    /// arrivals. `asked_at`: who waits is asked no sooner.
+    /// arrivals. `is_looked_at`: who waits may be asked at any time, not only at the horizon ([`Fifo::ask_at`]).
     pub(super) fn new(
         vcs: usize,
         (capacity, policy, rng): (Option<u32>, Box<dyn BufferPolicy>, rng::Stream),
         cell_time: Span,
-        (serves_first, asked_at): (bool, Time),
+        (serves_first, is_looked_at): (bool, bool),
     ) -> Self {
         let capacity = capacity.unwrap_or(u32::MAX);
         let counts_vcs = policy.reads_counts();
-        // Nobody waits longer than a full buffer takes, and a cell or two where the departure comes first.
-        let longest = cell_time.0.saturating_mul(u64::from(capacity) + 2);
         let admission = Admission::new(vcs, policy, rng);
         Self {
             free_at: Time::default(),
@@ -72,7 +72,8 @@ impl Fifo {
             shortest: u64::MAX,
             cell_time,
             counts_vcs,
-            noted_from: Time(if counts_vcs { 0 } else { asked_at.0.saturating_sub(longest) }),
+            noted_from: Time::default(),
+            always_notes: counts_vcs || is_looked_at,
             admission,
             admitted: Pipe::EMPTY,
             counted: 0,
@@ -81,6 +82,15 @@ impl Fifo {
             tracker: QueueTracker::default(),
             serves_first,
             begun: None,
+        }
+    }
+
+    /// Who waits will be asked at the horizon, and no sooner.
+    pub(super) fn ask_at(&mut self, horizon: Time) {
+        if !self.always_notes {
+            // Nobody waits longer than a full buffer takes, and a cell or two where the departure comes first.
+            let longest = self.cell_time.0.saturating_mul(u64::from(self.capacity) + 2);
+            self.noted_from = Time(horizon.0.saturating_sub(longest));
         }
     }
 

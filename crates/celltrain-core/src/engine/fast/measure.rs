@@ -1,4 +1,4 @@
-//! What a run of the fast engine ends with, and what probes see of it on the way.
+//! Results of the fast engine, at the end of a run or on the way, and a probe's view of it.
 
 use typed_index_collections::{TiVec, ti_vec};
 
@@ -43,7 +43,7 @@ impl Engine<'_> {
             let vcs = self.routing.vcs[link].len();
             stop.steps(vcs)?;
             let (state, defers_order) = match *role {
-                Role::Host(number) => (self.nics[number].state(self.end), false),
+                Role::Host(number) => (self.nics[number].state(self.horizon), false),
                 Role::Shaped(_) => (self.rate_control.port(link).expect("it has this role").state(), true),
                 Role::Contended(number) => {
                     let port = &self.contended_ports[number];
@@ -65,8 +65,8 @@ impl Engine<'_> {
         Ok(all(self.plan.roles.iter_enumerated().map(end))?.into())
     }
 
-    /// What comes of all that is left of the ports.
-    pub(super) fn measure(&mut self, mut ends: TiVec<LinkIndex, PortEnd>, stop: &Stop<'_>) -> Outcome {
+    /// Measures the run up to the horizon. `is_whole`: not only a partition of it.
+    pub(super) fn measure(&self, mut ends: TiVec<LinkIndex, PortEnd>, is_whole: bool, stop: &Stop<'_>) -> Outcome {
         let mut on_links: TiVec<VcIndex, u64> = ti_vec![0; self.network.vcs.len()];
         for (link, role) in self.plan.roles.iter_enumerated() {
             if *role == Role::Transparent {
@@ -109,8 +109,20 @@ impl Engine<'_> {
         // The list keeps its memory.
         let ports: TiVec<LinkIndex, _> = ends.into_iter().map(|end| end.state).collect();
         let (ports, on_links) = (&ports, &on_links);
-        let &Self { network, ref routing, clock, end, ref end_systems, ref edge, ref rate_control, .. } = &*self;
-        FinalState { network, routing, clock, end, ports, end_systems, on_links, edge, rate_control, stop }.measure()
+        let &Self { network, ref routing, clock, horizon, ref end_systems, ref edge, ref rate_control, .. } = self;
+        let state = FinalState {
+            network,
+            routing,
+            clock,
+            end: horizon,
+            ports,
+            end_systems,
+            on_links,
+            edge,
+            rate_control,
+            stop,
+        };
+        if is_whole { state.measure() } else { state.measure_partition() }
     }
 }
 

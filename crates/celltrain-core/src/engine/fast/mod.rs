@@ -55,7 +55,6 @@ use crate::units::{Clock, Span, Time};
 
 pub(crate) use footprint::{BYTES_PER_FRAME, footprint, of_traced_ports};
 pub(crate) use measure::BYTES_PER_PORT_END;
-pub(super) use advance::run;
 pub use parts::Sharing;
 pub use ports::Ways;
 
@@ -63,7 +62,7 @@ use advance::{EVENTS_AT_ONCE, PIECES_OF_AN_EVENT};
 use batch::Batch;
 use contended_port::ContendedPort;
 use exits::Exit;
-use fabric::{Delivery, Fabric, first_rm_event_leaf, schedule_lane, schedule_rm_events};
+use fabric::{Delivery, Fabric, Held, first_rm_event_leaf, schedule_lane, schedule_rm_events};
 use nic::{Nic, Phase};
 use onwards::{Onwards, join, settle_by};
 use output::Arrival;
@@ -75,11 +74,13 @@ use stream::{Arriving, Streams};
 use tournament_tree::{Key, Rank, TournamentTree};
 use train::Train;
 
-struct Engine<'a> {
+pub(super) struct Engine<'a> {
     network: &'a Network,
     routing: Routing,
     clock: Clock,
     end: Time,
+    /// The instant the run is to reach now. Nothing arrives later before it moves.
+    horizon: Time,
     plan: Plan,
     nics: Vec<Nic>,
     /// By VC; none where the host's own port shapes it.
@@ -93,15 +94,17 @@ struct Engine<'a> {
     starts: VecDeque<(Time, FlowIndex)>,
     rate_control: RateControl,
     rm_events: RmEvents,
+    /// Cells that arrive only after the horizon.
+    held: Vec<Held>,
     edge: Edge,
     end_systems: EndSystems,
     event_list: TournamentTree,
     /// By link and label ([`PassedPorts::places`]), for every transparent port on the way and at last for its end: how
-    /// many of the cells whose departure is known arrive there only after the run.
+    /// many of the cells whose departure is known arrive there only after the horizon.
     late: TiVec<LinkIndex, Vec<u64>>,
-    /// By shaped port: the latest start of a cell that may be handed on ahead of time; `None` where a cell handed on
-    /// could not be taken back.
-    ahead: Vec<Option<Time>>,
+    /// By shaped port: the longest lead of a cell, which may be handed on ahead of time if it arrives by the horizon;
+    /// `None` where a cell handed on could not be taken back.
+    ahead: Vec<Option<Span>>,
     departures: Vec<Departure>,
     /// What of the network is simulated here, if not all.
     part: Option<Part<'a>>,
@@ -141,6 +144,8 @@ impl<'a> Engine<'a> {
             network,
             clock,
             end,
+            horizon: end,
+            held: Vec::new(),
             nics: all(plan.hosts.iter().map(nic))?,
             exits: making.exits((&contended_ports, &streams), &edge, stop)?,
             contended_ports,
@@ -155,7 +160,7 @@ impl<'a> Engine<'a> {
                 plan.contended.len() + plan.lanes.len() + plan.shaped.len() + 2 + plan.rm_event_lanes,
             ),
             late: plan.passed.iter().map(PassedPorts::row).collect(),
-            ahead: plan.shaped.iter().map(|&link| ahead(&routing, &plan, &edge, end, link)).collect(),
+            ahead: plan.shaped.iter().map(|&link| ahead(&routing, &plan, &edge, link)).collect(),
             departures: Vec::new(),
             edge,
             plan,
@@ -241,7 +246,7 @@ impl<'a> Engine<'a> {
                 let at_switch = first_start + exit.cell_time + self.plan.delays[link];
                 let cells = run.iter().zip(0..).map(|(cell, i)| (cell, at_switch + exit.cell_time * i));
                 let mut tagged = tagged;
-                for (cell, arrival) in cells.take_while(|&(_, arrival)| arrival <= self.end) {
+                for (cell, arrival) in cells.take_while(|&(_, arrival)| arrival <= self.horizon) {
                     tagged = self.edge.on_cell(vc, arrival, cell).tagged();
                 }
                 run.last = run.last.with_tag(tagged);
@@ -251,11 +256,11 @@ impl<'a> Engine<'a> {
         self.departures = departures;
     }
 
-    /// A frame is on its way to a port that takes streams, if all its cells arrive before the end of the run; whether
-    /// it is.
+    /// A frame is on its way to a port that takes streams, if all its cells arrive by the horizon. Returns
+    /// whether it is.
     #[inline]
     fn join_stream(&mut self, stream: u32, train: Train) -> bool {
-        let is_in_time = train.last() <= self.end;
+        let is_in_time = train.last() <= self.horizon;
         if is_in_time && let Some((port, arrival)) = self.streams.join(stream, train) {
             let port = port as usize;
             settle_by(&mut self.event_list, port, self.contended_ports[port].effect_of(arrival));
@@ -274,7 +279,9 @@ impl<'a> Engine<'a> {
             late: &mut self.late,
             rate_control: &mut self.rate_control,
             rm_events: &mut self.rm_events,
+            held: &mut self.held,
             end: self.end,
+            horizon: self.horizon,
             contended_ports: self.contended_ports.len(),
         };
         (fabric, &mut self.contended_ports, &mut self.streams, &mut self.batch)
@@ -302,7 +309,7 @@ impl<'a> Engine<'a> {
 
     /// A contended port catches up with everything before `now`.
     fn work(&mut self, number: usize, now: Time, stop: &Stop<'_>) -> Result<(), Interrupted> {
-        let until = now.min(self.end + Span(1));
+        let until = now.min(self.horizon + Span(1));
         let mut reached = Time::default();
         loop {
             reached = self.work_in_one_go(number, reached, until);
@@ -385,9 +392,10 @@ impl<'a> Engine<'a> {
         let port = self.rate_control.port_mut(link).expect("it has this role");
         // All cells handed on before have started, or this would not be the next start.
         port.take_back(now);
-        if let Some((mut run, period)) = port.send(now, self.ahead[number]) {
+        let ahead = self.ahead[number].and_then(|lead| self.horizon.0.checked_sub(lead.0)).map(Time);
+        if let Some((mut run, period)) = port.send(now, ahead) {
             let vc = self.routing.vcs[link][run.last.label()];
-            if self.edge.polices_at(vc, link) && now + period + self.plan.delays[link] <= self.end {
+            if self.edge.polices_at(vc, link) && now + period + self.plan.delays[link] <= self.horizon {
                 // A VC with a contract sends at the line's rate, and none of its cells is handed on ahead of time.
                 let at_switch = now + period + self.plan.delays[link];
                 run.last = self.edge.on_cell(vc, at_switch, run.last);
@@ -446,15 +454,14 @@ impl<'a> Engine<'a> {
     }
 }
 
-/// The latest start of a cell that a shaped port may hand on ahead of time. All its cells must go to contended ports,
-/// which can give them back, and arrive there before the run ends. Policing cannot be undone.
-fn ahead(routing: &Routing, plan: &Plan, edge: &Edge, end: Time, link: LinkIndex) -> Option<Time> {
+/// The longest lead of the cells of a shaped port that may hand them on ahead of time. All of them must go to contended
+/// ports, which can give them back. Policing cannot be undone.
+fn ahead(routing: &Routing, plan: &Plan, edge: &Edge, link: LinkIndex) -> Option<Span> {
     let stages = &plan.stages[link];
     let can_come_back = |stage: &Stage| matches!(stage.end, StageEnd::Port { .. });
     let policed = routing.vcs[link].iter().any(|&vc| edge.polices(vc));
     let longest = stages.iter().map(|stage| stage.lead).max()?;
-    let latest = end.0.checked_sub(longest.0)?;
-    (!policed && stages.iter().all(can_come_back)).then_some(Time(latest))
+    (!policed && stages.iter().all(can_come_back)).then_some(longest)
 }
 
 #[inline]

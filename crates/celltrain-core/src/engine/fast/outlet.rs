@@ -14,7 +14,7 @@ use crate::units::{Span, Time};
 pub(super) struct Outlet {
     link: LinkIndex,
     cell_time: Span,
-    /// A cell that starts no later than this arrives before the end of the run, on every way.
+    /// A cell that starts no later than this arrives by the horizon, on every way.
     latest_start: Time,
     hops: TiVec<Label, Hop>,
     gathered: Gathered,
@@ -47,6 +47,11 @@ impl Outlet {
     /// That of a port whose VCs go on as `hops` say.
     pub(super) fn new(link: LinkIndex, hops: TiVec<Label, Hop>, (cell_time, latest_start): (Span, Time)) -> Self {
         Self { link, cell_time, latest_start, gathered: Gathered::new(hops.len()), hops }
+    }
+
+    /// Moves the latest start of a cell that arrives by the horizon.
+    pub(super) fn set_latest_start(&mut self, latest_start: Time) {
+        self.latest_start = latest_start;
     }
 
     /// A cell starts.

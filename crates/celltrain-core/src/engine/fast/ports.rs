@@ -141,11 +141,14 @@ impl Making<'_> {
             .flatten()
             .flat_map(|way| way.passes.iter().map(|pass| pass.lead).chain(way.end.iter().map(|end| end.lead)));
         let leads = || stages.iter().map(|stage| stage.lead);
+        let longest_lead = leads().max().unwrap_or(cell_time);
         Timing {
             cell_time,
             least_lead: leads().chain(of_rms).min().unwrap_or(cell_time),
+            longest_lead,
+            latest_start: Time(end.0.saturating_sub(longest_lead.0)),
+            horizon: end,
             end,
-            latest_start: Time(end.0.saturating_sub(leads().max().unwrap_or(cell_time).0)),
             // Where VCs merge, a cell that does not complete a frame does not leave.
             every_cell_matters: stages
                 .iter()
@@ -240,13 +243,13 @@ impl Making<'_> {
         };
         if let (Some(first_stream), true) = (first_stream, is_plain) {
             let admission = (link.buffer, policy, draws("policy"));
-            let asked_at = if is_looked_at { Time::default() } else { self.end };
-            let fifo = Fifo::new(vcs, admission, timing.cell_time, (timing.serve_first, asked_at));
+            let mut fifo = Fifo::new(vcs, admission, timing.cell_time, (timing.serve_first, is_looked_at));
+            fifo.ask_at(timing.horizon);
             return ContendedPort::Stream(StreamPort::new(
                 inbox(first_stream, ties, inputs),
                 fifo,
                 ways_out(),
-                timing.least_lead,
+                [timing.least_lead, timing.longest_lead],
             ));
         }
         let port = BatchingPort::new(link.buffer, vcs, policy, draws("policy"));

@@ -69,7 +69,13 @@ impl QueuePort {
         self.output.effect_at(arrival, 0)
     }
 
-    /// Reports all cells that were gathered, at the end of the run.
+    /// Moves the horizon.
+    pub(super) fn set_horizon(&mut self, horizon: Time) {
+        self.output.set_horizon(horizon);
+        self.outlet.set_latest_start(self.output.timing.latest_start);
+    }
+
+    /// Reports all cells that were gathered.
     pub(super) fn report_all_gathered(&mut self, onwards: &mut Onwards<'_>) {
         self.outlet.report_all_gathered(onwards);
     }

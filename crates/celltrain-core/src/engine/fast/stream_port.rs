@@ -18,13 +18,13 @@ pub(super) struct StreamPort {
     pub(super) inbox: Inbox,
     pub(super) fifo: Fifo,
     outlet: Outlet,
-    /// From the start of a cell to its earliest effect.
-    least_lead: Span,
+    /// From the start of a cell to its earliest effect, and to the end of its stage at the latest.
+    leads: [Span; 2],
 }
 
 impl StreamPort {
-    pub(super) fn new(inbox: Inbox, fifo: Fifo, outlet: Outlet, least_lead: Span) -> Self {
-        Self { inbox, fifo, outlet, least_lead }
+    pub(super) fn new(inbox: Inbox, fifo: Fifo, outlet: Outlet, leads: [Span; 2]) -> Self {
+        Self { inbox, fifo, outlet, leads }
     }
 
     /// The end of the next batch.
@@ -65,10 +65,16 @@ impl StreamPort {
     /// The earliest effect elsewhere of what arrives then: it starts behind all that was admitted.
     #[inline]
     pub(super) fn effect_of(&self, arrival: Time) -> Time {
-        arrival.max(self.fifo.free_at()) + self.least_lead
+        arrival.max(self.fifo.free_at()) + self.leads[0]
     }
 
-    /// Reports all cells that were gathered, at the end of the run.
+    /// Moves the horizon.
+    pub(super) fn set_horizon(&mut self, horizon: Time) {
+        self.fifo.ask_at(horizon);
+        self.outlet.set_latest_start(Time(horizon.0.saturating_sub(self.leads[1].0)));
+    }
+
+    /// Reports all cells that were gathered.
     pub(super) fn report_all_gathered(&mut self, onwards: &mut Onwards<'_>) {
         self.outlet.report_all_gathered(onwards);
     }

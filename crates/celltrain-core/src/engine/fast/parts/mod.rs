@@ -65,10 +65,18 @@ pub(in crate::engine) fn run(
         let number = u32::try_from(number).expect("fewer parts than nodes");
         let mut attendance = Attendance { meeting: &meeting, has_ended: false };
         let mut engine = Engine::new(network, (ways, None), Some(Part { partition, number }), stop)?;
-        engine.run_part(&meeting, &post, progress, stop)?;
+        progress.end.set(engine.end);
+        let mut run = PartRun { errands: Errands::of(&engine, Part { partition, number }), window: 0, until: None };
+        let mut snapshots = Vec::new();
+        for bound in network.window(engine.clock).into_iter().flatten() {
+            engine.run_part(bound, &mut run, (&meeting, &post), progress, stop)?;
+            engine.close(stop)?;
+            snapshots.push(engine.measure(engine.port_ends(stop)?, false, stop)?);
+        }
+        engine.run_part(engine.end, &mut run, (&meeting, &post), progress, stop)?;
         engine.close(stop)?;
         attendance.has_ended = true;
-        Ok(engine)
+        Ok((engine, snapshots))
     };
     let ended = thread::scope(|scope| {
         let mut attendance = Attendance { meeting: &meeting, has_ended: false };
@@ -77,7 +85,8 @@ pub(in crate::engine) fn run(
             thread::Builder::new().spawn_scoped(scope, move || {
                 let go_on = || !meeting.is_broken();
                 let stop = Stop::new(&go_on);
-                simulate(number, &Progress::default(), &stop)?.into_ended(&stop)
+                let (engine, snapshots) = simulate(number, &Progress::default(), &stop)?;
+                Ok((engine.into_ended(&stop)?, snapshots))
             })
         };
         let Ok(others) = (1..partition.parts).map(start).collect::<io::Result<Vec<_>>>() else {
@@ -91,10 +100,16 @@ pub(in crate::engine) fn run(
         let joined: Vec<_> = joined.collect();
         // A part that is told to stop breaks the meeting up, which interrupts the others.
         let first = first?;
-        Ok(Some((first, joined.into_iter().collect::<Result<Vec<EndedPart>, Interrupted>>()?)))
+        Ok(Some((first, joined.into_iter().collect::<Result<Vec<(EndedPart, Vec<RunResult>)>, Interrupted>>()?)))
     });
-    let Some((mut first, others)) = ended? else { return Ok(None) };
-    first.measure_with(others, stop).map(Some)
+    let Some(((mut first, mut snapshots), others)) = ended? else { return Ok(None) };
+    let mut parts = Vec::new();
+    for (part, of_part) in others {
+        snapshots.iter_mut().zip(&of_part).for_each(|(snapshot, other)| snapshot.add_partition(other));
+        parts.push(part);
+    }
+    let result = first.measure_with(parts, stop)?;
+    Ok(Some(result.within(network.window(first.clock).map(|bound| bound.map(|_| snapshots.remove(0))), network)))
 }
 
 /// In how many parts it is run.
@@ -157,42 +172,53 @@ impl Post {
     }
 }
 
+/// How far the run of a part has come.
+struct PartRun {
+    errands: Errands,
+    window: usize,
+    /// The end of the latest window.
+    until: Option<Time>,
+}
+
 impl Engine<'_> {
-    /// Runs a part to the end, window by window.
+    /// Runs a part up to the horizon, window by window.
     fn run_part(
         &mut self,
-        meeting: &Meeting,
-        post: &Post,
+        horizon: Time,
+        PartRun { errands, window, until: latest }: &mut PartRun,
+        (meeting, post): (&Meeting, &Post),
         progress: &Progress,
         stop: &Stop<'_>,
     ) -> Result<(), Interrupted> {
         let part = self.part.expect("it is one of several");
-        let mut errands = Errands::of(self, part);
-        progress.end.set(self.end);
-        let behind = self.end + Span(1);
-        let mut until = Time(part.partition.window.0).min(behind);
-        for window in 0.. {
+        self.set_horizon(horizon);
+        let behind = horizon + Span(1);
+        // What was held back at an earlier horizon is exchanged first.
+        let mut until = latest.unwrap_or(Time(part.partition.window.0)).min(behind);
+        loop {
             self.work_until(until, progress, stop)?;
             for &number in &errands.ports {
                 stop.step()?;
                 self.work(number, until, stop)?;
             }
-            let next = self.tell(&mut errands, post, window);
-            post.next[part.number as usize][window % 2].store(next.0, Ordering::Relaxed);
+            let next = self.tell(errands, post, *window);
+            post.next[part.number as usize][*window % 2].store(next.0, Ordering::Relaxed);
             meeting.meet(stop)?;
             for from in (0..part.partition.parts).filter(|&from| from != part.number as usize) {
                 let from = u32::try_from(from).expect("fewer parts than nodes");
-                post.with(from, part.number, window, |parcel| self.hear(parcel, &errands.data_goes_first));
+                post.with(from, part.number, *window, |parcel| self.hear(parcel, &errands.data_goes_first));
             }
+            let read = *window % 2;
+            *window += 1;
+            *latest = Some(until);
             if until == behind {
                 return Ok(());
             }
             // Nothing happens anywhere before the next that any part knows of.
-            let next = post.next.iter().map(|next| next[window % 2].load(Ordering::Relaxed)).min();
+            let next = post.next.iter().map(|next| next[read].load(Ordering::Relaxed)).min();
             let window_end = Time(until.0.saturating_add(part.partition.window.0));
             until = window_end.max(Time(next.expect("there are parts"))).min(behind);
         }
-        unreachable!("the end comes within some window")
     }
 
     /// Everything that happens before `until`.
@@ -312,7 +338,7 @@ impl Engine<'_> {
             self.edge.take_over(edge, |vc| there.has(network.source(vc)));
         }
         self.end_systems.fold_all_sights();
-        self.measure(ends, stop)
+        self.measure(ends, true, stop)
     }
 
     fn into_ended(self, stop: &Stop<'_>) -> Result<EndedPart, Interrupted> {
