@@ -2,17 +2,20 @@
 
 pub mod fast;
 pub mod reference;
+mod simulation;
 
 use std::cell::{Cell, RefCell};
 
 pub use self::fast::{PortExplanation, PortMode, Sharing};
+pub use self::simulation::{Simulation, SimulationError};
+pub use crate::end_systems::Delivered;
 pub use crate::metrics::Outcome;
 use crate::metrics::RunResult;
 use crate::network::Network;
 use crate::probe::{Nothing, Probe};
 pub use crate::stop::Interrupted;
 use crate::stop::Stop;
-use crate::units::Time;
+use crate::units::{Duration, Span, Time};
 
 /// The two engines. Both give the same result, to the last bit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,9 +67,25 @@ impl Engine {
         probe: &mut impl Probe,
         keep_going: impl FnMut(f64) -> bool,
     ) -> Outcome {
-        asking(keep_going, |progress, stop| match self {
-            Engine::Fast => fast::run(mode, network, probe, progress, stop),
-            Engine::Reference => reference::run(network, probe, progress, stop),
+        asking(keep_going, |progress, stop| Simulation::by(self, mode, network, probe, stop)?.finish_by(progress, stop))
+    }
+
+    /// Runs a network up to `until`, or to its end if that is earlier, only for what its probe sees.
+    ///
+    /// # Errors
+    /// As [`Engine::run`].
+    pub fn watch(
+        self,
+        network: &Network,
+        until: Duration,
+        probe: &mut impl Probe,
+        keep_going: impl FnMut(f64) -> bool,
+    ) -> Result<(), Interrupted> {
+        asking(keep_going, |progress, stop| {
+            let mut simulation = Simulation::by(self, PortMode::default(), network, probe, stop)?;
+            let until = simulation.clock().time(until).min(simulation.end());
+            progress.end.set(until);
+            simulation.reach(until, until + Span(1), progress, stop)
         })
     }
 
@@ -79,13 +98,12 @@ impl Engine {
     pub fn run_shared(self, sharing: Sharing, network: &Network, keep_going: impl FnMut(f64) -> bool) -> Outcome {
         asking(keep_going, |progress, stop| {
             let mode = PortMode::default();
-            match self {
-                Engine::Fast => match fast::parallel::run(mode, sharing, network, progress, stop)? {
-                    Some(result) => Ok(result),
-                    None => fast::run(mode, network, &mut Nothing, progress, stop),
-                },
-                Engine::Reference => reference::run(network, &mut Nothing, progress, stop),
+            if self == Engine::Fast
+                && let Some(result) = fast::parallel::run(mode, sharing, network, progress, stop)?
+            {
+                return Ok(result);
             }
+            Simulation::by(self, mode, network, Nothing, stop)?.finish_by(progress, stop)
         })
     }
 

@@ -140,10 +140,17 @@ impl BatchingPort {
         self.keeps_queue
     }
 
-    /// Admitted cells of a VC will still wait at the end of the run: a port without a queue notes them for its results.
+    /// Admitted cells of a VC will still wait at the horizon: a port without a queue notes them for its results.
     pub fn leave_waiting(&mut self, label: Label, cells: u32) {
-        if !self.keeps_queue {
+        if !self.keeps_queue && cells > 0 {
             self.counts.put(label, cells);
+        }
+    }
+
+    /// Such cells have been noted for a horizon that has moved.
+    pub fn stop_waiting(&mut self, label: Label, cells: u32) {
+        if !self.keeps_queue && cells > 0 {
+            self.counts.take(label, cells);
         }
     }
 

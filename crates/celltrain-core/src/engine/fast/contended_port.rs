@@ -119,7 +119,20 @@ impl ContendedPort {
         }
     }
 
-    /// Reports all cells that were gathered, at the end of the run.
+    /// Moves the horizon: the port will be settled up to it next. A port that takes cells at once is elsewhere.
+    pub(super) fn set_horizon(&mut self, horizon: Time) {
+        match self {
+            ContendedPort::Trains(port) => {
+                port.output.set_horizon(horizon);
+                port.output.report_runs();
+            }
+            ContendedPort::Stream(port) => port.set_horizon(horizon),
+            ContendedPort::Queues(port) => port.set_horizon(horizon),
+            ContendedPort::AtOnce(_) => {}
+        }
+    }
+
+    /// Reports all cells that were gathered.
     pub(super) fn report_all_gathered(&mut self, link: LinkIndex, downstream: &mut Downstream<'_>) {
         match self {
             ContendedPort::Trains(port) => {
@@ -133,8 +146,8 @@ impl ContendedPort {
             }
             &mut ContendedPort::AtOnce(port) => {
                 let Downstream { fabric, at_once, .. } = downstream;
-                let AtOncePort { fifo, to_hosts } = &mut at_once[port];
-                fifo.look_at(fabric.end + Span(1));
+                let AtOncePort { fifo, to_hosts, .. } = &mut at_once[port];
+                fifo.look_at(fabric.horizon + Span(1));
                 to_hosts.report_all_gathered(fabric);
             }
         }

@@ -33,8 +33,9 @@ impl Downstream<'_> {
         self.go(link, run, first_start, period);
     }
 
+    /// Puts cells on the way to a contended port.
     #[inline]
-    fn join(&mut self, Onward { port, input, train }: Onward) {
+    pub(super) fn join(&mut self, Onward { port, input, train }: Onward) {
         let arrival = match self.links.ingress_mut(port) {
             Ingress::Trains(trains) => trains.join(input as usize, train),
             &mut Ingress::Streams(first) => self.links.join_stream(first.input(input), train),
@@ -52,7 +53,7 @@ impl Downstream<'_> {
         }
     }
 
-    /// Sends a cell into a stream, where it arrives at `time`, before the end of the run.
+    /// Sends a cell into a stream, where it arrives at `time`, by the horizon.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "once a cell; the call costs 3 % of a mesh")]
     pub(super) fn push(&mut self, stream: StreamIndex, time: Time, cell: Cell) {
@@ -68,7 +69,7 @@ impl Downstream<'_> {
         self.fabric.event_list.settle_by(port, self.links.effect_of(port, arrival));
     }
 
-    /// Sends a cell to a port that takes it at once; it arrives at `time`, before the end of the run.
+    /// Sends a cell to a port that takes it at once; it arrives at `time`, by the horizon.
     #[inline(never)]
     pub(super) fn take_at_once(&mut self, to: AtOnceIndex, time: Time, cell: Cell) {
         self.at_once[to].take(time, cell, &mut self.fabric);

@@ -38,7 +38,19 @@ pub(super) struct Fabric<'e> {
     pub(super) late: &'e mut TiSlice<LinkIndex, Vec<u64>>,
     pub(super) rate_control: &'e mut RateControl,
     pub(super) rm_events: &'e mut RmEvents,
+    pub(super) held: &'e mut Vec<Held>,
+    /// The end of the run, and the instant it is to reach now.
     pub(super) end: Time,
+    pub(super) horizon: Time,
+}
+
+/// Cells that reach the end of their stage only after the horizon. They go on when it moves.
+#[derive(Clone, Copy)]
+pub(super) struct Held {
+    pub(super) link: LinkIndex,
+    pub(super) run: Run,
+    pub(super) first_start: Time,
+    pub(super) period: Span,
 }
 
 /// Cells on their way to a contended port.
@@ -59,14 +71,18 @@ impl Fabric<'_> {
         if self.plan.controls && (self.plan.marks || run.last.is_rm()) && self.watch(link, label, run, first_start) {
             return None;
         }
-        let stage = self.plan.stages[link][label];
+        self.pass(link, run, first_start, period)
+    }
+
+    /// The same for cells whose RM events are scheduled.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "a part of the above")]
+    pub(super) fn pass(&mut self, link: LinkIndex, mut run: Run, first_start: Time, period: Span) -> Option<Onward> {
+        let stage = self.plan.stages[link][run.last.label()];
         let arrival = first_start + stage.lead;
         let last = arrival + period * u64::from(run.cells - 1);
-        let mut run = run;
-        if last > self.end {
-            let missed = self.count_late(link, label, stage.lead, first_start, period, run.cells);
-            // The cells that remain do not end a frame, so the arrival of their last cell has no effect.
-            run = run.at_most(run.cells - missed)?;
+        if last > self.horizon {
+            run = self.hold_back(Held { link, run, first_start, period })?;
         }
         match stage.end {
             StageEnd::Host { vc, link, lane } => {
@@ -123,7 +139,7 @@ impl Fabric<'_> {
             }
         }
         let Some(end) = way.end else { return false };
-        if self.rm_events.leaves((link, label), start, way, plan.passed[link].of(label), self.end) {
+        if self.rm_events.leaves((link, label), start, plan, (self.horizon, self.end)) {
             let what = What::End(self.rate_control.turn_around(way.vc, number));
             let rm_event = RmEvent { time: start + end.lead, link: end.link, vc: way.vc, number, what };
             self.send(end.lane, rm_event);
@@ -131,27 +147,39 @@ impl Fabric<'_> {
         true
     }
 
-    /// Counts cells that arrive after the end, at the transparent ports they pass and at the end of their stage.
-    /// Returns how many miss the end of the stage. The cells are given as the start of the first, the period, and their
-    /// number.
+    /// Holds back the cells of a run that miss the end of their stage at the horizon, and counts them as late. Returns
+    /// the others, which do not end a frame, so the arrival of their last cell has no effect.
     #[cold]
-    fn count_late(
-        &mut self,
-        link: LinkIndex,
-        label: Label,
-        lead: Span,
-        first_start: Time,
-        period: Span,
-        cells: u32,
-    ) -> u32 {
-        let passed_ports = &self.plan.passed[link];
+    fn hold_back(&mut self, whole: Held) -> Option<Run> {
+        let Held { link, run, first_start, period } = whole;
+        let missed = self.change_late(&whole, self.horizon, |late, cells| *late += cells);
+        let goes_whole = matches!(self.plan.stages[link][run.last.label()].end, StageEnd::Shaped { .. });
+        let in_time = if goes_whole { 0 } else { run.cells - missed };
+        // After the end nothing goes on.
+        if self.horizon < self.end {
+            let run = Run { cells: run.cells - in_time, ..run };
+            self.held.push(Held { run, first_start: first_start + period * u64::from(in_time), ..whole });
+        }
+        run.at_most(in_time)
+    }
+
+    /// Takes cells that were held back at an earlier horizon off the count of late cells.
+    pub(super) fn forget_late(&mut self, held: &Held, horizon: Time) {
+        self.change_late(held, horizon, |late, cells| *late -= cells);
+    }
+
+    /// Changes the count of late cells by those of a run that arrive after the horizon, at the transparent ports they
+    /// pass and at the end of their stage. Returns how many miss the end of the stage.
+    fn change_late(&mut self, held: &Held, horizon: Time, change: fn(&mut u64, u64)) -> u32 {
+        let &Held { link, run: Run { last, cells }, first_start, period } = held;
+        let (passed_ports, label) = (&self.plan.passed[link], last.label());
         let mut missed = 0;
-        let leads = passed_ports.of(label).iter().map(|passed| passed.lead).chain([lead]);
+        let leads = passed_ports.of(label).iter().map(|passed| passed.lead).chain([self.plan.stages[link][label].lead]);
         for (late, lead) in self.late[link][passed_ports.places(label)].iter_mut().zip(leads) {
             let first = first_start + lead;
-            let in_time = if first > self.end { 0 } else { (self.end - first).0 / period.0 + 1 };
+            let in_time = if first > horizon { 0 } else { (horizon - first).0 / period.0 + 1 };
             missed = cells - u32::try_from(in_time).unwrap_or(cells).min(cells);
-            *late += u64::from(missed);
+            change(late, u64::from(missed));
         }
         missed
     }

@@ -29,10 +29,12 @@ pub(super) struct Fifo {
     cell_time: Span,
     admission: Admission,
     /// Cells that were admitted, oldest first: those that wait, and those that went since the list was last cut. If no
-    /// probe looks before the end of the run, only those that may wait then.
+    /// probe looks at queues, only those that may wait at the horizon.
     admitted: Pipe<Label>,
     /// Time after which admitted cells are recorded in `admitted`.
     noted_from: Time,
+    /// True if every admitted cell is recorded: the policy reads counts, or a probe looks at queues.
+    always_records: bool,
     /// Number of cells in `admitted` that are also in `counts`.
     counted: usize,
     counts: Counts,
@@ -53,8 +55,8 @@ pub(super) struct FifoOptions {
     pub(super) cell_time: Span,
     /// The departure of an instant comes before its arrivals.
     pub(super) serves_first: bool,
-    /// No probe looks sooner.
-    pub(super) asked_at: Time,
+    /// True if a probe looks at queues during the run, not only at the horizon ([`Fifo::ask_at`]).
+    pub(super) is_looked_at: bool,
 }
 
 /// Memory of a VC, without the admission state.
@@ -67,12 +69,10 @@ impl Fifo {
         capacity: Option<u32>,
         policy: Box<dyn BufferPolicy>,
         rng: rng::Stream,
-        FifoOptions { cell_time, serves_first, asked_at }: FifoOptions,
+        FifoOptions { cell_time, serves_first, is_looked_at }: FifoOptions,
     ) -> Self {
         let capacity = capacity.unwrap_or(u32::MAX);
         let counts_vcs = policy.reads_counts();
-        // No cell waits longer than a full buffer takes, and a cell or two where the departure comes first.
-        let longest = cell_time.0.saturating_mul(u64::from(capacity) + 2);
         let admission = Admission::new(vcs, policy, rng);
         Self {
             free_at: Time::default(),
@@ -82,7 +82,8 @@ impl Fifo {
             shortest: u64::MAX,
             cell_time,
             counts_vcs,
-            noted_from: Time(if counts_vcs { 0 } else { asked_at.0.saturating_sub(longest) }),
+            noted_from: Time::default(),
+            always_records: counts_vcs || is_looked_at,
             admission,
             admitted: Pipe::EMPTY,
             counted: 0,
@@ -91,6 +92,15 @@ impl Fifo {
             tracker: QueueTracker::default(),
             serves_first,
             begun: None,
+        }
+    }
+
+    /// Moves the instant at which the results ask who waits.
+    pub(super) fn ask_at(&mut self, horizon: Time) {
+        if !self.always_records {
+            // No cell waits longer than a full buffer takes, and a cell or two where the departure comes first.
+            let longest = self.cell_time.0.saturating_mul(u64::from(self.capacity) + 2);
+            self.noted_from = Time(horizon.0.saturating_sub(longest));
         }
     }
 
@@ -205,7 +215,7 @@ impl Fifo {
         whole(self.free_at.0.saturating_sub(until.0) / self.cell_time.0)
     }
 
-    /// Brings the counts to `until`; everything before it is settled. Not before `asked_at`.
+    /// Brings the counts to `until`; everything before it is settled. Not before the horizon, unless a probe looks at queues.
     pub(super) fn look_at(&mut self, until: Time) {
         self.forget(until);
         assert_eq!(self.occupancy(), self.waiting_before(until), "who waits when it is asked was noted");

@@ -1,4 +1,4 @@
-//! The result of a run of the fast engine, and the view of probes during the run.
+//! Results of the fast engine at its horizon, and the view of probes during the run.
 
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
@@ -38,24 +38,13 @@ impl Engine<'_> {
         }
     }
 
-    /// Settles everything up to the end.
-    pub(super) fn close(&mut self, stop: &Stop<'_>) -> Result<(), Interrupted> {
-        self.settle(self.end, stop)?;
-        for port in self.ports.keys() {
-            let link = self.plan.contended[port];
-            let (mut downstream, ports, _) = self.downstream();
-            ports[port].report_all_gathered(link, &mut downstream);
-        }
-        Ok(())
-    }
-
-    /// Returns the final state of each port.
+    /// Returns the state of each port at the horizon.
     pub(super) fn port_ends(&self, stop: &Stop<'_>) -> Result<TiVec<LinkIndex, PortEnd>, Interrupted> {
         let end = |(link, role): (LinkIndex, &Role)| {
             let vcs = self.routing.vcs[link].len();
             stop.steps(vcs)?;
             let (state, defers_order) = match *role {
-                Role::Host(number) => (self.nics[number].state(self.end), false),
+                Role::Host(number) => (self.nics[number].state(self.horizon), false),
                 Role::Shaped(_) => (self.rate_control.port(link).expect("it has this role").state(), true),
                 Role::Contended(number) => {
                     let port = &self.ports[number];
@@ -77,8 +66,8 @@ impl Engine<'_> {
         Ok(all(self.plan.roles.iter_enumerated().map(end))?.into())
     }
 
-    /// Measures the run from the final states of its ports.
-    pub(super) fn measure(&mut self, mut ends: TiVec<LinkIndex, PortEnd>, stop: &Stop<'_>) -> Outcome {
+    /// Measures the run up to the horizon from the states of its ports. `is_whole`: not only a partition of it.
+    pub(super) fn measure(&self, mut ends: TiVec<LinkIndex, PortEnd>, is_whole: bool, stop: &Stop<'_>) -> Outcome {
         let mut on_links: TiVec<VcIndex, u64> = ti_vec![0; self.network.vcs.len()];
         for (link, role) in self.plan.roles.iter_enumerated() {
             if *role == Role::Transparent {
@@ -121,8 +110,20 @@ impl Engine<'_> {
         // The list keeps its memory.
         let ports: TiVec<LinkIndex, _> = ends.into_iter().map(|end| end.state).collect();
         let (ports, on_links) = (&ports, &on_links);
-        let &Self { network, ref routing, clock, end, ref end_systems, ref edge, ref rate_control, .. } = &*self;
-        FinalState { network, routing, clock, end, ports, end_systems, on_links, edge, rate_control, stop }.measure()
+        let &Self { network, ref routing, clock, horizon, ref end_systems, ref edge, ref rate_control, .. } = self;
+        let state = FinalState {
+            network,
+            routing,
+            clock,
+            end: horizon,
+            ports,
+            end_systems,
+            on_links,
+            edge,
+            rate_control,
+            stop,
+        };
+        if is_whole { state.measure() } else { state.measure_partition() }
     }
 }
 

@@ -6,6 +6,7 @@
 //! starts, and the batches in which contended ports catch up ([`tournament_tree`]). When the clock stands at an
 //! instant, everything that happened in the network before it is settled.
 
+mod advance;
 mod at_once;
 mod batch;
 pub mod batching_port;
@@ -49,7 +50,7 @@ use crate::edge_device::Packet;
 use crate::end_systems::{Departure, EndSystems};
 use crate::index::{FlowIndex, LinkIndex, VcIndex};
 use crate::network::{LinkTimes, Network, Routing};
-use crate::probe::{NetworkView, Probe};
+use crate::probe::Probe;
 use crate::rate_control::{Place, RateControl};
 use crate::shaped_port::ShapedPort;
 use crate::stop::{Stop, all};
@@ -61,12 +62,13 @@ pub use parallel::Sharing;
 pub(super) use port_plan::explain;
 pub use port_plan::{PortExplanation, PortMode};
 
+use advance::{EVENTS_AT_ONCE, PIECES_OF_AN_EVENT};
 use at_once::{AtOnceIndex, AtOncePort};
 use batch::Batch;
 use contended_port::{At, ContendedPort, Worked};
 use downstream::Downstream;
 use event_list::{EventList, Leaf};
-use fabric::{Delivery, Fabric, schedule_lane, schedule_rm_events};
+use fabric::{Delivery, Fabric, Held, schedule_lane, schedule_rm_events};
 use links::{Links, StreamIndex};
 use nic::{Nic, Phase};
 use output::Arrival;
@@ -78,59 +80,13 @@ use rm::{RmEvent, RmEvents, What};
 use tournament_tree::{Key, Rank};
 use train::Arriving;
 
-/// Runs a network to its end, unless the run is interrupted.
-///
-/// # Errors
-/// [`Interrupted`] if it is.
-pub(super) fn run(
-    mode: PortMode,
-    network: &Network,
-    probe: &mut impl Probe,
-    progress: &Progress,
-    stop: &Stop<'_>,
-) -> Outcome {
-    let mut engine = Engine::new(network, mode, probe.next_look().map(|_| probe.traced_ports()), None, stop)?;
-    progress.end.set(engine.end);
-    let mut events = 0;
-    loop {
-        let key = engine.event_list.first();
-        if let Some(look) = probe.next_look().filter(|&look| look < key.time() && look <= engine.end) {
-            engine.settle(look, stop)?;
-            let seen = engine.seen(look);
-            let Engine { rate_control, end_systems, .. } = &engine;
-            probe.look(look, &NetworkView { queues: &seen, rate_control, end_systems });
-            engine.start_ranges(probe.traced_ports(), look);
-            // A probe makes ports settle, which may schedule an event before the one that was next.
-            continue;
-        }
-        if key.time() > engine.end {
-            break;
-        }
-        if events == 0 {
-            events = EVENTS_AT_ONCE;
-            progress.now.set(key.time());
-            stop.steps(EVENTS_AT_ONCE * PIECES_OF_AN_EVENT)?;
-        }
-        events -= 1;
-        engine.step(key, probe, stop)?;
-    }
-    progress.now.set(engine.end);
-    engine.close(stop)?;
-    let ends = engine.port_ends(stop)?;
-    engine.measure(ends, stop)
-}
-
-/// An event is a frame at a host, or a batch of cells at a port. Longer batches ask in between, see
-/// [`contended_port::ContendedPort::reach`].
-const PIECES_OF_AN_EVENT: usize = 4;
-/// Events are counted in groups, which costs less than counting single events.
-const EVENTS_AT_ONCE: usize = 8;
-
-struct Engine<'a> {
+pub(super) struct Engine<'a> {
     network: &'a Network,
     routing: Routing,
     clock: Clock,
     end: Time,
+    /// The instant the run is to reach now. Nothing arrives later before it moves.
+    horizon: Time,
     plan: Plan,
     nics: TiVec<NicIndex, Nic>,
     /// By VC; none where the host's own port shapes it.
@@ -144,15 +100,17 @@ struct Engine<'a> {
     starts: VecDeque<(Time, FlowIndex)>,
     rate_control: RateControl,
     rm_events: RmEvents,
+    /// Cells that arrive only after the horizon.
+    held: Vec<Held>,
     edge: Edge,
     end_systems: EndSystems,
     event_list: EventList,
     /// By link and label ([`PassedPorts::places`]), for every transparent port on the way and at last for its end: how
-    /// many of the cells whose departure is known arrive there only after the run.
+    /// many of the cells whose departure is known arrive there only after the horizon.
     late: TiVec<LinkIndex, Vec<u64>>,
-    /// By shaped port: the latest start of a cell that may be handed on ahead of time; `None` where a cell handed on
-    /// could not be taken back.
-    ahead: TiVec<ShapedIndex, Option<Time>>,
+    /// By shaped port: the longest lead of its cells, which it may hand on ahead of time if they arrive by the horizon.
+    /// `None` if a cell handed on could not be taken back.
+    ahead: TiVec<ShapedIndex, Option<Span>>,
     departures: Vec<Departure>,
     /// The partition simulated here, if not the whole network.
     part: Option<Part<'a>>,
@@ -194,6 +152,8 @@ impl<'a> Engine<'a> {
             network,
             clock,
             end,
+            horizon: end,
+            held: Vec::new(),
             nics: all(plan.hosts.iter().map(nic))?.into(),
             exits: builder.exits(&edge, stop)?,
             ports,
@@ -207,7 +167,7 @@ impl<'a> Engine<'a> {
             end_systems: EndSystems::new(network, &routing, clock, stop)?,
             event_list: EventList::new(&plan),
             late: plan.passed.iter().map(PassedPorts::row).collect(),
-            ahead: plan.shaped.iter().map(|&link| ahead(&routing, &plan, &edge, end, link)).collect(),
+            ahead: plan.shaped.iter().map(|&link| ahead(&routing, &plan, &edge, link)).collect(),
             departures: Vec::new(),
             edge,
             plan,
@@ -282,7 +242,7 @@ impl<'a> Engine<'a> {
                 let at_switch = first_start + exit.cell_time + self.plan.delays[link];
                 let cells = run.iter().zip(0..).map(|(cell, i)| (cell, at_switch + exit.cell_time * i));
                 let mut tagged = tagged;
-                for (cell, arrival) in cells.take_while(|&(_, arrival)| arrival <= self.end) {
+                for (cell, arrival) in cells.take_while(|&(_, arrival)| arrival <= self.horizon) {
                     tagged = self.edge.on_cell(vc, arrival, cell).tagged();
                 }
                 run.last = run.last.with_tag(tagged);
@@ -303,7 +263,9 @@ impl<'a> Engine<'a> {
             late: &mut self.late,
             rate_control: &mut self.rate_control,
             rm_events: &mut self.rm_events,
+            held: &mut self.held,
             end: self.end,
+            horizon: self.horizon,
         };
         let downstream = Downstream { fabric, links: &mut self.links, at_once: &mut self.at_once };
         (downstream, &mut self.ports, &mut self.batch)
@@ -317,7 +279,7 @@ impl<'a> Engine<'a> {
 
     /// A contended port catches up with everything before `now`.
     fn work(&mut self, port: PortIndex, now: Time, stop: &Stop<'_>) -> Result<(), Interrupted> {
-        let until = now.min(self.end + Span(1));
+        let until = now.min(self.horizon + Span(1));
         let mut reached = Time::default();
         loop {
             reached = self.work_in_one_go(port, reached, until);
@@ -394,9 +356,10 @@ impl<'a> Engine<'a> {
         let port = self.rate_control.port_mut(link).expect("it has this role");
         // All cells handed on before have started, or this would not be the next start.
         port.take_back(now);
-        if let Some((mut run, period)) = port.send(now, self.ahead[number]) {
+        let ahead = self.ahead[number].and_then(|lead| self.horizon.0.checked_sub(lead.0)).map(Time);
+        if let Some((mut run, period)) = port.send(now, ahead) {
             let vc = self.routing.vcs[link][run.last.label()];
-            if self.edge.polices_at(vc, link) && now + period + self.plan.delays[link] <= self.end {
+            if self.edge.polices_at(vc, link) && now + period + self.plan.delays[link] <= self.horizon {
                 // A VC with a contract sends at the line's rate, and none of its cells is handed on ahead of time.
                 let at_switch = now + period + self.plan.delays[link];
                 run.last = self.edge.on_cell(vc, at_switch, run.last);
@@ -424,27 +387,6 @@ impl<'a> Engine<'a> {
         self.event_list.set(Leaf::Shaped(shaped), start.map(|time| (time.max(now), Rank::Shape)));
     }
 
-    /// Settles every contended port up to and including `now`; no event on the event list comes before.
-    fn settle(&mut self, now: Time, stop: &Stop<'_>) -> Result<(), Interrupted> {
-        for number in self.plan.shaped.keys() {
-            stop.step()?;
-            let link = self.plan.shaped[number];
-            self.take_back(link, now + Span(1));
-            self.schedule_shaped(link, now);
-        }
-        for port in self.ports.keys() {
-            stop.step()?;
-            let link = self.plan.contended[port];
-            if self.part.is_some_and(|part| !part.has(self.network.links[link].from)) {
-                continue;
-            }
-            self.work(port, now + Span(1), stop)?;
-            self.ports[port].look_at(now + Span(1));
-        }
-        // The probe itself takes time too.
-        stop.step()
-    }
-
     /// Puts cells in flight in a stream.
     fn arrive(&mut self, stream: StreamIndex, cells: &[Arriving]) {
         let mut downstream = self.downstream().0;
@@ -462,15 +404,14 @@ impl<'a> Engine<'a> {
     }
 }
 
-/// The latest start of a cell that a shaped port may hand on ahead of time. All its cells must go to contended ports,
-/// which can give them back, and arrive there before the run ends. Policing cannot be undone.
-fn ahead(routing: &Routing, plan: &Plan, edge: &Edge, end: Time, link: LinkIndex) -> Option<Time> {
+/// The longest lead of the cells of a shaped port that may hand them on ahead of time. All of them must go to contended
+/// ports, which can give them back. Policing cannot be undone.
+fn ahead(routing: &Routing, plan: &Plan, edge: &Edge, link: LinkIndex) -> Option<Span> {
     let stages = &plan.stages[link];
     let can_come_back = |stage: &Stage| matches!(stage.end, StageEnd::Port { .. });
     let policed = routing.vcs[link].iter().any(|&vc| edge.polices(vc));
     let longest = stages.iter().map(|stage| stage.lead).max()?;
-    let latest = end.0.checked_sub(longest.0)?;
-    (!policed && stages.iter().all(can_come_back)).then_some(Time(latest))
+    (!policed && stages.iter().all(can_come_back)).then_some(longest)
 }
 
 #[cfg(test)]

@@ -77,6 +77,13 @@ impl Nic {
         }
     }
 
+    /// Begins a phase of its own at the end of an instant, for a frame that is injected there.
+    pub(super) fn begin_phase(&mut self, now: Time) {
+        (self.joined, self.phase) = (now, Phase::Timers);
+        self.waiting = self.waiting_at(now, Phase::Timers);
+        self.tracker.fall(self.waiting);
+    }
+
     /// Adds a frame. Returns the start of its first cell.
     #[inline]
     pub(super) fn join(&mut self, now: Time, phase: Phase, label: Label, cells: u32) -> Time {

@@ -34,8 +34,12 @@ pub(super) struct Timing {
     pub(super) cell_time: Span,
     /// Least time from the start of a transmission to its first arrival with an effect.
     pub(super) least_lead: Span,
-    /// A cell that starts no later than this arrives before the end of the run, on every way.
+    /// Most time from the start of a transmission to the end of its stage.
+    pub(super) longest_lead: Span,
+    /// A cell that starts no later than this arrives by the horizon, on every way.
     pub(super) latest_start: Time,
+    /// The instant the run is to reach now: nothing is settled after it.
+    pub(super) horizon: Time,
     /// The end of the run: a cell that would start later stays in the queue.
     pub(super) end: Time,
     /// True if a cell that does not complete a frame has an effect elsewhere: another contended port may be next.
@@ -234,15 +238,28 @@ impl Output {
         (!self.defers_order && self.port.ready() > 0).then_some(now)
     }
 
-    /// Notes which cells of a run would start after the end of the run; the last of them does.
+    /// Notes which cells of a run start only after the horizon.
     #[cold]
     pub(super) fn leave_waiting(&mut self, run: Run, first_start: Time, period: Span) {
-        let end = self.timing.end;
-        let in_time = match (end.0 + 1).checked_sub(first_start.0) {
-            None | Some(0) => 0,
-            Some(left) => left.div_ceil(period.0),
-        };
-        self.port.leave_waiting(run.last.label(), run.cells - u32::try_from(in_time).expect("fewer than all"));
+        self.port.leave_waiting(run.last.label(), waiting_at(self.timing.horizon, run, first_start, period));
+    }
+
+    /// Notes anew which cells of a run wait, once the horizon has moved from `before`.
+    #[cold]
+    pub(super) fn leave_waiting_anew(&mut self, run: Run, first_start: Time, period: Span, before: Time) {
+        self.port.stop_waiting(run.last.label(), waiting_at(before, run, first_start, period));
+        self.leave_waiting(run, first_start, period);
+    }
+
+    /// Moves the horizon.
+    pub(super) fn set_horizon(&mut self, horizon: Time) {
+        self.timing.horizon = horizon;
+        self.timing.latest_start = Time(horizon.0.saturating_sub(self.timing.longest_lead.0));
+    }
+
+    /// Reports departures by the run again, until one may be too late for the horizon.
+    pub(super) fn report_runs(&mut self) {
+        self.reports_each = false;
     }
 
     /// Reports the frame that the latest arrival completed; it starts at `start`.
@@ -277,4 +294,13 @@ impl Output {
             self.port.report_departures(ReportGranularity::Runs, |run, after| depart(run, start(after), Span(0)));
         }
     }
+}
+
+/// How many cells of a run start after `now`.
+fn waiting_at(now: Time, run: Run, first_start: Time, period: Span) -> u32 {
+    let started = match (now.0 + 1).checked_sub(first_start.0) {
+        None | Some(0) => 0,
+        Some(left) => left.div_ceil(period.0),
+    };
+    run.cells - u32::try_from(started).map_or(run.cells, |started| started.min(run.cells))
 }

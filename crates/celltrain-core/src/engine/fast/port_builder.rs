@@ -89,7 +89,7 @@ impl PortBuilder<'_> {
                 Body::Stream(fifo) => {
                     let (ingress, egress) =
                         (self.ingress(link, &timing, number, &links), self.egress(link, &timing, &links));
-                    let port = StreamPort::new(ingress, fifo, egress, timing.least_lead);
+                    let port = StreamPort::new(ingress, fifo, egress, [timing.least_lead, timing.longest_lead]);
                     (PortPlan::Stream, ContendedPort::Stream(port))
                 }
                 Body::Queues(port) => {
@@ -98,7 +98,8 @@ impl PortBuilder<'_> {
                     (PortPlan::Queues, ContendedPort::Queues(QueuePort::new(port, ingress, egress, timing)))
                 }
                 Body::AtOnce(fifo) => {
-                    at_once.push(AtOncePort { fifo, to_hosts: self.to_hosts(link, &timing) });
+                    let (to_hosts, longest_lead) = (self.to_hosts(link, &timing), timing.longest_lead);
+                    at_once.push(AtOncePort { fifo, to_hosts, longest_lead });
                     (PortPlan::AtOnce, ContendedPort::AtOnce(AtOnceIndex::from(at_once.len() - 1)))
                 }
             };
@@ -169,11 +170,14 @@ impl PortBuilder<'_> {
             .flatten()
             .flat_map(|way| way.passes.iter().map(|pass| pass.lead).chain(way.end.iter().map(|end| end.lead)));
         let leads = || stages.iter().map(|stage| stage.lead);
+        let longest_lead = leads().max().unwrap_or(cell_time);
         Timing {
             cell_time,
             least_lead: leads().chain(of_rms).min().unwrap_or(cell_time),
+            longest_lead,
+            latest_start: Time(end.0.saturating_sub(longest_lead.0)),
+            horizon: end,
             end,
-            latest_start: Time(end.0.saturating_sub(leads().max().unwrap_or(cell_time).0)),
             // A cell of merging VCs that does not complete a frame does not leave.
             every_cell_matters: stages
                 .iter()
@@ -217,10 +221,11 @@ impl PortBuilder<'_> {
     }
 
     fn fifo(&self, link: LinkIndex, policy: Box<dyn BufferPolicy>, timing: &Timing, is_looked_at: bool) -> Fifo {
-        let asked_at = if is_looked_at { Time::default() } else { self.end };
-        let options = FifoOptions { cell_time: timing.cell_time, serves_first: timing.serve_first, asked_at };
+        let options = FifoOptions { cell_time: timing.cell_time, serves_first: timing.serve_first, is_looked_at };
         let (vcs, capacity) = (self.routing.vcs[link].len(), self.network.links[link].buffer);
-        Fifo::new(vcs, capacity, policy, self.draws(link, "policy"), options)
+        let mut fifo = Fifo::new(vcs, capacity, policy, self.draws(link, "policy"), options);
+        fifo.ask_at(timing.horizon);
+        fifo
     }
 
     fn batching_port(&self, link: LinkIndex, policy: Box<dyn BufferPolicy>, queues: Option<Service>) -> BatchingPort {

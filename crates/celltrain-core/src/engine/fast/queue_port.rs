@@ -62,4 +62,10 @@ impl QueuePort {
         let to_come = self.ingress.next_to_matter().map(|arrival| self.output.effect_at(arrival, 0));
         to_come.into_iter().chain(self.output.effect_of_waiting()).min()
     }
+
+    /// Moves the horizon.
+    pub(super) fn set_horizon(&mut self, horizon: Time) {
+        self.output.set_horizon(horizon);
+        self.egress.to_hosts.latest_start = self.output.timing.latest_start;
+    }
 }

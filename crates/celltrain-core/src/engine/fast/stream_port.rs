@@ -16,13 +16,13 @@ pub(super) struct StreamPort {
     pub(super) ingress: CellIngress,
     pub(super) fifo: Fifo,
     pub(super) egress: Egress,
-    /// From the start of a cell to its earliest effect.
-    least_lead: Span,
+    /// Time from the start of a cell to its earliest effect, and to the end of its stage at the latest.
+    leads: [Span; 2],
 }
 
 impl StreamPort {
-    pub(super) fn new(ingress: CellIngress, fifo: Fifo, egress: Egress, least_lead: Span) -> Self {
-        Self { ingress, fifo, egress, least_lead }
+    pub(super) fn new(ingress: CellIngress, fifo: Fifo, egress: Egress, leads: [Span; 2]) -> Self {
+        Self { ingress, fifo, egress, leads }
     }
 
     /// The end of the next batch.
@@ -47,6 +47,12 @@ impl StreamPort {
     /// The earliest instant at which unsettled arrivals can have an effect elsewhere.
     #[inline]
     pub(super) fn next_effect(&self) -> Option<Time> {
-        self.ingress.next_to_matter().map(|arrival| arrival.max(self.fifo.free_at()) + self.least_lead)
+        self.ingress.next_to_matter().map(|arrival| arrival.max(self.fifo.free_at()) + self.leads[0])
+    }
+
+    /// Moves the horizon.
+    pub(super) fn set_horizon(&mut self, horizon: Time) {
+        self.fifo.ask_at(horizon);
+        self.egress.to_hosts.latest_start = Time(horizon.0.saturating_sub(self.leads[1].0));
     }
 }

@@ -174,7 +174,7 @@ impl TrainPort {
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "once a train; its call is that of what it hands the cells to")]
     fn hand_on(&mut self, run: Run, first_start: Time, period: Span, depart: &mut impl FnMut(Run, Time, Span)) {
-        if first_start + period * u64::from(run.cells - 1) > self.output.timing.end {
+        if first_start + period * u64::from(run.cells - 1) > self.output.timing.horizon {
             self.output.leave_waiting(run, first_start, period);
         }
         depart(run, first_start, period);

@@ -70,10 +70,19 @@ pub(in crate::engine) fn run(
         let number = u32::try_from(number).expect("fewer parts than nodes");
         let mut guard = BarrierGuard { barrier: &barrier, has_ended: false };
         let mut engine = Engine::new(network, mode, None, Some(Part { partition, number }), stop)?;
-        engine.run_partition(&barrier, &mailboxes, progress, stop)?;
+        progress.end.set(engine.end);
+        let exchange = Exchange::of(&engine, Part { partition, number });
+        let mut windows = Windows { exchange, count: 0, latest_end: None };
+        let mut snapshots = Vec::new();
+        for bound in network.window(engine.clock).into_iter().flatten() {
+            engine.run_partition(bound, &mut windows, &barrier, &mailboxes, progress, stop)?;
+            engine.close(stop)?;
+            snapshots.push(engine.measure(engine.port_ends(stop)?, false, stop)?);
+        }
+        engine.run_partition(engine.end, &mut windows, &barrier, &mailboxes, progress, stop)?;
         engine.close(stop)?;
         guard.has_ended = true;
-        Ok(engine)
+        Ok((engine, snapshots))
     };
     let ended = thread::scope(|scope| {
         let mut guard = BarrierGuard { barrier: &barrier, has_ended: false };
@@ -82,7 +91,8 @@ pub(in crate::engine) fn run(
             thread::Builder::new().spawn_scoped(scope, move || {
                 let go_on = || !barrier.is_cancelled();
                 let stop = Stop::new(&go_on);
-                simulate(number, &Progress::default(), &stop)?.into_ended(&stop)
+                let (engine, snapshots) = simulate(number, &Progress::default(), &stop)?;
+                Ok((engine.into_ended(&stop)?, snapshots))
             })
         };
         let Ok(others) = (1..partition.parts).map(start).collect::<io::Result<Vec<_>>>() else {
@@ -96,10 +106,18 @@ pub(in crate::engine) fn run(
         let joined: Vec<_> = joined.collect();
         // A cancelled partition cancels the barrier, which interrupts the others.
         let first = first?;
-        Ok(Some((first, joined.into_iter().collect::<Result<Vec<EndedPartition>, Interrupted>>()?)))
+        Ok(Some((first, joined.into_iter().collect::<Result<Vec<(EndedPartition, Vec<RunResult>)>, Interrupted>>()?)))
     });
-    let Some((mut first, others)) = ended? else { return Ok(None) };
-    first.measure_with(others, stop).map(Some)
+    let Some(((mut first, mut snapshots), others)) = ended? else { return Ok(None) };
+    let mut partitions = Vec::with_capacity(others.len());
+    for (partition, of_partition) in others {
+        snapshots.iter_mut().zip(&of_partition).for_each(|(snapshot, other)| snapshot.add_partition(other));
+        partitions.push(partition);
+    }
+    let result = first.measure_with(partitions, stop)?;
+    let mut snapshots = snapshots.into_iter();
+    let bounds = network.window(first.clock).map(|bound| bound.and_then(|_| snapshots.next()));
+    Ok(Some(result.within(bounds, network)))
 }
 
 /// Returns the number of partitions of a run.
@@ -163,44 +181,57 @@ impl Mailboxes {
     }
 }
 
+/// Progress of a partition through its windows.
+struct Windows {
+    exchange: Exchange,
+    /// Number of windows so far.
+    count: usize,
+    /// The end of the latest window.
+    latest_end: Option<Time>,
+}
+
 impl Engine<'_> {
-    /// Runs a partition to the end, window by window.
+    /// Runs a partition up to the horizon, window by window.
     fn run_partition(
         &mut self,
+        horizon: Time,
+        Windows { exchange, count: window, latest_end }: &mut Windows,
         barrier: &Barrier,
         mailboxes: &Mailboxes,
         progress: &Progress,
         stop: &Stop<'_>,
     ) -> Result<(), Interrupted> {
         let part = self.part.expect("it is one of several");
-        let mut exchange = Exchange::of(self, part);
-        progress.end.set(self.end);
-        let behind = self.end + Span(1);
-        let mut until = Time(part.partition.lookahead.0).min(behind);
-        for window in 0.. {
+        self.set_horizon(horizon);
+        let behind = horizon + Span(1);
+        // Cells held back at an earlier horizon are exchanged first, in a window without length.
+        let mut until = latest_end.unwrap_or(Time(part.partition.lookahead.0)).min(behind);
+        loop {
             self.work_until(until, progress, stop)?;
             for &number in &exchange.ports {
                 stop.step()?;
                 self.work(number, until, stop)?;
             }
-            let next = self.send_messages(&mut exchange, mailboxes, window);
-            mailboxes.next[part.number as usize][window % 2].store(next.0, Ordering::Relaxed);
+            let next = self.send_messages(exchange, mailboxes, *window);
+            mailboxes.next[part.number as usize][*window % 2].store(next.0, Ordering::Relaxed);
             barrier.wait_for_all(stop)?;
             for from in (0..part.partition.parts).filter(|&from| from != part.number as usize) {
                 let from = u32::try_from(from).expect("fewer parts than nodes");
-                mailboxes.with(from, part.number, window, |messages| {
+                mailboxes.with(from, part.number, *window, |messages| {
                     self.receive(messages, &exchange.data_goes_first);
                 });
             }
+            let parity = *window % 2;
+            *window += 1;
+            *latest_end = Some(until);
             if until == behind {
                 return Ok(());
             }
             // Nothing happens anywhere before the next event that any partition knows of.
-            let next = mailboxes.next.iter().map(|next| next[window % 2].load(Ordering::Relaxed)).min();
+            let next = mailboxes.next.iter().map(|next| next[parity].load(Ordering::Relaxed)).min();
             let window_end = Time(until.0.saturating_add(part.partition.lookahead.0));
             until = window_end.max(Time(next.expect("there are parts"))).min(behind);
         }
-        unreachable!("the end comes within some window")
     }
 
     /// Everything that happens before `until`.
@@ -320,7 +351,7 @@ impl Engine<'_> {
             self.edge.take_over(edge, |vc| there.has(network.source(vc)));
         }
         self.end_systems.fold_all_sights();
-        self.measure(ends, stop)
+        self.measure(ends, true, stop)
     }
 
     fn into_ended(self, stop: &Stop<'_>) -> Result<EndedPartition, Interrupted> {

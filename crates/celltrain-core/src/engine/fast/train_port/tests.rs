@@ -37,7 +37,9 @@ impl Case {
         let timing = Timing {
             cell_time: CELL_TIME,
             least_lead: Span(5),
+            longest_lead: Span(7),
             latest_start: Time(END.0 - 7),
+            horizon: END,
             end: END,
             every_cell_matters: self.every_cell_matters,
             serve_first: self.serve_first,
