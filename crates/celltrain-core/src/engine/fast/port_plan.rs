@@ -188,7 +188,7 @@ impl PortBuilder<'_> {
             && Self::is_plain(facts, self.merges(link))
             && !is_looked_at
             && self.brings_cells(feeders[0])
-            && self.has(self.beginning(feeders[0])) == self.has(link);
+            && self.are_together(self.beginning(feeders[0]), link);
         let cells = if at_once { Arrivals::CellsAtOnce } else { Arrivals::Cells };
         match mode {
             PortMode::Trains => (Arrivals::Trains, Reason::Forced),
@@ -228,6 +228,13 @@ impl PortBuilder<'_> {
             from = feeder;
         }
         from
+    }
+
+    /// Returns whether one partition simulates the ports of both links. Every partition gets the same answer, so streams
+    /// have the same numbers in all of them.
+    fn are_together(&self, one: LinkIndex, other: LinkIndex) -> bool {
+        let part_of = |part: Part<'_>, link: LinkIndex| part.partition.of(self.network.links[link].from);
+        self.part.is_none_or(|part| part_of(part, one) == part_of(part, other))
     }
 
     /// Returns whether the port of a link is simulated here.
