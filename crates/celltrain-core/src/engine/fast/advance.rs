@@ -9,7 +9,7 @@ use typed_index_collections::TiSlice;
 use super::contended_port::ContendedPort;
 use super::fabric::Held;
 use super::nic::Phase;
-use super::plan::{Plan, PortIndex, Role};
+use super::plan::{Plan, PortIndex, Role, StageEnd};
 use super::{Engine, Outcome, PortMode, Progress};
 use crate::cell::{Cell, FrameNumber, Run};
 use crate::end_systems::Delivered;
@@ -135,7 +135,12 @@ impl<'a> Engine<'a> {
             );
         }
         self.rm_events.move_horizon(&self.plan, before, horizon);
-        for held in std::mem::take(&mut self.held) {
+        // Cells that a port takes at once are held back on their way to hosts after later cells on their way to the port.
+        let is_to_host = |held: &Held| {
+            matches!(self.plan.stages[held.link][held.run.last.label()].end, StageEnd::Host { .. })
+        };
+        let (to_hosts, others): (Vec<Held>, Vec<Held>) = std::mem::take(&mut self.held).into_iter().partition(is_to_host);
+        for held in to_hosts.into_iter().chain(others) {
             self.let_go(held, before);
         }
     }
