@@ -389,7 +389,7 @@ impl LookersOn<'_> {
 
 impl Probe for LookersOn<'_> {
     fn next_look(&self) -> Option<Time> {
-        self.recorder.as_ref().and_then(|recorder| recorder.next_look())
+        self.recorder.as_ref().and_then(Probe::next_look)
     }
 
     fn traced_ports(&self) -> &[LinkIndex] {

@@ -136,10 +136,10 @@ impl<'a> Engine<'a> {
         }
         self.rm_events.move_horizon(&self.plan, before, horizon);
         // Cells that a port takes at once are held back on their way to hosts after later cells on their way to the port.
-        let is_to_host = |held: &Held| {
-            matches!(self.plan.stages[held.link][held.run.last.label()].end, StageEnd::Host { .. })
-        };
-        let (to_hosts, others): (Vec<Held>, Vec<Held>) = std::mem::take(&mut self.held).into_iter().partition(is_to_host);
+        let is_to_host =
+            |held: &Held| matches!(self.plan.stages[held.link][held.run.last.label()].end, StageEnd::Host { .. });
+        let (to_hosts, others): (Vec<Held>, Vec<Held>) =
+            std::mem::take(&mut self.held).into_iter().partition(is_to_host);
         for held in to_hosts.into_iter().chain(others) {
             self.let_go(held, before);
         }

@@ -74,7 +74,7 @@ use nic::{Nic, Phase};
 use output::Arrival;
 use parallel::Part;
 use plan::{LaneIndex, NicIndex, PassedPorts, Plan, PortIndex, RmLaneIndex, Role, ShapedIndex, Stage, StageEnd};
-use port_builder::{Exit, Ports};
+use port_builder::{Exit, PortSet};
 use port_plan::{PortBuilder, PortOptions};
 use rm::{RmEvent, RmEvents, What};
 use tournament_tree::{Key, Rank};
@@ -147,7 +147,7 @@ impl<'a> Engine<'a> {
         starts.sort_unstable();
         let builder = PortBuilder { network, routing: &routing, times: &times, plan: &plan, end, clock, part };
         let options = PortOptions { mode, is_looked_at: traced.is_some() };
-        let Ports { ports, links, at_once, .. } = builder.ports(options, &mut rate_control, stop)?;
+        let PortSet { ports, links, at_once, .. } = builder.ports(options, &mut rate_control, stop)?;
         let mut engine = Self {
             network,
             clock,

@@ -55,7 +55,7 @@ impl PortBuilder<'_> {
         options: PortOptions,
         rate_control: &mut RateControl,
         stop: &Stop<'_>,
-    ) -> Result<Ports, Interrupted> {
+    ) -> Result<PortSet, Interrupted> {
         let mut links = Links::default();
         let mut taken_at_once = 0;
         let drafts: Vec<Draft> = all(self.plan.contended.iter_enumerated().map(|(port, &link)| {
@@ -107,7 +107,7 @@ impl PortBuilder<'_> {
             Ok(port)
         };
         let ports = all(PortIndex::counting().zip(drafts).map(port))?.into();
-        Ok(Ports { ports, links, at_once, plans })
+        Ok(PortSet { ports, links, at_once, plans })
     }
 
     /// Returns, by contended port, whether cells come to it in streams from other contended ports.
@@ -284,7 +284,7 @@ impl PortBuilder<'_> {
 }
 
 /// The ports of a run.
-pub(super) struct Ports {
+pub(super) struct PortSet {
     pub(super) ports: TiVec<PortIndex, ContendedPort>,
     pub(super) links: Links,
     pub(super) at_once: TiVec<AtOnceIndex, AtOncePort>,
