@@ -419,9 +419,9 @@ impl FinalState<'_> {
     }
 }
 
-/// Bytes in so many seconds, in megabits per second; 0 at the start of a run.
+/// Converts bytes in a number of seconds to megabits per second; 0 for no bytes, even in no time.
 fn mbps(bytes: u64, seconds: f64) -> f64 {
-    if seconds > 0.0 { bytes as f64 * 8.0 / seconds / 1e6 } else { 0.0 }
+    if bytes > 0 { bytes as f64 * 8.0 / seconds / 1e6 } else { 0.0 }
 }
 
 /// What follows from the goodputs of all flows: see the fields of [`RunResult`].

@@ -296,7 +296,7 @@ impl Run<'_> {
         } else {
             if let Some(until) = until {
                 let mut lookers_on = self.lookers_on((&network, &scenario.name, seed), teller, watched)?;
-                // What there is when it is interrupted is handed over.
+                // An interrupted run hands over what it has.
                 let watched = teller.watch(&network, until, &mut lookers_on, |_| stop.ask().is_ok());
                 lookers_on.finish()?;
                 watched?;

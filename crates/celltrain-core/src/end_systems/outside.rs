@@ -1,4 +1,5 @@
-//! Frames of end systems outside the simulation: put in by whoever steps it, and handed out where they arrive whole.
+//! Frames of end systems outside the simulation. The driver of the simulation injects them and takes them when they
+//! arrive whole.
 
 use super::{Body, Departure, EndSystems, leave};
 use crate::aal5::Frame;
@@ -20,9 +21,9 @@ pub struct Delivered {
 /// The frames that have arrived.
 #[derive(Default)]
 pub(super) struct Outside {
-    /// Those not yet taken, in the order of their arrival.
+    /// Frames not yet taken, in the order of their arrival.
     delivered: Vec<Delivered>,
-    /// Of all that have arrived.
+    /// Fingerprint of all frames that have arrived.
     pub(super) fingerprint: Fingerprint,
 }
 
@@ -35,7 +36,7 @@ impl Outside {
 }
 
 impl EndSystems {
-    /// Puts in a frame from outside. Its host handles it like a frame of its own.
+    /// Injects a frame. Its host handles it like a frame of its own.
     pub(crate) fn inject(&mut self, (vc, cells, tag): (VcIndex, u32, u64), now: Time, out: &mut Vec<Departure>) {
         self.outside.get_or_insert_default();
         let departure = self.vcs.put(vc, Frame { cells, body: Body::Outside { tag } }, None);

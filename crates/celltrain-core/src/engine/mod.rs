@@ -70,7 +70,7 @@ impl Engine {
         asking(keep_going, |progress, stop| Simulation::by(self, mode, network, probe, stop)?.finish_by(progress, stop))
     }
 
-    /// Runs a network up to `until`, or to its end if that is earlier, only for what its probe sees.
+    /// Runs a network up to `until`, or to its end if that is earlier, for its probe, without a result.
     ///
     /// # Errors
     /// As [`Engine::run`].

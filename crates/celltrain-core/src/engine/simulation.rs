@@ -57,7 +57,7 @@ enum Running<'a> {
 }
 
 impl<'a> Simulation<'a> {
-    /// Starts a run that nobody observes.
+    /// Starts a run without a probe.
     pub fn new(engine: Engine, network: &'a Network) -> Self {
         Self::observed(engine, network, Nothing)
     }
@@ -70,10 +70,10 @@ impl<'a, P: Probe> Simulation<'a, P> {
         Self::by(engine, PortMode::default(), network, probe, &Stop::never()).expect("nothing interrupts it")
     }
 
-    /// The same with the ways of contended ports forced.
+    /// [`Simulation::observed`] with the code of contended ports forced.
     ///
     /// # Errors
-    /// If `stop` says so.
+    /// If `stop` interrupts it.
     #[doc(hidden)]
     pub fn by(
         engine: Engine,
@@ -131,7 +131,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         self.advance_unless(until, &Stop::never())
     }
 
-    /// The same unless `stop` says so.
+    /// [`Simulation::advance`] until `stop` interrupts it.
     ///
     /// # Errors
     /// As [`Simulation::advance`], and if it is interrupted.
@@ -154,7 +154,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         self.snapshot_unless(&Stop::never())
     }
 
-    /// The same unless `stop` says so.
+    /// [`Simulation::snapshot`] until `stop` interrupts it.
     ///
     /// # Errors
     /// If it is interrupted.

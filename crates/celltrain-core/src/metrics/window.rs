@@ -5,7 +5,7 @@ use crate::network::Network;
 use crate::units::CELL_BITS;
 
 impl RunResult {
-    /// Restricts rates, efficiency, fairness, utilisations and counters to what happened after the snapshot `before`, if
+    /// Restricts rates, efficiency, fairness, utilisations and counters to the time after the snapshot `before`, if
     /// there is one, and up to the snapshot `until`. The fingerprint, the cell-hops, the largest queues, delays and ends
     /// of files, shares of RM cells, and the state at the end (windows, rates of ABR sources, queues, cells in flight)
     /// stay those of the whole run.
@@ -22,7 +22,8 @@ impl RunResult {
         for (index, own) in self.ports.iter_mut_enumerated() {
             let cell_s = CELL_BITS as f64 / network.links[index].rate.bits_per_second as f64;
             own.count_between(before.map(|before| &before.ports[index]), &until.ports[index]);
-            own.utilisation = (own.counters.forwarded as f64 * (cell_s / seconds)).min(1.0);
+            let busy = own.counters.forwarded as f64 * (cell_s / seconds);
+            own.utilisation = if own.counters.forwarded > 0 { busy.min(1.0) } else { 0.0 };
         }
         for (index, own) in self.contracts.iter_mut().enumerate() {
             own.count_between(before.map(|before| &before.contracts[index]), &until.contracts[index]);
@@ -67,7 +68,7 @@ macro_rules! counters {
                 $(with(&mut self.$($field).+, other.$($field).+);)+
             }
 
-            /// Sets the counters to what was counted between two instants.
+            /// Sets the counters to their differences between two instants.
             fn count_between(&mut self, before: Option<&Self>, until: &Self) {
                 self.combine(until, |own, until| *own = until);
                 if let Some(before) = before {

@@ -1,8 +1,8 @@
 //! The loop of a run, step by step up to a horizon.
 //!
-//! The engine knows the departures of cells ahead of time. Up to the horizon it lets them arrive; later cells are held
-//! back and counted as late, as they are at the end of a run. So everything that is counted at the horizon is exact,
-//! and what is injected there comes before anything that is not settled.
+//! The engine knows the departures of cells ahead of time. Cells arrive up to the horizon. Later cells are held back
+//! and counted as late, as at the end of a run. So all counts at the horizon are exact, and a frame injected there
+//! precedes everything that is not settled.
 
 use typed_index_collections::TiSlice;
 
@@ -113,7 +113,7 @@ impl<'a> Engine<'a> {
         self.measure(self.port_ends(stop)?, true, stop)
     }
 
-    /// Moves the horizon, and lets go on what was held back.
+    /// Moves the horizon, and releases the cells held back.
     pub(super) fn set_horizon(&mut self, horizon: Time) {
         if horizon == self.horizon {
             return;
@@ -127,7 +127,7 @@ impl<'a> Engine<'a> {
         }
         for &((link, label), start) in self.rm_events.under_way() {
             let run = Run { last: Cell::rm(label, FrameNumber::default()), cells: 1 };
-            leave_waiting_anew(
+            update_waiting(
                 &self.plan,
                 &mut self.ports,
                 Held { link, run, first_start: start, period: Span(1) },
@@ -141,12 +141,12 @@ impl<'a> Engine<'a> {
         let (to_hosts, others): (Vec<Held>, Vec<Held>) =
             std::mem::take(&mut self.held).into_iter().partition(is_to_host);
         for held in to_hosts.into_iter().chain(others) {
-            self.let_go(held, before);
+            self.release(held, before);
         }
     }
 
-    /// Cells that were held back at the horizon `before` go on.
-    fn let_go(&mut self, held: Held, before: Time) {
+    /// Releases cells that were held back at the horizon `before`.
+    fn release(&mut self, held: Held, before: Time) {
         let Held { link, mut run, first_start, period } = held;
         let vc = self.routing.vcs[link][run.last.label()];
         if self.edge.polices_at(vc, link) {
@@ -158,7 +158,7 @@ impl<'a> Engine<'a> {
             }
             run.last = run.last.with_tag(tagged);
         }
-        leave_waiting_anew(&self.plan, &mut self.ports, held, before);
+        update_waiting(&self.plan, &mut self.ports, held, before);
         let (mut downstream, ..) = self.downstream();
         downstream.fabric.forget_late(&held, before);
         if let Some(onward) = downstream.fabric.pass(link, run, first_start, period) {
@@ -199,11 +199,11 @@ impl<'a> Engine<'a> {
     }
 }
 
-/// Notes anew which of these cells wait at their port, once the horizon has moved from `before`.
-fn leave_waiting_anew(plan: &Plan, ports: &mut TiSlice<PortIndex, ContendedPort>, held: Held, before: Time) {
+/// Updates which of these cells wait at their port after the horizon has moved from `before`.
+fn update_waiting(plan: &Plan, ports: &mut TiSlice<PortIndex, ContendedPort>, held: Held, before: Time) {
     if let Role::Contended(number) = plan.roles[held.link]
         && let ContendedPort::Trains(port) = &mut ports[number]
     {
-        port.output.leave_waiting_anew(held.run, held.first_start, held.period, before);
+        port.output.update_waiting(held.run, held.first_start, held.period, before);
     }
 }

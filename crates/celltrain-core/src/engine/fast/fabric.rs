@@ -74,9 +74,9 @@ impl Fabric<'_> {
         self.pass(link, run, first_start, period)
     }
 
-    /// The same for cells whose RM events are scheduled.
+    /// [`Fabric::go`] for cells whose RM events are scheduled.
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "a part of the above")]
+    #[expect(clippy::inline_always, reason = "a part of `go`")]
     pub(super) fn pass(&mut self, link: LinkIndex, mut run: Run, first_start: Time, period: Span) -> Option<Onward> {
         let stage = self.plan.stages[link][run.last.label()];
         let arrival = first_start + stage.lead;

@@ -244,9 +244,9 @@ impl Output {
         self.port.leave_waiting(run.last.label(), waiting_at(self.timing.horizon, run, first_start, period));
     }
 
-    /// Notes anew which cells of a run wait, once the horizon has moved from `before`.
+    /// Updates which cells of a run wait after the horizon has moved from `before`.
     #[cold]
-    pub(super) fn leave_waiting_anew(&mut self, run: Run, first_start: Time, period: Span, before: Time) {
+    pub(super) fn update_waiting(&mut self, run: Run, first_start: Time, period: Span, before: Time) {
         self.port.stop_waiting(run.last.label(), waiting_at(before, run, first_start, period));
         self.leave_waiting(run, first_start, period);
     }
@@ -296,7 +296,7 @@ impl Output {
     }
 }
 
-/// How many cells of a run start after `now`.
+/// Returns how many cells of a run start after `now`.
 fn waiting_at(now: Time, run: Run, first_start: Time, period: Span) -> u32 {
     let started = match (now.0 + 1).checked_sub(first_start.0) {
         None | Some(0) => 0,

@@ -1,4 +1,4 @@
-//! Steps, injections and what is refused of them, on both engines.
+//! Steps, injections and errors on both engines.
 
 use super::*;
 use crate::aal5::Encapsulation;
