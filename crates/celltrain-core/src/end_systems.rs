@@ -7,6 +7,7 @@
 pub(crate) mod apart;
 mod clocks;
 mod connection;
+mod outside;
 mod processing;
 mod telling;
 mod vc_ends;
@@ -30,6 +31,8 @@ use crate::units::{Clock, Duration, Time};
 use clocks::{ClockKind, HostClock, host_clocks};
 pub use connection::{Connection, PacketCounters};
 use connection::{Seen, sends_over_tcp};
+pub use outside::Delivered;
+use outside::Outside;
 use processing::Processing;
 pub(crate) use processing::{BYTES_PER_HOST, BYTES_PER_PACKET};
 use vc_ends::Vcs;
@@ -67,6 +70,8 @@ pub struct EndSystems {
     /// Whether flows start later than they would, each at its own time.
     spread: bool,
     aal5: Aal5Options,
+    /// Frames of end systems outside the simulation, once one has been injected.
+    outside: Option<Box<Outside>>,
 }
 
 /// What the host at a VC's end has collected.
@@ -105,6 +110,10 @@ pub(crate) enum Body {
     },
     /// A segment in which a bit changes on the way: all its cells arrive, and AAL5 discards them for their CRC.
     Damaged,
+    /// A frame of an end system outside the simulation, which knows it by its tag.
+    Outside {
+        tag: u64,
+    },
 }
 
 /// Memory of a connection: its ends, its algorithms for recovery and congestion, its places among clocks and
@@ -152,6 +161,7 @@ impl EndSystems {
             processing: Processing::new(network, clock).map(Box::new),
             spread: network.host.start_spread > Duration::default(),
             aal5: network.aal5.clone(),
+            outside: None,
         })
     }
 
@@ -269,6 +279,11 @@ impl EndSystems {
                 let cells = log.frame(number).cells;
                 self.collections[vc].damaged += u64::from(cells);
             }
+            Body::Outside { tag } => {
+                let cells = log.frame(number).cells;
+                let outside = self.outside.as_mut().expect("frames of end systems outside were injected");
+                outside.receive(Delivered { time: now, vc: sender, tag }, cells);
+            }
         }
     }
 
@@ -381,6 +396,9 @@ impl EndSystems {
         for vc in self.vcs.keys() {
             let VcCounters { offered, delivered, damaged } = self.vc_counters(vc);
             fingerprint.fold_all([offered, delivered, damaged]);
+        }
+        if let Some(outside) = &self.outside {
+            fingerprint.fold(outside.fingerprint.value());
         }
     }
 

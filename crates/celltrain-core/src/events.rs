@@ -23,6 +23,14 @@ pub trait Watcher {
     }
 }
 
+impl<W: Watcher> Watcher for &mut W {
+    const WATCHES: bool = W::WATCHES;
+
+    fn on_event(&mut self, now: Time, event: Event) {
+        (**self).on_event(now, event);
+    }
+}
+
 /// Something that happened.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Event {

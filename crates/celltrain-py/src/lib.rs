@@ -171,7 +171,7 @@ fn measure(py: Python<'_>, scenario: &str, engine: &str, times: u32) -> PyResult
     let unknown = || PyValueError::new_err(format!("{scenario:?} is not a benchmark's scenario"));
     let case = celltrain_bench::named(scenario).ok_or_else(unknown)?;
     Ok(interpreter::detach(py, || {
-        json!(celltrain_bench::measure(&case, engine, (celltrain_core::engine::Ways::Planned, 1), times.max(1)))
+        json!(celltrain_bench::measure(&case, engine, (celltrain_core::engine::PortMode::Planned, 1), times.max(1)))
             .to_string()
     }))
 }

@@ -62,6 +62,12 @@ impl Scenario {
         })
     }
 
+    /// Which code of the fast engine runs for each port.
+    #[pyo3(signature = (cancel=None))]
+    fn explain_plan(&self, py: Python<'_>, cancel: Option<Py<Cancel>>) -> PyResult<String> {
+        self.look(py, cancel.as_ref(), |checked, stop| Ok(checked.look(stop, |network| describe::plan(network, stop))?))
+    }
+
     /// Bytes of memory that a run takes, its whole answer included.
     #[pyo3(signature = (engine="fast"))]
     fn memory_needed(&self, py: Python<'_>, engine: &str) -> PyResult<u64> {

@@ -1,5 +1,6 @@
 //! What was read, and what there is to draw and to list, as JSON.
 
+use celltrain_core::engine;
 use celltrain_core::max_min;
 use celltrain_core::network::{Network, NodeKind};
 use celltrain_core::policy::PolicyConfig;
@@ -71,6 +72,23 @@ pub fn network(name: &str, network: &Network, stop: &Stop<'_>) -> Result<String,
         "bottleneck": network.bottleneck.number(),
     })
     .to_string())
+}
+
+/// Which code of the fast engine runs for each port, as JSON.
+///
+/// # Errors
+/// When it is told to stop.
+pub fn plan(network: &Network, stop: &Stop<'_>) -> Result<String, Interrupted> {
+    let ports = engine::explain_plan(network, stop)?.into_iter().map(|port| {
+        json!({
+            "port": network.links[port.link].name,
+            "code": port.code,
+            "details": port.details,
+            "why": port.why,
+            "feeds": port.feeds,
+        })
+    });
+    Ok(json!({"ports": stop.map(ports, |port| port)?}).to_string())
 }
 
 /// What must hold of any policy, of this one (the JSON of a port's `policy`), tried with random cells of this seed.

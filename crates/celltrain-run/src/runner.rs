@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use celltrain_core::engine::{Engine, Outcome, Sharing};
+use celltrain_core::engine::{Engine, Sharing};
 use celltrain_core::events::{self, Watcher};
 use celltrain_core::footprint::Footprint;
 use celltrain_core::index::LinkIndex;
@@ -269,15 +269,11 @@ impl Run<'_> {
         let checked = self.scenario.checked(stop)?;
         let scenario = checked.scenario();
         let seed = self.seed.unwrap_or(scenario.seed);
-        let mut network = checked.network(seed, stop)?;
+        let network = checked.network(seed, stop)?;
         let teller = watched.told_by.unwrap_or(how.engine);
         let until = watched.until(scenario.duration).filter(|_| teller != how.engine);
         let how = How { engine: if until.is_some() { how.engine } else { teller }, ..how };
         let mut footprint = needed(&checked, &network, how, stop)?;
-        let parts = ends_within([scenario.measure.from, scenario.measure.to], scenario.duration);
-        // Their results wait for that of the whole.
-        let shorter = parts.iter().flatten().count() as u64;
-        footprint.bytes = footprint.bytes.saturating_add(shorter * footprint.kept);
         if until.is_some() {
             let telling = checked.footprint(&network, teller, stop)?;
             footprint.bytes = footprint.bytes.max(telling.bytes);
@@ -286,21 +282,8 @@ impl Run<'_> {
         let _kept = memory::keep(&footprint, self.stopped)?.ok_or(Interrupted)?;
         self.limit.put_off(waited.elapsed());
         let begun = Instant::now();
-        let mut shares = Shares::new(&parts, scenario.duration);
-        let mut bounds = [None, None];
-        for (bound, part) in bounds.iter_mut().zip(parts) {
-            let Some(part) = part else { continue };
-            network.ends_at = Some(part);
-            let keep_going = |done| {
-                self.share.set(shares.of(part, done));
-                stop.ask().is_ok()
-            };
-            *bound = Some(unwatched(how, &network, keep_going)?);
-            shares.end(part);
-        }
-        network.ends_at = None;
         let keep_going = |done: f64| {
-            self.share.set(shares.of(scenario.duration, done));
+            self.share.set(done);
             stop.ask().is_ok()
         };
         let mut recorder = how.trace.map(|trace| trace.recorder(&network, stop)).transpose()?;
@@ -312,26 +295,20 @@ impl Run<'_> {
             result
         } else {
             if let Some(until) = until {
-                // A little more, for the rounding of shares.
-                let enough = until.seconds() / scenario.duration.seconds() + 1e-9;
                 let mut lookers_on = self.lookers_on((&network, &scenario.name, seed), teller, watched)?;
-                // The engine is told to stop there, so it has no result.
-                drop(teller.run(&network, &mut lookers_on, |done| stop.ask().is_ok() && done <= enough));
+                // An interrupted run hands over what it has.
+                let watched = teller.watch(&network, until, &mut lookers_on, |_| stop.ask().is_ok());
                 lookers_on.finish()?;
-                stop.ask()?;
+                watched?;
             }
             match &mut recorder {
                 Some(recorder) => how.engine.run(&network, recorder, keep_going),
-                None => unwatched(how, &network, keep_going),
+                None => match how.most_threads() {
+                    1 => how.engine.run(&network, &mut Nothing, keep_going),
+                    threads => how.engine.run_shared(Sharing::among(threads), &network, keep_going),
+                },
             }
         }?;
-        let [before, until] = bounds;
-        let result = if before.is_some() || until.is_some() {
-            let until = until.unwrap_or_else(|| result.clone());
-            result.over(before.as_ref(), &until, &network)
-        } else {
-            result
-        };
         let engine_seconds = begun.elapsed().as_secs_f64();
         let bottleneck = network.links[network.bottleneck].name.clone();
         let run = EndedRun::new(scenario.name.clone(), seed, how.engine, bottleneck, engine_seconds, result);
@@ -358,42 +335,6 @@ impl Run<'_> {
             Watch::new(choice, network, into, self.stop)
         });
         Ok(LookersOn { log, capture: capture.transpose()?, ..LookersOn::default() })
-    }
-}
-
-/// A run that nobody looks at.
-fn unwatched(how: How<'_>, network: &Network, keep_going: impl FnMut(f64) -> bool) -> Outcome {
-    match how.most_threads() {
-        1 => how.engine.run(network, &mut Nothing, keep_going),
-        threads => how.engine.run_shared(Sharing::among(threads), network, keep_going),
-    }
-}
-
-/// Where runs end that come before the whole: where the measuring begins and ends, unless that is where the whole does.
-fn ends_within(measured: [Option<units::Duration>; 2], duration: units::Duration) -> [Option<units::Duration>; 2] {
-    measured.map(|bound| bound.filter(|&bound| bound > units::Duration::default() && bound < duration))
-}
-
-/// How much of all that is to be done is done where runs that end earlier come first.
-struct Shares {
-    /// Simulated seconds of all of them.
-    all: f64,
-    /// Of those that have ended.
-    ended: f64,
-}
-
-impl Shares {
-    fn new(parts: &[Option<units::Duration>], duration: units::Duration) -> Self {
-        let parts = parts.iter().flatten().map(units::Duration::seconds);
-        Self { all: parts.sum::<f64>() + duration.seconds(), ended: 0.0 }
-    }
-
-    fn of(&self, run: units::Duration, done: f64) -> f64 {
-        (self.ended + done * run.seconds()) / self.all
-    }
-
-    fn end(&mut self, run: units::Duration) {
-        self.ended += run.seconds();
     }
 }
 
@@ -424,17 +365,17 @@ pub struct LookersOn<'a> {
 }
 
 impl LookersOn<'_> {
-    /// A run for their sake, which nothing else is made of.
+    /// Runs the network up to `until` for their sake; nothing else is made of it.
     ///
     /// # Errors
     /// When `keep_going` says no, as in [`Engine::run`].
     pub fn watch(
         &mut self,
         engine: Engine,
-        network: &Network,
+        (network, until): (&Network, units::Duration),
         keep_going: &mut dyn FnMut(f64) -> bool,
     ) -> Result<(), Interrupted> {
-        engine.run(network, self, keep_going).map(drop)
+        engine.watch(network, until, self, keep_going)
     }
 
     /// Hands over what is left.
@@ -448,7 +389,7 @@ impl LookersOn<'_> {
 
 impl Probe for LookersOn<'_> {
     fn next_look(&self) -> Option<Time> {
-        self.recorder.as_ref().and_then(|recorder| recorder.next_look())
+        self.recorder.as_ref().and_then(Probe::next_look)
     }
 
     fn traced_ports(&self) -> &[LinkIndex] {

@@ -351,13 +351,13 @@ impl Under<'_> {
         let how = How { engine, ..How::default() };
         fits(&checked, how, &stop).map_err(|why| why.unwrap_or_else(|| deadline.passed()))?;
         let seed = self.seed.unwrap_or(checked.scenario().seed);
-        let mut network = checked.network(seed, &stop).map_err(|Interrupted| deadline.passed())?;
-        network.ends_at = until;
+        let network = checked.network(seed, &stop).map_err(|Interrupted| deadline.passed())?;
+        let until = until.unwrap_or(network.duration);
         let mut go_on = |done: f64| {
             tell(done);
             deadline.is_ahead() && !self.full.get()
         };
-        with(&network, &mut |lookers_on| match lookers_on.watch(engine, &network, &mut go_on) {
+        with(&network, &mut |lookers_on| match lookers_on.watch(engine, (&network, until), &mut go_on) {
             Err(Interrupted) if !self.full.get() => Err(deadline.passed()),
             _ => Ok(()),
         })

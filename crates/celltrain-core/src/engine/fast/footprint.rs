@@ -2,18 +2,18 @@
 
 use super::Delivery;
 use super::batching_port;
-use super::exits::BYTES_PER_EXIT;
+use super::egress;
 use super::fifo;
 use super::nic;
-use super::outlet;
 use super::plan::{self, Stage};
-use super::ports::{FAR, MANY};
+use super::port_builder::BYTES_PER_EXIT;
+use super::port_plan::{FAR, MANY};
 use super::rm;
 use super::stream;
 use super::tournament_tree::Key;
 use super::train::Train;
+use super::train_ingress::Turn;
 use super::train_port;
-use super::turns::Turn;
 use crate::cell::Run;
 use crate::index::LinkIndex;
 use crate::network::{Network, NodeKind};
@@ -82,7 +82,7 @@ fn of_contended_port(shape: &Shape<'_>, link: LinkIndex) -> u64 {
         return port;
     }
     let cells = |from: &LinkIndex| shape.crossing[*from].min(cells_under_way(network, *from)) * stream::BYTES_PER_CELL;
-    port + array(labels, outlet::BYTES_PER_VC + fifo::BYTES_PER_VC)
+    port + array(labels, egress::BYTES_PER_VC + fifo::BYTES_PER_VC)
         + inputs * stream::BYTES
         + shape.feeders.of(link).iter().map(cells).sum::<u64>()
 }
@@ -95,13 +95,13 @@ fn of_stages(labels: u64, controls: bool) -> u64 {
 
 const PICOSECONDS_PER_SECOND: u128 = 1_000_000_000_000;
 
-/// Whether single cells may be on their way to a port in streams. Ports behind one link are left out, most of which take
-/// each cell at once and keep none.
+/// Returns whether single cells may be on their way to a port in streams. Ports behind one link are left out, most of
+/// which take each cell at once and keep none.
 fn may_take_streams(shape: &Shape<'_>, link: LinkIndex) -> bool {
     shape.labels[link] >= count(MANY) && cells_under_way(shape.network, link) >= FAR
 }
 
-/// How many cells a link holds, sent one after the other.
+/// Returns how many cells a link holds, sent one after the other.
 fn cells_under_way(network: &Network, link: LinkIndex) -> u64 {
     let link = &network.links[link];
     let picoseconds = u128::from(link.delay.picoseconds) * u128::from(link.rate.bits_per_second);

@@ -28,7 +28,7 @@ pub(super) struct Nic {
     tracker: QueueTracker,
     /// Cells of all VCs.
     offered: u64,
-    /// What is kept by VC where there are several; one VC's cells are all there are.
+    /// State by VC, if several VCs cross the port.
     by_vc: Option<Box<ByVc>>,
 }
 
@@ -38,7 +38,7 @@ struct ByVc {
     frames: VecDeque<Queued>,
 }
 
-/// Memory of a host's port that so many VCs cross.
+/// Memory of a host's port with `vcs` VCs.
 pub(super) fn bytes(vcs: u64) -> u64 {
     size::<Nic>() + if vcs == 1 { 0 } else { array(1, size::<ByVc>()) + array(vcs, size::<u64>()) }
 }
@@ -77,7 +77,14 @@ impl Nic {
         }
     }
 
-    /// A frame joins; when its first cell starts.
+    /// Begins a phase of its own at the end of an instant, for a frame that is injected there.
+    pub(super) fn begin_phase(&mut self, now: Time) {
+        (self.joined, self.phase) = (now, Phase::Timers);
+        self.waiting = self.waiting_at(now, Phase::Timers);
+        self.tracker.fall(self.waiting);
+    }
+
+    /// Adds a frame. Returns the start of its first cell.
     #[inline]
     pub(super) fn join(&mut self, now: Time, phase: Phase, label: Label, cells: u32) -> Time {
         if (self.joined, self.phase) != (now, phase) {

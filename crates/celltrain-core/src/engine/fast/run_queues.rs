@@ -18,7 +18,7 @@ pub struct RunQueues {
     queue_of: TiVec<Label, usize>,
     all: Vec<Queue>,
     scheduler: Box<dyn AnyScheduler>,
-    /// What the latest service sent.
+    /// The cells that the latest service sent.
     sent: Vec<Sent>,
 }
 
@@ -81,12 +81,12 @@ impl RunQueues {
         }
     }
 
-    /// How much of the filling of empty queues matters to the scheduler.
+    /// Returns the scheduler's sensitivity to the filling of empty queues.
     pub fn backlog_sensitivity(&self) -> BacklogSensitivity {
         self.scheduler.backlog_sensitivity()
     }
 
-    /// Whether no two VCs share a queue.
+    /// Returns whether no two VCs share a queue.
     pub fn one_a_vc(&self) -> bool {
         self.queue_of.iter().copied().eq(0..self.all.len())
     }

@@ -16,7 +16,7 @@ const VCS: u32 = 4;
 const CASES: u32 = 4_000;
 
 /// A port of each kind, and what has left them.
-struct Twins {
+struct Pair {
     naive: Port,
     batching: BatchingPort,
     /// By label: the number of the frame under way, and of the latest RM cell.
@@ -62,7 +62,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-impl Twins {
+impl Pair {
     /// Of a policy and a scheduler by their places in the lists, or none if they cannot be at one port.
     fn new(policy: usize, scheduler: usize, capacity: u32, merging: [bool; 4]) -> Option<Self> {
         let policies = PolicyConfig::samples(capacity);
@@ -284,14 +284,14 @@ proptest! {
         merging in prop_oneof![4 => Just([false; 4]), 1 => any::<[bool; 4]>()],
         steps in prop::collection::vec(step(), 1..60),
     ) {
-        let Some(mut twins) = Twins::new(policy, scheduler, capacity, merging) else { return Ok(()) };
+        let Some(mut pair) = Pair::new(policy, scheduler, capacity, merging) else { return Ok(()) };
         for (step, number) in steps.into_iter().zip(1u32..) {
-            twins.play(step);
-            twins.compare();
+            pair.play(step);
+            pair.compare();
             if number % 8 == 0 {
-                twins.compare_all();
+                pair.compare_all();
             }
         }
-        twins.compare_all();
+        pair.compare_all();
     }
 }
