@@ -113,7 +113,7 @@ def test_names_are_what_the_table_and_the_figure_call_what_is_compared(lan, cell
     policies = ("--vary", "port.bottleneck.policy=tail-drop,Selective Drop")
     picture = tmp_path / "policies.svg"
     said = celltrain("compare", small, *policies, *options, "--names", "Tail drop, SD", "--plot", picture)
-    assert "Tail drop, SD: seeds 1 to 2 each" in said.out and "difference from Tail drop" in said.out
+    assert "Tail drop, SD in small: seeds 1 to 2 each" in said.out and "difference from Tail drop" in said.out
     drawn = picture.read_text()
     assert all(text in drawn for text in ("Tail drop", "SD", "means of 2 seeds; bars: 95 % intervals"))
     two = ct.compare(lan, lan.replace(seed=2), names=["first", "second"], seeds=1, vary={"duration": ["5ms"]})
@@ -243,6 +243,7 @@ def test_a_run_with_several_seeds_is_a_comparison_of_one(celltrain, small, tmp_p
         "comparison.csv",
         "comparison.json",
         "runs.csv",
+        "scenarios.json",
         "seeds.svg",
     ]
 
@@ -578,3 +579,36 @@ def test_long_names_keep_their_differences_on_a_narrow_screen(celltrain, monkeyp
     assert any("difference from the" in line for line in lines)
     [*rows] = [line for line in lines if line.startswith("  reno:")]
     assert [line.count("\u00b1") for line in rows] == [2, 2], "a mean and a difference"
+
+
+def test_a_comparison_of_settings_names_its_scenario(celltrain, tmp_path):
+    """Tables of two networks could not be told apart."""
+    options = ("--seeds", 2, "--set", "duration=20ms", "--vary", "port.bottleneck.policy=epd,fba")
+    assert ": seeds 1 to 2 each" in celltrain("compare", "lan-epd", *options).out
+    assert "epd, fba in lan-epd: seeds" in celltrain("compare", "lan-epd", *options).out
+    assert "in lan-epd: seeds" in celltrain("compare", "lan-epd", *options, "--tex").out
+    celltrain("compare", "lan-epd", *options, "--out", tmp_path, "--plot", tmp_path / "a.svg")
+    kept = json.loads((tmp_path / "comparison.json").read_text())
+    assert (kept["scenario"], kept["version"]) == ("lan-epd", ct.__version__)
+    [_, fba] = json.loads((tmp_path / "scenarios.json").read_text())
+    assert fba["name"] == "fba" and "fba" in fba["scenario"]["port"]["bottleneck"]["policy"]
+    assert "lan-epd: means of 2 seeds" in (tmp_path / "a.svg").read_text()
+
+
+def test_whole_numbers_are_whole_in_tables(celltrain):
+    options = ("--seeds", 2, "--set", "duration=5ms", "--vary", "port.bottleneck.buffer=11399,11401")
+    told = celltrain("compare", "zero-loss", *options, "--measures", "ports.bottleneck.buffer_cells").out
+    assert "11,399 ± 0" in told and "11,401 ± 0" in told
+
+
+def test_a_comparison_of_settings_names_its_scenario(celltrain, tmp_path):
+    """Tables of two networks could not be told apart."""
+    options = ("--seeds", 2, "--set", "duration=20ms", "--vary", "port.bottleneck.policy=epd,fba")
+    assert ": seeds 1 to 2 each" in celltrain("compare", "lan-epd", *options).out
+    assert "epd, fba in lan-epd: seeds" in celltrain("compare", "lan-epd", *options).out
+    assert "in lan-epd: seeds" in celltrain("compare", "lan-epd", *options, "--tex").out
+    celltrain("compare", "lan-epd", *options, "--out", tmp_path, "--plot", tmp_path / "a.svg")
+    kept = json.loads((tmp_path / "comparison.json").read_text())
+    assert (kept["scenario"], kept["version"]) == ("lan-epd", ct.__version__)
+    assert "fba" in kept["scenarios"][1]["configuration"]["port"]["bottleneck"]["policy"]
+    assert "lan-epd: means of 2 seeds" in (tmp_path / "a.svg").read_text()

@@ -452,7 +452,9 @@ def blocks(result: RunResult) -> Iterator[Block]:
     yield Line(text=f"{result.duration_s:g} s simulated, seed {result.seed}, {answer['engine']} engine{part}")
     yield Line(text=f"TCP: {result.tcp}", is_note=True)
     yield Line(text="")
-    yield Line(text=f"efficiency  {result.efficiency:.4f}")
+    ports = _telling(answer)
+    at = f" at {answer['bottleneck']}" if len(ports) > 1 else ""
+    yield Line(text=f"efficiency  {result.efficiency:.4f}{at}")
     fairness, max_min = result.fairness, result.fairness_max_min
     yield Line(text=f"fairness    {share(fairness)}{'' if fairness is not None else ': nothing arrived'}")
     if fairness is not None and max_min is not None and abs(max_min - fairness) > 1e-9:
@@ -465,7 +467,7 @@ def blocks(result: RunResult) -> Iterator[Block]:
         )
         yield Line(text=f"file delay  {mean}")
     yield from _flows(answer["flows"])
-    yield from _ports(answer["ports"])
+    yield from _ports(ports, answer["ports"])
     yield from _vcs("contracts", CONTRACTS, answer["contracts"])
     yield from _vcs("VCs whose rate is controlled", ABR, answer["abr"])
     yield Line(text=f"cells: {balance(answer)}")
@@ -502,10 +504,9 @@ def _vcs(what: str, measures: Sequence[Measure], vcs: list[dict[str, Any]]) -> I
     yield _rows("VC", measures, vcs[:MOST_FLOWS], vcs)
 
 
-def _ports(ports: list[dict[str, Any]]) -> Iterator[Block]:
-    """The ports that limit, lose or carry most, one column each."""
-    from celltrain.grids import Line
-
+def _telling(answer: dict[str, Any]) -> list[dict[str, Any]]:
+    """The ports that limit, lose or carry most: the bottleneck, and the others by their losses."""
+    ports = answer["ports"]
     busiest = max((port["utilisation"] for port in ports), default=0.0)
     telling = [
         port
@@ -513,7 +514,14 @@ def _ports(ports: list[dict[str, Any]]) -> Iterator[Block]:
         if _lost(port) > 0
         or (port["offered_cells"] > 0 and (port["buffer_cells"] is not None or port["utilisation"] == busiest))
     ]
-    telling.sort(key=lambda port: (-_lost(port), -port["max_queue_cells"]))
+    first = answer["bottleneck"]
+    return sorted(telling, key=lambda port: (port["name"] != first, -_lost(port), -port["max_queue_cells"]))
+
+
+def _ports(telling: list[dict[str, Any]], ports: list[dict[str, Any]]) -> Iterator[Block]:
+    """Ports, one column each."""
+    from celltrain.grids import Line
+
     shown = telling[:MOST_PORTS]
     grid = shell.grid("port", *(port["name"] for port in shown), left=("port",))
     for measure in _printed(PORTS, ports):

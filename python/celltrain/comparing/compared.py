@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import math
 import os
 from collections.abc import Iterator, Sequence
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from celltrain import cautions, statistics
+from celltrain import _core, cautions, statistics
 from celltrain.arguments import Answer, checked
 from celltrain.cards import Card, Carded
 from celltrain.pages.words import measure as worded
@@ -53,6 +54,8 @@ class Compared(Carded, Answer):
     _call = "celltrain.compare"
     what: str
     """What is compared: `scenario`, or the name of the axis whose values are."""
+    scenario: str
+    """The scenario whose settings are compared; empty if several scenarios are compared."""
     names: tuple[str, ...]
     """What is compared; the first is what the others are compared with."""
     conditions: tuple[Axis, ...]
@@ -63,6 +66,8 @@ class Compared(Carded, Answer):
     """What was set for all: axes of one value."""
     only_where: dict[str, str]
     """By name those of `fixed` that take effect in some cases only, and these cases in words: `tcp is vanilla`."""
+    configurations: tuple[tuple[str, ...], ...]
+    """By name and combination: the scenario with all its settings, as JSON."""
     tcp: tuple[tuple[str, ...], ...]
     """By name and combination: the TCP in words, such as `vanilla (no fast retransmit, 100 ms ticks)`."""
     measures: tuple[Measured, ...]
@@ -190,6 +195,8 @@ class Compared(Carded, Answer):
                 differences.append({"name": about.pop("name"), "baseline": self.names[0], **about, **more})
         failures = [{"name": one.name, "seed": one.seed, "error": one.error} for one in self.failures]
         return {
+            "version": _core.build()["version"],
+            "scenario": self.scenario or None,
             "seeds": len(self.seeds),
             "first_seed": self.seeds[0],
             "set": {axis.name: axis.column(0) for axis in self.fixed},
@@ -202,13 +209,23 @@ class Compared(Carded, Answer):
 
     @checked()
     def write(self, folder: str | os.PathLike[str]) -> list[Path]:
-        """Writes `comparison.csv` (the table), `runs.csv` and `comparison.json` into a folder; returns the files."""
+        """Writes the table and the runs as CSV, `comparison.json`, and `scenarios.json` into a folder; returns the files.
+
+        `scenarios.json` has the scenario of each case with all its settings.
+        """
         with writing(folder):
             target = inner(Path(folder))
-            written = [target / "comparison.csv", target / "runs.csv", target / "comparison.json"]
+            written = [target / "comparison.csv", target / "runs.csv"]
+            written += [target / "comparison.json", target / "scenarios.json"]
             write_csv(self.table, written[0])
             write_csv(self.runs, written[1])
             replace(written[2], as_json(self.to_dict()) + "\n")
+            scenarios = [
+                {"name": self.names[name], "settings": self.settings[condition], "scenario": json.loads(text)}
+                for name, condition in self._places()
+                for text in [self.configurations[name][condition]]
+            ]
+            replace(written[3], as_json(scenarios) + "\n")
         return written
 
     @checked()

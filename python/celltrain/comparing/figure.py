@@ -77,7 +77,8 @@ def _subtitle(compared: Compared, measures: Sequence[int], look: Look) -> str:
             lines = textwrap.wrap(f"TCP of {'; '.join(said)}", 52 if look.narrow else 100)
     if len(compared.seeds) > 1:
         cut = ", cut at impossible values" if any(_is_cut(compared, one) for one in measures) else ""
-        lines.append(f"means of {len(compared.seeds):,} seeds; bars: 95 % intervals{cut}")
+        within = f"{shown(compared.scenario)}: " if compared.scenario else ""
+        lines.append(f"{within}means of {len(compared.seeds):,} seeds; bars: 95 % intervals{cut}")
     return "\n".join(lines)
 
 

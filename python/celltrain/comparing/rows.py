@@ -33,7 +33,7 @@ def heading(compared: Compared) -> str:
     seeds = compared.seeds
     said = f"seeds {seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"seed {seeds[0]}"
     files = [str(value) for axis in compared.conditions if axis.name == SCENARIO for value in axis.labels or ()]
-    within = f" in {', '.join(files)}" if files else ""
+    within = f" in {', '.join(files or [shown(compared.scenario)])}" if files or compared.scenario else ""
     names = [f"{name}{_dead(empty)}" for name, empty in zip(compared.names, compared.carried_nothing, strict=True)]
     return f"{', '.join(names)}{within}: {said}{'' if len(names) == 1 else ' each'}"
 

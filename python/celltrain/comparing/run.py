@@ -300,6 +300,8 @@ class _Work:
     most: int
     kept: dict[tuple[int, int], Any] = field(default_factory=dict)
     """By case and seed."""
+    configurations: dict[int, str] = field(default_factory=dict)
+    """By case: the scenario with all its settings."""
     tcp: dict[int, str] = field(default_factory=dict)
     """The TCP of each case."""
     network: dict[int, str] = field(default_factory=dict)
@@ -336,6 +338,7 @@ class _Work:
                     # It fitted the memory when it was checked.
                     raise InputError(error.faults) from None
                 full = json.loads(text)
+                self.configurations[case] = text
                 self.tcp[case] = tcp_summary(full)
                 self.ties_only[case] = not any(True for _ in drawn(full))
                 ports = {name: {**port, "policy": None} for name, port in full.get("port", {}).items()}
@@ -374,6 +377,7 @@ def _compared(
     conditions = [axis for axis in plan.axes if len(axis) > 1]
     settings_of = [plan.points.places(index) for index in range(len(plan.points))]
     files = tuple(side.name for side in sides)
+    scenario = ""
     if (policies := _policies(sides)) is not None:
         what, called = policies.name, tuple(_worded(policies, place) for place in range(len(policies)))
         key = Key(path=SCENARIO, quantity=None, whole=False, unit="", meaning="the scenario in which they are compared")
@@ -383,7 +387,7 @@ def _compared(
         what, called = SCENARIO, names or files
     else:
         first, *conditions = conditions
-        what = first.name
+        what, scenario = first.name, files[0]
         called = names or tuple(_worded(first, place) for place in range(len(first)))
     # Of one scenario the axis that is compared may stand anywhere; what is left keeps its order.
     wanted = [
@@ -396,7 +400,7 @@ def _compared(
     shape = (len(called), len(rest), len(seeds))
     values = np.full((*shape, len(plan.measures)), np.nan)
     prints = np.full(shape, "", dtype=object)
-    tcp = [[""] * len(rest) for _ in called]
+    tcp, configurations = ([[""] * len(rest) for _ in called] for _ in range(2))
     ties_only = np.zeros(shape[:2], dtype=bool)
     rivals = np.zeros(shape[:2], dtype=np.int64)
     networks = list(dict.fromkeys(work.network.values()))
@@ -404,6 +408,7 @@ def _compared(
         at = wanted[case]
         condition = rest.index(tuple(at[axis.name] for axis in conditions))
         tcp[at[what]][condition] = text
+        configurations[at[what]][condition] = work.configurations[case]
         ties_only[at[what], condition] = work.ties_only[case]
         rivals[at[what], condition] = networks.index(work.network[case])
     failures = []
@@ -419,6 +424,7 @@ def _compared(
     replaced = [plan.measures.index(measure) for measure in REPLACED]
     return Compared._of(
         what=what,
+        scenario=scenario,
         names=called,
         conditions=tuple(conditions),
         settings=tuple(
@@ -426,6 +432,7 @@ def _compared(
         ),
         fixed=tuple(axis for axis in plan.axes if len(axis) == 1),
         only_where=_only_where(sides),
+        configurations=tuple(map(tuple, configurations)),
         tcp=tuple(map(tuple, tcp)),
         measures=tuple(map(measured, plan.measures[:asked])),
         seeds=tuple(seeds),

@@ -154,16 +154,20 @@ def estimated(mean: float, half: float) -> str:
 
 
 def figure(value: float) -> str:
-    """A number alone, to four digits.
+    """A number alone, to four digits; a whole number in full, and a share that is not 1 as one.
 
-    >>> figure(0.123456), figure(123456.0), figure(1e-7)
-    ('0.1235', '123,500', '1e-07')
+    >>> figure(0.123456), figure(1234.56), figure(22831.0), figure(1e-7), figure(0.999955)
+    ('0.1235', '1,235', '22,831', '1e-07', '0.999955')
     """
     if not math.isfinite(value):
         return UNDEFINED
+    if float(value).is_integer() and abs(value) < 1e15:
+        return f"{value:,.0f}"
     if value == 0 or not 1e-4 <= abs(value) < 1e7:
         return f"{value:.4g}"
     place = 3 - math.floor(math.log10(abs(value)))
+    if abs(value) < 1 == abs(round(value, place)):
+        place = min(12, 1 - math.floor(math.log10(1 - abs(value))))
     text = _rounded(value, place)
     return text.rstrip("0").rstrip(".") if "." in text else text
 
