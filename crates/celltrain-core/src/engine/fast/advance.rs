@@ -139,7 +139,7 @@ impl<'a> Engine<'a> {
         let is_to_host =
             |held: &Held| matches!(self.plan.stages[held.link][held.run.last.label()].end, StageEnd::Host { .. });
         let (to_hosts, others): (Vec<Held>, Vec<Held>) =
-            std::mem::take(&mut self.held).into_iter().partition(is_to_host);
+            std::mem::take(&mut self.late.held).into_iter().partition(is_to_host);
         for held in to_hosts.into_iter().chain(others) {
             self.release(held, before);
         }

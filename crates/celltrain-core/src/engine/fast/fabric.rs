@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use typed_index_collections::TiSlice;
+use typed_index_collections::{TiSlice, TiVec};
 
 use super::event_list::{EventList, Leaf};
 use super::plan::{LaneIndex, Plan, PortIndex, RmLaneIndex, StageEnd};
@@ -35,13 +35,21 @@ pub(super) struct Fabric<'e> {
     pub(super) lanes: &'e mut TiSlice<LaneIndex, VecDeque<Delivery>>,
     pub(super) end_systems: &'e mut EndSystems,
     pub(super) event_list: &'e mut EventList,
-    pub(super) late: &'e mut TiSlice<LinkIndex, Vec<u64>>,
+    pub(super) late: &'e mut Late,
     pub(super) rate_control: &'e mut RateControl,
     pub(super) rm_events: &'e mut RmEvents,
-    pub(super) held: &'e mut Vec<Held>,
-    /// The end of the run, and the instant it is to reach now.
-    pub(super) end: Time,
+    /// The instant the run is to reach now.
     pub(super) horizon: Time,
+}
+
+/// Cells whose departure is known and that arrive only after the horizon.
+pub(super) struct Late {
+    /// By link and label ([`super::plan::PassedPorts::places`]), for every transparent port on the way and then for its
+    /// end: the number of them that arrive there only after the horizon.
+    pub(super) counts: TiVec<LinkIndex, Vec<u64>>,
+    pub(super) held: Vec<Held>,
+    /// The end of the run: nothing is held back at it.
+    pub(super) end: Time,
 }
 
 /// Cells that reach the end of their stage only after the horizon. They go on when it moves.
@@ -131,7 +139,7 @@ impl Fabric<'_> {
         }
         let number = run.last.frame;
         if !way.passes.is_empty() && self.rate_control.goes_backward(way.vc, number) {
-            let end = self.end;
+            let end = self.late.end;
             for pass in way.passes.iter().filter(|pass| start + pass.lead <= end) {
                 let what = What::Pass(pass.place);
                 let rm_event = RmEvent { time: start + pass.lead, link: pass.link, vc: way.vc, number, what };
@@ -139,7 +147,7 @@ impl Fabric<'_> {
             }
         }
         let Some(end) = way.end else { return false };
-        if self.rm_events.leaves((link, label), start, plan, (self.horizon, self.end)) {
+        if self.rm_events.leaves((link, label), start, plan, (self.horizon, self.late.end)) {
             let what = What::End(self.rate_control.turn_around(way.vc, number));
             let rm_event = RmEvent { time: start + end.lead, link: end.link, vc: way.vc, number, what };
             self.send(end.lane, rm_event);
@@ -156,9 +164,9 @@ impl Fabric<'_> {
         let goes_whole = matches!(self.plan.stages[link][run.last.label()].end, StageEnd::Shaped { .. });
         let in_time = if goes_whole { 0 } else { run.cells - missed };
         // After the end nothing goes on.
-        if self.horizon < self.end {
+        if self.horizon < self.late.end {
             let run = Run { cells: run.cells - in_time, ..run };
-            self.held.push(Held { run, first_start: first_start + period * u64::from(in_time), ..whole });
+            self.late.held.push(Held { run, first_start: first_start + period * u64::from(in_time), ..whole });
         }
         run.at_most(in_time)
     }
@@ -175,7 +183,7 @@ impl Fabric<'_> {
         let (passed_ports, label) = (&self.plan.passed[link], last.label());
         let mut missed = 0;
         let leads = passed_ports.of(label).iter().map(|passed| passed.lead).chain([self.plan.stages[link][label].lead]);
-        for (late, lead) in self.late[link][passed_ports.places(label)].iter_mut().zip(leads) {
+        for (late, lead) in self.late.counts[link][passed_ports.places(label)].iter_mut().zip(leads) {
             let first = first_start + lead;
             let in_time = if first > horizon { 0 } else { (horizon - first).0 / period.0 + 1 };
             missed = cells - u32::try_from(in_time).unwrap_or(cells).min(cells);

@@ -75,7 +75,7 @@ impl Engine<'_> {
             }
             for label in self.plan.stages[link].keys() {
                 stop.step()?;
-                let late = &self.late[link][self.plan.passed[link].places(label)];
+                let late = &self.late.counts[link][self.plan.passed[link].places(label)];
                 let PortEnd { state, defers_order, held } = &ends[link];
                 let counters = state.counters[label];
                 let waiting = if *defers_order { 0 } else { u64::from(state.waiting[label]) };

@@ -68,7 +68,7 @@ use batch::Batch;
 use contended_port::{At, ContendedPort, Worked};
 use downstream::Downstream;
 use event_list::{EventList, Leaf};
-use fabric::{Delivery, Fabric, Held, schedule_lane, schedule_rm_events};
+use fabric::{Delivery, Fabric, Late, schedule_lane, schedule_rm_events};
 use links::{Links, StreamIndex};
 use nic::{Nic, Phase};
 use output::Arrival;
@@ -100,14 +100,11 @@ pub(super) struct Engine<'a> {
     starts: VecDeque<(Time, FlowIndex)>,
     rate_control: RateControl,
     rm_events: RmEvents,
-    /// Cells that arrive only after the horizon.
-    held: Vec<Held>,
     edge: Edge,
     end_systems: EndSystems,
     event_list: EventList,
-    /// By link and label ([`PassedPorts::places`]), for every transparent port on the way and at last for its end: how
-    /// many of the cells whose departure is known arrive there only after the horizon.
-    late: TiVec<LinkIndex, Vec<u64>>,
+    /// Cells that arrive only after the horizon.
+    late: Late,
     /// By shaped port: the longest lead of its cells, which it may hand on ahead of time if they arrive by the horizon.
     /// `None` if a cell handed on could not be taken back.
     ahead: TiVec<ShapedIndex, Option<Span>>,
@@ -153,7 +150,6 @@ impl<'a> Engine<'a> {
             clock,
             end,
             horizon: end,
-            held: Vec::new(),
             nics: all(plan.hosts.iter().map(nic))?.into(),
             exits: builder.exits(&edge, stop)?,
             ports,
@@ -166,7 +162,7 @@ impl<'a> Engine<'a> {
             rate_control,
             end_systems: EndSystems::new(network, &routing, clock, stop)?,
             event_list: EventList::new(&plan),
-            late: plan.passed.iter().map(PassedPorts::row).collect(),
+            late: Late { counts: plan.passed.iter().map(PassedPorts::row).collect(), held: Vec::new(), end },
             ahead: plan.shaped.iter().map(|&link| ahead(&routing, &plan, &edge, link)).collect(),
             departures: Vec::new(),
             edge,
@@ -263,8 +259,6 @@ impl<'a> Engine<'a> {
             late: &mut self.late,
             rate_control: &mut self.rate_control,
             rm_events: &mut self.rm_events,
-            held: &mut self.held,
-            end: self.end,
             horizon: self.horizon,
         };
         let downstream = Downstream { fabric, links: &mut self.links, at_once: &mut self.at_once };

@@ -339,7 +339,7 @@ impl Engine<'_> {
         for (part, number) in others.into_iter().zip(1..) {
             let EndedPartition { ports, late, end_systems, edge } = part;
             for (((mine, theirs), (late_here, late)), link) in
-                ends.iter_mut().zip(ports).zip(self.late.iter_mut().zip(late)).zip(self.network.links.keys())
+                ends.iter_mut().zip(ports).zip(self.late.counts.iter_mut().zip(late)).zip(self.network.links.keys())
             {
                 if partition.of(self.network.links[link].from) == number {
                     *mine = theirs;
@@ -357,7 +357,7 @@ impl Engine<'_> {
     fn into_ended(self, stop: &Stop<'_>) -> Result<EndedPartition, Interrupted> {
         let ports = self.port_ends(stop)?;
         let Engine { late, end_systems, edge, .. } = self;
-        Ok(EndedPartition { ports, late, end_systems, edge })
+        Ok(EndedPartition { ports, late: late.counts, end_systems, edge })
     }
 }
 
