@@ -23,9 +23,7 @@ use crate::events::{Failure, Watcher};
 use crate::fingerprint::Fingerprint;
 use crate::index::{FlowIndex, Label, LinkIndex, VcIndex};
 use crate::network::{Flow, Network, Routing};
-use crate::sizes::size;
 use crate::stop::{Interrupted, Stop};
-use crate::tcp::congestion::cubic::Cubic;
 use crate::tcp::{Ack, SackBlocks, Segment};
 use crate::units::{Clock, Duration, Time};
 use clocks::{ClockKind, HostClock, host_clocks};
@@ -34,7 +32,6 @@ use connection::{Seen, sends_over_tcp};
 pub use outside::Delivered;
 use outside::Outside;
 use processing::Processing;
-pub(crate) use processing::{BYTES_PER_HOST, BYTES_PER_PACKET};
 use vc_ends::Vcs;
 
 /// A frame to put on a host's output port: all its cells, one after the other.
@@ -115,28 +112,6 @@ pub(crate) enum Body {
         tag: u64,
     },
 }
-
-/// Memory of a connection: its ends, its algorithms for recovery and congestion, its places among clocks and
-/// departures.
-pub(crate) const BYTES_PER_FLOW: u64 =
-    size::<Connection>() + RECOVERY_BYTES + CONTROL_BYTES + 4 * 4 + size::<(Time, FlowIndex)>();
-/// Memory that a connection takes beside where formulas set its windows.
-pub(crate) fn bytes_of_formulas<'a>(flows: impl Iterator<Item = &'a Flow>) -> u64 {
-    let formulas = flows.filter_map(|flow| flow.tcp.options().formula.as_ref());
-    formulas.map(|formula| formula.bytes()).fold(0, u64::saturating_add)
-}
-/// Memory of a VC's two ends.
-pub(crate) const BYTES_PER_VC: u64 = vc_ends::BYTES + size::<Collection>();
-/// And where some ends exchange blocks, or some VCs merge.
-pub(crate) use vc_ends::{BYTES_OF_BLOCKS, BYTES_OF_BRANCHES};
-/// Memory of a frame on its way, as long as it is not forgotten.
-pub(crate) const BYTES_PER_FRAME: u64 = size::<Frame<Body>>();
-/// Memory of the blocks of an acknowledgement on its way.
-pub(crate) const BYTES_PER_BLOCKS: u64 = size::<Frame<SackBlocks>>();
-/// A sender's algorithm for recovery, which is allocated apart.
-const RECOVERY_BYTES: u64 = 64;
-/// Its congestion control, likewise; CUBIC's is the largest.
-const CONTROL_BYTES: u64 = size::<Cubic>();
 
 impl EndSystems {
     /// The ends of a network's connections, before anything was sent.

@@ -17,7 +17,6 @@ use crate::network::{Network, Routing};
 use crate::port::{PortCounters, PortState};
 use crate::rate_control::RateControl;
 use crate::scheduler::Class;
-use crate::sizes::size;
 use crate::stop::{Interrupted, Stop, all};
 use crate::units::{CELL_BITS, Clock, Span, Time};
 
@@ -173,12 +172,6 @@ pub struct CellTotals {
     /// Waiting, in service or on a link when the run ended.
     pub in_flight: u64,
 }
-
-/// Memory of a flow's and of a port's results, and of what is counted of a VC for them.
-pub(crate) const BYTES_PER_FLOW: u64 = size::<FlowResult>() + 32;
-pub(crate) const BYTES_PER_ABR: u64 = size::<AbrResult>() + 32;
-pub(crate) const BYTES_PER_PORT: u64 = size::<PortResult>() + 32;
-pub(crate) const BYTES_PER_VC: u64 = size::<PortCounters>() + 3 * 8 + size::<VcCounters>();
 
 /// What an engine hands over when a run has ended.
 pub struct FinalState<'a> {

@@ -68,15 +68,6 @@ impl Scenario {
         self.look(py, cancel.as_ref(), |checked, stop| Ok(checked.look(stop, |network| describe::plan(network, stop))?))
     }
 
-    /// Bytes of memory that a run takes, its whole answer included.
-    #[pyo3(signature = (engine="fast"))]
-    fn memory_needed(&self, py: Python<'_>, engine: &str) -> PyResult<u64> {
-        let how = How { engine: engine_named(engine)?, ..How::default() };
-        self.look(py, None, |checked, stop| {
-            checked.look(stop, |network| Ok(runner::needed(checked, network, how, stop)?.bytes))
-        })
-    }
-
     /// How many threads a run takes that may take so many.
     #[pyo3(signature = (threads, cancel=None))]
     fn threads_of(&self, py: Python<'_>, threads: usize, cancel: Option<Py<Cancel>>) -> PyResult<usize> {

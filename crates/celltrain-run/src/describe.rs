@@ -14,11 +14,10 @@ use crate::{Unfinished, outside};
 
 /// What came of reading a scenario, without the scenario.
 pub fn reading(reading: &Reading) -> String {
-    let bytes = reading.footprint.map(|footprint| footprint.bytes);
     json!({
         "faults": reading.faults,
         "warnings": reading.warnings,
-        "memory_bytes": bytes,
+        "memory_bytes": reading.memory.map(|memory| memory.likely),
         "does_not_fit": reading.does_not_fit,
     })
     .to_string()

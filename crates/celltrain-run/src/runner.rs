@@ -7,24 +7,23 @@ use std::time::Duration;
 
 use celltrain_core::engine::{Engine, Sharing};
 use celltrain_core::events::{self, Watcher};
-use celltrain_core::footprint::Footprint;
 use celltrain_core::index::LinkIndex;
 use celltrain_core::network::Network;
 use celltrain_core::probe::{NetworkView, Nothing, Probe, Recorder};
 use celltrain_core::stop::{Interrupted, Stop};
 use celltrain_core::units::{self, Time};
-use celltrain_scenario::clock::Instant;
-use celltrain_scenario::memory;
 
 use crate::Unfinished;
-use crate::answer::{self, Answer, Wanted};
+use crate::answer::{Answer, Wanted};
 use crate::buffer::Buffer;
 use crate::capture::{About, CaptureChoice, Watch, watch};
+use crate::clock::Instant;
 use crate::events::{Block, Choice, Log};
 use crate::limit::Limit;
+use crate::memory;
 use crate::outside;
 use crate::panics::caught;
-use crate::scenario::{Checked, Handle};
+use crate::scenario::Handle;
 use crate::series::{Recorded, Trace};
 use crate::tables::EndedRun;
 use crate::threads::{self, Event};
@@ -157,17 +156,19 @@ pub fn one_watched(
     watched: Watched<'_>,
     (stopped, share): (&AtomicBool, &Share),
 ) -> Result<Finished, Unfinished> {
-    let limit = Limit::new(how.limit);
+    let (limit, memory) = (Limit::new(how.limit), memory::Watch::default());
     // Of a run before that panicked.
     drop(outside::take());
-    let go_on = || !limit.has_passed() && !stopped.load(Ordering::Relaxed) && !outside::has_failed();
-    let run = Run { scenario, seed, how, limit: &limit, stop: &Stop::new(&go_on), stopped, share };
+    let stops = || limit.has_passed() || stopped.load(Ordering::Relaxed) || outside::has_failed() || !memory.suffices();
+    let go_on = || !stops();
+    let run = Run { scenario, seed, how, limit: &limit, memory: &memory, stop: &Stop::new(&go_on), stopped, share };
     let finished = run.finished(watched);
     if let Some(problem) = outside::take() {
         return Err(Unfinished::Refused(problem));
     }
-    finished.map_err(|unfinished| match (&unfinished, limit.found_passed()) {
-        (Unfinished::Interrupted, Some(most)) => Unfinished::TookTooLong(most),
+    finished.map_err(|unfinished| match (&unfinished, memory.outgrown(), limit.found_passed()) {
+        (Unfinished::Interrupted, Some(words), _) => Unfinished::TooLarge(words),
+        (Unfinished::Interrupted, None, Some(most)) => Unfinished::TookTooLong(most),
         _ => unfinished,
     })
 }
@@ -234,30 +235,13 @@ pub fn first_duration(scenarios: &[&Handle], stop: &Stop<'_>) -> Result<Option<u
     Ok(None)
 }
 
-/// What a run of this scenario, whose network this is, needs of memory, with what is recorded of it; its answer is put
-/// together when the engine is gone.
-///
-/// # Errors
-/// When it cannot be recorded so, or is told to stop.
-pub fn needed(checked: &Checked, network: &Network, how: How<'_>, stop: &Stop<'_>) -> Result<Footprint, Unfinished> {
-    let footprint = checked.footprint(network, how.engine, stop)?;
-    let series = how.trace.map_or(Ok(0), |trace| trace.bytes(network, stop))?;
-    // Each part of a network that is shared out has the state of the whole.
-    let parts = match how.most_threads() {
-        1 => 1,
-        threads => how.engine.threads_of(Sharing::among(threads), network, stop)?,
-    };
-    let running = footprint.bytes.saturating_mul(parts as u64);
-    let bytes = running.max(footprint.kept + answer::bytes(network, how.wanted)).saturating_add(series);
-    Ok(Footprint { bytes, ..footprint })
-}
-
 /// A run under way.
 struct Run<'a> {
     scenario: &'a Handle,
     seed: Option<u64>,
     how: How<'a>,
     limit: &'a Limit,
+    memory: &'a memory::Watch,
     stop: &'a Stop<'a>,
     stopped: &'a AtomicBool,
     share: &'a Share,
@@ -273,20 +257,19 @@ impl Run<'_> {
         let teller = watched.told_by.unwrap_or(how.engine);
         let until = watched.until(scenario.duration).filter(|_| teller != how.engine);
         let how = How { engine: if until.is_some() { how.engine } else { teller }, ..how };
-        let mut footprint = needed(&checked, &network, how, stop)?;
-        if until.is_some() {
-            let telling = checked.footprint(&network, teller, stop)?;
-            footprint.bytes = footprint.bytes.max(telling.bytes);
-        }
+        let mut recorder = how.trace.map(|trace| trace.recorder(&network, stop)).transpose()?;
+        let values = how.trace.zip(recorder.as_ref()).map(|(trace, recorder)| trace.values(&network, recorder, stop));
+        let needed = checked.memory().with_series(values.transpose()?.unwrap_or(0));
         let waited = Instant::now();
-        let _kept = memory::keep(&footprint, self.stopped)?.ok_or(Interrupted)?;
+        if !self.memory.reserve(needed, self.stopped).map_err(Unfinished::TooLarge)? {
+            return Err(Unfinished::Interrupted);
+        }
         self.limit.put_off(waited.elapsed());
         let begun = Instant::now();
         let keep_going = |done: f64| {
             self.share.set(done);
             stop.ask().is_ok()
         };
-        let mut recorder = how.trace.map(|trace| trace.recorder(&network, stop)).transpose()?;
         let result = if watched.has_any() && until.is_none() {
             let mut lookers_on = self.lookers_on((&network, &scenario.name, seed), teller, watched)?;
             lookers_on.recorder = recorder.as_mut();

@@ -24,30 +24,16 @@ use crate::index::{FlowIndex, Label, LinkIndex, VcIndex};
 use crate::metrics::FinalState;
 use crate::network::{LinkTimes, Network, Next, Routing};
 use crate::policy::formula::PortFacts;
-use crate::port::{self, Port};
+use crate::port::Port;
 use crate::probe::{NetworkView, Probe, Queues};
 use crate::queue_range::QueueRange;
 use crate::rate_control::{Place, RateControl};
 use crate::rng::Stream;
-use crate::shape::Shape;
 use crate::shaped_port::ShapedPort;
-use crate::sizes::{count, grown, size};
 use crate::stop::{Stop, all};
 use crate::tie::{ServiceOrder, TieBreaker};
 use crate::units::{Clock, Span, Time};
 use telling::{Teller, ToldLost};
-
-/// What is made at the start of a run and stays, beside the models: a port with its ties for every link.
-pub(crate) fn footprint(shape: &Shape<'_>) -> u64 {
-    let of_link = size::<LinkTimes>() + size::<TieBreaker>() + size::<Option<Time>>() + 1;
-    let links = shape.network.links.keys();
-    let waiting = |link: LinkIndex| grown(shape.queues[link], size::<Cell>());
-    links.map(|link| shape.port(link, &port::RECORDS, waiting(link)) + of_link).sum::<u64>()
-        + count(shape.network.flows.len()) * size::<Event>()
-}
-
-/// A cell on its way is an event, or two while it is sent.
-pub(crate) const BYTES_PER_CELL: u64 = size::<Event>();
 
 pub(super) struct Engine<'a> {
     network: &'a Network,

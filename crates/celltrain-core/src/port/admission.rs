@@ -12,7 +12,6 @@ use crate::events::Loss;
 use crate::index::Label;
 use crate::policy::{BufferPolicy, Overflow, View};
 use crate::rng::Stream;
-use crate::sizes::size;
 
 /// The frames under way of all VCs that cross a port, what was refused of them, and the policy that decides.
 pub(crate) struct Admission {
@@ -51,10 +50,6 @@ impl Refused {
         self.overflow + self.pushed_out + self.frame + self.remainder
     }
 }
-
-/// Memory of what is kept of a VC: its frame under way, and what was refused of it.
-pub(crate) const BYTES_OF_STATE: u64 = size::<VcState>();
-pub(crate) const BYTES_OF_REFUSED: u64 = size::<Refused>();
 
 /// What will become of a VC's next cells, as long as there is room for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

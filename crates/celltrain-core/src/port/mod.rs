@@ -25,9 +25,8 @@ use crate::policy::{BufferPolicy, View};
 use crate::queue_range::{QueueRange, QueueTracker};
 use crate::rng::Stream;
 use crate::scheduler::Service;
-use crate::sizes::{PortRecords, size};
 use crate::units::Time;
-use admission::{Admission, BYTES_OF_REFUSED, BYTES_OF_STATE, Verdict, is_of_frame};
+use admission::{Admission, Verdict, is_of_frame};
 
 /// The fate of the cells offered to a port, for one VC or for all together. At any time `offered` equals the sum of
 /// the others and the cells waiting.
@@ -138,16 +137,6 @@ pub struct Port {
     forwarded: TiVec<Label, u64>,
     admission: Admission,
 }
-
-/// Memory of a port, a VC that crosses it and its queues.
-pub(crate) const RECORDS: PortRecords = PortRecords {
-    port: size::<Port>(),
-    of_vc: &[BYTES_OF_STATE, BYTES_OF_REFUSED, size::<Option<Vec<Cell>>>(), 4, 8],
-    queues: queues::BYTES,
-    queue: queues::BYTES_PER_QUEUE,
-};
-/// The least a VC that crosses a port takes.
-pub(crate) const BYTES_PER_VC: u64 = BYTES_OF_STATE + BYTES_OF_REFUSED + 4;
 
 impl Port {
     /// A port with room for `capacity` waiting cells (`None`: without limit), crossed by `vcs` VCs.

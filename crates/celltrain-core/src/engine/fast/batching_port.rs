@@ -8,17 +8,16 @@ use std::collections::VecDeque;
 
 use typed_index_collections::{TiSlice, TiVec};
 
-use super::run_queues::{self, ReportGranularity, RunQueues};
+use super::run_queues::{ReportGranularity, RunQueues};
 use crate::cell::{Cell, Run};
 use crate::index::Label;
 use crate::policy::{BufferPolicy, View};
-use crate::port::admission::{Admission, BYTES_OF_REFUSED, BYTES_OF_STATE, Verdict};
+use crate::port::admission::{Admission, Verdict};
 use crate::port::{Fate, PortCounters, PortState};
 use crate::queue_range::{QueueRange, QueueTracker};
 use crate::rng::Stream;
 use crate::scheduler::waiting::Counts;
 use crate::scheduler::{BacklogSensitivity, Service};
-use crate::sizes::{PortRecords, array, size};
 use crate::units::Time;
 use held::Held;
 
@@ -64,22 +63,6 @@ const RESERVED_RUNS_PER_VC: usize = 16;
 /// The most deferred dequeues before the counts are brought up to date: few enough for their places to be still in the
 /// nearest cache.
 const MOST_DEFERRED_DEQUEUES: u32 = 256;
-
-/// Memory of a port.
-pub(crate) const BYTES: u64 = size::<BatchingPort>();
-/// Of a port, a VC that crosses it and its queues.
-pub(crate) const RECORDS: PortRecords = PortRecords {
-    port: BYTES,
-    of_vc: &[BYTES_OF_STATE, BYTES_OF_REFUSED, 4],
-    queues: run_queues::BYTES,
-    queue: run_queues::BYTES_PER_QUEUE,
-};
-
-/// Memory that a port with `vcs` VCs reserves for its queue.
-pub(crate) fn reserved(capacity: Option<u32>, vcs: u64) -> u64 {
-    let runs = reserved_runs(capacity, usize::try_from(vcs).unwrap_or(usize::MAX));
-    array(runs as u64, size::<Run>())
-}
 
 fn reserved_runs(capacity: Option<u32>, vcs: usize) -> usize {
     let most = RESERVED_RUNS.min(vcs.saturating_mul(RESERVED_RUNS_PER_VC));

@@ -5,10 +5,9 @@ use typed_index_collections::TiVec;
 use super::at_once::AtOnceIndex;
 use super::downstream::Downstream;
 use super::links::StreamIndex;
-use super::partial_frames::{self, ToHosts};
+use super::partial_frames::ToHosts;
 use crate::cell::{Cell, Run};
 use crate::index::Label;
-use crate::sizes::size;
 use crate::units::{Span, Time};
 
 /// The hops behind a port, by VC.
@@ -67,9 +66,6 @@ impl Hop {
         }
     }
 }
-
-/// Memory of a VC.
-pub(super) const BYTES_PER_VC: u64 = size::<Hop>() + partial_frames::BYTES_PER_VC;
 
 impl Egress {
     pub(super) fn new(hops: TiVec<Label, Hop>, to_hosts: ToHosts) -> Self {

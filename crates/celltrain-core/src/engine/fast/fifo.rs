@@ -59,9 +59,6 @@ pub(super) struct FifoOptions {
     pub(super) is_looked_at: bool,
 }
 
-/// Memory of a VC, without the admission state.
-pub(super) const BYTES_PER_VC: u64 = 4;
-
 impl Fifo {
     /// Creates an empty buffer for a port with `vcs` VCs.
     pub(super) fn new(

@@ -15,7 +15,6 @@ use crate::probe::Queues;
 use crate::queue_range::QueueRange;
 use crate::rate_control::RateControl;
 use crate::shaped_port::ShapedPort;
-use crate::sizes::size;
 use crate::stop::{Interrupted, Stop, all};
 use crate::units::Time;
 
@@ -135,9 +134,6 @@ pub(super) struct PortEnd {
     /// By VC: cells of a frame that waits until it is whole; empty where none do.
     held: TiVec<Label, u32>,
 }
-
-/// Memory of a port's final state, without its lists by VC.
-pub(crate) const BYTES_PER_PORT_END: u64 = size::<PortEnd>();
 
 /// A probe's view of the queues at an instant at which every port is settled.
 pub(super) struct Seen<'a> {

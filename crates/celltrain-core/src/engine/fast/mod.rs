@@ -16,7 +16,6 @@ mod egress;
 mod event_list;
 mod fabric;
 mod fifo;
-mod footprint;
 mod ingress;
 mod links;
 mod measure;
@@ -56,8 +55,6 @@ use crate::shaped_port::ShapedPort;
 use crate::stop::{Stop, all};
 use crate::units::{Clock, Span, Time};
 
-pub(crate) use footprint::{BYTES_PER_FRAME, footprint, of_traced_ports};
-pub(crate) use measure::BYTES_PER_PORT_END;
 pub use parallel::Sharing;
 pub(super) use port_plan::explain;
 pub use port_plan::{PortExplanation, PortMode};

@@ -11,7 +11,6 @@ use typed_index_collections::{TiVec, ti_vec};
 use crate::index::Label;
 use crate::port::{PortCounters, PortState};
 use crate::queue_range::{QueueRange, QueueTracker};
-use crate::sizes::{array, size};
 use crate::units::{Span, Time};
 
 /// A host's own port. It is one line of a processor's cache, since many frames leave through ports that did nothing for
@@ -36,11 +35,6 @@ struct ByVc {
     offered: TiVec<Label, u64>,
     /// Frames that may still have cells waiting, in order.
     frames: VecDeque<Queued>,
-}
-
-/// Memory of a host's port with `vcs` VCs.
-pub(super) fn bytes(vcs: u64) -> u64 {
-    size::<Nic>() + if vcs == 1 { 0 } else { array(1, size::<ByVc>()) + array(vcs, size::<u64>()) }
 }
 
 /// Message of an assertion: counts of cells fit 32 bits.

@@ -6,14 +6,10 @@ use typed_index_collections::{TiVec, ti_vec};
 use super::fabric::Fabric;
 use crate::cell::{Cell, Run};
 use crate::index::{Label, LinkIndex};
-use crate::sizes::size;
 use crate::units::{Span, Time};
 
 /// By label: the cells gathered of its frame, if there are any.
 pub(super) struct PartialFrames(TiVec<Label, Run>);
-
-/// Memory of a VC.
-pub(super) const BYTES_PER_VC: u64 = size::<Run>();
 
 const NOTHING: Run = Run { last: Cell::NONE, cells: 0 };
 

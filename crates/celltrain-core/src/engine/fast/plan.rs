@@ -20,7 +20,6 @@ use crate::feeders::Feeders;
 use crate::index::{Label, LinkIndex, NodeIndex, VcIndex, indices};
 use crate::network::{LinkTimes, Network, Next, NodeKind, Routing};
 use crate::rate_control::{Place, RateControl};
-use crate::sizes::size;
 use crate::stop::{Interrupted, Stop};
 use crate::units::Span;
 
@@ -186,10 +185,6 @@ pub(super) struct RmEnd {
     /// The RM event lane.
     pub(super) lane: RmLaneIndex,
 }
-
-/// Memory of the way of a VC's RM cells, and of a transparent port on a way.
-pub(super) const BYTES_PER_RM_WAY: u64 = size::<Option<RmWay>>() + 4 * size::<RmPass>() + 16;
-pub(super) const BYTES_PER_PASSED: u64 = size::<Passed>();
 
 /// The plan of a run.
 pub(super) struct Plan {

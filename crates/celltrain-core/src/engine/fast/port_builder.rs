@@ -24,7 +24,6 @@ use crate::policy::{BufferPolicy, formula};
 use crate::rate_control::RateControl;
 use crate::rng;
 use crate::scheduler::Service;
-use crate::sizes::size;
 use crate::stop::{Interrupted, Stop, all};
 use crate::tie::{ServiceOrder, TieBreaker};
 use crate::units::{Span, Time};
@@ -302,6 +301,3 @@ pub(super) struct Exit {
     /// True if cells are policed there.
     pub(super) is_policed: bool,
 }
-
-/// Memory of a VC's exit.
-pub(super) const BYTES_PER_EXIT: u64 = size::<Option<Exit>>();

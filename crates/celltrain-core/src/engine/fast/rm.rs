@@ -10,7 +10,6 @@ use crate::abr::RmCell;
 use crate::cell::FrameNumber;
 use crate::index::{Label, LinkIndex, VcIndex};
 use crate::rate_control::Place;
-use crate::sizes::size;
 use crate::units::Time;
 
 /// An event of one RM cell.
@@ -34,9 +33,6 @@ pub(super) enum What {
     /// It passes the switch of this place, whose allocator writes into it if it goes backward.
     Pass(Place),
 }
-
-/// Memory of a lane of RM events, on which there were some.
-pub(super) const BYTES_PER_LANE: u64 = size::<VecDeque<RmEvent>>() + 4 * size::<RmEvent>() + 16;
 
 /// All of them, and the count of RM cells that leave their VC within a stage.
 pub(super) struct RmEvents {

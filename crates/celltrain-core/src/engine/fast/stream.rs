@@ -8,7 +8,6 @@ use super::batch::Batch;
 use super::plan::PortIndex;
 use super::train::{Arriving, Train};
 use crate::cell::Cell;
-use crate::sizes::size;
 use crate::units::Time;
 
 /// A list that grows at its end and is taken from its front.
@@ -94,11 +93,6 @@ enum Way {
 
 /// Later than all.
 pub(super) const NEVER: Time = Time(u64::MAX);
-
-/// Memory of a stream.
-pub(super) const BYTES: u64 = size::<Time>() + size::<Stream>() + size::<Ends>();
-/// Memory of a cell on its way, with the free room of lists that double.
-pub(super) const BYTES_PER_CELL: u64 = 2 * size::<Arriving>();
 
 impl Stream {
     /// Creates an empty stream into a port.

@@ -12,15 +12,14 @@ mod runs;
 mod stretch;
 mod taking_turns;
 
-use super::batching_port::{self, BatchingPort};
-use super::output::{Arrival, Output, Timing};
-use super::partial_frames::{self, PartialFrames};
+use super::batching_port::BatchingPort;
+use super::output::{Output, Timing};
+use super::partial_frames::PartialFrames;
 use super::port_plan::TrainPlan;
 use super::train::Train;
 use super::train_ingress::{Input, TrainIngress, number};
 use crate::cell::{Cell, Run};
 use crate::index::Label;
-use crate::sizes::size;
 use crate::tie::TieBreaker;
 use crate::units::{Span, Time};
 use stretch::Part;
@@ -50,14 +49,6 @@ pub(super) struct TrainPort {
     /// The time in which all inputs together bring a million cells if they are as fast as this port.
     most_in_one_go: Span,
 }
-
-/// Memory of a contended port without its [`BatchingPort`]. Four of its working lists are counted at their first
-/// capacity.
-pub(super) const BYTES: u64 = size::<TrainPort>() - batching_port::BYTES + 4 * (4 * size::<Arrival>() + 16);
-/// Memory of an input, its number at the node and that of its link; its turn is apart.
-pub(super) const BYTES_PER_INPUT: u64 = size::<Input>() + 4 + 4;
-/// Memory of a VC without its [`BatchingPort`] state.
-pub(super) const BYTES_PER_VC: u64 = partial_frames::BYTES_PER_VC;
 
 /// A port handles this many cells in some ten milliseconds. The number is small in tests, so that every comparison of
 /// engines also checks that it has no effect.

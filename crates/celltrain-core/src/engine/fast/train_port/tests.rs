@@ -3,6 +3,7 @@
 
 use proptest::prelude::*;
 
+use super::super::output::Arrival;
 use super::*;
 use crate::cell::FrameNumber;
 use crate::policy::{PolicyConfig, tail_drop};
