@@ -7,7 +7,7 @@ use crate::abr::RmCell;
 pub use crate::abr::Rule;
 use crate::cell::FrameNumber;
 use crate::index::{FlowIndex, LinkIndex, VcIndex};
-use crate::policy::Grounds;
+use crate::policy::Decision;
 use crate::tcp::sender::{Cause, SenderState};
 use crate::tcp::{Ack, SackBlocks, Segment};
 use crate::units::Time;
@@ -256,7 +256,7 @@ pub struct Judged {
     /// Whether it is tagged (CLP = 1).
     pub tagged: bool,
     /// What the policy held against that.
-    pub grounds: Grounds,
+    pub decision: Decision,
 }
 
 /// Why a frame is not delivered although its last cell came.

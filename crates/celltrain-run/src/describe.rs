@@ -97,7 +97,7 @@ pub fn plan(network: &Network, stop: &Stop<'_>) -> Result<String, Interrupted> {
 pub fn conformance(policy: &str, seed: u64) -> Result<String, Unfinished> {
     let config: PolicyConfig = serde_json::from_str(policy).map_err(|error| error.to_string())?;
     let make = |capacity| {
-        let knows = |vc: &&str| config.per_vc().iter().all(|(_, values)| values.of(vc).is_some());
+        let knows = |vc: &&str| config.settings().per_vc.iter().all(|(_, values)| values.of(vc).is_some());
         let fits = config.check(Some(capacity)).is_empty()
             && vetting::VCS.iter().all(knows)
             && config.check_vcs(Some(capacity), &vetting::VCS).is_empty();

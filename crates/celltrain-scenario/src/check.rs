@@ -164,7 +164,7 @@ fn thresholds(scenario: &Scenario, warnings: &mut Vec<Warning>) {
     const MOST: usize = 3;
     let doubts = scenario.port.iter().flat_map(|(name, port)| {
         let (policy, allocator) = (&port.policy, port.allocator.as_ref());
-        let of_policy = policy.thresholds().into_iter().map(|(key, it)| (("policy", policy.name(), key), it));
+        let of_policy = policy.settings().thresholds.into_iter().map(|(key, it)| (("policy", policy.name(), key), it));
         let of_allocator = allocator.into_iter().flat_map(|allocator| {
             allocator.thresholds().into_iter().map(|(key, it)| (("allocator", allocator.name(), key), it))
         });

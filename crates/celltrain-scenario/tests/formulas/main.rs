@@ -328,7 +328,7 @@ impl Seen {
         let forwarded: u64 = result.ports.iter().map(|port| port.counters.forwarded).sum();
         self.judged += u64::from(refused > 0 && forwarded > 1000);
         self.replaced += u64::from(result.ports.iter().any(|port| port.replaced_results > 0));
-        let follows = |policy: &PolicyConfig| policy.build(Some(1), &[]).follows_cells();
+        let follows = |policy: &PolicyConfig| policy.build(Some(1), &[]).follower().is_some();
         self.follows += u64::from(scenario.port.values().any(|port| follows(&port.policy)));
         self.windows += u64::from(scenario.tcp.options().formula.is_some());
         self.weights += u64::from(scenario.port.values().any(|port| port.scheduler.name() == "wfq_formula"));

@@ -11,7 +11,7 @@ use typed_index_collections::{TiSlice, TiVec};
 use super::run_queues::{ReportGranularity, RunQueues};
 use crate::cell::{Cell, Run};
 use crate::index::Label;
-use crate::policy::{BufferPolicy, View};
+use crate::policy::{BufferPolicy, CellFollower, View};
 use crate::port::admission::{Admission, Verdict};
 use crate::port::{Fate, PortCounters, PortState};
 use crate::queue_range::{QueueRange, QueueTracker};
@@ -72,6 +72,7 @@ fn reserved_runs(capacity: Option<u32>, vcs: usize) -> usize {
 impl BatchingPort {
     /// Creates a port, as [`Port::new`](crate::port::Port::new) does.
     pub fn new(capacity: Option<u32>, vcs: usize, policy: Box<dyn BufferPolicy>, rng: Stream) -> Self {
+        let admission = Admission::new(vcs, policy, rng);
         Self {
             capacity: capacity.unwrap_or(u32::MAX),
             occupancy: 0,
@@ -81,15 +82,15 @@ impl BatchingPort {
             counts: Counts::new(vcs),
             held: TiVec::new(),
             queues: None,
-            apart: policy.follows_cells(),
+            apart: admission.follows_cells(),
             keeps_queue: true,
             held_cells: 0,
             released: 0,
             gone: 0,
             reported_gone: 0,
             now: Time::default(),
-            follows: policy.follows_cells(),
-            admission: Admission::new(vcs, policy, rng),
+            follows: admission.follows_cells(),
+            admission,
         }
     }
 
@@ -190,7 +191,7 @@ impl BatchingPort {
             queues.pass(cell.label());
         } else if self.follows {
             self.report_to_policy();
-            self.admission.policy.on_enter(cell.label(), 1);
+            self.follower().on_enter(cell.label(), 1);
         }
         self.tracker.rise(1);
         self.gone += 1;
@@ -278,12 +279,17 @@ impl BatchingPort {
         self.admission.starts_frame(label)
     }
 
+    /// The part of the policy that follows cells, which it has.
+    fn follower(&mut self) -> &mut dyn CellFollower {
+        self.admission.follower().expect("the policy follows cells")
+    }
+
     /// Reports to a policy that follows cells those that have gone: before it is asked, and before another enters.
     #[inline]
     pub(super) fn report_to_policy(&mut self) {
         if self.follows && self.reported_gone < self.gone {
             let cells = self.gone - std::mem::replace(&mut self.reported_gone, self.gone);
-            self.admission.policy.on_leave(u32::try_from(cells).expect("no more than waited"));
+            self.follower().on_leave(u32::try_from(cells).expect("no more than waited"));
         }
     }
 
@@ -291,7 +297,7 @@ impl BatchingPort {
     #[cfg(test)]
     pub(crate) fn virtual_queues(&mut self) -> Option<&TiSlice<Label, u32>> {
         self.report_to_policy();
-        self.admission.policy.virtual_queues()
+        self.admission.follower()?.virtual_queues()
     }
 
     /// The places of the buffer.
@@ -485,18 +491,9 @@ impl BatchingPort {
             counters: self.vc_counters().collect(),
             waiting: self.counts.per_vc.clone(),
             max_queue: self.tracker.max_queue(),
-            replaced_results: self.admission.policy.replaced_results(),
+            replaced_results: self.admission.replaced_results(),
         };
         assert_eq!(self.counters().forwarded, self.gone, "what was not refused and does not wait has gone");
-        if let Some(virtual_queues) = self.admission.policy.virtual_queues() {
-            let sum = virtual_queues.iter().map(|&cells| u64::from(cells)).sum::<u64>();
-            let unreported = self.gone - self.reported_gone;
-            assert_eq!(
-                sum,
-                u64::from(self.occupancy) + unreported,
-                "the virtual queues hold as many cells as the FIFO"
-            );
-        }
         state
     }
 
@@ -525,7 +522,7 @@ impl BatchingPort {
             queues.push(run);
         } else if self.follows {
             self.report_to_policy();
-            self.admission.policy.on_enter(run.last.label(), run.cells);
+            self.follower().on_enter(run.last.label(), run.cells);
             Run::append(&mut self.fifo, run);
         } else {
             self.hold(run);

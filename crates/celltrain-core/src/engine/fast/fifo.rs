@@ -266,7 +266,7 @@ impl Fifo {
             counters: self.admission.counters(&self.counts.per_vc).collect(),
             waiting: self.counts.per_vc.clone(),
             max_queue: self.tracked().max_queue(),
-            replaced_results: self.admission.policy.replaced_results(),
+            replaced_results: self.admission.replaced_results(),
         }
     }
 }

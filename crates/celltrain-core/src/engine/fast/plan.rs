@@ -382,5 +382,5 @@ fn is_transparent(
     fed_slowly
         && port.allocator.is_none()
         && port.buffer != Some(0)
-        && port.policy.build(port.buffer, &[]).admits_when_empty()
+        && port.policy.build(port.buffer, &[]).admits_up_to().is_some()
 }

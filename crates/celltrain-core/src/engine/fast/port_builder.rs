@@ -137,7 +137,14 @@ impl PortBuilder<'_> {
         // Cells of a single queue leave in the order of their arrival, whatever the scheduler.
         let queues = port.scheduler.build(&network.vc_kinds(routing, link)).filter(Service::has_a_choice);
         let timing = self.timing(link, marks_above);
-        let facts = PortFacts { link, policy: &*policy, queues: queues.as_ref(), timing: &timing, is_looked_at };
+        let facts = PortFacts {
+            link,
+            overflow: policy.overflow(),
+            follows_cells: policy.follower().is_some(),
+            queues: queues.as_ref(),
+            timing: &timing,
+            is_looked_at,
+        };
         let (arrivals, reason) = self.arrivals(&facts, options.mode);
         let body = match arrivals {
             Arrivals::Trains => {

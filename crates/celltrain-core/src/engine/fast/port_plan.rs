@@ -11,7 +11,7 @@ use super::parallel::Part;
 use super::plan::{Plan, Role};
 use crate::index::LinkIndex;
 use crate::network::{LinkTimes, Network, Next, Routing};
-use crate::policy::{BufferPolicy, Overflow};
+use crate::policy::Overflow;
 use crate::rate_control::RateControl;
 use crate::scheduler::{BacklogSensitivity, Service};
 use crate::stop::{Interrupted, Stop, all};
@@ -160,7 +160,9 @@ pub(super) struct PortOptions {
 /// The facts about a port on which its code depends.
 pub(super) struct PortFacts<'a> {
     pub(super) link: LinkIndex,
-    pub(super) policy: &'a dyn BufferPolicy,
+    pub(super) overflow: Overflow,
+    /// True if the policy follows single cells.
+    pub(super) follows_cells: bool,
     pub(super) queues: Option<&'a Service>,
     pub(super) timing: &'a Timing,
     pub(super) is_looked_at: bool,
@@ -203,11 +205,11 @@ impl PortBuilder<'_> {
     }
 
     /// Returns whether a port is first in, first out, and a departure needs no work but adding up.
-    pub(super) fn is_plain(PortFacts { policy, queues, timing, .. }: &PortFacts<'_>, merges: bool) -> bool {
-        queues.is_none()
-            && !timing.notes
-            && policy.overflow() != Overflow::PushOutFront
-            && !policy.follows_cells()
+    pub(super) fn is_plain(facts: &PortFacts<'_>, merges: bool) -> bool {
+        facts.queues.is_none()
+            && !facts.timing.notes
+            && facts.overflow != Overflow::PushOutFront
+            && !facts.follows_cells
             && !merges
     }
 

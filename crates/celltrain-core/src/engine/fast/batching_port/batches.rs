@@ -114,20 +114,20 @@ impl BatchingPort {
             let cells = self.gone + u64::from(gone) - self.reported_gone;
             self.reported_gone += cells;
             if cells > 0 {
-                self.admission.policy.on_leave(u32::try_from(cells).expect("no more than waited"));
+                self.follower().on_leave(u32::try_from(cells).expect("no more than waited"));
             }
-            self.admission.policy.on_enter(label, 1);
+            self.follower().on_enter(label, 1);
         }
     }
 
     /// Returns whether cells of a VC that arrive one by one, while `left` cells leave, may be reported to the policy
-    /// with the first of them ([`BufferPolicy::enters_at_once`]).
+    /// with the first of them ([`CellFollower::enters_at_once`]).
     #[inline]
     pub fn enters_at_once(&mut self, label: Label, left: u32, close: bool) -> bool {
         if !self.follows {
             return true;
         }
         self.report_to_policy();
-        self.admission.policy.enters_at_once(label, left, close)
+        self.follower().enters_at_once(label, left, close)
     }
 }
