@@ -35,7 +35,7 @@ class Reading:
     warnings: list[str]
     """What to look at before trusting its results."""
     memory_bytes: int | None = None
-    """What a run of it takes of memory on the fast engine; None when it has other faults."""
+    """Memory that a run of it reserves; None when it has faults."""
     does_not_fit: bool = False
     """Whether it is refused because it does not fit the memory there is: elsewhere, or later, it may."""
 

@@ -67,6 +67,18 @@ def test_the_json_of_run_has_the_promised_fields(celltrain, small):
     assert result == {**ct.run(small, seed=5).to_dict(), "timing": result["timing"]}
 
 
+def test_the_port_plan_is_explained_without_a_run(celltrain, small):
+    answer = celltrain("run", small, "--explain-plan")
+    assert answer.code == 0
+    assert "transparent" in answer.out
+    assert "trains, counts cells" in answer.out
+    ports = celltrain("run", small, "--explain-plan", "--json").json["ports"]
+    assert all(set(port) == {"port", "code", "details", "why", "feeds"} for port in ports)
+    assert {"host", "trains", "transparent"} <= {port["code"] for port in ports}
+    names = {port["port"] for port in ports}
+    assert any(set(port["feeds"]) & names for port in ports)
+
+
 def test_run_shows_the_delay_of_files_where_it_is_asked_for(celltrain, small):
     assert "file delay" not in celltrain("run", small).out
     small.write_text(small.read_text() + '\n[measure]\nfile_size = "1kB"\n')

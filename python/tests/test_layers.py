@@ -10,7 +10,7 @@ from conftest import ROOT
 
 CRATES = sorted(path.parent for path in (ROOT / "crates").glob("*/src") if (path / "lib.rs").exists())
 #: What only tests compile.
-TESTS = {"tests", "conformance", "script", "pipe", "grounds", "loops"}
+TESTS = {"tests", "conformance", "script", "pipe", "decisions", "loops"}
 
 
 def modules(crate: Path) -> dict[str, str]:

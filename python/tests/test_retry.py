@@ -147,8 +147,8 @@ print(fault.message)
 def test_what_did_not_fit_is_tried_again_where_there_is_more_memory(monkeypatch):
     error = subprocess.run([sys.executable, "-c", LARGE], capture_output=True, text=True, check=True).stdout
     assert "of memory, and of the " in error, error
-    # It needs 3.3 GiB of the three quarters it may have.
-    for gigabytes, again in ((0.1, False), (4, False), (5, True), (64, True)):
+    # It needs 4.6 GiB of the three quarters it may have.
+    for gigabytes, again in ((0.1, False), (6, False), (7, True), (64, True)):
         monkeypatch.setattr(_core, "memory_limit", lambda size=int(gigabytes * (1 << 30)): size)
         assert has_more(error, plan()) == again, gigabytes
     monkeypatch.setattr(_core, "memory_limit", lambda: None)

@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind, Write};
 use std::process::{Command, ExitCode};
 
 use celltrain_bench::{Case, Group, Measured, all, measure, named};
-use celltrain_core::engine::{Engine, Ways};
+use celltrain_core::engine::{Engine, PortMode};
 use serde_json::json;
 
 /// Memory of runs: `docs/design/memory.md` says why not the system's.
@@ -48,7 +48,8 @@ fn main() -> ExitCode {
 
 const BAD_INPUT: u8 = 2;
 /// The ways of contended ports, by name.
-const WAYS: [(&str, Ways); 3] = [("planned", Ways::Planned), ("trains", Ways::Trains), ("streams", Ways::Streams)];
+const WAYS: [(&str, PortMode); 3] =
+    [("planned", PortMode::Planned), ("trains", PortMode::Trains), ("streams", PortMode::Streams)];
 
 fn is_closed_pipe(problem: &(dyn Error + 'static)) -> bool {
     problem.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
@@ -63,13 +64,13 @@ enum What {
     Help,
     List,
     Scaling,
-    Run { case: Box<Case>, engine: Engine, ways: Ways, threads: usize },
+    Run { case: Box<Case>, engine: Engine, ways: PortMode, threads: usize },
 }
 
 impl Asked {
     fn read(mut words: impl Iterator<Item = String>) -> Result<Self, String> {
         let (mut what, mut scenario, mut engine, mut as_json) = (None, None, None, false);
-        let (mut ways, mut threads, mut duration) = (Ways::default(), 1, None);
+        let (mut ways, mut threads, mut duration) = (PortMode::default(), 1, None);
         while let Some(word) = words.next() {
             match word.as_str() {
                 "--help" | "-h" => what = Some(What::Help),

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use celltrain_core::engine::{Engine, Sharing, Ways};
+use celltrain_core::engine::{Engine, PortMode, Sharing};
 use celltrain_core::probe::Nothing;
 use serde::{Deserialize, Serialize};
 
@@ -36,7 +36,7 @@ impl Measured {
 
 /// Runs a case so many times, at least once; the time is that of the fastest, since whatever else the machine does can
 /// only slow a run down. For a peak of memory that is its own, in a process of its own.
-pub fn measure(case: &Case, engine: Engine, (ways, threads): (Ways, usize), times: u32) -> Measured {
+pub fn measure(case: &Case, engine: Engine, (ways, threads): (PortMode, usize), times: u32) -> Measured {
     let network = case.network();
     let run = |_| {
         let begun = Instant::now();

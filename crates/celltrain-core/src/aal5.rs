@@ -22,6 +22,8 @@ pub const TCP_IP_HEADERS: u64 = 40;
 /// UDP header plus IP header, the latter without options.
 pub const UDP_IP_HEADERS: u64 = 28;
 const AAL5_TRAILER: u64 = 8;
+/// ITU-T I.363.5: the longest frame that the trailer's length field can tell.
+const MAX_SDU: u64 = 65_535;
 
 /// How IP datagrams are told apart inside AAL5 (RFC 2684).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -47,7 +49,7 @@ pub struct Aal5Options {
 
 impl Default for Aal5Options {
     fn default() -> Self {
-        Self { encapsulation: Encapsulation::default(), max_sdu: Bytes { bytes: 65535 } }
+        Self { encapsulation: Encapsulation::default(), max_sdu: Bytes { bytes: MAX_SDU } }
     }
 }
 
@@ -70,6 +72,17 @@ impl Aal5Options {
     /// Bytes that AAL5 carries for `payload` bytes of UDP: headers included, without trailer and padding.
     pub fn packet_sdu(&self, payload: u64) -> u64 {
         payload.saturating_add(UDP_IP_HEADERS).saturating_add(self.llc())
+    }
+
+    /// Cells of a frame that carries a packet of `bytes`, its own headers included.
+    pub fn frame_cells(&self, bytes: u64) -> u32 {
+        cells_of(bytes.saturating_add(self.llc()))
+    }
+
+    /// Longest packet that fits a frame of at most `cells`, and that a receiver collects.
+    pub fn longest_packet(&self, cells: Option<u32>) -> u64 {
+        let in_cells = cells.map_or(u64::MAX, |cells| (u64::from(cells) * CELL_PAYLOAD).saturating_sub(AAL5_TRAILER));
+        self.max_sdu.bytes.min(MAX_SDU).min(in_cells).saturating_sub(self.llc())
     }
 
     fn llc(&self) -> u64 {

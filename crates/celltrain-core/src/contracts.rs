@@ -6,7 +6,6 @@ use crate::cell::Cell;
 use crate::gfr::{EdgeCounters, Policer};
 use crate::index::{LinkIndex, VcIndex};
 use crate::network::{Network, Vc};
-use crate::sizes::size;
 use crate::stop::{Interrupted, Stop};
 use crate::units::{Clock, Time};
 
@@ -62,11 +61,6 @@ impl Edge {
         self.by_vc[vc].as_ref().map(|policer| policer.counters)
     }
 }
-
-/// Memory of a VC, whether it has a contract or not.
-pub(crate) const BYTES_PER_VC: u64 = size::<Option<Box<Policer>>>() + 4;
-/// Memory of a contract.
-pub(crate) const BYTES_PER_CONTRACT: u64 = size::<Policer>() + 16;
 
 #[cfg(test)]
 mod tests {

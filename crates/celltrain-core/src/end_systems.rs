@@ -7,6 +7,7 @@
 pub(crate) mod apart;
 mod clocks;
 mod connection;
+mod outside;
 mod processing;
 mod telling;
 mod vc_ends;
@@ -22,16 +23,15 @@ use crate::events::{Failure, Watcher};
 use crate::fingerprint::Fingerprint;
 use crate::index::{FlowIndex, Label, LinkIndex, VcIndex};
 use crate::network::{Flow, Network, Routing};
-use crate::sizes::size;
 use crate::stop::{Interrupted, Stop};
-use crate::tcp::congestion::cubic::Cubic;
 use crate::tcp::{Ack, SackBlocks, Segment};
 use crate::units::{Clock, Duration, Time};
 use clocks::{ClockKind, HostClock, host_clocks};
 pub use connection::{Connection, PacketCounters};
 use connection::{Seen, sends_over_tcp};
+pub use outside::Delivered;
+use outside::Outside;
 use processing::Processing;
-pub(crate) use processing::{BYTES_PER_HOST, BYTES_PER_PACKET};
 use vc_ends::Vcs;
 
 /// A frame to put on a host's output port: all its cells, one after the other.
@@ -67,6 +67,8 @@ pub struct EndSystems {
     /// Whether flows start later than they would, each at its own time.
     spread: bool,
     aal5: Aal5Options,
+    /// Frames of end systems outside the simulation, once one has been injected.
+    outside: Option<Box<Outside>>,
 }
 
 /// What the host at a VC's end has collected.
@@ -105,29 +107,11 @@ pub(crate) enum Body {
     },
     /// A segment in which a bit changes on the way: all its cells arrive, and AAL5 discards them for their CRC.
     Damaged,
+    /// A frame of an end system outside the simulation, which knows it by its tag.
+    Outside {
+        tag: u64,
+    },
 }
-
-/// Memory of a connection: its ends, its algorithms for recovery and congestion, its places among clocks and
-/// departures.
-pub(crate) const BYTES_PER_FLOW: u64 =
-    size::<Connection>() + RECOVERY_BYTES + CONTROL_BYTES + 4 * 4 + size::<(Time, FlowIndex)>();
-/// Memory that a connection takes beside where formulas set its windows.
-pub(crate) fn bytes_of_formulas<'a>(flows: impl Iterator<Item = &'a Flow>) -> u64 {
-    let formulas = flows.filter_map(|flow| flow.tcp.options().formula.as_ref());
-    formulas.map(|formula| formula.bytes()).fold(0, u64::saturating_add)
-}
-/// Memory of a VC's two ends.
-pub(crate) const BYTES_PER_VC: u64 = vc_ends::BYTES + size::<Collection>();
-/// And where some ends exchange blocks, or some VCs merge.
-pub(crate) use vc_ends::{BYTES_OF_BLOCKS, BYTES_OF_BRANCHES};
-/// Memory of a frame on its way, as long as it is not forgotten.
-pub(crate) const BYTES_PER_FRAME: u64 = size::<Frame<Body>>();
-/// Memory of the blocks of an acknowledgement on its way.
-pub(crate) const BYTES_PER_BLOCKS: u64 = size::<Frame<SackBlocks>>();
-/// A sender's algorithm for recovery, which is allocated apart.
-const RECOVERY_BYTES: u64 = 64;
-/// Its congestion control, likewise; CUBIC's is the largest.
-const CONTROL_BYTES: u64 = size::<Cubic>();
 
 impl EndSystems {
     /// The ends of a network's connections, before anything was sent.
@@ -152,6 +136,7 @@ impl EndSystems {
             processing: Processing::new(network, clock).map(Box::new),
             spread: network.host.start_spread > Duration::default(),
             aal5: network.aal5.clone(),
+            outside: None,
         })
     }
 
@@ -269,6 +254,11 @@ impl EndSystems {
                 let cells = log.frame(number).cells;
                 self.collections[vc].damaged += u64::from(cells);
             }
+            Body::Outside { tag } => {
+                let cells = log.frame(number).cells;
+                let outside = self.outside.as_mut().expect("frames of end systems outside were injected");
+                outside.receive(Delivered { time: now, vc: sender, tag }, cells);
+            }
         }
     }
 
@@ -381,6 +371,9 @@ impl EndSystems {
         for vc in self.vcs.keys() {
             let VcCounters { offered, delivered, damaged } = self.vc_counters(vc);
             fingerprint.fold_all([offered, delivered, damaged]);
+        }
+        if let Some(outside) = &self.outside {
+            fingerprint.fold(outside.fingerprint.value());
         }
     }
 

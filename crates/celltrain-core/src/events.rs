@@ -7,7 +7,7 @@ use crate::abr::RmCell;
 pub use crate::abr::Rule;
 use crate::cell::FrameNumber;
 use crate::index::{FlowIndex, LinkIndex, VcIndex};
-use crate::policy::Grounds;
+use crate::policy::Decision;
 use crate::tcp::sender::{Cause, SenderState};
 use crate::tcp::{Ack, SackBlocks, Segment};
 use crate::units::Time;
@@ -20,6 +20,14 @@ pub trait Watcher {
     /// This happened at `now`.
     fn on_event(&mut self, now: Time, event: Event) {
         let _ = (now, event);
+    }
+}
+
+impl<W: Watcher> Watcher for &mut W {
+    const WATCHES: bool = W::WATCHES;
+
+    fn on_event(&mut self, now: Time, event: Event) {
+        (**self).on_event(now, event);
     }
 }
 
@@ -248,7 +256,7 @@ pub struct Judged {
     /// Whether it is tagged (CLP = 1).
     pub tagged: bool,
     /// What the policy held against that.
-    pub grounds: Grounds,
+    pub decision: Decision,
 }
 
 /// Why a frame is not delivered although its last cell came.

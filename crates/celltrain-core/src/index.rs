@@ -82,6 +82,8 @@ macro_rules! indices {
     )*};
 }
 
+pub(crate) use indices;
+
 indices! {
     /// A VC's label on one link, dense from 0: what VPI and VCI are in a real header, swapped at every switch. It fits
     /// 24 bits ([`Cell::MAX_LABELS`](crate::cell::Cell::MAX_LABELS)).

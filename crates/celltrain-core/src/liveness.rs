@@ -11,7 +11,7 @@ use celltrain_formula::Clause;
 use crate::cell::{Cell, FrameNumber};
 use crate::index::Label;
 use crate::policy::BufferPolicy;
-use crate::policy::formula::PortFacts;
+use crate::policy::formula::{Formula, PortFacts};
 use crate::port::{Port, Told};
 use crate::rng::Stream;
 use crate::units::Time;
@@ -266,7 +266,7 @@ impl<'a> Bench<'a> {
             // To read a formula takes as long as hundreds of frames, so only one refusal is explained.
             let unexplained = attempts.as_mut().filter(|attempts| attempts.admitted == attempts.offered);
             if let Some(attempts) = unexplained.filter(|_| !admitted) {
-                attempts.clauses = policy.why_refused(facts, vcs, vc);
+                attempts.clauses = Formula::of(policy).map(|it| it.why_refused(facts, vcs, vc)).unwrap_or_default();
             }
         });
         for number in 1..cells {

@@ -55,8 +55,17 @@ pub struct Network {
     pub aal5: Aal5Options,
     /// L: the size of the files whose delay is measured; `None` where it is not.
     pub file_size: Option<Bytes>,
-    /// Where a run ends before its time; it is the beginning of the whole one, on the same clock.
-    pub ends_at: Option<Duration>,
+    /// The part of a run that rates and counters cover.
+    pub measure: MeasureWindow,
+}
+
+/// The part of a run that rates and counters cover; all of it by default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MeasureWindow {
+    /// Its start; the start of the run if not given.
+    pub from: Option<Duration>,
+    /// Its end; the end of the run if not given.
+    pub to: Option<Duration>,
 }
 
 /// A host or a switch.
@@ -218,6 +227,26 @@ impl Routing {
 }
 
 impl Network {
+    /// Creates a network without VCs and flows, with the default options and the first link as its bottleneck.
+    pub fn new(Graph { nodes, links }: Graph, duration: Duration) -> Self {
+        Self {
+            seed: 1,
+            duration,
+            nodes,
+            links,
+            vcs: TiVec::new(),
+            merges: TiVec::new(),
+            flows: TiVec::new(),
+            bottleneck: LinkIndex::default(),
+            tie_order: TieOrder::default(),
+            service_order: ServiceOrder::default(),
+            host: HostOptions::default(),
+            aal5: Aal5Options::default(),
+            file_size: None,
+            measure: MeasureWindow::default(),
+        }
+    }
+
     /// The names of the VCs that cross a link, by label.
     pub fn vc_names<'a>(&'a self, routing: &Routing, link: LinkIndex) -> Vec<&'a str> {
         let name = |&vc: &VcIndex| {
@@ -358,7 +387,15 @@ impl Network {
     /// Units of `clock` until the end of the run.
     #[expect(clippy::arithmetic_side_effects, reason = "from 0 on")]
     pub fn end(&self, clock: Clock) -> Time {
-        Time::default() + clock.span(self.ends_at.unwrap_or(self.duration))
+        Time::default() + clock.span(self.duration)
+    }
+
+    /// The two ends of the measuring window on `clock`, where they lie within the run.
+    #[expect(clippy::arithmetic_side_effects, reason = "from 0 on")]
+    pub fn window(&self, clock: Clock) -> [Option<Time>; 2] {
+        let within = |&bound: &Duration| bound > Duration::default() && bound < self.duration;
+        [self.measure.from, self.measure.to]
+            .map(|bound| bound.filter(within).map(|at| Time::default() + clock.span(at)))
     }
 }
 

@@ -29,6 +29,20 @@ pub trait Probe: Watcher {
     }
 }
 
+impl<P: Probe> Probe for &mut P {
+    fn next_look(&self) -> Option<Time> {
+        (**self).next_look()
+    }
+
+    fn traced_ports(&self) -> &[LinkIndex] {
+        (**self).traced_ports()
+    }
+
+    fn look(&mut self, now: Time, view: &NetworkView<'_>) {
+        (**self).look(now, view);
+    }
+}
+
 /// The network as a probe sees it.
 #[derive(Clone, Copy)]
 pub struct NetworkView<'a> {

@@ -14,7 +14,6 @@ use crate::max_min;
 use crate::network::{Network, Routing, Vc};
 use crate::scheduler::Class;
 use crate::shaped_port::ShapedPort;
-use crate::sizes::size;
 use crate::stop::{Interrupted, Stop, all};
 use crate::units::{Clock, Span, Time};
 
@@ -55,9 +54,6 @@ struct Loop {
     /// RM cells that came to their end.
     rms_ended: u64,
 }
-
-/// Memory of a VC, whether it is shaped or not.
-pub(crate) const BYTES_PER_VC: u64 = size::<Option<Place>>() + size::<Option<Loop>>() + size::<Range<usize>>();
 
 impl RateControl {
     /// The shaped ports, loops and allocators of a network, before a cell was sent.

@@ -10,10 +10,9 @@ use typed_index_collections::TiVec;
 use crate::aal5::{Frame, FrameLog};
 use crate::abr::{RmCell, Source};
 use crate::cell::{Cell, FrameNumber, Run};
-use crate::edge_device::{BYTES_PER_EDGE_QUEUE, EdgeBuffer, Packet, PacketFate};
+use crate::edge_device::{EdgeBuffer, Packet, PacketFate};
 use crate::index::Label;
 use crate::port::{PortCounters, PortState};
-use crate::sizes::size;
 use crate::units::{Span, Time};
 
 /// An output port that shapes its VCs.
@@ -44,13 +43,6 @@ enum Pace {
     /// At the rate of the line: no earlier than this.
     Line(Time),
 }
-
-/// Memory of a shaped port, its buffer included.
-pub(crate) const BYTES: u64 = size::<ShapedPort>();
-/// Memory of a VC at such a port: its pace, its source and its packets' queue.
-pub(crate) const BYTES_PER_VC: u64 = size::<Shaped>() + size::<Source>() + BYTES_PER_EDGE_QUEUE;
-/// Memory of an RM cell on its way, as long as it is not forgotten.
-pub(crate) const BYTES_PER_RM: u64 = size::<Frame<RmCell>>();
 
 /// Data cells given away before they start.
 #[derive(Clone, Copy)]

@@ -129,6 +129,11 @@ impl Clock {
         Span(div_round(u128::from(duration.picoseconds) * u128::from(self.units_per_second), PS_PER_SECOND))
     }
 
+    /// The instant so long after the start of a run.
+    pub fn time(&self, since_start: Duration) -> Time {
+        Time(self.span(since_start).0)
+    }
+
     /// A unit, rounded up to whole picoseconds.
     pub fn tick(&self) -> Duration {
         Duration { picoseconds: PS_PER_SECOND.div_ceil(self.units_per_second.max(1)) }

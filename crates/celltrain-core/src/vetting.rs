@@ -133,7 +133,7 @@ pub fn trial(policy: Box<dyn BufferPolicy>, capacity: u32, seed: u64, operations
             .check(Check::Capacity, occupancy <= capacity, || format!("{occupancy} cells wait in {capacity} places"));
         if occupancy <= SHORT || number.is_multiple_of(BETWEEN_RECOUNTS) {
             outcome.recounts += 1;
-            if let Err(what) = recounted(&bench.port) {
+            if let Err(what) = recounted(&mut bench.port) {
                 outcome.check(Check::Counts, false, || what);
             }
         }
@@ -218,7 +218,7 @@ fn refused(port: &Port) -> u64 {
 }
 
 /// Counts the cells of a port anew.
-fn recounted(port: &Port) -> Result<(), String> {
+fn recounted(port: &mut Port) -> Result<(), String> {
     let mut per_vc: TiVec<Label, u32> = ti_vec![0; VCS.len()];
     for cell in port.waiting() {
         per_vc[cell.label()] += 1;
@@ -230,11 +230,10 @@ fn recounted(port: &Port) -> Result<(), String> {
     if port.active_vcs() as usize != active {
         return Err(format!("N is {}, and {active} VCs have cells waiting", port.active_vcs()));
     }
-    if let Some(virtual_queues) = port.virtual_queues() {
-        let sum: u32 = virtual_queues.iter().sum();
-        if sum != port.occupancy() {
-            return Err(format!("the virtual queues hold {sum} cells, and {} wait", port.occupancy()));
-        }
+    if let Some(sum) = port.virtual_queues().map(|queues| queues.iter().sum::<u32>())
+        && sum != port.occupancy()
+    {
+        return Err(format!("the virtual queues hold {sum} cells, and {} wait", port.occupancy()));
     }
     for (counters, &waiting) in port.vc_counters().zip(&per_vc) {
         let accounted = counters.forwarded + counters.lost() + counters.discarded() + u64::from(waiting);

@@ -31,8 +31,6 @@ pub use tree::{Expression, MOST_DEPTH};
 pub use units::{Kind, Unit};
 pub use vocabulary::{Meaning, Vocabulary, Word, is_name};
 
-/// Memory that an operation of a program takes.
-pub const BYTES_PER_OPERATION: u64 = size_of::<code::Instruction>() as u64;
 /// Bytes of a text; a longer one is refused unread.
 pub const MOST_TEXT: usize = 4000;
 

@@ -16,11 +16,11 @@ use celltrain_core::engine::Engine;
 use celltrain_core::stop::Stop;
 use celltrain_core::threshold::{EXPECTED, Threshold};
 use celltrain_run::answer::Build;
+use celltrain_run::memory::machine;
 use celltrain_run::series::{Array, Recorded};
 use celltrain_run::{Unfinished, describe, tables};
 use celltrain_scenario::Reader;
 use celltrain_scenario::document::Document;
-use celltrain_scenario::memory::machine;
 use numpy::ndarray::Array2;
 use numpy::{IntoPyArray, PyArray2};
 use pyo3::exceptions::PyValueError;
@@ -145,8 +145,7 @@ fn data_names(prefix: &str) -> Vec<String> {
 /// Bytes of memory that this process may still have, where it can be told.
 #[pyfunction]
 fn memory_limit() -> Option<u64> {
-    let machine = machine();
-    machine.memory.into_iter().chain(machine.addresses).min()
+    machine().memory
 }
 
 /// The scenarios of the benchmarks.
@@ -171,7 +170,7 @@ fn measure(py: Python<'_>, scenario: &str, engine: &str, times: u32) -> PyResult
     let unknown = || PyValueError::new_err(format!("{scenario:?} is not a benchmark's scenario"));
     let case = celltrain_bench::named(scenario).ok_or_else(unknown)?;
     Ok(interpreter::detach(py, || {
-        json!(celltrain_bench::measure(&case, engine, (celltrain_core::engine::Ways::Planned, 1), times.max(1)))
+        json!(celltrain_bench::measure(&case, engine, (celltrain_core::engine::PortMode::Planned, 1), times.max(1)))
             .to_string()
     }))
 }

@@ -62,13 +62,10 @@ impl Scenario {
         })
     }
 
-    /// Bytes of memory that a run takes, its whole answer included.
-    #[pyo3(signature = (engine="fast"))]
-    fn memory_needed(&self, py: Python<'_>, engine: &str) -> PyResult<u64> {
-        let how = How { engine: engine_named(engine)?, ..How::default() };
-        self.look(py, None, |checked, stop| {
-            checked.look(stop, |network| Ok(runner::needed(checked, network, how, stop)?.bytes))
-        })
+    /// Which code of the fast engine runs for each port.
+    #[pyo3(signature = (cancel=None))]
+    fn explain_plan(&self, py: Python<'_>, cancel: Option<Py<Cancel>>) -> PyResult<String> {
+        self.look(py, cancel.as_ref(), |checked, stop| Ok(checked.look(stop, |network| describe::plan(network, stop))?))
     }
 
     /// How many threads a run takes that may take so many.

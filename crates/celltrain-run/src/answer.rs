@@ -88,24 +88,6 @@ impl Serialize for Answer<'_> {
 
 const LISTS: [&str; 4] = ["flows", "ports", "contracts", "abr"];
 
-/// Memory of a value in a row of an answer: its key and text, and what Python makes of it.
-const BYTES_PER_VALUE: usize = 128;
-
-/// What putting the answer of a run of this network together takes of memory, in bytes.
-pub fn bytes(network: &Network, wanted: Option<&Wanted>) -> u64 {
-    let abr = network.vcs.iter().filter(|vc| vc.abr.is_some()).count();
-    let contracts = network.vcs.iter().filter(|vc| vc.contract.is_some()).count();
-    // Each list with its rows and columns.
-    let lists = [
-        ("flows", network.flows.len(), FLOW.len()),
-        ("ports", network.links.len(), PORT.len()),
-        ("abr", abr, ABR.len()),
-        ("contracts", contracts, CONTRACT.len()),
-    ];
-    let written = lists.iter().filter(|(list, ..)| wanted.is_none_or(|wanted| wanted.contains_key(*list)));
-    written.map(|&(_, rows, columns)| (rows * columns * BYTES_PER_VALUE) as u64).sum()
-}
-
 /// What the answer of a run of this network would have: every row that it would have by name, with every measure. It
 /// tells which measures lead somewhere, without a run.
 pub fn outlined(network: &Network) -> Value {

@@ -460,10 +460,10 @@ impl<'a> Buffer<'a> {
         judgements.occupancy.push(number(occupancy_of(step).map(f64::from)));
         judgements.vc_cells.push(f64::from(judged.vc_cells));
         judgements.active_vcs.push(f64::from(judged.active_vcs));
-        judgements.threshold_cells.push(number(judged.grounds.threshold));
-        judgements.share_cells.push(number(judged.grounds.share));
-        judgements.held_cells.push(number(judged.grounds.held));
-        judgements.drop_probability.push(number(judged.grounds.probability));
+        judgements.threshold_cells.push(number(judged.decision.threshold));
+        judgements.share_cells.push(number(judged.decision.share));
+        judgements.held_cells.push(number(judged.decision.held));
+        judgements.drop_probability.push(number(judged.decision.probability));
         judgements.tagged.push(i8::from(judged.tagged));
         whole(judgements.frame.len() - 1)
     }

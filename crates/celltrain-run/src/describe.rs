@@ -1,5 +1,6 @@
 //! What was read, and what there is to draw and to list, as JSON.
 
+use celltrain_core::engine;
 use celltrain_core::max_min;
 use celltrain_core::network::{Network, NodeKind};
 use celltrain_core::policy::PolicyConfig;
@@ -13,11 +14,10 @@ use crate::{Unfinished, outside};
 
 /// What came of reading a scenario, without the scenario.
 pub fn reading(reading: &Reading) -> String {
-    let bytes = reading.footprint.map(|footprint| footprint.bytes);
     json!({
         "faults": reading.faults,
         "warnings": reading.warnings,
-        "memory_bytes": bytes,
+        "memory_bytes": reading.memory.map(|memory| memory.likely),
         "does_not_fit": reading.does_not_fit,
     })
     .to_string()
@@ -73,6 +73,23 @@ pub fn network(name: &str, network: &Network, stop: &Stop<'_>) -> Result<String,
     .to_string())
 }
 
+/// Which code of the fast engine runs for each port, as JSON.
+///
+/// # Errors
+/// When it is told to stop.
+pub fn plan(network: &Network, stop: &Stop<'_>) -> Result<String, Interrupted> {
+    let ports = engine::explain_plan(network, stop)?.into_iter().map(|port| {
+        json!({
+            "port": network.links[port.link].name,
+            "code": port.code,
+            "details": port.details,
+            "why": port.why,
+            "feeds": port.feeds,
+        })
+    });
+    Ok(json!({"ports": stop.map(ports, |port| port)?}).to_string())
+}
+
 /// What must hold of any policy, of this one (the JSON of a port's `policy`), tried with random cells of this seed.
 ///
 /// # Errors
@@ -80,7 +97,7 @@ pub fn network(name: &str, network: &Network, stop: &Stop<'_>) -> Result<String,
 pub fn conformance(policy: &str, seed: u64) -> Result<String, Unfinished> {
     let config: PolicyConfig = serde_json::from_str(policy).map_err(|error| error.to_string())?;
     let make = |capacity| {
-        let knows = |vc: &&str| config.per_vc().iter().all(|(_, values)| values.of(vc).is_some());
+        let knows = |vc: &&str| config.settings().per_vc.iter().all(|(_, values)| values.of(vc).is_some());
         let fits = config.check(Some(capacity)).is_empty()
             && vetting::VCS.iter().all(knows)
             && config.check_vcs(Some(capacity), &vetting::VCS).is_empty();

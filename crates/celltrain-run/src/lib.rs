@@ -11,10 +11,12 @@
 pub mod answer;
 pub mod buffer;
 pub mod capture;
+pub mod clock;
 pub mod describe;
 pub mod events;
 mod limit;
 pub mod measure;
+pub mod memory;
 pub mod outside;
 mod panics;
 pub mod runner;
@@ -35,6 +37,8 @@ pub enum Unfinished {
     Interrupted,
     /// It is refused, with what is wrong: in words, or what [`describe::reading`] says of the scenario.
     Refused(String),
+    /// It takes more memory than it may, with the numbers in words.
+    TooLarge(String),
     /// It took longer in real time than it may.
     TookTooLong(Duration),
     /// It panicked, with these words at this place.
@@ -45,7 +49,7 @@ impl Display for Unfinished {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::Interrupted => f.write_str("was told to stop"),
-            Self::Refused(problem) => f.write_str(problem),
+            Self::Refused(problem) | Self::TooLarge(problem) => f.write_str(problem),
             Self::TookTooLong(most) => write!(f, "took longer than {} s of real time", most.as_secs_f64()),
             Self::Panicked(panic) => write!(f, "panicked: {panic}"),
         }

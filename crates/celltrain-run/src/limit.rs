@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use celltrain_scenario::clock::Instant;
+use crate::clock::Instant;
 
 /// The limit of one run, counted from the reading of its scenario on. Once it has passed it stays so.
 pub(crate) struct Limit {

@@ -5,26 +5,25 @@ use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use celltrain_core::engine::{Engine, Outcome, Sharing};
+use celltrain_core::engine::{Engine, Sharing};
 use celltrain_core::events::{self, Watcher};
-use celltrain_core::footprint::Footprint;
 use celltrain_core::index::LinkIndex;
 use celltrain_core::network::Network;
 use celltrain_core::probe::{NetworkView, Nothing, Probe, Recorder};
 use celltrain_core::stop::{Interrupted, Stop};
 use celltrain_core::units::{self, Time};
-use celltrain_scenario::clock::Instant;
-use celltrain_scenario::memory;
 
 use crate::Unfinished;
-use crate::answer::{self, Answer, Wanted};
+use crate::answer::{Answer, Wanted};
 use crate::buffer::Buffer;
 use crate::capture::{About, CaptureChoice, Watch, watch};
+use crate::clock::Instant;
 use crate::events::{Block, Choice, Log};
 use crate::limit::Limit;
+use crate::memory;
 use crate::outside;
 use crate::panics::caught;
-use crate::scenario::{Checked, Handle};
+use crate::scenario::Handle;
 use crate::series::{Recorded, Trace};
 use crate::tables::EndedRun;
 use crate::threads::{self, Event};
@@ -157,17 +156,19 @@ pub fn one_watched(
     watched: Watched<'_>,
     (stopped, share): (&AtomicBool, &Share),
 ) -> Result<Finished, Unfinished> {
-    let limit = Limit::new(how.limit);
+    let (limit, memory) = (Limit::new(how.limit), memory::Watch::default());
     // Of a run before that panicked.
     drop(outside::take());
-    let go_on = || !limit.has_passed() && !stopped.load(Ordering::Relaxed) && !outside::has_failed();
-    let run = Run { scenario, seed, how, limit: &limit, stop: &Stop::new(&go_on), stopped, share };
+    let stops = || limit.has_passed() || stopped.load(Ordering::Relaxed) || outside::has_failed() || !memory.suffices();
+    let go_on = || !stops();
+    let run = Run { scenario, seed, how, limit: &limit, memory: &memory, stop: &Stop::new(&go_on), stopped, share };
     let finished = run.finished(watched);
     if let Some(problem) = outside::take() {
         return Err(Unfinished::Refused(problem));
     }
-    finished.map_err(|unfinished| match (&unfinished, limit.found_passed()) {
-        (Unfinished::Interrupted, Some(most)) => Unfinished::TookTooLong(most),
+    finished.map_err(|unfinished| match (&unfinished, memory.outgrown(), limit.found_passed()) {
+        (Unfinished::Interrupted, Some(words), _) => Unfinished::TooLarge(words),
+        (Unfinished::Interrupted, None, Some(most)) => Unfinished::TookTooLong(most),
         _ => unfinished,
     })
 }
@@ -234,30 +235,13 @@ pub fn first_duration(scenarios: &[&Handle], stop: &Stop<'_>) -> Result<Option<u
     Ok(None)
 }
 
-/// What a run of this scenario, whose network this is, needs of memory, with what is recorded of it; its answer is put
-/// together when the engine is gone.
-///
-/// # Errors
-/// When it cannot be recorded so, or is told to stop.
-pub fn needed(checked: &Checked, network: &Network, how: How<'_>, stop: &Stop<'_>) -> Result<Footprint, Unfinished> {
-    let footprint = checked.footprint(network, how.engine, stop)?;
-    let series = how.trace.map_or(Ok(0), |trace| trace.bytes(network, stop))?;
-    // Each part of a network that is shared out has the state of the whole.
-    let parts = match how.most_threads() {
-        1 => 1,
-        threads => how.engine.threads_of(Sharing::among(threads), network, stop)?,
-    };
-    let running = footprint.bytes.saturating_mul(parts as u64);
-    let bytes = running.max(footprint.kept + answer::bytes(network, how.wanted)).saturating_add(series);
-    Ok(Footprint { bytes, ..footprint })
-}
-
 /// A run under way.
 struct Run<'a> {
     scenario: &'a Handle,
     seed: Option<u64>,
     how: How<'a>,
     limit: &'a Limit,
+    memory: &'a memory::Watch,
     stop: &'a Stop<'a>,
     stopped: &'a AtomicBool,
     share: &'a Share,
@@ -269,41 +253,23 @@ impl Run<'_> {
         let checked = self.scenario.checked(stop)?;
         let scenario = checked.scenario();
         let seed = self.seed.unwrap_or(scenario.seed);
-        let mut network = checked.network(seed, stop)?;
+        let network = checked.network(seed, stop)?;
         let teller = watched.told_by.unwrap_or(how.engine);
         let until = watched.until(scenario.duration).filter(|_| teller != how.engine);
         let how = How { engine: if until.is_some() { how.engine } else { teller }, ..how };
-        let mut footprint = needed(&checked, &network, how, stop)?;
-        let parts = ends_within([scenario.measure.from, scenario.measure.to], scenario.duration);
-        // Their results wait for that of the whole.
-        let shorter = parts.iter().flatten().count() as u64;
-        footprint.bytes = footprint.bytes.saturating_add(shorter * footprint.kept);
-        if until.is_some() {
-            let telling = checked.footprint(&network, teller, stop)?;
-            footprint.bytes = footprint.bytes.max(telling.bytes);
-        }
+        let mut recorder = how.trace.map(|trace| trace.recorder(&network, stop)).transpose()?;
+        let values = how.trace.zip(recorder.as_ref()).map(|(trace, recorder)| trace.values(&network, recorder, stop));
+        let needed = checked.memory().with_series(values.transpose()?.unwrap_or(0));
         let waited = Instant::now();
-        let _kept = memory::keep(&footprint, self.stopped)?.ok_or(Interrupted)?;
+        if !self.memory.reserve(needed, self.stopped).map_err(Unfinished::TooLarge)? {
+            return Err(Unfinished::Interrupted);
+        }
         self.limit.put_off(waited.elapsed());
         let begun = Instant::now();
-        let mut shares = Shares::new(&parts, scenario.duration);
-        let mut bounds = [None, None];
-        for (bound, part) in bounds.iter_mut().zip(parts) {
-            let Some(part) = part else { continue };
-            network.ends_at = Some(part);
-            let keep_going = |done| {
-                self.share.set(shares.of(part, done));
-                stop.ask().is_ok()
-            };
-            *bound = Some(unwatched(how, &network, keep_going)?);
-            shares.end(part);
-        }
-        network.ends_at = None;
         let keep_going = |done: f64| {
-            self.share.set(shares.of(scenario.duration, done));
+            self.share.set(done);
             stop.ask().is_ok()
         };
-        let mut recorder = how.trace.map(|trace| trace.recorder(&network, stop)).transpose()?;
         let result = if watched.has_any() && until.is_none() {
             let mut lookers_on = self.lookers_on((&network, &scenario.name, seed), teller, watched)?;
             lookers_on.recorder = recorder.as_mut();
@@ -312,26 +278,20 @@ impl Run<'_> {
             result
         } else {
             if let Some(until) = until {
-                // A little more, for the rounding of shares.
-                let enough = until.seconds() / scenario.duration.seconds() + 1e-9;
                 let mut lookers_on = self.lookers_on((&network, &scenario.name, seed), teller, watched)?;
-                // The engine is told to stop there, so it has no result.
-                drop(teller.run(&network, &mut lookers_on, |done| stop.ask().is_ok() && done <= enough));
+                // An interrupted run hands over what it has.
+                let watched = teller.watch(&network, until, &mut lookers_on, |_| stop.ask().is_ok());
                 lookers_on.finish()?;
-                stop.ask()?;
+                watched?;
             }
             match &mut recorder {
                 Some(recorder) => how.engine.run(&network, recorder, keep_going),
-                None => unwatched(how, &network, keep_going),
+                None => match how.most_threads() {
+                    1 => how.engine.run(&network, &mut Nothing, keep_going),
+                    threads => how.engine.run_shared(Sharing::among(threads), &network, keep_going),
+                },
             }
         }?;
-        let [before, until] = bounds;
-        let result = if before.is_some() || until.is_some() {
-            let until = until.unwrap_or_else(|| result.clone());
-            result.over(before.as_ref(), &until, &network)
-        } else {
-            result
-        };
         let engine_seconds = begun.elapsed().as_secs_f64();
         let bottleneck = network.links[network.bottleneck].name.clone();
         let run = EndedRun::new(scenario.name.clone(), seed, how.engine, bottleneck, engine_seconds, result);
@@ -358,42 +318,6 @@ impl Run<'_> {
             Watch::new(choice, network, into, self.stop)
         });
         Ok(LookersOn { log, capture: capture.transpose()?, ..LookersOn::default() })
-    }
-}
-
-/// A run that nobody looks at.
-fn unwatched(how: How<'_>, network: &Network, keep_going: impl FnMut(f64) -> bool) -> Outcome {
-    match how.most_threads() {
-        1 => how.engine.run(network, &mut Nothing, keep_going),
-        threads => how.engine.run_shared(Sharing::among(threads), network, keep_going),
-    }
-}
-
-/// Where runs end that come before the whole: where the measuring begins and ends, unless that is where the whole does.
-fn ends_within(measured: [Option<units::Duration>; 2], duration: units::Duration) -> [Option<units::Duration>; 2] {
-    measured.map(|bound| bound.filter(|&bound| bound > units::Duration::default() && bound < duration))
-}
-
-/// How much of all that is to be done is done where runs that end earlier come first.
-struct Shares {
-    /// Simulated seconds of all of them.
-    all: f64,
-    /// Of those that have ended.
-    ended: f64,
-}
-
-impl Shares {
-    fn new(parts: &[Option<units::Duration>], duration: units::Duration) -> Self {
-        let parts = parts.iter().flatten().map(units::Duration::seconds);
-        Self { all: parts.sum::<f64>() + duration.seconds(), ended: 0.0 }
-    }
-
-    fn of(&self, run: units::Duration, done: f64) -> f64 {
-        (self.ended + done * run.seconds()) / self.all
-    }
-
-    fn end(&mut self, run: units::Duration) {
-        self.ended += run.seconds();
     }
 }
 
@@ -424,17 +348,17 @@ pub struct LookersOn<'a> {
 }
 
 impl LookersOn<'_> {
-    /// A run for their sake, which nothing else is made of.
+    /// Runs the network up to `until` for their sake; nothing else is made of it.
     ///
     /// # Errors
     /// When `keep_going` says no, as in [`Engine::run`].
     pub fn watch(
         &mut self,
         engine: Engine,
-        network: &Network,
+        (network, until): (&Network, units::Duration),
         keep_going: &mut dyn FnMut(f64) -> bool,
     ) -> Result<(), Interrupted> {
-        engine.run(network, self, keep_going).map(drop)
+        engine.watch(network, until, self, keep_going)
     }
 
     /// Hands over what is left.
@@ -448,7 +372,7 @@ impl LookersOn<'_> {
 
 impl Probe for LookersOn<'_> {
     fn next_look(&self) -> Option<Time> {
-        self.recorder.as_ref().and_then(|recorder| recorder.next_look())
+        self.recorder.as_ref().and_then(Probe::next_look)
     }
 
     fn traced_ports(&self) -> &[LinkIndex] {

@@ -2,13 +2,12 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use celltrain_core::engine::Engine;
-use celltrain_core::footprint::Footprint;
+use celltrain_core::memory_estimate::MemoryEstimate;
 use celltrain_core::network::Network;
 use celltrain_core::stop::{Interrupted, Stop};
-use celltrain_scenario::memory::machine;
 use celltrain_scenario::{Reader, Reading, Scenario, build};
 
+use crate::memory::machine;
 use crate::{Unfinished, describe};
 
 /// A scenario that is read and checked once: either it was already, or it is when it is first asked for.
@@ -30,8 +29,8 @@ impl Handle {
     /// What was read, without its scenario and its network: these are in the handle, where there is nothing wrong.
     pub fn of_reading(mut reading: Reading) -> (Option<Self>, Reading) {
         let network = Mutex::new(reading.network.take());
-        let checked = reading.scenario.take().zip(reading.footprint);
-        let checked = checked.map(|(scenario, footprint)| Checked { scenario, footprint, network });
+        let checked = reading.scenario.take().zip(reading.memory);
+        let checked = checked.map(|(scenario, memory)| Checked { scenario, memory, network });
         (checked.map(|checked| Self { text: None, read: Mutex::new(Some(Ok(Arc::new(checked)))) }), reading)
     }
 
@@ -76,8 +75,8 @@ impl Handle {
 /// A scenario that passed its checks, and the network that these built.
 pub struct Checked {
     scenario: Scenario,
-    /// What a run on the fast engine takes of memory: the checks had to know.
-    footprint: Footprint,
+    /// The memory that a run takes, which the checks had to estimate.
+    memory: MemoryEstimate,
     /// Until a run takes it: a handle holds no second network while one is run.
     network: Mutex<Option<Network>>,
 }
@@ -106,15 +105,9 @@ impl Checked {
         }
     }
 
-    /// What a run of its network on this engine takes of memory, whatever the seed.
-    ///
-    /// # Errors
-    /// When it is told to stop.
-    pub fn footprint(&self, network: &Network, engine: Engine, stop: &Stop<'_>) -> Result<Footprint, Interrupted> {
-        match engine {
-            Engine::Fast => Ok(self.footprint),
-            Engine::Reference => Footprint::of(network, engine, stop),
-        }
+    /// The memory that a run takes, whatever the seed.
+    pub fn memory(&self) -> MemoryEstimate {
+        self.memory
     }
 
     /// What is to be seen of its network, which is kept for the run that follows.
@@ -198,16 +191,6 @@ mod tests {
         let second = checked.network(3, &Stop::never()).expect("nobody stops it");
         assert_eq!(format!("{first:?}"), format!("{second:?}"));
         assert_eq!(first.seed, 3);
-    }
-
-    #[test]
-    fn the_memory_that_the_checks_foretell_is_that_of_a_run_on_the_fast_engine() {
-        let checked = checked(&handle());
-        let network = checked.network(3, &Stop::never()).expect("nobody stops it");
-        for engine in [Engine::Fast, Engine::Reference] {
-            let kept = checked.footprint(&network, engine, &Stop::never());
-            assert_eq!(kept, Footprint::of(&network, engine, &Stop::never()), "{engine:?}");
-        }
     }
 
     #[test]

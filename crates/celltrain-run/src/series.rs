@@ -2,10 +2,9 @@
 
 use typed_index_collections::{TiVec, ti_vec};
 
-use celltrain_core::footprint::Footprint;
 use celltrain_core::index::{FlowIndex, LinkIndex, VcIndex};
 use celltrain_core::network::Network;
-use celltrain_core::probe::{Probe, Recorder, SeriesChoice};
+use celltrain_core::probe::{Recorder, SeriesChoice};
 use celltrain_core::stop::{Interrupted, Stop};
 use celltrain_core::units::Duration;
 use serde_json::{Value, json};
@@ -357,20 +356,8 @@ impl Trace {
         Ok(self.step.max(tick))
     }
 
-    /// Memory of the series of a run, in bytes: of each value, as lists grow and are handed over, and of the ports whose
-    /// queues the recorder follows.
-    ///
-    /// # Errors
-    ///
-    /// What [`Trace::recorder`] refuses.
-    pub fn bytes(&self, network: &Network, stop: &Stop<'_>) -> Result<u64, Unfinished> {
-        let recorder = self.recorder(network, stop)?;
-        let ports = Footprint::of_traced_ports(network, recorder.traced_ports(), stop)?;
-        Ok(self.values(network, &recorder, stop)? * 16 + ports)
-    }
-
-    /// How many values are recorded of a run.
-    fn values(&self, network: &Network, recorder: &Recorder, stop: &Stop<'_>) -> Result<u64, Unfinished> {
+    /// The number of values that are recorded in a run.
+    pub(crate) fn values(&self, network: &Network, recorder: &Recorder, stop: &Stop<'_>) -> Result<u64, Unfinished> {
         let mut columns = 0;
         for series in &self.series {
             columns += series.columns.len() * series.over.width(recorder, network, stop)?;

@@ -1,7 +1,7 @@
 //! From a scenario that passed its checks to the network the engines run.
 
 use celltrain_core::index::VcIndex;
-use celltrain_core::network::{Flow, Network, NodeKind};
+use celltrain_core::network::{Flow, MeasureWindow, Network, NodeKind};
 use celltrain_core::stop::{Interrupted, Stop, all};
 
 use crate::channels::{Channels, channels};
@@ -105,7 +105,7 @@ impl<'a> Laid<'a> {
             host: scenario.host.clone(),
             aal5: scenario.aal5.clone(),
             file_size: scenario.measure.file_size,
-            ends_at: None,
+            measure: MeasureWindow { from: scenario.measure.from, to: scenario.measure.to },
         })
     }
 }

@@ -4,7 +4,6 @@
 //! faults; what only the layout shows is checked on [`Laid`], of which the network is then built.
 
 mod edges;
-mod memory;
 mod ports;
 mod refusals;
 mod traffic;
@@ -12,7 +11,7 @@ mod vcs;
 
 use std::collections::BTreeMap;
 
-use celltrain_core::footprint::Footprint;
+use celltrain_core::memory_estimate::MemoryEstimate;
 use celltrain_core::names::{number_in_range, range};
 use celltrain_core::network::Network;
 use celltrain_core::stop::{Interrupted, Stop};
@@ -25,6 +24,7 @@ use crate::fault::{Faults, KeyFault, Warning};
 use crate::limits::MAX_DURATION;
 use crate::scenario::Scenario;
 use crate::scope::Scope;
+use crate::topology::Topology;
 
 /// What the checks found.
 #[derive(Debug, Default)]
@@ -33,8 +33,8 @@ pub struct Verdict {
     pub faults: Faults,
     /// What to look at before trusting a result.
     pub warnings: Vec<Warning>,
-    /// What a run takes of memory, when nothing else is wrong.
-    pub footprint: Option<Footprint>,
+    /// The memory that a run takes, when nothing else is wrong.
+    pub memory: Option<MemoryEstimate>,
     /// The network that would be run, when nothing else is wrong.
     pub network: Option<Network>,
     /// Whether one of the faults is that it does not fit the memory there is.
@@ -60,7 +60,9 @@ pub fn check(
     let frames_are_sound = traffic::check(scenario, &mut root);
     let before = root.found().count();
     let laid_out = scenario.topology.check(&mut root, stop)?;
-    verdict.does_not_fit = memory::before_layout(&scenario.topology, machine, &mut root);
+    let size = scenario.topology.config().size();
+    verdict.does_not_fit = !root.at("topology").at(scenario.topology.name()).at(size.key.0).is_refused()
+        && refused_as_too_large(&scenario.topology, &size.memory(), machine, &mut root);
     // Only a topology without a fault, and not too large to hold, can be laid out.
     let layout = match laid_out.filter(|_| root.found().count() == before) {
         None if root.found().count() == before => Some(scenario.topology.config().lay_out(stop)?),
@@ -95,10 +97,20 @@ pub fn check(
     verdict.warnings.extend(scenario.topology.config().warnings(&laid.layout, stop)?);
     let network = laid.network(scenario.seed, stop)?;
     clock(&network, &mut verdict.warnings);
-    verdict.footprint = Some(memory::of_run(&scenario.topology, &network, machine, &mut root, stop)?);
-    verdict.does_not_fit = !root.found().is_empty();
+    let memory = MemoryEstimate::of(&network);
+    verdict.does_not_fit = refused_as_too_large(&scenario.topology, &memory, machine, &mut root);
+    verdict.memory = Some(memory);
     verdict.network = Some(network);
     Ok(verdict)
+}
+
+/// Refuses a network whose runs take more memory than they may have. Returns whether it did.
+fn refused_as_too_large(topology: &Topology, memory: &MemoryEstimate, machine: Machine, root: &mut Scope<'_>) -> bool {
+    let Some(free) = machine.lacks(memory.least) else { return false };
+    let (key, value) = topology.config().size().key;
+    let problem = format!("makes a network that does not fit: {}", memory.in_words(memory.least, free));
+    root.at("topology").at(topology.name()).at(key).refuse_value(value, problem);
+    true
 }
 
 /// Ranges that go on beyond the last connection: a number was mistaken, perhaps.
@@ -152,7 +164,7 @@ fn thresholds(scenario: &Scenario, warnings: &mut Vec<Warning>) {
     const MOST: usize = 3;
     let doubts = scenario.port.iter().flat_map(|(name, port)| {
         let (policy, allocator) = (&port.policy, port.allocator.as_ref());
-        let of_policy = policy.thresholds().into_iter().map(|(key, it)| (("policy", policy.name(), key), it));
+        let of_policy = policy.settings().thresholds.into_iter().map(|(key, it)| (("policy", policy.name(), key), it));
         let of_allocator = allocator.into_iter().flat_map(|allocator| {
             allocator.thresholds().into_iter().map(|(key, it)| (("allocator", allocator.name(), key), it))
         });

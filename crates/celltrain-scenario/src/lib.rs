@@ -13,13 +13,11 @@
 pub mod build;
 pub mod channels;
 pub mod check;
-pub mod clock;
 pub mod document;
 pub mod fault;
 pub mod form;
 mod hints;
 pub mod limits;
-pub mod memory;
 pub mod scenario;
 pub mod scope;
 pub mod tables;
@@ -28,7 +26,7 @@ pub mod topology;
 pub use fault::{Fault, Warning};
 pub use scenario::Scenario;
 
-use celltrain_core::footprint::Footprint;
+use celltrain_core::memory_estimate::MemoryEstimate;
 use celltrain_core::network::Network;
 use celltrain_core::stop::{Interrupted, Stop};
 use document::Document;
@@ -44,8 +42,8 @@ pub struct Reading {
     pub faults: Vec<Fault>,
     /// What to look at before trusting its results.
     pub warnings: Vec<Warning>,
-    /// What a run of it takes of memory, when nothing else is wrong.
-    pub footprint: Option<Footprint>,
+    /// The memory that a run of it takes, when nothing else is wrong.
+    pub memory: Option<MemoryEstimate>,
     /// The network that the checks built, with the scenario's own seed, when nothing is wrong.
     pub network: Option<Network>,
     /// Whether one of the faults is that it does not fit the memory there is: elsewhere, or later, it may.
@@ -55,17 +53,15 @@ pub struct Reading {
 /// What the reader may know of the machine.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Machine {
-    /// Bytes of memory that the process may still have; `None` where that cannot be told.
+    /// Bytes of memory that the process may still have; `None` if they are not known.
     pub memory: Option<u64>,
-    /// Bytes of addresses that the process may still have; `None` where there is no limit.
-    pub addresses: Option<u64>,
 }
 
 impl Machine {
-    /// The bytes there are, if a run that takes so much should not have them: three quarters are for one run, or for
-    /// several at once.
-    pub fn lacks(&self, footprint: &Footprint) -> Option<u64> {
-        [self.memory, self.addresses].into_iter().flatten().find(|free| footprint.bytes > (free / 4).saturating_mul(3))
+    /// Returns the bytes that are free if they are too few for a run that takes `bytes`: three quarters are for one run,
+    /// or for several at once.
+    pub fn lacks(&self, bytes: u64) -> Option<u64> {
+        self.memory.filter(|free| bytes > (free / 4).saturating_mul(3))
     }
 }
 
@@ -121,14 +117,14 @@ fn read(document: Result<Document, Vec<document::SyntaxFault>>, reader: Reader<'
                 scenario: None,
                 faults,
                 warnings: Vec::new(),
-                footprint: None,
+                memory: None,
                 network: None,
                 does_not_fit: false,
             });
         }
     };
     let mut faults = form::check(&mut document.root, stop)?;
-    let (mut warnings, mut footprint, mut network, mut does_not_fit) = (Vec::new(), None, None, false);
+    let (mut warnings, mut memory, mut network, mut does_not_fit) = (Vec::new(), None, None, false);
     // What has the wrong form was taken out, so the rest can be judged too; a required key that is gone ends it here.
     // With more faults than are kept it is not known what was taken out.
     let scenario: Option<Scenario> = if faults.more() > 0 { None } else { Scenario::deserialize(&document.root).ok() };
@@ -137,7 +133,7 @@ fn read(document: Result<Document, Vec<document::SyntaxFault>>, reader: Reader<'
         let verdict = check::check(scenario, &faults, machine, stop)?;
         faults.extend(verdict.faults);
         warnings = verdict.warnings.iter().map(Warning::reported).collect();
-        footprint = verdict.footprint;
+        memory = verdict.memory;
         network = verdict.network;
         does_not_fit = verdict.does_not_fit;
     }
@@ -150,7 +146,7 @@ fn read(document: Result<Document, Vec<document::SyntaxFault>>, reader: Reader<'
             .push(KeyFault::of_key("", format!("has {more} more faults, which are not shown")).reported(source, None));
     }
     let (scenario, network) = if faults.is_empty() { (scenario, network) } else { (None, None) };
-    Ok(Reading { scenario, faults, warnings, footprint, network, does_not_fit })
+    Ok(Reading { scenario, faults, warnings, memory, network, does_not_fit })
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use std::cell::RefCell;
 use std::panic;
 use std::time::Duration;
 
-use celltrain_scenario::clock;
+use celltrain_run::clock;
 
 use crate::answer::{Answer, Column};
 use crate::calls;

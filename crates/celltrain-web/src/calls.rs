@@ -10,12 +10,12 @@ use celltrain_core::units::Duration;
 use celltrain_run::answer::Build;
 use celltrain_run::buffer::Buffer;
 use celltrain_run::events::{Choice, Log};
+use celltrain_run::memory::Watch;
 use celltrain_run::runner::{self, How, LookersOn, Share};
 use celltrain_run::scenario::{Checked, Handle};
 use celltrain_run::series::{Array, Over, Recorded, SERIES, Trace};
 use celltrain_run::{Unfinished, describe};
 use celltrain_scenario::document::Document;
-use celltrain_scenario::memory::machine;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -197,7 +197,7 @@ fn checked(toml: &str, deadline: Deadline) -> Result<Value, Refusal> {
         "faults": reading.faults,
         "warnings": reading.warnings,
         "does_not_fit": reading.does_not_fit,
-        "memory_bytes": reading.footprint.map(|footprint| footprint.bytes),
+        "memory_bytes": reading.memory.map(|memory| memory.likely),
         "network": null,
         "defaults": null,
     });
@@ -252,27 +252,11 @@ fn run(
     if let Some(trace) = &trace {
         checked.look(&stop, |network| trace.refuse_empty(network, &stop)).map_err(refused)?;
     }
-    fits(&checked, how, &stop).map_err(|why| why.unwrap_or_else(|| deadline.passed()))?;
     let (stopped, share) = (AtomicBool::new(false), Share::telling(tell));
     let finished = runner::one(handle, seed, how, &stopped, &share).map_err(refused)?;
     let answer: Value = serde_json::from_str(&finished.answer).expect("it was written as JSON");
     let series = finished.series.map(|recorded| recorded_json(recorded, columns));
     Ok(json!({"answer": answer, "series": series}))
-}
-
-/// Whether a run has the memory it needs; None for a deadline that has passed.
-fn fits(checked: &Checked, how: How<'_>, stop: &Stop<'_>) -> Result<(), Option<Refusal>> {
-    let needed = checked.look(stop, |network| runner::needed(checked, network, how, stop));
-    let needed = needed.map_err(|unfinished| match unfinished {
-        Unfinished::Interrupted => None,
-        other => Some(Refusal::of(&other)),
-    })?;
-    match machine().lacks(&needed) {
-        None => Ok(()),
-        Some(free) => {
-            Err(Some(Refusal::new("too_large", format!("the run does not fit: {}", needed.in_words("about", free)))))
-        }
-    }
 }
 
 /// Recorded series by measure, each with the names of its columns; with their ports where they are of connections at
@@ -348,17 +332,18 @@ impl Under<'_> {
         let in_time = || deadline.is_ahead();
         let stop = Stop::new(&in_time);
         let checked = looked(self.handle, &stop)?;
-        let how = How { engine, ..How::default() };
-        fits(&checked, how, &stop).map_err(|why| why.unwrap_or_else(|| deadline.passed()))?;
+        let memory = Watch::default();
+        let too_large = |words| Refusal::of(&Unfinished::TooLarge(words));
+        memory.reserve(checked.memory(), &AtomicBool::new(false)).map_err(too_large)?;
         let seed = self.seed.unwrap_or(checked.scenario().seed);
-        let mut network = checked.network(seed, &stop).map_err(|Interrupted| deadline.passed())?;
-        network.ends_at = until;
+        let network = checked.network(seed, &stop).map_err(|Interrupted| deadline.passed())?;
+        let until = until.unwrap_or(network.duration);
         let mut go_on = |done: f64| {
             tell(done);
-            deadline.is_ahead() && !self.full.get()
+            deadline.is_ahead() && !self.full.get() && memory.suffices()
         };
-        with(&network, &mut |lookers_on| match lookers_on.watch(engine, &network, &mut go_on) {
-            Err(Interrupted) if !self.full.get() => Err(deadline.passed()),
+        with(&network, &mut |lookers_on| match lookers_on.watch(engine, (&network, until), &mut go_on) {
+            Err(Interrupted) if !self.full.get() => Err(memory.outgrown().map_or_else(|| deadline.passed(), too_large)),
             _ => Ok(()),
         })
     }

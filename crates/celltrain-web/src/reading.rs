@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use celltrain_core::stop::{Interrupted, Stop};
 use celltrain_run::Unfinished;
+use celltrain_run::clock::Instant;
+use celltrain_run::memory::machine;
 use celltrain_run::scenario::Handle;
-use celltrain_scenario::clock::Instant;
-use celltrain_scenario::memory::machine;
 use celltrain_scenario::{Fault, Reader, Reading};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ impl Limits {
     /// The time, which begins when the request is taken up.
     pub(crate) fn deadline(&self) -> Deadline {
         #[cfg(target_family = "wasm")]
-        celltrain_scenario::memory::allow(self.memory);
+        celltrain_run::memory::allow(self.memory);
         #[cfg(not(target_family = "wasm"))]
         let _ = self.memory;
         let most = Duration::try_from_secs_f64(self.seconds).unwrap_or(Duration::MAX);
@@ -72,6 +72,7 @@ impl Refusal {
     pub(crate) fn of(unfinished: &Unfinished) -> Self {
         let kind = match unfinished {
             Unfinished::Refused(_) => "refused",
+            Unfinished::TooLarge(_) => "too_large",
             Unfinished::TookTooLong(_) => "too_long",
             Unfinished::Interrupted => "stopped",
             Unfinished::Panicked(_) => "broken",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
@@ -154,6 +155,12 @@ def run(
             help="Packets at the sender, which it is if not given, the receiver, or both; cells that go out, in, or both.",
         ),
     ] = None,
+    explain_plan: Annotated[
+        bool,
+        typer.Option(
+            "--explain-plan", help="Print which code of the fast engine runs for each port, and why, without a run."
+        ),
+    ] = False,
     event_format: Annotated[str, typer.Option("--format", help="Of the tables of events: parquet or csv.")] = "parquet",
     as_json: shell.Json = False,
     md: shell.Markdown = False,
@@ -165,6 +172,8 @@ def run(
     from celltrain.results import run as simulate
 
     form = shell.form(as_json=as_json, md=md, tex=tex)
+    if explain_plan:
+        return _explain_plan(shell.scenario(file, settings), form, as_json=as_json)
     series = [name.strip() for names in trace or [] for name in names.split(",") if name.strip()]
     if trace and out is None and plot is None:
         problem = "records series; say where they are written to with --out DIR, or drawn with --plot PICTURE"
@@ -407,6 +416,27 @@ def _refuse_idle(
         }
     if given := [Fault.of_option(name, shown(str(value)), problem) for name, (value, problem) in idle.items() if value]:
         raise InputError(given)
+
+
+def _explain_plan(scenario: Path | Scenario, form: shell.Form, *, as_json: bool) -> int:
+    """Prints the port plan of the fast engine."""
+    from celltrain import scenario as scenarios
+    from celltrain.cancel import current
+    from celltrain.errors import ScenarioError
+
+    try:
+        plan = json.loads(scenarios.read(scenario).accepted().explain_plan(current()))
+    except ValueError as error:
+        raise ScenarioError.of_refusal(error) from None
+    if as_json:
+        shell.answer(plan)
+        return shell.DONE
+    grid = shell.grid("port", "code", "why", "feeds", left=("port", "code", "why", "feeds"))
+    for port in plan["ports"]:
+        code = ", ".join([port["code"], *port["details"]])
+        grid.add_row(port["port"], code, port["why"], ", ".join(port["feeds"]))
+    shell.show([grid], form)
+    return shell.DONE
 
 
 def blocks(result: RunResult) -> Iterator[Block]:

@@ -110,7 +110,7 @@ def canonical(scenario: Mapping[str, Any]) -> str:
 
 
 def canonical_with_memory(scenario: Mapping[str, Any]) -> tuple[str, int]:
-    """The same, and the bytes of memory that a run of it takes."""
+    """Returns the same, and the bytes of memory that a run of it reserves."""
     reading = Reading.of_table(scenario, "scenario")
     accepted = table(reading.accepted())
     text = compact({key: value for key, value in accepted.items() if key not in ("seed", "name")})

@@ -20,7 +20,7 @@ from celltrain import _core
 from celltrain.running.here import stream_here
 from celltrain.running.work import Chunk, RunRecord
 
-#: A run that takes more than this part of the memory there is has a process of its own.
+#: A run that reserves more than this part of the free memory has a process of its own.
 SHARE = 0.25
 #: The part of the memory that several of them may have together, as one run may.
 TOGETHER = 0.75

@@ -44,7 +44,7 @@ class Chunk:
     """What each run may take in real time, from the reading of its scenario to its answer."""
     recording: Recording | None
     memory: tuple[int, ...] = ()
-    """Bytes that a run of each configuration takes; empty where nothing is known of it."""
+    """Bytes that a run of each configuration reserves; empty if they are not known."""
     modules: tuple[str, ...] = ()
     """Modules of Python policies that the configurations name."""
 

@@ -12,7 +12,6 @@ pub mod shared_adaptive_discard;
 pub mod tail_drop;
 
 pub use adaptive_discard::{AdaState, Phase};
-pub(crate) use packets::BYTES_PER_EDGE_QUEUE;
 pub use packets::{Cause, Packet, PacketFate, PacketStep, Packets};
 
 use schemars::JsonSchema;

@@ -9,7 +9,6 @@ use crate::cell::{Cell, FrameNumber, Run};
 use crate::index::Label;
 use crate::port::{PortCounters, PortState};
 use crate::queue_range::{QueueRange, QueueTracker};
-use crate::sizes::size;
 
 /// A packet at an edge device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,9 +92,6 @@ struct Queue {
     acr: f64,
     counters: PortCounters,
 }
-
-/// Memory of a VC's queue, and of what discard algorithms keep of it.
-pub(crate) const BYTES_PER_EDGE_QUEUE: u64 = size::<Queue>() + 48;
 
 impl Packets {
     pub(super) fn new(capacity: Option<u32>, memory: Memory, longest_packet: &[u32]) -> Self {

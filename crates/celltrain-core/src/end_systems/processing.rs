@@ -10,7 +10,6 @@ use crate::host::{ProcessingTimes, up_to};
 use crate::index::{NodeIndex, VcIndex};
 use crate::network::{Network, Vc};
 use crate::rng::Stream;
-use crate::sizes::size;
 use crate::units::{Clock, Span, Time};
 
 /// What hosts are working on.
@@ -100,10 +99,6 @@ impl Processing {
         self.held[vc]
     }
 }
-
-/// Memory of a host, and of a packet on which it works.
-pub(crate) const BYTES_PER_HOST: u64 = size::<Host>() + size::<(Time, u32)>() + 2 * size::<NodeIndex>();
-pub(crate) const BYTES_PER_PACKET: u64 = size::<(Time, Departure)>();
 
 #[cfg(test)]
 mod tests {

@@ -172,7 +172,7 @@ pub(super) fn ended<P: Watcher>(vc: VcIndex, frame: FrameNumber, body: &Body, no
     if P::WATCHES {
         let step = match body {
             Body::Damaged => FrameStep::Failed(Failure::Damaged),
-            Body::Data { .. } | Body::Ack { .. } | Body::Packet { .. } => FrameStep::Delivered,
+            Body::Data { .. } | Body::Ack { .. } | Body::Packet { .. } | Body::Outside { .. } => FrameStep::Delivered,
         };
         watcher.on_event(now, Event::Frame(FrameEvent { vc, frame, step }));
     }

@@ -7,7 +7,6 @@ use crate::aal5::{Frame, FrameLog};
 use crate::cell::FrameNumber;
 use crate::index::{Label, LinkIndex, VcIndex};
 use crate::network::{Network, Vc};
-use crate::sizes::size;
 use crate::stop::{Interrupted, Stop};
 use crate::tcp::SackBlocks;
 
@@ -34,12 +33,6 @@ pub(super) struct VcEnds {
     pub(super) log: FrameLog<Body>,
     pub(super) offered: u64,
 }
-
-/// Memory of a VC.
-pub(super) const BYTES: u64 = size::<VcEnds>();
-/// Memory of a VC where some ends exchange blocks, and where some VCs merge.
-pub(crate) const BYTES_OF_BLOCKS: u64 = size::<Option<FrameLog<SackBlocks>>>();
-pub(crate) const BYTES_OF_BRANCHES: u64 = size::<Vec<VcIndex>>();
 
 impl Vcs {
     /// Those of a network, before anything was sent. `first_label`: of each VC on its first link; `exchanges_blocks`:
@@ -132,6 +125,6 @@ mod tests {
 
     #[test]
     fn the_end_of_a_vc_is_one_line_of_the_cache() {
-        assert_eq!(BYTES, 64);
+        assert_eq!(size_of::<VcEnds>(), 64);
     }
 }

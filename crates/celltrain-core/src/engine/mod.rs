@@ -2,17 +2,20 @@
 
 pub mod fast;
 pub mod reference;
+mod simulation;
 
 use std::cell::{Cell, RefCell};
 
-pub use self::fast::{Sharing, Ways};
+pub use self::fast::{PortExplanation, PortMode, Sharing};
+pub use self::simulation::{Simulation, SimulationError};
+pub use crate::end_systems::Delivered;
 pub use crate::metrics::Outcome;
 use crate::metrics::RunResult;
 use crate::network::Network;
 use crate::probe::{Nothing, Probe};
 pub use crate::stop::Interrupted;
 use crate::stop::Stop;
-use crate::units::Time;
+use crate::units::{Duration, Span, Time};
 
 /// The two engines. Both give the same result, to the last bit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,10 +51,10 @@ impl Engine {
     /// # Errors
     /// [`Interrupted`] when `keep_going` returned false.
     pub fn run(self, network: &Network, probe: &mut impl Probe, keep_going: impl FnMut(f64) -> bool) -> Outcome {
-        self.run_by(Ways::default(), network, probe, keep_going)
+        self.run_by(PortMode::default(), network, probe, keep_going)
     }
 
-    /// The same with the ways of contended ports forced, which changes nothing but the time it takes: for tests and
+    /// Runs a network with the code of contended ports forced, which changes only the time it takes: for tests and
     /// measurements.
     ///
     /// # Errors
@@ -59,18 +62,34 @@ impl Engine {
     #[doc(hidden)]
     pub fn run_by(
         self,
-        ways: Ways,
+        mode: PortMode,
         network: &Network,
         probe: &mut impl Probe,
         keep_going: impl FnMut(f64) -> bool,
     ) -> Outcome {
-        asking(keep_going, |progress, stop| match self {
-            Engine::Fast => fast::run(ways, network, probe, progress, stop),
-            Engine::Reference => reference::run(network, probe, progress, stop),
+        asking(keep_going, |progress, stop| Simulation::by(self, mode, network, probe, stop)?.finish_by(progress, stop))
+    }
+
+    /// Runs a network up to `until`, or to its end if that is earlier, for its probe, without a result.
+    ///
+    /// # Errors
+    /// As [`Engine::run`].
+    pub fn watch(
+        self,
+        network: &Network,
+        until: Duration,
+        probe: &mut impl Probe,
+        keep_going: impl FnMut(f64) -> bool,
+    ) -> Result<(), Interrupted> {
+        asking(keep_going, |progress, stop| {
+            let mut simulation = Simulation::by(self, PortMode::default(), network, probe, stop)?;
+            let until = simulation.clock().time(until).min(simulation.end());
+            progress.end.set(until);
+            simulation.reach(until, until + Span(1), progress, stop)
         })
     }
 
-    /// A run that nobody looks at, shared out among several threads, which changes nothing but the time it takes. The
+    /// Runs a network without a probe on several threads, which changes only the time it takes. The
     /// reference engine has one thread only, and so have networks that do not come apart: those with a rate that is
     /// controlled, edge devices, policies outside the core, or all nodes close together.
     ///
@@ -78,41 +97,49 @@ impl Engine {
     /// As [`Engine::run`].
     pub fn run_shared(self, sharing: Sharing, network: &Network, keep_going: impl FnMut(f64) -> bool) -> Outcome {
         asking(keep_going, |progress, stop| {
-            let ways = Ways::default();
-            match self {
-                Engine::Fast => match fast::parts::run((ways, sharing), network, progress, stop)? {
-                    Some(result) => Ok(result),
-                    None => fast::run(ways, network, &mut Nothing, progress, stop),
-                },
-                Engine::Reference => reference::run(network, &mut Nothing, progress, stop),
+            let mode = PortMode::default();
+            if self == Engine::Fast
+                && let Some(result) = fast::parallel::run(mode, sharing, network, progress, stop)?
+            {
+                return Ok(result);
             }
+            Simulation::by(self, mode, network, Nothing, stop)?.finish_by(progress, stop)
         })
     }
 
-    /// How many threads such a run takes.
+    /// Returns how many threads such a run takes.
     ///
     /// # Errors
     /// When it is told to stop.
     pub fn threads_of(self, sharing: Sharing, network: &Network, stop: &Stop<'_>) -> Result<usize, Interrupted> {
         match self {
-            Engine::Fast => fast::parts::number(sharing, network, stop),
+            Engine::Fast => fast::parallel::number(sharing, network, stop),
             Engine::Reference => Ok(1),
         }
     }
 
-    /// The same on the fast engine with the ways of contended ports forced; `None` where the network does not come
-    /// apart.
+    /// Runs a network on several threads with the code of contended ports forced; `None` if the network cannot be
+    /// partitioned.
     ///
     /// # Errors
     /// As [`Engine::run`].
     #[doc(hidden)]
     pub fn run_in_parts(
-        (ways, sharing): (Ways, Sharing),
+        mode: PortMode,
+        sharing: Sharing,
         network: &Network,
         keep_going: impl FnMut(f64) -> bool,
     ) -> Result<Option<RunResult>, Interrupted> {
-        asking(keep_going, |progress, stop| fast::parts::run((ways, sharing), network, progress, stop))
+        asking(keep_going, |progress, stop| fast::parallel::run(mode, sharing, network, progress, stop))
     }
+}
+
+/// Explains which code of the fast engine runs for each port of a network, by link.
+///
+/// # Errors
+/// When it is told to stop.
+pub fn explain_plan(network: &Network, stop: &Stop<'_>) -> Result<Vec<PortExplanation>, Interrupted> {
+    fast::explain(network, stop)
 }
 
 /// Does work that asks whether to go on.

@@ -18,71 +18,28 @@ use super::{Interrupted, Outcome, Progress};
 use crate::cell::{Cell, FrameNumber, Run};
 use crate::contracts::Edge;
 use crate::edge_device::Packet;
-use crate::end_systems::{Departure, EndSystems};
+use crate::end_systems::{Delivered, Departure, EndSystems};
 use crate::events::CellStep;
 use crate::index::{FlowIndex, Label, LinkIndex, VcIndex};
 use crate::metrics::FinalState;
 use crate::network::{LinkTimes, Network, Next, Routing};
 use crate::policy::formula::PortFacts;
-use crate::port::{self, Port};
+use crate::port::Port;
 use crate::probe::{NetworkView, Probe, Queues};
 use crate::queue_range::QueueRange;
 use crate::rate_control::{Place, RateControl};
 use crate::rng::Stream;
-use crate::shape::Shape;
 use crate::shaped_port::ShapedPort;
-use crate::sizes::{count, grown, size};
 use crate::stop::{Stop, all};
 use crate::tie::{ServiceOrder, TieBreaker};
 use crate::units::{Clock, Span, Time};
 use telling::{Teller, ToldLost};
 
-/// Runs a network to its end, unless the run is interrupted.
-///
-/// # Errors
-/// When it is.
-pub(super) fn run<P: Probe>(network: &Network, probe: &mut P, progress: &Progress, stop: &Stop<'_>) -> Outcome {
-    let mut engine = Engine::new(network, stop)?;
-    if P::WATCHES {
-        engine.rate_control.note_fates();
-    }
-    progress.end.set(engine.end);
-    loop {
-        let now = engine.next_instant();
-        let until = now.map_or(engine.end, |now| now.min(engine.end));
-        while let Some(look) = probe.next_look().filter(|&look| look < until || now.is_none_or(|now| now > engine.end))
-        {
-            stop.steps(engine.ports.len())?;
-            probe.look(look, &engine.view());
-            engine.start_ranges(probe.traced_ports());
-        }
-        let Some(now) = now.filter(|&now| now <= engine.end) else { break };
-        progress.now.set(now);
-        let events = engine.step(now, probe);
-        stop.steps(events)?;
-    }
-    progress.now.set(engine.end);
-    engine.measure(stop)
-}
-
-/// What is made at the start of a run and stays, beside the models: a port with its ties for every link.
-pub(crate) fn footprint(shape: &Shape<'_>) -> u64 {
-    let of_link = size::<LinkTimes>() + size::<TieBreaker>() + size::<Option<Time>>() + 1;
-    let links = shape.network.links.keys();
-    let waiting = |link: LinkIndex| grown(shape.queues[link], size::<Cell>());
-    links.map(|link| shape.port(link, &port::RECORDS, waiting(link)) + of_link).sum::<u64>()
-        + count(shape.network.flows.len()) * size::<Event>()
-}
-
-/// A cell on its way is an event, or two while it is sent.
-pub(crate) const BYTES_PER_CELL: u64 = size::<Event>();
-
-struct Engine<'a> {
+pub(super) struct Engine<'a> {
     network: &'a Network,
     routing: Routing,
     clock: Clock,
     times: TiVec<LinkIndex, LinkTimes>,
-    end: Time,
     ports: TiVec<LinkIndex, Port>,
     ties: TiVec<LinkIndex, TieBreaker>,
     transmitting: TiVec<LinkIndex, bool>,
@@ -159,7 +116,11 @@ struct PortArrival {
 }
 
 impl<'a> Engine<'a> {
-    fn new(network: &'a Network, stop: &Stop<'_>) -> Result<Self, Interrupted> {
+    /// The engine at the start of a run.
+    ///
+    /// # Errors
+    /// If it is interrupted.
+    pub(super) fn new(network: &'a Network, stop: &Stop<'_>) -> Result<Self, Interrupted> {
         let clock = network.clock();
         let routing = network.routing(stop)?;
         let stream = |link: LinkIndex, purpose: &str| {
@@ -185,7 +146,6 @@ impl<'a> Engine<'a> {
         Ok(Self {
             network,
             times: LinkTimes::of(network, clock),
-            end: network.end(clock),
             ports: all(network.links.iter_enumerated().map(port))?.into(),
             ties: all(network.links.iter_enumerated().map(ties))?.into(),
             transmitting: ti_vec![false; network.links.len()],
@@ -199,6 +159,51 @@ impl<'a> Engine<'a> {
             clock,
             routing,
         })
+    }
+
+    /// Keeps the fates of packets, for a probe that watches.
+    pub(super) fn note_fates(&mut self) {
+        self.rate_control.note_fates();
+    }
+
+    /// Brings the run to `until`, that instant included, with the looks of a probe before `looks_end`.
+    ///
+    /// # Errors
+    /// If it is interrupted.
+    pub(super) fn advance(
+        &mut self,
+        (until, looks_end): (Time, Time),
+        probe: &mut impl Probe,
+        progress: &Progress,
+        stop: &Stop<'_>,
+    ) -> Result<(), Interrupted> {
+        loop {
+            let next = self.next_instant();
+            let is_next = |look: Time| next.is_none_or(|next| look < next) && look < looks_end;
+            while let Some(look) = probe.next_look().filter(|&look| is_next(look)) {
+                stop.steps(self.ports.len())?;
+                probe.look(look, &self.view());
+                self.start_ranges(probe.traced_ports());
+            }
+            let Some(now) = next.filter(|&now| now <= until) else { break };
+            progress.now.set(now);
+            let events = self.step(now, probe);
+            stop.steps(events)?;
+        }
+        progress.now.set(until);
+        Ok(())
+    }
+
+    /// Puts a frame on its host's port, after everything else that happens at `now`, which the run has reached.
+    pub(super) fn inject(&mut self, frame: (VcIndex, u32, u64), now: Time, probe: &mut impl Probe) {
+        self.end_systems.inject(frame, now, &mut self.now.departures);
+        self.depart(now, probe);
+        self.serve(now, probe);
+    }
+
+    /// The injected frames that have arrived since the last call.
+    pub(super) fn take_delivered(&mut self) -> Vec<Delivered> {
+        self.end_systems.take_delivered()
     }
 
     fn next_instant(&self) -> Option<Time> {
@@ -469,7 +474,11 @@ impl<'a> Engine<'a> {
         NetworkView { queues: self, rate_control: &self.rate_control, end_systems: &self.end_systems }
     }
 
-    fn measure(&self, stop: &Stop<'_>) -> Outcome {
+    /// Measures the run up to `end`, which it has reached.
+    ///
+    /// # Errors
+    /// If it is interrupted.
+    pub(super) fn snapshot(&self, end: Time, stop: &Stop<'_>) -> Outcome {
         let mut on_links: TiVec<VcIndex, u64> = ti_vec![0; self.network.vcs.len()];
         for Reverse(event) in &self.events {
             if let What::Arrival(link) = event.what {
@@ -483,7 +492,7 @@ impl<'a> Engine<'a> {
         };
         let ports: TiVec<LinkIndex, _> = self.ports.iter_enumerated().map(state).collect();
         let (ports, on_links) = (&ports, &on_links);
-        let &Self { network, ref routing, clock, end, ref end_systems, ref edge, ref rate_control, .. } = self;
+        let &Self { network, ref routing, clock, ref end_systems, ref edge, ref rate_control, .. } = self;
         FinalState { network, routing, clock, end, ports, end_systems, on_links, edge, rate_control, stop }.measure()
     }
 }

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use crate::aal5::Encapsulation;
 use crate::contracts::Edge;
 use crate::end_systems::EndSystems;
-use crate::engine::{Engine, Outcome, Progress, fast, reference};
+use crate::engine::{Engine, Outcome, PortMode, Progress, Simulation};
 use crate::gfr::{EdgeCounters, Gfr};
 use crate::host::ProcessingTimes;
 use crate::index::VcIndex;
@@ -275,10 +275,8 @@ fn a_run_ends_at_whichever_question_is_answered_with_no() {
             count.get() <= most
         };
         let stop = Stop::every(1, &go_on);
-        let outcome = match engine {
-            Engine::Fast => fast::run(fast::Ways::Planned, &network, &mut Nothing, &progress, &stop),
-            Engine::Reference => reference::run(&network, &mut Nothing, &progress, &stop),
-        };
+        let simulation = Simulation::by(engine, PortMode::Planned, &network, Nothing, &stop);
+        let outcome = simulation.and_then(|simulation| simulation.finish_by(&progress, &stop));
         (count.get(), outcome)
     };
     for engine in Engine::ALL {

@@ -23,8 +23,8 @@ fn table(admit: &str) -> Table {
 
 fn refusals(table: Table) -> Vec<String> {
     let config = Box::new(table);
-    assert_eq!(config.check(Some(1000)), [], "{config:?}");
-    assert_eq!(config.check_vcs(Some(1000), &VCS), [], "{config:?}");
+    assert_eq!(config.check(Some(1000), &[]), [], "{config:?}");
+    assert_eq!(config.check(Some(1000), &VCS), [], "{config:?}");
     refusals_of(Box::new(config.build(1000, &VCS)))
 }
 

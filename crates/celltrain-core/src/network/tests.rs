@@ -1,7 +1,4 @@
-use typed_index_collections::TiVec;
-
 use super::*;
-use crate::host::HostOptions;
 use crate::index::{FlowIndex, Label, LinkIndex, NodeIndex, VcIndex};
 use crate::tcp::TcpOptions;
 
@@ -48,22 +45,7 @@ pub(crate) fn n_source_network(
     duration: &str,
 ) -> Network {
     let graph = n_source(sources, "155.52Mbps".parse().unwrap(), delay.parse().unwrap());
-    let mut network = Network {
-        seed: 1,
-        duration: duration.parse().unwrap(),
-        nodes: graph.nodes.clone(),
-        links: graph.links.clone(),
-        vcs: TiVec::new(),
-        merges: TiVec::new(),
-        flows: TiVec::new(),
-        bottleneck: N_SOURCE_BOTTLENECK,
-        tie_order: TieOrder::default(),
-        service_order: ServiceOrder::default(),
-        host: HostOptions::default(),
-        aal5: Aal5Options::default(),
-        file_size: None,
-        ends_at: None,
-    };
+    let mut network = Network::new(graph, duration.parse().unwrap());
     network.links[N_SOURCE_BOTTLENECK].buffer = buffer;
     network.links[N_SOURCE_BOTTLENECK].policy = policy;
     for i in 0..sources {

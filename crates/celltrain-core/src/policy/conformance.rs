@@ -100,9 +100,9 @@ pub(super) fn asked_of_two<C: Configure>(config: &C, x: u32, vc: u32, x_i: u32) 
 
 /// A policy that follows cells has seen these come.
 fn fill(policy: &mut (impl BufferPolicy + ?Sized), per_vc: &TiSlice<Label, u32>) {
-    if policy.follows_cells() {
+    if let Some(follower) = policy.follower() {
         for (vc, &cells) in per_vc.iter_enumerated().filter(|(_, cells)| **cells > 0) {
-            policy.on_enter(vc, cells);
+            follower.on_enter(vc, cells);
         }
     }
 }
@@ -264,29 +264,6 @@ fn a_policy_whose_thresholds_are_shares_of_the_buffer_needs_one_with_a_limit() {
     assert_eq!(with_shares, 5, "Selective Drop, WBA, FBA, weighted FBA, DFBA of 1998");
 }
 
-#[test]
-fn who_says_it_admits_when_nothing_waits_does() {
-    for config in PolicyConfig::samples(100) {
-        let mut policy = config.build(Some(100), &NAMES[..2]);
-        let mut rng = Stream::new(1, "bench");
-        let before = rng.clone().next_u64();
-        if policy.admits_when_empty() {
-            for tagged in [false, true] {
-                let view = View {
-                    occupancy: 0,
-                    capacity: 100,
-                    active_vcs: 0,
-                    per_vc: TiSlice::from_ref(&[0, 0]),
-                    tagged,
-                    now: Time(0),
-                };
-                assert!(policy.admit_frame(&view, Label::new(1), &mut rng), "{}", config.name());
-            }
-            assert_eq!(rng.next_u64(), before, "{} draws nothing", config.name());
-        }
-    }
-}
-
 /// Asks a policy about frames of both of two VCs, tagged or not, while `x` cells wait, in several shares. Its answers.
 fn asked_in_all_ways(policy: &mut dyn BufferPolicy, x: u32, capacity: u32, rng: &mut Stream) -> Vec<bool> {
     let mut answers = Vec::new();
@@ -309,10 +286,11 @@ fn who_says_that_frames_are_admitted_up_to_a_number_admits_them_and_notes_nothin
             let name = config.name();
             let [mut asked, mut fresh] = [(); 2].map(|()| config.build(Some(k), &NAMES[..2]));
             let Some(most) = asked.admits_up_to() else { continue };
-            assert!(!asked.admits_all() || (!asked.follows_cells() && most == u32::MAX), "{name}");
             let mut draws = Stream::new(1, "bench");
             let before = draws.clone().next_u64();
-            let queues = |policy: &dyn BufferPolicy| policy.virtual_queues().map(TiSlice::to_owned);
+            let queues = |policy: &mut dyn BufferPolicy| {
+                policy.follower().and_then(|follower| follower.virtual_queues().map(TiSlice::to_owned))
+            };
             // What follows cells has as many in its queues as wait: one more each time.
             let one_more = |x: u32, policies: [&mut Box<dyn BufferPolicy>; 2]| {
                 for policy in policies {
@@ -323,7 +301,7 @@ fn who_says_that_frames_are_admitted_up_to_a_number_admits_them_and_notes_nothin
                 one_more(x, [&mut asked, &mut fresh]);
                 let answers = asked_in_all_ways(&mut *asked, x, k, &mut draws);
                 assert!(answers.iter().all(|&admitted| admitted), "{name} at {x} of {k}");
-                assert_eq!(queues(&*asked), queues(&*fresh), "{name} notes nothing");
+                assert_eq!(queues(&mut *asked), queues(&mut *fresh), "{name} notes nothing");
             }
             assert_eq!(draws.clone().next_u64(), before, "{name} draws nothing");
             let mut others = draws.clone();
@@ -366,11 +344,15 @@ fn thresholds_are_what_frames_are_admitted_up_to() {
     }
     assert_eq!(said("epd"), Some(80));
     assert_eq!(said("double_epd"), Some(50), "the lower threshold is that of tagged frames");
-    for name in ["single_drop", "dfba", "virtual_queuing_threshold", "formula", "python"] {
+    // Thresholds of single VCs are none of the buffer.
+    let of_vcs = ["dfba", "virtual_queuing_threshold"];
+    assert_eq!(of_vcs.map(said), [Some(12), Some(0)]);
+    for name in ["single_drop", "formula", "python"] {
         assert_eq!(said(name), None, "{name}");
     }
     for config in PolicyConfig::samples(100) {
-        let shown = said(config.name()).filter(|&most| most < u32::MAX);
+        let of_buffer = said(config.name()).filter(|_| !of_vcs.contains(&config.name()));
+        let shown = of_buffer.filter(|&most| most < u32::MAX);
         assert_eq!(config.threshold_cells(Some(100)), shown, "{}", config.name());
     }
 }
@@ -387,8 +369,7 @@ enum Cut {
 }
 
 /// By name, the policies there are so far: what a frame loses that finds no room (`docs/mechanisms.md` 2), whether the
-/// policy admits every frame, whether it follows cells. None refuses a frame that finds an empty queue, so an engine
-/// may leave asking out there; but the formula here is told of every frame, for its average, and so is a Python class.
+/// policy admits every frame, whether it follows cells.
 const ANSWERS: [(&str, Cut, bool, bool); 19] = [
     ("tail_drop", Cut::ThirdAlone, true, false),
     ("ppd", Cut::ButTheLast, true, false),
@@ -416,9 +397,9 @@ fn every_policy_answers_as_its_page_says() {
     for (name, cut, admits_all, follows_cells) in ANSWERS {
         let mut samples = PolicyConfig::samples(100).into_iter();
         let config = samples.find(|config| config.name() == name).expect("every row is of a policy of the list");
-        let policy = config.build(Some(100), &NAMES);
-        let said = (policy.admits_all(), policy.follows_cells(), policy.admits_when_empty());
-        assert_eq!(said, (admits_all, follows_cells, !["formula", "python"].contains(&name)), "{name}");
+        let mut policy = config.build(Some(100), &NAMES);
+        let said = (policy.admits_up_to() == Some(u32::MAX), policy.follower().is_some());
+        assert_eq!(said, (admits_all, follows_cells), "{name}");
 
         // Settings for a hundred places at a port that has two, so that no threshold is reached.
         let mut port = Port::new(Some(2), VCS as usize, policy, Stream::new(1, "bench"));

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use typed_index_collections::TiVec;
 
-use super::{BufferPolicy, Configure, Grounds, PerVc, View};
+use super::{BufferPolicy, Configure, Decision, PerVc, Settings, View};
 use crate::error::Fault;
 use crate::index::Label;
 use crate::rng::Stream;
@@ -57,11 +57,15 @@ pub struct Dfba {
 impl Configure for Config {
     type Policy = Dfba;
 
-    fn thresholds(&self) -> Vec<(&'static str, Threshold)> {
-        self.congestion_threshold.map(|r| (CONGESTION_THRESHOLD, r)).into_iter().collect()
+    fn settings(&self) -> Settings<'_> {
+        let thresholds = self.congestion_threshold.map(|r| (CONGESTION_THRESHOLD, r)).into_iter().collect();
+        Settings { thresholds, per_vc: vec![("thresholds", &self.thresholds)] }
     }
 
-    fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
+    fn check(&self, capacity: Option<u32>, vcs: &[&str]) -> Vec<Fault> {
+        if !vcs.is_empty() {
+            return self.check_sum(capacity, vcs).into_iter().collect();
+        }
         let mut faults = self.thresholds.check("thresholds", |r| r >= 1.0, "is not a threshold of 1 cell or more");
         match (self.congestion_threshold, capacity) {
             (Some(r), _) if r.whole_cells(capacity.unwrap_or(u32::MAX)) == 0 => {
@@ -85,32 +89,6 @@ impl Configure for Config {
         faults
     }
 
-    /// The source: the sum of the weights `W_i` = `R_i` / R is below 1.
-    fn check_vcs(&self, capacity: Option<u32>, vcs: &[&str]) -> Vec<Fault> {
-        // A threshold of no cells is refused by itself.
-        let Some(r) = self.r(capacity).filter(|&r| r > 0) else { return Vec::new() };
-        let r_i = self.thresholds.resolve(vcs);
-        let sum: f64 = r_i.iter().sum();
-        if sum < f64::from(r) {
-            return Vec::new();
-        }
-        let each = vcs.iter().zip(&r_i).take(SHOWN_VCS).map(|(vc, r_i)| format!("{vc} {r_i}"));
-        let others = match vcs.len().saturating_sub(SHOWN_VCS) {
-            0 => String::new(),
-            n => format!(" and {n} more"),
-        };
-        let each = each.collect::<Vec<_>>().join(", ");
-        let what = if self.congestion_threshold.is_some() { CONGESTION_THRESHOLD } else { "the buffer" };
-        let problem = format!(
-            "add up to {sum} cells ({each}{others}); those of all VCs of a port must add up to less than {what}, {r}"
-        );
-        vec![Fault::new("thresholds", "", problem)]
-    }
-
-    fn per_vc(&self) -> Vec<(&'static str, &PerVc)> {
-        vec![("thresholds", &self.thresholds)]
-    }
-
     fn build(&self, capacity: u32, vcs: &[&str]) -> Dfba {
         let r = self.r(Some(capacity)).expect("a capacity was given");
         Dfba { r_i: self.thresholds.resolve(vcs).into(), r: f64::from(r), z: self.z }
@@ -131,15 +109,21 @@ impl BufferPolicy for Dfba {
         drop == 0.0 || rng.unit() >= drop
     }
 
-    fn grounds(&self, buffer: &View<'_>, vc: Label) -> Grounds {
+    fn admits_up_to(&self) -> Option<u32> {
+        // No VC has as many cells as its own threshold.
+        let least = self.r_i.iter().copied().fold(self.r, f64::min);
+        super::whole_cells(least.ceil() - 1.0)
+    }
+
+    fn explain(&self, buffer: &View<'_>, vc: Label) -> Decision {
         let (x_i, r_i) = (f64::from(buffer.per_vc[vc]), self.r_i[vc]);
         let draws = x_i >= r_i && x_i <= self.z * r_i && f64::from(buffer.occupancy) < self.r && !buffer.tagged;
-        Grounds {
+        Decision {
             rule: "X_i reaches R_i, and X reaches R, or X_i is above Z R_i, or the frame is tagged, or chance has it",
             threshold: Some(self.r),
             share: Some(r_i),
             probability: draws.then(|| self.drop_probability(x_i, r_i)),
-            ..Grounds::default()
+            ..Decision::default()
         }
     }
 }
@@ -153,6 +137,28 @@ impl Dfba {
 }
 
 impl Config {
+    /// The source: the sum of the weights `W_i` = `R_i` / R is below 1.
+    fn check_sum(&self, capacity: Option<u32>, vcs: &[&str]) -> Option<Fault> {
+        // A threshold of no cells is refused by itself.
+        let r = self.r(capacity).filter(|&r| r > 0)?;
+        let r_i = self.thresholds.resolve(vcs);
+        let sum: f64 = r_i.iter().sum();
+        if sum < f64::from(r) {
+            return None;
+        }
+        let each = vcs.iter().zip(&r_i).take(SHOWN_VCS).map(|(vc, r_i)| format!("{vc} {r_i}"));
+        let others = match vcs.len().saturating_sub(SHOWN_VCS) {
+            0 => String::new(),
+            n => format!(" and {n} more"),
+        };
+        let each = each.collect::<Vec<_>>().join(", ");
+        let what = if self.congestion_threshold.is_some() { CONGESTION_THRESHOLD } else { "the buffer" };
+        let problem = format!(
+            "add up to {sum} cells ({each}{others}); those of all VCs of a port must add up to less than {what}, {r}"
+        );
+        Some(Fault::new("thresholds", "", problem))
+    }
+
     /// R, in cells; nothing where neither it nor the buffer has a limit.
     fn r(&self, capacity: Option<u32>) -> Option<u32> {
         self.congestion_threshold.map_or(capacity, |r| Some(r.whole_cells(capacity.unwrap_or(u32::MAX))))
@@ -257,19 +263,19 @@ mod tests {
 
     #[test]
     fn thresholds_that_add_up_to_the_congestion_threshold_are_refused() {
-        assert!(config().check_vcs(Some(601), &["vc0", "vc1"]).is_empty());
-        let faults = config().check_vcs(Some(600), &["vc0", "vc1"]);
+        assert!(config().check(Some(601), &["vc0", "vc1"]).is_empty());
+        let faults = config().check(Some(600), &["vc0", "vc1"]);
         let problem = "add up to 600 cells (vc0 400, vc1 200); those of all VCs of a port must add up to less than the \
                        buffer, 600";
         assert_eq!(faults, [Fault::new("thresholds", "", problem)]);
         let earlier = Config { congestion_threshold: Some(500.into()), ..config() };
-        assert!(earlier.check_vcs(None, &["vc0", "vc1"])[0].problem.ends_with("less than congestion_threshold, 500"));
+        assert!(earlier.check(None, &["vc0", "vc1"])[0].problem.ends_with("less than congestion_threshold, 500"));
     }
 
     #[test]
     fn settings_that_make_no_sense_are_refused() {
         let keys = |config: Config, capacity| -> Vec<String> {
-            config.check(capacity).into_iter().map(|fault| fault.key).collect()
+            config.check(capacity, &[]).into_iter().map(|fault| fault.key).collect()
         };
         assert_eq!(keys(Config { z: 1.0, ..config() }, Some(1000)), ["z"]);
         assert_eq!(keys(Config { thresholds: PerVc::Same(0.5), ..config() }, Some(1000)), ["thresholds"]);

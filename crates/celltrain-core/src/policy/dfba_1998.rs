@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use typed_index_collections::TiVec;
 
 use super::wba::Weights;
-use super::{BufferPolicy, Configure, Grounds, PerVc, View, check_thresholds};
+use super::{BufferPolicy, Configure, Decision, PerVc, Settings, View, check_thresholds};
 use crate::error::Fault;
 use crate::index::Label;
 use crate::rng::Stream;
@@ -72,11 +72,13 @@ pub struct Dfba1998 {
 impl Configure for Config {
     type Policy = Dfba1998;
 
-    fn thresholds(&self) -> Vec<(&'static str, Threshold)> {
-        vec![("low_threshold", self.low_threshold), ("high_threshold", self.high_threshold)]
+    fn settings(&self) -> Settings<'_> {
+        let thresholds = vec![("low_threshold", self.low_threshold), ("high_threshold", self.high_threshold)];
+        let z = self.z.as_ref().map(|z| ("z", z));
+        Settings { thresholds, per_vc: [("weights", &self.weights)].into_iter().chain(z).collect() }
     }
 
-    fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
+    fn check(&self, capacity: Option<u32>, _vcs: &[&str]) -> Vec<Fault> {
         let mut faults = self.weights.check_weights();
         faults.extend(check_thresholds(self, capacity));
         let k = capacity.unwrap_or(u32::MAX);
@@ -87,11 +89,6 @@ impl Configure for Config {
         let z = self.z.iter();
         faults.extend(z.flat_map(|z| z.check("z", |z| (0.0..=1.0).contains(&z), "is not a probability (0 to 1)")));
         faults
-    }
-
-    fn per_vc(&self) -> Vec<(&'static str, &PerVc)> {
-        let z = self.z.as_ref().map(|z| ("z", z));
-        [("weights", &self.weights)].into_iter().chain(z).collect()
     }
 
     fn build(&self, capacity: u32, vcs: &[&str]) -> Dfba1998 {
@@ -127,16 +124,16 @@ impl BufferPolicy for Dfba1998 {
         super::whole_cells(self.l)
     }
 
-    fn grounds(&self, buffer: &View<'_>, vc: Label) -> Grounds {
+    fn explain(&self, buffer: &View<'_>, vc: Label) -> Decision {
         let x = f64::from(buffer.occupancy);
         let draws = x > self.l && x <= self.h && !buffer.tagged;
         let Weights { of, sum } = &self.weights;
-        Grounds {
+        Decision {
             rule: "X is above H, or above L and the frame is tagged or chance has it",
             threshold: Some(if x > self.h { self.h } else { self.l }),
             share: Some(x * of[vc] / sum),
             probability: draws.then(|| self.drop_probability(x, f64::from(buffer.per_vc[vc]), vc)),
-            ..Grounds::default()
+            ..Decision::default()
         }
     }
 }
@@ -274,7 +271,7 @@ mod tests {
     #[test]
     fn settings_that_make_no_sense_are_refused() {
         let keys = |config: Config, capacity| -> Vec<String> {
-            config.check(capacity).into_iter().map(|fault| fault.key).collect()
+            config.check(capacity, &[]).into_iter().map(|fault| fault.key).collect()
         };
         assert_eq!(keys(Config { low_threshold: 0.95.into(), ..config() }, Some(1000)), ["low_threshold"]);
         assert_eq!(keys(Config { z: Some(PerVc::Same(1.5)), ..config() }, Some(1000)), ["z"]);

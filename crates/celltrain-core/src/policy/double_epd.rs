@@ -9,7 +9,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{BufferPolicy, Configure, Grounds, View, check_thresholds};
+use super::{BufferPolicy, Configure, Decision, Settings, View, check_thresholds};
 use crate::error::Fault;
 use crate::index::Label;
 use crate::rng::Stream;
@@ -41,11 +41,14 @@ pub struct DoubleEpd {
 impl Configure for Config {
     type Policy = DoubleEpd;
 
-    fn thresholds(&self) -> Vec<(&'static str, Threshold)> {
-        vec![("threshold", self.threshold), ("tagged_threshold", self.tagged_threshold)]
+    fn settings(&self) -> Settings<'_> {
+        Settings {
+            thresholds: vec![("threshold", self.threshold), ("tagged_threshold", self.tagged_threshold)],
+            ..Settings::default()
+        }
     }
 
-    fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
+    fn check(&self, capacity: Option<u32>, _vcs: &[&str]) -> Vec<Fault> {
         let mut faults = check_thresholds(self, capacity);
         let k = capacity.unwrap_or(u32::MAX);
         if faults.is_empty() && self.tagged_threshold.whole_cells(k) > self.threshold.whole_cells(k) {
@@ -72,9 +75,9 @@ impl BufferPolicy for DoubleEpd {
         Some(self.lbo.min(self.hbo))
     }
 
-    fn grounds(&self, buffer: &View<'_>, _vc: Label) -> Grounds {
+    fn explain(&self, buffer: &View<'_>, _vc: Label) -> Decision {
         let (rule, threshold) = if buffer.tagged { ("X is above LBO", self.lbo) } else { ("X is above HBO", self.hbo) };
-        Grounds { rule, threshold: Some(threshold.into()), ..Grounds::default() }
+        Decision { rule, threshold: Some(threshold.into()), ..Decision::default() }
     }
 }
 
@@ -112,8 +115,8 @@ mod tests {
     #[test]
     fn thresholds_out_of_order_are_refused() {
         let keys = |threshold: u32, tagged_threshold: u32| -> Vec<String> {
-            let faults =
-                Config { threshold: threshold.into(), tagged_threshold: tagged_threshold.into() }.check(Some(1000));
+            let faults = Config { threshold: threshold.into(), tagged_threshold: tagged_threshold.into() }
+                .check(Some(1000), &[]);
             faults.into_iter().map(|fault| fault.key).collect()
         };
         assert_eq!(keys(1001, 1000), ["threshold"]);

@@ -8,7 +8,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{BufferPolicy, Configure, Overflow};
+use super::{BufferPolicy, Configure, Overflow, View};
+use crate::index::Label;
+use crate::rng::Stream;
 
 /// Drop from front: a cell that finds no room pushes out the cell nearest to transmission, and with it the waiting rest
 /// of its frame, the last cell excepted. It has no parameters.
@@ -32,6 +34,10 @@ impl Configure for Config {
 }
 
 impl BufferPolicy for DropFromFront {
+    fn admit_frame(&mut self, _buffer: &View<'_>, _vc: Label, _rng: &mut Stream) -> bool {
+        true
+    }
+
     fn overflow(&self) -> Overflow {
         Overflow::PushOutFront
     }
@@ -40,8 +46,8 @@ impl BufferPolicy for DropFromFront {
         false
     }
 
-    fn admits_all(&self) -> bool {
-        true
+    fn admits_up_to(&self) -> Option<u32> {
+        Some(u32::MAX)
     }
 }
 

@@ -8,7 +8,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{BufferPolicy, Configure, Grounds, View};
+use super::{BufferPolicy, Configure, Decision, Settings, View};
 use crate::index::Label;
 use crate::rng::Stream;
 use crate::threshold::Threshold;
@@ -41,8 +41,8 @@ pub struct Epd {
 impl Configure for Config {
     type Policy = Epd;
 
-    fn thresholds(&self) -> Vec<(&'static str, Threshold)> {
-        vec![("threshold", self.threshold)]
+    fn settings(&self) -> Settings<'_> {
+        Settings { thresholds: vec![("threshold", self.threshold)], ..Settings::default() }
     }
 
     fn build(&self, capacity: u32, _vcs: &[&str]) -> Epd {
@@ -63,8 +63,8 @@ impl BufferPolicy for Epd {
         false
     }
 
-    fn grounds(&self, _buffer: &View<'_>, _vc: Label) -> Grounds {
-        Grounds { rule: "X is above R", threshold: Some(self.r.into()), ..Grounds::default() }
+    fn explain(&self, _buffer: &View<'_>, _vc: Label) -> Decision {
+        Decision { rule: "X is above R", threshold: Some(self.r.into()), ..Decision::default() }
     }
 }
 
@@ -102,8 +102,8 @@ mod tests {
 
     #[test]
     fn a_threshold_above_the_buffer_is_refused() {
-        let faults = Config { threshold: 1001.into() }.check(Some(1000));
+        let faults = Config { threshold: 1001.into() }.check(Some(1000), &[]);
         assert_eq!(faults[0].key, "threshold");
-        assert!(Config { threshold: 1000.into() }.check(Some(1000)).is_empty());
+        assert!(Config { threshold: 1000.into() }.check(Some(1000), &[]).is_empty());
     }
 }

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::selective_drop::{fair_share, load_ratio};
-use super::{BufferPolicy, Configure, Grounds, View};
+use super::{BufferPolicy, Configure, Decision, Settings, View};
 use crate::error::Fault;
 use crate::index::Label;
 use crate::rng::Stream;
@@ -47,11 +47,11 @@ pub struct Fba {
 impl Configure for Config {
     type Policy = Fba;
 
-    fn thresholds(&self) -> Vec<(&'static str, Threshold)> {
-        vec![("threshold", self.threshold)]
+    fn settings(&self) -> Settings<'_> {
+        Settings { thresholds: vec![("threshold", self.threshold)], ..Settings::default() }
     }
 
-    fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
+    fn check(&self, capacity: Option<u32>, _vcs: &[&str]) -> Vec<Fault> {
         check_threshold(self.threshold, capacity)
     }
 
@@ -71,15 +71,15 @@ impl BufferPolicy for Fba {
         super::whole_cells(self.r)
     }
 
-    fn grounds(&self, buffer: &View<'_>, _vc: Label) -> Grounds {
+    fn explain(&self, buffer: &View<'_>, _vc: Label) -> Decision {
         let x = f64::from(buffer.occupancy);
-        Grounds {
+        Decision {
             rule: "X is above R, and Y_i above Z (K - R) / (X - R) times X / N_a",
             threshold: Some(self.r),
             share: fair_share(buffer)
                 .filter(|_| x > self.r)
                 .map(|share| self.z * (self.k - self.r) / (x - self.r) * share),
-            ..Grounds::default()
+            ..Decision::default()
         }
     }
 }

@@ -14,6 +14,7 @@ pub use names::PORT_NAMES;
 
 pub use crate::formulas::{Constant, Start};
 
+use std::any::Any;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
@@ -21,7 +22,7 @@ use celltrain_formula::{Clause, Kind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{BufferPolicy, Configure, Grounds, Overflow, PerVc, View};
+use super::{BufferPolicy, CellFollower, Configure, Decision, Overflow, PerVc, View};
 use crate::error::Fault;
 use crate::formulas::{self, Texts};
 use crate::index::Label;
@@ -132,33 +133,15 @@ impl Formula {
 impl Configure for Config {
     type Policy = Formula;
 
-    fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
-        let mut faults = self.events_that_follow_cells();
-        faults.extend(Rules::of(self, &PortFacts { capacity, ..PortFacts::unknown() }, None).err().unwrap_or_default());
-        faults
-    }
-
-    fn check_vcs(&self, capacity: Option<u32>, vcs: &[&str]) -> Vec<Fault> {
-        // Where no VC crosses, nothing is ever asked.
+    fn check(&self, capacity: Option<u32>, vcs: &[&str]) -> Vec<Fault> {
         let facts = PortFacts { capacity, ..PortFacts::unknown() };
-        let Some(faults) = (!vcs.is_empty()).then(|| Rules::of(self, &facts, Some(vcs)).err()).flatten() else {
-            return Vec::new();
-        };
-        // What is wrong whatever the VCs is told once, of the policy.
-        if self.check(capacity).is_empty() { faults } else { Vec::new() }
-    }
-
-    fn constants_by_vc(&self) -> Vec<(&str, &PerVc)> {
-        formulas::constants_by_vc(&self.constants)
-    }
-
-    fn counts_vcs(&self) -> bool {
-        // Most formulas have no V in them, and to know the VCs of every port takes memory.
-        formulas::have(self.texts(&self.questions(), &self.events()), "V")
-    }
-
-    fn unused(&self) -> Vec<String> {
-        formulas::unused(self.texts(&self.questions(), &self.events()))
+        let faults = |vcs| Rules::of(self, &facts, vcs).err().unwrap_or_default();
+        if vcs.is_empty() {
+            return [self.events_that_follow_cells(), faults(None)].concat();
+        }
+        // Reading formulas takes long, so they are read without VCs again only if there are faults.
+        let of_vcs = faults(Some(vcs));
+        if of_vcs.is_empty() || self.check(capacity, &[]).is_empty() { of_vcs } else { Vec::new() }
     }
 
     fn build(&self, capacity: u32, vcs: &[&str]) -> Formula {
@@ -186,46 +169,60 @@ impl BufferPolicy for Formula {
         self.config.when_full.overflow()
     }
 
-    fn admits_all(&self) -> bool {
-        self.running().rules.admits_all()
+    fn admits_up_to(&self) -> Option<u32> {
+        self.running().admits_up_to()
     }
 
     fn reads_counts(&self) -> bool {
         self.running().rules.reads_counts()
     }
 
-    fn admits_when_empty(&self) -> bool {
-        self.running().admits_when_empty()
+    fn follower(&mut self) -> Option<&mut dyn CellFollower> {
+        if self.config.follows_cells() { Some(self.running_mut()) } else { None }
     }
 
-    fn follows_cells(&self) -> bool {
-        self.config.follows_cells()
+    fn explain(&self, _buffer: &View<'_>, _vc: Label) -> Decision {
+        let rule = if self.running().rules.admits_all() { "" } else { "admit of the formula does not hold" };
+        Decision { rule, ..Decision::default() }
+    }
+}
+
+impl Formula {
+    /// Returns the policy if it is a formula.
+    pub(crate) fn of(policy: &dyn BufferPolicy) -> Option<&Self> {
+        (policy as &dyn Any).downcast_ref()
     }
 
-    fn on_enter(&mut self, _vc: Label, cells: u32) {
-        self.running_mut().on_enter(cells);
-    }
-
-    fn on_leave(&mut self, cells: u32) {
-        self.running_mut().on_leave(cells);
-    }
-
-    fn grounds(&self, _buffer: &View<'_>, _vc: Label) -> Grounds {
-        let rule = if self.admits_all() { "" } else { "admit of the formula does not hold" };
-        Grounds { rule, ..Grounds::default() }
-    }
-
-    fn why_refused(&self, facts: &PortFacts<'_>, vcs: &[&str], vc: Label) -> Vec<Clause> {
+    /// Lists the parts of `admit` because of which it refused the frame of VC `vc`. Called right after
+    /// [`admit_frame`](BufferPolicy::admit_frame) returned false. `facts` and `vcs` describe the port, as when it was
+    /// built.
+    pub(crate) fn why_refused(&self, facts: &PortFacts<'_>, vcs: &[&str], vc: Label) -> Vec<Clause> {
         let facts = PortFacts { capacity: Some(self.capacity), ..*facts };
         Rules::why_not(&self.config, &facts, vcs, &self.running().registers_of(vc))
     }
 
-    fn replaced_results(&self) -> u64 {
+    /// Number of results of formulas that were replaced so far, because they were NaN or infinite.
+    pub(crate) fn replaced_results(&self) -> u64 {
         self.running().replaced
     }
 }
 
 impl Table {
+    /// Returns the constants that differ from VC to VC, by name.
+    pub(super) fn constants_by_vc(&self) -> Vec<(&str, &PerVc)> {
+        formulas::constants_by_vc(&self.constants)
+    }
+
+    /// Returns whether a formula uses the number of VCs. Most do not, and to know the VCs of every port takes memory.
+    pub(super) fn counts_vcs(&self) -> bool {
+        formulas::have(self.texts(&self.questions(), &self.events()), "V")
+    }
+
+    /// Returns the names that no formula uses, by their keys.
+    pub(super) fn unused(&self) -> Vec<String> {
+        formulas::unused(self.texts(&self.questions(), &self.events()))
+    }
+
     /// One that says nothing yet.
     pub(crate) fn empty() -> Self {
         Self {

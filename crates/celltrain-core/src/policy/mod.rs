@@ -30,7 +30,8 @@ pub mod weighted_fba;
 
 pub use crate::per_vc::PerVc;
 
-use celltrain_formula::Clause;
+use std::any::Any;
+
 use typed_index_collections::TiSlice;
 
 use crate::error::Fault;
@@ -91,28 +92,11 @@ registry! {
         python: Python,
     }
 
-    /// What is wrong with the settings for a buffer of `capacity` cells (`None`: without limit).
-    pub fn check(&self, capacity: Option<u32>) -> Vec<Fault> { |config| config.check(capacity) }
+    /// Returns the settings that are treated alike for all policies.
+    pub fn settings(&self) -> Settings<'_> { |config| config.settings() }
 
-    /// The thresholds of the buffer, by key.
-    pub fn thresholds(&self) -> Vec<(&'static str, Threshold)> { |config| config.thresholds() }
-
-    /// What is wrong with the settings of VCs of these names, by label, that share a buffer of `capacity` cells.
-    pub fn check_vcs(&self, capacity: Option<u32>, vcs: &[&str]) -> Vec<Fault> {
-        |config| config.check_vcs(capacity, vcs)
-    }
-
-    /// The settings that may differ from VC to VC, by key.
-    pub fn per_vc(&self) -> Vec<(&'static str, &PerVc)> { |config| config.per_vc() }
-
-    /// Of the constants in its `constants` table, those that differ from VC to VC, by name.
-    pub fn constants_by_vc(&self) -> Vec<(&str, &PerVc)> { |config| config.constants_by_vc() }
-
-    /// Whether the number of VCs matters to the settings, though none of these differs from VC to VC.
-    pub fn counts_vcs(&self) -> bool { |config| config.counts_vcs() }
-
-    /// Names in its tables that nothing uses, by their keys.
-    pub fn unused(&self) -> Vec<String> { |config| config.unused() }
+    /// Checks the settings, as [`Configure::check`] does.
+    fn check_for(&self, capacity: Option<u32>, vcs: &[&str]) -> Vec<Fault> { |config| config.check(capacity, vcs) }
 
     /// The policy for a buffer of `capacity` cells (`None`: without limit) crossed by VCs of these names, by label.
     pub fn build(&self, capacity: Option<u32>, vcs: &[&str]) -> Box<dyn BufferPolicy> {
@@ -125,106 +109,152 @@ registry! {
 }
 
 impl PolicyConfig {
-    /// The occupancy up to which every frame is admitted, in a buffer of `capacity` cells (`None`: without limit). `None`
-    /// for a policy that has no such threshold or admits every frame, and for policies of your own.
+    /// Checks the settings for a buffer of `capacity` cells (`None`: infinite), whatever VCs cross the port.
+    pub fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
+        self.check_for(capacity, &[])
+    }
+
+    /// Checks the settings of VCs of these names, by label, that share a buffer of `capacity` cells. Every VC has a value
+    /// for every setting. Returns only faults that [`check`](Self::check) does not.
+    pub fn check_vcs(&self, capacity: Option<u32>, vcs: &[&str]) -> Vec<Fault> {
+        let mut faults = self.check_for(capacity, vcs);
+        if !faults.is_empty() {
+            let alone = self.check(capacity);
+            faults.retain(|fault| !alone.contains(fault));
+        }
+        faults
+    }
+
+    /// Returns the table of a policy that is written as formulas.
+    fn formula(&self) -> Option<&formula::Table> {
+        if let Self::Formula(table) = self { Some(table) } else { None }
+    }
+
+    /// Returns the constants of formulas that differ from VC to VC, by name.
+    pub fn constants_by_vc(&self) -> Vec<(&str, &PerVc)> {
+        self.formula().map(formula::Table::constants_by_vc).unwrap_or_default()
+    }
+
+    /// Returns whether formulas use the number of VCs.
+    pub fn counts_vcs(&self) -> bool {
+        self.formula().is_some_and(formula::Table::counts_vcs)
+    }
+
+    /// Returns the names in the tables of formulas that no formula uses, by their keys.
+    pub fn unused(&self) -> Vec<String> {
+        self.formula().map(formula::Table::unused).unwrap_or_default()
+    }
+
+    /// Returns the threshold of a buffer of `capacity` cells (`None`: infinite): the occupancy up to which every frame is
+    /// admitted. `None` for policies that admit every frame, for thresholds of single VCs, and for policies of your own.
     pub fn threshold_cells(&self, capacity: Option<u32>) -> Option<u32> {
-        if matches!(self, PolicyConfig::Formula(_) | PolicyConfig::Python(_)) {
+        if matches!(self, Self::Dfba(_) | Self::VirtualQueuingThreshold(_) | Self::Formula(_) | Self::Python(_)) {
             return None;
         }
         self.build(capacity, &[]).admits_up_to().filter(|&cells| cells < u32::MAX)
     }
 }
 
-/// What a policy is asked. Both engines ask only these questions.
-pub trait BufferPolicy: Send {
-    /// It is at this port; said once, before the run.
+/// The decisions of a policy at one port. Both engines ask only these questions.
+///
+/// A policy needs [`admit_frame`](Self::admit_frame) alone; everything else has a default that is right for every policy.
+///
+/// ```
+/// use celltrain_core::error::Fault;
+/// use celltrain_core::index::Label;
+/// use celltrain_core::policy::{BufferPolicy, Configure, View};
+/// use celltrain_core::rng::Stream;
+///
+/// /// Dynamic Threshold: a VC may start a frame while it holds less than `alpha` times the places that are free.
+/// struct Config {
+///     alpha: f64,
+/// }
+///
+/// struct DynamicThreshold {
+///     alpha: f64,
+/// }
+///
+/// impl Configure for Config {
+///     type Policy = DynamicThreshold;
+///
+///     fn check(&self, _capacity: Option<u32>, _vcs: &[&str]) -> Vec<Fault> {
+///         if self.alpha > 0.0 {
+///             return Vec::new();
+///         }
+///         vec![Fault::new("alpha", self.alpha, "admits no frame at all; it must be above 0")]
+///     }
+///
+///     fn build(&self, _capacity: u32, _vcs: &[&str]) -> DynamicThreshold {
+///         DynamicThreshold { alpha: self.alpha }
+///     }
+/// }
+///
+/// impl BufferPolicy for DynamicThreshold {
+///     fn admit_frame(&mut self, buffer: &View<'_>, vc: Label, _rng: &mut Stream) -> bool {
+///         f64::from(buffer.per_vc[vc]) < self.alpha * f64::from(buffer.capacity - buffer.occupancy)
+///     }
+/// }
+/// ```
+pub trait BufferPolicy: Any + Send {
+    /// Tells the policy which port it serves. Called once, before the run.
     fn at_port(&mut self, facts: &PortFacts<'_>) {
         let _ = facts;
     }
 
-    /// May the frame whose first cell of VC `vc` arrives now enter? Asked once a frame, or not at all where
-    /// [`admits_up_to`](Self::admits_up_to) has the answer; the arriving cell is not yet counted in `buffer` (A-07).
-    fn admit_frame(&mut self, buffer: &View<'_>, vc: Label, rng: &mut Stream) -> bool {
-        let _ = (buffer, vc, rng);
-        true
-    }
+    /// Decides whether the frame whose first cell of VC `vc` has arrived may enter. The cell is not yet counted in
+    /// `buffer` (A-07). Called once a frame, or not at all if [`admits_up_to`](Self::admits_up_to) has the answer.
+    fn admit_frame(&mut self, buffer: &View<'_>, vc: Label, rng: &mut Stream) -> bool;
 
-    /// What happens to a cell of an admitted frame that finds no room: partial packet discard unless the policy says
-    /// otherwise. Asked once, when the port is built.
+    /// Returns the fate of a cell of an admitted frame that finds no room: partial packet discard by default. Called
+    /// once, when the port is built.
     fn overflow(&self) -> Overflow {
         Overflow::LoseRestOfFrame { keep_last_cell: true }
     }
 
-    /// Whether every frame is admitted, without a random draw and whatever waits. An engine need not ask then.
-    fn admits_all(&self) -> bool {
-        false
-    }
-
-    /// The cells X that may wait such that a frame is admitted for certain: while there are no more, every frame is,
-    /// whatever its VC has and whether it is tagged, without a random draw, and nothing is noted of it. An engine need
-    /// not ask then. `None` where there is no such number. Asked once, when the port is built: the answer holds for the
-    /// whole run.
+    /// Returns the largest X up to which every frame is admitted: whatever the cells of its VC, tagged or not, without a
+    /// random draw, and without an effect on the policy. Engines need not ask then. `u32::MAX` if every frame is
+    /// admitted, `None` if there is no such number. Called once, when the port is built.
     fn admits_up_to(&self) -> Option<u32> {
-        self.admits_all().then_some(u32::MAX)
+        None
     }
 
-    /// Whether its answers depend on how many cells of each VC wait. An engine need not count them for it otherwise.
+    /// Returns whether decisions depend on the cells of each VC that wait. Engines need not count them otherwise.
     fn reads_counts(&self) -> bool {
         true
     }
 
-    /// Whether a frame that finds nothing waiting is always admitted, without a random draw, as with every policy so
-    /// far: an engine does not ask at a port where no cell ever waits. A test holds every policy of the list to its
-    /// answer.
-    fn admits_when_empty(&self) -> bool {
-        true
+    /// Returns the part of the policy that follows single cells, if it has one. The answer is always the same. The
+    /// port of such a policy is first in, first out, no VCs merge there, and no cell is pushed out.
+    fn follower(&mut self) -> Option<&mut dyn CellFollower> {
+        None
     }
 
-    /// Whether it is told of every cell that enters and leaves the buffer, in that order. The answer is always the
-    /// same. Such a port is first in, first out, no VCs merge there, and no cell is pushed out.
-    fn follows_cells(&self) -> bool {
-        false
+    /// Explains the last decision for `vc`, in words and cell counts, for event logs. `buffer` is the same as in
+    /// [`admit_frame`](Self::admit_frame).
+    fn explain(&self, buffer: &View<'_>, vc: Label) -> Decision {
+        let _ = (buffer, vc);
+        let threshold = self.admits_up_to();
+        let rule = if threshold == Some(u32::MAX) { "" } else { "the policy does not admit it" };
+        Decision { rule, threshold: threshold.filter(|&cells| cells < u32::MAX).map(f64::from), ..Decision::default() }
     }
+}
 
-    /// Cells of VC `vc` have entered.
-    fn on_enter(&mut self, vc: Label, cells: u32) {
-        let _ = (vc, cells);
-    }
+/// The part of a policy that follows every cell into the buffer and out of it, in order.
+pub trait CellFollower {
+    /// Records that cells of VC `vc` have entered.
+    fn on_enter(&mut self, vc: Label, cells: u32);
 
-    /// Cells have left, whatever their VCs.
-    fn on_leave(&mut self, cells: u32) {
-        let _ = cells;
-    }
+    /// Records that cells have left, whatever their VCs.
+    fn on_leave(&mut self, cells: u32);
 
-    /// Whether cells of VC `vc` that arrive one by one, while `left` cells leave, may all enter with the first: nothing
-    /// it does depends on the difference. `close`: no more than one leaves between any two of them. An engine need not
-    /// tell of each then.
+    /// Returns whether cells of VC `vc` that arrive one by one, while `left` cells leave, may all be recorded with the
+    /// first, as nothing depends on the difference. `close`: no more than one leaves between any two of them.
     fn enters_at_once(&self, vc: Label, left: u32, close: bool) -> bool {
         let _ = (vc, left, close);
         false
     }
 
-    /// What it held against the buffer when it judged the frame of VC `vc`: for whoever watches a run, so in words and
-    /// cells. Asked after [`admit_frame`](Self::admit_frame), of the same buffer.
-    fn grounds(&self, buffer: &View<'_>, vc: Label) -> Grounds {
-        let _ = (buffer, vc);
-        Grounds::default()
-    }
-
-    /// Parts of its formula because of which it refused the frame of VC `vc`. Called right after
-    /// [`admit_frame`](Self::admit_frame) returned false. `facts` and `vcs` describe the port, as when it was built.
-    /// Empty for a policy that is not a formula.
-    fn why_refused(&self, facts: &PortFacts<'_>, vcs: &[&str], vc: Label) -> Vec<Clause> {
-        let _ = (facts, vcs, vc);
-        Vec::new()
-    }
-
-    /// Results of its formulas that were replaced so far, because they are no numbers.
-    fn replaced_results(&self) -> u64 {
-        0
-    }
-
-    /// `M_j`: the cells of its virtual queues, by label, if it has any.
+    /// Returns `M_j`, the cells of virtual queues by label, if there are any.
     fn virtual_queues(&self) -> Option<&TiSlice<Label, u32>> {
         None
     }
@@ -253,18 +283,18 @@ pub struct View<'a> {
     pub now: Time,
 }
 
-/// The numbers of a policy's rule as they stood when it judged a frame.
+/// The numbers of a policy's rule at a decision.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Grounds {
-    /// When a frame is refused, in words; empty where none ever is.
+pub struct Decision {
+    /// The condition under which a frame is refused, in words; empty if no frame ever is.
     pub rule: &'static str,
     /// The threshold of the buffer, in cells.
     pub threshold: Option<f64>,
-    /// What the VC may hold, in cells.
+    /// The share of the VC, in cells.
     pub share: Option<f64>,
-    /// What it holds, in cells, where that is not `Y_i`.
+    /// The cells that are compared with the share, if they are not `Y_i`.
     pub held: Option<f64>,
-    /// The probability of a refusal, where it is drawn for.
+    /// The probability of a refusal, if one is drawn for.
     pub probability: Option<f64>,
 }
 
@@ -283,59 +313,43 @@ pub enum Overflow {
     PushOutFront,
 }
 
-/// What every policy's `Config` can do.
+/// The settings of a policy: what each `Config` can do.
 pub trait Configure {
-    /// The policy it configures.
+    /// The policy that it configures.
     type Policy: BufferPolicy + 'static;
 
-    /// The thresholds of the buffer, by key.
-    fn thresholds(&self) -> Vec<(&'static str, Threshold)> {
-        Vec::new()
+    /// Returns the settings that are treated alike for all policies.
+    fn settings(&self) -> Settings<'_> {
+        Settings::default()
     }
 
-    /// What is wrong with the settings for a buffer of `capacity` cells (`None`: without limit).
-    fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
+    /// Checks the settings for a buffer of `capacity` cells (`None`: infinite). Called without VCs first, then for each
+    /// port with the names of its VCs, by label: faults of their values together are reported once.
+    fn check(&self, capacity: Option<u32>, vcs: &[&str]) -> Vec<Fault> {
+        let _ = vcs;
         check_thresholds(self, capacity)
     }
 
-    /// What is wrong with the settings of VCs of these names, by label, taken together: they share a buffer of
-    /// `capacity` cells (`None`: without limit). Asked for every port, when every VC has a value for every setting.
-    fn check_vcs(&self, capacity: Option<u32>, vcs: &[&str]) -> Vec<Fault> {
-        let _ = (capacity, vcs);
-        Vec::new()
-    }
-
-    /// The settings that may differ from VC to VC, by key: whether every VC has a value is checked for all policies
-    /// alike.
-    fn per_vc(&self) -> Vec<(&'static str, &PerVc)> {
-        Vec::new()
-    }
-
-    /// Of the constants in a `constants` table, those that differ from VC to VC, by name.
-    fn constants_by_vc(&self) -> Vec<(&str, &PerVc)> {
-        Vec::new()
-    }
-
-    /// Whether the number of VCs matters to the settings, though none of these differs from VC to VC.
-    fn counts_vcs(&self) -> bool {
-        false
-    }
-
-    /// Names in its tables that nothing uses, by their keys.
-    fn unused(&self) -> Vec<String> {
-        Vec::new()
-    }
-
-    /// The policy for a buffer of `capacity` cells (`u32::MAX`: without limit) crossed by VCs of these names, by label.
+    /// Creates the policy for a buffer of `capacity` cells (`u32::MAX`: infinite), crossed by VCs of these names, by
+    /// label.
     fn build(&self, capacity: u32, vcs: &[&str]) -> Self::Policy;
+}
+
+/// Settings that are treated alike for all policies.
+#[derive(Debug, Default)]
+pub struct Settings<'a> {
+    /// Thresholds of the buffer, by key: a warning is given if one probably means something else.
+    pub thresholds: Vec<(&'static str, Threshold)>,
+    /// Settings that may differ from VC to VC, by key: every VC must have a value.
+    pub per_vc: Vec<(&'static str, &'a PerVc)>,
 }
 
 /// Checks every threshold of a policy for a buffer of `capacity` cells (`None`: infinite).
 fn check_thresholds(config: &(impl Configure + ?Sized), capacity: Option<u32>) -> Vec<Fault> {
-    config.thresholds().into_iter().flat_map(|(key, threshold)| threshold.check(key, capacity)).collect()
+    config.settings().thresholds.into_iter().flat_map(|(key, threshold)| threshold.check(key, capacity)).collect()
 }
 
 #[cfg(test)]
 mod conformance;
 #[cfg(test)]
-mod grounds;
+mod decisions;

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::selective_drop::load_ratio;
-use super::{BufferPolicy, Configure, Grounds, View};
+use super::{BufferPolicy, Configure, Decision, Settings, View};
 use crate::index::Label;
 use crate::rng::Stream;
 use crate::threshold::Threshold;
@@ -47,8 +47,8 @@ pub struct PerVcAccounting {
 impl Configure for Config {
     type Policy = PerVcAccounting;
 
-    fn thresholds(&self) -> Vec<(&'static str, Threshold)> {
-        vec![("threshold", self.threshold)]
+    fn settings(&self) -> Settings<'_> {
+        Settings { thresholds: vec![("threshold", self.threshold)], ..Settings::default() }
     }
 
     fn build(&self, capacity: u32, _vcs: &[&str]) -> PerVcAccounting {
@@ -66,13 +66,13 @@ impl BufferPolicy for PerVcAccounting {
         Some(self.th)
     }
 
-    fn grounds(&self, buffer: &View<'_>, _vc: Label) -> Grounds {
+    fn explain(&self, buffer: &View<'_>, _vc: Label) -> Decision {
         let share = self.k * f64::from(buffer.occupancy) / f64::from(buffer.active_vcs);
-        Grounds {
+        Decision {
             rule: "Q is above Th, and Y_j above k Q / N_a",
             threshold: Some(self.th.into()),
             share: share.is_finite().then_some(share),
-            ..Grounds::default()
+            ..Decision::default()
         }
     }
 }
@@ -106,6 +106,6 @@ mod tests {
 
     #[test]
     fn a_threshold_above_the_buffer_is_refused() {
-        assert_eq!(Config { threshold: 1001.into(), k: 1.0 }.check(Some(1000))[0].key, "threshold");
+        assert_eq!(Config { threshold: 1001.into(), k: 1.0 }.check(Some(1000), &[])[0].key, "threshold");
     }
 }

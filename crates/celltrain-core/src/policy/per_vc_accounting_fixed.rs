@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::per_vc_accounting::k;
-use super::{BufferPolicy, Configure, Grounds, View};
+use super::{BufferPolicy, Configure, Decision, Settings, View};
 use crate::index::Label;
 use crate::rng::Stream;
 use crate::threshold::Threshold;
@@ -41,8 +41,8 @@ pub struct PerVcAccountingFixed {
 impl Configure for Config {
     type Policy = PerVcAccountingFixed;
 
-    fn thresholds(&self) -> Vec<(&'static str, Threshold)> {
-        vec![("threshold", self.threshold)]
+    fn settings(&self) -> Settings<'_> {
+        Settings { thresholds: vec![("threshold", self.threshold)], ..Settings::default() }
     }
 
     fn build(&self, capacity: u32, _vcs: &[&str]) -> PerVcAccountingFixed {
@@ -61,13 +61,13 @@ impl BufferPolicy for PerVcAccountingFixed {
         Some(self.th)
     }
 
-    fn grounds(&self, buffer: &View<'_>, _vc: Label) -> Grounds {
+    fn explain(&self, buffer: &View<'_>, _vc: Label) -> Decision {
         let share = self.k * f64::from(self.th) / f64::from(buffer.active_vcs);
-        Grounds {
+        Decision {
             rule: "Q is above Th, and Y_j above k Th / N_a",
             threshold: Some(self.th.into()),
             share: share.is_finite().then_some(share),
-            ..Grounds::default()
+            ..Decision::default()
         }
     }
 }
@@ -100,6 +100,6 @@ mod tests {
 
     #[test]
     fn a_threshold_above_the_buffer_is_refused() {
-        assert_eq!(Config { threshold: 1001.into(), k: 1.0 }.check(Some(1000))[0].key, "threshold");
+        assert_eq!(Config { threshold: 1001.into(), k: 1.0 }.check(Some(1000), &[])[0].key, "threshold");
     }
 }

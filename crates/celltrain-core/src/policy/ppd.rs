@@ -7,7 +7,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{BufferPolicy, Configure, Overflow};
+use super::{BufferPolicy, Configure, Overflow, View};
+use crate::index::Label;
+use crate::rng::Stream;
 
 /// Partial packet discard: once a cell of a frame is lost, the frame's remaining cells are refused.
 ///
@@ -41,6 +43,10 @@ impl Configure for Config {
 }
 
 impl BufferPolicy for Ppd {
+    fn admit_frame(&mut self, _buffer: &View<'_>, _vc: Label, _rng: &mut Stream) -> bool {
+        true
+    }
+
     fn overflow(&self) -> Overflow {
         Overflow::LoseRestOfFrame { keep_last_cell: self.keep_last_cell }
     }
@@ -49,8 +55,8 @@ impl BufferPolicy for Ppd {
         false
     }
 
-    fn admits_all(&self) -> bool {
-        true
+    fn admits_up_to(&self) -> Option<u32> {
+        Some(u32::MAX)
     }
 }
 

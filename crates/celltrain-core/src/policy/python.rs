@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::formula::{PortFacts, WhenFull};
-use super::{BufferPolicy, Configure, Grounds, Overflow, View};
+use super::{BufferPolicy, Configure, Decision, Overflow, View};
 use crate::error::Fault;
 use crate::index::Label;
 use crate::rng::Stream;
@@ -95,7 +95,11 @@ impl Debug for Python {
 impl Configure for Config {
     type Policy = Python;
 
-    fn check(&self, _capacity: Option<u32>) -> Vec<Fault> {
+    fn check(&self, _capacity: Option<u32>, vcs: &[&str]) -> Vec<Fault> {
+        // The class is the same at every port.
+        if !vcs.is_empty() {
+            return Vec::new();
+        }
         self.check_with(INTERPRETER.get().map(AsRef::as_ref))
     }
 
@@ -121,12 +125,8 @@ impl BufferPolicy for Python {
         self.when_full.overflow()
     }
 
-    fn admits_when_empty(&self) -> bool {
-        false
-    }
-
-    fn grounds(&self, _buffer: &View<'_>, _vc: Label) -> Grounds {
-        Grounds { rule: "the class does not admit it", ..Grounds::default() }
+    fn explain(&self, _buffer: &View<'_>, _vc: Label) -> Decision {
+        Decision { rule: "the class does not admit it", ..Decision::default() }
     }
 }
 

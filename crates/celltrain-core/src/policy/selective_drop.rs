@@ -7,7 +7,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{BufferPolicy, Configure, Grounds, View};
+use super::{BufferPolicy, Configure, Decision, Settings, View};
 use crate::index::Label;
 use crate::rng::Stream;
 use crate::threshold::Threshold;
@@ -43,8 +43,8 @@ pub struct SelectiveDrop {
 impl Configure for Config {
     type Policy = SelectiveDrop;
 
-    fn thresholds(&self) -> Vec<(&'static str, Threshold)> {
-        vec![("threshold", self.threshold)]
+    fn settings(&self) -> Settings<'_> {
+        Settings { thresholds: vec![("threshold", self.threshold)], ..Settings::default() }
     }
 
     fn build(&self, capacity: u32, _vcs: &[&str]) -> SelectiveDrop {
@@ -61,12 +61,12 @@ impl BufferPolicy for SelectiveDrop {
         super::whole_cells(self.r)
     }
 
-    fn grounds(&self, buffer: &View<'_>, _vc: Label) -> Grounds {
-        Grounds {
+    fn explain(&self, buffer: &View<'_>, _vc: Label) -> Decision {
+        Decision {
             rule: "X is above R, and Y_i above Z X / N_a",
             threshold: Some(self.r),
             share: fair_share(buffer).map(|share| self.z * share),
-            ..Grounds::default()
+            ..Decision::default()
         }
     }
 }

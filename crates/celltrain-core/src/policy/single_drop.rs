@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use typed_index_collections::{TiVec, ti_vec};
 
-use super::{BufferPolicy, Configure, Grounds, PerVc, View};
+use super::{BufferPolicy, Configure, Decision, PerVc, Settings, View};
 use crate::error::Fault;
 use crate::index::Label;
 use crate::rng::Stream;
@@ -38,7 +38,11 @@ pub struct SingleDrop {
 impl Configure for Config {
     type Policy = SingleDrop;
 
-    fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
+    fn settings(&self) -> Settings<'_> {
+        Settings { per_vc: vec![("thresholds", &self.thresholds)], ..Settings::default() }
+    }
+
+    fn check(&self, capacity: Option<u32>, _vcs: &[&str]) -> Vec<Fault> {
         let problem = "is not a threshold of 1 cell or more; the VC would lose its first frame";
         let mut faults = self.thresholds.check("thresholds", |r| r >= 1.0, problem);
         if let Some(k) = capacity {
@@ -46,10 +50,6 @@ impl Configure for Config {
             faults.extend(self.thresholds.check("thresholds", |r| r <= f64::from(k) || r.is_nan(), &problem));
         }
         faults
-    }
-
-    fn per_vc(&self) -> Vec<(&'static str, &PerVc)> {
-        vec![("thresholds", &self.thresholds)]
     }
 
     fn build(&self, _capacity: u32, vcs: &[&str]) -> SingleDrop {
@@ -64,8 +64,8 @@ impl BufferPolicy for SingleDrop {
         is_below || !was_armed
     }
 
-    fn grounds(&self, _buffer: &View<'_>, vc: Label) -> Grounds {
-        Grounds { rule: "Y_i reaches R_i", share: Some(self.r[vc]), ..Grounds::default() }
+    fn explain(&self, _buffer: &View<'_>, vc: Label) -> Decision {
+        Decision { rule: "Y_i reaches R_i", share: Some(self.r[vc]), ..Decision::default() }
     }
 }
 
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn a_threshold_below_one_cell_or_above_the_buffer_is_refused() {
         let problems = |r, capacity| -> Vec<String> {
-            let faults = Config { thresholds: PerVc::Same(r) }.check(capacity);
+            let faults = Config { thresholds: PerVc::Same(r) }.check(capacity, &[]);
             faults.into_iter().map(|fault| fault.problem).collect()
         };
         assert_eq!(

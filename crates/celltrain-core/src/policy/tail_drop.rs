@@ -7,7 +7,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{BufferPolicy, Configure, Overflow};
+use super::{BufferPolicy, Configure, Overflow, View};
+use crate::index::Label;
+use crate::rng::Stream;
 
 /// Tail drop: a cell that finds no room is lost. It has no parameters.
 ///
@@ -30,6 +32,10 @@ impl Configure for Config {
 }
 
 impl BufferPolicy for TailDrop {
+    fn admit_frame(&mut self, _buffer: &View<'_>, _vc: Label, _rng: &mut Stream) -> bool {
+        true
+    }
+
     fn overflow(&self) -> Overflow {
         Overflow::LoseCell
     }
@@ -38,8 +44,8 @@ impl BufferPolicy for TailDrop {
         false
     }
 
-    fn admits_all(&self) -> bool {
-        true
+    fn admits_up_to(&self) -> Option<u32> {
+        Some(u32::MAX)
     }
 }
 

@@ -2,8 +2,9 @@
 //!
 //! Source: Chiussi, Xia and Kumar 1997, as `docs/mechanisms.md` 2.8 recalls it, whose symbols `M_j` and `N_v` are kept.
 
-use typed_index_collections::{TiVec, ti_vec};
+use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
+use super::CellFollower;
 use crate::index::Label;
 use crate::turns::Turns;
 
@@ -18,15 +19,22 @@ pub(super) struct VirtualQueues<T> {
     pub(super) turns: T,
 }
 
-#[expect(clippy::arithmetic_side_effects, reason = "cell path: counts of cells that are there")]
 impl<T: Turns> VirtualQueues<T> {
     pub(super) fn new(vcs: usize, turns: T) -> Self {
         Self { cells: ti_vec![0; vcs], sum: 0, turns }
     }
 
-    /// Cells of a VC have entered the FIFO.
+    /// `M_j`, for a decision: the virtual queues hold as many cells as the real one.
     #[inline]
-    pub(super) fn enter(&mut self, vc: Label, cells: u32) {
+    pub(super) fn of(&self, vc: Label, occupancy: u32) -> f64 {
+        assert_eq!(self.sum, occupancy, "the virtual queues hold as many cells as the FIFO");
+        f64::from(self.cells[vc])
+    }
+}
+
+#[expect(clippy::arithmetic_side_effects, reason = "cell path: counts of cells that are there")]
+impl<T: Turns> CellFollower for VirtualQueues<T> {
+    fn on_enter(&mut self, vc: Label, cells: u32) {
         if self.cells[vc] == 0 {
             self.turns.join(vc.into());
         }
@@ -34,9 +42,7 @@ impl<T: Turns> VirtualQueues<T> {
         self.sum += cells;
     }
 
-    /// Cells have left the FIFO.
-    #[inline]
-    pub(super) fn leave(&mut self, mut cells: u32) {
+    fn on_leave(&mut self, mut cells: u32) {
         self.sum = self.sum.checked_sub(cells).expect("what leaves the FIFO had entered it");
         if let Some(vc) = self.turns.alone().map(Label::from).filter(|&vc| self.cells[vc] > cells) {
             self.cells[vc] -= cells;
@@ -53,48 +59,15 @@ impl<T: Turns> VirtualQueues<T> {
         }
     }
 
-    /// `M_j`, for a decision: the virtual queues hold as many cells as the real one.
-    #[inline]
-    pub(super) fn of(&self, vc: Label, occupancy: u32) -> f64 {
-        assert_eq!(self.sum, occupancy, "the virtual queues hold as many cells as the FIFO");
-        f64::from(self.cells[vc])
-    }
-
-    /// Whether cells of a VC that arrive one after the other may all be counted with the first, `left` others leaving
-    /// meanwhile: at no turn its virtual queue is then empty in truth and not here. `close`: no more than one leaves
-    /// between any two of them.
-    #[inline]
-    pub(super) fn enters_at_once(&self, vc: Label, left: u32, close: bool) -> bool {
+    /// True if its virtual queue is at no turn empty in truth and not here.
+    fn enters_at_once(&self, vc: Label, left: u32, close: bool) -> bool {
         (T::FORGIVES && close) || self.cells[vc] >= left
     }
+
+    fn virtual_queues(&self) -> Option<&TiSlice<Label, u32>> {
+        Some(&self.cells)
+    }
 }
-
-/// The questions of a [`BufferPolicy`](super::BufferPolicy) that its virtual queues answer, in the field `$queues`: they
-/// are told of every cell.
-macro_rules! keep_virtual_queues {
-    ($queues:ident) => {
-        fn follows_cells(&self) -> bool {
-            true
-        }
-
-        fn on_enter(&mut self, vc: $crate::index::Label, cells: u32) {
-            self.$queues.enter(vc, cells);
-        }
-
-        fn on_leave(&mut self, cells: u32) {
-            self.$queues.leave(cells);
-        }
-
-        fn enters_at_once(&self, vc: $crate::index::Label, left: u32, close: bool) -> bool {
-            self.$queues.enters_at_once(vc, left, close)
-        }
-
-        fn virtual_queues(&self) -> Option<&typed_index_collections::TiSlice<$crate::index::Label, u32>> {
-            Some(&self.$queues.cells)
-        }
-    };
-}
-pub(super) use keep_virtual_queues;
 
 #[cfg(test)]
 mod tests {
@@ -110,7 +83,7 @@ mod tests {
     use crate::scheduler::{Class, SchedulerConfig, VcKind, minimum_rate, round_robin};
     use crate::turns::{MinimumShares, RoundRobin, Turns};
 
-    use super::VirtualQueues;
+    use super::{CellFollower, VirtualQueues};
 
     const VCS: usize = 6;
     const NAMES: [&str; VCS] = ["vc0", "vc1", "vc2", "vc3", "vc4", "vc5"];
@@ -228,7 +201,7 @@ mod tests {
     fn enter_at_once(turns: impl Turns, forgives: bool) {
         let mut queues = VirtualQueues::new(2, turns);
         let [vc_0, vc_1] = [0, 1].map(Label::new);
-        queues.enter(vc_0, 3);
+        queues.on_enter(vc_0, 3);
         for close in [false, true] {
             assert!(queues.enters_at_once(vc_0, 3, close), "three turns leave it a cell");
             for (vc, left) in [(vc_0, 4), (vc_1, 1)] {

@@ -9,8 +9,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::per_vc_accounting::k;
-use super::virtual_queues::{VirtualQueues, keep_virtual_queues};
-use super::{BufferPolicy, Configure, Grounds, View};
+use super::virtual_queues::VirtualQueues;
+use super::{BufferPolicy, CellFollower, Configure, Decision, Settings, View};
 use crate::index::Label;
 use crate::rng::Stream;
 use crate::threshold::Threshold;
@@ -45,8 +45,8 @@ pub struct VirtualQueuing {
 impl Configure for Config {
     type Policy = VirtualQueuing;
 
-    fn thresholds(&self) -> Vec<(&'static str, Threshold)> {
-        vec![("threshold", self.threshold)]
+    fn settings(&self) -> Settings<'_> {
+        Settings { thresholds: vec![("threshold", self.threshold)], ..Settings::default() }
     }
 
     fn build(&self, capacity: u32, vcs: &[&str]) -> VirtualQueuing {
@@ -67,18 +67,20 @@ impl BufferPolicy for VirtualQueuing {
         Some(self.th)
     }
 
-    fn grounds(&self, buffer: &View<'_>, vc: Label) -> Grounds {
+    fn explain(&self, buffer: &View<'_>, vc: Label) -> Decision {
         let q = buffer.occupancy;
-        Grounds {
+        Decision {
             rule: "Q is above Th, and M_j above k Q / N_v",
             threshold: Some(self.th.into()),
             share: Some(self.k * f64::from(q) / f64::from(self.queues.turns.members())),
             held: Some(self.queues.of(vc, q)),
-            ..Grounds::default()
+            ..Decision::default()
         }
     }
 
-    keep_virtual_queues!(queues);
+    fn follower(&mut self) -> Option<&mut dyn CellFollower> {
+        Some(&mut self.queues)
+    }
 }
 
 #[cfg(test)]
@@ -130,6 +132,6 @@ mod tests {
 
     #[test]
     fn a_threshold_above_the_buffer_is_refused() {
-        assert_eq!(Config { threshold: 1001.into(), k: 1.0 }.check(Some(1000))[0].key, "threshold");
+        assert_eq!(Config { threshold: 1001.into(), k: 1.0 }.check(Some(1000), &[])[0].key, "threshold");
     }
 }

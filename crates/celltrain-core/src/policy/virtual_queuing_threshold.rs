@@ -10,8 +10,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::per_vc_accounting::k;
-use super::virtual_queues::{VirtualQueues, keep_virtual_queues};
-use super::{BufferPolicy, Configure, Grounds, View};
+use super::virtual_queues::VirtualQueues;
+use super::{BufferPolicy, CellFollower, Configure, Decision, Settings, View};
 use crate::index::Label;
 use crate::rng::Stream;
 use crate::threshold::Threshold;
@@ -46,8 +46,8 @@ pub struct VirtualQueuingThreshold {
 impl Configure for Config {
     type Policy = VirtualQueuingThreshold;
 
-    fn thresholds(&self) -> Vec<(&'static str, Threshold)> {
-        vec![("threshold", self.threshold)]
+    fn settings(&self) -> Settings<'_> {
+        Settings { thresholds: vec![("threshold", self.threshold)], ..Settings::default() }
     }
 
     fn build(&self, capacity: u32, vcs: &[&str]) -> VirtualQueuingThreshold {
@@ -63,16 +63,23 @@ impl BufferPolicy for VirtualQueuingThreshold {
         m_j * f64::from(self.queues.turns.members()) <= self.k * f64::from(self.th)
     }
 
-    fn grounds(&self, buffer: &View<'_>, vc: Label) -> Grounds {
-        Grounds {
+    fn admits_up_to(&self) -> Option<u32> {
+        // Empty virtual queues are never above their thresholds.
+        Some(0)
+    }
+
+    fn explain(&self, buffer: &View<'_>, vc: Label) -> Decision {
+        Decision {
             rule: "M_j is above k Th / N_v",
             share: Some(self.k * f64::from(self.th) / f64::from(self.queues.turns.members())),
             held: Some(self.queues.of(vc, buffer.occupancy)),
-            ..Grounds::default()
+            ..Decision::default()
         }
     }
 
-    keep_virtual_queues!(queues);
+    fn follower(&mut self) -> Option<&mut dyn CellFollower> {
+        Some(&mut self.queues)
+    }
 }
 
 #[cfg(test)]
@@ -111,6 +118,6 @@ mod tests {
 
     #[test]
     fn a_threshold_above_the_buffer_is_refused() {
-        assert_eq!(Config { threshold: 1001.into(), k: 1.0 }.check(Some(1000))[0].key, "threshold");
+        assert_eq!(Config { threshold: 1001.into(), k: 1.0 }.check(Some(1000), &[])[0].key, "threshold");
     }
 }

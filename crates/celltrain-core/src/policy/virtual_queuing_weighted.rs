@@ -10,8 +10,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::per_vc_accounting::k;
-use super::virtual_queues::{VirtualQueues, keep_virtual_queues};
-use super::{BufferPolicy, Configure, Grounds, PerVc, View, check_thresholds};
+use super::virtual_queues::VirtualQueues;
+use super::{BufferPolicy, CellFollower, Configure, Decision, PerVc, Settings, View, check_thresholds};
 use crate::error::Fault;
 use crate::index::Label;
 use crate::rng::Stream;
@@ -50,22 +50,17 @@ pub struct VirtualQueuingWeighted {
 impl Configure for Config {
     type Policy = VirtualQueuingWeighted;
 
-    fn thresholds(&self) -> Vec<(&'static str, Threshold)> {
-        vec![("threshold", self.threshold)]
+    fn settings(&self) -> Settings<'_> {
+        Settings { thresholds: vec![("threshold", self.threshold)], per_vc: vec![(MINIMUM_SHARE, &self.minimum_share)] }
     }
 
-    fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
+    fn check(&self, capacity: Option<u32>, vcs: &[&str]) -> Vec<Fault> {
+        if !vcs.is_empty() {
+            return check_sum(&self.minimum_share, vcs);
+        }
         let mut faults = check_shares(&self.minimum_share);
         faults.extend(check_thresholds(self, capacity));
         faults
-    }
-
-    fn check_vcs(&self, _capacity: Option<u32>, vcs: &[&str]) -> Vec<Fault> {
-        check_sum(&self.minimum_share, vcs)
-    }
-
-    fn per_vc(&self) -> Vec<(&'static str, &PerVc)> {
-        vec![(MINIMUM_SHARE, &self.minimum_share)]
     }
 
     fn build(&self, capacity: u32, vcs: &[&str]) -> VirtualQueuingWeighted {
@@ -85,18 +80,20 @@ impl BufferPolicy for VirtualQueuingWeighted {
         Some(self.th)
     }
 
-    fn grounds(&self, buffer: &View<'_>, vc: Label) -> Grounds {
+    fn explain(&self, buffer: &View<'_>, vc: Label) -> Decision {
         let q = buffer.occupancy;
-        Grounds {
+        Decision {
             rule: "Q is above Th, and M_j above k Q times its part",
             threshold: Some(self.th.into()),
             share: Some(self.k * f64::from(q) * self.queues.turns.part(vc.into())),
             held: Some(self.queues.of(vc, q)),
-            ..Grounds::default()
+            ..Decision::default()
         }
     }
 
-    keep_virtual_queues!(queues);
+    fn follower(&mut self) -> Option<&mut dyn CellFollower> {
+        Some(&mut self.queues)
+    }
 }
 
 #[cfg(test)]
@@ -143,8 +140,8 @@ mod tests {
 
     #[test]
     fn shares_beyond_the_link_are_refused() {
-        assert_eq!(config(&[("default", -0.1)]).check(Some(10))[0].key, "minimum_share.default");
-        assert_eq!(config(&[("default", 0.6)]).check_vcs(Some(10), &["vc0", "vc1"])[0].key, "minimum_share");
-        assert!(config(&[("default", 0.5)]).check_vcs(Some(10), &["vc0", "vc1"]).is_empty());
+        assert_eq!(config(&[("default", -0.1)]).check(Some(10), &[])[0].key, "minimum_share.default");
+        assert_eq!(config(&[("default", 0.6)]).check(Some(10), &["vc0", "vc1"])[0].key, "minimum_share");
+        assert!(config(&[("default", 0.5)]).check(Some(10), &["vc0", "vc1"]).is_empty());
     }
 }

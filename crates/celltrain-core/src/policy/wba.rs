@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use typed_index_collections::TiVec;
 
-use super::{BufferPolicy, Configure, Grounds, PerVc, View, check_thresholds};
+use super::{BufferPolicy, Configure, Decision, PerVc, Settings, View, check_thresholds};
 use crate::error::Fault;
 use crate::index::Label;
 use crate::rng::Stream;
@@ -57,18 +57,14 @@ pub struct Wba {
 impl Configure for Config {
     type Policy = Wba;
 
-    fn thresholds(&self) -> Vec<(&'static str, Threshold)> {
-        vec![("threshold", self.threshold)]
+    fn settings(&self) -> Settings<'_> {
+        Settings { thresholds: vec![("threshold", self.threshold)], per_vc: vec![("weights", &self.weights)] }
     }
 
-    fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
+    fn check(&self, capacity: Option<u32>, _vcs: &[&str]) -> Vec<Fault> {
         let mut faults = self.weights.check_weights();
         faults.extend(check_thresholds(self, capacity));
         faults
-    }
-
-    fn per_vc(&self) -> Vec<(&'static str, &PerVc)> {
-        vec![("weights", &self.weights)]
     }
 
     fn build(&self, capacity: u32, vcs: &[&str]) -> Wba {
@@ -85,12 +81,12 @@ impl BufferPolicy for Wba {
         super::whole_cells(self.r)
     }
 
-    fn grounds(&self, buffer: &View<'_>, vc: Label) -> Grounds {
-        Grounds {
+    fn explain(&self, buffer: &View<'_>, vc: Label) -> Decision {
+        Decision {
             rule: "X is above R, and X_i above Z X W_i / W",
             threshold: Some(self.r),
             share: Some(self.z * self.weights.share(buffer, vc)),
-            ..Grounds::default()
+            ..Decision::default()
         }
     }
 }
@@ -179,8 +175,8 @@ mod tests {
 
     #[test]
     fn a_weight_of_nothing_is_refused() {
-        let faults = Config { weights: PerVc::Same(0.0), ..sample(1000) }.check(Some(1000));
+        let faults = Config { weights: PerVc::Same(0.0), ..sample(1000) }.check(Some(1000), &[]);
         assert_eq!(faults[0].key, "weights");
-        assert_eq!(sample(1000).check(None)[0].key, "threshold");
+        assert_eq!(sample(1000).check(None, &[])[0].key, "threshold");
     }
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::fba::check_threshold;
 use super::wba::Weights;
-use super::{BufferPolicy, Configure, Grounds, PerVc, View};
+use super::{BufferPolicy, Configure, Decision, PerVc, Settings, View};
 use crate::error::Fault;
 use crate::index::Label;
 use crate::rng::Stream;
@@ -57,18 +57,14 @@ pub struct WeightedFba {
 impl Configure for Config {
     type Policy = WeightedFba;
 
-    fn thresholds(&self) -> Vec<(&'static str, Threshold)> {
-        vec![("threshold", self.threshold)]
+    fn settings(&self) -> Settings<'_> {
+        Settings { thresholds: vec![("threshold", self.threshold)], per_vc: vec![("weights", &self.weights)] }
     }
 
-    fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
+    fn check(&self, capacity: Option<u32>, _vcs: &[&str]) -> Vec<Fault> {
         let mut faults = self.weights.check_weights();
         faults.extend(check_threshold(self.threshold, capacity));
         faults
-    }
-
-    fn per_vc(&self) -> Vec<(&'static str, &PerVc)> {
-        vec![("weights", &self.weights)]
     }
 
     fn build(&self, capacity: u32, vcs: &[&str]) -> WeightedFba {
@@ -87,14 +83,14 @@ impl BufferPolicy for WeightedFba {
         super::whole_cells(self.r)
     }
 
-    fn grounds(&self, buffer: &View<'_>, vc: Label) -> Grounds {
+    fn explain(&self, buffer: &View<'_>, vc: Label) -> Decision {
         let x = f64::from(buffer.occupancy);
         let share = || self.z * (self.k - self.r) / (x - self.r) * self.weights.share(buffer, vc);
-        Grounds {
+        Decision {
             rule: "X is above R, and X_i above Z (K - R) / (X - R) times X W_i / W",
             threshold: Some(self.r),
             share: (x > self.r).then(share),
-            ..Grounds::default()
+            ..Decision::default()
         }
     }
 }
@@ -164,8 +160,8 @@ mod tests {
 
     #[test]
     fn a_negative_weight_is_refused() {
-        let faults = Config { weights: PerVc::Same(-1.0), ..sample(1000) }.check(Some(1000));
+        let faults = Config { weights: PerVc::Same(-1.0), ..sample(1000) }.check(Some(1000), &[]);
         assert_eq!(faults[0].key, "weights");
-        assert_eq!(sample(1000).check(None)[0].key, "threshold");
+        assert_eq!(sample(1000).check(None, &[])[0].key, "threshold");
     }
 }

@@ -10,15 +10,17 @@ use super::under_way::{Arrived, Mode, UnderWay};
 use crate::cell::{Cell, FrameNumber, Run};
 use crate::events::Loss;
 use crate::index::Label;
-use crate::policy::{BufferPolicy, Overflow, View};
+use crate::policy::formula::Formula;
+use crate::policy::{BufferPolicy, CellFollower, Overflow, View};
 use crate::rng::Stream;
-use crate::sizes::size;
 
 /// The frames under way of all VCs that cross a port, what was refused of them, and the policy that decides.
 pub(crate) struct Admission {
     vcs: TiVec<Label, VcState>,
     refused: TiVec<Label, Refused>,
     pub(crate) policy: Box<dyn BufferPolicy>,
+    /// True if the policy follows single cells.
+    follows_cells: bool,
     /// The policy is asked from so many waiting cells on; it admits every frame while there are fewer.
     asked_from: u32,
     overflow: Overflow,
@@ -52,10 +54,6 @@ impl Refused {
     }
 }
 
-/// Memory of what is kept of a VC: its frame under way, and what was refused of it.
-pub(crate) const BYTES_OF_STATE: u64 = size::<VcState>();
-pub(crate) const BYTES_OF_REFUSED: u64 = size::<Refused>();
-
 /// What will become of a VC's next cells, as long as there is room for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
@@ -82,11 +80,12 @@ pub(crate) enum Verdict {
 
 impl Admission {
     /// That of a port crossed by so many VCs.
-    pub(crate) fn new(vcs: usize, policy: Box<dyn BufferPolicy>, rng: Stream) -> Self {
+    pub(crate) fn new(vcs: usize, mut policy: Box<dyn BufferPolicy>, rng: Stream) -> Self {
         let start = VcState { offered: 0, current: FrameNumber::default(), under_way: UnderWay::NONE };
         Self {
             vcs: ti_vec![start; vcs],
             refused: ti_vec![Refused::default(); vcs],
+            follows_cells: policy.follower().is_some(),
             asked_from: policy.admits_up_to().map_or(0, |most| most.saturating_add(1)),
             overflow: policy.overflow(),
             policy,
@@ -96,14 +95,30 @@ impl Admission {
 
     /// That VCs may merge at its port.
     pub(crate) fn assert_may_merge(&self) {
-        assert!(!self.policy.follows_cells(), "a policy follows cells only where none wait for others");
+        assert!(!self.follows_cells, "a policy follows cells only where none wait for others");
     }
 
     /// That its port may have a scheduler's queues; `merges`: VCs merge there.
     pub(crate) fn assert_may_be_scheduled(&self, merges: bool) {
         assert!(!merges, "VCs merge only where one queue holds all");
-        assert!(!self.policy.follows_cells(), "a policy follows cells only where one queue holds all");
+        assert!(!self.follows_cells, "a policy follows cells only where one queue holds all");
         assert!(!self.pushes_out(), "cells are pushed out only where one queue holds all");
+    }
+
+    /// Returns whether the policy follows single cells.
+    pub(crate) fn follows_cells(&self) -> bool {
+        self.follows_cells
+    }
+
+    /// The part of the policy that follows single cells, if it has one.
+    #[inline]
+    pub(crate) fn follower(&mut self) -> Option<&mut dyn CellFollower> {
+        if self.follows_cells { self.policy.follower() } else { None }
+    }
+
+    /// Number of results of formulas that were replaced, because they were NaN or infinite.
+    pub(crate) fn replaced_results(&self) -> u64 {
+        Formula::of(&*self.policy).map_or(0, Formula::replaced_results)
     }
 
     /// Whether a cell that finds no room pushes out another.

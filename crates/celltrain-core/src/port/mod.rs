@@ -25,9 +25,8 @@ use crate::policy::{BufferPolicy, View};
 use crate::queue_range::{QueueRange, QueueTracker};
 use crate::rng::Stream;
 use crate::scheduler::Service;
-use crate::sizes::{PortRecords, size};
 use crate::units::Time;
-use admission::{Admission, BYTES_OF_REFUSED, BYTES_OF_STATE, Verdict, is_of_frame};
+use admission::{Admission, Verdict, is_of_frame};
 
 /// The fate of the cells offered to a port, for one VC or for all together. At any time `offered` equals the sum of
 /// the others and the cells waiting.
@@ -91,7 +90,7 @@ pub enum Told<'a> {
         view: &'a View<'a>,
         /// What it answered.
         admitted: bool,
-        /// The policy, to be asked for its grounds.
+        /// The policy, which can explain its decision.
         policy: &'a dyn BufferPolicy,
     },
     /// This waiting cell is gone; whether that is the first its frame loses at this port for want of room.
@@ -138,16 +137,6 @@ pub struct Port {
     forwarded: TiVec<Label, u64>,
     admission: Admission,
 }
-
-/// Memory of a port, a VC that crosses it and its queues.
-pub(crate) const RECORDS: PortRecords = PortRecords {
-    port: size::<Port>(),
-    of_vc: &[BYTES_OF_STATE, BYTES_OF_REFUSED, size::<Option<Vec<Cell>>>(), 4, 8],
-    queues: queues::BYTES,
-    queue: queues::BYTES_PER_QUEUE,
-};
-/// The least a VC that crosses a port takes.
-pub(crate) const BYTES_PER_VC: u64 = BYTES_OF_STATE + BYTES_OF_REFUSED + 4;
 
 impl Port {
     /// A port with room for `capacity` waiting cells (`None`: without limit), crossed by `vcs` VCs.
@@ -248,8 +237,8 @@ impl Port {
         self.occupancy += 1;
         self.tracker.rise(self.occupancy);
         self.per_vc[label] += 1;
-        if self.admission.policy.follows_cells() {
-            self.admission.policy.on_enter(label, 1);
+        if let Some(follower) = self.admission.follower() {
+            follower.on_enter(label, 1);
         }
         if let Some(queues) = &mut self.queues {
             queues.push(cell);
@@ -309,8 +298,8 @@ impl Port {
         self.tracker.fall(self.occupancy);
         self.per_vc[label] -= 1;
         self.forwarded[label] += 1;
-        if self.admission.policy.follows_cells() {
-            self.admission.policy.on_leave(1);
+        if let Some(follower) = self.admission.follower() {
+            follower.on_leave(1);
         }
         Some(cell)
     }
@@ -331,8 +320,8 @@ impl Port {
     }
 
     /// `M_j`: the cells of the policy's virtual queues, by label, if it has any.
-    pub fn virtual_queues(&self) -> Option<&TiSlice<Label, u32>> {
-        self.admission.policy.virtual_queues()
+    pub fn virtual_queues(&mut self) -> Option<&TiSlice<Label, u32>> {
+        self.admission.follower()?.virtual_queues()
     }
 
     /// The largest number of cells that ever waited.
@@ -373,11 +362,7 @@ impl Port {
         let counters: TiVec<Label, _> = self.vc_counters().collect();
         let forwarded = counters.iter().map(|vc| vc.forwarded);
         assert!(forwarded.eq(self.forwarded.iter().copied()), "what was not refused and does not wait has gone");
-        if let Some(virtual_queues) = self.virtual_queues() {
-            let sum: u32 = virtual_queues.iter().sum();
-            assert_eq!(sum, self.occupancy, "the virtual queues hold as many cells as the FIFO");
-        }
-        let replaced_results = self.admission.policy.replaced_results();
+        let replaced_results = self.admission.replaced_results();
         PortState { counters, waiting: self.per_vc.clone(), max_queue: self.max_queue(), replaced_results }
     }
 

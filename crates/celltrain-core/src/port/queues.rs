@@ -7,7 +7,6 @@ use typed_index_collections::TiVec;
 use crate::cell::Cell;
 use crate::index::Label;
 use crate::scheduler::{AnyScheduler, Service, WaitingCells};
-use crate::sizes::size;
 
 /// Single cells that wait in several queues.
 pub struct CellQueues {
@@ -16,11 +15,6 @@ pub struct CellQueues {
     waiting: WaitingCells,
     scheduler: Box<dyn AnyScheduler>,
 }
-
-/// Memory of the queues of a port and of the scheduler that chooses among them, with a list of what was sent.
-pub(super) const BYTES: u64 = size::<CellQueues>() + 2 * 64 + 4 * size::<Cell>();
-/// Memory of a queue, its label and its place in its scheduler's turns.
-pub(super) const BYTES_PER_QUEUE: u64 = size::<VecDeque<Cell>>() + 8 + 48;
 
 impl CellQueues {
     /// Those that a scheduler asks for, none with a cell.

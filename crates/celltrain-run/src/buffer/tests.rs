@@ -24,7 +24,7 @@ fn history(network: &Network, [from, to]: [&str; 2], most: usize) -> History {
     let full = Cell::new(false);
     let buffer = Buffer::new(network, "bottleneck", [at(from), at(to)], (most, &full)).expect("the port is there");
     let mut lookers_on = LookersOn { buffer: Some(buffer), ..LookersOn::default() };
-    let ended = lookers_on.watch(Engine::Reference, network, &mut |_| !full.get());
+    let ended = lookers_on.watch(Engine::Reference, (network, network.duration), &mut |_| !full.get());
     assert_eq!(ended.is_err(), full.get());
     lookers_on.buffer.expect("it is there").history()
 }
@@ -41,7 +41,7 @@ fn events(network: &Network, window: &str, event: &str) -> Vec<i64> {
     {
         let log = Log::new(&choice, network, &mut sink).expect("it is right");
         let mut lookers_on = LookersOn { log: Some(log), ..LookersOn::default() };
-        lookers_on.watch(Engine::Reference, network, &mut |_| true).expect("nobody stops it");
+        lookers_on.watch(Engine::Reference, (network, network.duration), &mut |_| true).expect("nobody stops it");
         lookers_on.log.expect("it is there").finish();
     }
     let mut frames = Vec::new();

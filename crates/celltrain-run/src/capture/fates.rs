@@ -132,15 +132,15 @@ impl Names {
 
 /// What else a policy judged by, as far as it looks at it.
 fn write_numbers(text: &mut String, judged: &Judged) {
-    let Judged { vc_cells, active_vcs, grounds, .. } = judged;
-    let of_vc = grounds.share.is_some();
+    let Judged { vc_cells, active_vcs, decision, .. } = judged;
+    let of_vc = decision.share.is_some();
     let counts = [
         ("Y_i = ", of_vc.then_some(f64::from(*vc_cells)), " cells"),
         ("N_a = ", of_vc.then_some(f64::from(*active_vcs)), ""),
-        ("threshold ", grounds.threshold, " cells"),
-        ("share ", grounds.share, " cells"),
-        ("held ", grounds.held, " cells"),
-        ("probability ", grounds.probability, ""),
+        ("threshold ", decision.threshold, " cells"),
+        ("share ", decision.share, " cells"),
+        ("held ", decision.held, " cells"),
+        ("probability ", decision.probability, ""),
     ];
     for (name, number, unit) in counts {
         if let Some(number) = number {

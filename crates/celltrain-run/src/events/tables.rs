@@ -229,25 +229,25 @@ pub const FRAMES: &[Column<FrameEvent>] = &[
         "threshold_cells",
         "cells",
         "the threshold that the policy held against X",
-        Accessor::Number(|row| judged(&row.event).and_then(|judged| judged.grounds.threshold)),
+        Accessor::Number(|row| judged(&row.event).and_then(|judged| judged.decision.threshold)),
     ),
     column(
         "share_cells",
         "cells",
         "what the VC might hold then",
-        Accessor::Number(|row| judged(&row.event).and_then(|judged| judged.grounds.share)),
+        Accessor::Number(|row| judged(&row.event).and_then(|judged| judged.decision.share)),
     ),
     column(
         "held_cells",
         "cells",
         "what it held, where that is not vc_cells: the cells of its virtual queue",
-        Accessor::Number(|row| judged(&row.event).and_then(|judged| judged.grounds.held)),
+        Accessor::Number(|row| judged(&row.event).and_then(|judged| judged.decision.held)),
     ),
     column(
         "drop_probability",
         "1",
         "the probability with which the policy drew for a refusal",
-        Accessor::Number(|row| judged(&row.event).and_then(|judged| judged.grounds.probability)),
+        Accessor::Number(|row| judged(&row.event).and_then(|judged| judged.decision.probability)),
     ),
     column(
         "tagged",
@@ -261,7 +261,7 @@ pub const FRAMES: &[Column<FrameEvent>] = &[
 pub(crate) fn reason_of_frame(step: &FrameStep) -> &'static str {
     match *step {
         FrameStep::Admitted(_) | FrameStep::Delivered => "",
-        FrameStep::Refused(judged) => judged.grounds.rule,
+        FrameStep::Refused(judged) => judged.decision.rule,
         FrameStep::Cut { pushed_out: false, .. } => NO_ROOM,
         FrameStep::Cut { pushed_out: true, .. } => "made room for another",
         FrameStep::NoRoom(_) => "no room for the packet",

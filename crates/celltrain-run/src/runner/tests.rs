@@ -50,21 +50,6 @@ fn what_counts_of_a_run_may_be_a_part_of_it() {
     assert!((0.01 * goodput(&first) + 0.99 * goodput(&last) - goodput(&whole)).abs() < 1e-9);
 }
 
-#[test]
-fn a_window_to_the_end_of_the_run_is_no_second_run_whose_share_never_comes() {
-    let [start, middle, end] = ["0s", "5ms", "10ms"].map(|text| text.parse::<units::Duration>().unwrap());
-    assert_eq!(ends_within([Some(start), Some(end)], end), [None, None]);
-    assert_eq!(ends_within([None, Some(middle)], end), [None, Some(middle)]);
-    let parts = ends_within([Some(middle), Some(end)], end);
-    assert_eq!(parts, [Some(middle), None]);
-    let mut shares = Shares::new(&parts, end);
-    let is = |share: f64, expected: f64| assert!((share - expected).abs() < 1e-12, "{share} is not {expected}");
-    is(shares.of(middle, 1.0), 1.0 / 3.0);
-    shares.end(middle);
-    is(shares.of(end, 0.0), 1.0 / 3.0);
-    is(shares.of(end, 1.0), 1.0);
-}
-
 /// Nobody waits for its end.
 fn long() -> Handle {
     Handle::of_text(text(2, "100000s", 100))

@@ -272,10 +272,10 @@ fn merging(laid: &Laid<'_>, root: &mut Scope<'_>, stop: &Stop<'_>) -> Result<(),
             let problem = format!("has queues of its own, and {link} merges VCs into one queue; leave it out there");
             scope.at("scheduler").at(port.scheduler.name()).once(|scope| scope.refuse(problem));
         }
-        let policy = port.policy.build(Some(1), &[]);
+        let mut policy = port.policy.build(Some(1), &[]);
         let reason = match policy.overflow() {
             Overflow::PushOutFront => Some("takes cells out of waiting frames"),
-            _ if policy.follows_cells() => Some("follows cells through the queue one by one"),
+            _ if policy.follower().is_some() => Some("follows cells through the queue one by one"),
             _ => None,
         };
         if let Some(reason) = reason {
@@ -366,7 +366,7 @@ fn by_vc(port: &PortConfig) -> [ByVc<'_>; 4] {
     let constants = Some("constants");
     [
         ByVc { kind: "policy", name: policy.name(), inside: constants, settings: policy.constants_by_vc() },
-        ByVc { kind: "policy", name: policy.name(), inside: None, settings: policy.per_vc() },
+        ByVc { kind: "policy", name: policy.name(), inside: None, settings: policy.settings().per_vc },
         ByVc { kind: "scheduler", name: scheduler.name(), inside: constants, settings: scheduler.constants_by_vc() },
         ByVc { kind: "scheduler", name: scheduler.name(), inside: None, settings: scheduler.per_vc() },
     ]
@@ -450,10 +450,10 @@ pub(super) fn settings(config: &PortConfig, largest_frame: u32, scope: &mut Scop
         refuse("allocator", allocator.name(), allocator.check(capacity));
     }
     refuse("scheduler", config.scheduler.name(), config.scheduler.check());
-    let built = config.policy.build(Some(1), &[]);
+    let mut built = config.policy.build(Some(1), &[]);
     let reason = match built.overflow() {
         Overflow::PushOutFront => Some("pushes out the cell that is first in the only one"),
-        _ if built.follows_cells() => Some("emulates queues on the only one"),
+        _ if built.follower().is_some() => Some("emulates queues on the only one"),
         _ => None,
     };
     if let Some(reason) = reason.filter(|_| config.scheduler != SchedulerConfig::default()) {

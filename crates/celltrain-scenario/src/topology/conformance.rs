@@ -92,7 +92,7 @@ fn what_was_checked_is_what_is_built_and_both_engines_run_it_alike() {
 fn a_topology_that_does_not_fit_is_refused_with_the_key_that_makes_it_large() {
     for topology in Topology::samples() {
         let scenario = scenario(&topology);
-        let machine = Machine { memory: Some(1000), ..Machine::default() };
+        let machine = Machine { memory: Some(1000) };
         let verdict = check::check(&scenario, &[], machine, &Stop::never()).expect("nobody stops it");
         let Size { key: (key, value), .. } = topology.config().size();
         let [fault] = &verdict.faults[..] else { panic!("{}: {:?}", topology.name(), verdict.faults) };

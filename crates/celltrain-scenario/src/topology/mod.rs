@@ -13,8 +13,8 @@ pub mod network;
 pub mod star;
 pub mod vc_merge;
 
-use celltrain_core::footprint::Footprint;
 use celltrain_core::index::LinkIndex;
+use celltrain_core::memory_estimate::MemoryEstimate;
 use celltrain_core::network::Graph;
 use celltrain_core::registry;
 use celltrain_core::stop::{Interrupted, Stop};
@@ -107,12 +107,9 @@ pub struct Size {
 }
 
 impl Size {
-    /// The least that a run takes of memory, whatever is sent.
-    #[expect(clippy::arithmetic_side_effects, reason = "twice a number that is far below 2^63 in every topology")]
-    pub fn least(&self) -> Footprint {
-        let Size { nodes, links, flows, crossings, .. } = *self;
-        let bytes = Footprint::at_least(nodes, links, flows, crossings);
-        Footprint { nodes, vcs: 2 * flows, hops: 2 * crossings, flows, bytes, kept: bytes, repeats: false }
+    /// Estimates the memory of a run before the network is laid out.
+    pub fn memory(&self) -> MemoryEstimate {
+        MemoryEstimate::of_size(self.nodes, self.links, self.flows, self.crossings)
     }
 }
 

@@ -36,7 +36,7 @@ use celltrain_core::probe::Nothing;
 use celltrain_scenario::{Machine, Reading, Scenario, build, read_json, read_toml};
 
 /// A small one, so that what would take long to lay out is refused.
-const MACHINE: Machine = Machine { memory: Some(1 << 28), addresses: None };
+const MACHINE: Machine = Machine { memory: Some(1 << 28) };
 /// What is larger is not run.
 const LARGEST: u64 = 1 << 26;
 /// The name of the file, to be found in every fault.
@@ -169,7 +169,7 @@ fn judge(written: &writer::Written, limit: Duration, beyond: Duration) -> Result
         return Err(format!("it is not the same when read again: {:?}", again.faults));
     }
     let network = build::network(&scenario, scenario.seed);
-    if reading.footprint.is_none_or(|footprint| footprint.bytes > LARGEST) {
+    if reading.memory.is_none_or(|memory| memory.likely > LARGEST) {
         return Ok(Fate::TooLarge);
     }
     let mut results = Vec::new();

@@ -1,6 +1,6 @@
 //! Both engines on one scenario.
 
-use celltrain_core::engine::{Engine, Sharing, Ways};
+use celltrain_core::engine::{Engine, PortMode, Sharing};
 use celltrain_core::metrics::RunResult;
 use celltrain_core::network::Network;
 use celltrain_core::probe::{Nothing, Probe, Recorder, SeriesChoice};
@@ -35,7 +35,7 @@ pub(crate) fn compare(scenario: &Scenario) -> Result<(), String> {
 
 /// Every way of contended ports, forced wherever it can be, gives the result and the queues of the reference engine.
 fn same_in_all_ways(network: &Network, (reference, by_reference): (&RunResult, &Recorder)) -> Result<(), String> {
-    for ways in [Ways::Trains, Ways::Streams] {
+    for ways in [PortMode::Trains, PortMode::Streams] {
         let in_that_way = |difference: String| format!("{ways:?}: {difference}");
         let forced = |probe: &mut Recorder| Engine::Fast.run_by(ways, network, probe, |_| true);
         let mut watched = recorder(network);
@@ -84,12 +84,13 @@ fn ranges_fit(recorder: &Recorder, result: &RunResult, network: &Network) -> Res
 }
 
 /// How runs are shared out.
-pub(crate) const ON_THREADS: [(Ways, usize); 3] = [(Ways::Streams, 2), (Ways::Streams, 3), (Ways::Planned, 2)];
+pub(crate) const ON_THREADS: [(PortMode, usize); 3] =
+    [(PortMode::Streams, 2), (PortMode::Streams, 3), (PortMode::Planned, 2)];
 
 /// The result on so many threads, however little is to be gained, where the network comes apart.
-pub(crate) fn on_threads(ways: Ways, threads: usize, network: &Network) -> Option<RunResult> {
+pub(crate) fn on_threads(ways: PortMode, threads: usize, network: &Network) -> Option<RunResult> {
     let sharing = Sharing { threads, at_any_cost: true };
-    Engine::run_in_parts((ways, sharing), network, |_| true).expect("nothing interrupts it")
+    Engine::run_in_parts(ways, sharing, network, |_| true).expect("nothing interrupts it")
 }
 
 pub(crate) fn run(engine: Engine, network: &Network, probe: &mut impl Probe) -> RunResult {
@@ -129,12 +130,17 @@ pub(crate) fn is_possible(result: &RunResult, network: &Network) -> Result<(), S
     let must = |holds: bool, what: &str, found: &dyn std::fmt::Debug| {
         if holds { Ok(()) } else { Err(format!("{what}: {found:?}")) }
     };
-    let bytes = |mbps: f64| mbps * 1e6 * result.duration_s / 8.0;
+    let bytes = |mbps: f64| mbps * 1e6 * (result.measured_to_s - result.measured_from_s) / 8.0;
+    // In a measuring window more may arrive than is sent.
+    let is_whole = result.measured_from_s <= 0.0 && result.measured_to_s >= result.duration_s;
     for (flow, found) in network.flows.iter().zip(&result.flows) {
         let (payload, _) = flow.frame(&network.aal5);
         let (arrived, delivered) = (bytes(found.throughput_mbps), found.delivered_bytes as f64);
         let sent = (found.segments_sent + found.packets_sent) * payload;
         must((bytes(found.goodput_mbps) - delivered).abs() < 0.1, "the goodput is that of the bytes delivered", found)?;
+        if !is_whole {
+            continue;
+        }
         must(arrived > delivered - 0.1, "what is delivered has arrived", found)?;
         must(arrived < sent as f64 + 0.1, "what arrives was sent", found)?;
         must(found.repeated_segments == 0 || arrived > delivered + 0.9, "what comes again arrives again", found)?;
@@ -144,7 +150,7 @@ pub(crate) fn is_possible(result: &RunResult, network: &Network) -> Result<(), S
     let names = network.vcs.iter().filter(|vc| vc.contract.is_some()).map(|vc| vc.name.as_str());
     must(names.eq(result.contracts.iter().map(|found| found.name.as_str())), "every contract", &result.contracts)?;
     let with_contracts = network.vcs.iter_enumerated().filter(|(_, vc)| vc.contract.is_some());
-    for (found, (number, vc)) in result.contracts.iter().zip(with_contracts) {
+    for (found, (number, vc)) in result.contracts.iter().zip(with_contracts).filter(|_| is_whole) {
         let edge = found.edge;
         let is_tagged = vc.contract.as_ref().is_some_and(|contract| contract.tagging) && !vc.tagged;
         let judged = if is_tagged { edge.frames } else { edge.eligible_frames };

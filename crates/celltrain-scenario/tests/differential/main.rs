@@ -9,6 +9,7 @@ mod compare;
 mod count;
 mod draw;
 mod stand;
+mod steps;
 mod text;
 mod watch;
 
@@ -87,7 +88,7 @@ fn drawn_networks_come_apart_often_enough_for_threads_to_be_tried() {
         for _ in 0..100 {
             let scenario = strategy.new_tree(&mut runner).expect("a scenario is drawn").current();
             let mut network = build::network(&scenario, scenario.seed);
-            network.ends_at = Some(Duration::from_microseconds(1));
+            network.duration = Duration::from_microseconds(1);
             for (apart, (ways, threads)) in of_100.iter_mut().zip(ON_THREADS) {
                 *apart += u32::from(on_threads(ways, threads, &network).is_some());
             }
@@ -128,8 +129,23 @@ fn both_engines_agree_on_the_networks_that_are_written_in_a_few_numbers() {
 }
 
 #[test]
-fn a_run_that_ends_early_is_the_beginning_of_the_whole() {
+fn a_snapshot_is_what_a_recorder_sees_and_parts_of_a_run_add_up() {
     check_on(draw::any_network(), cases() / 10, RngSeed::Fixed(14), beginning::is_the_same);
+}
+
+#[test]
+fn any_steps_and_injections_are_the_same_run_on_both_engines() {
+    check_on(draw::any_network(), cases() / 4, RngSeed::Fixed(15), steps::agree);
+}
+
+#[test]
+fn any_steps_and_injections_are_the_same_run_where_cells_come_in_streams() {
+    check_on(draw::meshes::meshes(), cases() / 10, RngSeed::Fixed(16), steps::agree);
+}
+
+#[test]
+fn any_steps_and_injections_are_the_same_run_where_ports_are_crowded() {
+    check_on(draw::crowded(), cases() / 10, RngSeed::Fixed(17), steps::agree);
 }
 
 #[test]

@@ -11,7 +11,7 @@ mod windows;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use celltrain_core::engine::{Engine, Ways};
+use celltrain_core::engine::{Engine, PortMode};
 use celltrain_core::metrics::RunResult;
 use celltrain_core::network::Network;
 use celltrain_core::policy::PolicyConfig;
@@ -25,7 +25,7 @@ fn run(engine: Engine, network: &Network) -> RunResult {
     engine.run(network, &mut Nothing, |_| true).expect("nothing interrupts it")
 }
 
-fn by(ways: Ways, network: &Network) -> RunResult {
+fn by(ways: PortMode, network: &Network) -> RunResult {
     Engine::Fast.run_by(ways, network, &mut Nothing, |_| true).expect("nothing interrupts it")
 }
 
@@ -287,7 +287,7 @@ fn random_formulas_are_the_same_runs_on_both_engines() {
             };
             let network = build::network(&scenario, number);
             let reference = run(Engine::Reference, &network);
-            for ways in [Ways::Planned, Ways::Streams] {
+            for ways in [PortMode::Planned, PortMode::Streams] {
                 let fast = by(ways, &network);
                 assert!(fast == reference, "{number} of seed {seed}, {ways:?}: {policy:#}\n{fast:?}\n{reference:?}");
             }
@@ -328,7 +328,7 @@ impl Seen {
         let forwarded: u64 = result.ports.iter().map(|port| port.counters.forwarded).sum();
         self.judged += u64::from(refused > 0 && forwarded > 1000);
         self.replaced += u64::from(result.ports.iter().any(|port| port.replaced_results > 0));
-        let follows = |policy: &PolicyConfig| policy.build(Some(1), &[]).follows_cells();
+        let follows = |policy: &PolicyConfig| policy.build(Some(1), &[]).follower().is_some();
         self.follows += u64::from(scenario.port.values().any(|port| follows(&port.policy)));
         self.windows += u64::from(scenario.tcp.options().formula.is_some());
         self.weights += u64::from(scenario.port.values().any(|port| port.scheduler.name() == "wfq_formula"));

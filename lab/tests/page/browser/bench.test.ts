@@ -128,11 +128,12 @@ test("a scenario larger than the memory is told in words, and may be allowed mor
     },
     [of(5), of(1005)],
   );
-  // Of 1 GiB a run may take three quarters, and of 3.5 GiB too: this one is between.
+  // Of 1 GiB a run may take three quarters, and of 3.5 GiB too: the lower bound of this one is between. It is about an
+  // eighth of the memory that the run reserves.
   const each = ((bytes[1] ?? 0) - (bytes[0] ?? 0)) / 1000;
   assert.ok(each > 100, String(bytes));
   const small = (bytes[0] ?? 0) / (0.6 * 2 ** 30);
-  const fits = Math.round((1.5 * 2 ** 30 * small - (bytes[0] ?? 0)) / each);
+  const fits = Math.round((8 * 1.5 * 2 ** 30 * small - (bytes[0] ?? 0)) / each);
   await divide(page, { memory: 1 / small });
   await write(page, of(fits));
   const alert = page.getByRole("alert").filter({ hasText: "needs more memory than it is allowed" });

@@ -37,10 +37,6 @@ impl Configure for Config {
         self.threshold.check("threshold", capacity)
     }
 
-    fn bytes_per_vc(&self) -> u64 {
-        0
-    }
-
     fn thresholds(&self) -> Vec<(&'static str, Threshold)> {
         vec![("threshold", self.threshold)]
     }

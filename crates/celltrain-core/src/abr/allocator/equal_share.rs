@@ -13,7 +13,6 @@ use super::{Allocator, Configure, PortKind, some_time};
 use crate::abr::RmCell;
 use crate::error::Fault;
 use crate::index::Label;
-use crate::sizes::size;
 use crate::units::{Duration, Span, Time};
 
 /// Equal share: a source may have the link's rate over the number of active VCs. A VC is active until its timer
@@ -49,10 +48,6 @@ impl Configure for Config {
 
     fn check(&self, _capacity: Option<u32>) -> Vec<Fault> {
         some_time("ert", self.ert)
-    }
-
-    fn bytes_per_vc(&self) -> u64 {
-        size::<Time>()
     }
 
     fn build(&self, port: &PortKind<'_>) -> EqualShare {

@@ -65,10 +65,6 @@ impl Configure for Config {
         [target, rate_book::check(self.interval, self.delta)].concat()
     }
 
-    fn bytes_per_vc(&self) -> u64 {
-        rate_book::BYTES_PER_VC
-    }
-
     fn build(&self, port: &PortKind<'_>) -> Erica {
         Erica { u: self.target_utilisation, rates: RateBook::new(port, self.interval, self.delta) }
     }

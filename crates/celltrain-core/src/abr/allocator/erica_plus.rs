@@ -108,10 +108,6 @@ impl Configure for Config {
         faults
     }
 
-    fn bytes_per_vc(&self) -> u64 {
-        rate_book::BYTES_PER_VC
-    }
-
     fn build(&self, port: &PortKind<'_>) -> EricaPlus {
         let control = QueueControl { t0: self.t0.seconds(), a: self.a, b: self.b, qdlf: self.qdlf };
         EricaPlus { control, rates: RateBook::new(port, self.interval, self.delta) }

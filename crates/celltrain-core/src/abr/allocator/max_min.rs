@@ -10,7 +10,6 @@ use typed_index_collections::TiVec;
 use super::{Allocator, Configure, PortKind};
 use crate::abr::RmCell;
 use crate::index::Label;
-use crate::sizes::size;
 use crate::units::Time;
 
 /// Max-min: a source may have its max-min fair share of the network, as one who knows all of it would divide it.
@@ -30,10 +29,6 @@ pub struct MaxMin {
 
 impl Configure for Config {
     type Allocator = MaxMin;
-
-    fn bytes_per_vc(&self) -> u64 {
-        size::<f64>()
-    }
 
     fn build(&self, port: &PortKind<'_>) -> MaxMin {
         MaxMin { shares: port.vcs.iter().map(|vc| vc.share).collect() }

@@ -43,9 +43,6 @@ registry! {
     /// The thresholds of the buffer, by key.
     pub fn thresholds(&self) -> Vec<(&'static str, Threshold)> { |config| config.thresholds() }
 
-    /// Memory of what it keeps of a VC, in bytes.
-    pub(crate) fn bytes_per_vc(&self) -> u64 { |config| config.bytes_per_vc() }
-
     /// The allocator of a port, before a cell has come.
     pub fn build(&self, port: &PortKind<'_>) -> Box<dyn Allocator> { |config| Box::new(config.build(port)) }
 
@@ -124,9 +121,6 @@ pub trait Configure {
     fn thresholds(&self) -> Vec<(&'static str, Threshold)> {
         Vec::new()
     }
-
-    /// Memory of what it keeps of a VC that crosses the port, in bytes.
-    fn bytes_per_vc(&self) -> u64;
 
     /// The allocator of a port, before a cell has come.
     fn build(&self, port: &PortKind<'_>) -> Self::Allocator;

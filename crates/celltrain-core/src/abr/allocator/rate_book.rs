@@ -13,7 +13,6 @@ use super::{PortKind, some_time, within};
 use crate::abr::RmCell;
 use crate::error::Fault;
 use crate::index::Label;
-use crate::sizes::size;
 use crate::units::{Duration, Span, Time};
 
 /// The state of one port.
@@ -53,9 +52,6 @@ pub(super) fn check(interval: Duration, delta: f64) -> Vec<Fault> {
     faults.extend(within("delta", delta, 0.0, 1.0));
     faults
 }
-
-/// Memory of a VC.
-pub(super) const BYTES_PER_VC: u64 = size::<Vc>() + size::<Reverse<Ahead>>();
 
 /// Intervals whose counts are kept: the current one, and the two before it that rates depend on.
 const KEPT: usize = 3;

@@ -1,21 +1,21 @@
-//! What a port takes of its streams at a time, in the order of its arrival.
+//! The cells that a port takes from its streams at a time, in order of arrival.
 
-use super::stream::Arriving;
+use super::train::Arriving;
 use crate::cell::{Cell, Run};
 use crate::units::{Span, Time};
 
-/// Cells that are put in order of arrival, those that tie in the order in which they were added. One is lent to whichever
-/// port is at work, so it stays near the processor.
+/// Cells that are put in order of arrival, those that tie in the order in which they were added. One is lent to
+/// whichever port is at work, so it stays near the processor.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     /// The instant from which times count.
     pub(super) base: Time,
-    /// Of each cell its time since `base` and, in the low bits, its place in `cells`.
+    /// For each cell, its time since `base` and, in the low bits, its place in `cells`.
     keys: Vec<u64>,
     cells: Vec<Cell>,
     /// The first place of each input's cells, by which ties are decided.
     firsts: Vec<u32>,
-    /// Where each run of keys in order begins in `keys`, with [`BEFORE_ALL`] in front of it and [`BEHIND_ALL`] behind it.
+    /// Start of each sorted run in `keys`, with [`BEFORE_ALL`] in front of it and [`BEHIND_ALL`] behind it.
     runs: Vec<u32>,
     /// Room for merging.
     merged: Vec<u64>,
@@ -27,9 +27,6 @@ const PLACE: u32 = 16;
 pub(super) const MOST: usize = 1 << PLACE;
 /// The longest time of a batch.
 pub(super) const LONGEST: Span = Span((1 << (64 - PLACE)) - 2);
-/// So many cells of a link, or fewer, are added in one loop: where a loop ends is a guess. More are added in three that
-/// work on several cells at a time.
-const FEW: usize = 8;
 /// No key is less.
 const BEFORE_ALL: u64 = 0;
 /// Larger than any key, which has a time of at most [`LONGEST`].
@@ -40,13 +37,13 @@ impl Batch {
         self.cells.len()
     }
 
-    /// What is added next comes in on the next link, if anything does.
+    /// Starts the cells of the next link, which may have none.
     #[inline]
     pub(super) fn begin_input(&mut self) {
         self.firsts.push(u32::try_from(self.cells.len()).expect("places fit 32 bits"));
     }
 
-    /// What is added next is in order.
+    /// Starts a sorted run.
     #[inline]
     pub(super) fn begin_run(&mut self) {
         if !self.runs.is_empty() {
@@ -63,7 +60,7 @@ impl Batch {
         self.cells.clear();
     }
 
-    /// The keys with what stands behind all, the cells that stand at their places, and the first place of each input.
+    /// The keys with the sentinel behind them, the cells at their places, and the first place of each input.
     #[inline]
     pub(super) fn parts(&mut self) -> (&mut [u64], &[Cell], &[u32]) {
         let keys = match &mut self.keys[..] {
@@ -76,9 +73,6 @@ impl Batch {
     /// Adds those of some cells on their way, which are in order, that arrive before `until`; how many.
     #[inline]
     pub(super) fn extend_before(&mut self, until: Time, on_their_way: &[Arriving]) -> usize {
-        if on_their_way.get(FEW).is_some_and(|arriving| arriving.time < until) {
-            return self.extend_with_many_before(until, on_their_way);
-        }
         let (base, before) = (self.base, self.cells.len());
         for &Arriving { time, cell } in on_their_way {
             if time >= until {
@@ -88,17 +82,6 @@ impl Batch {
             self.cells.push(cell);
         }
         self.cells.len() - before
-    }
-
-    #[inline(never)]
-    fn extend_with_many_before(&mut self, until: Time, on_their_way: &[Arriving]) -> usize {
-        let (base, first) = (self.base, self.cells.len() as u64);
-        let taken = on_their_way.iter().take_while(|arriving| arriving.time < until).count();
-        let arriving = &on_their_way[..taken];
-        let keys = arriving.iter().zip(first..).map(|(arriving, place)| (arriving.time - base).0 << PLACE | place);
-        self.keys.extend(keys);
-        self.cells.extend(arriving.iter().map(|arriving| arriving.cell));
-        taken
     }
 
     #[inline]
@@ -148,13 +131,15 @@ impl Batch {
     }
 }
 
-/// Merges two runs into a third, each with what stands before and behind all. Which key is next cannot be foreseen, nor
-/// when a run ends, so neither is a branch. The lesser half is merged from the front and the greater from the back: each
-/// key waits for the one before it, and so two are on their way at a time.
+/// Merges two runs into a third, each with the sentinels before and behind all. Which key is next cannot be foreseen,
+/// nor when a run ends, so neither is a branch. The lesser half is merged from the front and the greater from the back:
+/// each key waits for the one before it, and so two are on their way at a time.
 #[inline]
 #[expect(clippy::many_single_char_names, reason = "places in two runs, from the front and from the back")]
 fn merge(one: &[u64], other: &[u64], into: &mut [u64]) {
-    let [before_all, keys @ .., behind_all] = into else { unreachable!("a run has what stands before and behind all") };
+    let [before_all, keys @ .., behind_all] = into else {
+        unreachable!("a run has the sentinels before and behind all")
+    };
     (*before_all, *behind_all) = (BEFORE_ALL, BEHIND_ALL);
     let (lesser, greater) = keys.split_at_mut(keys.len().div_ceil(2));
     let (mut i, mut j) = (1, 1);
@@ -191,4 +176,88 @@ pub(super) fn place(key: u64) -> usize {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+    use crate::cell::tests::cell;
+    use crate::rng::Stream;
+
+    /// The times and places of what arrives at these instants, by input, as a batch has them in order.
+    fn in_order(inputs: &[Vec<u64>]) -> Vec<(u64, usize)> {
+        let mut batch = Batch { base: Time(1000), ..Batch::default() };
+        for arrivals in inputs {
+            batch.begin_input();
+            if !arrivals.is_empty() {
+                batch.begin_run();
+                let arriving = |&since: &u64| Arriving { time: Time(1000 + since), cell: cell(0, 0, false) };
+                batch.extend_before(Time(u64::MAX), &arrivals.iter().map(arriving).collect::<Vec<_>>());
+            }
+        }
+        batch.sort();
+        let (keys, cells, firsts) = batch.parts();
+        let keys = keys.split_last_mut().map_or(&mut [][..], |(_, keys)| keys);
+        assert_eq!((keys.len(), firsts.len()), (cells.len(), inputs.len()));
+        keys.iter().map(|&key| (since(key).0, place(key))).collect()
+    }
+
+    fn expected(inputs: &[Vec<u64>]) -> Vec<(u64, usize)> {
+        let mut all: Vec<_> = inputs.iter().flatten().copied().zip(0..).collect();
+        all.sort_unstable();
+        all
+    }
+
+    #[test]
+    fn runs_of_any_lengths_are_merged_in_order() {
+        let mut draws = Stream::new(1, "batches");
+        for round in 0..5000 {
+            let inputs = 1 + draws.below(9);
+            let arrivals = |_| {
+                let mut since: Vec<u64> = (0..draws.below(12)).map(|_| u64::from(draws.below(40))).collect();
+                since.sort_unstable();
+                // A link carries one cell at a time.
+                since.dedup();
+                since
+            };
+            let inputs: Vec<Vec<u64>> = (0..inputs).map(arrivals).collect();
+            assert_eq!(in_order(&inputs), expected(&inputs), "{round}: {inputs:?}");
+        }
+    }
+
+    #[test]
+    fn the_smallest_runs_and_keys_are_merged_in_order() {
+        // The key of a cell that arrives at the base in the first place is 0.
+        for inputs in [
+            vec![],
+            vec![vec![]],
+            vec![vec![0]],
+            vec![vec![0], vec![0]],
+            vec![vec![1], vec![0]],
+            vec![vec![], vec![0], vec![]],
+            vec![vec![0, 1, 2], vec![3]],
+            vec![vec![3], vec![0, 1, 2]],
+            vec![vec![0], vec![1], vec![0]],
+            vec![vec![5, 6], vec![0, 9], vec![5, 6], vec![0], vec![LONGEST.0]],
+        ] {
+            assert_eq!(in_order(&inputs), expected(&inputs), "{inputs:?}");
+        }
+    }
+
+    #[test]
+    fn what_arrives_before_an_instant_is_added_however_many_those_are() {
+        for (cells, in_time) in (0..19).flat_map(|cells| (0..=cells).map(move |in_time| (cells, in_time))) {
+            let arriving = |i: u32| Arriving { time: Time(1000 + 3 * u64::from(i)), cell: cell(0, i, false) };
+            let on_their_way: Vec<_> = (0..).map(arriving).take(cells).collect();
+            // At the instant itself is not before it.
+            let until = Time(1000 + 3 * in_time as u64);
+            let mut batch = Batch { base: Time(1000), ..Batch::default() };
+            batch.begin_input();
+            batch.begin_run();
+            assert_eq!(batch.extend_before(until, &on_their_way), in_time, "of {cells}");
+            batch.sort();
+            let (keys, cells, _) = batch.parts();
+            let times: Vec<_> = keys.iter().take(in_time).map(|&key| since(key).0).collect();
+            assert_eq!(times, (0..in_time as u64).map(|i| 3 * i).collect::<Vec<_>>());
+            let frames: Vec<_> = cells.iter().map(|cell| cell.frame.number() as usize).collect();
+            assert_eq!(frames, (0..in_time).collect::<Vec<_>>());
+        }
+    }
+}

@@ -8,17 +8,16 @@ use std::collections::VecDeque;
 
 use typed_index_collections::{TiSlice, TiVec};
 
-use super::run_queues::{self, ReportGranularity, RunQueues};
+use super::run_queues::{ReportGranularity, RunQueues};
 use crate::cell::{Cell, Run};
 use crate::index::Label;
-use crate::policy::{BufferPolicy, View};
-use crate::port::admission::{Admission, BYTES_OF_REFUSED, BYTES_OF_STATE, Verdict};
+use crate::policy::{BufferPolicy, CellFollower, View};
+use crate::port::admission::{Admission, Verdict};
 use crate::port::{Fate, PortCounters, PortState};
 use crate::queue_range::{QueueRange, QueueTracker};
 use crate::rng::Stream;
 use crate::scheduler::waiting::Counts;
 use crate::scheduler::{BacklogSensitivity, Service};
-use crate::sizes::{PortRecords, array, size};
 use crate::units::Time;
 use held::Held;
 
@@ -36,12 +35,12 @@ pub struct BatchingPort {
     admission: Admission,
     /// By label where VCs merge, otherwise empty: frames that wait until they are whole.
     held: TiVec<Label, Option<Held>>,
-    /// Where cells wait instead of in `fifo`, if this is not first in, first out.
+    /// Queues that hold the waiting cells instead of `fifo`, if the port is not first in, first out.
     queues: Option<Box<RunQueues>>,
-    /// Whether a cell needs more than a place at the end of `fifo`: VCs merge, there are queues, or the policy follows
+    /// True if a cell needs more than a place at the end of `fifo`: VCs merge, there are queues, or the policy follows
     /// cells.
     apart: bool,
-    /// Whether `fifo` and `counts` are kept ([`BatchingPort::without_queue`]).
+    /// True if `fifo` and `counts` are kept ([`BatchingPort::without_queue`]).
     keeps_queue: bool,
     /// Cells in `held`: those of `occupancy` that cannot be sent yet.
     held_cells: u32,
@@ -49,9 +48,9 @@ pub struct BatchingPort {
     released: usize,
     /// Cells handed to the transmitter, of all VCs.
     gone: u64,
-    /// When the cell comes that is offered next, for a policy that asks for the time.
+    /// Arrival of the next cell offered, for a policy that reads the time.
     now: Time,
-    /// Of these, those reported to the policy, if it follows cells.
+    /// Number of departures already reported to a policy that follows cells.
     reported_gone: u64,
     follows: bool,
 }
@@ -65,30 +64,15 @@ const RESERVED_RUNS_PER_VC: usize = 16;
 /// nearest cache.
 const MOST_DEFERRED_DEQUEUES: u32 = 256;
 
-/// Memory of a port.
-pub(crate) const BYTES: u64 = size::<BatchingPort>();
-/// Of a port, a VC that crosses it and its queues.
-pub(crate) const RECORDS: PortRecords = PortRecords {
-    port: BYTES,
-    of_vc: &[BYTES_OF_STATE, BYTES_OF_REFUSED, 4],
-    queues: run_queues::BYTES,
-    queue: run_queues::BYTES_PER_QUEUE,
-};
-
-/// Memory that a port crossed by so many VCs reserves for its queue.
-pub(crate) fn reserved(capacity: Option<u32>, vcs: u64) -> u64 {
-    let runs = reserved_runs(capacity, usize::try_from(vcs).unwrap_or(usize::MAX));
-    array(runs as u64, size::<Run>())
-}
-
 fn reserved_runs(capacity: Option<u32>, vcs: usize) -> usize {
     let most = RESERVED_RUNS.min(vcs.saturating_mul(RESERVED_RUNS_PER_VC));
     capacity.map_or(0, |k| most.min(k as usize))
 }
 
 impl BatchingPort {
-    /// A port as [`Port::new`](crate::port::Port::new) makes one.
+    /// Creates a port, as [`Port::new`](crate::port::Port::new) does.
     pub fn new(capacity: Option<u32>, vcs: usize, policy: Box<dyn BufferPolicy>, rng: Stream) -> Self {
+        let admission = Admission::new(vcs, policy, rng);
         Self {
             capacity: capacity.unwrap_or(u32::MAX),
             occupancy: 0,
@@ -98,15 +82,15 @@ impl BatchingPort {
             counts: Counts::new(vcs),
             held: TiVec::new(),
             queues: None,
-            apart: policy.follows_cells(),
+            apart: admission.follows_cells(),
             keeps_queue: true,
             held_cells: 0,
             released: 0,
             gone: 0,
             reported_gone: 0,
             now: Time::default(),
-            follows: policy.follows_cells(),
-            admission: Admission::new(vcs, policy, rng),
+            follows: admission.follows_cells(),
+            admission,
         }
     }
 
@@ -121,8 +105,8 @@ impl BatchingPort {
         self
     }
 
-    /// The same port where nobody looks at its queue before the end of the run. It only counts how many wait, if
-    /// nothing else of it depends on which they are: it is first in, first out, and its policy does not read counts.
+    /// Drops the queue of a port that no probe looks at before the end of the run. The port only counts how many wait,
+    /// if nothing else of it depends on which they are: it is first in, first out, and its policy does not read counts.
     /// Its user knows when each cell starts, and tells of those that would start after the end
     /// ([`BatchingPort::leave_waiting`]).
     #[must_use]
@@ -134,20 +118,27 @@ impl BatchingPort {
         self
     }
 
-    /// Whether it knows which cells wait.
+    /// Returns whether it knows which cells wait.
     #[inline]
     pub fn keeps_queue(&self) -> bool {
         self.keeps_queue
     }
 
-    /// Admitted cells of a VC will still wait at the end of the run: a port without a queue notes them for its results.
+    /// Admitted cells of a VC will still wait at the horizon: a port without a queue notes them for its results.
     pub fn leave_waiting(&mut self, label: Label, cells: u32) {
-        if !self.keeps_queue {
+        if !self.keeps_queue && cells > 0 {
             self.counts.put(label, cells);
         }
     }
 
-    /// Whether the order of departures is deferred: a later cell may leave first, or push an earlier one out.
+    /// Such cells have been noted for a horizon that has moved.
+    pub fn stop_waiting(&mut self, label: Label, cells: u32) {
+        if !self.keeps_queue && cells > 0 {
+            self.counts.take(label, cells);
+        }
+    }
+
+    /// Returns whether the order of departures is deferred: a later cell may leave first, or push an earlier one out.
     pub fn defers_order(&self) -> bool {
         self.queues.is_some() || self.pushes_out()
     }
@@ -156,12 +147,12 @@ impl BatchingPort {
         self.admission.pushes_out() && self.capacity < u32::MAX
     }
 
-    /// Whether a cell that finds no room is lost alone, with no effect on the others of its frame.
+    /// Returns whether a cell that finds no room is lost alone, with no effect on the others of its frame.
     pub fn loses_single_cells(&self) -> bool {
         self.admission.loses_single_cells()
     }
 
-    /// The cells offered next come at this instant: told before a policy may be asked.
+    /// Sets the arrival of the next cells offered, before a policy may be asked.
     #[inline]
     pub fn set_now(&mut self, now: Time) {
         self.now = now;
@@ -200,20 +191,20 @@ impl BatchingPort {
             queues.pass(cell.label());
         } else if self.follows {
             self.report_to_policy();
-            self.admission.policy.on_enter(cell.label(), 1);
+            self.follower().on_enter(cell.label(), 1);
         }
         self.tracker.rise(1);
         self.gone += 1;
         true
     }
 
-    /// Whether so few cells wait that the policy need not be asked about a frame.
+    /// Returns whether so few cells wait that the policy need not be asked about a frame.
     #[inline]
     fn is_calm(&self) -> bool {
         self.occupancy < self.admission.asked_from()
     }
 
-    /// A resource management cell belongs to no frame: it is lost only for want of room.
+    /// A resource management cell belongs to no frame: it is lost only if there is no room.
     #[inline(never)]
     fn offer_rm(&mut self, cell: Cell) -> bool {
         self.admission.on_cells_between(cell.label(), 1);
@@ -226,13 +217,13 @@ impl BatchingPort {
         has_room
     }
 
-    /// Whether a VC is within a frame whose next cells are admitted as long as there is room for them.
+    /// Returns whether a VC is within a frame whose next cells are admitted as long as there is room for them.
     #[inline]
     pub fn passes(&self, label: Label) -> bool {
         self.admission.is_passing(label) && !self.admission.starts_frame(label)
     }
 
-    /// Whether a VC's next cells are admitted as long as there is room for them, and no policy is asked.
+    /// Returns whether a VC's next cells are admitted as long as there is room for them, and no policy is asked.
     #[inline]
     pub fn admits_unasked(&self, label: Label) -> bool {
         if self.admission.starts_frame(label) {
@@ -248,13 +239,14 @@ impl BatchingPort {
         self.queues.as_ref().filter(|queues| queues.one_a_vc()).map(|queues| queues.backlog_sensitivity())
     }
 
-    /// Whether a queue that is empty for less than a cell time affects the scheduler.
+    /// Returns whether a queue that is empty for less than a cell time affects the scheduler.
     pub fn fills_exactly(&self) -> bool {
         self.queues.as_ref().is_some_and(|queues| queues.backlog_sensitivity() == BacklogSensitivity::Exact)
     }
 
-    /// Whether departures must be reported ([`BatchingPort::report_departures`]) before a VC's next cell is offered to
-    /// a port with deferred order: the policy is asked, a cell may be pushed out, or the VC's queue may be empty.
+    /// Returns whether departures must be reported ([`BatchingPort::report_departures`]) before a VC's next cell is
+    /// offered to a port with deferred order: the policy is asked, a cell may be pushed out, or the VC's queue may be
+    /// empty.
     #[inline]
     pub fn must_report_before(&self, label: Label) -> bool {
         self.deferred_dequeues > 0
@@ -281,10 +273,15 @@ impl BatchingPort {
         self.queues.as_ref().map_or(0, |queues| queues.ahead(label)).saturating_sub(self.deferred_dequeues)
     }
 
-    /// Whether a VC's next cell starts a frame.
+    /// Returns whether a VC's next cell starts a frame.
     #[cfg(test)]
     pub(crate) fn starts_frame(&self, label: Label) -> bool {
         self.admission.starts_frame(label)
+    }
+
+    /// The part of the policy that follows cells, which it has.
+    fn follower(&mut self) -> &mut dyn CellFollower {
+        self.admission.follower().expect("the policy follows cells")
     }
 
     /// Reports to a policy that follows cells those that have gone: before it is asked, and before another enters.
@@ -292,7 +289,7 @@ impl BatchingPort {
     pub(super) fn report_to_policy(&mut self) {
         if self.follows && self.reported_gone < self.gone {
             let cells = self.gone - std::mem::replace(&mut self.reported_gone, self.gone);
-            self.admission.policy.on_leave(u32::try_from(cells).expect("no more than waited"));
+            self.follower().on_leave(u32::try_from(cells).expect("no more than waited"));
         }
     }
 
@@ -300,7 +297,7 @@ impl BatchingPort {
     #[cfg(test)]
     pub(crate) fn virtual_queues(&mut self) -> Option<&TiSlice<Label, u32>> {
         self.report_to_policy();
-        self.admission.policy.virtual_queues()
+        self.admission.follower()?.virtual_queues()
     }
 
     /// The places of the buffer.
@@ -378,7 +375,7 @@ impl BatchingPort {
         }
     }
 
-    /// Deferred dequeues: cells that have gone and still stand in the queue and the per-VC counts.
+    /// Deferred dequeues: cells that have gone and are still in the queue and the per-VC counts.
     #[inline]
     pub fn deferred_dequeues(&self) -> u32 {
         self.deferred_dequeues
@@ -494,18 +491,9 @@ impl BatchingPort {
             counters: self.vc_counters().collect(),
             waiting: self.counts.per_vc.clone(),
             max_queue: self.tracker.max_queue(),
-            replaced_results: self.admission.policy.replaced_results(),
+            replaced_results: self.admission.replaced_results(),
         };
         assert_eq!(self.counters().forwarded, self.gone, "what was not refused and does not wait has gone");
-        if let Some(virtual_queues) = self.admission.policy.virtual_queues() {
-            let sum = virtual_queues.iter().map(|&cells| u64::from(cells)).sum::<u64>();
-            let unreported = self.gone - self.reported_gone;
-            assert_eq!(
-                sum,
-                u64::from(self.occupancy) + unreported,
-                "the virtual queues hold as many cells as the FIFO"
-            );
-        }
         state
     }
 
@@ -534,7 +522,7 @@ impl BatchingPort {
             queues.push(run);
         } else if self.follows {
             self.report_to_policy();
-            self.admission.policy.on_enter(run.last.label(), run.cells);
+            self.follower().on_enter(run.last.label(), run.cells);
             Run::append(&mut self.fifo, run);
         } else {
             self.hold(run);

@@ -1,17 +1,21 @@
-//! A contended port, in one of three ways: its cells come in trains, or one by one in the streams of its links, with
-//! queues or without.
+//! A contended port, by the code that runs for it ([`super::port_plan`]).
 
 use super::batch::Batch;
-use super::onwards::Onwards;
+use super::batching_port::BatchingPort;
+use typed_index_collections::TiSlice;
+
+use super::at_once::{AtOnceIndex, AtOncePort};
+use super::downstream::Downstream;
+use super::fifo::Fifo;
 use super::output::Arrival;
+use super::plan::PortIndex;
 use super::queue_port::QueuePort;
-use super::stream::Streams;
 use super::stream_port::StreamPort;
 use super::train_port::TrainPort;
-use crate::index::Label;
+use crate::index::{Label, LinkIndex};
 use crate::port::PortState;
 use crate::queue_range::QueueRange;
-use crate::units::Time;
+use crate::units::{Span, Time};
 
 /// A contended port, by the way in which it works.
 pub(super) enum ContendedPort {
@@ -19,162 +23,199 @@ pub(super) enum ContendedPort {
     Trains(TrainPort),
     /// Cells come in and go on one by one, first in, first out.
     Stream(StreamPort),
-    /// Cells come in and go on one by one, and what waits stands in queues.
+    /// Cells come in and leave one by one, and wait in queues.
     Queues(QueuePort),
+    /// Each cell is worked on before it arrives, downstream of the port that sends it.
+    AtOnce(AtOnceIndex),
 }
 
 impl ContendedPort {
-    /// Whether the order of departures is worked out later than the admission.
+    /// Returns whether the order of departures is worked out later than the admission.
     pub(super) fn defers_order(&self) -> bool {
         match self {
-            ContendedPort::Trains(port) => port.output.defers_order,
-            ContendedPort::Stream(_) => false,
-            ContendedPort::Queues(port) => port.output.defers_order,
-        }
-    }
-
-    /// The end of the next batch, given that everything before `since` is settled: `until`, or earlier where the batch
-    /// could take too long for an interrupt.
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "once a batch; the call costs 2 % of a plain run")]
-    pub(super) fn reach(&self, since: Time, until: Time, streams: &Streams) -> Time {
-        match self {
-            ContendedPort::Trains(port) => port.reach(since, until),
-            ContendedPort::Stream(port) => port.reach(until, streams),
-            ContendedPort::Queues(port) => port.reach(until, streams),
-        }
-    }
-
-    /// Settles everything before `until`. The batch is empty, and is so again at the end.
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "once a batch; the call costs 2 % of a plain run")]
-    pub(super) fn work(&mut self, until: Time, batch: &mut Batch, onwards: &mut Onwards<'_>) {
-        match self {
-            ContendedPort::Trains(port) => {
-                port.work(until, |run, first_start, period| onwards.go(run, first_start, period));
+            ContendedPort::Stream(_) | ContendedPort::AtOnce(_) => false,
+            ContendedPort::Trains(TrainPort { output, .. }) | ContendedPort::Queues(QueuePort { output, .. }) => {
+                output.defers_order
             }
-            ContendedPort::Stream(port) => port.work(until, batch, onwards),
-            ContendedPort::Queues(port) => port.work(until, batch, onwards),
         }
     }
 
-    /// The earliest instant at which unsettled arrivals of this port can have an effect elsewhere.
+    /// Settles everything before `until`, or a part of it if that could take too long for an interrupt, given that
+    /// everything before `since` is settled. The batch is empty, and is empty again at the end.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "once a batch; the call costs 2 % of a plain run")]
-    pub(super) fn next_effect(&self) -> Option<Time> {
-        match self {
-            ContendedPort::Trains(port) => port.next_effect(),
-            ContendedPort::Stream(port) => port.next_effect(),
-            ContendedPort::Queues(port) => port.next_effect(),
-        }
-    }
-
-    /// The earliest effect elsewhere of a cell that arrives then in a stream.
-    #[inline]
-    pub(super) fn effect_of(&self, arrival: Time) -> Time {
-        match self {
-            ContendedPort::Stream(port) => port.effect_of(arrival),
-            ContendedPort::Queues(port) => port.effect_of(arrival),
-            ContendedPort::Trains(_) => unreachable!("streams go to ports that take them"),
-        }
+    pub(super) fn work(
+        &mut self,
+        at: At,
+        since: Time,
+        until: Time,
+        batch: &mut Batch,
+        downstream: &mut Downstream<'_>,
+    ) -> Worked {
+        let (reached, free_at, next_effect) = match self {
+            ContendedPort::Trains(port) => {
+                downstream.links.swap_trains(at.port, &mut port.ingress);
+                let until = port.reach(since, until);
+                port.work(until, |run, first_start, period| downstream.go(at.link, run, first_start, period));
+                let next_effect = port.next_effect();
+                downstream.links.swap_trains(at.port, &mut port.ingress);
+                (until, port.output.free_at(), next_effect)
+            }
+            ContendedPort::Stream(port) => {
+                let until = port.reach(until, downstream.links);
+                port.work(until, batch, downstream);
+                (until, port.fifo.free_at(), port.next_effect())
+            }
+            ContendedPort::Queues(port) => {
+                let until = port.reach(until, downstream.links);
+                port.work(until, batch, downstream);
+                (until, port.output.free_at(), port.next_effect())
+            }
+            ContendedPort::AtOnce(_) => return Worked { reached: until, next_effect: None },
+        };
+        downstream.links.set_free_at(at.port, free_at);
+        Worked { reached, next_effect }
     }
 
     /// The arrivals noted for the port's allocator since the last call.
     #[inline]
     pub(super) fn take_arrivals(&mut self, note: impl FnMut(Arrival)) {
-        let output = match self {
-            ContendedPort::Trains(port) => &mut port.output,
-            ContendedPort::Stream(_) => return,
-            ContendedPort::Queues(port) => &mut port.output,
-        };
-        output.arrivals().for_each(note);
-    }
-
-    /// The number of the stream of an input; `None` where trains come in.
-    pub(super) fn stream(&self, input: usize) -> Option<usize> {
-        match self {
-            ContendedPort::Trains(_) => None,
-            ContendedPort::Stream(port) => Some(port.inbox.stream(input)),
-            ContendedPort::Queues(port) => Some(port.inbox.stream(input)),
+        if let ContendedPort::Trains(TrainPort { output, .. }) | ContendedPort::Queues(QueuePort { output, .. }) = self
+        {
+            output.arrivals().for_each(note);
         }
     }
 
     /// Brings the counts to `until`; everything before it is settled.
     pub(super) fn look_at(&mut self, until: Time) {
         match self {
-            ContendedPort::Trains(port) => port.output.look_at(until),
+            ContendedPort::Trains(TrainPort { output, .. }) | ContendedPort::Queues(QueuePort { output, .. }) => {
+                output.look_at(until);
+            }
             ContendedPort::Stream(port) => port.fifo.look_at(until),
-            ContendedPort::Queues(port) => port.output.look_at(until),
-        }
-    }
-
-    /// X: cells waiting, after a look.
-    pub(super) fn occupancy(&self) -> u32 {
-        match self {
-            ContendedPort::Trains(port) => port.output.port.occupancy(),
-            ContendedPort::Stream(port) => port.fifo.occupancy(),
-            ContendedPort::Queues(port) => port.output.port.occupancy(),
-        }
-    }
-
-    /// The fewest and the most cells waiting since the latest sample, after a look.
-    pub(super) fn range(&self) -> QueueRange {
-        match self {
-            ContendedPort::Trains(port) => port.output.port.range(),
-            ContendedPort::Stream(port) => port.fifo.range(),
-            ContendedPort::Queues(port) => port.output.port.range(),
+            ContendedPort::AtOnce(_) => {}
         }
     }
 
     /// Starts a new range at a sample, after a look.
     pub(super) fn start_range(&mut self) {
         match self {
-            ContendedPort::Trains(port) => port.output.port.start_range(),
+            ContendedPort::Trains(TrainPort { output, .. }) | ContendedPort::Queues(QueuePort { output, .. }) => {
+                output.port.start_range();
+            }
             ContendedPort::Stream(port) => port.fifo.start_range(),
-            ContendedPort::Queues(port) => port.output.port.start_range(),
+            ContendedPort::AtOnce(_) => unreachable!("{UNWATCHED}"),
         }
     }
 
-    /// `Y_i`: cells waiting of each VC, by label, after a look.
-    pub(super) fn per_vc(&self) -> impl Iterator<Item = u32> {
-        let per_vc = match self {
-            ContendedPort::Trains(port) => port.output.port.per_vc(),
-            ContendedPort::Stream(port) => port.fifo.per_vc(),
-            ContendedPort::Queues(port) => port.output.port.per_vc(),
-        };
-        per_vc.iter().copied()
+    /// The buffer.
+    pub(super) fn buffer<'a>(&'a self, at_once: &'a TiSlice<AtOnceIndex, AtOncePort>) -> Buffer<'a> {
+        match self {
+            ContendedPort::Trains(TrainPort { output, .. }) | ContendedPort::Queues(QueuePort { output, .. }) => {
+                Buffer::Queues(&output.port)
+            }
+            ContendedPort::Stream(port) => Buffer::Fifo(&port.fifo),
+            &ContendedPort::AtOnce(port) => Buffer::Fifo(&at_once[port].fifo),
+        }
+    }
+
+    /// Moves the horizon: the port will be settled up to it next. A port that takes cells at once is elsewhere.
+    pub(super) fn set_horizon(&mut self, horizon: Time) {
+        match self {
+            ContendedPort::Trains(port) => {
+                port.output.set_horizon(horizon);
+                port.output.report_runs();
+            }
+            ContendedPort::Stream(port) => port.set_horizon(horizon),
+            ContendedPort::Queues(port) => port.set_horizon(horizon),
+            ContendedPort::AtOnce(_) => {}
+        }
+    }
+
+    /// Reports all cells that were gathered.
+    pub(super) fn report_all_gathered(&mut self, link: LinkIndex, downstream: &mut Downstream<'_>) {
+        match self {
+            ContendedPort::Trains(port) => {
+                port.report_all_gathered(|run, first_start, period| downstream.go(link, run, first_start, period));
+                port.output.port.report_to_policy();
+            }
+            ContendedPort::Stream(port) => port.egress.to_hosts.report_all_gathered(&mut downstream.fabric),
+            ContendedPort::Queues(port) => {
+                port.egress.to_hosts.report_all_gathered(&mut downstream.fabric);
+                port.output.port.report_to_policy();
+            }
+            &mut ContendedPort::AtOnce(port) => {
+                let Downstream { fabric, at_once, .. } = downstream;
+                let AtOncePort { fifo, to_hosts, .. } = &mut at_once[port];
+                fifo.look_at(fabric.horizon + Span(1));
+                to_hosts.report_all_gathered(fabric);
+            }
+        }
+    }
+}
+
+const UNWATCHED: &str = "no queue is looked at where a port takes cells at once";
+
+/// A buffer as probes and results show it, after a look.
+pub(super) enum Buffer<'a> {
+    Queues(&'a BatchingPort),
+    Fifo(&'a Fifo),
+}
+
+impl Buffer<'_> {
+    /// X: cells waiting.
+    pub(super) fn occupancy(&self) -> u32 {
+        match self {
+            Buffer::Queues(port) => port.occupancy(),
+            Buffer::Fifo(fifo) => fifo.occupancy(),
+        }
+    }
+
+    /// The fewest and the most cells waiting since the latest sample.
+    pub(super) fn range(&self) -> QueueRange {
+        match self {
+            Buffer::Queues(port) => port.range(),
+            Buffer::Fifo(fifo) => fifo.range(),
+        }
+    }
+
+    /// `Y_i`: cells waiting of each VC, by label.
+    pub(super) fn per_vc(&self) -> &TiSlice<Label, u32> {
+        match self {
+            Buffer::Queues(port) => port.per_vc(),
+            Buffer::Fifo(fifo) => fifo.per_vc(),
+        }
     }
 
     /// Cells of a VC's frame that waits until it is whole.
     pub(super) fn held(&self, label: Label) -> u32 {
         match self {
-            ContendedPort::Trains(port) => port.output.port.held(label),
-            ContendedPort::Stream(_) => 0,
-            ContendedPort::Queues(port) => port.output.port.held(label),
+            Buffer::Queues(port) => port.held(label),
+            Buffer::Fifo(_) => 0,
         }
     }
 
-    /// The port as results show it, after a look.
+    /// The port as results show it.
     pub(super) fn state(&self) -> PortState {
         match self {
-            ContendedPort::Trains(port) => port.output.port.state(),
-            ContendedPort::Stream(port) => port.fifo.state(),
-            ContendedPort::Queues(port) => port.output.port.state(),
+            Buffer::Queues(port) => port.state(),
+            Buffer::Fifo(fifo) => fifo.state(),
         }
     }
+}
 
-    /// Reports all cells that were gathered, at the end of the run.
-    pub(super) fn report_all_gathered(&mut self, onwards: &mut Onwards<'_>) {
-        match self {
-            ContendedPort::Trains(port) => {
-                port.report_all_gathered(|run, first_start, period| onwards.go(run, first_start, period));
-                port.output.port.report_to_policy();
-            }
-            ContendedPort::Stream(port) => port.report_all_gathered(onwards),
-            ContendedPort::Queues(port) => {
-                port.report_all_gathered(onwards);
-                port.output.port.report_to_policy();
-            }
-        }
-    }
+/// The place of a contended port in the network.
+#[derive(Clone, Copy)]
+pub(super) struct At {
+    pub(super) port: PortIndex,
+    /// The link behind it.
+    pub(super) link: LinkIndex,
+}
+
+/// The result of a batch.
+pub(super) struct Worked {
+    /// Everything before this is settled.
+    pub(super) reached: Time,
+    /// The earliest instant at which unsettled arrivals can have an effect elsewhere.
+    pub(super) next_effect: Option<Time>,
 }

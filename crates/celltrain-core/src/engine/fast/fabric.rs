@@ -3,11 +3,12 @@
 
 use std::collections::VecDeque;
 
-use typed_index_collections::TiSlice;
+use typed_index_collections::{TiSlice, TiVec};
 
-use super::plan::{Plan, StageEnd};
+use super::event_list::{EventList, Leaf};
+use super::plan::{LaneIndex, Plan, PortIndex, RmLaneIndex, StageEnd};
 use super::rm::{RmEvent, RmEvents, What};
-use super::tournament_tree::{Key, Rank, TournamentTree};
+use super::tournament_tree::Rank;
 use super::train::Train;
 use crate::cell::{FrameNumber, Run};
 use crate::end_systems::EndSystems;
@@ -28,31 +29,49 @@ pub(super) struct Delivery {
     pub(super) cells: u32,
 }
 
-/// All that lies between ports.
+/// Everything between ports except the links into contended ports.
 pub(super) struct Fabric<'e> {
     pub(super) plan: &'e Plan,
-    pub(super) lanes: &'e mut Vec<VecDeque<Delivery>>,
+    pub(super) lanes: &'e mut TiSlice<LaneIndex, VecDeque<Delivery>>,
     pub(super) end_systems: &'e mut EndSystems,
-    pub(super) event_list: &'e mut TournamentTree,
-    pub(super) late: &'e mut TiSlice<LinkIndex, Vec<u64>>,
+    pub(super) event_list: &'e mut EventList,
+    pub(super) late: &'e mut Late,
     pub(super) rate_control: &'e mut RateControl,
     pub(super) rm_events: &'e mut RmEvents,
+    /// The instant the run is to reach now.
+    pub(super) horizon: Time,
+}
+
+/// Cells whose departure is known and that arrive only after the horizon.
+pub(super) struct Late {
+    /// By link and label ([`super::plan::PassedPorts::places`]), for every transparent port on the way and then for its
+    /// end: the number of them that arrive there only after the horizon.
+    pub(super) counts: TiVec<LinkIndex, Vec<u64>>,
+    pub(super) held: Vec<Held>,
+    /// The end of the run: nothing is held back at it.
     pub(super) end: Time,
-    /// How many contended ports there are.
-    pub(super) contended_ports: usize,
+}
+
+/// Cells that reach the end of their stage only after the horizon. They go on when it moves.
+#[derive(Clone, Copy)]
+pub(super) struct Held {
+    pub(super) link: LinkIndex,
+    pub(super) run: Run,
+    pub(super) first_start: Time,
+    pub(super) period: Span,
 }
 
 /// Cells on their way to a contended port.
 #[derive(Clone, Copy)]
 pub(super) struct Onward {
-    pub(super) contended_port: u32,
+    pub(super) port: PortIndex,
     pub(super) input: u32,
     pub(super) train: Train,
 }
 
 impl Fabric<'_> {
-    /// Cells leave the port of a link: the first starts at `first_start`, the others a `period` apart. The contended
-    /// port they go to, if that is what comes next.
+    /// Sends cells from the port of a link: the first starts at `first_start`, the others a `period` apart. Returns
+    /// them if they go to a contended port.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "once a train at two places; the call costs 4 % of a plain run")]
     pub(super) fn go(&mut self, link: LinkIndex, run: Run, first_start: Time, period: Span) -> Option<Onward> {
@@ -60,15 +79,18 @@ impl Fabric<'_> {
         if self.plan.controls && (self.plan.marks || run.last.is_rm()) && self.watch(link, label, run, first_start) {
             return None;
         }
-        let stage = self.plan.stages[link][label];
+        self.pass(link, run, first_start, period)
+    }
+
+    /// [`Fabric::go`] for cells whose RM events are scheduled.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "a part of `go`")]
+    pub(super) fn pass(&mut self, link: LinkIndex, mut run: Run, first_start: Time, period: Span) -> Option<Onward> {
+        let stage = self.plan.stages[link][run.last.label()];
         let arrival = first_start + stage.lead;
         let last = arrival + period * u64::from(run.cells - 1);
-        let mut run = run;
-        if last > self.end {
-            let of_run = (first_start, period, run.cells);
-            let missed = self.count_late(link, label, stage.lead, of_run);
-            // The cells that remain do not end a frame, so the arrival of their last cell has no effect.
-            run = run.at_most(run.cells - missed)?;
+        if last > self.horizon {
+            run = self.hold_back(Held { link, run, first_start, period })?;
         }
         match stage.end {
             StageEnd::Host { vc, link, lane } => {
@@ -83,25 +105,24 @@ impl Fabric<'_> {
                 }
                 None
             }
-            StageEnd::Port { contended_port, input, label } => {
-                Some(Onward { contended_port, input, train: Train::of(run, arrival, period, label) })
+            StageEnd::Port { port, input, label } => {
+                Some(Onward { port, input, train: Train::of(run, arrival, period, label) })
             }
         }
     }
 
     #[inline]
-    fn carry(&mut self, lane: u32, delivery: Delivery) {
-        let lane = lane as usize;
+    fn carry(&mut self, lane: LaneIndex, delivery: Delivery) {
         self.lanes[lane].push_back(delivery);
         if self.lanes[lane].len() == 1 {
-            schedule_lane(self.event_list, self.contended_ports, lane, &self.lanes[lane]);
+            schedule_lane(self.event_list, lane, &self.lanes[lane]);
         }
     }
 
     #[inline]
-    fn send(&mut self, lane: u32, rm_event: RmEvent) {
+    fn send(&mut self, lane: RmLaneIndex, rm_event: RmEvent) {
         if self.rm_events.push(lane, rm_event) {
-            schedule_rm_events(self.event_list, self.plan, self.contended_ports, lane, self.rm_events);
+            schedule_rm_events(self.event_list, lane, self.rm_events);
         }
     }
 
@@ -118,7 +139,7 @@ impl Fabric<'_> {
         }
         let number = run.last.frame;
         if !way.passes.is_empty() && self.rate_control.goes_backward(way.vc, number) {
-            let end = self.end;
+            let end = self.late.end;
             for pass in way.passes.iter().filter(|pass| start + pass.lead <= end) {
                 let what = What::Pass(pass.place);
                 let rm_event = RmEvent { time: start + pass.lead, link: pass.link, vc: way.vc, number, what };
@@ -126,7 +147,7 @@ impl Fabric<'_> {
             }
         }
         let Some(end) = way.end else { return false };
-        if self.rm_events.leaves((link, label), start, way, plan.passed[link].of(label), self.end) {
+        if self.rm_events.leaves((link, label), start, plan, (self.horizon, self.late.end)) {
             let what = What::End(self.rate_control.turn_around(way.vc, number));
             let rm_event = RmEvent { time: start + end.lead, link: end.link, vc: way.vc, number, what };
             self.send(end.lane, rm_event);
@@ -134,63 +155,56 @@ impl Fabric<'_> {
         true
     }
 
-    /// Counts cells that arrive after the end, at the transparent ports they pass and at the end of their stage.
-    /// Returns how many miss the end of the stage. The cells are given as the start of the first, the period, and their
-    /// number.
+    /// Holds back the cells of a run that miss the end of their stage at the horizon, and counts them as late. Returns
+    /// the others, which do not end a frame, so the arrival of their last cell has no effect.
     #[cold]
-    fn count_late(
-        &mut self,
-        link: LinkIndex,
-        label: Label,
-        lead: Span,
-        (first_start, period, cells): (Time, Span, u32),
-    ) -> u32 {
-        let passed_ports = &self.plan.passed[link];
+    fn hold_back(&mut self, whole: Held) -> Option<Run> {
+        let Held { link, run, first_start, period } = whole;
+        let missed = self.change_late(&whole, self.horizon, |late, cells| *late += cells);
+        let goes_whole = matches!(self.plan.stages[link][run.last.label()].end, StageEnd::Shaped { .. });
+        let in_time = if goes_whole { 0 } else { run.cells - missed };
+        // After the end nothing goes on.
+        if self.horizon < self.late.end {
+            let run = Run { cells: run.cells - in_time, ..run };
+            self.late.held.push(Held { run, first_start: first_start + period * u64::from(in_time), ..whole });
+        }
+        run.at_most(in_time)
+    }
+
+    /// Takes cells that were held back at an earlier horizon off the count of late cells.
+    pub(super) fn forget_late(&mut self, held: &Held, horizon: Time) {
+        self.change_late(held, horizon, |late, cells| *late -= cells);
+    }
+
+    /// Changes the count of late cells by those of a run that arrive after the horizon, at the transparent ports they
+    /// pass and at the end of their stage. Returns how many miss the end of the stage.
+    fn change_late(&mut self, held: &Held, horizon: Time, change: fn(&mut u64, u64)) -> u32 {
+        let &Held { link, run: Run { last, cells }, first_start, period } = held;
+        let (passed_ports, label) = (&self.plan.passed[link], last.label());
         let mut missed = 0;
-        let leads = passed_ports.of(label).iter().map(|passed| passed.lead).chain([lead]);
-        for (late, lead) in self.late[link][passed_ports.places(label)].iter_mut().zip(leads) {
+        let leads = passed_ports.of(label).iter().map(|passed| passed.lead).chain([self.plan.stages[link][label].lead]);
+        for (late, lead) in self.late.counts[link][passed_ports.places(label)].iter_mut().zip(leads) {
             let first = first_start + lead;
-            let in_time = if first > self.end { 0 } else { (self.end - first).0 / period.0 + 1 };
+            let in_time = if first > horizon { 0 } else { (horizon - first).0 / period.0 + 1 };
             missed = cells - u32::try_from(in_time).unwrap_or(cells).min(cells);
-            *late += u64::from(missed);
+            change(late, u64::from(missed));
         }
         missed
     }
 }
 
-/// Enters the first frame of a lane as its next event.
+/// Schedules the first frame of a lane.
 #[inline]
-pub(super) fn schedule_lane(
-    event_list: &mut TournamentTree,
-    contended_ports: usize,
-    lane: usize,
-    frames: &VecDeque<Delivery>,
-) {
-    let leaf = contended_ports + lane;
-    let key = |frame: &Delivery| Key::new(frame.time, Rank::Delivery(frame.link), leaf);
-    event_list.set(leaf, frames.front().map_or(Key::NEVER, key));
+pub(super) fn schedule_lane(event_list: &mut EventList, lane: LaneIndex, frames: &VecDeque<Delivery>) {
+    event_list.set(Leaf::Lane(lane), frames.front().map(|frame| (frame.time, Rank::Delivery(frame.link))));
 }
 
-/// The RM events come after all else on the event list.
+/// Schedules the first RM event of a lane. Within an instant ends come before passes, each by link.
 #[inline]
-pub(super) fn first_rm_event_leaf(plan: &Plan, contended_ports: usize) -> usize {
-    contended_ports + plan.lanes.len() + plan.shaped.len() + 2
-}
-
-/// The first RM event of a lane is what happens next there: ends come before passes within an instant, each by link.
-#[inline]
-pub(super) fn schedule_rm_events(
-    event_list: &mut TournamentTree,
-    plan: &Plan,
-    contended_ports: usize,
-    lane: u32,
-    rm_events: &RmEvents,
-) {
-    let leaf = first_rm_event_leaf(plan, contended_ports) + lane as usize;
-    let key = |rm_event: &RmEvent| {
+pub(super) fn schedule_rm_events(event_list: &mut EventList, lane: RmLaneIndex, rm_events: &RmEvents) {
+    let event = |rm_event: &RmEvent| {
         let at_end = matches!(rm_event.what, What::End(_));
-        let rank = if at_end { Rank::RmEnd(rm_event.link) } else { Rank::RmPass(rm_event.link) };
-        Key::new(rm_event.time, rank, leaf)
+        (rm_event.time, if at_end { Rank::RmEnd(rm_event.link) } else { Rank::RmPass(rm_event.link) })
     };
-    event_list.set(leaf, rm_events.first(lane).map_or(Key::NEVER, key));
+    event_list.set(Leaf::Rm(lane), rm_events.first(lane).map(event));
 }

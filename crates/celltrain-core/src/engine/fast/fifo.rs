@@ -13,27 +13,29 @@ use crate::rng;
 use crate::scheduler::waiting::Counts;
 use crate::units::{Span, Time};
 
-/// What waits at a port from which cells leave in the order of their arrival. A cell that is admitted starts when
+/// The buffer of a port from which cells leave in the order of their arrival. A cell that is admitted starts when
 /// everything before it has been sent.
 pub(super) struct Fifo {
     /// When everything that was admitted will have been sent.
     free_at: Time,
-    /// A cell that would wait as long finds no room, or it must be looked at more closely.
-    full: u64,
-    /// While a cell would wait for less, the policy admits every frame, and is not asked.
-    calm: u64,
+    /// Waits of this length or more take the slow path: the buffer may be full.
+    full_above: u64,
+    /// At shorter waits the policy admits every frame and is not asked.
+    admit_all_below: u64,
     /// The longest wait of a cell admitted since the latest sample, and one; 0 if none was.
     longest: u64,
     /// The shortest, if cells are noted in `admitted`.
     shortest: u64,
     cell_time: Span,
     admission: Admission,
-    /// Cells that were admitted, oldest first: those that wait, and those that went since the list was last cut. Where
-    /// nobody asks who waits before the end of the run, those that may wait then.
+    /// Cells that were admitted, oldest first: those that wait, and those that went since the list was last cut. If no
+    /// probe looks at queues, only those that may wait at the horizon.
     admitted: Pipe<Label>,
-    /// From when on cells are noted in `admitted`.
+    /// Time after which admitted cells are recorded in `admitted`.
     noted_from: Time,
-    /// Of these, how many are in `counts`.
+    /// True if every admitted cell is recorded: the policy reads counts, or a probe looks at queues.
+    always_records: bool,
+    /// Number of cells in `admitted` that are also in `counts`.
     counted: usize,
     counts: Counts,
     capacity: u32,
@@ -43,36 +45,42 @@ pub(super) struct Fifo {
     serves_first: bool,
     /// The latest instant in which cells came to an idle port, where the departure comes first.
     begun: Option<Time>,
-    /// Whether the policy reads the counts of VCs.
+    /// True if the policy reads the counts of VCs.
     counts_vcs: bool,
 }
 
-/// Memory of a VC, beside what admission keeps.
-pub(super) const BYTES_PER_VC: u64 = 4;
+/// Options of a [`Fifo`].
+#[derive(Clone, Copy)]
+pub(super) struct FifoOptions {
+    pub(super) cell_time: Span,
+    /// The departure of an instant comes before its arrivals.
+    pub(super) serves_first: bool,
+    /// True if a probe looks at queues during the run, not only at the horizon ([`Fifo::ask_at`]).
+    pub(super) is_looked_at: bool,
+}
 
 impl Fifo {
-    /// An empty buffer of a port that so many VCs cross. `serves_first`: the departure of an instant comes before its
-    /// arrivals. `asked_at`: who waits is asked no sooner.
+    /// Creates an empty buffer for a port with `vcs` VCs.
     pub(super) fn new(
         vcs: usize,
-        (capacity, policy, rng): (Option<u32>, Box<dyn BufferPolicy>, rng::Stream),
-        cell_time: Span,
-        (serves_first, asked_at): (bool, Time),
+        capacity: Option<u32>,
+        policy: Box<dyn BufferPolicy>,
+        rng: rng::Stream,
+        FifoOptions { cell_time, serves_first, is_looked_at }: FifoOptions,
     ) -> Self {
         let capacity = capacity.unwrap_or(u32::MAX);
         let counts_vcs = policy.reads_counts();
-        // Nobody waits longer than a full buffer takes, and a cell or two where the departure comes first.
-        let longest = cell_time.0.saturating_mul(u64::from(capacity) + 2);
         let admission = Admission::new(vcs, policy, rng);
         Self {
             free_at: Time::default(),
-            calm: calm(admission.asked_from(), cell_time, serves_first),
-            full: if serves_first { 0 } else { cell_time.0.saturating_mul(u64::from(capacity)) },
+            admit_all_below: admit_all_below(admission.asked_from(), cell_time, serves_first),
+            full_above: if serves_first { 0 } else { cell_time.0.saturating_mul(u64::from(capacity)) },
             longest: 0,
             shortest: u64::MAX,
             cell_time,
             counts_vcs,
-            noted_from: Time(if counts_vcs { 0 } else { asked_at.0.saturating_sub(longest) }),
+            noted_from: Time::default(),
+            always_records: counts_vcs || is_looked_at,
             admission,
             admitted: Pipe::EMPTY,
             counted: 0,
@@ -84,13 +92,22 @@ impl Fifo {
         }
     }
 
+    /// Moves the instant at which the results ask who waits.
+    pub(super) fn ask_at(&mut self, horizon: Time) {
+        if !self.always_records {
+            // No cell waits longer than a full buffer takes, and a cell or two where the departure comes first.
+            let longest = self.cell_time.0.saturating_mul(u64::from(self.capacity) + 2);
+            self.noted_from = Time(horizon.0.saturating_sub(longest));
+        }
+    }
+
     /// When everything that was admitted will have been sent.
     #[inline]
     pub(super) fn free_at(&self) -> Time {
         self.free_at
     }
 
-    /// A cell comes; when it starts, unless it is refused.
+    /// Offers a cell. Returns its start, unless it is refused.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "once a cell")]
     pub(super) fn enter(&mut self, now: Time, cell: Cell) -> Option<Time> {
@@ -99,11 +116,11 @@ impl Fifo {
             self.admission.on_cells_between(cell.label(), 1);
             true
         } else {
-            let arrived = self.admission.on_cell(cell, wait < self.calm);
+            let arrived = self.admission.on_cell(cell, wait < self.admit_all_below);
             arrived.passes() || (arrived.starts() && self.judge_frame(now, cell))
         };
-        // Where the departure of an instant comes first, `full` is 0.
-        if (wait >= self.full || !passes) && !self.admits_unwelcome(now, cell, passes) {
+        // If the departure of an instant comes first, `full_above` is 0.
+        if (wait >= self.full_above || !passes) && !self.admits_unwelcome(now, cell, passes) {
             return None;
         }
         self.longest = self.longest.max(wait + 1);
@@ -116,7 +133,7 @@ impl Fifo {
         Some(start)
     }
 
-    /// A cell of a refused frame, or one that may find no room; whether it enters all the same.
+    /// Offers a cell of a refused frame, or one that may find no room. Returns whether it enters.
     #[cold]
     fn admits_unwelcome(&mut self, now: Time, cell: Cell, passes: bool) -> bool {
         let waiting = self.waiting_at(now);
@@ -139,7 +156,7 @@ impl Fifo {
         enters
     }
 
-    /// Asks the policy about the frame whose first cell arrives; whether it may enter.
+    /// Asks the policy about the frame whose first cell arrives. Returns whether it may enter.
     #[inline(never)]
     fn judge_frame(&mut self, now: Time, cell: Cell) -> bool {
         let occupancy = self.waiting_at(now);
@@ -157,7 +174,7 @@ impl Fifo {
         self.admission.judge_frame(&view, cell.label())
     }
 
-    /// How many wait when a cell arrives.
+    /// Returns how many wait when a cell arrives.
     #[inline]
     fn waiting_at(&self, now: Time) -> u32 {
         let wait = self.free_at.0.saturating_sub(now.0);
@@ -165,7 +182,7 @@ impl Fifo {
         whole(wait.saturating_sub(first) / self.cell_time.0) + u32::from(self.begun == Some(now))
     }
 
-    /// Brings the counts to an instant at which so many wait.
+    /// Brings the counts to an instant at which `waiting` cells wait.
     fn count(&mut self, waiting: u32) {
         for &label in &self.admitted.rest()[self.counted..] {
             self.counts.put(label, 1);
@@ -178,7 +195,7 @@ impl Fifo {
         self.counted = waiting as usize;
     }
 
-    /// Cuts what has gone before `until` off the list of cells.
+    /// Removes the cells that have gone before `until` from the list.
     #[inline]
     pub(super) fn forget(&mut self, until: Time) {
         if self.counts_vcs {
@@ -189,13 +206,13 @@ impl Fifo {
         }
     }
 
-    /// How many wait when all that starts before `until` has gone.
+    /// Returns how many wait when all that starts before `until` has gone.
     #[inline]
     fn waiting_before(&self, until: Time) -> u32 {
         whole(self.free_at.0.saturating_sub(until.0) / self.cell_time.0)
     }
 
-    /// Brings the counts to `until`; everything before it is settled. No sooner than it was said that this is asked.
+    /// Brings the counts to `until`; everything before it is settled. Not before the horizon, unless a probe looks at queues.
     pub(super) fn look_at(&mut self, until: Time) {
         self.forget(until);
         assert_eq!(self.occupancy(), self.waiting_before(until), "who waits when it is asked was noted");
@@ -217,8 +234,8 @@ impl Fifo {
         &self.counts.per_vc
     }
 
-    /// The tracker of the queue, brought up to date from the longest and the shortest wait. An arriving cell finds as many
-    /// cells waiting as will start before it.
+    /// The tracker of the queue, brought up to date from the longest and the shortest wait. An arriving cell finds as
+    /// many cells waiting as will start before it.
     fn tracked(&self) -> QueueTracker {
         let mut tracker = self.tracker;
         if !self.serves_first && self.longest > 0 {
@@ -249,14 +266,14 @@ impl Fifo {
             counters: self.admission.counters(&self.counts.per_vc).collect(),
             waiting: self.counts.per_vc.clone(),
             max_queue: self.tracked().max_queue(),
-            replaced_results: self.admission.policy.replaced_results(),
+            replaced_results: self.admission.replaced_results(),
         }
     }
 }
 
-/// While a cell would wait for less than this, fewer than `asked_from` cells wait. Where the departure of an instant comes
+/// While a cell would wait for less than this, fewer than `asked_from` cells wait. If the departure of an instant comes
 /// first, a cell that came to the idle port in the same instant still waits.
-fn calm(asked_from: u32, cell_time: Span, serves_first: bool) -> u64 {
+fn admit_all_below(asked_from: u32, cell_time: Span, serves_first: bool) -> u64 {
     match asked_from {
         u32::MAX => u64::MAX,
         cells => cell_time.0.saturating_mul(u64::from(cells.saturating_sub(u32::from(serves_first)))),
@@ -276,17 +293,17 @@ mod tests {
     fn while_less_is_waited_for_fewer_wait_than_are_asked_from() {
         let cell_time = Span(7);
         for (asked_from, serves_first) in [0, 1, 2, 80].into_iter().flat_map(|from| [(from, false), (from, true)]) {
-            let calm = calm(asked_from, cell_time, serves_first);
+            let below = admit_all_below(asked_from, cell_time, serves_first);
             for wait in 0..700u64 {
-                // Where the departure comes first, one may wait that came to the idle port in the same instant.
+                // If the departure comes first, a cell that came to the idle port in the same instant may wait.
                 let first = u64::from(serves_first);
                 let most = wait.saturating_sub(first) / 7 + first;
                 let is_sure = most < u64::from(asked_from);
-                assert!(wait >= calm || is_sure, "{wait}, {asked_from}, {serves_first}: the policy would be asked");
-                assert!(wait < calm || most + first >= u64::from(asked_from), "{wait}, {asked_from}, {serves_first}");
+                assert!(wait >= below || is_sure, "{wait}, {asked_from}, {serves_first}: the policy would be asked");
+                assert!(wait < below || most + first >= u64::from(asked_from), "{wait}, {asked_from}, {serves_first}");
             }
         }
-        assert_eq!(calm(u32::MAX, cell_time, true), u64::MAX, "a policy that admits all is never asked");
-        assert_eq!(calm(u32::MAX - 1, Span(u64::MAX / 2), false), u64::MAX, "no time is longer");
+        assert_eq!(admit_all_below(u32::MAX, cell_time, true), u64::MAX, "a policy that admits all is never asked");
+        assert_eq!(admit_all_below(u32::MAX - 1, Span(u64::MAX / 2), false), u64::MAX, "no time is longer");
     }
 }

@@ -1,10 +1,11 @@
-//! What a run of the fast engine ends with, and what probes see of it on the way.
+//! Results of the fast engine at its horizon, and the view of probes during the run.
 
-use typed_index_collections::{TiVec, ti_vec};
+use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
+use super::at_once::{AtOnceIndex, AtOncePort};
 use super::contended_port::ContendedPort;
 use super::nic::Nic;
-use super::plan::{Passed, Plan, Role, StageEnd};
+use super::plan::{NicIndex, Passed, Plan, PortIndex, Role, StageEnd};
 use super::{Engine, Outcome};
 use crate::index::{Label, LinkIndex, VcIndex};
 use crate::metrics::FinalState;
@@ -14,15 +15,14 @@ use crate::probe::Queues;
 use crate::queue_range::QueueRange;
 use crate::rate_control::RateControl;
 use crate::shaped_port::ShapedPort;
-use crate::sizes::size;
 use crate::stop::{Interrupted, Stop, all};
 use crate::units::Time;
 
 impl Engine<'_> {
-    /// The queues as they are at an instant at which every port is settled.
+    /// Returns a view of the queues at an instant at which every port is settled.
     pub(super) fn seen(&self, now: Time) -> Seen<'_> {
-        let Self { plan, nics, contended_ports, rate_control, routing, .. } = self;
-        Seen { plan, nics, contended_ports, rate_control, routing, now }
+        let Self { plan, nics, ports, at_once, rate_control, routing, .. } = self;
+        Seen { plan, nics, ports, at_once, rate_control, routing, now }
     }
 
     /// Starts new ranges of the queues of `links` at a sample at `now`, at which every port is settled.
@@ -31,34 +31,23 @@ impl Engine<'_> {
             match self.plan.roles[link] {
                 Role::Host(number) => self.nics[number].start_range(now),
                 Role::Shaped(_) => self.rate_control.port_mut(link).expect("its role says so").start_range(),
-                Role::Contended(number) => self.contended_ports[number].start_range(),
+                Role::Contended(number) => self.ports[number].start_range(),
                 Role::Transparent => unreachable!("ports whose range is read count as contended"),
             }
         }
     }
 
-    /// Settles everything up to the end.
-    pub(super) fn close(&mut self, stop: &Stop<'_>) -> Result<(), Interrupted> {
-        self.settle(self.end, stop)?;
-        for number in 0..self.contended_ports.len() {
-            let link = self.plan.contended[number];
-            let (port, _, mut onwards) = self.at_port(number, link);
-            port.report_all_gathered(&mut onwards);
-        }
-        Ok(())
-    }
-
-    /// What is left of each port.
+    /// Returns the state of each port at the horizon.
     pub(super) fn port_ends(&self, stop: &Stop<'_>) -> Result<TiVec<LinkIndex, PortEnd>, Interrupted> {
         let end = |(link, role): (LinkIndex, &Role)| {
             let vcs = self.routing.vcs[link].len();
             stop.steps(vcs)?;
             let (state, defers_order) = match *role {
-                Role::Host(number) => (self.nics[number].state(self.end), false),
+                Role::Host(number) => (self.nics[number].state(self.horizon), false),
                 Role::Shaped(_) => (self.rate_control.port(link).expect("it has this role").state(), true),
                 Role::Contended(number) => {
-                    let port = &self.contended_ports[number];
-                    (port.state(), port.defers_order())
+                    let port = &self.ports[number];
+                    (port.buffer(&self.at_once).state(), port.defers_order())
                 }
                 Role::Transparent => {
                     let (counters, waiting) = (ti_vec![PortCounters::default(); vcs], ti_vec![0; vcs]);
@@ -67,7 +56,7 @@ impl Engine<'_> {
             };
             let held = match *role {
                 Role::Contended(number) if !defers_order => {
-                    state.waiting.keys().map(|label| self.contended_ports[number].held(label)).collect()
+                    state.waiting.keys().map(|label| self.ports[number].buffer(&self.at_once).held(label)).collect()
                 }
                 _ => TiVec::new(),
             };
@@ -76,8 +65,8 @@ impl Engine<'_> {
         Ok(all(self.plan.roles.iter_enumerated().map(end))?.into())
     }
 
-    /// What comes of all that is left of the ports.
-    pub(super) fn measure(&mut self, mut ends: TiVec<LinkIndex, PortEnd>, stop: &Stop<'_>) -> Outcome {
+    /// Measures the run up to the horizon from the states of its ports. `is_whole`: not only a partition of it.
+    pub(super) fn measure(&self, mut ends: TiVec<LinkIndex, PortEnd>, is_whole: bool, stop: &Stop<'_>) -> Outcome {
         let mut on_links: TiVec<VcIndex, u64> = ti_vec![0; self.network.vcs.len()];
         for (link, role) in self.plan.roles.iter_enumerated() {
             if *role == Role::Transparent {
@@ -85,7 +74,7 @@ impl Engine<'_> {
             }
             for label in self.plan.stages[link].keys() {
                 stop.step()?;
-                let late = &self.late[link][self.plan.passed[link].places(label)];
+                let late = &self.late.counts[link][self.plan.passed[link].places(label)];
                 let PortEnd { state, defers_order, held } = &ends[link];
                 let counters = state.counters[label];
                 let waiting = if *defers_order { 0 } else { u64::from(state.waiting[label]) };
@@ -107,7 +96,7 @@ impl Engine<'_> {
                 on_links[self.routing.vcs[link][label]] += counters.forwarded - arrived - leaving.left();
                 if let StageEnd::Shaped { lane, .. } = self.plan.stages[link][label].end {
                     // Cells of a packet that is not yet whole wait for the others.
-                    let place = self.plan.lanes[lane as usize].expect("the lane of a shaped port");
+                    let place = self.plan.lanes[lane].expect("the lane of a shaped port");
                     let port = self.rate_control.port(place.link).expect("the lane of a shaped port");
                     let came = u32::try_from(arrived - port.buffer().vc_counters(place.label).offered);
                     let port = &mut ends[place.link].state;
@@ -120,28 +109,38 @@ impl Engine<'_> {
         // The list keeps its memory.
         let ports: TiVec<LinkIndex, _> = ends.into_iter().map(|end| end.state).collect();
         let (ports, on_links) = (&ports, &on_links);
-        let &Self { network, ref routing, clock, end, ref end_systems, ref edge, ref rate_control, .. } = &*self;
-        FinalState { network, routing, clock, end, ports, end_systems, on_links, edge, rate_control, stop }.measure()
+        let &Self { network, ref routing, clock, horizon, ref end_systems, ref edge, ref rate_control, .. } = self;
+        let state = FinalState {
+            network,
+            routing,
+            clock,
+            end: horizon,
+            ports,
+            end_systems,
+            on_links,
+            edge,
+            rate_control,
+            stop,
+        };
+        if is_whole { state.measure() } else { state.measure_partition() }
     }
 }
 
-/// What is left of a port at the end.
+/// The final state of a port.
 pub(super) struct PortEnd {
     state: PortState,
-    /// Whether the order of departures is worked out later than the admission.
+    /// True if the order of departures is worked out later than the admission.
     defers_order: bool,
     /// By VC: cells of a frame that waits until it is whole; empty where none do.
     held: TiVec<Label, u32>,
 }
 
-/// Memory of that of a port, beside what it lists by VC.
-pub(crate) const BYTES_PER_PORT_END: u64 = size::<PortEnd>();
-
 /// A probe's view of the queues at an instant at which every port is settled.
 pub(super) struct Seen<'a> {
     plan: &'a Plan,
-    nics: &'a [Nic],
-    contended_ports: &'a [ContendedPort],
+    nics: &'a TiSlice<NicIndex, Nic>,
+    ports: &'a TiSlice<PortIndex, ContendedPort>,
+    at_once: &'a TiSlice<AtOnceIndex, AtOncePort>,
     rate_control: &'a RateControl,
     routing: &'a Routing,
     now: Time,
@@ -158,7 +157,7 @@ impl Queues for Seen<'_> {
         match self.plan.roles[link] {
             Role::Host(number) => self.nics[number].state(self.now).waiting.iter().sum(),
             Role::Shaped(_) => self.shaped(link).occupancy(),
-            Role::Contended(number) => self.contended_ports[number].occupancy(),
+            Role::Contended(number) => self.ports[number].buffer(self.at_once).occupancy(),
             Role::Transparent => 0,
         }
     }
@@ -167,7 +166,7 @@ impl Queues for Seen<'_> {
         match self.plan.roles[link] {
             Role::Host(number) => self.nics[number].range(self.now),
             Role::Shaped(_) => self.shaped(link).buffer().range(),
-            Role::Contended(number) => self.contended_ports[number].range(),
+            Role::Contended(number) => self.ports[number].buffer(self.at_once).range(),
             Role::Transparent => unreachable!("ports whose range is read count as contended"),
         }
     }
@@ -176,7 +175,7 @@ impl Queues for Seen<'_> {
         match self.plan.roles[link] {
             Role::Host(number) => into.extend(self.nics[number].state(self.now).waiting),
             Role::Shaped(_) => into.extend(self.shaped(link).per_vc()),
-            Role::Contended(number) => into.extend(self.contended_ports[number].per_vc()),
+            Role::Contended(number) => into.extend(self.ports[number].buffer(self.at_once).per_vc()),
             Role::Transparent => into.extend(self.routing.vcs[link].iter().map(|_| 0)),
         }
     }

@@ -11,7 +11,6 @@ use typed_index_collections::{TiVec, ti_vec};
 use crate::index::Label;
 use crate::port::{PortCounters, PortState};
 use crate::queue_range::{QueueRange, QueueTracker};
-use crate::sizes::{array, size};
 use crate::units::{Span, Time};
 
 /// A host's own port. It is one line of a processor's cache, since many frames leave through ports that did nothing for
@@ -28,7 +27,7 @@ pub(super) struct Nic {
     tracker: QueueTracker,
     /// Cells of all VCs.
     offered: u64,
-    /// What is kept by VC where there are several; one VC's cells are all there are.
+    /// State by VC, if several VCs cross the port.
     by_vc: Option<Box<ByVc>>,
 }
 
@@ -36,11 +35,6 @@ struct ByVc {
     offered: TiVec<Label, u64>,
     /// Frames that may still have cells waiting, in order.
     frames: VecDeque<Queued>,
-}
-
-/// Memory of a host's port that so many VCs cross.
-pub(super) fn bytes(vcs: u64) -> u64 {
-    size::<Nic>() + if vcs == 1 { 0 } else { array(1, size::<ByVc>()) + array(vcs, size::<u64>()) }
 }
 
 /// Message of an assertion: counts of cells fit 32 bits.
@@ -77,7 +71,14 @@ impl Nic {
         }
     }
 
-    /// A frame joins; when its first cell starts.
+    /// Begins a phase of its own at the end of an instant, for a frame that is injected there.
+    pub(super) fn begin_phase(&mut self, now: Time) {
+        (self.joined, self.phase) = (now, Phase::Timers);
+        self.waiting = self.waiting_at(now, Phase::Timers);
+        self.tracker.fall(self.waiting);
+    }
+
+    /// Adds a frame. Returns the start of its first cell.
     #[inline]
     pub(super) fn join(&mut self, now: Time, phase: Phase, label: Label, cells: u32) -> Time {
         if (self.joined, self.phase) != (now, phase) {

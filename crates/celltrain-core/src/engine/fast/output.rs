@@ -1,6 +1,6 @@
 //! The buffer of a contended port and the link behind it: what waits, when it starts, and which cells have gone.
 //!
-//! Where the order is deferred, how many wait follows from arithmetic, and which of them go first is worked out later.
+//! If the order is deferred, the number of waiting cells follows from arithmetic, and their order is worked out later.
 
 use super::batching_port::BatchingPort;
 use super::run_queues::ReportGranularity;
@@ -16,9 +16,10 @@ pub(super) struct Output {
     /// later.
     pub(super) defers_order: bool,
     pub(super) timing: Timing,
-    /// Whether cells that find nothing waiting may start at once: none is marked, and none waits for others of its frame.
+    /// True if cells that find nothing waiting may start at once: none is marked, and none waits for others of its
+    /// frame.
     lets_pass: bool,
-    /// Where the order is deferred: whether each start is reported, not only of cells that end a run. Set once a
+    /// If the order is deferred: each start is reported, not only of cells that end a run. Set once a
     /// departure may matter by itself: another contended port follows, or the run is near its end.
     reports_each: bool,
     /// Cells that have gone from a port that marks, with their starts, as they were marked.
@@ -33,17 +34,21 @@ pub(super) struct Timing {
     pub(super) cell_time: Span,
     /// Least time from the start of a transmission to its first arrival with an effect.
     pub(super) least_lead: Span,
-    /// A cell that starts no later than this arrives before the end of the run, on every way.
+    /// Most time from the start of a transmission to the end of its stage.
+    pub(super) longest_lead: Span,
+    /// A cell that starts no later than this arrives by the horizon, on every way.
     pub(super) latest_start: Time,
+    /// The instant the run is to reach now: nothing is settled after it.
+    pub(super) horizon: Time,
     /// The end of the run: a cell that would start later stays in the queue.
     pub(super) end: Time,
-    /// Whether a cell that does not complete a frame has an effect elsewhere: another contended port may be next.
+    /// True if a cell that does not complete a frame has an effect elsewhere: another contended port may be next.
     pub(super) every_cell_matters: bool,
     /// The departure of an instant comes before its arrivals.
     pub(super) serve_first: bool,
     /// Data cells that start while more cells wait are marked (EFCI).
     pub(super) marks_above: Option<u32>,
-    /// Whether arrivals are noted, because the port has an allocator.
+    /// True if arrivals are noted, because the port has an allocator.
     pub(super) notes: bool,
 }
 
@@ -69,7 +74,7 @@ impl Output {
         }
     }
 
-    /// The same where each start is reported from the beginning.
+    /// Makes the port report each start from the beginning.
     pub(super) fn reporting_each(self) -> Self {
         Self { reports_each: true, ..self }
     }
@@ -87,7 +92,7 @@ impl Output {
         self.arrivals.drain(..)
     }
 
-    /// The earliest effect elsewhere of what waits and may leave in another order than it came.
+    /// The earliest effect elsewhere of cells that wait and may leave in another order than they came.
     #[inline]
     pub(super) fn effect_of_waiting(&self) -> Option<Time> {
         if !self.defers_order || self.port.ready() == 0 {
@@ -95,6 +100,12 @@ impl Output {
         }
         let ahead = if self.timing.every_cell_matters { 0 } else { self.port.least_to_an_end() - 1 };
         Some(self.next_start + self.timing.cell_time * u64::from(ahead) + self.timing.least_lead)
+    }
+
+    /// The earliest start of a cell that arrives from now on.
+    #[inline]
+    pub(super) fn free_at(&self) -> Time {
+        if self.defers_order { self.next_start } else { self.tail_start() }
     }
 
     /// When something that arrives at `arrival` can matter elsewhere: not before its transmission could start. Where
@@ -203,7 +214,7 @@ impl Output {
         Some(start)
     }
 
-    /// Whether a cell that arrives at `now`, when no other does, starts at once if it is admitted.
+    /// Returns whether a cell that arrives at `now`, when no other does, starts at once if it is admitted.
     #[inline]
     pub(super) fn lets_pass(&self, now: Time, cell: Cell) -> bool {
         self.lets_pass && self.next_start <= now && self.port.ready() == 0 && !cell.is_rm()
@@ -227,15 +238,28 @@ impl Output {
         (!self.defers_order && self.port.ready() > 0).then_some(now)
     }
 
-    /// Notes which cells of a run would start after the end of the run; the last of them does.
+    /// Notes which cells of a run start only after the horizon.
     #[cold]
     pub(super) fn leave_waiting(&mut self, run: Run, first_start: Time, period: Span) {
-        let end = self.timing.end;
-        let in_time = match (end.0 + 1).checked_sub(first_start.0) {
-            None | Some(0) => 0,
-            Some(left) => left.div_ceil(period.0),
-        };
-        self.port.leave_waiting(run.last.label(), run.cells - u32::try_from(in_time).expect("fewer than all"));
+        self.port.leave_waiting(run.last.label(), waiting_at(self.timing.horizon, run, first_start, period));
+    }
+
+    /// Updates which cells of a run wait after the horizon has moved from `before`.
+    #[cold]
+    pub(super) fn update_waiting(&mut self, run: Run, first_start: Time, period: Span, before: Time) {
+        self.port.stop_waiting(run.last.label(), waiting_at(before, run, first_start, period));
+        self.leave_waiting(run, first_start, period);
+    }
+
+    /// Moves the horizon.
+    pub(super) fn set_horizon(&mut self, horizon: Time) {
+        self.timing.horizon = horizon;
+        self.timing.latest_start = Time(horizon.0.saturating_sub(self.timing.longest_lead.0));
+    }
+
+    /// Reports departures by the run again, until one may be too late for the horizon.
+    pub(super) fn report_runs(&mut self) {
+        self.reports_each = false;
     }
 
     /// Reports the frame that the latest arrival completed; it starts at `start`.
@@ -270,4 +294,13 @@ impl Output {
             self.port.report_departures(ReportGranularity::Runs, |run, after| depart(run, start(after), Span(0)));
         }
     }
+}
+
+/// Returns how many cells of a run start after `now`.
+fn waiting_at(now: Time, run: Run, first_start: Time, period: Span) -> u32 {
+    let started = match (now.0 + 1).checked_sub(first_start.0) {
+        None | Some(0) => 0,
+        Some(left) => left.div_ceil(period.0),
+    };
+    run.cells - u32::try_from(started).map_or(run.cells, |started| started.min(run.cells))
 }

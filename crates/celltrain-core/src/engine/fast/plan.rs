@@ -17,22 +17,38 @@ use std::ops::Range;
 use typed_index_collections::{TiSlice, TiVec};
 
 use crate::feeders::Feeders;
-use crate::index::{Label, LinkIndex, NodeIndex, VcIndex};
+use crate::index::{Label, LinkIndex, NodeIndex, VcIndex, indices};
 use crate::network::{LinkTimes, Network, Next, NodeKind, Routing};
 use crate::rate_control::{Place, RateControl};
-use crate::sizes::size;
 use crate::stop::{Interrupted, Stop};
 use crate::units::Span;
 
-/// A port's part in the run.
+indices! {
+    /// A host's own port.
+    NicIndex;
+
+    /// A shaped port.
+    ShapedIndex;
+
+    /// A contended port.
+    PortIndex;
+
+    /// A lane: a queue of frames on their way.
+    LaneIndex;
+
+    /// A queue of RM events: what RM cells from one port do after one lead.
+    RmLaneIndex;
+}
+
+/// The role of a port in the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// A host's own port: its number among them.
-    Host(usize),
-    /// A shaped port: its number among them.
-    Shaped(usize),
-    /// Cells can wait here: its number among such ports.
-    Contended(usize),
+    /// A host's own port.
+    Host(NicIndex),
+    /// A shaped port.
+    Shaped(ShapedIndex),
+    /// Cells can wait here.
+    Contended(PortIndex),
     /// No cell ever waits here.
     Transparent,
 }
@@ -42,7 +58,7 @@ pub(super) enum Role {
 pub(super) struct Stage {
     /// From the start of a cell's transmission to its arrival at the end of the stage.
     pub(super) lead: Span,
-    /// What is there.
+    /// The place at its end.
     pub(super) end: StageEnd,
 }
 
@@ -55,13 +71,13 @@ pub(super) enum StageEnd {
         vc: VcIndex,
         /// Index of the link the host receives on: deliveries of one instant go by it.
         link: LinkIndex,
-        /// Number of the lane that carries frames from this port over this lead.
-        lane: u32,
+        /// The lane that carries frames from this port over this lead.
+        lane: LaneIndex,
     },
     /// A shaped port, which takes whole packets.
     Shaped {
-        /// Number of the lane that carries packets from this port.
-        lane: u32,
+        /// The lane that carries packets from this port.
+        lane: LaneIndex,
         /// Index of the link they come in on.
         link: LinkIndex,
         /// The VC.
@@ -69,8 +85,8 @@ pub(super) enum StageEnd {
     },
     /// A contended port.
     Port {
-        /// Its number among contended ports.
-        contended_port: u32,
+        /// The port.
+        port: PortIndex,
         /// Number of the input among those of the port.
         input: u32,
         /// The VC's label on its link.
@@ -110,12 +126,12 @@ impl PassedPorts {
         self.first.push(index(self.passed.len()));
     }
 
-    /// How many were put in since the last way ended.
+    /// Returns how many were put in since the last way ended.
     fn under_way(&self) -> usize {
         self.passed.len() - self.first.last().map_or(0, |&first| first as usize)
     }
 
-    /// Those on the way of the stage with this label, in order.
+    /// The ports on the way of the stage with this label, in order.
     pub(super) fn of(&self, label: Label) -> &[Passed] {
         let label = usize::from(label);
         &self.passed[self.first[label] as usize..self.first[label + 1] as usize]
@@ -153,26 +169,22 @@ pub(super) struct RmPass {
     pub(super) place: Place,
     /// Index of the link they come in on.
     pub(super) link: LinkIndex,
-    /// Number of the RM event lane.
-    pub(super) lane: u32,
+    /// The RM event lane.
+    pub(super) lane: RmLaneIndex,
 }
 
-/// Where RM cells leave their VC.
+/// The place at which RM cells leave their VC.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RmEnd {
     /// From the start of transmission at the stage's beginning to the arrival here.
     pub(super) lead: Span,
     /// Index of the link they come in on.
     pub(super) link: LinkIndex,
-    /// How many transparent ports they have passed.
+    /// Number of transparent ports they have passed.
     pub(super) passed: usize,
-    /// Number of the RM event lane.
-    pub(super) lane: u32,
+    /// The RM event lane.
+    pub(super) lane: RmLaneIndex,
 }
-
-/// Memory of the way of a VC's RM cells, and of a transparent port on a way.
-pub(super) const BYTES_PER_RM_WAY: u64 = size::<Option<RmWay>>() + 4 * size::<RmPass>() + 16;
-pub(super) const BYTES_PER_PASSED: u64 = size::<Passed>();
 
 /// The plan of a run.
 pub(super) struct Plan {
@@ -180,24 +192,24 @@ pub(super) struct Plan {
     pub(super) roles: TiVec<LinkIndex, Role>,
     /// The links that feed each port.
     pub(super) feeders: Feeders,
-    /// Links of the hosts' ports, by number.
-    pub(super) hosts: Vec<LinkIndex>,
-    /// Links of the contended ports, by number.
-    pub(super) contended: Vec<LinkIndex>,
-    /// Links of the shaped ports, by number.
-    pub(super) shaped: Vec<LinkIndex>,
+    /// Links of the hosts' ports.
+    pub(super) hosts: TiVec<NicIndex, LinkIndex>,
+    /// Links of the contended ports.
+    pub(super) contended: TiVec<PortIndex, LinkIndex>,
+    /// Links of the shaped ports.
+    pub(super) shaped: TiVec<ShapedIndex, LinkIndex>,
     /// By link and label; empty for transparent ports.
     pub(super) stages: TiVec<LinkIndex, TiVec<Label, Stage>>,
     /// By link: the transparent ports on the ways of its stages.
     pub(super) passed: TiVec<LinkIndex, PassedPorts>,
-    /// Whether any VC's rate is controlled.
+    /// True if any VC's rate is controlled.
     pub(super) controls: bool,
-    /// Whether any port marks cells.
+    /// True if any port marks cells.
     pub(super) marks: bool,
     /// By link and label: the way of RM cells, where there are some; empty where no rate is controlled.
     pub(super) rm_ways: TiVec<LinkIndex, TiVec<Label, Option<RmWay>>>,
-    /// Of each lane: the place its packets go to, if that is a shaped port.
-    pub(super) lanes: Vec<Option<Place>>,
+    /// By lane: the place its packets go to, if that is a shaped port.
+    pub(super) lanes: TiVec<LaneIndex, Option<Place>>,
     /// Lanes of RM events: what RM cells from one port do after one lead.
     pub(super) rm_event_lanes: usize,
     /// Propagation by link.
@@ -212,22 +224,23 @@ impl Plan {
         routing: &Routing,
         rate_control: &RateControl,
         times: &TiSlice<LinkIndex, LinkTimes>,
-        (part_of, traced): (impl Fn(NodeIndex) -> u32, &[LinkIndex]),
+        part_of: impl Fn(NodeIndex) -> u32,
+        traced: &[LinkIndex],
         stop: &Stop<'_>,
     ) -> Result<Self, Interrupted> {
         let part_of = |link: LinkIndex| part_of(network.links[link].to);
         let mut plan = Plan {
             roles: TiVec::with_capacity(network.links.len()),
             feeders: Feeders::new(network, stop)?,
-            hosts: Vec::new(),
-            contended: Vec::new(),
-            shaped: Vec::new(),
+            hosts: TiVec::new(),
+            contended: TiVec::new(),
+            shaped: TiVec::new(),
             stages: TiVec::with_capacity(network.links.len()),
             passed: TiVec::with_capacity(network.links.len()),
             controls: network.vcs.iter().any(|vc| vc.abr.is_some()),
             marks: network.links.keys().any(|link| rate_control.marks(link)),
             rm_ways: TiVec::with_capacity(network.links.len()),
-            lanes: Vec::new(),
+            lanes: TiVec::new(),
             rm_event_lanes: 0,
             delays: times.iter().map(|times| times.delay).collect(),
         };
@@ -235,10 +248,10 @@ impl Plan {
             stop.steps(routing.merging[link].len())?;
             let role = if rate_control.port(link).is_some() {
                 plan.shaped.push(link);
-                Role::Shaped(plan.shaped.len() - 1)
+                Role::Shaped(ShapedIndex::from(plan.shaped.len() - 1))
             } else if network.nodes[network.links[link].from].kind == NodeKind::Host {
                 plan.hosts.push(link);
-                Role::Host(plan.hosts.len() - 1)
+                Role::Host(NicIndex::from(plan.hosts.len() - 1))
             } else if !routing.merging[link].contains(&true)
                 && is_transparent(network, times, link, plan.feeders.of(link))
                 && !traced.contains(&link)
@@ -246,7 +259,7 @@ impl Plan {
                 Role::Transparent
             } else {
                 plan.contended.push(link);
-                Role::Contended(plan.contended.len() - 1)
+                Role::Contended(PortIndex::from(plan.contended.len() - 1))
             };
             plan.roles.push(role);
         }
@@ -277,14 +290,14 @@ impl Plan {
         part_of: &impl Fn(LinkIndex) -> u32,
         stop: &Stop<'_>,
     ) -> Result<Stages, Interrupted> {
-        let mut lanes: BTreeMap<(Span, u32), u32> = BTreeMap::new();
+        let mut lanes: BTreeMap<(Span, u32), LaneIndex> = BTreeMap::new();
         // By lead, and whether they end there.
-        let mut rm_event_lanes: BTreeMap<(Span, bool), u32> = BTreeMap::new();
+        let mut rm_event_lanes: BTreeMap<(Span, bool), RmLaneIndex> = BTreeMap::new();
         let all_rm_event_lanes = &mut self.rm_event_lanes;
         let mut rm_event_lane = |of: (Span, bool)| {
             *rm_event_lanes.entry(of).or_insert_with(|| {
                 *all_rm_event_lanes += 1;
-                index(*all_rm_event_lanes - 1)
+                RmLaneIndex::from(*all_rm_event_lanes - 1)
             })
         };
         let mut stages = TiVec::with_capacity(routing.next[start].len());
@@ -312,7 +325,7 @@ impl Plan {
                             Entry::Occupied(lane) => *lane.get(),
                             Entry::Vacant(lane) => {
                                 self.lanes.push(None);
-                                *lane.insert(index(self.lanes.len() - 1))
+                                *lane.insert(LaneIndex::from(self.lanes.len() - 1))
                             }
                         };
                         break StageEnd::Host { vc, link, lane };
@@ -323,13 +336,13 @@ impl Plan {
                         at = label;
                         match self.roles[link] {
                             Role::Transparent => passed_ports.passed.push(Passed { link, label, lead }),
-                            Role::Contended(contended_port) => {
+                            Role::Contended(port) => {
                                 let input = self.feeders.input(link, came_in);
-                                break StageEnd::Port { contended_port: index(contended_port), input, label };
+                                break StageEnd::Port { port, input, label };
                             }
                             Role::Shaped(_) => {
                                 self.lanes.push(Some(Place { link: next, label }));
-                                let lane = index(self.lanes.len() - 1);
+                                let lane = LaneIndex::from(self.lanes.len() - 1);
                                 break StageEnd::Shaped { lane, link: came_in, vc };
                             }
                             Role::Host(_) => unreachable!("no VC enters a host's own port"),
@@ -369,5 +382,5 @@ fn is_transparent(
     fed_slowly
         && port.allocator.is_none()
         && port.buffer != Some(0)
-        && port.policy.build(port.buffer, &[]).admits_when_empty()
+        && port.policy.build(port.buffer, &[]).admits_up_to().is_some()
 }

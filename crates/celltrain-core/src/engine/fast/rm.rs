@@ -5,12 +5,11 @@ use std::collections::VecDeque;
 
 use typed_index_collections::{TiVec, ti_vec};
 
-use super::plan::{Passed, Plan, RmWay};
+use super::plan::{Plan, RmLaneIndex, RmWay};
 use crate::abr::RmCell;
 use crate::cell::FrameNumber;
 use crate::index::{Label, LinkIndex, VcIndex};
 use crate::rate_control::Place;
-use crate::sizes::size;
 use crate::units::Time;
 
 /// An event of one RM cell.
@@ -26,7 +25,7 @@ pub(super) struct RmEvent {
     pub(super) what: What,
 }
 
-/// What it does.
+/// The kind of an RM event.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum What {
     /// The cell comes to the end of its loop. A forward cell is turned around as the given cell.
@@ -35,19 +34,18 @@ pub(super) enum What {
     Pass(Place),
 }
 
-/// Memory of a lane of RM events, on which there were some.
-pub(super) const BYTES_PER_LANE: u64 = size::<VecDeque<RmEvent>>() + 4 * size::<RmEvent>() + 16;
-
 /// All of them, and the count of RM cells that leave their VC within a stage.
 pub(super) struct RmEvents {
     /// By lane: those of RM cells that leave one port for places equally far, in order of time.
-    lanes: Vec<VecDeque<RmEvent>>,
+    lanes: TiVec<RmLaneIndex, VecDeque<RmEvent>>,
     /// By link and label, empty where no rate is controlled: RM cells whose departure is known and that leave their VC
     /// before the stage ends.
     leaving: TiVec<LinkIndex, TiVec<Label, u64>>,
-    /// By link and label, for every transparent port they pass and at last for the end of their loop: how many of them
-    /// arrive there only after the run.
+    /// By link and label, for every transparent port they pass and then for the end of their loop: the number of them
+    /// that arrive there only after the horizon.
     late: TiVec<LinkIndex, TiVec<Label, Vec<u64>>>,
+    /// Those whose loop ends only after the horizon: link and label, and start.
+    under_way: Vec<((LinkIndex, Label), Time)>,
 }
 
 impl RmEvents {
@@ -57,15 +55,16 @@ impl RmEvents {
             end.map_or_else(Vec::new, |end| vec![0; end.passed + 1])
         };
         Self {
-            lanes: vec![VecDeque::new(); plan.rm_event_lanes],
+            lanes: ti_vec![VecDeque::new(); plan.rm_event_lanes],
             leaving: plan.rm_ways.iter().map(|ways| ti_vec![0; ways.len()]).collect(),
             late: plan.rm_ways.iter().map(|ways| ways.iter().map(late).collect()).collect(),
+            under_way: Vec::new(),
         }
     }
 
     /// Adds an event; returns whether it is the first of its lane.
-    pub(super) fn push(&mut self, lane: u32, rm_event: RmEvent) -> bool {
-        let lane = &mut self.lanes[lane as usize];
+    pub(super) fn push(&mut self, lane: RmLaneIndex, rm_event: RmEvent) -> bool {
+        let lane = &mut self.lanes[lane];
         // A port with deferred order may report one class's cells before another's.
         let behind = lane.iter().rev().take_while(|other| other.time > rm_event.time).count();
         lane.insert(lane.len() - behind, rm_event);
@@ -73,31 +72,63 @@ impl RmEvents {
     }
 
     /// The first of a lane.
-    pub(super) fn first(&self, lane: u32) -> Option<&RmEvent> {
-        self.lanes[lane as usize].front()
+    pub(super) fn first(&self, lane: RmLaneIndex) -> Option<&RmEvent> {
+        self.lanes[lane].front()
     }
 
-    pub(super) fn pop(&mut self, lane: u32) -> Option<RmEvent> {
-        self.lanes[lane as usize].pop_front()
+    pub(super) fn pop(&mut self, lane: RmLaneIndex) -> Option<RmEvent> {
+        self.lanes[lane].pop_front()
     }
 
-    /// An RM cell that starts at `start` leaves its VC within the stage; whether it does so before the run ends.
+    /// An RM cell that starts at `start` leaves its VC within the stage. Returns whether it does so before the run ends.
     pub(super) fn leaves(
         &mut self,
         at: (LinkIndex, Label),
         start: Time,
-        way: &RmWay,
-        passed: &[Passed],
-        end: Time,
+        plan: &Plan,
+        (horizon, end): (Time, Time),
     ) -> bool {
-        let (link, label) = at;
-        self.leaving[link][label] += 1;
-        let here = way.end.expect("asked only where it does");
-        let leads = passed[..here.passed].iter().map(|passed| passed.lead).chain([here.lead]);
-        for (late, lead) in self.late[link][label].iter_mut().zip(leads) {
-            *late += u64::from(start + lead > end);
+        self.leaving[at.0][at.1] += 1;
+        let arrival = self.change_late((at, start), plan, |late, arrival| *late += u64::from(arrival > horizon));
+        if arrival > horizon && horizon < end {
+            self.under_way.push((at, start));
         }
-        start + here.lead <= end
+        arrival <= end
+    }
+
+    /// RM cells whose loop ends only after the horizon: link and label, and start.
+    pub(super) fn under_way(&self) -> &[((LinkIndex, Label), Time)] {
+        &self.under_way
+    }
+
+    /// Counts the RM cells that arrive after `horizon` instead of those that arrive after `before`.
+    pub(super) fn move_horizon(&mut self, plan: &Plan, before: Time, horizon: Time) {
+        let mut under_way = std::mem::take(&mut self.under_way);
+        under_way.retain(|&cell| {
+            let arrival = self.change_late(cell, plan, |late, arrival| {
+                *late = *late - u64::from(arrival > before) + u64::from(arrival > horizon);
+            });
+            arrival > horizon
+        });
+        self.under_way = under_way;
+    }
+
+    /// Changes the counts of late cells by one that starts at `start`, given its arrival at each place. Returns its
+    /// arrival at the end of its loop.
+    fn change_late(
+        &mut self,
+        ((link, label), start): ((LinkIndex, Label), Time),
+        plan: &Plan,
+        change: impl Fn(&mut u64, Time),
+    ) -> Time {
+        let way = plan.rm_ways[link][label].as_ref();
+        let end = way.and_then(|way| way.end).expect("asked only where it leaves its VC");
+        let passed = &plan.passed[link].of(label)[..end.passed];
+        let leads = passed.iter().map(|passed| passed.lead).chain([end.lead]);
+        for (late, lead) in self.late[link][label].iter_mut().zip(leads) {
+            change(late, start + lead);
+        }
+        start + end.lead
     }
 
     /// Of the RM cells that leave their VC within a stage: how many there were, how many have passed its `i`th
@@ -117,12 +148,12 @@ pub(super) struct Leaving<'a> {
 }
 
 impl Leaving<'_> {
-    /// How many have passed the stage's `i`th transparent port; none of those behind the end of their loop.
+    /// Returns how many have passed the stage's `i`th transparent port; none of those behind the end of their loop.
     pub(super) fn passed(&self, i: usize) -> u64 {
         if i + 1 < self.late.len() { self.all - self.late[i] } else { 0 }
     }
 
-    /// How many have left.
+    /// Returns how many have left.
     pub(super) fn left(&self) -> u64 {
         self.late.last().map_or(0, |late| self.all - late)
     }

@@ -10,7 +10,6 @@ use crate::index::Label;
 pub use crate::scheduler::waiting::ReportGranularity;
 use crate::scheduler::waiting::{Counts, Queue, Sent, WaitingRuns};
 use crate::scheduler::{AnyScheduler, BacklogSensitivity, Service};
-use crate::sizes::size;
 
 /// Runs of cells that wait in several queues.
 pub struct RunQueues {
@@ -18,14 +17,9 @@ pub struct RunQueues {
     queue_of: TiVec<Label, usize>,
     all: Vec<Queue>,
     scheduler: Box<dyn AnyScheduler>,
-    /// What the latest service sent.
+    /// The cells that the latest service sent.
     sent: Vec<Sent>,
 }
-
-/// Memory of the queues of a port and of the scheduler that chooses among them, with a list of what was sent.
-pub(crate) const BYTES: u64 = size::<RunQueues>() + 2 * 64 + 8 * size::<Sent>();
-/// Memory of a queue, its label and its place in its scheduler's turns.
-pub(crate) const BYTES_PER_QUEUE: u64 = size::<Queue>() + 8 + 48;
 
 impl RunQueues {
     /// Those that a scheduler asks for, none with a cell.
@@ -81,12 +75,12 @@ impl RunQueues {
         }
     }
 
-    /// How much of the filling of empty queues matters to the scheduler.
+    /// Returns the scheduler's sensitivity to the filling of empty queues.
     pub fn backlog_sensitivity(&self) -> BacklogSensitivity {
         self.scheduler.backlog_sensitivity()
     }
 
-    /// Whether no two VCs share a queue.
+    /// Returns whether no two VCs share a queue.
     pub fn one_a_vc(&self) -> bool {
         self.queue_of.iter().copied().eq(0..self.all.len())
     }

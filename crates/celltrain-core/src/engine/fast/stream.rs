@@ -1,29 +1,20 @@
-//! What comes in on one link: cells, or trains of them, in the order of their arrival.
+//! A stream: the cells or trains in flight on one link, in the order of their arrival.
 //!
 //! A link carries one cell at a time, so what it brings to a port is sorted, whatever VCs it holds.
 
 use std::collections::VecDeque;
-use std::ops::Range;
 
 use super::batch::Batch;
-use super::train::Train;
+use super::plan::PortIndex;
+use super::train::{Arriving, Train};
 use crate::cell::Cell;
-use crate::sizes::size;
 use crate::units::Time;
-
-/// A cell on its way to a port.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Arriving {
-    pub(super) time: Time,
-    /// Under its label at the port.
-    pub(super) cell: Cell,
-}
 
 /// A list that grows at its end and is taken from its front.
 #[derive(Clone, Debug)]
 pub(super) struct Pipe<T> {
     items: Vec<T>,
-    /// How many of them were taken.
+    /// Number of items taken.
     taken: usize,
 }
 
@@ -35,7 +26,7 @@ impl<T: Copy> Pipe<T> {
         self.items.push(item);
     }
 
-    /// What was not taken.
+    /// The items not taken.
     #[inline]
     pub(super) fn rest(&self) -> &[T] {
         &self.items[self.taken..]
@@ -46,10 +37,10 @@ impl<T: Copy> Pipe<T> {
         self.items.get(self.taken)
     }
 
-    /// Whether all was taken, or nothing ever came.
+    /// Returns whether all was taken, or nothing ever came.
     #[inline]
     fn is_empty(&self) -> bool {
-        // What was taken goes when nothing else is left.
+        // Items that were taken are removed when no other is left.
         self.items.is_empty()
     }
 
@@ -59,7 +50,7 @@ impl<T: Copy> Pipe<T> {
         self.taken = 0;
     }
 
-    /// Takes so many.
+    /// Takes the first `items`.
     #[inline]
     pub(super) fn take(&mut self, items: usize) {
         self.taken += items;
@@ -73,138 +64,18 @@ impl<T: Copy> Pipe<T> {
     }
 }
 
-/// What comes in at all stream ports: port by port, each port's in the order of its inputs.
-#[derive(Default)]
-pub(super) struct Streams {
-    /// Of each the arrival of its next cell; [`NEVER`] where none is on its way. They stand close together, as a port
-    /// looks at all of its own for each batch, and most links bring nothing in it.
-    next: Vec<Time>,
-    all: Vec<Stream>,
-}
-
-impl Streams {
-    pub(super) fn len(&self) -> usize {
-        self.all.len()
-    }
-
-    pub(super) fn extend(&mut self, more: impl IntoIterator<Item = Stream>) {
-        self.all.extend(more);
-        self.next.resize(self.all.len(), NEVER);
-    }
-
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Stream> {
-        self.all.iter()
-    }
-
-    pub(super) fn get(&self, number: usize) -> &Stream {
-        &self.all[number]
-    }
-
-    pub(super) fn get_mut(&mut self, number: usize) -> &mut Stream {
-        &mut self.all[number]
-    }
-
-    /// The first arrival of some that are in a row.
-    #[inline]
-    pub(super) fn first(&self, row: Range<usize>) -> Time {
-        self.next[row].iter().copied().min().unwrap_or(NEVER)
-    }
-
-    /// A cell is on its way. Returns the port and the arrival where that may be the first there that matters elsewhere.
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "once a cell")]
-    pub(super) fn push(&mut self, number: u32, time: Time, cell: Cell) -> Option<(u32, Time)> {
-        let stream = &mut self.all[number as usize];
-        if stream.push(time, cell) {
-            let may_matter = stream.note(&mut self.next[number as usize], time, cell);
-            return may_matter.map(|arrival| (stream.port, arrival));
-        }
-        None
-    }
-
-    /// A train is on its way. Returns the port and the arrival of the cell that may be the first there that matters
-    /// elsewhere.
-    #[inline(never)]
-    pub(super) fn join(&mut self, number: u32, train: Train) -> Option<(u32, Time)> {
-        let (stream, next) = (&mut self.all[number as usize], &mut self.next[number as usize]);
-        let Way::Trains(trains) = &mut stream.way else { return self.push_each(number, train) };
-        let is_first = *next == NEVER;
-        if is_first {
-            *next = train.next;
-        }
-        if !trains.back_mut().is_some_and(|tail| tail.absorbs(&train)) {
-            trains.push_back(train);
-        }
-        if stream.every_cell_matters {
-            return is_first.then_some((stream.port, train.next));
-        }
-        // What came before may have been taken back since it was looked at, so the new cells alone can matter first.
-        Some((stream.port, train.last()))
-    }
-
-    fn push_each(&mut self, number: u32, train: Train) -> Option<(u32, Time)> {
-        let mut first = None;
-        let mut time = train.next;
-        for cell in train.run().iter() {
-            first = first.or(self.push(number, time, cell));
-            time += train.period;
-        }
-        first
-    }
-
-    /// Removes the last cells due of a stream of trains, which have not started.
-    pub(super) fn take_back(&mut self, number: usize, mut cells: u32) {
-        let Way::Trains(trains) = &mut self.all[number].way else { unreachable!("cells are taken back of trains") };
-        while cells > 0 {
-            let tail = trains.back_mut().expect("no more is taken back than was to come");
-            cells -= tail.give_back(cells);
-            if tail.cells == 0 {
-                trains.pop_back();
-            }
-        }
-        if trains.is_empty() {
-            self.next[number] = NEVER;
-        }
-    }
-
-    /// Hands over the cells of some that are in a row which arrive before `until`. Returns the first arrival, among what
-    /// stays, that matters elsewhere.
-    #[inline]
-    pub(super) fn take_before(
-        &mut self,
-        row: Range<usize>,
-        until: Time,
-        every_cell_matters: bool,
-        batch: &mut Batch,
-    ) -> Time {
-        let mut to_matter = NEVER;
-        for (stream, next) in self.all[row.clone()].iter_mut().zip(&mut self.next[row]) {
-            batch.begin_input();
-            if *next < until {
-                batch.begin_run();
-                *next = stream.take_before(until, batch);
-            }
-            to_matter = to_matter.min(if every_cell_matters { *next } else { stream.next_end() });
-        }
-        to_matter
-    }
-}
-
-/// What comes in on one link of a stream port: cells from a contended port, or trains from a host's or a shaped one. It is
+/// The link into a port of single cells: cells from a contended port, or trains from a host's or a shaped port. It is
 /// one line of a processor's cache.
 #[repr(align(64))]
 pub(super) struct Stream {
     way: Way,
-    /// Where only whole frames matter and single cells come: the arrivals of last cells and RM cells.
+    /// Arrivals of last cells and RM cells, if only whole frames matter and single cells come.
     ends: Option<Box<Ends>>,
-    /// The number of the port among contended ports.
-    pub(super) port: u32,
-    /// Whether cells that end no frame have an effect elsewhere.
+    /// The port.
+    pub(super) port: PortIndex,
+    /// True if cells that end no frame have an effect elsewhere.
     every_cell_matters: bool,
-    /// Whether each cell is worked on as soon as it is known that it will arrive. The port has no other stream, so nothing
-    /// can come before it; and nothing is asked of the port before the end of the run, as all its cells go to hosts.
-    pub(super) is_taken_at_once: bool,
-    /// Whether another part simulates the port: what comes is kept for that part, and nothing of it matters here.
+    /// True if another partition simulates the port: its cells are kept for that partition, and have no effect here.
     pub(super) is_elsewhere: bool,
 }
 
@@ -223,46 +94,80 @@ enum Way {
 /// Later than all.
 pub(super) const NEVER: Time = Time(u64::MAX);
 
-/// Memory of a stream.
-pub(super) const BYTES: u64 = size::<Time>() + size::<Stream>() + size::<Ends>();
-/// Memory of a cell on its way, with what lists that double keep free.
-pub(super) const BYTES_PER_CELL: u64 = 2 * size::<Arriving>();
-
 impl Stream {
-    /// Nothing, on its way to a port.
-    pub(super) fn new(port: u32, in_trains: bool, every_cell_matters: bool, is_taken_at_once: bool) -> Self {
+    /// Creates an empty stream into a port.
+    pub(super) fn new(port: PortIndex, in_trains: bool, every_cell_matters: bool) -> Self {
         Self {
             way: if in_trains { Way::Trains(VecDeque::new()) } else { Way::Cells(Pipe::EMPTY) },
             ends: (!in_trains && !every_cell_matters).then(Box::default),
             port,
             every_cell_matters,
-            is_taken_at_once,
             is_elsewhere: false,
         }
     }
 
-    /// What comes in at a port that another part simulates.
-    pub(super) fn elsewhere(port: u32) -> Self {
-        Self { is_elsewhere: true, ..Self::new(port, false, true, false) }
+    /// Creates the stream into a port that another partition simulates.
+    pub(super) fn elsewhere(port: PortIndex) -> Self {
+        Self { is_elsewhere: true, ..Self::new(port, false, true) }
     }
 
-    /// The cells for another part.
+    /// The cells for another partition.
     pub(super) fn cells_elsewhere(&self) -> &[Arriving] {
         debug_assert!(self.is_elsewhere, "what comes here stays here");
         let Way::Cells(cells) = &self.way else { unreachable!("{ONE_BY_ONE}") };
         cells.rest()
     }
 
-    /// They have been told of.
+    /// Removes the cells sent to another partition.
     pub(super) fn forget_elsewhere(&mut self) {
         let Way::Cells(cells) = &mut self.way else { unreachable!("{ONE_BY_ONE}") };
         cells.clear();
     }
 
-    /// A cell is on its way. Returns whether it is to be noted: it is the first, or ends a frame where only these matter.
+    /// Returns whether trains come in, and not single cells.
+    #[inline]
+    pub(super) fn takes_trains(&self) -> bool {
+        matches!(self.way, Way::Trains(_))
+    }
+
+    /// Adds a train. Returns the arrival of the cell that may be the first here that matters elsewhere.
+    #[inline]
+    pub(super) fn join(&mut self, next: &mut Time, train: Train) -> Option<Time> {
+        let Way::Trains(trains) = &mut self.way else { unreachable!("only streams of trains are joined by trains") };
+        let is_first = *next == NEVER;
+        if is_first {
+            *next = train.next;
+        }
+        if !trains.back_mut().is_some_and(|tail| tail.absorbs(&train)) {
+            trains.push_back(train);
+        }
+        if self.every_cell_matters {
+            return is_first.then_some(train.next);
+        }
+        // Earlier cells may have been taken back since they were looked at, so the new cells alone can matter first.
+        Some(train.last())
+    }
+
+    /// Removes the last cells due, which have not started.
+    pub(super) fn take_back(&mut self, next: &mut Time, mut cells: u32) {
+        let Way::Trains(trains) = &mut self.way else { unreachable!("cells are taken back from trains") };
+        while cells > 0 {
+            let tail = trains.back_mut().expect("no more is taken back than was to come");
+            cells -= tail.give_back(cells);
+            if tail.cells == 0 {
+                trains.pop_back();
+            }
+        }
+        if trains.is_empty() {
+            *next = NEVER;
+        }
+    }
+
+    /// A cell is on its way. Returns whether it is to be noted: it is the first, or ends a frame where only these
+    /// matter.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "once a cell")]
-    fn push(&mut self, time: Time, cell: Cell) -> bool {
+    pub(super) fn push(&mut self, time: Time, cell: Cell) -> bool {
         let Way::Cells(cells) = &mut self.way else { unreachable!("{ONE_BY_ONE}") };
         let is_first = cells.is_empty();
         cells.push(Arriving { time, cell });
@@ -272,7 +177,7 @@ impl Stream {
 
     /// Notes such a cell. Returns its arrival where that may be the first here that matters elsewhere.
     #[inline(never)]
-    fn note(&mut self, next: &mut Time, time: Time, cell: Cell) -> Option<Time> {
+    pub(super) fn note(&mut self, next: &mut Time, time: Time, cell: Cell) -> Option<Time> {
         if self.is_elsewhere {
             return None;
         }
@@ -289,7 +194,7 @@ impl Stream {
     }
 
     /// The first arrival of the end of a frame; one that never is where there is none.
-    fn next_end(&self) -> Time {
+    pub(super) fn next_end(&self) -> Time {
         let end = match (&self.way, &self.ends) {
             (Way::Trains(trains), _) => trains.front().map(Train::last),
             (Way::Cells(_), Some(ends)) => ends.0.front().copied(),
@@ -300,7 +205,7 @@ impl Stream {
 
     /// Hands over the cells that arrive before `until`. Returns the arrival of the next.
     #[inline]
-    fn take_before(&mut self, until: Time, batch: &mut Batch) -> Time {
+    pub(super) fn take_before(&mut self, until: Time, batch: &mut Batch) -> Time {
         let cells = match &mut self.way {
             Way::Cells(cells) => cells,
             Way::Trains(trains) => return take_from_trains(trains, until, batch),

@@ -7,7 +7,7 @@
 use crate::index::LinkIndex;
 use crate::units::Time;
 
-/// What an event does. The order of this list is that of the events of one instant; those of one kind go by link.
+/// The kind of an event. The order of this list is that of the events of one instant; those of one kind go by link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rank {
     /// A contended port settles what came before the instant.
@@ -31,7 +31,7 @@ pub enum Rank {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key(u128);
 
-/// Where the parts of a key begin: 29 bits of the leaf, 32 of the link, 3 of the kind, then the time.
+/// First bit of each part of a key: 29 bits of the leaf, 32 of the link, 3 of the kind, then the time.
 const LINK: u32 = 29;
 const KIND: u32 = LINK + u32::BITS;
 const TIME: u32 = 64;
@@ -39,7 +39,7 @@ const TIME: u32 = 64;
 impl Key {
     /// Never.
     pub const NEVER: Key = Key(u128::MAX);
-    /// So many leaves have keys.
+    /// Most leaves of a tree.
     pub const MAX_LEAVES: usize = 1 << LINK;
 
     /// The event of `leaf` at `time`; within an instant the least rank comes first.
@@ -82,7 +82,7 @@ impl Key {
         }
     }
 
-    /// Whose it is.
+    /// The leaf.
     #[inline]
     pub fn leaf(self) -> usize {
         self.0 as usize & (Self::MAX_LEAVES - 1)
@@ -102,7 +102,7 @@ pub struct TournamentTree {
 const GROUP: usize = 8;
 
 impl TournamentTree {
-    /// So many keys, all of them never.
+    /// Creates a tree of `size` keys, all of them never.
     pub fn new(size: usize) -> Self {
         assert!(size <= Key::MAX_LEAVES, "a network has fewer ports and lanes than there are leaves");
         let mut levels = Vec::new();

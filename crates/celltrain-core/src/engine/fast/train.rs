@@ -1,10 +1,18 @@
-//! Trains: cells of one frame that arrive a period apart.
+//! Cells in flight: alone, or as a train of cells of one frame that arrive a period apart.
 
 use crate::cell::{Cell, Run};
 use crate::index::Label;
 use crate::units::{Span, Time};
 
-/// Cells of one frame that arrive one cell time apart.
+/// A cell on its way to a port.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arriving {
+    pub(super) time: Time,
+    /// Under its label at the port.
+    pub(super) cell: Cell,
+}
+
+/// Cells of one frame that arrive a period apart.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Train {
     /// Arrival of the next one.
@@ -13,7 +21,7 @@ pub(super) struct Train {
     pub(super) period: Span,
     /// Cells still to come.
     pub(super) cells: u32,
-    /// Whether the last of them is the last of the frame.
+    /// True if the last of them is the last of the frame.
     pub(super) ends_frame: bool,
     /// A cell that is not the last, under its label at this port.
     pub(super) cell: Cell,
@@ -31,7 +39,7 @@ impl Train {
         self.next + self.period * u64::from(self.cells - 1)
     }
 
-    /// How many arrive before `until`, at least one.
+    /// Returns how many arrive before `until`, at least one.
     #[inline]
     pub(super) fn cells_before(&self, until: Time) -> u32 {
         if self.last() < until {
@@ -68,7 +76,7 @@ impl Train {
     pub(super) const NONE: Train =
         Train { next: Time(0), period: Span(0), cells: 0, ends_frame: false, cell: Cell::NONE };
 
-    /// Takes in a later train where that continues this one in step; whether it did.
+    /// Appends `later` if it continues this train at the same period. Returns whether it was appended.
     #[inline]
     pub(super) fn absorbs(&mut self, later: &Train) -> bool {
         let goes_on = self.goes_on_with(later);
@@ -79,7 +87,7 @@ impl Train {
         goes_on
     }
 
-    /// Gives back its last cells, as many as that or all; how many.
+    /// Gives back its last `cells` cells, or all. Returns how many.
     pub(super) fn give_back(&mut self, cells: u32) -> u32 {
         let back = cells.min(self.cells);
         self.cells -= back;
@@ -87,7 +95,7 @@ impl Train {
         back
     }
 
-    /// Whether a later train of the same frame continues this one in step.
+    /// Returns whether a later train of the same frame continues this one in step.
     #[inline]
     fn goes_on_with(&self, later: &Train) -> bool {
         // RM cells have numbers of their own, so none is like another.

@@ -7,59 +7,38 @@
 //! has been sent. So the port is worked on in batches, some time after the instants in question, and never later than
 //! the earliest effect these could have anywhere else.
 
-mod alone;
-mod deferred;
-mod held;
 mod in_step;
+mod runs;
 mod stretch;
 mod taking_turns;
 
-use std::collections::VecDeque;
-
-use super::batching_port::{self, BatchingPort};
-use super::gathered::{self, Gathered};
-use super::output::{Arrival, Output, Timing};
+use super::batching_port::BatchingPort;
+use super::output::{Output, Timing};
+use super::partial_frames::PartialFrames;
+use super::port_plan::TrainPlan;
 use super::train::Train;
-use super::turns::{Turn, Turns};
+use super::train_ingress::{Input, TrainIngress, number};
 use crate::cell::{Cell, Run};
 use crate::index::Label;
-use crate::scheduler::BacklogSensitivity;
-use crate::sizes::size;
 use crate::tie::TieBreaker;
 use crate::units::{Span, Time};
 use stretch::Part;
 
 /// A contended port.
-#[expect(clippy::struct_excessive_bools, reason = "each is a question of its own")]
 pub(super) struct TrainPort {
     pub(super) output: Output,
     ties: TieBreaker,
-    /// The links on which its VCs arrive.
-    inputs: Vec<Input>,
+    /// The trains on its input links, which it borrows from [`super::links::Links`] while it is at work.
+    pub(super) ingress: Box<TrainIngress>,
     /// Their numbers at the node, which decide ties.
     at_node: Vec<u32>,
-    /// Inputs that have a train, by the arrival of its next cell, then by number.
-    next: Turns,
     /// A list that is empty between calls, as are `in_step`, `stretch`, `touched` and `tied`: its room is kept.
     together: Vec<(u32, Cell)>,
     in_step: Vec<(u32, Cell)>,
-    /// Whether trains that overlap may be admitted one after the other: each VC has a queue of its own, the scheduler
-    /// is not [`BacklogSensitivity::Exact`], no cell is marked, no allocator notes arrivals, and arrivals precede the
-    /// departure of their instant.
-    any_order: bool,
-    /// Whether the order in which empty queues fill affects the scheduler.
-    fills_in_order: bool,
-    /// Whether a queue that is empty for less than a cell time affects the scheduler.
-    fills_exactly: bool,
+    pub(super) plan: TrainPlan,
     stretch: Vec<Part>,
     /// By label: cells of a frame under way whose departure is known and not yet reported, because it has no effect.
-    gathered: Gathered,
-    /// Whether cells of trains that take turns are admitted together: one queue holds all, they leave in the order of
-    /// arrival, and the departure of a single cell has no effect.
-    interleaves: bool,
-    /// Whether cells of trains in step may be lost in rounds: only how many wait is kept, and a cell that finds no room
-    /// is lost with no effect on others.
-    loses_in_rounds: bool,
+    gathered: PartialFrames,
     /// The interleaved cells, and their inputs.
     interleaved: Vec<Cell>,
     touched: Vec<u32>,
@@ -71,34 +50,6 @@ pub(super) struct TrainPort {
     most_in_one_go: Span,
 }
 
-fn number(input: usize) -> u32 {
-    u32::try_from(input).expect("indices fit 32 bits")
-}
-
-/// What comes in on one link: the train whose cells arrive now, without cells when there is none, and those behind it.
-#[derive(Clone, Debug)]
-struct Input {
-    train: Train,
-    behind: VecDeque<Train>,
-    /// Cells of the train that are being interleaved, and the arrival of the first.
-    interleaved: u32,
-    interleaved_since: Time,
-}
-
-impl Input {
-    /// Nothing comes in.
-    const NONE: Input =
-        Input { train: Train::NONE, behind: VecDeque::new(), interleaved: 0, interleaved_since: Time(0) };
-}
-
-/// Memory of a contended port beside its [`BatchingPort`]. Four of its working lists are counted at their first
-/// capacity.
-pub(super) const BYTES: u64 = size::<TrainPort>() - batching_port::BYTES + 4 * (4 * size::<Arrival>() + 16);
-/// Memory of an input, its number at the node and that of its link; its turn is apart.
-pub(super) const BYTES_PER_INPUT: u64 = size::<Input>() + 4 + 4;
-/// Memory of a VC beside that at the [`BatchingPort`].
-pub(super) const BYTES_PER_VC: u64 = gathered::BYTES_PER_VC;
-
 /// A port handles this many cells in some ten milliseconds. The number is small in tests, so that every comparison of
 /// engines also checks that it has no effect.
 const CELLS_IN_ONE_GO: u64 = if cfg!(test) { 1 << 10 } else { 1 << 20 };
@@ -107,79 +58,42 @@ const CELLS_IN_ONE_GO: u64 = if cfg!(test) { 1 << 10 } else { 1 << 20 };
 const FEW: usize = 8;
 
 impl TrainPort {
-    /// A port that so many VCs cross; `at_node` has the numbers of its inputs among those of the node, in order.
-    pub(super) fn new(port: BatchingPort, ties: TieBreaker, vcs: usize, at_node: Vec<u32>, timing: Timing) -> Self {
+    /// Creates a port that `vcs` VCs cross. `at_node` has the numbers of its inputs among those of the node, in order.
+    pub(super) fn new(
+        port: BatchingPort,
+        ties: TieBreaker,
+        vcs: usize,
+        at_node: Vec<u32>,
+        timing: Timing,
+        plan: TrainPlan,
+    ) -> Self {
         let output = Output::new(port, timing);
-        let port = &output.port;
         Self {
-            any_order: port.keeps_vcs_apart().is_some_and(|sensitivity| sensitivity != BacklogSensitivity::Exact)
-                && timing.marks_above.is_none()
-                && !timing.notes
-                // An arrival at an empty queue would come before the departure of its instant.
-                && !timing.serve_first,
-            fills_in_order: port.keeps_vcs_apart() == Some(BacklogSensitivity::Order),
-            fills_exactly: port.fills_exactly(),
+            plan,
             stretch: Vec::new(),
-            interleaves: !output.defers_order && !port.merges() && !timing.every_cell_matters,
-            loses_in_rounds: port.loses_single_cells() && !port.keeps_queue(),
             interleaved: Vec::new(),
             touched: Vec::new(),
             tied: Vec::new(),
             entered: Vec::new(),
             output,
             ties,
-            inputs: vec![Input::NONE; at_node.len()],
-            next: Turns::new(at_node.len()),
+            ingress: Box::default(),
             most_in_one_go: Span(timing.cell_time.0.saturating_mul(CELLS_IN_ONE_GO.div_ceil(1 + at_node.len() as u64))),
             at_node,
             together: Vec::new(),
             in_step: Vec::new(),
-            gathered: Gathered::new(vcs),
-        }
-    }
-
-    /// Adds a train behind those on an input. Returns its earliest effect elsewhere, where that may come before the
-    /// effects of earlier trains.
-    #[inline]
-    pub(super) fn join(&mut self, input: usize, train: Train) -> Option<Time> {
-        let Input { train: head, behind, .. } = &mut self.inputs[input];
-        if head.cells == 0 {
-            *head = train;
-            self.next.put(Turn::new(train.next, number(input)));
-        } else {
-            let tail = behind.back_mut().unwrap_or(head);
-            if !tail.absorbs(&train) {
-                behind.push_back(train);
-            }
-            if self.output.timing.every_cell_matters {
-                return None;
-            }
-        }
-        // The new cells alone can bring the earliest effect forward, whether they were joined to a train or not.
-        Some(self.effect_of(&train))
-    }
-
-    /// Removes the last cells due on an input, which have not started.
-    pub(super) fn take_back(&mut self, input: usize, mut cells: u32) {
-        let Input { train: head, behind, .. } = &mut self.inputs[input];
-        while cells > 0 {
-            let tail = behind.back_mut().unwrap_or(head);
-            cells -= tail.give_back(cells);
-            if tail.cells == 0 && behind.pop_back().is_none() {
-                assert_eq!(cells, 0, "no more is taken back than was to come");
-                self.next.remove(number(input));
-            }
+            gathered: PartialFrames::new(vcs),
         }
     }
 
     /// The earliest instant at which unsettled arrivals of this port can have an effect elsewhere.
     pub(super) fn next_effect(&self) -> Option<Time> {
-        let to_come = if self.next.len() == 0 {
+        let to_come = if self.ingress.next.len() == 0 {
             None
-        } else if self.output.timing.every_cell_matters || self.next.len() > FEW {
-            Some(self.output.effect_at(self.next.first().time(), 0))
+        } else if self.output.timing.every_cell_matters || self.ingress.next.len() > FEW {
+            Some(self.output.effect_at(self.ingress.next.first().time(), 0))
         } else {
-            self.next.iter().map(|turn| self.effect_of_input(&self.inputs[turn.input() as usize])).min()
+            self.ingress.next.iter().map(|turn| self.effect_of_input(&self.ingress.inputs[turn.input() as usize])).min()
         };
         to_come.into_iter().chain(self.output.effect_of_waiting()).min()
     }
@@ -188,7 +102,7 @@ impl TrainPort {
     /// could take too long for an interrupt.
     #[inline]
     pub(super) fn reach(&self, since: Time, until: Time) -> Time {
-        let from = self.output.first_of(self.next.first().time()).max(since);
+        let from = self.output.first_of(self.ingress.next.first().time()).max(since);
         if from >= until || until - from <= self.most_in_one_go { until } else { from + self.most_in_one_go }
     }
 
@@ -197,19 +111,21 @@ impl TrainPort {
     #[inline]
     pub(super) fn work(&mut self, until: Time, mut depart: impl FnMut(Run, Time, Span)) {
         loop {
-            let first = self.next.first();
+            let first = self.ingress.next.first();
             let (now, input) = (first.time(), first.input());
             if now >= until {
                 break;
             }
-            let other = self.next.at(1).time().min(until);
-            let overlap = self.any_order && other < until && other <= self.inputs[input as usize].train.last();
+            let other = self.ingress.next.at(1).time().min(until);
+            let overlap =
+                self.plan.any_order && other < until && other <= self.ingress.inputs[input as usize].train.last();
             if overlap && self.admit_stretch(now, until, &mut depart) {
                 continue;
             }
-            if self.interleaves
-                && self.takes_turns(until)
+            if self.plan.interleaves
+                && self.ingress.next.len() > 1
                 && self.interleaving_pays()
+                && self.takes_turns(until)
                 && self.interleave(until, &mut depart)
             {
                 continue;
@@ -217,30 +133,11 @@ impl TrainPort {
             if other == now {
                 self.tie(now, until, &mut depart);
             } else {
-                let (run, period) = self.take_first(input, other);
+                let (run, period) = self.ingress.take_first(input, other);
                 self.arrive_in_step(now, period, run, &mut depart);
             }
         }
         self.output.settle(until, &mut depart);
-    }
-
-    /// Takes the cells of the first input that arrive before `until`, at least one, and the time from one to the next.
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "once a train; the call costs 2 % of a plain run")]
-    fn take_first(&mut self, input: u32, until: Time) -> (Run, Span) {
-        let Input { train, behind, .. } = &mut self.inputs[input as usize];
-        let period = train.period;
-        let run = train.take_before(until);
-        if train.cells == 0 {
-            let Some(next) = behind.pop_front() else {
-                self.next.pop_first();
-                return (run, period);
-            };
-            *train = next;
-        }
-        let next = train.next;
-        self.next.put_back_first(Turn::new(next, input));
-        (run, period)
     }
 
     #[inline]
@@ -250,7 +147,7 @@ impl TrainPort {
         }
     }
 
-    /// Reports an admitted cell's start. Where only whole frames matter, it does so if the cell ends a frame, is an RM
+    /// Reports an admitted cell's start. If only whole frames matter, it does so if the cell ends a frame, is an RM
     /// cell or may be too late for the end of the run; other cells are gathered.
     #[inline]
     fn depart_one(&mut self, cell: Cell, start: Time, depart: &mut impl FnMut(Run, Time, Span)) {
@@ -268,7 +165,7 @@ impl TrainPort {
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "once a train; its call is that of what it hands the cells to")]
     fn hand_on(&mut self, run: Run, first_start: Time, period: Span, depart: &mut impl FnMut(Run, Time, Span)) {
-        if first_start + period * u64::from(run.cells - 1) > self.output.timing.end {
+        if first_start + period * u64::from(run.cells - 1) > self.output.timing.horizon {
             self.output.leave_waiting(run, first_start, period);
         }
         depart(run, first_start, period);
@@ -297,7 +194,7 @@ impl TrainPort {
         }
     }
 
-    /// The earliest effect elsewhere of what comes in on a link. Trains behind the first come later; where the order is
+    /// The earliest effect elsewhere of the trains on a link. Trains behind the first come later; where the order is
     /// deferred, they may leave before it all the same.
     fn effect_of_input(&self, Input { train, behind, .. }: &Input) -> Time {
         let first = self.effect_of(train);

@@ -9,7 +9,7 @@ use crate::end_systems::EndSystems;
 use crate::events::{CellEvent, CellStep, Event, Failure, FrameEvent, FrameStep, Judged, Loss, RateEvent};
 use crate::index::{Label, LinkIndex, VcIndex};
 use crate::network::Routing;
-use crate::policy::Grounds;
+use crate::policy::Decision;
 use crate::port::Told;
 use crate::probe::Probe;
 use crate::rate_control::RateControl;
@@ -52,7 +52,7 @@ impl<P: Probe> Teller<'_, P> {
                     vc_cells: view.per_vc[label],
                     active_vcs: view.active_vcs,
                     tagged: view.tagged,
-                    grounds: policy.grounds(view, label),
+                    decision: policy.explain(view, label),
                 };
                 if admitted {
                     self.frame(link, cell, FrameStep::Admitted(judged));
@@ -86,7 +86,7 @@ impl<P: Probe> Teller<'_, P> {
         let PacketFate { label, packet, occupancy, vc_cells, active_vcs, step } = *fate;
         let last = Cell::new(label, packet.frame, true).with_tag(packet.tagged);
         let judged =
-            Judged { link, occupancy, vc_cells, active_vcs, tagged: packet.tagged, grounds: Grounds::default() };
+            Judged { link, occupancy, vc_cells, active_vcs, tagged: packet.tagged, decision: Decision::default() };
         let of_frame = match step {
             PacketStep::Admitted => FrameStep::Admitted(judged),
             PacketStep::Refused => FrameStep::NoRoom(judged),

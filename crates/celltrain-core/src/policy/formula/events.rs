@@ -9,7 +9,7 @@ use super::rules::Rules;
 use crate::error::Fault;
 use crate::formulas::update;
 use crate::index::Label;
-use crate::policy::View;
+use crate::policy::{CellFollower, View};
 use crate::rng::Stream;
 
 /// The rules with their state.
@@ -83,8 +83,31 @@ impl Running {
         registers
     }
 
-    /// Cells have entered.
-    pub(super) fn on_enter(&mut self, cells: u32) {
+    /// Returns the X up to which every frame is admitted with nothing to draw, to keep or to count: any, none, or 0.
+    pub(super) fn admits_up_to(&self) -> Option<u32> {
+        if !self.admits_when_empty() {
+            return None;
+        }
+        Some(if self.rules.admits_all() { u32::MAX } else { 0 })
+    }
+
+    fn admits_when_empty(&self) -> bool {
+        let Rules { admit, is_the_same_everywhere, .. } = &self.rules;
+        if !is_the_same_everywhere || self.rules.updates().next().is_some() || admit.draws() || admit.reads(NOW) {
+            return false;
+        }
+        [0.0, 1.0].into_iter().all(|tagged| {
+            let mut registers = self.rules.registers.clone();
+            registers[usize::from(TAGGED)] = tagged;
+            let mut replaced = 0;
+            admit.run(&mut registers, &mut || 0.0, &mut replaced) != 0.0 && replaced == 0
+        })
+    }
+}
+
+#[expect(clippy::arithmetic_side_effects, reason = "cell path: counts of cells that are there")]
+impl CellFollower for Running {
+    fn on_enter(&mut self, _vc: Label, cells: u32) {
         for _ in 0..cells {
             self.waiting += 1;
             self.left -= 1;
@@ -97,27 +120,12 @@ impl Running {
         }
     }
 
-    /// Cells have left.
-    pub(super) fn on_leave(&mut self, cells: u32) {
+    fn on_leave(&mut self, cells: u32) {
         for _ in 0..cells {
             self.waiting -= 1;
             let rules = &mut self.rules;
             rules.registers[usize::from(X)] = f64::from(self.waiting);
             update(&rules.on_departure, &mut rules.registers, &mut || 0.0, &mut self.replaced);
         }
-    }
-
-    /// Whether a frame that finds nothing waiting is admitted at any time, with nothing to draw, to keep or to count.
-    pub(super) fn admits_when_empty(&self) -> bool {
-        let Rules { admit, is_the_same_everywhere, .. } = &self.rules;
-        if !is_the_same_everywhere || self.rules.updates().next().is_some() || admit.draws() || admit.reads(NOW) {
-            return false;
-        }
-        [0.0, 1.0].into_iter().all(|tagged| {
-            let mut registers = self.rules.registers.clone();
-            registers[usize::from(TAGGED)] = tagged;
-            let mut replaced = 0;
-            admit.run(&mut registers, &mut || 0.0, &mut replaced) != 0.0 && replaced == 0
-        })
     }
 }

@@ -31,8 +31,8 @@ fn text(formula: &str) -> Constant {
 /// Holds a formula against a policy of the list, in many states of the buffer and with the same draws.
 fn is_the_same<C: Configure>(ours: &Config, theirs: &C, capacity: u32) {
     let names = ["vc0", "vc1", "vc2"];
-    assert_eq!(ours.check(Some(capacity)), [], "{ours:?}");
-    assert_eq!(ours.check_vcs(Some(capacity), &names), [], "{ours:?}");
+    assert_eq!(ours.check(Some(capacity), &[]), [], "{ours:?}");
+    assert_eq!(ours.check(Some(capacity), &names), [], "{ours:?}");
     let mut states = Stream::new(5, "states");
     let [mut rng, mut same] = [(); 2].map(|()| Stream::new(1, "bench"));
     let (mut ours, mut theirs) = (ours.build(capacity, &names), theirs.build(capacity, &names));
@@ -129,7 +129,7 @@ fn an_average_goes_on_before_a_frame_is_judged() {
     let mut config = formula("average <= 3", &[]);
     config.state = [("average".to_string(), Start::Number(0.0))].into();
     config.on_frame = table(&[("average", "average + 0.5 * (X - average)")]);
-    assert_eq!(config.check(Some(1000)), []);
+    assert_eq!(config.check(Some(1000), &[]), []);
     let mut bench = Bench::new(&config, 1000, 1);
     // Averages 0, 2, 5: the frame that finds 8 cells is refused; then it falls with the queue.
     for expected in [4, 8, 8] {
@@ -147,7 +147,7 @@ fn what_happens_to_a_frame_changes_the_state_of_its_vc_alone() {
     config.vc_state = [("taken".to_string(), Start::Number(0.0))].into();
     config.on_admission = table(&[("taken", "taken + 1")]);
     config.on_refusal = table(&[("taken", "0")]);
-    assert_eq!(config.check(Some(1000)), []);
+    assert_eq!(config.check(Some(1000), &[]), []);
     let mut bench = Bench::new(&config, 1000, 2);
     let mut of_vc = [0, 0];
     for vc in [0, 0, 0, 1, 0, 1, 1, 1] {
@@ -181,7 +181,7 @@ fn cells_that_leave_and_every_so_many_that_enter_change_state() {
     config.on_departure = table(&[("gone", "gone + 1")]);
     config.on_cells = table(&[("twice", "if X >= 4 then twice + 1 else twice")]);
     config.every = Some(2);
-    assert_eq!(config.check(Some(1000)), []);
+    assert_eq!(config.check(Some(1000), &[]), []);
     let mut bench = Bench::new(&config, 1000, 1);
     bench.offer_frame(0, 3);
     bench.take(2);
@@ -211,7 +211,7 @@ fn what_is_no_number_is_counted() {
 
 #[test]
 fn an_engine_need_not_ask_a_formula_that_admits_whatever_finds_the_queue_empty() {
-    let empty = |config: &Config, vcs: &[&str]| config.build(1000, vcs).admits_when_empty();
+    let empty = |config: &Config, vcs: &[&str]| config.build(1000, vcs).admits_up_to().is_some();
     assert!(empty(&formula("X <= 0.9 * K", &[]), &[]));
     assert!(!empty(&formula("X > 3", &[]), &[]));
     assert!(!empty(&formula("not tagged", &[]), &[]));
@@ -223,8 +223,8 @@ fn an_engine_need_not_ask_a_formula_that_admits_whatever_finds_the_queue_empty()
     let mut config = formula("X <= share", &[("share", text("K / sum(W)"))]);
     config.constants.insert("W".into(), Constant::Value(by_name(&[("default", 2.0)])));
     assert!(!empty(&config, &[]), "without VCs it cannot be read");
-    assert!(formula("true", &[]).build(1000, &[]).admits_all());
-    assert!(!formula("X < 3", &[]).build(1000, &[]).admits_all());
+    assert_eq!(formula("true", &[]).build(1000, &[]).admits_up_to(), Some(u32::MAX));
+    assert_eq!(formula("X < 3", &[]).build(1000, &[]).admits_up_to(), Some(0));
     assert!(!formula("X < 3", &[]).build(1000, &[]).reads_counts());
     assert!(formula("X < 3 or Y < 3", &[]).build(1000, &[]).reads_counts());
 }
@@ -262,7 +262,7 @@ fn what_happens_when_the_buffer_is_full_is_chosen() {
     config.when_full = WhenFull::PushOutFront;
     config.state = [("gone".to_string(), Start::Number(0.0))].into();
     config.on_departure = table(&[("gone", "gone + 1")]);
-    assert_eq!(config.check(Some(10))[0].key, "when_full");
+    assert_eq!(config.check(Some(10), &[])[0].key, "when_full");
 }
 
 #[test]
@@ -299,32 +299,32 @@ fn every_kind_of_mistake_is_named_with_its_key_and_place() {
         (with(|c| c.every = Some(3)), "every", "says how often on_cells is worked out, and there is no on_cells"),
     ];
     for (config, key, problem) in cases {
-        let faults = config.check(Some(1000));
+        let faults = config.check(Some(1000), &[]);
         let found = faults.iter().any(|fault| fault.key == key && fault.problem.contains(problem));
         assert!(found, "{key} {problem}: {faults:#?}");
     }
-    let faults = formula("X <= R or Q", &[("R", number(1.0))]).check(Some(10));
+    let faults = formula("X <= R or Q", &[("R", number(1.0))]).check(Some(10), &[]);
     assert_eq!(faults[0].excerpt, ["X <= R or Q", "          ^"]);
     let mut config = formula("X <= sum_of", &[]);
     state(&mut config);
     config.on_departure = table(&[("sum_of", "Y")]);
-    assert!(config.check(Some(10))[0].problem.contains("has Y, which only a frame has that comes"));
+    assert!(config.check(Some(10), &[])[0].problem.contains("has Y, which only a frame has that comes"));
     config.on_departure = table(&[("sum_of", "sum_of + random()")]);
-    assert!(config.check(Some(10))[0].problem.contains("has random(), which is drawn for frames only"));
+    assert!(config.check(Some(10), &[])[0].problem.contains("has random(), which is drawn for frames only"));
     config.on_departure = BTreeMap::new();
     config.on_frame = table(&[("sum_of", "now")]);
-    assert!(config.check(Some(10))[0].problem.contains("is in s; sum_of is in cells"), "it is compared with X");
-    let unlimited = formula("X <= 0.9 * K", &[]).check(None);
+    assert!(config.check(Some(10), &[])[0].problem.contains("is in s; sum_of is in cells"), "it is compared with X");
+    let unlimited = formula("X <= 0.9 * K", &[]).check(None, &[]);
     assert!(unlimited[0].problem.contains("must be a number of cells and not \"infinite\""), "{unlimited:?}");
-    assert_eq!(formula("X <= 900", &[]).check(None), []);
+    assert_eq!(formula("X <= 900", &[]).check(None, &[]), []);
 }
 
 #[test]
 fn what_depends_on_the_rate_is_not_refused_before_it_is_known() {
     let config =
         formula("X <= c", &[("a", text("C * 1 s - 1 cells")), ("b", text("K / a")), ("c", text("b * 0.5 cells"))]);
-    assert_eq!(config.check(Some(10)), []);
-    assert_eq!(config.check_vcs(Some(10), &["vc0"]), []);
+    assert_eq!(config.check(Some(10), &[]), []);
+    assert_eq!(config.check(Some(10), &["vc0"]), []);
     let mut policy = config.build(10, &["vc0"]);
     policy.at_port(&PortFacts { name: "sw1->sw2", capacity: None, cells_per_second: 1.0, units_per_second: 1.0 });
     assert_eq!(policy.replaced_results(), 1);
@@ -334,9 +334,9 @@ fn what_depends_on_the_rate_is_not_refused_before_it_is_known() {
 fn what_depends_on_vcs_is_judged_when_they_are_known() {
     let weights = Constant::Value(by_name(&[("vc0", 1.0), ("default", 0.0)]));
     let config = formula("Y <= share", &[("W", weights), ("share", text("K / W / sum(W)"))]);
-    assert_eq!(config.check(Some(10)), []);
-    assert_eq!(config.check_vcs(Some(10), &["vc0"]), []);
-    let faults = config.check_vcs(Some(10), &["vc0", "vc1"]);
+    assert_eq!(config.check(Some(10), &[]), []);
+    assert_eq!(config.check(Some(10), &["vc0"]), []);
+    let faults = config.check(Some(10), &["vc0", "vc1"]);
     assert!(faults[0].problem.contains("gives no number"), "{faults:?}");
 }
 
@@ -345,16 +345,16 @@ fn what_depends_on_vcs_is_judged_when_they_are_known() {
 fn a_sum_that_is_no_number_is_refused_where_it_is_asked_for() {
     let most = || Constant::Value(by_name(&[("default", 1e308)]));
     let config = formula("Y <= sum(W)", &[("W", most())]);
-    assert_eq!((config.check(Some(10)), config.check_vcs(Some(10), &["vc0"])), (vec![], vec![]));
-    let faults = config.check_vcs(Some(10), &["vc0", "vc1"]);
+    assert_eq!((config.check(Some(10), &[]), config.check(Some(10), &["vc0"])), (vec![], vec![]));
+    let faults = config.check(Some(10), &["vc0", "vc1"]);
     assert_eq!(faults.len(), 1, "{faults:?}");
     assert_eq!(faults[0].excerpt, ["Y <= sum(W)", "     ^^^^^^"]);
     assert!(faults[0].problem.contains("comes to more than 1.8e308"), "{faults:?}");
     // What nobody adds up may be as large.
-    assert_eq!(formula("Y <= W", &[("W", most())]).check_vcs(Some(10), &["vc0", "vc1"]), []);
+    assert_eq!(formula("Y <= W", &[("W", most())]).check(Some(10), &["vc0", "vc1"]), []);
     // What depends on a rate is judged as the run starts, and counted then.
     let config = formula("Y <= sum(w) * 1 s", &[("W", most()), ("w", text("W * C"))]);
-    assert_eq!(config.check_vcs(Some(10), &["vc0", "vc1"]), []);
+    assert_eq!(config.check(Some(10), &["vc0", "vc1"]), []);
     let mut policy = config.build(10, &["vc0", "vc1"]);
     policy.at_port(&PortFacts { name: "sw1->sw2", capacity: None, cells_per_second: 1.0, units_per_second: 1.0 });
     assert_eq!(policy.replaced_results(), 1);

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use celltrain_formula::{Meaning, Program, Unit, Word};
+use celltrain_formula::{Meaning, Unit, Word};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,6 @@ use super::jacobson::Jacobson;
 use super::{CongestionControl, Event, NewAck, Seen, Set};
 use crate::error::Fault;
 use crate::formulas::{self, Constant, Host, Name, On, Rules, Start, Texts, Updates, update};
-use crate::sizes::{LIST, size};
 use crate::tcp::options::TcpOptions;
 use crate::units::{Clock, Span, Time};
 
@@ -137,17 +136,6 @@ impl Table {
         formulas::unused(self.texts(&constants, &vc_state, &self.events()))
     }
 
-    /// Memory that a connection takes for it.
-    pub(crate) fn bytes(&self) -> u64 {
-        let texts = self.events().map(|(_, updates)| updates.values().map(|text| text.len() as u64).sum::<u64>());
-        let formulas: u64 = self.events().iter().map(|(_, updates)| updates.len() as u64).sum();
-        let names = (self.constants.len() + self.state.len()) as u64 + formulas;
-        let rules = size::<Formula>() + size::<celltrain_formula::Registers>() + formulas.saturating_mul(PROGRAM);
-        // The texts stand in the options of the connection, in maps; an operation comes of two bytes of a text or more.
-        let settings = size::<Self>() + names.saturating_mul(NAME);
-        rules + settings + texts.iter().sum::<u64>().saturating_mul(1 + celltrain_formula::BYTES_PER_OPERATION / 2)
-    }
-
     fn rules(&self, mss: u64) -> Result<Rules, Vec<Fault>> {
         let (constants, vc_state) = (self.all_constants(), BTreeMap::new());
         Rules::of(self.texts(&constants, &vc_state, &self.events()), &OfSender { mss: mss as f64 })
@@ -170,10 +158,6 @@ impl Table {
         [(ON_ACK, &self.on_ack), ("on_loss", &self.on_loss), ("on_timeout", &self.on_timeout)]
     }
 }
-
-/// A compiled formula without its operations, and a name in a map with its share of the map.
-const PROGRAM: u64 = size::<(u8, Program)>() + 2 * LIST;
-const NAME: u64 = 6 * LIST;
 
 /// The control with its state.
 #[derive(Debug)]

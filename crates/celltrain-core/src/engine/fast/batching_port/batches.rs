@@ -1,10 +1,10 @@
-//! Many cells at once: their fate, and their admission or refusal as that of as many single cells.
+//! Many cells at once: their fate, and their admission or refusal, with the result of single offers.
 
 use super::{BatchingPort, Cell, Fate, MOST_DEFERRED_DEQUEUES, QueueRange, Run};
 use crate::index::Label;
 
 impl BatchingPort {
-    /// What will become of a VC's next cells, of which this is one, as long as there is room for them. It asks the
+    /// Returns the fate of a VC's next cells, of which this is one, as long as there is room for them. It asks the
     /// policy where a frame starts, as the first cell's arrival would, and is followed by that arrival.
     #[inline]
     pub fn fate(&mut self, cell: Cell) -> Fate {
@@ -79,7 +79,7 @@ impl BatchingPort {
         if through > 0 {
             self.dequeue_deferred();
         }
-        // The first `through` of these cells have gone already: they never stand in the queue.
+        // The first `through` of these cells have gone already: they never enter the queue.
         for &cell in &cells[through as usize..] {
             self.counts.put(cell.label(), 1);
             self.fifo.push_back(Run { last: cell, cells: 1 });
@@ -93,7 +93,7 @@ impl BatchingPort {
     }
 
     /// Cells whose fate is to be admitted find no room, at a port that loses single cells
-    /// ([`BatchingPort::loses_single_cells`]): the same as so many single offers. Others of their frame may be admitted
+    /// ([`BatchingPort::loses_single_cells`]): the same as single offers. Others of their frame may be admitted
     /// between them.
     #[inline]
     pub fn lose(&mut self, run: Run) {
@@ -114,20 +114,20 @@ impl BatchingPort {
             let cells = self.gone + u64::from(gone) - self.reported_gone;
             self.reported_gone += cells;
             if cells > 0 {
-                self.admission.policy.on_leave(u32::try_from(cells).expect("no more than waited"));
+                self.follower().on_leave(u32::try_from(cells).expect("no more than waited"));
             }
-            self.admission.policy.on_enter(label, 1);
+            self.follower().on_enter(label, 1);
         }
     }
 
-    /// Whether cells of a VC that arrive one by one, while `left` cells leave, may be reported to the policy with the
-    /// first of them ([`BufferPolicy::enters_at_once`]).
+    /// Returns whether cells of a VC that arrive one by one, while `left` cells leave, may be reported to the policy
+    /// with the first of them ([`CellFollower::enters_at_once`]).
     #[inline]
     pub fn enters_at_once(&mut self, label: Label, left: u32, close: bool) -> bool {
         if !self.follows {
             return true;
         }
         self.report_to_policy();
-        self.admission.policy.enters_at_once(label, left, close)
+        self.follower().enters_at_once(label, left, close)
     }
 }

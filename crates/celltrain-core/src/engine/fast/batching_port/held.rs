@@ -25,7 +25,7 @@ impl BatchingPort {
         self
     }
 
-    /// Whether frames of some VC wait until they are whole.
+    /// Returns whether frames of some VC wait until they are whole.
     #[inline]
     pub fn merges(&self) -> bool {
         !self.held.is_empty()
@@ -36,7 +36,7 @@ impl BatchingPort {
         self.held.get(label).and_then(Option::as_ref).map_or(0, |held| held.cells)
     }
 
-    /// What the latest offer, of a port where VCs merge, made ready to be sent.
+    /// Returns the runs that the latest offer, to a port where VCs merge, made ready to be sent.
     pub fn released(&self) -> impl Iterator<Item = Run> {
         self.fifo.range(self.fifo.len() - self.released..).copied()
     }
@@ -65,7 +65,7 @@ impl BatchingPort {
         }
     }
 
-    /// Whether a VC's frames wait until they are whole.
+    /// Returns whether a VC's frames wait until they are whole.
     #[inline]
     pub fn holds(&self, label: Label) -> bool {
         self.held.get(label).is_some_and(Option::is_some)

@@ -6,7 +6,7 @@ use crate::policy::PolicyConfig;
 use crate::policy::{drop_from_front, ppd, tail_drop, virtual_queuing};
 use crate::scheduler::{Class, SchedulerConfig, VcKind, round_robin};
 
-mod twin;
+mod model;
 
 #[test]
 fn cells_admitted_in_turns_count_as_single_ones_do() {

@@ -3,7 +3,7 @@
 use super::{TrainPort, number};
 use crate::cell::{Cell, Run};
 use crate::engine::fast::output::Output;
-use crate::engine::fast::turns::Turn;
+use crate::engine::fast::train_ingress::Turn;
 use crate::queue_range::QueueRange;
 use crate::units::{Span, Time};
 
@@ -11,9 +11,9 @@ impl TrainPort {
     /// Cells that arrive in the same instant, `now`, and at once those that arrive together with them again and again
     /// as long as nothing else comes before `until`.
     pub(super) fn tie(&mut self, now: Time, until: Time, depart: &mut impl FnMut(Run, Time, Span)) {
-        // What has left made room, on which the number of rounds depends.
+        // Departures make room, on which the number of rounds depends.
         self.output.catch_up(now);
-        let (tied, other) = self.next.tied();
+        let (tied, other) = self.ingress.next.tied();
         let other = other.min(until);
         let rounds = self.rounds_in_step(now, tied, other);
         if rounds > 1 {
@@ -22,8 +22,8 @@ impl TrainPort {
         }
         let mut together = std::mem::take(&mut self.together);
         for _ in 0..tied {
-            let input = self.next.first().input();
-            let (run, _) = self.take_first(input, now + Span(1));
+            let input = self.ingress.next.first().input();
+            let (run, _) = self.ingress.take_first(input, now + Span(1));
             together.push((input, run.last));
         }
         self.ties.order(&mut together, |&(input, _)| self.at_node[input as usize]);
@@ -41,11 +41,11 @@ impl TrainPort {
         if self.output.timing.every_cell_matters && !self.output.defers_order {
             return 0;
         }
-        let period = self.inputs[self.next.first().input() as usize].train.period;
+        let period = self.ingress.inputs[self.ingress.next.first().input() as usize].train.period;
         let Output { port, timing, .. } = &self.output;
         let (mut rounds, mut cells) = (u32::MAX, 0);
-        for turn in self.next.iter().take(tied) {
-            let train = &self.inputs[turn.input() as usize].train;
+        for turn in self.ingress.next.iter().take(tied) {
+            let train = &self.ingress.inputs[turn.input() as usize].train;
             let label = train.cell.label();
             // A queue that is kept may notice where a frame starts.
             let passes = if port.keeps_queue() { port.passes(label) } else { port.admits_unasked(label) };
@@ -57,7 +57,7 @@ impl TrainPort {
         }
         let whole = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
         let room = (port.capacity() - port.occupancy()) / cells;
-        let room = if room == 0 && self.loses_in_rounds { u32::MAX } else { room };
+        let room = if room == 0 && self.plan.loses_in_rounds { u32::MAX } else { room };
         // A round delays the end of the queue by at most its cells' transmission, or its own length.
         let a_round = (timing.cell_time.0 * u64::from(cells)).max(period.0);
         let start = self.output.tail_start().max(now);
@@ -69,29 +69,29 @@ impl TrainPort {
         rounds.min(room).min(whole((until - now).0.div_ceil(period.0))).min(whole(before_the_end))
     }
 
-    /// So many rounds of the `tied` inputs that come first.
+    /// Takes `rounds` rounds of the first `tied` inputs.
     pub(super) fn keep_step(&mut self, now: Time, tied: usize, rounds: u32, depart: &mut impl FnMut(Run, Time, Span)) {
         let mut in_step = std::mem::take(&mut self.in_step);
-        let cell = |turn: Turn| (turn.input(), self.inputs[turn.input() as usize].train.cell);
-        in_step.extend(self.next.iter().take(tied).map(cell));
-        let period = self.inputs[in_step[0].0 as usize].train.period;
+        let cell = |turn: Turn| (turn.input(), self.ingress.inputs[turn.input() as usize].train.cell);
+        in_step.extend(self.ingress.next.iter().take(tied).map(cell));
+        let period = self.ingress.inputs[in_step[0].0 as usize].train.period;
         let room = self.output.port.capacity() - self.output.port.occupancy();
         let may_lose = u64::from(number(tied)) * u64::from(rounds) > u64::from(room);
         if self.output.port.keeps_queue() {
-            self.admit_rounds(now, &in_step, (rounds, period), depart);
+            self.admit_rounds(now, &in_step, rounds, period, depart);
         } else if may_lose {
-            self.lose_rounds(now, &in_step, (rounds, period), depart);
+            self.lose_rounds(now, &in_step, rounds, period, depart);
         } else {
-            self.count_rounds(now, (number(tied), rounds), period, depart);
+            self.count_rounds(now, number(tied), rounds, period, depart);
         }
         let at = now + period * u64::from(rounds);
         // None of them completes a frame, so it is enough to report them all with the start of the last.
         let last_start = self.output.tail_start().0.saturating_sub(self.output.timing.cell_time.0);
         for (rank, (input, cell)) in in_step.drain(..).enumerate() {
-            let train = &mut self.inputs[input as usize].train;
+            let train = &mut self.ingress.inputs[input as usize].train;
             train.cells -= rounds;
             train.next = at;
-            self.next.put_back_first(Turn::new(at, input));
+            self.ingress.next.put_back_first(Turn::new(at, input));
             let mut run = Run { last: cell, cells: rounds };
             self.output.note(run, now, period);
             if !self.output.port.keeps_queue() {
@@ -117,12 +117,13 @@ impl TrainPort {
         self.in_step = in_step;
     }
 
-    /// Admits so many rounds of cells, a period apart, to a port that keeps its queue.
+    /// Admits `rounds` rounds of cells, a period apart, to a port that keeps its queue.
     fn admit_rounds(
         &mut self,
         now: Time,
         in_step: &[(u32, Cell)],
-        (rounds, period): (u32, Span),
+        rounds: u32,
+        period: Span,
         depart: &mut impl FnMut(Run, Time, Span),
     ) {
         let mut together = std::mem::take(&mut self.together);
@@ -150,7 +151,8 @@ impl TrainPort {
         &mut self,
         now: Time,
         in_step: &[(u32, Cell)],
-        (rounds, period): (u32, Span),
+        rounds: u32,
+        period: Span,
         depart: &mut impl FnMut(Run, Time, Span),
     ) {
         let tied = number(in_step.len());
@@ -181,37 +183,20 @@ impl TrainPort {
     fn count_rounds(
         &mut self,
         now: Time,
-        (tied, rounds): (u32, u32),
+        tied: u32,
+        rounds: u32,
         period: Span,
         depart: &mut impl FnMut(Run, Time, Span),
     ) {
+        let mut at = now;
         for _ in 0..rounds {
             self.ties.pass_over(tied);
+            self.output.catch_up(at);
+            self.output.start_anew_if_idle(at, depart);
+            let waiting = self.output.port.occupancy();
+            let range = QueueRange { least: waiting, largest: waiting + tied };
+            self.output.port.admit_in_any_order(tied, range, 0);
+            at += period;
         }
-        self.output.catch_up(now);
-        self.output.start_anew_if_idle(now, depart);
-        let cell_time = self.output.timing.cell_time;
-        if cell_time * u64::from(tied) < period {
-            let mut at = now;
-            for _ in 0..rounds {
-                self.output.catch_up(at);
-                self.output.start_anew_if_idle(at, depart);
-                let waiting = self.output.port.occupancy();
-                let range = QueueRange { least: waiting, largest: waiting + tied };
-                self.output.port.admit_in_any_order(tied, range, 0);
-                at += period;
-            }
-            return;
-        }
-        // The link is never idle in between, and no more cells go from round to round than come. So the queue is
-        // largest after the last round, and shortest before the first.
-        let last_round = now + period * u64::from(rounds - 1);
-        let until = last_round + Span(u64::from(self.output.timing.serve_first));
-        let before = self.output.port.ready() + tied * (rounds - 1);
-        let started = until.0.saturating_sub(self.output.next_start.0).div_ceil(cell_time.0);
-        let gone = u32::try_from(started).map_or(before, |started| started.min(before));
-        self.output.next_start += cell_time * u64::from(gone);
-        let range = QueueRange { least: self.output.port.occupancy(), largest: before + tied - gone };
-        self.output.port.admit_in_any_order(tied * rounds, range, gone);
     }
 }

@@ -3,7 +3,7 @@
 use super::{Input, TrainPort};
 use crate::cell::Run;
 use crate::engine::fast::train::Train;
-use crate::engine::fast::turns::Turn;
+use crate::engine::fast::train_ingress::Turn;
 use crate::index::Label;
 use crate::port::Fate;
 use crate::queue_range::QueueRange;
@@ -28,25 +28,25 @@ impl TrainPort {
     /// train was admitted.
     ///
     /// Arrivals no further apart than a cell time keep the link busy, and between one of them and the last one no more
-    /// cells leave than arrive: the queue is largest with the last, and shortest before the first. The early presence of a train's cells changes
-    /// nothing ([`TrainPort::admit_deferred`]), whatever other VCs' cells come meanwhile.
+    /// cells leave than arrive: the queue is largest with the last, and shortest before the first. The early presence
+    /// of a train's cells changes nothing ([`TrainPort::admit_deferred`]), whatever other VCs' cells come meanwhile.
     #[inline(never)]
     pub(super) fn admit_stretch(&mut self, now: Time, until: Time, depart: &mut impl FnMut(Run, Time, Span)) -> bool {
         let cell_time = self.output.timing.cell_time;
         let (mut until, mut busy_until, mut period) = (until, now, None);
         let mut trains = 0;
-        for turn in self.next.iter() {
+        for turn in self.ingress.next.iter() {
             let (first, input) = (turn.time(), turn.input());
             if first >= until {
                 break;
             }
-            let Input { train, behind, .. } = &self.inputs[input as usize];
+            let Input { train, behind, .. } = &self.ingress.inputs[input as usize];
             let in_step = train.cells == 1 || train.period == *period.get_or_insert(train.period);
             let is_known = in_step
                 && train.period <= cell_time
                 && !train.cell.is_rm()
                 && first <= busy_until
-                && (!self.fills_in_order || trains == 0 || self.has_cells_until(first, train.cell.label()))
+                && (!self.plan.fills_in_order || trains == 0 || self.has_cells_until(first, train.cell.label()))
                 && self.output.port.admits_unasked(train.cell.label());
             if !is_known {
                 until = first;
@@ -64,12 +64,12 @@ impl TrainPort {
         let period = period.unwrap_or(cell_time);
         let (mut cells, mut last_arrival) = (0, now);
         let mut stretch = std::mem::take(&mut self.stretch);
-        for turn in self.next.iter().take(trains) {
+        for turn in self.ingress.next.iter().take(trains) {
             let (first, input) = (turn.time(), turn.input());
             if first >= until {
                 break;
             }
-            let train = &self.inputs[input as usize].train;
+            let train = &self.ingress.inputs[input as usize].train;
             let of_train = train.cells_before(until);
             cells += of_train;
             last_arrival = last_arrival.max(first + train.period * u64::from(of_train - 1));
@@ -89,17 +89,17 @@ impl TrainPort {
         let gone = u32::try_from(starts).unwrap_or(u32::MAX).min(with_last - 1);
         let range = QueueRange { least: self.output.port.occupancy(), largest: with_last - gone };
         for _ in &stretch {
-            self.next.pop_first();
+            self.ingress.next.pop_first();
         }
         for &Part { input, cells, first, .. } in &stretch {
-            let Input { train, behind, .. } = &mut self.inputs[input as usize];
+            let Input { train, behind, .. } = &mut self.ingress.inputs[input as usize];
             let run = train.take(cells);
             if train.cells == 0 {
                 *train = behind.pop_front().unwrap_or(Train::NONE);
             }
             if train.cells > 0 {
                 let next = train.next;
-                self.next.put(Turn::new(next, input));
+                self.ingress.next.put(Turn::new(next, input));
             }
             self.output.catch_up(first);
             if self.output.port.must_report_before(run.last.label()) {
@@ -115,7 +115,7 @@ impl TrainPort {
         true
     }
 
-    /// Whether a VC's queue certainly does not run empty up to an instant.
+    /// Returns whether a VC's queue certainly does not run empty up to an instant.
     pub(super) fn has_cells_until(&self, until: Time, label: Label) -> bool {
         let starts = until.0.saturating_sub(self.output.next_start.0) / self.output.timing.cell_time.0 + 1;
         u64::from(self.output.port.least_ahead(label)) > starts

@@ -2,7 +2,7 @@
 
 use super::{Input, TrainPort};
 use crate::cell::Run;
-use crate::engine::fast::turns::Turn;
+use crate::engine::fast::train_ingress::Turn;
 use crate::queue_range::QueueRange;
 use crate::units::{Span, Time};
 
@@ -16,40 +16,41 @@ pub(super) struct Line {
     next_start: Time,
     range: QueueRange,
     gone: u32,
-    /// How many joined.
+    /// Number of cells that joined.
     came: u32,
     /// Those that join start after the end of the run.
     stays: bool,
 }
 
 impl TrainPort {
-    /// Whether the next cells of the first train, or of the trains that tie with it, interleave with other trains.
+    /// Returns whether the next cells of the first train, or of the trains that tie with it, interleave with other
+    /// trains.
     #[inline]
     pub(super) fn takes_turns(&self, until: Time) -> bool {
-        let first = self.next.first();
-        let (tied, later) = self.next.tied();
-        tied < self.next.len()
+        let first = self.ingress.next.first();
+        let (tied, later) = self.ingress.next.tied();
+        tied < self.ingress.next.len()
             && !self.is_alone(first.input(), if tied > 1 { 1 } else { FEW_IN_A_ROW }, later.min(until))
     }
 
-    /// Whether interleaving saves more than its beginning and its end cost: cells of the first train come further apart
-    /// than they leave, or it does not tie and has more than a few left, as has the second. Others end, or are in step,
-    /// a cell or two later.
+    /// Returns whether interleaving saves more than its beginning and its end cost: cells of the first train come
+    /// further apart than they leave, or it does not tie and has more than a few left, as has the second. Others end,
+    /// or are in step, a cell or two later.
     #[inline]
     pub(super) fn interleaving_pays(&self) -> bool {
-        let [first, second] = [0, 1].map(|i| self.next.at(i));
-        let train = &self.inputs[first.input() as usize].train;
+        let [first, second] = [0, 1].map(|i| self.ingress.next.at(i));
+        let train = &self.ingress.inputs[first.input() as usize].train;
         if train.period > self.output.timing.cell_time {
             return true;
         }
-        let next = &self.inputs[second.input() as usize].train;
+        let next = &self.ingress.inputs[second.input() as usize].train;
         first.time() < second.time() && train.cells.min(next.cells) > FEW_IN_A_ROW
     }
 
-    /// Whether more than `cells` cells of an input's train come before another's.
+    /// Returns whether more than `cells` cells of an input's train come before another's.
     #[inline]
     pub(super) fn is_alone(&self, input: u32, cells: u32, other: Time) -> bool {
-        let train = &self.inputs[input as usize].train;
+        let train = &self.ingress.inputs[input as usize].train;
         train.cells > cells && train.next + train.period * u64::from(cells) < other
     }
 
@@ -66,7 +67,7 @@ impl TrainPort {
         let mut line = Line { waiting, next_start: self.output.next_start, range, gone: 0, came: 0, stays };
         let capacity = self.output.port.capacity();
         loop {
-            let (first, second) = (self.next.first(), self.next.at(1));
+            let (first, second) = (self.ingress.next.first(), self.ingress.next.at(1));
             let now = first.time();
             if now >= until {
                 break;
@@ -82,18 +83,18 @@ impl TrainPort {
             let input = first.input();
             if line.waiting >= capacity
                 || (start > self.output.timing.latest_start && !stays)
-                || (self.inputs[input as usize].interleaved == 0 && !self.is_welcome(input))
+                || (self.ingress.inputs[input as usize].interleaved == 0 && !self.is_welcome(input))
             {
                 break;
             }
             match self.interleave_one(input, now, start, &mut line, depart) {
                 Some(next) => {
-                    let is_first = self.next.put_back_first(Turn::new(next, input));
+                    let is_first = self.ingress.next.put_back_first(Turn::new(next, input));
                     if is_first && self.is_alone(input, FEW_IN_A_ROW, second.time().min(until)) {
                         break;
                     }
                 }
-                None => self.next.pop_first(),
+                None => self.ingress.next.pop_first(),
             }
         }
         if line.came == 0 {
@@ -102,13 +103,13 @@ impl TrainPort {
         self.output.next_start = line.next_start;
         let mut touched = std::mem::take(&mut self.touched);
         for input in touched.drain(..) {
-            let Input { train, interleaved, interleaved_since, .. } = &mut self.inputs[input as usize];
+            let Input { train, interleaved, interleaved_since, .. } = &mut self.ingress.inputs[input as usize];
             // A train that has ended since may have none left.
             if *interleaved > 0 {
                 let (first, period) = (*interleaved_since, train.period);
                 let run = Run { last: train.cell, cells: std::mem::take(interleaved) };
                 self.end_turns(run, first, period);
-                self.gather_or_leave(run, (self.start(&line), stays), depart);
+                self.gather_or_leave(run, self.start(&line), stays, depart);
             }
         }
         self.touched = touched;
@@ -130,27 +131,27 @@ impl TrainPort {
         until: Time,
         depart: &mut impl FnMut(Run, Time, Span),
     ) -> bool {
-        let (tied, _) = self.next.tied();
-        let now = self.next.first().time();
+        let (tied, _) = self.ingress.next.tied();
+        let now = self.ingress.next.first().time();
         let with_all = u64::from(line.waiting) + tied as u64;
         if !self.takes_turns(until)
             || with_all > u64::from(self.output.port.capacity())
             || (line.next_start + self.output.timing.cell_time * (with_all - 1) > self.output.timing.latest_start
                 && !line.stays)
-            || !(0..tied).all(|i| self.is_welcome(self.next.at(i).input()))
+            || !(0..tied).all(|i| self.is_welcome(self.ingress.next.at(i).input()))
         {
             return false;
         }
         let mut together = std::mem::take(&mut self.tied);
         for _ in 0..tied {
-            together.push(self.next.first().input());
-            self.next.pop_first();
+            together.push(self.ingress.next.first().input());
+            self.ingress.next.pop_first();
         }
         self.ties.order(&mut together, |&input| self.at_node[input as usize]);
         for input in together.drain(..) {
             let start = self.start(line);
             if let Some(next) = self.interleave_one(input, now, start, line, depart) {
-                self.next.put(Turn::new(next, input));
+                self.ingress.next.put(Turn::new(next, input));
             }
         }
         self.tied = together;
@@ -168,7 +169,7 @@ impl TrainPort {
         line: &mut Line,
         depart: &mut impl FnMut(Run, Time, Span),
     ) -> Option<Time> {
-        let Input { train, interleaved, interleaved_since, .. } = &mut self.inputs[input as usize];
+        let Input { train, interleaved, interleaved_since, .. } = &mut self.ingress.inputs[input as usize];
         if *interleaved == 0 {
             if !train.cell.is_rm() {
                 // Uses up the start of a frame, if this is one; no policy is asked (`is_welcome`).
@@ -202,7 +203,7 @@ impl TrainPort {
         start: Time,
         depart: &mut impl FnMut(Run, Time, Span),
     ) -> Option<Time> {
-        let Input { train, behind, interleaved, interleaved_since } = &mut self.inputs[input as usize];
+        let Input { train, behind, interleaved, interleaved_since } = &mut self.ingress.inputs[input as usize];
         let last = if train.ends_frame { train.cell.ending_frame() } else { train.cell };
         let (first, period) = (*interleaved_since, train.period);
         let run = Run { last, cells: std::mem::take(interleaved) };
@@ -221,14 +222,14 @@ impl TrainPort {
             self.report_gathered(last.label(), depart);
             depart(Run { last, cells: cells + run.cells }, start, Span(0));
         } else {
-            self.gather_or_leave(run, (start, stays), depart);
+            self.gather_or_leave(run, start, stays, depart);
         }
         next
     }
 
     /// Collects interleaved cells of a frame under way. `stays`: all of them start after the end of the run, as does
     /// one at `start`; otherwise none.
-    fn gather_or_leave(&mut self, run: Run, (start, stays): (Time, bool), depart: &mut impl FnMut(Run, Time, Span)) {
+    fn gather_or_leave(&mut self, run: Run, start: Time, stays: bool, depart: &mut impl FnMut(Run, Time, Span)) {
         if stays {
             self.report_gathered(run.last.label(), depart);
             self.hand_on(run, start, Span(0), depart);
@@ -265,10 +266,10 @@ impl TrainPort {
         line.next_start + self.output.timing.cell_time * u64::from(line.waiting)
     }
 
-    /// Whether the next cell of an input is admitted if there is room for it.
+    /// Returns whether the next cell of an input is admitted if there is room for it.
     #[inline]
     pub(super) fn is_welcome(&self, input: u32) -> bool {
-        let Input { train, interleaved, .. } = &self.inputs[input as usize];
+        let Input { train, interleaved, .. } = &self.ingress.inputs[input as usize];
         *interleaved > 0 || train.cell.is_rm() || self.output.port.admits_unasked(train.cell.label())
     }
 

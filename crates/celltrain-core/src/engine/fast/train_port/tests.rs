@@ -1,8 +1,9 @@
-//! Ports beside each other: one that keeps its queue and one that only counts how many wait; one that loses cells in
+//! Pairs of ports: one that keeps its queue and one that only counts how many wait; one that loses cells in
 //! rounds and one that loses them one by one.
 
 use proptest::prelude::*;
 
+use super::super::output::Arrival;
 use super::*;
 use crate::cell::FrameNumber;
 use crate::policy::{PolicyConfig, tail_drop};
@@ -13,7 +14,7 @@ const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 const CELL_TIME: Span = Span(3);
 const END: Time = Time(90);
 
-/// What the ports differ in from case to case.
+/// The settings that differ from case to case.
 #[derive(Clone, Debug)]
 struct Case {
     policy: PolicyConfig,
@@ -37,7 +38,9 @@ impl Case {
         let timing = Timing {
             cell_time: CELL_TIME,
             least_lead: Span(5),
+            longest_lead: Span(7),
             latest_start: Time(END.0 - 7),
+            horizon: END,
             end: END,
             every_cell_matters: self.every_cell_matters,
             serve_first: self.serve_first,
@@ -48,13 +51,15 @@ impl Case {
         let port = BatchingPort::new(self.capacity, NAMES.len(), policy, Stream::new(1, "policy"));
         let port = if keeps_queue { port } else { port.without_queue() };
         let ties = TieBreaker::new(self.order, 4, Stream::new(1, "ties"));
-        let mut port = TrainPort::new(port, ties, NAMES.len(), (0..4).collect(), timing);
+        let plan = TrainPlan::of(&port, &timing);
+        let mut port = TrainPort::new(port, ties, NAMES.len(), (0..4).collect(), timing, plan);
+        port.ingress = Box::new(TrainIngress::new(4, self.every_cell_matters));
         for (input, link) in self.inputs.iter().enumerate() {
             let (mut at, mut frame) = (0, 0);
             for &(pause, cells, ends_frame) in &link.trains {
                 let cell = Cell::new(Label::new(number(input)), FrameNumber::new(frame), false);
                 let period = Span(link.period);
-                port.join(input, Train { next: Time(at + pause), period, cells, ends_frame, cell });
+                port.ingress.join(input, Train { next: Time(at + pause), period, cells, ends_frame, cell });
                 at += pause + link.period * u64::from(cells);
                 frame += u32::from(ends_frame);
             }
@@ -63,7 +68,7 @@ impl Case {
     }
 }
 
-/// What a port has reported of its VCs.
+/// The reports of a port about its VCs.
 #[derive(Debug, Default, PartialEq)]
 struct Reported {
     /// Cells that start in the run.
@@ -155,8 +160,8 @@ proptest! {
         let case = Case { policy, capacity: Some(capacity), every_cell_matters: false, ..case };
         let mut ports = [true, false].map(|in_rounds| {
             let mut port = case.port(false);
-            assert!(port.loses_in_rounds);
-            port.loses_in_rounds = in_rounds;
+            assert!(port.plan.loses_in_rounds);
+            port.plan.loses_in_rounds = in_rounds;
             port.output.timing.notes = true;
             port
         });

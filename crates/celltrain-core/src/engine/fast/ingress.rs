@@ -1,18 +1,20 @@
-//! What is on its way to a port in the streams of its links, and the order in which it arrives.
+//! The ingress of a port of single cells: takes cells from its streams in order of arrival.
 
 use std::ops::Range;
 
 use super::batch::{self, Batch, place, since};
-use super::stream::{NEVER, Streams};
+use super::links::{Links, StreamIndex};
+use super::stream::NEVER;
 use crate::cell::Cell;
 use crate::tie::TieBreaker;
 use crate::units::{Span, Time};
 
-/// The streams of a port; it makes batches of them: what arrives before an instant, in order, ties as the scenario says.
-pub(super) struct Inbox {
+/// The streams of a port; it makes batches of them: what arrives before an instant, in order, ties as the scenario
+/// says.
+pub(super) struct CellIngress {
     ties: TieBreaker,
     /// Its streams are a row among all.
-    first_stream: usize,
+    first_stream: StreamIndex,
     /// Numbers of its links at the node, which decide ties.
     at_node: Vec<u32>,
     /// The first arrival, among what is on its way, that matters elsewhere.
@@ -21,7 +23,7 @@ pub(super) struct Inbox {
     reached: Time,
     /// The time in which all inputs together bring no more cells than have places.
     most_in_one_go: Span,
-    /// Whether cells that end no frame have an effect elsewhere.
+    /// True if cells that end no frame have an effect elsewhere.
     every_cell_matters: bool,
 }
 
@@ -30,13 +32,15 @@ const MOST: u64 = if cfg!(test) { 1 << 9 } else { batch::MOST as u64 / 2 };
 /// More inputs than this are too many for a batch.
 pub(super) const MOST_INPUTS: usize = 1 << 7;
 
-impl Inbox {
+impl CellIngress {
     /// Streams from the `first_stream` on. `at_node` has the numbers of their links among those of the node, in order;
-    /// the fastest of them brings a cell every `least_spacing`. `every_cell_matters`: also those that end no frame have an
-    /// effect elsewhere.
+    /// the fastest of them brings a cell every `least_spacing`. `every_cell_matters`: also those that end no frame have
+    /// an effect elsewhere.
     pub(super) fn new(
         ties: TieBreaker,
-        (first_stream, at_node, least_spacing): (usize, Vec<u32>, Span),
+        first_stream: StreamIndex,
+        at_node: Vec<u32>,
+        least_spacing: Span,
         every_cell_matters: bool,
     ) -> Self {
         let inputs = at_node.len() as u64;
@@ -52,15 +56,10 @@ impl Inbox {
         }
     }
 
-    /// The number of a stream.
     #[inline]
-    pub(super) fn stream(&self, input: usize) -> usize {
-        self.first_stream + input
-    }
-
-    #[inline]
-    fn row(&self) -> Range<usize> {
-        self.first_stream..self.first_stream + self.at_node.len()
+    fn row(&self) -> Range<StreamIndex> {
+        let first = usize::from(self.first_stream);
+        self.first_stream..StreamIndex::from(first + self.at_node.len())
     }
 
     /// The first arrival, among what was on its way at the end of the latest batch, that matters elsewhere.
@@ -72,22 +71,22 @@ impl Inbox {
     /// The end of the next batch: a cell has a place in it. `first_of` says where a batch begins that would begin with
     /// an arrival.
     #[inline]
-    pub(super) fn reach(&self, until: Time, streams: &Streams, first_of: impl Fn(Time) -> Time) -> Time {
+    pub(super) fn reach(&self, until: Time, links: &Links, first_of: impl Fn(Time) -> Time) -> Time {
         if until <= self.reached || until - self.reached <= self.most_in_one_go {
             return until;
         }
-        let first = streams.first(self.row()).min(until);
+        let first = links.first(self.row()).min(until);
         until.min(first_of(first).max(self.reached) + self.most_in_one_go)
     }
 
     /// Collects what arrives before `until`, in order. The batch is empty.
     #[inline]
-    pub(super) fn gather(&mut self, until: Time, streams: &mut Streams, batch: &mut Batch) {
+    pub(super) fn gather(&mut self, until: Time, links: &mut Links, batch: &mut Batch) {
         batch.base = self.reached;
         if until > self.reached && until - self.reached > self.most_in_one_go {
-            batch.base = streams.first(self.row()).min(until);
+            batch.base = links.first(self.row()).min(until);
         }
-        let to_matter = streams.take_before(self.row(), until, self.every_cell_matters, batch);
+        let to_matter = links.take_before(self.row(), until, self.every_cell_matters, batch);
         assert!(batch.len() <= batch::MOST, "a batch has a place for each cell");
         self.next_to_matter = (to_matter < NEVER).then_some(to_matter);
         self.reached = self.reached.max(until);
@@ -103,7 +102,7 @@ impl Inbox {
         let base = batch.base;
         let (mut keys, cells, firsts) = batch.parts();
         let (mut before, mut tied) = (None, None);
-        // What stands behind all is the last, and has no instant of any.
+        // The sentinel behind all is the last, and has the instant of no cell.
         while let [first, next, ..] = keys {
             let now = since(*first);
             let is_last = now != since(*next);

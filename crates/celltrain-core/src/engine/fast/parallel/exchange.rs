@@ -1,4 +1,4 @@
-//! What a part does for the others at the end of every window.
+//! The routes of messages from one partition to the others.
 
 use std::collections::BTreeSet;
 
@@ -7,60 +7,58 @@ use typed_index_collections::{TiVec, ti_vec};
 use super::Part;
 use crate::cell::FrameNumber;
 use crate::engine::fast::Engine;
-use crate::engine::fast::plan::StageEnd;
+use crate::engine::fast::links::StreamIndex;
+use crate::engine::fast::plan::{LaneIndex, PortIndex, StageEnd};
 use crate::index::{FlowIndex, VcIndex};
 
-/// What a part does for others.
-pub(super) struct Errands {
-    /// Its number.
+/// Everything that a partition sends to others at the end of a window.
+pub(super) struct Exchange {
+    /// Number of this partition.
     pub(super) number: u32,
-    /// Contended ports from which cells or frames go to other parts, and which are behind by what has come. A port that
-    /// takes cells at once never is.
-    pub(super) ports: Vec<usize>,
-    /// The streams that begin here and end in another part, and that part.
-    pub(super) streams: Vec<(u32, u32)>,
-    /// Lanes of frames, likewise.
-    pub(super) lanes: Vec<(usize, u32)>,
-    /// Frames that are put in here.
+    /// Contended ports that send cells or frames to other partitions, and so must be settled first.
+    pub(super) ports: Vec<PortIndex>,
+    /// Streams that begin here and end in another partition, and that partition.
+    pub(super) streams: Vec<(StreamIndex, u32)>,
+    /// Lanes of frames that end in another partition, and that partition.
+    pub(super) lanes: Vec<(LaneIndex, u32)>,
+    /// VCs whose frames start here and are needed by others.
     pub(super) frames: Vec<Frames>,
-    /// Flows whose receiving ends are here, and the part of their sending ends.
+    /// Flows whose receiving ends are here, and the partition of their sending ends.
     pub(super) flows: Vec<(FlowIndex, u32)>,
-    /// Of each flow: whether in an instant its receiving end comes before its sending end.
+    /// By flow: the receiving end comes before the sending end within an instant.
     pub(super) data_goes_first: TiVec<FlowIndex, bool>,
 }
 
-/// Frames of a VC that another part has to know.
+/// A VC whose frames another partition has to know.
 pub(super) struct Frames {
     pub(super) vc: VcIndex,
-    /// The number of the next frame that was not told yet.
-    pub(super) told: FrameNumber,
-    /// The part in which its cells are collected, and the one of its destination.
+    /// Number of the next frame to be sent.
+    pub(super) sent: FrameNumber,
+    /// Partitions of the port that collects its cells and of its destination.
     pub(super) to: BTreeSet<u32>,
-    /// The part of its destination, if that is another.
+    /// Partition of its destination, if that is another.
     pub(super) blocks_to: Option<u32>,
-    /// Whether this part collects them, or is that of their destination.
+    /// True if this partition collects them or has their destination.
     pub(super) are_needed_here: bool,
 }
 
-impl Errands {
-    /// Those of a part.
+impl Exchange {
+    /// Finds the routes of a partition.
     pub(super) fn of(engine: &Engine<'_>, part: Part<'_>) -> Self {
         let Engine { network, plan, .. } = engine;
         let part_of = |node| part.partition.of(node);
         let (source, destination) = (|vc| part_of(network.source(vc)), |vc| part_of(network.destination(vc)));
         let here = part.number;
-        let part_of_port = |port: u32| part_of(network.links[plan.contended[port as usize]].from);
-        let streams = (0..).zip(engine.streams.iter()).filter(|(_, stream)| stream.is_elsewhere);
+        let part_of_port = |port: PortIndex| part_of(network.links[plan.contended[port]].from);
+        let streams = engine.links.streams().filter(|(_, stream)| stream.is_elsewhere);
         let lanes = lanes_elsewhere(engine, part);
-        let at_once = engine.streams.iter().filter(|stream| stream.is_taken_at_once);
-        let at_once: BTreeSet<usize> = at_once.map(|stream| stream.port as usize).collect();
-        let sends_elsewhere = |&number: &usize| {
-            let link = plan.contended[number];
+        let sends_elsewhere = |&port: &PortIndex| {
+            let link = plan.contended[port];
             let mut ends = plan.stages[link].iter().map(|stage| match stage.end {
-                StageEnd::Port { contended_port, .. } => part_of_port(contended_port),
+                StageEnd::Port { port, .. } => part_of_port(port),
                 StageEnd::Host { link, .. } | StageEnd::Shaped { link, .. } => part_of(network.links[link].to),
             });
-            part.has(network.links[link].from) && !at_once.contains(&number) && ends.any(|to| to != here)
+            part.has(network.links[link].from) && ends.any(|to| to != here)
         };
         let collected = collected(engine, part);
         let first_branches = network.first_branches();
@@ -68,7 +66,7 @@ impl Errands {
             let needed = [collected[first_branches[vc]], destination(vc)];
             Frames {
                 vc,
-                told: engine.end_systems.next_frame(vc),
+                sent: engine.end_systems.next_frame(vc),
                 to: needed.into_iter().filter(|&to| to != here).collect(),
                 blocks_to: Some(destination(vc)).filter(|&to| to != here),
                 are_needed_here: needed.contains(&here),
@@ -77,7 +75,7 @@ impl Errands {
         let flows = network.flows.iter_enumerated().map(|(number, flow)| (number, flow.data_vc));
         Self {
             number: here,
-            ports: (0..engine.contended_ports.len()).filter(sends_elsewhere).collect(),
+            ports: engine.ports.keys().filter(sends_elsewhere).collect(),
             streams: streams.map(|(number, stream)| (number, part_of_port(stream.port))).collect(),
             lanes: lanes.into_iter().collect(),
             frames: frames.filter(|frames| !frames.to.is_empty()).collect(),
@@ -94,18 +92,18 @@ impl Errands {
     }
 }
 
-/// The lanes of frames that begin in a part and end in another, and that part.
-pub(super) fn lanes_elsewhere(engine: &Engine<'_>, part: Part<'_>) -> BTreeSet<(usize, u32)> {
+/// Returns the lanes of frames that begin in a partition and end in another, and that partition.
+pub(super) fn lanes_elsewhere(engine: &Engine<'_>, part: Part<'_>) -> BTreeSet<(LaneIndex, u32)> {
     let Engine { network, plan, .. } = engine;
     let begin_here = plan.stages.iter_enumerated().filter(|&(link, _)| part.has(network.links[link].from));
     let ends = begin_here.flat_map(|(_, stages)| stages).filter_map(|stage| match stage.end {
-        StageEnd::Host { link, lane, .. } => Some((lane as usize, part.partition.of(network.links[link].to))),
+        StageEnd::Host { link, lane, .. } => Some((lane, part.partition.of(network.links[link].to))),
         StageEnd::Port { .. } | StageEnd::Shaped { .. } => None,
     });
     ends.filter(|&(_, to)| to != part.number).collect()
 }
 
-/// By VC: the part in which its cells are put together to frames, that of the last port where they can wait.
+/// Returns, by VC, the partition that collects its cells into frames: that of the last port where they can wait.
 fn collected(engine: &Engine<'_>, part: Part<'_>) -> TiVec<VcIndex, u32> {
     let Engine { network, plan, .. } = engine;
     let mut collected = ti_vec![0; network.vcs.len()];

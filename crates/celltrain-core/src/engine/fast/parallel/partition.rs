@@ -1,30 +1,29 @@
-//! Which part of a network each thread simulates.
+//! The partition of a network among threads.
 //!
-//! Parts are made of whole nodes. Cells go from one to another only on the way from a contended port to a host or to a
-//! port that takes single cells in streams, and where that way is long, as it is the time for which a part can go on by
-//! itself.
+//! Partitions consist of whole nodes. Cells go from one to another only on the way from a contended port to a host or
+//! to a port that takes single cells in streams, and only if that way is long: the shortest one is the lookahead.
 
 use std::collections::{BTreeMap, VecDeque};
 
-use typed_index_collections::{TiVec, ti_vec};
+use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use super::Sharing;
-use crate::engine::fast::plan::{Plan, Role, StageEnd};
+use crate::engine::fast::plan::{Plan, PortIndex, Role, StageEnd};
 use crate::index::{LinkIndex, NodeIndex};
 use crate::network::{LinkTimes, Network};
 use crate::policy::PolicyConfig;
 use crate::stop::{Interrupted, Stop};
 use crate::units::Span;
 
-/// A network in parts.
+/// A partition of a network.
 #[derive(Debug)]
 pub(in crate::engine::fast) struct Partition {
     /// By node: the number of its part.
     part_of: TiVec<NodeIndex, u32>,
-    /// How many there are, at least two.
+    /// Number of parts, at least two.
     pub(in crate::engine::fast) parts: usize,
     /// From the start of a cell in one part to its arrival in another, at the least.
-    pub(in crate::engine::fast) window: Span,
+    pub(in crate::engine::fast) lookahead: Span,
 }
 
 /// One of its parts.
@@ -35,7 +34,7 @@ pub(in crate::engine::fast) struct Part<'p> {
 }
 
 impl Part<'_> {
-    /// Whether it simulates this node.
+    /// Returns whether it simulates this node.
     pub(in crate::engine::fast) fn has(self, node: NodeIndex) -> bool {
         self.partition.part_of[node] == self.number
     }
@@ -47,29 +46,29 @@ impl Partition {
         self.part_of[node]
     }
 
-    /// A network in so many parts, or fewer, if that is worth while. `takes_cells`: by contended port, whether single
+    /// Partitions a network into up to `threads` parts, if that pays. `takes_cells`: by contended port, whether single
     /// cells come to it in streams.
     pub(super) fn new(
         network: &Network,
         plan: &Plan,
         times: &TiVec<LinkIndex, LinkTimes>,
-        takes_cells: &[bool],
+        takes_cells: &TiSlice<PortIndex, bool>,
         Sharing { threads, at_any_cost }: Sharing,
         stop: &Stop<'_>,
     ) -> Result<Option<Self>, Interrupted> {
         if plan.controls || !plan.shaped.is_empty() || asks_outside(network) {
             return Ok(None);
         }
-        let ways = Ways::between_nodes(network, plan, takes_cells, stop)?;
+        let connectivity = Connectivity::between_nodes(network, plan, takes_cells, stop)?;
         let least_work = LEAST_WORK.max(LEAST_WORK_PER_VC * network.vcs.len() as u64);
         let most = threads.min(network.nodes.len());
         for parts in (2..=most).rev().take(TRIES).chain((TRIES < most).then_some(2)) {
-            for least_lead in ways.candidates() {
-                stop.steps(network.nodes.len() + ways.apart.len() + ways.together.len())?;
-                let least = (least_lead, if at_any_cost { u64::MAX } else { MOST_WORK });
-                let Some(part_of) = ways.parts(network, least, parts) else { continue };
-                let window = ways.shortest_across(&part_of);
-                let partition = Self { part_of, parts, window };
+            for least_lead in connectivity.candidates() {
+                stop.steps(network.nodes.len() + connectivity.apart.len() + connectivity.together.len())?;
+                let most_work = if at_any_cost { u64::MAX } else { MOST_WORK };
+                let Some(part_of) = connectivity.parts(network, least_lead, most_work, parts) else { continue };
+                let lookahead = connectivity.shortest_across(&part_of);
+                let partition = Self { part_of, parts, lookahead };
                 if at_any_cost || partition.cells_in_a_window(plan, times) >= least_work {
                     return Ok(Some(partition));
                 }
@@ -78,20 +77,20 @@ impl Partition {
         Ok(None)
     }
 
-    /// How many cells all ports together send in a window, if they are busy.
+    /// Returns the number of cells that all busy ports together send in a window.
     fn cells_in_a_window(&self, plan: &Plan, times: &TiVec<LinkIndex, LinkTimes>) -> u64 {
-        let cells = plan.contended.iter().map(|&link| self.window.0 / times[link].cell_time.0);
+        let cells = plan.contended.iter().map(|&link| self.lookahead.0 / times[link].cell_time.0);
         cells.fold(0, u64::saturating_add)
     }
 }
 
-/// Whether the run asks something that cannot be asked by several at once.
+/// Returns whether a policy outside the core answers, which only one thread may ask.
 fn asks_outside(network: &Network) -> bool {
     network.links.iter().any(|link| matches!(link.policy, PolicyConfig::Python(_)))
 }
 
-/// How nodes hang together.
-struct Ways {
+/// Connectivity between nodes, used for partitioning.
+struct Connectivity {
     /// Nodes that are in one part in any case.
     together: Vec<(NodeIndex, NodeIndex)>,
     /// From one node to another, the shortest way of cells that may go from part to part.
@@ -100,53 +99,54 @@ struct Ways {
     work: TiVec<NodeIndex, u64>,
 }
 
-/// So many cells, at the least, all ports together can send in a window, or meeting takes too large a share of the time:
-/// some are idle, and a meeting takes as long as a few hundred cells.
+/// Least number of cells that all ports together can send in a window. With fewer, the barrier takes too large a share
+/// of the time: some ports are idle, and the barrier takes as long as a few hundred cells.
 const LEAST_WORK: u64 = 1 << 14;
-/// The same for each VC: whether it has news is asked for each in each window.
+/// Least number of cells in a window for each VC, because each is checked for messages in each window.
 const LEAST_WORK_PER_VC: u64 = 4;
-/// So many numbers of parts are tried, from the largest down, and at last two.
+/// Numbers of parts to try, from the largest down, before two.
 const TRIES: usize = 8;
 
-/// A part has at most so many times as much to do as the average; in quarters.
+/// Most work of a part, in quarters of the average.
 const MOST_WORK: u64 = 5;
 const QUARTERS: u64 = 4;
-/// So many lengths of the shortest way between parts are tried at most.
+/// Most lookaheads to try.
 const CANDIDATES: usize = 16;
 
-impl Ways {
+impl Connectivity {
     fn between_nodes(
         network: &Network,
         plan: &Plan,
-        takes_cells: &[bool],
+        takes_cells: &TiSlice<PortIndex, bool>,
         stop: &Stop<'_>,
     ) -> Result<Self, Interrupted> {
-        let mut ways = Self { together: Vec::new(), apart: BTreeMap::new(), work: ti_vec![0; network.nodes.len()] };
+        let mut connectivity =
+            Self { together: Vec::new(), apart: BTreeMap::new(), work: ti_vec![0; network.nodes.len()] };
         for (link, stages) in plan.stages.iter_enumerated() {
             stop.steps(stages.len())?;
             let from = network.links[link].from;
             let comes_in_cells = matches!(plan.roles[link], Role::Contended(_));
-            ways.work[from] += stages.len() as u64;
+            connectivity.work[from] += stages.len() as u64;
             for stage in stages {
                 match stage.end {
-                    StageEnd::Port { contended_port, .. } => {
-                        let to = network.links[plan.contended[contended_port as usize]].from;
-                        if comes_in_cells && takes_cells[contended_port as usize] {
-                            ways.may_part(from, to, stage.lead);
+                    StageEnd::Port { port, .. } => {
+                        let to = network.links[plan.contended[port]].from;
+                        if comes_in_cells && takes_cells[port] {
+                            connectivity.may_part(from, to, stage.lead);
                         } else {
-                            ways.together.push((from, to));
+                            connectivity.together.push((from, to));
                         }
                     }
                     StageEnd::Host { link, .. } if comes_in_cells => {
-                        ways.may_part(from, network.links[link].to, stage.lead);
+                        connectivity.may_part(from, network.links[link].to, stage.lead);
                     }
                     StageEnd::Host { link, .. } | StageEnd::Shaped { link, .. } => {
-                        ways.together.push((from, network.links[link].to));
+                        connectivity.together.push((from, network.links[link].to));
                     }
                 }
             }
         }
-        Ok(ways)
+        Ok(connectivity)
     }
 
     fn may_part(&mut self, from: NodeIndex, to: NodeIndex, lead: Span) {
@@ -168,12 +168,13 @@ impl Ways {
     }
 
     /// By node: the number of its part, where nodes that are closer than `least_lead` are in one; `None` if that does
-    /// not make so many parts with about as much to do. `most_work`, in quarters of the average, is the most that one may
-    /// have.
+    /// not make that many parts with about equal work. `most_work`, in quarters of the average, is the most that one
+    /// may have.
     fn parts(
         &self,
         network: &Network,
-        (least_lead, most_work): (Span, u64),
+        least_lead: Span,
+        most_work: u64,
         parts: usize,
     ) -> Option<TiVec<NodeIndex, u32>> {
         let close = self.apart.iter().filter(|&(_, &lead)| lead < least_lead).map(|(&ends, _)| ends);

@@ -1,4 +1,5 @@
-//! Cells of a train alone: they arrive a period apart, with no other arrival between them.
+//! Runs: cells of one train that arrive a period apart, with no other arrival between them, at a port that is first in,
+//! first out, that defers the order of departures, or at which VCs merge.
 
 use super::TrainPort;
 use crate::cell::Run;
@@ -67,7 +68,7 @@ impl TrainPort {
     /// Admits all cells of a run at once, unless the buffer would be full for one of them.
     ///
     /// With starts `s_i = max(a_i, s_{i-1} + T)` and arrivals a period `P` apart, `s_i - a_i` only grows (`P < T`) or
-    /// only shrinks to nothing (`P >= T`); so does the queue, and its largest is at one of the ends. It is shortest
+    /// only shrinks to nothing (`P >= T`). The queue follows it, and is largest at one of the ends. It is shortest
     /// before the first or the last of them arrives.
     #[inline]
     pub(super) fn admit_in_step(
@@ -114,11 +115,94 @@ impl TrainPort {
         true
     }
 
-    /// How many cells wait when one has just arrived that will start at `start`, itself among them.
+    /// Returns how many cells wait, including one that has just arrived and will start at `start`.
     pub(super) fn waiting_with(&self, start: Time, arrival: Time) -> u32 {
         let ahead = (start - arrival).0;
         let gone_at_once = u64::from(self.output.timing.serve_first && ahead > 0);
         u32::try_from((ahead - gone_at_once) / self.output.timing.cell_time.0 + 1)
             .expect("a queue stays below 2^32 cells")
+    }
+
+    /// Admits a run where the order is deferred. The number of waiting cells does not depend on which of them goes
+    /// first.
+    ///
+    /// The i-th of them is sent no sooner than i cell times after the next start, and so has arrived by then if they
+    /// arrive a cell time apart or closer: that it is there already changes nothing. Neither does it if cells of the
+    /// same queue will still wait when the last of them arrives.
+    #[inline(never)]
+    pub(super) fn admit_deferred(
+        &mut self,
+        now: Time,
+        period: Span,
+        run: Run,
+        depart: &mut impl FnMut(Run, Time, Span),
+    ) -> bool {
+        self.output.start_anew_if_idle(now, depart);
+        let behind = u64::from(run.cells - 1);
+        let last_arrival = now + period * behind;
+        let at_first = self.output.port.occupancy() + 1;
+        let at_last = if period == self.output.timing.cell_time {
+            at_first
+        } else {
+            let last_start = (self.output.tail_start() + self.output.timing.cell_time * behind).max(last_arrival);
+            self.waiting_with(last_start, last_arrival)
+        };
+        // It only grows or only shrinks from one arrival to the next, see `admit_in_step`.
+        let range = QueueRange { least: at_first.min(at_last) - 1, largest: at_first.max(at_last) };
+        let gone = at_first + run.cells - 1 - at_last;
+        let is_close = period <= self.output.timing.cell_time && !self.plan.fills_exactly;
+        let in_time = is_close || self.output.port.least_ahead(run.last.label()) >= gone;
+        if range.largest > self.output.port.capacity() || !in_time {
+            return false;
+        }
+        self.output.port.admit(run, range, 0);
+        true
+    }
+
+    /// Admits a run of a VC whose frames wait until they are whole. Its cells only come while others go, so the queue
+    /// shrinks or stays until all others have gone and grows from then on, or only grows: its largest is at one of the
+    /// ends.
+    #[inline(never)]
+    pub(super) fn admit_held(
+        &mut self,
+        now: Time,
+        period: Span,
+        run: Run,
+        depart: &mut impl FnMut(Run, Time, Span),
+    ) -> bool {
+        let last_arrival = now + period * u64::from(run.cells - 1);
+        let until = if self.output.timing.serve_first { last_arrival + Span(1) } else { last_arrival };
+        let ready = self.output.port.ready();
+        let starts = (until.0.saturating_sub(self.output.next_start.0)).div_ceil(self.output.timing.cell_time.0);
+        let gone = u32::try_from(starts).unwrap_or(ready).min(ready);
+        let at_first = self.output.port.occupancy() + 1;
+        let at_last = at_first + run.cells - 1 - gone;
+        let range = QueueRange { least: self.least_while_held(now, period, gone), largest: at_first.max(at_last) };
+        if range.largest > self.output.port.capacity() {
+            return false;
+        }
+        self.output.next_start += self.output.timing.cell_time * u64::from(gone);
+        self.output.port.admit(run, range, gone);
+        if run.last.last_cell() {
+            if gone == ready {
+                self.output.next_start = self.output.next_start.max(last_arrival);
+            }
+            self.output
+                .release(self.output.next_start + self.output.timing.cell_time * u64::from(ready - gone), depart);
+        }
+        true
+    }
+
+    /// The fewest cells waiting while `gone` cells go and cells that are held arrive a period apart from `now` on: they
+    /// wait at first, or when the last of those that go has gone.
+    fn least_while_held(&self, now: Time, period: Span, gone: u32) -> u32 {
+        let waiting = self.output.port.occupancy();
+        let Some(before_last) = gone.checked_sub(1) else { return waiting };
+        let last_gone = self.output.next_start + self.output.timing.cell_time * u64::from(before_last);
+        let since_first = last_gone.0.saturating_sub(now.0);
+        let arrived =
+            if self.output.timing.serve_first { since_first.div_ceil(period.0) } else { since_first / period.0 + 1 };
+        let arrived = u32::try_from(arrived).expect("no more than the run has");
+        waiting.min(waiting + arrived - gone)
     }
 }

@@ -3,13 +3,20 @@
 use std::fs;
 use std::path::Path;
 
-use crate::Machine;
+use celltrain_scenario::Machine;
 
-/// What there is now: on Linux the least of the machine's available memory, what the limits of its control groups leave
+/// Memory that is free: on Linux the least of the machine's available memory, what the limits of its control groups leave
 /// and what the process's own limits do; all the machine has on macOS; nothing is known elsewhere.
 pub(super) fn free() -> Machine {
-    let memory = available().into_iter().chain(group()).chain(left("Max data size", "VmData:")).min();
-    Machine { memory, addresses: left("Max address space", "VmSize:") }
+    let limits = [("Max data size", "VmData:"), ("Max address space", "VmSize:")];
+    let left = limits.into_iter().filter_map(|(limit, has)| left(limit, has));
+    Machine { memory: available().into_iter().chain(group()).chain(left).min() }
+}
+
+/// Memory that this process uses, counted as its limit of addresses counts if it has one; unknown but on Linux.
+pub(super) fn used() -> Option<u64> {
+    let is_limited = soft_limit("Max address space").is_some();
+    kib("/proc/self/status", if is_limited { "VmSize:" } else { "VmRSS:" })
 }
 
 fn available() -> Option<u64> {
@@ -22,11 +29,14 @@ fn available() -> Option<u64> {
 
 /// What one of the process's limits leaves of what it has.
 fn left(limit: &str, has: &str) -> Option<u64> {
+    Some(soft_limit(limit)?.saturating_sub(kib("/proc/self/status", has)?))
+}
+
+/// One of the process's limits, if it is not unlimited.
+fn soft_limit(name: &str) -> Option<u64> {
     let limits = fs::read_to_string("/proc/self/limits").ok()?;
     // The soft limit comes first.
-    let most: u64 =
-        limits.lines().find_map(|line| line.strip_prefix(limit))?.split_whitespace().next()?.parse().ok()?;
-    Some(most.saturating_sub(kib("/proc/self/status", has)?))
+    limits.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?.parse().ok()
 }
 
 /// A line of a file in the form of `/proc`, in bytes.

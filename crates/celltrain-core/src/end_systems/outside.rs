@@ -1,0 +1,50 @@
+//! Frames of end systems outside the simulation. The driver of the simulation injects them and takes them when they
+//! arrive whole.
+
+use super::{Body, Departure, EndSystems, leave};
+use crate::aal5::Frame;
+use crate::fingerprint::Fingerprint;
+use crate::index::VcIndex;
+use crate::units::Time;
+
+/// An injected frame that has arrived whole at the host where its VC ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delivered {
+    /// The instant of its last cell.
+    pub time: Time,
+    /// The VC it was injected on.
+    pub vc: VcIndex,
+    /// The tag it was injected with.
+    pub tag: u64,
+}
+
+/// The frames that have arrived.
+#[derive(Default)]
+pub(super) struct Outside {
+    /// Frames not yet taken, in the order of their arrival.
+    delivered: Vec<Delivered>,
+    /// Fingerprint of all frames that have arrived.
+    pub(super) fingerprint: Fingerprint,
+}
+
+impl Outside {
+    pub(super) fn receive(&mut self, delivered: Delivered, cells: u32) {
+        let Delivered { time, vc, tag } = delivered;
+        self.fingerprint.fold_all([time.0, u64::from(vc.number()), u64::from(cells), tag]);
+        self.delivered.push(delivered);
+    }
+}
+
+impl EndSystems {
+    /// Injects a frame. Its host handles it like a frame of its own.
+    pub(crate) fn inject(&mut self, (vc, cells, tag): (VcIndex, u32, u64), now: Time, out: &mut Vec<Departure>) {
+        self.outside.get_or_insert_default();
+        let departure = self.vcs.put(vc, Frame { cells, body: Body::Outside { tag } }, None);
+        leave(&mut self.processing, departure, now, out);
+    }
+
+    /// Takes the injected frames that have arrived since the last call, in the order of their arrival.
+    pub(crate) fn take_delivered(&mut self) -> Vec<Delivered> {
+        self.outside.as_mut().map(|outside| std::mem::take(&mut outside.delivered)).unwrap_or_default()
+    }
+}

@@ -1,0 +1,209 @@
+//! The loop of a run, step by step up to a horizon.
+//!
+//! The engine knows the departures of cells ahead of time. Cells arrive up to the horizon. Later cells are held back
+//! and counted as late, as at the end of a run. So all counts at the horizon are exact, and a frame injected there
+//! precedes everything that is not settled.
+
+use typed_index_collections::TiSlice;
+
+use super::contended_port::ContendedPort;
+use super::fabric::Held;
+use super::nic::Phase;
+use super::plan::{Plan, PortIndex, Role, StageEnd};
+use super::{Engine, Outcome, PortMode, Progress};
+use crate::cell::{Cell, FrameNumber, Run};
+use crate::end_systems::Delivered;
+use crate::index::{LinkIndex, VcIndex};
+use crate::network::Network;
+use crate::probe::{NetworkView, Probe};
+use crate::stop::{Interrupted, Stop};
+use crate::units::{Span, Time};
+
+/// An event is a frame at a host, or a batch of cells at a port. Longer batches ask in between, see
+/// [`super::contended_port::ContendedPort::reach`].
+pub(super) const PIECES_OF_AN_EVENT: usize = 4;
+/// Events are counted in groups, which costs less than counting single events.
+pub(super) const EVENTS_AT_ONCE: usize = 8;
+
+impl<'a> Engine<'a> {
+    /// The engine at the start of a run of the whole network. `traced`: as in [`Engine::new`].
+    ///
+    /// # Errors
+    /// If it is interrupted.
+    pub(in crate::engine) fn start(
+        network: &'a Network,
+        mode: PortMode,
+        traced: Option<&[LinkIndex]>,
+        stop: &Stop<'_>,
+    ) -> Result<Self, Interrupted> {
+        Self::new(network, mode, traced, None, stop)
+    }
+
+    /// Brings the run to `until`, that instant included, with the looks of a probe before `looks_end`.
+    ///
+    /// # Errors
+    /// If it is interrupted.
+    pub(in crate::engine) fn advance(
+        &mut self,
+        (until, looks_end): (Time, Time),
+        probe: &mut impl Probe,
+        progress: &Progress,
+        stop: &Stop<'_>,
+    ) -> Result<(), Interrupted> {
+        self.set_horizon(until);
+        let mut events = 0;
+        loop {
+            let key = self.event_list.first();
+            if let Some(look) = probe.next_look().filter(|&look| look < key.time() && look < looks_end) {
+                self.settle(look, stop)?;
+                let seen = self.seen(look);
+                let Engine { rate_control, end_systems, .. } = &*self;
+                probe.look(look, &NetworkView { queues: &seen, rate_control, end_systems });
+                self.start_ranges(probe.traced_ports(), look);
+                // A probe makes ports settle, which may schedule an event before the one that was next.
+                continue;
+            }
+            if key.time() > until {
+                progress.now.set(until);
+                return Ok(());
+            }
+            if events == 0 {
+                events = EVENTS_AT_ONCE;
+                progress.now.set(key.time());
+                stop.steps(EVENTS_AT_ONCE * PIECES_OF_AN_EVENT)?;
+            }
+            events -= 1;
+            self.step(key, probe, stop)?;
+        }
+    }
+
+    /// Puts a frame on its host's port, after everything else that happens at `now`, which the run has reached.
+    ///
+    /// # Errors
+    /// If it is interrupted.
+    pub(in crate::engine) fn inject(
+        &mut self,
+        frame: (VcIndex, u32, u64),
+        now: Time,
+        probe: &mut impl Probe,
+        stop: &Stop<'_>,
+    ) -> Result<(), Interrupted> {
+        self.end_systems.inject(frame, now, &mut self.departures);
+        if let Some(exit) = self.exits[frame.0] {
+            self.nics[exit.nic].begin_phase(now);
+        }
+        self.depart(now, Phase::Timers);
+        // The host may take time over it.
+        self.schedule_ticks();
+        // A shaped port may send at once.
+        self.advance((now, now), probe, &Progress::default(), stop)
+    }
+
+    /// The injected frames that have arrived since the last call.
+    pub(in crate::engine) fn take_delivered(&mut self) -> Vec<Delivered> {
+        self.end_systems.take_delivered()
+    }
+
+    /// Measures the run up to the horizon, which it has reached.
+    ///
+    /// # Errors
+    /// If it is interrupted.
+    pub(in crate::engine) fn snapshot(&mut self, stop: &Stop<'_>) -> Outcome {
+        self.close(stop)?;
+        self.measure(self.port_ends(stop)?, true, stop)
+    }
+
+    /// Moves the horizon, and releases the cells held back.
+    pub(super) fn set_horizon(&mut self, horizon: Time) {
+        if horizon == self.horizon {
+            return;
+        }
+        let before = std::mem::replace(&mut self.horizon, horizon);
+        for port in &mut self.ports {
+            port.set_horizon(horizon);
+        }
+        for port in &mut self.at_once {
+            port.set_horizon(horizon);
+        }
+        for &((link, label), start) in self.rm_events.under_way() {
+            let run = Run { last: Cell::rm(label, FrameNumber::default()), cells: 1 };
+            update_waiting(
+                &self.plan,
+                &mut self.ports,
+                Held { link, run, first_start: start, period: Span(1) },
+                before,
+            );
+        }
+        self.rm_events.move_horizon(&self.plan, before, horizon);
+        // Cells that a port takes at once are held back on their way to hosts after later cells on their way to the port.
+        let is_to_host =
+            |held: &Held| matches!(self.plan.stages[held.link][held.run.last.label()].end, StageEnd::Host { .. });
+        let (to_hosts, others): (Vec<Held>, Vec<Held>) =
+            std::mem::take(&mut self.late.held).into_iter().partition(is_to_host);
+        for held in to_hosts.into_iter().chain(others) {
+            self.release(held, before);
+        }
+    }
+
+    /// Releases cells that were held back at the horizon `before`.
+    fn release(&mut self, held: Held, before: Time) {
+        let Held { link, mut run, first_start, period } = held;
+        let vc = self.routing.vcs[link][run.last.label()];
+        if self.edge.polices_at(vc, link) {
+            let at_switch = first_start + period + self.plan.delays[link];
+            let arrivals = run.iter().zip(0..).map(|(cell, i)| (cell, at_switch + period * i));
+            let mut tagged = run.last.tagged();
+            for (cell, arrival) in arrivals.filter(|&(_, arrival)| before < arrival && arrival <= self.horizon) {
+                tagged = self.edge.on_cell(vc, arrival, cell).tagged();
+            }
+            run.last = run.last.with_tag(tagged);
+        }
+        update_waiting(&self.plan, &mut self.ports, held, before);
+        let (mut downstream, ..) = self.downstream();
+        downstream.fabric.forget_late(&held, before);
+        if let Some(onward) = downstream.fabric.pass(link, run, first_start, period) {
+            downstream.join(onward);
+        }
+    }
+
+    /// Settles every contended port up to and including `now`; no event on the event list comes before.
+    fn settle(&mut self, now: Time, stop: &Stop<'_>) -> Result<(), Interrupted> {
+        for number in self.plan.shaped.keys() {
+            stop.step()?;
+            let link = self.plan.shaped[number];
+            self.take_back(link, now + Span(1));
+            self.schedule_shaped(link, now);
+        }
+        for port in self.ports.keys() {
+            stop.step()?;
+            let link = self.plan.contended[port];
+            if self.part.is_some_and(|part| !part.has(self.network.links[link].from)) {
+                continue;
+            }
+            self.work(port, now + Span(1), stop)?;
+            self.ports[port].look_at(now + Span(1));
+        }
+        // The probe itself takes time too.
+        stop.step()
+    }
+
+    /// Settles everything up to the horizon.
+    pub(super) fn close(&mut self, stop: &Stop<'_>) -> Result<(), Interrupted> {
+        self.settle(self.horizon, stop)?;
+        for port in self.ports.keys() {
+            let link = self.plan.contended[port];
+            let (mut downstream, ports, _) = self.downstream();
+            ports[port].report_all_gathered(link, &mut downstream);
+        }
+        Ok(())
+    }
+}
+
+/// Updates which of these cells wait at their port after the horizon has moved from `before`.
+fn update_waiting(plan: &Plan, ports: &mut TiSlice<PortIndex, ContendedPort>, held: Held, before: Time) {
+    if let Role::Contended(number) = plan.roles[held.link]
+        && let ContendedPort::Trains(port) = &mut ports[number]
+    {
+        port.output.update_waiting(held.run, held.first_start, held.period, before);
+    }
+}

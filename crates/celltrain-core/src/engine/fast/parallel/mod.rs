@@ -1,0 +1,384 @@
+//! One run on several threads: conservative parallel simulation. Each thread simulates a partition of the network.
+//!
+//! A window is as long as the lookahead, the shortest way from one partition to another. A cell that starts within a
+//! window arrives after it. So when everything before the window is settled, each partition knows all arrivals within
+//! it, and needs no other. At the end of the window partitions exchange messages through mailboxes and wait at a
+//! barrier. `docs/design/threads.md` says why the result is the same, and how much faster it is.
+
+mod barrier;
+mod exchange;
+mod partition;
+
+use std::io;
+use std::panic;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use typed_index_collections::{TiSlice, TiVec};
+
+use super::fabric::{Delivery, schedule_lane};
+use super::links::StreamIndex;
+use super::measure::PortEnd;
+use super::plan::LaneIndex;
+use super::stream::NEVER;
+use super::train::Arriving;
+use super::{EVENTS_AT_ONCE, Engine, Outcome, PIECES_OF_AN_EVENT, Plan, PortBuilder, PortMode, Progress};
+use crate::contracts::Edge;
+use crate::end_systems::EndSystems;
+use crate::end_systems::apart::{Ends, News};
+use crate::index::{FlowIndex, LinkIndex};
+use crate::metrics::RunResult;
+use crate::network::{LinkTimes, Network};
+use crate::probe::Nothing;
+use crate::rate_control::RateControl;
+use crate::stop::{Interrupted, Stop};
+use crate::units::{Span, Time};
+use barrier::{Barrier, BarrierGuard};
+use exchange::Exchange;
+pub(super) use partition::{Part, Partition};
+
+/// Number of threads of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sharing {
+    /// Threads at most; a network that cannot be partitioned that far takes fewer.
+    pub threads: usize,
+    /// True if the network is partitioned even if nothing is gained, for tests.
+    pub at_any_cost: bool,
+}
+
+impl Sharing {
+    /// Up to `threads` threads, if that pays.
+    pub fn among(threads: usize) -> Self {
+        Self { threads, at_any_cost: false }
+    }
+}
+
+/// Runs a network in partitions; `None` if it stays whole.
+pub(in crate::engine) fn run(
+    mode: PortMode,
+    sharing: Sharing,
+    network: &Network,
+    progress: &Progress,
+    stop: &Stop<'_>,
+) -> Result<Option<RunResult>, Interrupted> {
+    let Some(partition) = partition(mode, sharing, network, stop)? else { return Ok(None) };
+    let partition = &partition;
+    let barrier = Barrier::new(partition.parts);
+    let mailboxes = Mailboxes::new(partition.parts);
+    let simulate = |number: usize, progress: &Progress, stop: &Stop<'_>| {
+        let number = u32::try_from(number).expect("fewer parts than nodes");
+        let mut guard = BarrierGuard { barrier: &barrier, has_ended: false };
+        let mut engine = Engine::new(network, mode, None, Some(Part { partition, number }), stop)?;
+        progress.end.set(engine.end);
+        let exchange = Exchange::of(&engine, Part { partition, number });
+        let mut windows = Windows { exchange, count: 0, latest_end: None };
+        let mut snapshots = Vec::new();
+        for bound in network.window(engine.clock).into_iter().flatten() {
+            engine.run_partition(bound, &mut windows, &barrier, &mailboxes, progress, stop)?;
+            engine.close(stop)?;
+            snapshots.push(engine.measure(engine.port_ends(stop)?, false, stop)?);
+        }
+        engine.run_partition(engine.end, &mut windows, &barrier, &mailboxes, progress, stop)?;
+        engine.close(stop)?;
+        guard.has_ended = true;
+        Ok((engine, snapshots))
+    };
+    let ended = thread::scope(|scope| {
+        let mut guard = BarrierGuard { barrier: &barrier, has_ended: false };
+        let start = |number| {
+            let (simulate, barrier) = (&simulate, &barrier);
+            thread::Builder::new().spawn_scoped(scope, move || {
+                let go_on = || !barrier.is_cancelled();
+                let stop = Stop::new(&go_on);
+                let (engine, snapshots) = simulate(number, &Progress::default(), &stop)?;
+                Ok((engine.into_ended(&stop)?, snapshots))
+            })
+        };
+        let Ok(others) = (1..partition.parts).map(start).collect::<io::Result<Vec<_>>>() else {
+            // The system has no more threads. Those that were started find the barrier cancelled, and end.
+            return Ok(None);
+        };
+        let first = simulate(0, progress, stop);
+        guard.has_ended = true;
+        let joined =
+            others.into_iter().map(|other| other.join().unwrap_or_else(|payload| panic::resume_unwind(payload)));
+        let joined: Vec<_> = joined.collect();
+        // A cancelled partition cancels the barrier, which interrupts the others.
+        let first = first?;
+        Ok(Some((first, joined.into_iter().collect::<Result<Vec<(EndedPartition, Vec<RunResult>)>, Interrupted>>()?)))
+    });
+    let Some(((mut first, mut snapshots), others)) = ended? else { return Ok(None) };
+    let mut partitions = Vec::with_capacity(others.len());
+    for (partition, of_partition) in others {
+        snapshots.iter_mut().zip(&of_partition).for_each(|(snapshot, other)| snapshot.add_partition(other));
+        partitions.push(partition);
+    }
+    let result = first.measure_with(partitions, stop)?;
+    let mut snapshots = snapshots.into_iter();
+    let bounds = network.window(first.clock).map(|bound| bound.and_then(|_| snapshots.next()));
+    Ok(Some(result.within(bounds, network)))
+}
+
+/// Returns the number of partitions of a run.
+pub(in crate::engine) fn number(sharing: Sharing, network: &Network, stop: &Stop<'_>) -> Result<usize, Interrupted> {
+    Ok(partition(PortMode::default(), sharing, network, stop)?.map_or(1, |partition| partition.parts))
+}
+
+fn partition(
+    mode: PortMode,
+    sharing: Sharing,
+    network: &Network,
+    stop: &Stop<'_>,
+) -> Result<Option<Partition>, Interrupted> {
+    if sharing.threads < 2 {
+        return Ok(None);
+    }
+    let clock = network.clock();
+    let routing = network.routing(stop)?;
+    let times = LinkTimes::of(network, clock);
+    let mut rate_control = RateControl::new(network, &routing, clock, stop)?;
+    let plan = Plan::new(network, &routing, &rate_control, &times, |_| 0, &[], stop)?;
+    let end = network.end(clock);
+    let builder = PortBuilder { network, routing: &routing, times: &times, plan: &plan, end, clock, part: None };
+    let takes_cells = builder.takes_cells(mode, &mut rate_control, stop)?;
+    Partition::new(network, &plan, &times, &takes_cells, sharing, stop)
+}
+
+/// Messages exchanged between partitions at the end of a window.
+struct Mailboxes {
+    parts: usize,
+    /// By sender, receiver and whether the window is odd, so that a slow partition never finds the next window's
+    /// messages.
+    messages: Vec<Mutex<Messages>>,
+    /// By sender and whether the window is odd: the earliest next event that the sender knows of.
+    next: Vec<[AtomicU64; 2]>,
+}
+
+/// The messages of one partition for another.
+#[derive(Default)]
+struct Messages {
+    news: News,
+    /// Whole frames on their way to hosts, and the numbers of their lanes.
+    deliveries: Vec<(LaneIndex, Delivery)>,
+    /// Streams, and the number of cells of each.
+    streams: Vec<(StreamIndex, usize)>,
+    cells: Vec<Arriving>,
+}
+
+impl Mailboxes {
+    fn new(parts: usize) -> Self {
+        Self {
+            parts,
+            messages: (0..2 * parts * parts).map(|_| Mutex::default()).collect(),
+            next: (0..parts).map(|_| [const { AtomicU64::new(0) }; 2]).collect(),
+        }
+    }
+
+    fn with<T>(&self, from: u32, to: u32, window: usize, use_them: impl FnOnce(&mut Messages) -> T) -> T {
+        let place = (from as usize * self.parts + to as usize) * 2 + window % 2;
+        use_them(&mut self.messages[place].lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Progress of a partition through its windows.
+struct Windows {
+    exchange: Exchange,
+    /// Number of windows so far.
+    count: usize,
+    /// The end of the latest window.
+    latest_end: Option<Time>,
+}
+
+impl Engine<'_> {
+    /// Runs a partition up to the horizon, window by window.
+    fn run_partition(
+        &mut self,
+        horizon: Time,
+        Windows { exchange, count: window, latest_end }: &mut Windows,
+        barrier: &Barrier,
+        mailboxes: &Mailboxes,
+        progress: &Progress,
+        stop: &Stop<'_>,
+    ) -> Result<(), Interrupted> {
+        let part = self.part.expect("it is one of several");
+        self.set_horizon(horizon);
+        let behind = horizon + Span(1);
+        // Cells held back at an earlier horizon are exchanged first, in a window without length.
+        let mut until = latest_end.unwrap_or(Time(part.partition.lookahead.0)).min(behind);
+        loop {
+            self.work_until(until, progress, stop)?;
+            for &number in &exchange.ports {
+                stop.step()?;
+                self.work(number, until, stop)?;
+            }
+            let next = self.send_messages(exchange, mailboxes, *window);
+            mailboxes.next[part.number as usize][*window % 2].store(next.0, Ordering::Relaxed);
+            barrier.wait_for_all(stop)?;
+            for from in (0..part.partition.parts).filter(|&from| from != part.number as usize) {
+                let from = u32::try_from(from).expect("fewer parts than nodes");
+                mailboxes.with(from, part.number, *window, |messages| {
+                    self.receive(messages, &exchange.data_goes_first);
+                });
+            }
+            let parity = *window % 2;
+            *window += 1;
+            *latest_end = Some(until);
+            if until == behind {
+                return Ok(());
+            }
+            // Nothing happens anywhere before the next event that any partition knows of.
+            let next = mailboxes.next.iter().map(|next| next[parity].load(Ordering::Relaxed)).min();
+            let window_end = Time(until.0.saturating_add(part.partition.lookahead.0));
+            until = window_end.max(Time(next.expect("there are parts"))).min(behind);
+        }
+    }
+
+    /// Everything that happens before `until`.
+    fn work_until(&mut self, until: Time, progress: &Progress, stop: &Stop<'_>) -> Result<(), Interrupted> {
+        let mut events = 0;
+        loop {
+            let key = self.event_list.first();
+            if key.time() >= until {
+                return Ok(());
+            }
+            if events == 0 {
+                events = EVENTS_AT_ONCE;
+                progress.now.set(key.time());
+                stop.steps(EVENTS_AT_ONCE * PIECES_OF_AN_EVENT)?;
+            }
+            events -= 1;
+            self.step(key, &mut Nothing, stop)?;
+        }
+    }
+
+    /// Puts messages for other partitions into the mailboxes. Returns the earliest next event known here.
+    fn send_messages(&mut self, exchange: &mut Exchange, mailboxes: &Mailboxes, window: usize) -> Time {
+        let Self { links, lanes, end_systems, event_list, .. } = self;
+        let mut next = event_list.first().time();
+        let number = exchange.number;
+        for frames in &mut exchange.frames {
+            let put_in = end_systems.next_frame(frames.vc);
+            if put_in == frames.sent {
+                continue;
+            }
+            for &to in &frames.to {
+                mailboxes.with(number, to, window, |messages| {
+                    end_systems.tell_frames(frames.vc, frames.sent, &mut messages.news);
+                });
+            }
+            if let Some(to) = frames.blocks_to {
+                mailboxes.with(number, to, window, |messages| end_systems.tell_blocks(frames.vc, &mut messages.news));
+            }
+            if !frames.are_needed_here {
+                end_systems.forget_all(frames.vc);
+            }
+            frames.sent = put_in;
+        }
+        for &(lane, to) in &exchange.lanes {
+            let Some(first) = lanes[lane].get(FOR_ANOTHER) else { continue };
+            next = next.min(first.time);
+            mailboxes.with(number, to, window, |messages| {
+                for delivery in lanes[lane].drain(FOR_ANOTHER..) {
+                    end_systems.forget_before(delivery.vc, delivery.frame);
+                    messages.deliveries.push((lane, delivery));
+                }
+            });
+        }
+        for &(stream, to) in &exchange.streams {
+            let cells = links.stream(stream).cells_elsewhere();
+            let Some(first) = cells.first() else { continue };
+            next = next.min(first.time);
+            mailboxes.with(number, to, window, |messages| {
+                messages.streams.push((stream, cells.len()));
+                messages.cells.extend_from_slice(cells);
+            });
+            links.stream_mut(stream).forget_elsewhere();
+        }
+        for &(flow, to) in &exchange.flows {
+            if end_systems.has_sights_of(flow) {
+                mailboxes.with(number, to, window, |messages| end_systems.tell_sights(flow, &mut messages.news));
+            }
+        }
+        next
+    }
+
+    /// Applies the messages received from another partition.
+    fn receive(&mut self, messages: &mut Messages, data_goes_first: &TiSlice<FlowIndex, bool>) {
+        // A frame is known at the port that collects its cells before the cells arrive there.
+        self.end_systems.hear(&mut messages.news, data_goes_first);
+        for (lane, delivery) in messages.deliveries.drain(..) {
+            self.lanes[lane].push_back(delivery);
+            if self.lanes[lane].len() == 1 {
+                schedule_lane(&mut self.event_list, lane, &self.lanes[lane]);
+            }
+        }
+        let mut cells = &messages.cells[..];
+        for (stream, count) in messages.streams.drain(..) {
+            let (of_stream, rest) = cells.split_at(count);
+            self.arrive(stream, of_stream);
+            cells = rest;
+        }
+        messages.cells.clear();
+    }
+
+    /// Restricts the engine to the ends of flows that are here, and keeps what goes to other partitions.
+    pub(super) fn keep(&mut self, part: Part<'_>) {
+        self.end_systems.keep(&simulated_by(self.network, part));
+        for (lane, _) in exchange::lanes_elsewhere(self, part) {
+            // A lane is put on the event list when its first frame comes. Behind this one no frame is the first.
+            let (link, vc, frame) = Default::default();
+            self.lanes[lane].push_back(Delivery { time: NEVER, link, vc, frame, cells: 0 });
+        }
+    }
+
+    /// Returns the result, when the other partitions have ended too.
+    fn measure_with(&mut self, others: Vec<EndedPartition>, stop: &Stop<'_>) -> Outcome {
+        let mut ends = self.port_ends(stop)?;
+        let partition = self.part.expect("it is one of several").partition;
+        for (part, number) in others.into_iter().zip(1..) {
+            let EndedPartition { ports, late, end_systems, edge } = part;
+            for (((mine, theirs), (late_here, late)), link) in
+                ends.iter_mut().zip(ports).zip(self.late.counts.iter_mut().zip(late)).zip(self.network.links.keys())
+            {
+                if partition.of(self.network.links[link].from) == number {
+                    *mine = theirs;
+                    *late_here = late;
+                }
+            }
+            let (network, there) = (self.network, Part { partition, number });
+            self.end_systems.take_over(end_systems, &simulated_by(network, there));
+            self.edge.take_over(edge, |vc| there.has(network.source(vc)));
+        }
+        self.end_systems.fold_all_sights();
+        self.measure(ends, true, stop)
+    }
+
+    fn into_ended(self, stop: &Stop<'_>) -> Result<EndedPartition, Interrupted> {
+        let ports = self.port_ends(stop)?;
+        let Engine { late, end_systems, edge, .. } = self;
+        Ok(EndedPartition { ports, late: late.counts, end_systems, edge })
+    }
+}
+
+/// In a lane whose frames are for another partition: the place of the first of them.
+const FOR_ANOTHER: usize = 1;
+
+/// Returns the ends of connections that a partition simulates.
+fn simulated_by(network: &Network, part: Part<'_>) -> Ends {
+    Ends {
+        senders: network.flows.iter().map(|flow| part.has(network.source(flow.data_vc))).collect(),
+        receivers: network.flows.iter().map(|flow| part.has(network.destination(flow.data_vc))).collect(),
+    }
+}
+
+/// The counts of a partition at the end.
+struct EndedPartition {
+    ports: TiVec<LinkIndex, PortEnd>,
+    late: TiVec<LinkIndex, Vec<u64>>,
+    end_systems: EndSystems,
+    edge: Edge,
+}
+
+#[cfg(test)]
+mod tests;

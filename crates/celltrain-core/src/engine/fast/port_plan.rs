@@ -1,0 +1,352 @@
+//! Which code runs for each contended port, decided once before the run. `celltrain run FILE --explain-plan` prints it.
+
+use std::fmt;
+
+use typed_index_collections::TiSlice;
+
+use super::batching_port::BatchingPort;
+use super::ingress;
+use super::output::Timing;
+use super::parallel::Part;
+use super::plan::{Plan, Role};
+use crate::index::LinkIndex;
+use crate::network::{LinkTimes, Network, Next, Routing};
+use crate::policy::Overflow;
+use crate::rate_control::RateControl;
+use crate::scheduler::{BacklogSensitivity, Service};
+use crate::stop::{Interrupted, Stop, all};
+use crate::units::{Clock, Time};
+
+/// Selects the code of contended ports.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PortMode {
+    /// By what is faster.
+    #[default]
+    Planned,
+    /// Trains everywhere, for tests and measurements.
+    Trains,
+    /// Streams of cells wherever possible, for tests and measurements.
+    Streams,
+}
+
+/// Streams need cells that have an effect elsewhere no sooner than after this many cell times, or a batch is a few
+/// cells.
+pub(super) const FAR: u64 = 8;
+/// Streams need this many VCs at a port, because few VCs often keep in step.
+pub(super) const MANY: usize = 5;
+
+/// The code that runs for a contended port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PortPlan {
+    /// [`TrainPort`](super::train_port::TrainPort): cells come and go in trains.
+    Trains(TrainPlan),
+    /// [`StreamPort`](super::stream_port::StreamPort): single cells, first in, first out.
+    Stream,
+    /// [`QueuePort`](super::queue_port::QueuePort): single cells, and queues whose order is worked out later.
+    Queues,
+    /// [`AtOncePort`](super::at_once::AtOncePort): single cells, each worked on before it arrives.
+    AtOnce,
+}
+
+/// The ways of a port of trains to take several cells at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a way of its own")]
+pub(super) struct TrainPlan {
+    /// The port's knowledge of the cells that wait.
+    pub(super) queue: QueuePlan,
+    /// Trains that overlap may be admitted one after the other: each VC has a queue of its own, the scheduler
+    /// is not [`BacklogSensitivity::Exact`], no cell is marked, no allocator notes arrivals, and arrivals precede the
+    /// departure of their instant.
+    pub(super) any_order: bool,
+    /// The order in which empty queues fill affects the scheduler.
+    pub(super) fills_in_order: bool,
+    /// A queue that is empty for less than a cell time affects the scheduler.
+    pub(super) fills_exactly: bool,
+    /// Cells of interleaved trains are admitted together: one queue holds all, they leave in the order of arrival, and
+    /// the departure of a single cell has no effect.
+    pub(super) interleaves: bool,
+    /// Cells of trains in step may be lost in rounds: only how many wait is kept, and a cell that finds no room
+    /// is lost with no effect on others.
+    pub(super) loses_in_rounds: bool,
+}
+
+/// The knowledge of a port of trains about the cells that wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum QueuePlan {
+    /// Only their number.
+    Counted,
+    /// Their order, which is that of their arrival.
+    Fifo,
+    /// Their number; their order is worked out later.
+    Deferred,
+    /// Their order, and which frames wait until they are whole.
+    Merging,
+}
+
+impl TrainPlan {
+    pub(super) fn of(port: &BatchingPort, timing: &Timing) -> Self {
+        let sensitivity = port.keeps_vcs_apart();
+        let defers_order = port.defers_order() || timing.marks_above.is_some();
+        Self {
+            queue: match (port.keeps_queue(), defers_order, port.merges()) {
+                (false, ..) => QueuePlan::Counted,
+                (_, true, _) => QueuePlan::Deferred,
+                (.., true) => QueuePlan::Merging,
+                _ => QueuePlan::Fifo,
+            },
+            any_order: sensitivity.is_some_and(|sensitivity| sensitivity != BacklogSensitivity::Exact)
+                && timing.marks_above.is_none()
+                && !timing.notes
+                // An arrival at an empty queue would come before the departure of its instant.
+                && !timing.serve_first,
+            fills_in_order: sensitivity == Some(BacklogSensitivity::Order),
+            fills_exactly: port.fills_exactly(),
+            interleaves: !defers_order && !port.merges() && !timing.every_cell_matters,
+            loses_in_rounds: port.loses_single_cells() && !port.keeps_queue(),
+        }
+    }
+}
+
+/// The reason for a port's code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reason {
+    Forced,
+    ManyInputs,
+    WholeTrains,
+    Near,
+    FewVcs,
+    SingleCells,
+    LastBehindOne,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reason::Forced => f.write_str("forced for a test"),
+            Reason::ManyInputs => write!(f, "more than {} links feed it", ingress::MOST_INPUTS),
+            Reason::WholeTrains => f.write_str("no other contended port feeds it or follows, so trains stay whole"),
+            Reason::Near => write!(f, "its cells have an effect elsewhere within {FAR} cell times"),
+            Reason::FewVcs => write!(f, "fewer than {MANY} VCs cross it, which often keep in step"),
+            Reason::SingleCells => {
+                f.write_str("another contended port feeds it or follows, so single cells come or go")
+            }
+            Reason::LastBehindOne => {
+                f.write_str("one link from a contended port feeds it, and all its cells go to hosts")
+            }
+        }
+    }
+}
+
+/// Builds the contended ports of a run.
+pub(super) struct PortBuilder<'a> {
+    pub(super) network: &'a Network,
+    pub(super) routing: &'a Routing,
+    pub(super) times: &'a TiSlice<LinkIndex, LinkTimes>,
+    pub(super) plan: &'a Plan,
+    pub(super) end: Time,
+    pub(super) clock: Clock,
+    /// The partition simulated here, if not the whole network.
+    pub(super) part: Option<Part<'a>>,
+}
+
+/// Options of the ports of a run.
+#[derive(Clone, Copy, Default)]
+pub(super) struct PortOptions {
+    pub(super) mode: PortMode,
+    /// True if a probe looks at queues during the run.
+    pub(super) is_looked_at: bool,
+}
+
+/// The facts about a port on which its code depends.
+pub(super) struct PortFacts<'a> {
+    pub(super) link: LinkIndex,
+    pub(super) overflow: Overflow,
+    /// True if the policy follows single cells.
+    pub(super) follows_cells: bool,
+    pub(super) queues: Option<&'a Service>,
+    pub(super) timing: &'a Timing,
+    pub(super) is_looked_at: bool,
+}
+
+/// How cells come in at a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Arrivals {
+    Trains,
+    Cells,
+    CellsAtOnce,
+}
+
+impl PortBuilder<'_> {
+    /// Decides how cells come in. Streams of single cells gain something where single cells come or go: a contended
+    /// port feeds the port, or follows it. Elsewhere trains stay whole, and an allocator notes whole trains.
+    pub(super) fn arrivals(&self, facts: &PortFacts<'_>, mode: PortMode) -> (Arrivals, Reason) {
+        let &PortFacts { link, timing, is_looked_at, .. } = facts;
+        let feeders = self.plan.feeders.of(link);
+        let can_gain = timing.every_cell_matters || feeders.iter().any(|&from| self.brings_cells(from));
+        let is_far = timing.least_lead.0 >= timing.cell_time.0.saturating_mul(FAR);
+        let is_crossed_by_many = self.routing.vcs[link].len() >= MANY;
+        let is_last_behind_one = !timing.every_cell_matters && feeders.len() == 1;
+        let at_once = is_last_behind_one
+            && Self::is_plain(facts, self.merges(link))
+            && !is_looked_at
+            && self.brings_cells(feeders[0])
+            && self.are_together(self.beginning(feeders[0]), link);
+        let cells = if at_once { Arrivals::CellsAtOnce } else { Arrivals::Cells };
+        match mode {
+            PortMode::Trains => (Arrivals::Trains, Reason::Forced),
+            _ if feeders.len() > ingress::MOST_INPUTS => (Arrivals::Trains, Reason::ManyInputs),
+            PortMode::Streams => (cells, Reason::Forced),
+            PortMode::Planned if !can_gain => (Arrivals::Trains, Reason::WholeTrains),
+            PortMode::Planned if is_last_behind_one && !timing.notes => (cells, Reason::LastBehindOne),
+            PortMode::Planned if !is_far => (Arrivals::Trains, Reason::Near),
+            PortMode::Planned if !is_crossed_by_many => (Arrivals::Trains, Reason::FewVcs),
+            PortMode::Planned => (cells, Reason::SingleCells),
+        }
+    }
+
+    /// Returns whether a port is first in, first out, and a departure needs no work but adding up.
+    pub(super) fn is_plain(facts: &PortFacts<'_>, merges: bool) -> bool {
+        facts.queues.is_none()
+            && !facts.timing.notes
+            && facts.overflow != Overflow::PushOutFront
+            && !facts.follows_cells
+            && !merges
+    }
+
+    pub(super) fn merges(&self, link: LinkIndex) -> bool {
+        self.routing.merging[link].contains(&true)
+    }
+
+    /// Returns whether the cells on a link come from a contended port, one by one. A transparent port has one feeder:
+    /// its cells come from where the cells of the feeder begin.
+    pub(super) fn brings_cells(&self, link: LinkIndex) -> bool {
+        matches!(self.plan.roles[self.beginning(link)], Role::Contended(_))
+    }
+
+    /// The link on which the stage that ends with this link begins.
+    pub(super) fn beginning(&self, link: LinkIndex) -> LinkIndex {
+        let mut from = link;
+        while let (Role::Transparent, &[feeder]) = (self.plan.roles[from], self.plan.feeders.of(from)) {
+            from = feeder;
+        }
+        from
+    }
+
+    /// Returns whether one partition simulates the ports of both links. Every partition gets the same answer, so streams
+    /// have the same numbers in all of them.
+    fn are_together(&self, one: LinkIndex, other: LinkIndex) -> bool {
+        let part_of = |part: Part<'_>, link: LinkIndex| part.partition.of(self.network.links[link].from);
+        self.part.is_none_or(|part| part_of(part, one) == part_of(part, other))
+    }
+
+    /// Returns whether the port of a link is simulated here.
+    pub(super) fn has(&self, link: LinkIndex) -> bool {
+        self.part.is_none_or(|part| part.has(self.network.links[link].from))
+    }
+}
+
+/// A port's code and the reason for it, in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PortExplanation {
+    /// The port's link.
+    pub link: LinkIndex,
+    /// The code that runs, such as `trains`.
+    pub code: &'static str,
+    /// The port's own ways of handling several cells at once.
+    pub details: Vec<&'static str>,
+    /// The reason for the code.
+    pub why: String,
+    /// The names of the ports and hosts that its cells reach next.
+    pub feeds: Vec<String>,
+}
+
+/// Explains which code runs for each port of a network when no probe looks at queues, by link.
+///
+/// # Errors
+/// When it is told to stop.
+pub(in crate::engine) fn explain(network: &Network, stop: &Stop<'_>) -> Result<Vec<PortExplanation>, Interrupted> {
+    let clock = network.clock();
+    let routing = network.routing(stop)?;
+    let times = LinkTimes::of(network, clock);
+    let mut rate_control = RateControl::new(network, &routing, clock, stop)?;
+    let plan = Plan::new(network, &routing, &rate_control, &times, |_| 0, &[], stop)?;
+    let end = network.end(clock);
+    let builder = PortBuilder { network, routing: &routing, times: &times, plan: &plan, end, clock, part: None };
+    let plans = builder.ports(PortOptions::default(), &mut rate_control, stop)?.plans;
+    let explain = |link: LinkIndex| {
+        let (code, details, why) = match plan.roles[link] {
+            Role::Host(_) => ("host", Vec::new(), "frames leave a host whole and in order".to_string()),
+            Role::Shaped(_) => ("shaped", Vec::new(), "it sends packets at the rates of its VCs".to_string()),
+            Role::Transparent => (
+                "transparent",
+                Vec::new(),
+                "one link feeds it, no faster than its own, so no cell ever waits".to_string(),
+            ),
+            Role::Contended(port) => {
+                let (plan, reason) = plans[port];
+                (plan.name(), plan.details(), reason.to_string())
+            }
+        };
+        let mut feeds = Vec::new();
+        for next in &routing.next[link] {
+            stop.step()?;
+            let name = match *next {
+                Next::Host { .. } => &network.nodes[network.links[link].to].name,
+                Next::Port { link, .. } => &network.links[link].name,
+            };
+            if !feeds.contains(name) {
+                feeds.push(name.clone());
+            }
+        }
+        Ok(PortExplanation { link, code, details, why, feeds })
+    };
+    all(network.links.keys().map(explain))
+}
+
+impl PortPlan {
+    fn name(self) -> &'static str {
+        match self {
+            PortPlan::Trains(_) => "trains",
+            PortPlan::Stream => "stream",
+            PortPlan::Queues => "queues",
+            PortPlan::AtOnce => "at once",
+        }
+    }
+
+    fn details(self) -> Vec<&'static str> {
+        let PortPlan::Trains(TrainPlan { queue, any_order, interleaves, loses_in_rounds, .. }) = self else {
+            return Vec::new();
+        };
+        let queue = match queue {
+            QueuePlan::Counted => "counts cells",
+            QueuePlan::Fifo => "keeps a queue",
+            QueuePlan::Deferred => "defers the order of departures",
+            QueuePlan::Merging => "reassembles frames of merging VCs",
+        };
+        let ways = [(any_order, "any order"), (interleaves, "interleaves"), (loses_in_rounds, "loses in rounds")];
+        [queue].into_iter().chain(ways.into_iter().filter_map(|(has, way)| has.then_some(way))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::network::tests::n_source_network;
+    use crate::policy::{PolicyConfig, tail_drop};
+    use crate::tcp::{TcpConfig, TcpOptions};
+
+    #[test]
+    fn a_plan_has_the_code_of_each_port_and_the_places_it_feeds() {
+        let tcp = TcpConfig::Sack(TcpOptions::default());
+        let policy = PolicyConfig::TailDrop(tail_drop::Config {});
+        let network = n_source_network(3, "5us", Some(100), policy, &tcp, "1s");
+        let ports = explain(&network, &Stop::never()).unwrap();
+        assert!(ports.iter().map(|port| port.link).eq(network.links.keys()));
+        let bottleneck = &ports[usize::from(network.bottleneck)];
+        assert_eq!((bottleneck.code, bottleneck.feeds.len()), ("trains", 3), "three hosts are behind it");
+        assert_eq!(bottleneck.details, ["counts cells", "interleaves", "loses in rounds"]);
+        let codes = |code| ports.iter().filter(|port| port.code == code).count();
+        assert_eq!(codes("host"), 6, "a port for each end of a flow");
+        assert!(codes("transparent") > 0 && ports.iter().all(|port| !port.why.is_empty()));
+    }
+}

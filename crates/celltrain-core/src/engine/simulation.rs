@@ -1,0 +1,333 @@
+//! A run that can be stepped, and the door for end systems outside it.
+
+use std::fmt;
+
+use super::{Engine, Interrupted, Outcome, PortMode, Progress, fast, reference};
+use crate::end_systems::Delivered;
+use crate::index::{NodeIndex, VcIndex};
+use crate::metrics::RunResult;
+use crate::network::Network;
+use crate::probe::{Nothing, Probe};
+use crate::stop::Stop;
+use crate::units::{Clock, Span, Time};
+
+/// A run of a network that can be stepped, looked into and fed with frames.
+///
+/// Steps change nothing: a run advanced in any steps has the result of [`Engine::run`], to the last bit. A frame that is
+/// injected joins the queue of its host's port after everything else that happens at the present instant.
+///
+/// ```
+/// use celltrain_core::engine::{Engine, Simulation};
+/// use celltrain_core::network::{Graph, Network, NodeKind, Vc};
+/// use celltrain_core::units::{BitRate, Duration};
+///
+/// let mut graph = Graph::default();
+/// let [a, b] = ["a", "b"].map(|name| graph.add_node(name, NodeKind::Host));
+/// let switch = graph.add_node("switch", NodeKind::Switch);
+/// let (rate, delay) = (BitRate::from_bits_per_second(155_520_000), Duration::from_microseconds(5));
+/// let path = vec![graph.connect(a, switch, rate, delay), graph.connect(switch, b, rate, delay)];
+/// let mut network = Network::new(graph, Duration::from_milliseconds(10));
+/// let vc = network.vcs.push_and_get_key(Vc { name: "a to b".into(), path, ..Vc::default() });
+///
+/// let mut simulation = Simulation::new(Engine::Fast, &network);
+/// let clock = simulation.clock();
+/// simulation.advance(clock.time(Duration::from_milliseconds(1)))?;
+/// simulation.inject(a, vc, 1500, 7)?;
+/// simulation.advance(clock.time(Duration::from_milliseconds(2)))?;
+/// let delivered = simulation.take_deliveries();
+/// assert_eq!((delivered[0].vc, delivered[0].tag), (vc, 7));
+/// assert_eq!(simulation.snapshot()?.cells.delivered, 32);
+/// # Ok::<(), celltrain_core::engine::SimulationError>(())
+/// ```
+pub struct Simulation<'a, P = Nothing> {
+    network: &'a Network,
+    running: Running<'a>,
+    probe: P,
+    clock: Clock,
+    now: Time,
+    end: Time,
+    /// The ends of the measuring window, and the snapshots taken there.
+    window: [Option<Time>; 2],
+    bounds: [Option<RunResult>; 2],
+}
+
+enum Running<'a> {
+    Fast(Box<fast::Engine<'a>>),
+    Reference(Box<reference::Engine<'a>>),
+}
+
+impl<'a> Simulation<'a> {
+    /// Starts a run without a probe.
+    pub fn new(engine: Engine, network: &'a Network) -> Self {
+        Self::observed(engine, network, Nothing)
+    }
+}
+
+impl<'a, P: Probe> Simulation<'a, P> {
+    /// Starts a run with a probe. The probe looks at an instant once everything that happens then has happened: when the
+    /// simulation leaves it.
+    pub fn observed(engine: Engine, network: &'a Network, probe: P) -> Self {
+        Self::by(engine, PortMode::default(), network, probe, &Stop::never()).expect("nothing interrupts it")
+    }
+
+    /// [`Simulation::observed`] with the code of contended ports forced.
+    ///
+    /// # Errors
+    /// If `stop` interrupts it.
+    #[doc(hidden)]
+    pub fn by(
+        engine: Engine,
+        mode: PortMode,
+        network: &'a Network,
+        probe: P,
+        stop: &Stop<'_>,
+    ) -> Result<Self, Interrupted> {
+        let running = match engine {
+            Engine::Fast => {
+                let traced = probe.next_look().map(|_| probe.traced_ports());
+                Running::Fast(Box::new(fast::Engine::start(network, mode, traced, stop)?))
+            }
+            Engine::Reference => {
+                let mut engine = reference::Engine::new(network, stop)?;
+                if P::WATCHES {
+                    engine.note_fates();
+                }
+                Running::Reference(Box::new(engine))
+            }
+        };
+        let clock = network.clock();
+        Ok(Self {
+            network,
+            running,
+            probe,
+            clock,
+            now: Time::default(),
+            end: network.end(clock),
+            window: network.window(clock),
+            bounds: [None, None],
+        })
+    }
+
+    /// The present: everything up to and including this instant has happened.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// The end of the run.
+    pub fn end(&self) -> Time {
+        self.end
+    }
+
+    /// The unit of all times.
+    pub fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// Simulates everything up to and including `until`.
+    ///
+    /// # Errors
+    /// If that is before the present or after the end of the run.
+    pub fn advance(&mut self, until: Time) -> Result<(), SimulationError> {
+        self.advance_unless(until, &Stop::never())
+    }
+
+    /// [`Simulation::advance`] until `stop` interrupts it.
+    ///
+    /// # Errors
+    /// As [`Simulation::advance`], and if it is interrupted.
+    pub fn advance_unless(&mut self, until: Time, stop: &Stop<'_>) -> Result<(), SimulationError> {
+        let Self { clock, now, end, .. } = *self;
+        if until < now {
+            return Err(SimulationError::Backwards { until: clock.seconds(until), now: clock.seconds(now) });
+        }
+        if until > end {
+            return Err(SimulationError::PastEnd { until: clock.seconds(until), end: clock.seconds(end) });
+        }
+        Ok(self.reach(until, until, &Progress::default(), stop)?)
+    }
+
+    /// Measures the run as if it ended now. It goes on unchanged.
+    ///
+    /// # Errors
+    /// None without a [`Stop`]: see [`Simulation::snapshot_unless`].
+    pub fn snapshot(&mut self) -> Result<RunResult, SimulationError> {
+        self.snapshot_unless(&Stop::never())
+    }
+
+    /// [`Simulation::snapshot`] until `stop` interrupts it.
+    ///
+    /// # Errors
+    /// If it is interrupted.
+    pub fn snapshot_unless(&mut self, stop: &Stop<'_>) -> Result<RunResult, SimulationError> {
+        self.reach(self.now, self.now, &Progress::default(), stop)?;
+        Ok(self.measure(stop)?)
+    }
+
+    /// Puts a frame on the port of `host` at the present instant, on a VC that starts there. It carries a packet of
+    /// `bytes`, and is known by its tag when it arrives.
+    ///
+    /// # Errors
+    /// If there is no such VC, it starts at another host, or the frame is longer than it may carry.
+    pub fn inject(&mut self, host: NodeIndex, vc: VcIndex, bytes: u64, tag: u64) -> Result<(), SimulationError> {
+        let network = self.network;
+        let Some(of_vc) = network.vcs.get(vc) else {
+            return Err(SimulationError::UnknownVc { vc: vc.number(), vcs: network.vcs.len() });
+        };
+        if network.source(vc) != host {
+            let name = |node: NodeIndex| match network.nodes.get(node) {
+                Some(node) => node.name.clone(),
+                None => format!("node {}", node.number()),
+            };
+            let (vc, host, source) = (of_vc.name.clone(), name(host), name(network.source(vc)));
+            return Err(SimulationError::NotFromHost { vc, host, source });
+        }
+        let most = network.aal5.longest_packet(of_vc.contract.as_ref().map(|contract| contract.mfs));
+        if bytes > most {
+            return Err(SimulationError::TooLong { vc: of_vc.name.clone(), bytes, most });
+        }
+        let (now, stop) = (self.now, &Stop::never());
+        self.reach(now, now, &Progress::default(), stop)?;
+        let frame = (vc, network.aal5.frame_cells(bytes), tag);
+        match &mut self.running {
+            Running::Fast(engine) => engine.inject(frame, now, &mut self.probe, stop)?,
+            Running::Reference(engine) => engine.inject(frame, now, &mut self.probe),
+        }
+        Ok(())
+    }
+
+    /// Takes the injected frames that have arrived whole since the last call, in the order of their arrival. A frame that
+    /// lost a cell never arrives.
+    pub fn take_deliveries(&mut self) -> Vec<Delivered> {
+        match &mut self.running {
+            Running::Fast(engine) => engine.take_delivered(),
+            Running::Reference(engine) => engine.take_delivered(),
+        }
+    }
+
+    /// Runs to the end and measures the run, or the part of it that the network's measuring window covers.
+    pub fn finish(self) -> RunResult {
+        self.finish_by(&Progress::default(), &Stop::never()).expect("nothing interrupts it")
+    }
+
+    pub(super) fn finish_by(mut self, progress: &Progress, stop: &Stop<'_>) -> Outcome {
+        progress.end.set(self.end);
+        self.reach(self.end, self.end + Span(1), progress, stop)?;
+        let result = self.measure(stop)?;
+        Ok(result.within(self.bounds, self.network))
+    }
+
+    /// Advances to `until`. Looks of the probe and ends of the measuring window come before `looks_end`.
+    pub(super) fn reach(
+        &mut self,
+        until: Time,
+        looks_end: Time,
+        progress: &Progress,
+        stop: &Stop<'_>,
+    ) -> Result<(), Interrupted> {
+        for i in 0..self.window.len() {
+            if let Some(bound) = self.window[i].take_if(|&mut bound| bound < looks_end) {
+                self.advance_engine(bound, bound, progress, stop)?;
+                self.bounds[i] = Some(self.measure(stop)?);
+            }
+        }
+        self.advance_engine(until, looks_end, progress, stop)
+    }
+
+    fn advance_engine(
+        &mut self,
+        until: Time,
+        looks_end: Time,
+        progress: &Progress,
+        stop: &Stop<'_>,
+    ) -> Result<(), Interrupted> {
+        match &mut self.running {
+            Running::Fast(engine) => engine.advance((until, looks_end), &mut self.probe, progress, stop)?,
+            Running::Reference(engine) => engine.advance((until, looks_end), &mut self.probe, progress, stop)?,
+        }
+        self.now = until;
+        Ok(())
+    }
+
+    fn measure(&mut self, stop: &Stop<'_>) -> Outcome {
+        match &mut self.running {
+            Running::Fast(engine) => engine.snapshot(stop),
+            Running::Reference(engine) => engine.snapshot(self.now, stop),
+        }
+    }
+}
+
+/// A step or a frame that a simulation refuses, or an interruption. Times are in seconds.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SimulationError {
+    /// An instant before the present.
+    Backwards {
+        /// The instant.
+        until: f64,
+        /// The present.
+        now: f64,
+    },
+    /// An instant after the end of the run.
+    PastEnd {
+        /// The instant.
+        until: f64,
+        /// The end of the run.
+        end: f64,
+    },
+    /// A VC that the network does not have.
+    UnknownVc {
+        /// Its number.
+        vc: u32,
+        /// Number of VCs in the network.
+        vcs: usize,
+    },
+    /// A VC that starts at another host.
+    NotFromHost {
+        /// Its name.
+        vc: String,
+        /// The host's name.
+        host: String,
+        /// The name of the host where it starts.
+        source: String,
+    },
+    /// A frame longer than its VC may carry.
+    TooLong {
+        /// The VC's name.
+        vc: String,
+        /// Length of the packet.
+        bytes: u64,
+        /// The longest packet that fits a frame.
+        most: u64,
+    },
+    /// The run was interrupted.
+    Interrupted,
+}
+
+impl From<Interrupted> for SimulationError {
+    fn from(Interrupted: Interrupted) -> Self {
+        Self::Interrupted
+    }
+}
+
+impl fmt::Display for SimulationError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Backwards { until, now } => {
+                write!(f, "cannot advance to {until} s: the simulation has reached {now} s")
+            }
+            Self::PastEnd { until, end } => write!(f, "cannot advance to {until} s: the run ends at {end} s"),
+            Self::UnknownVc { vc, vcs } => write!(f, "there is no VC {vc}: the network has {vcs}, numbered from 0"),
+            Self::NotFromHost { vc, host, source } => {
+                write!(f, "cannot inject a frame on VC {vc} at {host}: it starts at {source}")
+            }
+            Self::TooLong { vc, bytes, most } => {
+                write!(f, "a packet of {bytes} bytes is too long for VC {vc}: at most {most} fit its longest frame")
+            }
+            Self::Interrupted => write!(f, "the run was interrupted"),
+        }
+    }
+}
+
+impl std::error::Error for SimulationError {}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,186 @@
+//! Steps, injections and errors on both engines.
+
+use super::*;
+use crate::aal5::Encapsulation;
+use crate::gfr::Gfr;
+use crate::network::MeasureWindow;
+use crate::network::tests::n_source_network;
+use crate::policy::{PolicyConfig, tail_drop};
+use crate::tcp::{TcpConfig, TcpOptions};
+use crate::units::{BitRate, Bytes, Duration};
+
+/// Two sources over a buffer of 100 cells: nodes 2 and 3 are the sources, VCs 0 and 2 carry their data.
+fn lan(duration: &str) -> Network {
+    let tcp = TcpConfig::Vanilla(TcpOptions::default());
+    n_source_network(2, "5us", Some(100), PolicyConfig::TailDrop(tail_drop::Config {}), &tcp, duration)
+}
+
+const SOURCE: NodeIndex = NodeIndex::new(2);
+const DATA: VcIndex = VcIndex::new(0);
+
+fn each_engine(network: &Network, mut test: impl FnMut(Simulation<'_>)) {
+    for engine in Engine::ALL {
+        test(Simulation::new(engine, network));
+    }
+}
+
+fn message<T: fmt::Debug>(refused: Result<T, SimulationError>) -> String {
+    refused.unwrap_err().to_string()
+}
+
+#[test]
+fn any_steps_give_the_result_of_a_plain_run() {
+    let mut network = lan("50ms");
+    network.measure =
+        MeasureWindow { from: Some(Duration::from_milliseconds(11)), to: Some(Duration::from_milliseconds(37)) };
+    let whole = Engine::Fast.run(&network, &mut Nothing, |_| true).unwrap();
+    assert_eq!((whole.measured_from_s, whole.measured_to_s), (0.011, 0.037));
+    for step in ["3us", "170us", "11ms", "50ms"] {
+        each_engine(&network, |mut simulation| {
+            let step = simulation.clock().span(step.parse().unwrap());
+            while simulation.now() < simulation.end() {
+                simulation.advance((simulation.now() + step).min(simulation.end())).unwrap();
+            }
+            assert_eq!(simulation.finish(), whole);
+        });
+    }
+}
+
+#[test]
+fn a_snapshot_is_the_result_of_a_run_that_ends_there() {
+    let (network, short) = (lan("50ms"), lan("20ms"));
+    let end = Engine::Reference.run(&short, &mut Nothing, |_| true).unwrap();
+    assert_eq!(network.clock(), short.clock());
+    let whole = Engine::Fast.run(&network, &mut Nothing, |_| true).unwrap();
+    each_engine(&network, |mut simulation| {
+        let at = simulation.clock().time(Duration::from_milliseconds(20));
+        simulation.advance(at).unwrap();
+        assert_eq!(simulation.snapshot().unwrap(), end);
+        assert_eq!(simulation.snapshot().unwrap(), end, "it changes nothing");
+        assert_eq!((simulation.now(), simulation.finish()), (at, whole.clone()));
+    });
+}
+
+#[test]
+fn an_injected_frame_takes_the_time_of_its_cells_and_its_links() {
+    // 1500 bytes and LLC/SNAP are 32 cells. In units of 1/97.2 MHz a cell takes 265 and a link 486: 34 cells and three
+    // links.
+    let mut network = lan("50ms");
+    network.flows.clear();
+    each_engine(&network, |mut simulation| {
+        let at = simulation.clock().time(Duration::from_milliseconds(1));
+        simulation.advance(at).unwrap();
+        simulation.inject(SOURCE, DATA, 1500, 7).unwrap();
+        let arrival = at + Span(34 * 265 + 3 * 486);
+        simulation.advance(Time(arrival.0 - 1)).unwrap();
+        assert_eq!(simulation.take_deliveries(), []);
+        simulation.advance(arrival).unwrap();
+        assert_eq!(simulation.take_deliveries(), [Delivered { time: arrival, vc: DATA, tag: 7 }]);
+        assert_eq!(simulation.take_deliveries(), [], "each is handed out once");
+        let cells = simulation.snapshot().unwrap().cells;
+        assert_eq!((cells.offered, cells.delivered, cells.in_flight), (32, 32, 0));
+    });
+}
+
+#[test]
+fn frames_injected_at_one_instant_leave_in_order_and_each_finds_the_port_at_work() {
+    let mut network = lan("50ms");
+    network.flows.clear();
+    each_engine(&network, |mut simulation| {
+        for tag in [3, 1, 2] {
+            simulation.inject(SOURCE, DATA, 1500, tag).unwrap();
+        }
+        let link = network.vcs[DATA].path[0];
+        let port = &simulation.snapshot().unwrap().ports[link];
+        // One cell of the first frame has started before the others come.
+        assert_eq!((port.max_queue_cells, port.queue_cells), (95, 95));
+        simulation.advance(simulation.end()).unwrap();
+        assert_eq!(simulation.take_deliveries().iter().map(|frame| frame.tag).collect::<Vec<_>>(), [3, 1, 2]);
+    });
+}
+
+#[test]
+fn an_injection_changes_the_fingerprint_and_both_engines_agree_on_it() {
+    let network = lan("50ms");
+    let plain = Engine::Fast.run(&network, &mut Nothing, |_| true).unwrap().fingerprint;
+    let mut found = Vec::new();
+    each_engine(&network, |mut simulation| {
+        simulation.advance(simulation.clock().time(Duration::from_milliseconds(3))).unwrap();
+        simulation.inject(SOURCE, DATA, 40, 1).unwrap();
+        found.push(simulation.finish());
+    });
+    assert_eq!(found[0], found[1]);
+    assert_ne!(found[0].fingerprint, plain);
+}
+
+#[test]
+fn a_step_backwards_or_past_the_end_is_refused() {
+    let network = lan("50ms");
+    each_engine(&network, |mut simulation| {
+        let time = |ms| simulation.clock().time(Duration::from_milliseconds(ms));
+        let [two, one, late] = [2, 1, 51].map(time);
+        simulation.advance(two).unwrap();
+        simulation.advance(two).unwrap();
+        let backwards = simulation.advance(one);
+        assert_eq!(message(backwards), "cannot advance to 0.001 s: the simulation has reached 0.002 s");
+        assert_eq!(message(simulation.advance(late)), "cannot advance to 0.051 s: the run ends at 0.05 s");
+        assert_eq!(simulation.now(), two);
+    });
+}
+
+#[test]
+fn a_frame_is_refused_on_a_vc_of_another_host_and_on_one_that_is_not_there() {
+    let network = lan("50ms");
+    each_engine(&network, |mut simulation| {
+        let other = simulation.inject(NodeIndex::new(3), DATA, 40, 1);
+        assert_eq!(message(other), "cannot inject a frame on VC vc0 at source2: it starts at source1");
+        let nowhere = simulation.inject(NodeIndex::new(99), DATA, 40, 1);
+        assert_eq!(message(nowhere), "cannot inject a frame on VC vc0 at node 99: it starts at source1");
+        let unknown = simulation.inject(SOURCE, VcIndex::new(4), 40, 1);
+        assert_eq!(message(unknown), "there is no VC 4: the network has 4, numbered from 0");
+        assert_eq!(simulation.snapshot().unwrap().cells.offered, 24, "only what the flows have sent");
+    });
+}
+
+#[test]
+fn a_frame_longer_than_its_vc_may_carry_is_refused() {
+    let contract = |mfs| Gfr {
+        mcr: BitRate::from_bits_per_second(1_000_000),
+        pcr: None,
+        mfs,
+        mbs: None,
+        cdvt: Duration::default(),
+        tagging: false,
+    };
+    for (encapsulation, max_sdu, mfs, most) in [
+        (Encapsulation::VcMux, 65_535, None, 65_535),
+        (Encapsulation::LlcSnap, 65_535, None, 65_527),
+        (Encapsulation::LlcSnap, 9188, None, 9180),
+        // 32 cells hold 1536 bytes, and the trailer and LLC/SNAP take 16.
+        (Encapsulation::LlcSnap, 65_535, Some(32), 1520),
+        (Encapsulation::LlcSnap, 576, Some(32), 568),
+    ] {
+        let mut network = lan("50ms");
+        network.aal5.encapsulation = encapsulation;
+        network.aal5.max_sdu = Bytes { bytes: max_sdu };
+        network.vcs[DATA].contract = mfs.map(contract);
+        each_engine(&network, |mut simulation| {
+            simulation.inject(SOURCE, DATA, most, 1).unwrap();
+            let long = simulation.inject(SOURCE, DATA, most + 1, 1);
+            let expected =
+                format!("a packet of {} bytes is too long for VC vc0: at most {most} fit its longest frame", most + 1);
+            assert_eq!(message(long), expected);
+        });
+    }
+}
+
+#[test]
+fn a_simulation_can_be_interrupted() {
+    let network = lan("50ms");
+    each_engine(&network, |mut simulation| {
+        let end = simulation.end();
+        let stop = || Stop::new(&|| false);
+        assert_eq!(simulation.advance_unless(end, &stop()), Err(SimulationError::Interrupted));
+        assert_eq!(simulation.snapshot_unless(&stop()), Err(SimulationError::Interrupted));
+    });
+}

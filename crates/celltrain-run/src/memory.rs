@@ -1,0 +1,186 @@
+//! Memory of this process: what runs may have, what each reserves, and whether they outgrow it.
+
+#[cfg(target_family = "wasm")]
+mod provided;
+#[cfg(not(target_family = "wasm"))]
+mod system;
+
+use std::cell::{Cell, OnceCell};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use celltrain_core::memory_estimate::MemoryEstimate;
+use celltrain_scenario::Machine;
+
+use crate::clock::Instant;
+
+#[cfg(target_family = "wasm")]
+pub use provided::allow;
+#[cfg(target_family = "wasm")]
+use provided::{free, used};
+#[cfg(not(target_family = "wasm"))]
+use system::{free, used};
+
+/// Memory reserved by the runs of this process.
+struct Reservations {
+    runs: u64,
+    bytes: u64,
+    /// Memory that was free, and memory that this process used, when no run had reserved any.
+    machine: Machine,
+    used: Option<u64>,
+    looked: Option<Instant>,
+}
+
+static RESERVATIONS: Mutex<Reservations> =
+    Mutex::new(Reservations { runs: 0, bytes: 0, machine: Machine { memory: None }, used: None, looked: None });
+static GIVEN_BACK: Condvar = Condvar::new();
+
+/// Interval at which a run that waits for memory, or grows, looks at it.
+const LOOK: Duration = Duration::from_millis(20);
+/// Time for which the last look at the machine's memory is good.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// The memory that a run of this process may have if it is alone.
+pub fn machine() -> Machine {
+    reservations().look()
+}
+
+/// Watches that a run stays within the memory that it may have.
+#[derive(Default)]
+pub struct Watch {
+    reserved: OnceCell<MemoryEstimate>,
+    looked: Cell<Option<Instant>>,
+    outgrown: OnceCell<String>,
+}
+
+impl Watch {
+    /// Reserves memory for the run until the watch is dropped, and waits for it while other runs have what it needs.
+    /// Returns `false` if it was told to stop meanwhile.
+    ///
+    /// # Errors
+    /// The reason in words, if the run would not fit alone.
+    #[expect(clippy::arithmetic_side_effects, reason = "counts of runs and of bytes that a machine has")]
+    pub fn reserve(&self, estimate: MemoryEstimate, stopped: &AtomicBool) -> Result<bool, String> {
+        let mut reservations = reservations();
+        loop {
+            if let Some(free) = reservations.look().lacks(estimate.least) {
+                return Err(format!("does not fit: {}", estimate.in_words(estimate.least, free)));
+            }
+            let together = estimate.likely.saturating_add(reservations.bytes);
+            if reservations.runs == 0 || reservations.machine.lacks(together).is_none() {
+                reservations.runs += 1;
+                reservations.bytes = together;
+                self.reserved.set(estimate).expect("a run reserves memory once");
+                return Ok(true);
+            }
+            if stopped.load(Ordering::Relaxed) {
+                return Ok(false);
+            }
+            reservations = GIVEN_BACK.wait_timeout(reservations, LOOK).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Returns whether the runs of this process have taken no more than they may. Once false, it stays false.
+    pub fn suffices(&self) -> bool {
+        let Some(estimate) = self.reserved.get() else { return true };
+        if self.outgrown.get().is_none() && self.looked.get().is_none_or(|then| then.elapsed() >= LOOK) {
+            self.looked.set(Some(Instant::now()));
+            if let Some(words) = reservations().outgrown(estimate, used()) {
+                self.outgrown.get_or_init(|| words);
+            }
+        }
+        self.outgrown.get().is_none()
+    }
+
+    /// Why the run had to end, if the runs of this process have taken more memory than they may.
+    pub fn outgrown(&self) -> Option<String> {
+        self.outgrown.get().cloned()
+    }
+}
+
+impl Drop for Watch {
+    #[expect(clippy::arithmetic_side_effects, reason = "what was reserved is given back")]
+    fn drop(&mut self) {
+        if let Some(estimate) = self.reserved.get() {
+            let mut reservations = reservations();
+            reservations.runs -= 1;
+            reservations.bytes = reservations.bytes.saturating_sub(estimate.likely);
+            GIVEN_BACK.notify_all();
+        }
+    }
+}
+
+impl Reservations {
+    /// Looks up what is free while no run has any. It takes as long as a small run, so it is not done for each.
+    fn look(&mut self) -> Machine {
+        if self.runs == 0 && self.looked.is_none_or(|then| then.elapsed() > FRESH) {
+            (self.machine, self.used) = (free(), used());
+            self.looked = Some(Instant::now());
+        }
+        self.machine
+    }
+
+    /// Describes the run of `estimate` if this process, which uses `used` bytes now, has taken more than runs may.
+    fn outgrown(&self, estimate: &MemoryEstimate, used: Option<u64>) -> Option<String> {
+        let taken = used?.saturating_sub(self.used?);
+        let free = self.machine.lacks(taken)?;
+        let others = match self.runs {
+            0 | 1 => String::new(),
+            runs => format!(" next to {} other runs of this process", runs.saturating_sub(1)),
+        };
+        Some(format!("does not fit{others}: {}", estimate.in_words(taken, free)))
+    }
+}
+
+fn reservations() -> MutexGuard<'static, Reservations> {
+    // A run that panics changes nothing here.
+    RESERVATIONS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(bytes: u64) -> MemoryEstimate {
+        MemoryEstimate { least: bytes, likely: bytes, ..MemoryEstimate::default() }
+    }
+
+    #[test]
+    fn a_run_waits_for_what_others_have_and_one_that_never_fits_is_refused() {
+        let Machine { memory: Some(memory) } = machine() else { return };
+        let stopped = AtomicBool::new(false);
+        let reserve = |watch: &Watch, bytes| watch.reserve(of(bytes), &stopped);
+        let half = Watch::default();
+        assert_eq!(reserve(&half, memory / 2), Ok(true), "nobody else has any");
+        assert!(half.suffices());
+        assert!(reserve(&Watch::default(), memory).is_err_and(|words| words.contains("does not fit")));
+        stopped.store(true, Ordering::Relaxed);
+        assert_eq!(reserve(&Watch::default(), memory / 2), Ok(false), "two halves are more than three quarters");
+        assert_eq!(reserve(&Watch::default(), memory / 8), Ok(true));
+        drop(half);
+        assert_eq!(reserve(&Watch::default(), memory / 2), Ok(true));
+        let Reservations { runs, bytes, .. } = *reservations();
+        assert_eq!((runs, bytes), (0, 0));
+    }
+
+    #[test]
+    fn runs_that_take_more_than_three_quarters_of_what_was_free_are_told_so() {
+        let machine = Machine { memory: Some(4 << 30) };
+        let mut reservations = Reservations { runs: 1, bytes: 0, machine, used: Some(1 << 30), looked: None };
+        let run = MemoryEstimate { nodes: 3, vcs: 2, hops: 4, ..MemoryEstimate::default() };
+        assert_eq!(reservations.outgrown(&run, Some(4 << 30)), None);
+        assert_eq!(reservations.outgrown(&run, None), None, "nothing is known");
+        let words = reservations.outgrown(&run, Some(5 << 30)).expect("it took 4 GiB");
+        assert!(
+            words.starts_with(
+                "does not fit: 3 nodes and 2 VCs, which cross links 4 times, take more than 4.0 GiB of memory, and of the \
+                 4.0 GiB"
+            ),
+            "{words}"
+        );
+        reservations.runs = 3;
+        let words = reservations.outgrown(&run, Some(5 << 30)).expect("it took 4 GiB");
+        assert!(words.starts_with("does not fit next to 2 other runs of this process: 3 nodes"), "{words}");
+    }
+}

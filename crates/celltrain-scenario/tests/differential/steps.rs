@@ -1,0 +1,116 @@
+//! Random steps, snapshots and injections: the run stays the same, and the same on both engines.
+
+use celltrain_core::engine::{Delivered, Engine, PortMode, Simulation};
+use celltrain_core::index::VcIndex;
+use celltrain_core::metrics::RunResult;
+use celltrain_core::network::{MeasureWindow, Network};
+use celltrain_core::probe::Nothing;
+use celltrain_core::rng::Stream;
+use celltrain_core::stop::Stop;
+use celltrain_core::units::{Duration, Span, Time};
+use celltrain_scenario::{Scenario, build};
+
+use super::compare::{ON_THREADS, on_threads, run, same_results};
+
+/// Something done to a simulation.
+#[derive(Clone, Copy, Debug)]
+enum Action {
+    Advance(Time),
+    Snapshot,
+    Inject(VcIndex, u64),
+}
+
+/// Steps change nothing, and with injections both engines give the same deliveries, snapshots and results. The measuring
+/// window is drawn too.
+pub(crate) fn agree(scenario: &Scenario) -> Result<(), String> {
+    let mut network = build::network(scenario, scenario.seed);
+    let mut rng = Stream::new(scenario.seed, "steps");
+    let mut bound = || Duration { picoseconds: below(network.duration.picoseconds.max(1), &mut rng) };
+    let (one, other) = (bound(), bound());
+    network.measure = MeasureWindow { from: Some(one.min(other)), to: Some(one.max(other)) };
+    let actions = draw(&network, &mut rng);
+    let plain = run(Engine::Fast, &network, &mut Nothing);
+    let steps: Vec<_> = actions.iter().copied().filter(|action| !matches!(action, Action::Inject(..))).collect();
+    for actions in [&steps, &actions] {
+        let does_inject = actions.len() > steps.len();
+        let (expected, seen) = follow(Engine::Reference, PortMode::Planned, &network, actions);
+        if !does_inject {
+            same_results(&plain, &expected).map_err(|difference| format!("steps: {difference}"))?;
+        }
+        for mode in [PortMode::Planned, PortMode::Trains, PortMode::Streams] {
+            let named = |difference: String| format!("{mode:?}, {actions:?}: {difference}");
+            let (result, seen_by_fast) = follow(Engine::Fast, mode, &network, actions);
+            for (fast, reference) in seen_by_fast.iter().zip(&seen) {
+                if fast.0 != reference.0 {
+                    return Err(named(format!("deliveries {:?}, reference {:?}", fast.0, reference.0)));
+                }
+                same_results(&fast.1, &reference.1).map_err(|difference| named(format!("snapshot: {difference}")))?;
+            }
+            same_results(&result, &expected).map_err(named)?;
+        }
+    }
+    for (mode, threads) in ON_THREADS {
+        if let Some(shared) = on_threads(mode, threads, &network) {
+            same_results(&shared, &plain).map_err(|difference| format!("{threads} threads, {mode:?}: {difference}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// The result of a simulation under these actions, and its deliveries and snapshots.
+fn follow(
+    engine: Engine,
+    mode: PortMode,
+    network: &Network,
+    actions: &[Action],
+) -> (RunResult, Vec<(Vec<Delivered>, RunResult)>) {
+    let mut simulation = Simulation::by(engine, mode, network, Nothing, &Stop::never()).expect("nothing interrupts it");
+    let mut seen = Vec::new();
+    for (&action, tag) in actions.iter().zip(0..) {
+        match action {
+            Action::Advance(until) => simulation.advance(until).expect("it goes forward"),
+            Action::Snapshot => {
+                let snapshot = simulation.snapshot().expect("nothing interrupts it");
+                seen.push((simulation.take_deliveries(), snapshot));
+            }
+            Action::Inject(vc, bytes) => {
+                simulation.inject(network.source(vc), vc, bytes, tag).expect("it starts there");
+            }
+        }
+    }
+    (simulation.finish(), seen)
+}
+
+/// Some steps of all lengths, most of them followed by something else at the same instant.
+fn draw(network: &Network, rng: &mut Stream) -> Vec<Action> {
+    let clock = network.clock();
+    let end = network.end(clock);
+    let cell_time = clock.cell_time(network.links[network.bottleneck].rate);
+    let mut now = Time::default();
+    let mut actions = Vec::new();
+    for _ in 0..below(30, rng) {
+        let longest = match below(3, rng) {
+            0 => cell_time.0,
+            1 => 30 * cell_time.0,
+            _ => end.0 / 6,
+        };
+        for _ in 0..below(4, rng) {
+            if below(3, rng) == 0 {
+                actions.push(Action::Snapshot);
+                continue;
+            }
+            let vc = VcIndex::from(usize::try_from(below(network.vcs.len() as u64, rng)).expect("it was one"));
+            let mfs = network.vcs[vc].contract.as_ref().map(|contract| contract.mfs);
+            let most = network.aal5.longest_packet(mfs).min(if below(4, rng) == 0 { 9180 } else { 600 });
+            actions.push(Action::Inject(vc, below(most + 1, rng)));
+        }
+        now = (now + Span(below(longest + 1, rng))).min(end);
+        actions.push(Action::Advance(now));
+    }
+    actions.push(Action::Snapshot);
+    actions
+}
+
+fn below(bound: u64, rng: &mut Stream) -> u64 {
+    rng.next_u64() % bound
+}
