@@ -12,7 +12,6 @@ import pytest
 from conftest import ROOT, SMALL, Command
 
 import celltrain as ct
-from celltrain import _core
 from celltrain.expressions import outlined
 from celltrain.network import Network
 from celltrain.plan.points import no_measures

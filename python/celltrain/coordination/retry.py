@@ -13,9 +13,7 @@ from celltrain.plan import Plan
 #: The core's message for a run past its time limit.
 _TOOK_LONGER = re.compile(r"took longer than (\d+(?:\.\d+)?) s of real time")
 #: The core's message for a network that does not fit into memory.
-_DID_NOT_FIT = re.compile(
-    r"take more than (\d+\.\d) ([GM])iB of memory, and of the (\d+\.\d) ([GM])iB that are free"
-)
+_DID_NOT_FIT = re.compile(r"take more than (\d+\.\d) ([GM])iB of memory, and of the (\d+\.\d) ([GM])iB that are free")
 #: The part of the free memory that one run may have.
 SHARE = 0.75
 _BYTES = {"G": 1 << 30, "M": 1 << 20}
