@@ -1,9 +1,9 @@
-//! TCP as the papers use it: a sender that always has data, a receiver that acknowledges, and coarse BSD timers.
+//! TCP as in the papers: a sender that always has data, a receiver that acknowledges, and coarse BSD timers.
 //!
 //! Source: `docs/mechanisms.md` section 3; Jacobson 1988; RFC 793, 1122, 7323. The parts: [`sender`], [`receiver`],
-//! [`rtt`] (the estimator), [`timers`] (the coarse clock), `congestion/` (how the window grows and shrinks),
-//! `recovery/` (what loss makes a sender do), [`scoreboard`] (selective acknowledgements) and [`sequence`] (numbers of
-//! 32 bits), and a loss made on purpose, [`WindowLoss`].
+//! [`rtt`] (the estimator), [`timers`] (the coarse clock), `congestion/` (growth and reduction of the window),
+//! `recovery/` (reactions to loss), [`scoreboard`] (selective acknowledgements), [`sequence`] (32-bit sequence numbers)
+//! and [`WindowLoss`] (deliberate losses).
 //! The connection is open and the application endless; only full segments are sent.
 
 pub mod congestion;
@@ -29,7 +29,7 @@ pub use scoreboard::SackBlocks;
 pub use sender::Sender;
 pub use window_loss::WindowLoss;
 
-/// A segment as the simulation carries it: which bytes of the stream.
+/// A segment in the simulation: a range of bytes of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
     /// Offset of its first byte in the stream.
@@ -39,7 +39,7 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// Offset of the byte after its last.
+    /// Returns the offset of the byte after its last.
     pub fn end(self) -> u64 {
         self.seq + u64::from(self.len)
     }
@@ -50,11 +50,11 @@ impl Segment {
 pub struct Ack {
     /// Offset of the next byte the receiver expects.
     pub ack: u64,
-    /// The window field as it stands in the header: to be shifted by the connection's window scale (RFC 7323).
+    /// Window field of the header, before shifting by the connection's window scale (RFC 7323).
     pub window: u16,
 }
 
-/// The window scale of a receive window: the smallest shift after which it fits 16 bits (RFC 7323, section 2.3).
+/// Returns the window scale of a receive window: the smallest shift that makes it fit 16 bits (RFC 7323, section 2.3).
 pub fn window_scale(receive_window: u64) -> u32 {
     (0..=MAX_WINDOW_SCALE).find(|&shift| u16::try_from(receive_window >> shift).is_ok()).unwrap_or(MAX_WINDOW_SCALE)
 }

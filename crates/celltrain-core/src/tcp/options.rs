@@ -321,11 +321,11 @@ pub enum OfferedWindow {
 }
 
 impl TcpOptions {
-    /// What is wrong with the options among themselves.
+    /// Returns the inconsistencies between options.
     pub fn check(&self) -> Vec<Fault> {
         let mut faults = Vec::new();
         let mut refuse = |key, value: String, problem: String| faults.push(Fault::new(key, value, problem));
-        // As a scenario writes it.
+        // Formats a quantity as in a scenario.
         let quoted = |quantity: &dyn std::fmt::Display| format!("\"{quantity}\"");
         let ranges = [("mss", self.mss, 1, MAX_MSS), ("receive_window", self.receive_window, 1, MAX_RECEIVE_WINDOW)];
         for (key, size, least, most) in ranges {
@@ -381,19 +381,19 @@ impl TcpOptions {
         faults
     }
 
-    /// What is wrong with the formulas for windows, by key in their table.
+    /// Returns the faults of the window formulas, by key in their table.
     pub fn check_formula(&self) -> Vec<Fault> {
         self.formula.as_ref().map(|formula| formula.check(self.mss.bytes)).unwrap_or_default()
     }
 
-    /// A duration in ticks, rounded up.
+    /// Converts a duration to ticks, rounded up.
     pub fn ticks(&self, duration: Duration) -> u32 {
         let ticks = duration.picoseconds.div_ceil(self.timer_granularity.picoseconds.max(1));
         u32::try_from(ticks).unwrap_or(u32::MAX)
     }
 
-    /// Shortest time between the timeouts of a connection that gets no acknowledgement, once they are backed off; and
-    /// the setting that bounds it.
+    /// Returns the shortest time between the fully backed-off timeouts of a connection that gets no acknowledgement,
+    /// and the setting that bounds it.
     pub fn repeated_timeout(&self) -> (Duration, &'static str) {
         let least = u64::from(self.minimum_rto) << if self.backoff == Backoff::Double { MAX_DOUBLINGS } else { 0 };
         let most = u64::from(self.ticks(self.maximum_rto));
@@ -401,7 +401,7 @@ impl TcpOptions {
         (Duration { picoseconds: self.timer_granularity.picoseconds.saturating_mul(ticks) }, key)
     }
 
-    /// The receive window in whole segments: `floor(rwnd / MSS)` (section 3.1), of a window as it can be advertised:
+    /// Returns the receive window in whole segments: `floor(rwnd / MSS)` (section 3.1), of the window as advertised,
     /// without the bits below the window scale.
     pub fn window_segments(&self) -> u64 {
         let scale = window_scale(self.receive_window.bytes);
@@ -412,11 +412,11 @@ impl TcpOptions {
 
 /// BSD's `tcp_backoff` table ends its doubling at 64.
 pub(super) const MAX_DOUBLINGS: u32 = 6;
-/// An IPv4 datagram of 65535 bytes less both headers.
+/// The largest IPv4 datagram, 65535 bytes, less both headers.
 const MAX_MSS: u64 = 65_495;
 /// RFC 7323 (2.3): a window is below 2^30 bytes.
 const MAX_RECEIVE_WINDOW: u64 = (1 << 30) - 1;
-/// A cell a second.
+/// One cell per second.
 const MIN_PACE: BitRate = BitRate::from_bits_per_second(424);
 const MAX_PACE: BitRate = BitRate::from_bits_per_second(10_000_000_000_000);
 const MIN_TICK: Duration = Duration::from_microseconds(1);

@@ -1,7 +1,7 @@
-//! A sender and a receiver on a pipe that loses what a test says: whatever is lost, everything arrives, and what theory
-//! gives in closed form comes out.
+//! A sender and a receiver on a pipe with losses chosen by the test. Checks that everything arrives despite the losses,
+//! and that the closed forms from theory hold.
 //!
-//! The pipe has a delay and no rate: a window of segments takes a round trip, as the closed forms suppose.
+//! The pipe has a delay and no rate: a window of segments takes a round trip, as the closed forms assume.
 
 use std::collections::BTreeMap;
 
@@ -15,15 +15,15 @@ use crate::units::{Bytes, Clock, Duration, Span, Time};
 const MSS: u64 = 512;
 /// Times are milliseconds.
 const CLOCK: Clock = Clock { units_per_second: 1000, exact: true };
-/// A round trip, unless a segment is held up.
+/// A round trip, unless a segment is delayed.
 const ROUND_TRIP: u64 = 100;
 const TICK: u64 = 100;
 const DELAYED_ACK_TICK: u64 = 200;
 
-/// What becomes of a segment or an acknowledgement on its way.
+/// The fate of a segment or an acknowledgement in transit.
 enum Fate {
     Arrives,
-    /// It is overtaken: so many milliseconds late.
+    /// Delayed by this many milliseconds and overtaken.
     Late(u64),
     Lost,
 }
@@ -32,7 +32,7 @@ struct Pipe {
     sender: Sender,
     receiver: Receiver,
     now: u64,
-    /// On their way, by when they arrive and in the order they were sent.
+    /// Segments in transit, by arrival time and order of sending.
     forward: BTreeMap<(u64, u64), Segment>,
     back: BTreeMap<(u64, u64), (Ack, SackBlocks)>,
     sent: u64,
@@ -56,8 +56,8 @@ impl Pipe {
         }
     }
 
-    /// Runs until `end`; `fate` is asked of every segment and of every acknowledgement (`None`), and told how
-    /// many of both are on their way.
+    /// Runs until `end`. Calls `fate` for every segment and every acknowledgement (`None`), with the number of both in
+    /// transit.
     fn run(&mut self, end: u64, mut fate: impl FnMut(Option<Segment>, usize) -> Fate) {
         self.send(&mut fate);
         loop {
@@ -128,7 +128,7 @@ fn tcp(name: &str, segments: u64) -> TcpConfig {
     TcpConfig::named(name, options).expect("a listed name")
 }
 
-/// Those that recover from a loss without a timeout.
+/// Variants that recover from a loss without a timeout.
 const FAST: [&str; 5] = ["reno", "newreno", "newreno_hoe", "sack", "sack_pipe"];
 
 proptest! {
@@ -172,15 +172,15 @@ proptest! {
             };
             let (first, again) = (run(), run());
             prop_assert_eq!(first, again, "{} is not the same again", name);
-            // Thirty seconds without a loss: after the longest timeout a window every other round trip at the least.
+            // Thirty seconds without a loss: after the longest timeout, at least a window every other round trip.
             let (before, delivered, ..) = first;
             prop_assert!(delivered >= before + 25, "{}: {} and then {}", name, before, delivered);
         }
     }
 }
 
-/// Segments delivered in a round trip, after ten seconds to get going; `fate` gets the number of the sending, how many
-/// segments and acknowledgements are on their way, and a random stream.
+/// Returns the segments delivered per round trip, after ten seconds to settle. `fate` receives the number of the
+/// sending, the number of segments and acknowledgements in transit, and a random stream.
 fn rate(config: &TcpConfig, seconds: u64, mut fate: impl FnMut(u64, usize, &mut Stream) -> Fate) -> f64 {
     let mut pipe = Pipe::new(config, None);
     let mut rng = Stream::new(1, "pipe");
@@ -204,7 +204,8 @@ fn a_window_limited_connection_delivers_a_window_a_round_trip() {
 
 #[test]
 fn a_window_that_climbs_from_half_of_w_to_w_delivers_three_quarters_of_w() {
-    // A pipe with room for W: the segment beyond is lost, and the window climbs from W/2 to W, a segment a round trip.
+    // A pipe with room for W: the segment beyond is lost, and the window climbs from W/2 to W by a segment per round
+    // trip.
     const W: usize = 100;
     for name in FAST {
         let measured = rate(
@@ -222,8 +223,8 @@ fn a_window_that_climbs_from_half_of_w_to_w_delivers_three_quarters_of_w() {
 
 #[test]
 fn one_loss_in_n_segments_gives_the_square_root_law() {
-    // Mathis, Semke, Mahdavi and Ott 1997: a loss every 1/p segments exactly gives sqrt(3/2) / sqrt(p) segments a round
-    // trip.
+    // Mathis, Semke, Mahdavi and Ott 1997: a loss exactly every 1/p segments gives sqrt(3/2) / sqrt(p) segments per
+    // round trip.
     for name in FAST {
         for every in [500, 2_000, 8_000] {
             let measured =
@@ -243,7 +244,7 @@ fn one_loss_in_n_segments_gives_the_square_root_law() {
 
 #[test]
 fn random_losses_give_the_square_root_law() {
-    // Ott, Kemperman and Mathis 1996: losses independent of each other give 1.31 / sqrt(p) segments a round trip.
+    // Ott, Kemperman and Mathis 1996: independent losses give 1.31 / sqrt(p) segments per round trip.
     for name in FAST {
         for every in [500, 2_000, 8_000] {
             let measured =
@@ -279,7 +280,7 @@ fn delayed_acknowledgements_halve_the_climb() {
 #[test]
 fn cubic_comes_back_in_k_seconds_and_averages_its_response_function() {
     // RFC 9438 (5.1): a loss every 1/p segments gives (C (3 + beta) / (4 (1 - beta)))^(1/4) RTT^(3/4) / p^(3/4)
-    // segments a round trip where the cubic and not Reno's estimate leads.
+    // segments per round trip if the cubic, not Reno's estimate, is larger.
     const EVERY: u64 = 20_000;
     let rtt = ROUND_TRIP as f64 / 1000.0;
     let cubic = (0.4f64 * 3.7 / (4.0 * 0.3)).powf(0.25) * (rtt * EVERY as f64).powf(0.75);

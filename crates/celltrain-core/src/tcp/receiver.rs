@@ -1,10 +1,10 @@
-//! The receiving end: what has arrived, what to acknowledge, and when.
+//! The receiving end: tracks arrivals and decides what to acknowledge, and when.
 //!
-//! Source: RFC 793 and RFC 1122 (4.2.3.2); `docs/mechanisms.md` 3.1. It keeps out-of-order segments,
-//! acknowledges every segment at once unless delayed acknowledgements are on, and sends a duplicate acknowledgement for
-//! each segment that is out of order or repeated. Its application reads at once, so the window it advertises shrinks
-//! only by what it keeps, and only where `offered_window` says so. Where the ends exchange selective acknowledgements, it reports what it keeps, the newest first
-//! (RFC 2018, 4).
+//! Source: RFC 793 and RFC 1122 (4.2.3.2); `docs/mechanisms.md` 3.1. It keeps out-of-order segments and
+//! acknowledges every segment at once unless delayed acknowledgements are on. It sends a duplicate acknowledgement for
+//! each segment that is out of order or repeated. Its application reads at once, so its advertised window shrinks only
+//! by the kept bytes, and only if `offered_window` requires it. With selective acknowledgements it reports the
+//! segments it keeps, the newest first (RFC 2018, 4).
 
 use super::options::{DelayedAcks, OfferedWindow, OutOfOrder};
 use super::scoreboard::{MAX_BLOCKS, SackBlocks, insert};
@@ -13,12 +13,12 @@ use super::{Ack, Segment, TcpConfig, window_scale};
 /// The receiving end of a connection.
 #[derive(Clone, Debug)]
 pub struct Receiver {
-    /// Next byte expected; everything before it was handed to the application.
+    /// Next byte expected; everything before it was delivered to the application.
     rcv_nxt: u64,
-    /// Ranges of bytes kept beyond a gap, apart from each other and in order.
+    /// Disjoint ranges of bytes kept beyond a gap, in order.
     kept: Vec<(u64, u64)>,
-    /// The first byte of the segment that came last to each range kept, the newest first; only where the ends exchange
-    /// selective acknowledgements.
+    /// First byte of the latest segment in each range kept, the newest first. Empty unless the ends exchange selective
+    /// acknowledgements.
     newest: Vec<u64>,
     selective: bool,
     /// Bytes of the receive window.
@@ -31,21 +31,21 @@ pub struct Receiver {
     counters: ReceiverCounters,
 }
 
-/// What a receiver got.
+/// Counters of a receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReceiverCounters {
     /// Segments that arrived whole.
     pub segments: u64,
     /// Payload bytes of all of them, repetitions included.
     pub bytes: u64,
-    /// Segments that held nothing new.
+    /// Segments without new data.
     pub repeated_segments: u64,
     /// Acknowledgements sent.
     pub acks: u64,
 }
 
 impl Receiver {
-    /// The receiving end of an open connection.
+    /// Creates the receiving end of an open connection.
     pub fn new(config: &TcpConfig) -> Self {
         let options = config.options();
         let scale = window_scale(options.receive_window.bytes);
@@ -64,13 +64,13 @@ impl Receiver {
         }
     }
 
-    /// The same connection further on: everything before `offset` has arrived.
+    /// Starts at `offset`: everything before it has arrived.
     #[must_use]
     pub fn starting_at(self, offset: u64) -> Self {
         Self { rcv_nxt: offset, ..self }
     }
 
-    /// A segment arrived whole; the acknowledgement to send now, if any.
+    /// Processes a segment that arrived whole. Returns the acknowledgement to send now, if any.
     pub fn on_segment(&mut self, segment: Segment) -> Option<Ack> {
         self.counters.segments += 1;
         self.counters.bytes += u64::from(segment.len);
@@ -95,12 +95,12 @@ impl Receiver {
         Some(self.acknowledge())
     }
 
-    /// One tick of the 200 ms delayed-acknowledgement timer; the acknowledgement to send now, if one waited.
+    /// Handles a tick of the 200 ms delayed-acknowledgement timer. Returns the waiting acknowledgement, if any.
     pub fn on_delayed_ack_tick(&mut self) -> Option<Ack> {
         self.ack_pending.then(|| self.acknowledge())
     }
 
-    /// The blocks of an acknowledgement sent now; none where the ends do not exchange them.
+    /// Returns the blocks for an acknowledgement sent now; empty unless the ends exchange them.
     pub fn blocks(&self) -> SackBlocks {
         let mut blocks = SackBlocks::default();
         for &byte in self.newest.iter().take(MAX_BLOCKS) {
@@ -111,17 +111,17 @@ impl Receiver {
         blocks
     }
 
-    /// Bytes handed to the application, in order and each once.
+    /// Returns the number of bytes delivered to the application.
     pub fn delivered(&self) -> u64 {
         self.rcv_nxt
     }
 
-    /// Whether an acknowledgement waits for the next tick.
+    /// Returns whether an acknowledgement waits for the next tick.
     pub fn ack_waits(&self) -> bool {
         self.ack_pending
     }
 
-    /// What it got so far.
+    /// Returns its counters.
     pub fn counters(&self) -> ReceiverCounters {
         self.counters
     }
@@ -132,7 +132,7 @@ impl Receiver {
         Ack { ack: self.rcv_nxt, window: self.window_field() }
     }
 
-    /// The window as an acknowledgement sent now advertises it.
+    /// Returns the window field of an acknowledgement sent now.
     fn window_field(&self) -> u16 {
         let kept: u64 = match self.offered {
             OfferedWindow::Whole => 0,

@@ -1,12 +1,12 @@
-//! The round-trip estimator in ticks, as BSD computes it with integers.
+//! The round-trip estimator in ticks, with BSD's integer arithmetic.
 //!
 //! Source: Jacobson 1988; 4.3BSD and 4.4BSD `tcp_xmit_timer`, as restated in `docs/mechanisms.md` 3.2.
-//! Departures: MIN bounds the timeout before it is doubled, not after. `rtt_arithmetic = tahoe_integers` has the
-//! timeout of 4.3BSD-Tahoe, `fractions` is the same estimator without the rounding.
+//! Departures: MIN bounds the timeout before it is doubled, not after. `rtt_arithmetic = tahoe_integers` uses
+//! 4.3BSD-Tahoe's timeout; `fractions` is the same estimator without rounding.
 
 use super::options::{EstimateForgotten, MAX_DOUBLINGS, RttArithmetic};
 
-/// Smoothed round-trip time and variance, and the backoff kept until a valid sample.
+/// Smoothed round-trip time and variance, and the backoff since the last valid sample.
 #[derive(Clone, Debug)]
 pub struct RttEstimator {
     /// srtt in eighths of a tick; 0 before the first sample.
@@ -16,18 +16,18 @@ pub struct RttEstimator {
     /// Doublings of the timeout since the last valid sample.
     backoff: u32,
     limits: RtoLimits,
-    /// srtt and rttvar in ticks, when they are kept in fractions and there was a sample.
+    /// srtt and rttvar in ticks, if they are kept in fractions and there was a sample.
     fractions: Option<(f64, f64)>,
     arithmetic: RttArithmetic,
     /// Timeouts since the last valid sample.
     timeouts: u32,
-    /// When they make the estimate forgotten.
+    /// Rule for forgetting the estimate after timeouts.
     forgotten: EstimateForgotten,
-    /// Whether the next sample counts as the first.
+    /// True if the next sample counts as the first.
     afresh: bool,
 }
 
-/// Bounds and start of the retransmission timeout, in ticks.
+/// Bounds and initial value of the retransmission timeout, in ticks.
 #[derive(Clone, Copy, Debug)]
 pub struct RtoLimits {
     /// MIN.
@@ -42,7 +42,7 @@ pub struct RtoLimits {
 const TIMEOUTS_KEPT: u32 = 3;
 
 impl RttEstimator {
-    /// An estimator without a sample.
+    /// Creates an estimator without a sample.
     pub fn new(limits: RtoLimits, arithmetic: RttArithmetic) -> Self {
         Self {
             srtt: 0,
@@ -57,13 +57,13 @@ impl RttEstimator {
         }
     }
 
-    /// The same estimator, which timeouts make forget.
+    /// Sets when timeouts make it forget its estimate.
     #[must_use]
     pub fn forgetting(self, forgotten: EstimateForgotten) -> Self {
         Self { forgotten, ..self }
     }
 
-    /// Takes a sample of `m` ticks, counted from 1 at the instant of sending; ends any backoff.
+    /// Records a sample of `m` ticks, counted from 1 at the instant of sending. Ends any backoff.
     pub fn sample(&mut self, m: u32) {
         self.backoff = 0;
         self.timeouts = 0;
@@ -86,35 +86,35 @@ impl RttEstimator {
         self.rttvar = (self.rttvar + delta).max(1);
     }
 
-    /// A timeout happened: the estimate may be forgotten.
+    /// Records a timeout, which may discard the estimate.
     pub fn on_timeout(&mut self) {
         self.timeouts += 1;
         match self.forgotten {
             EstimateForgotten::Never => {}
-            // BSD adds srtt to rttvar and clears srtt, so that the timeout stays about what it was.
+            // BSD adds srtt to rttvar and clears srtt, so that the timeout stays roughly the same.
             EstimateForgotten::AtFourthTimeout => self.afresh = self.timeouts > TIMEOUTS_KEPT,
             EstimateForgotten::AtEachTimeout => self.forget(),
         }
     }
 
-    /// A timeout happened: the next one is twice as long, up to 64 times.
+    /// Doubles the timeout, up to 64 times the original.
     pub fn back_off(&mut self) {
         self.backoff = (self.backoff + 1).min(MAX_DOUBLINGS);
     }
 
-    /// The retransmission timeout in ticks, backoff included.
+    /// Returns the retransmission timeout in ticks, including backoff.
     pub fn rto(&self) -> u32 {
         self.rto_after(0)
     }
 
-    /// The retransmission timeout in ticks after so many doublings more.
+    /// Returns the retransmission timeout in ticks after further `doublings`.
     pub fn rto_after(&self, doublings: u32) -> u32 {
         let base = match self.fractions {
-            // Jacobson 1988: the mean and four times the deviation. Both are small and positive.
+            // Jacobson 1988: the mean plus four times the deviation. Both are small and positive.
             #[allow(clippy::cast_possible_truncation)]
             Some((srtt, rttvar)) => (srtt + 4.0 * rttvar).ceil() as i64,
             None if self.srtt == 0 => i64::from(self.limits.initial),
-            // 4.3BSD-Tahoe: ((t_srtt >> 2) + t_rttvar) >> 1, the mean and twice the deviation.
+            // 4.3BSD-Tahoe: ((t_srtt >> 2) + t_rttvar) >> 1, the mean plus twice the deviation.
             None if self.arithmetic == RttArithmetic::TahoeIntegers => ((self.srtt >> 2) + self.rttvar) >> 1,
             None => (self.srtt >> 3) + self.rttvar,
         };
@@ -129,7 +129,7 @@ impl RttEstimator {
     }
 }
 
-/// Jacobson 1988: gains of 1/8 and 1/4; the first sample gives a deviation of half itself.
+/// Jacobson 1988: gains of 1/8 and 1/4. The first sample sets the deviation to half its value.
 fn smoothed(before: Option<(f64, f64)>, m: f64) -> (f64, f64) {
     match before {
         None => (m, m / 2.0),
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn the_gains_are_an_eighth_and_a_quarter() {
-        // A sample 8 above the mean: the mean rises by 1, and the deviation by a quarter of what 8 is above it.
+        // A sample 8 above the mean: the mean rises by 1, and the deviation by a quarter of the excess of 8 over it.
         assert_eq!(smoothed(Some((8.0, 4.0)), 16.0), (9.0, 5.0));
         assert_eq!(smoothed(Some((8.0, 4.0)), 8.0), (8.0, 3.0));
         assert_eq!(smoothed(None, 6.0), (6.0, 3.0));
@@ -231,7 +231,8 @@ mod tests {
             rtt.sample(5);
             (kept, rtt.rto())
         };
-        // A sample of 5 moves srtt from 7 to 11 eighths and rttvar from 3 to 7 quarters: 1 + 7. As the first it is 5 + 10.
+        // A sample of 5 moves srtt from 7 to 11 eighths and rttvar from 3 to 7 quarters: 1 + 7. As the first sample it
+        // gives 5 + 10.
         assert_eq!(after(EstimateForgotten::Never, 9), (3, 8));
         assert_eq!(after(EstimateForgotten::AtFourthTimeout, 3), (3, 8));
         assert_eq!(after(EstimateForgotten::AtFourthTimeout, 4), (3, 15));

@@ -1,12 +1,12 @@
 //! Selective acknowledgements: the blocks of one, and the sender's record of all.
 //!
-//! Source: RFC 2018 (3, 4) for the blocks; RFC 6675 (3, 4) for what is read off the record.
+//! Source: RFC 2018 (3, 4) for the blocks; RFC 6675 (3, 4) for queries on the record.
 //! Departures: no duplicate blocks (RFC 2883).
 
 /// RFC 2018 (3): with timestamps there is room for three blocks, and more bring little.
 pub const MAX_BLOCKS: usize = 3;
 
-/// The blocks of one acknowledgement, the newest first, each from its first byte to the one after its last.
+/// The blocks of one acknowledgement, the newest first; each holds its first byte and the byte after its last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackBlocks {
     blocks: [(u64, u64); MAX_BLOCKS],
@@ -17,7 +17,7 @@ impl SackBlocks {
     /// No block.
     pub const NONE: Self = Self { blocks: [(0, 0); MAX_BLOCKS], count: 0 };
 
-    /// Adds a block behind the others if there is room.
+    /// Appends a block if there is room.
     pub fn push(&mut self, start: u64, end: u64) {
         if let Some(place) = self.blocks.get_mut(self.count) {
             *place = (start, end);
@@ -25,41 +25,41 @@ impl SackBlocks {
         }
     }
 
-    /// The blocks.
+    /// Iterates over them.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
         self.blocks[..self.count].iter().copied()
     }
 
-    /// Whether there is none.
+    /// Returns whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Bytes of TCP options they take: two no-operations, kind and length, eight for each (RFC 2018, 3).
+    /// Returns the bytes of TCP options they take: two no-operations, kind and length, eight per block (RFC 2018, 3).
     pub fn option_bytes(&self) -> u64 {
         option_bytes(self.count as u64)
     }
 }
 
-/// Bytes of TCP options that so many blocks take, padded to whole words; none without blocks.
+/// Returns the bytes of TCP options for `blocks` blocks, padded to whole words; 0 without blocks.
 const fn option_bytes(blocks: u64) -> u64 {
     if blocks == 0 { 0 } else { 4 + 8 * blocks }
 }
 
-/// Bytes of TCP options of an acknowledgement with all its blocks.
+/// Bytes of TCP options in an acknowledgement with the maximum number of blocks.
 pub const MAX_OPTION_BYTES: u64 = option_bytes(MAX_BLOCKS as u64);
 
-/// What the receiver has reported beyond the first unacknowledged byte: ranges apart from each other, in order.
+/// Disjoint ranges, in order, that the receiver reported beyond the first unacknowledged byte.
 #[derive(Clone, Debug, Default)]
 pub struct Scoreboard {
     ranges: Vec<(u64, u64)>,
 }
 
-/// RFC 6675 (2): as many as duplicate acknowledgements mean a loss.
+/// RFC 6675 (2): number of duplicate acknowledgements that indicates a loss.
 const DUP_THRESH: u64 = 3;
 
 impl Scoreboard {
-    /// Takes the blocks of an acknowledgement as far as they lie beyond `una`; whether they report anything unknown.
+    /// Records the blocks of an acknowledgement beyond `una`. Returns whether they report anything new.
     pub fn record(&mut self, blocks: &SackBlocks, una: u64) -> bool {
         let mut news = false;
         for (start, end) in blocks.iter() {
@@ -72,7 +72,7 @@ impl Scoreboard {
         news
     }
 
-    /// Everything before `una` is acknowledged.
+    /// Discards everything before `una`, which is acknowledged.
     pub fn forget_before(&mut self, una: u64) {
         let past = self.ranges.partition_point(|range| range.1 <= una);
         self.ranges.drain(..past);
@@ -81,42 +81,42 @@ impl Scoreboard {
         }
     }
 
-    /// Forgets everything: RFC 2018 (8), after a timeout the receiver may have dropped what it reported.
+    /// Discards everything: RFC 2018 (8), after a timeout the receiver may have dropped data it reported.
     pub fn clear(&mut self) {
         self.ranges.clear();
     }
 
-    /// Whether nothing is reported.
+    /// Returns whether nothing is reported.
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
 
-    /// The first byte from `from` on that is not reported.
+    /// Returns the first unreported byte at or after `from`.
     pub fn skip(&self, from: u64) -> u64 {
         let next = self.ranges.partition_point(|range| range.1 <= from);
         self.ranges.get(next).filter(|range| range.0 <= from).map_or(from, |range| range.1)
     }
 
-    /// The first byte from `from` on that is not reported while something above it is.
+    /// Returns the first unreported byte at or after `from` that has a reported byte above it.
     pub fn hole(&self, from: u64) -> Option<u64> {
         let hole = self.skip(from);
         self.ranges.last().filter(|last| hole < last.0).map(|_| hole)
     }
 
-    /// Bytes from `from` to `to` that are not reported.
+    /// Returns the number of unreported bytes from `from` to `to`.
     pub fn missing(&self, from: u64, to: u64) -> u64 {
         let first = self.ranges.partition_point(|range| range.1 <= from);
         let within = self.ranges[first..].iter().take_while(|range| range.0 < to);
         (to - from) - within.map(|range| range.1.min(to) - range.0.max(from)).sum::<u64>()
     }
 
-    /// The end of the last byte before `end` that is not reported; the scoreboard's beginning when all are.
+    /// Returns the end of the last unreported byte before `end`, or the scoreboard's beginning if all are reported.
     pub fn last_missing(&self, end: u64) -> u64 {
         self.ranges.last().filter(|last| last.1 >= end).map_or(end, |last| last.0)
     }
 
-    /// `IsLost` (RFC 6675, 4): what is not reported below this offset is lost, and nothing from it on. Above a lost
-    /// byte there are `DupThresh` reported ranges, or more than `DupThresh` - 1 segments reported.
+    /// Implements `IsLost` (RFC 6675, 4): unreported bytes below this offset are lost, none above. Above a lost byte
+    /// there are `DupThresh` reported ranges, or more than `DupThresh` - 1 segments reported.
     pub fn lost_below(&self, mss: u64) -> u64 {
         let mut bytes = 0;
         for (&(start, end), above) in self.ranges.iter().rev().zip(1..) {
@@ -129,7 +129,7 @@ impl Scoreboard {
     }
 }
 
-/// Adds a range to ranges that are apart from each other and in order.
+/// Adds a range to disjoint, ordered ranges.
 pub(super) fn insert(ranges: &mut Vec<(u64, u64)>, mut start: u64, mut end: u64) {
     let first = ranges.partition_point(|range| range.1 < start);
     let after = ranges.partition_point(|range| range.0 <= end);
@@ -207,7 +207,7 @@ mod tests {
             const MSS: u64 = 10;
             const MAX: u64 = 90 * MSS;
             let mut board = Scoreboard::default();
-            // The naive twin: the numbers of the segments reported, and those acknowledged left out.
+            // The model: the numbers of the segments reported, without the acknowledged ones.
             let mut set = BTreeSet::new();
             let mut una = 0;
             for (first, length, second, acknowledged) in operations {

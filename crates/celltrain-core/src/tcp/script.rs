@@ -1,7 +1,7 @@
-//! Timed scripts: what a connection's two ends do, one line a segment or an acknowledgement sent or received.
+//! Timed scripts for a connection's two ends: one line for each segment or acknowledgement sent or received.
 //!
-//! A script (`tests/tcp/*.script`) begins with settings (`set KEY VALUE`), then alternates what happens with what must
-//! follow at once:
+//! A script (`tests/tcp/*.script`) begins with settings (`set KEY VALUE`). Then events alternate with their immediate
+//! results:
 //!
 //! ```text
 //! start            the connection begins to send
@@ -20,17 +20,16 @@
 //! = cwnd 2         a variable's value: cwnd, ssthresh (segments), rto (ticks); how often: fast_retransmits, timeouts
 //! ```
 //!
-//! `7 to 9` in such a line stands for a line for 7, one for 8 and one for 9 (`ack 7 to 9`, `> 7 to 9 again`); `x5` at
-//! its end for the same line five times (`ack 7 x5`). Segments count from 0, so `ack 7` acknowledges 0 to 6 and asks
-//! for 7.
+//! `7 to 9` in a line expands to one line each for 7, 8 and 9 (`ack 7 to 9`, `> 7 to 9 again`). `x5` at its end repeats
+//! the line five times (`ack 7 x5`). Segments count from 0, so `ack 7` acknowledges 0 to 6 and requests 7.
 //!
-//! Three settings are not options: `first_segment`, before which everything is sent and acknowledged, `segments`, how
-//! many there are to send, and `pace`, the milliseconds between segments. Whatever is sent or received goes through the
-//! bytes of a TCP header, whose sequence numbers wrap after 8000 bytes.
+//! Three settings are not options: `first_segment` (everything before it is sent and acknowledged), `segments` (the
+//! number to send) and `pace` (the milliseconds between segments). Everything sent or received is encoded as a TCP
+//! header, whose sequence numbers wrap after 8000 bytes.
 //!
-//! Everything sent must be written down: a script fails on a segment too many as on one too few. `#` begins a comment,
-//! where the sentence of the source that asks for the behaviour stands. A number alone in the comment behind an
-//! acknowledgement is that of the segment whose arrival it answers.
+//! A script must list everything sent: it fails on a segment too many as on one too few. `#` begins a comment, which
+//! quotes the sentence of the source that requires the behaviour. A number alone in the comment after an
+//! acknowledgement is the segment whose arrival it answers.
 
 use std::collections::VecDeque;
 use std::fmt::Write;
@@ -45,11 +44,11 @@ struct Player {
     sender: Sender,
     receiver: Receiver,
     options: TcpOptions,
-    /// What was sent and not yet written down, as the script writes it.
+    /// Segments and acknowledgements sent but not yet matched, in script notation.
     sent: VecDeque<String>,
     window: Option<u64>,
     now: Time,
-    /// The first byte not acknowledged by what reached the sender.
+    /// First byte not acknowledged by anything that reached the sender.
     una: u64,
 }
 
@@ -58,19 +57,19 @@ const INITIAL: u32 = u32::MAX - 8000;
 /// Scripts count milliseconds.
 const CLOCK: Clock = Clock { units_per_second: 1000, exact: true };
 
-/// A header as the other end reads it.
+/// Encodes a header and parses it again.
 fn through_bytes(header: &TcpHeader) -> Result<TcpHeader, String> {
     let (a, b) = ([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
     TcpHeader::parse(&header.encode(&[], a, b), a, b).map(|(header, _)| header).map_err(|e| e.to_string())
 }
 
-/// A segment as the other end reads it; `near` is an offset its number is close to.
+/// Encodes a segment and parses it again; `near` is an offset close to its number.
 fn segment_through_bytes(segment: Segment, near: u64) -> Result<Segment, String> {
     let header = TcpHeader { sequence: sequence::number(segment.seq, INITIAL), ..TcpHeader::default() };
     Ok(Segment { seq: sequence::offset(through_bytes(&header)?.sequence, near, INITIAL), ..segment })
 }
 
-/// An acknowledgement as the other end reads it.
+/// Encodes an acknowledgement and parses it again.
 fn ack_through_bytes(ack: Ack, blocks: &SackBlocks, near: u64) -> Result<(Ack, SackBlocks), String> {
     let number = |offset| sequence::number(offset, INITIAL);
     let edges: Vec<_> =
@@ -92,7 +91,7 @@ fn ack_through_bytes(ack: Ack, blocks: &SackBlocks, near: u64) -> Result<(Ack, S
 }
 
 impl Player {
-    /// Plays a line after the settings; why it does not hold.
+    /// Plays a line after the settings. Returns why it fails, if it does.
     fn play(&mut self, words: &[&str]) -> Result<(), String> {
         match words {
             [">" | "<", ..] => {
@@ -212,10 +211,10 @@ impl Player {
     }
 }
 
-/// Scripts write four decimals.
+/// Scripts use four decimals.
 const TOLERANCE: f64 = 1e-4;
 
-/// The lines that one stands for: one for each number of `A to B`, N for `xN` at the end.
+/// Expands a line: one for each number of `A to B`, N copies for `xN` at the end.
 fn lines(words: &[&str]) -> Result<Vec<String>, String> {
     let sides: Vec<_> = words.split(|&word| word == "to").collect();
     let lines: Vec<_> = match (sides.as_slice(), words) {
@@ -235,7 +234,7 @@ fn number(word: &str) -> Result<u64, String> {
     word.parse().map_err(|e| format!("{word:?}: {e}"))
 }
 
-/// Plays a script; the first line that does not hold, in words.
+/// Plays a script. Returns an error for the first line that fails.
 fn play(text: &str) -> Result<(), String> {
     let mut variant = "vanilla".to_string();
     let mut settings = serde_json::Map::new();
@@ -307,7 +306,7 @@ fn every_script_holds() {
     assert!(failures.is_empty(), "\n{failures}");
 }
 
-/// What every variant is put through, each in the script `VARIANT_SITUATION`.
+/// Situations tested for every variant, each in the script `VARIANT_SITUATION`.
 const SITUATIONS: &[&str] = &[
     "single_loss",
     "two_losses",
@@ -323,7 +322,7 @@ const SITUATIONS: &[&str] = &[
     "delayed_acks",
 ];
 
-/// What CUBIC is put through, each in the script `cubic_SITUATION`, beside a single loss under every variant.
+/// Situations tested for CUBIC in the scripts `cubic_SITUATION`, in addition to a single loss under every variant.
 const CUBIC: &[&str] = &[
     "concave_then_convex",
     "grows_as_reno_in_short_round_trips",

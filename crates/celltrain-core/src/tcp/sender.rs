@@ -1,8 +1,8 @@
-//! The sending end: windows, what to send next, the retransmission and persist timers, the pace.
+//! The sending end: windows, segment selection, the retransmission and persist timers, and pacing.
 //!
 //! Source: `docs/mechanisms.md` 3.1 to 3.7; RFC 793 for the variables; RFC 1122 (4.2.2.17) for closed windows.
-//! Engine-free: events come in, segments are asked for.
-//! Departures: a window probe carries one byte, everything else full segments, the last of a file too.
+//! Independent of the engine: the caller reports events and requests segments.
+//! Departures: a window probe carries one byte; every other segment is full, even the last of a file.
 
 use super::congestion::Windows;
 use super::recovery::{Choice, Flight, Progress, Reaction, Recovery, Timer};
@@ -12,7 +12,7 @@ use super::timers::{Countdown, RetransmissionTimer, SegmentTimers};
 use super::{Ack, AfterIdle, Backoff, DuplicateAcks, RttSampling, Segment, TcpConfig, TimerRestart, window_scale};
 use crate::units::{Clock, Span, Time};
 
-/// A sender that has data without end, or so many bytes.
+/// A sender with unlimited data or a fixed number of bytes.
 pub struct Sender {
     mss: u32,
     /// First byte not acknowledged.
@@ -21,15 +21,15 @@ pub struct Sender {
     snd_nxt: u64,
     /// First byte never sent.
     snd_max: u64,
-    /// Where the data ends: no segment begins there or beyond.
+    /// End of the data: no segment begins at or beyond this byte.
     end: u64,
     windows: Windows,
     window_scale: u32,
     recovery: Box<dyn Recovery>,
-    /// Whether `recovery` says what is sent now.
+    /// True while `recovery` chooses the next segment.
     chosen: bool,
     pending: Pending,
-    /// Why what is sent again now is; only looked at from outside.
+    /// Reason for the current retransmission; for event logs only.
     cause: Cause,
     board: Scoreboard,
     rtt: RttEstimator,
@@ -49,20 +49,20 @@ pub struct Sender {
     counters: SenderCounters,
 }
 
-/// Why a segment is sent again.
+/// Reason for a retransmission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// The retransmission timer ran out: it is the first unacknowledged one, or one behind it.
+    /// The retransmission timer expired: this is the first unacknowledged segment or one after it.
     Timeout,
-    /// So many duplicate acknowledgements came.
+    /// The threshold of duplicate acknowledgements was reached.
     DuplicateAcks,
-    /// An acknowledgement of a part of what was outstanding came.
+    /// An acknowledgement covered part of the outstanding data.
     PartialAck,
-    /// The receiver reported what lies behind it.
+    /// The receiver reported data beyond this segment.
     Hole,
 }
 
-/// A sender's state as it is looked at from outside.
+/// A snapshot of a sender's state for observers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SenderState {
     /// cwnd in segments.
@@ -75,17 +75,17 @@ pub struct SenderState {
     pub rto: u32,
 }
 
-/// What goes out before anything else.
+/// The segment that must be sent first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pending {
     Nothing,
-    /// The first unacknowledged segment, as far as the receiver's window has room for it.
+    /// The first unacknowledged segment, if it fits the receiver's window.
     Resend,
     /// One byte into a closed window.
     Probe,
 }
 
-/// The one segment being timed: the ack that ends it, the ticks counted so far, from 1, and when it was sent.
+/// The one segment being timed: the acknowledgement that ends it, the ticks counted so far (from 1), and its send time.
 #[derive(Clone, Copy, Debug)]
 struct Timing {
     until: u64,
@@ -93,17 +93,17 @@ struct Timing {
     sent: Time,
 }
 
-/// The pace of a sender whose rate is limited.
+/// The pacing state of a rate-limited sender.
 #[derive(Clone, Copy, Debug)]
 struct Pace {
     interval: Span,
-    /// When the next segment may leave.
+    /// Earliest departure time of the next segment.
     next: Time,
-    /// Whether one waits for that.
+    /// True if a segment is waiting for `next`.
     waiting: bool,
 }
 
-/// What a sender did.
+/// Counters of a sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SenderCounters {
     /// Segments sent, retransmissions included.
@@ -117,7 +117,7 @@ pub struct SenderCounters {
 }
 
 impl Sender {
-    /// The sending end of an open connection, with nothing sent yet. Times are on `clock`.
+    /// Creates the sending end of an open connection with nothing sent yet. Times are on `clock`.
     pub fn new(config: &TcpConfig, clock: Clock) -> Self {
         let options = config.options();
         let limits = RtoLimits {
@@ -159,52 +159,52 @@ impl Sender {
         }
     }
 
-    /// The same connection further on: everything before `offset` was sent and acknowledged.
+    /// Starts at `offset`: everything before it was sent and acknowledged.
     #[must_use]
     pub fn starting_at(self, offset: u64) -> Self {
         Self { snd_una: offset, snd_nxt: offset, snd_max: offset, ..self }
     }
 
-    /// The same connection with its segments at least `interval` apart.
+    /// Spaces segments at least `interval` apart.
     #[must_use]
     pub fn paced(self, interval: Span) -> Self {
         Self { pace: Some(Pace { interval, next: Time::default(), waiting: false }), ..self }
     }
 
-    /// The same connection with so many bytes to send, rounded up to full segments.
+    /// Limits the data to `bytes`, rounded up to full segments.
     #[must_use]
     pub fn of_bytes(self, bytes: u64) -> Self {
         Self { end: bytes, ..self }
     }
 
-    /// There are so many bytes more to send, rounded up to full segments.
+    /// Adds `bytes` to the data to send, rounded up to full segments.
     pub fn write(&mut self, bytes: u64) {
         let whole = |bytes: u64| bytes.next_multiple_of(u64::from(self.mss));
         self.end = whole(self.end) + whole(bytes);
         if self.after_idle == AfterIdle::SlowStart && self.idle >= self.rtt.rto() {
-            // 4.3BSD, tcp_output: `if (idle && tp->t_idle >= tp->t_rxtcur) tp->snd_cwnd = tp->t_maxseg`; idle is that
-            // snd_max is snd_una.
+            // 4.3BSD, tcp_output: `if (idle && tp->t_idle >= tp->t_rxtcur) tp->snd_cwnd = tp->t_maxseg`; idle means
+            // that snd_max equals snd_una.
             self.windows.cwnd = 1.0;
         }
         self.idle = 0;
     }
 
-    /// Whether all there was to send is acknowledged.
+    /// Returns whether all data is acknowledged.
     pub fn has_ended(&self) -> bool {
         self.snd_una >= self.end
     }
 
-    /// Bytes acknowledged, from the first on.
+    /// Returns the number of bytes acknowledged.
     pub fn acknowledged(&self) -> u64 {
         self.snd_una
     }
 
-    /// Bytes sent once or more, from the first on.
+    /// Returns the number of bytes sent at least once.
     pub fn sent(&self) -> u64 {
         self.snd_max
     }
 
-    /// The next segment the windows and the pace allow now, if any. Asking sends it.
+    /// Sends and returns the next segment that the windows and the pace allow, if any.
     #[inline]
     pub fn next_segment(&mut self, now: Time) -> Option<Segment> {
         if self.chosen || self.pending != Pending::Nothing {
@@ -213,12 +213,12 @@ impl Sender {
         self.next_in_order(now)
     }
 
-    /// When to ask again for a segment that only the pace held back when it was last asked for.
+    /// Returns when to call `next_segment` again if only the pace held back a segment at the last call.
     pub fn next_departure(&self, now: Time) -> Option<Time> {
         self.pace.filter(|pace| pace.waiting && pace.next > now).map(|pace| pace.next)
     }
 
-    /// An acknowledgement arrived, with its blocks where the ends exchange them.
+    /// Processes an acknowledgement and its blocks (empty unless the ends exchange them).
     pub fn on_ack(&mut self, ack: Ack, blocks: &SackBlocks, now: Time) {
         assert!(ack.ack <= self.snd_max, "a receiver acknowledges only what was sent");
         if ack.ack < self.snd_una {
@@ -237,13 +237,13 @@ impl Sender {
         if ack.ack > self.snd_una {
             self.on_new_ack(ack.ack, now);
         } else if (same_window || news) && self.timer.is_running() {
-            // RFC 5681 (2 e): a window update is no duplicate; RFC 6675 (2): with news of other segments it is one. The
-            // timer runs while data is outstanding that is no window probe.
+            // RFC 5681 (2 e): a window update is not a duplicate. RFC 6675 (2): with news of other segments it is. The
+            // timer runs while data other than a window probe is outstanding.
             self.on_duplicate_ack(news, now);
         }
     }
 
-    /// One tick of the retransmission clock; whether something may have to be sent.
+    /// Advances the retransmission clock by one tick. Returns whether a segment may be due.
     pub fn on_tick(&mut self, now: Time) -> bool {
         let timeout = match &mut self.timer {
             RetransmissionTimer::Common(timer) => timer.on_tick(),
@@ -265,54 +265,54 @@ impl Sender {
         timeout || probe
     }
 
-    /// cwnd in segments.
+    /// Returns cwnd in segments.
     pub fn cwnd(&self) -> f64 {
         self.windows.cwnd
     }
 
-    /// The window, min(cwnd, rwnd), in segments.
+    /// Returns the window, min(cwnd, rwnd), in segments.
     pub fn window(&self) -> f64 {
         self.windows.window()
     }
 
-    /// ssthresh in segments.
+    /// Returns ssthresh in segments.
     pub fn ssthresh(&self) -> f64 {
         self.windows.ssthresh
     }
 
-    /// The retransmission timeout in ticks, backoff included.
+    /// Returns the retransmission timeout in ticks, including backoff.
     pub fn rto(&self) -> u32 {
         self.rtt.rto()
     }
 
-    /// Results of its control's formulas that were replaced so far, because they are no numbers.
+    /// Returns how many results of the control's formulas were replaced so far because they were not numbers.
     pub fn replaced_results(&self) -> u64 {
         self.windows.replaced_results()
     }
 
-    /// What it did so far.
+    /// Returns its counters.
     pub fn counters(&self) -> SenderCounters {
         self.counters
     }
 
-    /// Its state.
+    /// Returns its state.
     pub fn state(&self) -> SenderState {
         let flight = self.snd_max - self.snd_una;
         SenderState { cwnd: self.cwnd(), ssthresh: self.ssthresh(), flight, rto: self.rto() }
     }
 
-    /// Why the segment that it sent last was sent again, if it was.
+    /// Returns why the last segment sent was retransmitted, if it was.
     pub fn cause(&self) -> Cause {
         self.cause
     }
 
-    /// Whether the segment that it sent last is one that only probes a closed window: it counts as sent but is not
-    /// passed over.
+    /// Returns whether `segment`, the last one sent, is a window probe: its byte counts as sent but `snd_nxt` does not
+    /// move.
     pub fn has_probed_with(&self, segment: Segment) -> bool {
         self.snd_nxt < segment.end()
     }
 
-    /// Ticks left of the retransmission timer and of that for a closed window; 0 of one that does not run.
+    /// Returns the ticks left on the retransmission and persist timers; 0 for a stopped timer.
     pub fn timers(&self) -> [u64; 2] {
         let retransmission = match &self.timer {
             RetransmissionTimer::Common(timer) => u64::from(timer.left()),
@@ -325,7 +325,7 @@ impl Sender {
     fn next_in_order(&mut self, now: Time) -> Option<Segment> {
         let mut seq = self.snd_nxt;
         if seq < self.snd_max {
-            // After a timeout what has been reported since is left out (`docs/mechanisms.md` 3.7).
+            // After a timeout, skips the data reported since (`docs/mechanisms.md` 3.7).
             seq = self.board.skip(seq);
         }
         if seq >= self.end {
@@ -345,7 +345,7 @@ impl Sender {
         Some(self.send(seq, now))
     }
 
-    /// What is sent out of order, and all that is sent while the variant chooses.
+    /// Sends retransmissions and probes, and every segment while the variant chooses.
     fn next_in_recovery(&mut self, now: Time) -> Option<Segment> {
         let choice = match self.pending {
             Pending::Probe => {
@@ -367,7 +367,7 @@ impl Sender {
         Some(self.send(choice.seq(), now))
     }
 
-    /// Whether the pace lets a segment leave now; one that may, does.
+    /// Returns whether the pace allows a segment now; if so, the segment counts as sent.
     #[inline]
     fn may_leave(&mut self, now: Time) -> bool {
         let Some(pace) = &mut self.pace else { return true };
@@ -397,9 +397,9 @@ impl Sender {
         segment
     }
 
-    /// The window is closed and everything is acknowledged or given up for lost: probe it from now on. RFC 1122
-    /// (4.2.2.17): the first time when it has been closed for a retransmission timeout, then at intervals that grow
-    /// exponentially. 4.3BSD has the persist timer take over from the retransmission timer.
+    /// Starts probing a closed window when everything is acknowledged or given up for lost. RFC 1122 (4.2.2.17): the
+    /// first probe waits for a retransmission timeout, and later intervals grow exponentially. In 4.3BSD the persist
+    /// timer also replaces the retransmission timer.
     fn persist(&mut self) {
         if !self.persist.is_running() {
             self.timer.stop();
@@ -414,24 +414,25 @@ impl Sender {
         self.persist.start(self.rtt.rto_after(self.probes));
     }
 
-    /// As 4.3BSD has it, the byte counts as sent but is not passed over: it goes again in the next segment.
+    /// Sends one byte. As in 4.3BSD, it counts as sent but `snd_nxt` does not move: the next segment includes it again.
     fn probe(&mut self) -> Segment {
         self.counters.segments_sent += 1;
         self.snd_max = self.snd_max.max(self.snd_una + 1);
         Segment { seq: self.snd_una, len: 1 }
     }
 
-    /// What is outstanding. It borrows the scoreboard alone: the recovery and the windows change while they look at it.
+    /// Describes the outstanding data. It borrows only the scoreboard, so that recovery and windows can change
+    /// meanwhile.
     fn flight<'a>(&self, board: &'a Scoreboard) -> Flight<'a> {
         Flight { una: self.snd_una, max: self.snd_max, end: self.end, mss: u64::from(self.mss), board }
     }
 
-    /// Segments outstanding.
+    /// Counts the segments outstanding.
     fn outstanding(&self) -> f64 {
         (self.snd_max - self.snd_una) as f64 / f64::from(self.mss)
     }
 
-    /// What a control that sets the windows itself may know beside them.
+    /// Gives a control that sets the windows itself the time and the flight size.
     #[inline]
     fn tell_control(&mut self, now: Time) {
         if self.windows.ruled() {
@@ -462,7 +463,7 @@ impl Sender {
             self.windows.on_new_ack(now, acked as f64 / f64::from(self.mss));
         }
         if let Progress::Resend(_) = progress {
-            // Karn: what is timed may now be acknowledged by the segment sent again.
+            // Karn: the retransmission may now acknowledge the timed segment.
             self.timing = None;
             self.pending = Pending::Resend;
             self.cause = Cause::PartialAck;
@@ -517,15 +518,15 @@ impl Sender {
         self.go_back();
     }
 
-    /// Go-back-N: the next segment sent is the first unacknowledged one, and it may not be timed (Karn). The timer runs
-    /// anew from here; in a closed window, where nothing can be sent, the persist timer takes over.
+    /// Go-back-N: the next segment sent is the first unacknowledged one, and it may not be timed (Karn). Restarts the
+    /// timer. If the window is closed and nothing can be sent, the persist timer takes over.
     fn go_back(&mut self) {
         self.timing = None;
         self.restart_timer();
         self.snd_nxt = self.snd_una;
     }
 
-    /// The timer starts anew: for everything outstanding, or where each segment has its own for the first.
+    /// Restarts the timer for everything outstanding or, with a timer for each segment, for the first one.
     fn restart_timer(&mut self) {
         match &mut self.timer {
             RetransmissionTimer::Common(timer) => timer.start(self.rtt.rto()),

@@ -1,18 +1,17 @@
-//! Sequence numbers as headers carry them: offsets in the stream, modulo 2^32.
+//! Sequence numbers of TCP headers: offsets in the stream, modulo 2^32.
 //!
 //! Source: RFC 9293 (3.4). The simulation counts bytes in 64 bits; a header has 32, which wrap every 4 GiB.
 
-/// The sequence number of a byte of a stream whose first byte has number `initial`.
+/// Returns the sequence number of a byte in a stream whose first byte has number `initial`.
 pub fn number(offset: u64, initial: u32) -> u32 {
-    // The low half: the remainder is the point.
+    // The truncation to the low half is intended.
     #[allow(clippy::cast_possible_truncation)]
     let low = offset as u32;
     initial.wrapping_add(low)
 }
 
-/// The offset of a sequence number: of all that have it the one closest to `near`, an offset that the number is known
-/// to be within 2^31 of: `snd_una` for an acknowledgement, `rcv_nxt` for a segment. RFC 7323 (2.3): windows stay below
-/// 2^30, so there is only one in reach.
+/// Converts a sequence number to the offset closest to `near`, an offset known to be within 2^31 of it: `snd_una` for
+/// an acknowledgement, `rcv_nxt` for a segment. RFC 7323 (2.3): windows stay below 2^30, so the result is unique.
 pub fn offset(number: u32, near: u64, initial: u32) -> u64 {
     let ahead = number.wrapping_sub(self::number(near, initial)).cast_signed();
     near.checked_add_signed(i64::from(ahead)).expect("a sequence number is of a byte of the stream")

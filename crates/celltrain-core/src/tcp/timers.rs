@@ -1,7 +1,7 @@
-//! Coarse timers: counters that a host's clock counts down, one tick at a time.
+//! Coarse timers: countdowns that a host's clock decrements once per tick.
 //!
 //! Source: 4.3BSD's slow (retransmission) and fast (delayed acknowledgement) timeouts; `docs/mechanisms.md` 3.2. A
-//! timer set to n ticks runs out after n - 1 to n ticks of real time, because the first tick may come at once.
+//! timer set to n ticks expires after n - 1 to n ticks of real time, because the first tick may come at once.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -28,17 +28,17 @@ impl Countdown {
         self.remaining = 0;
     }
 
-    /// Whether it runs.
+    /// Returns whether it runs.
     pub fn is_running(self) -> bool {
         self.remaining > 0
     }
 
-    /// Ticks until it runs out; 0 when it does not run.
+    /// Returns the ticks until it expires; 0 if it is not running.
     pub fn left(self) -> u32 {
         self.remaining
     }
 
-    /// One tick; whether it ran out just now.
+    /// Counts one tick. Returns whether it just expired.
     pub fn on_tick(&mut self) -> bool {
         if self.remaining == 0 {
             return false;
@@ -48,17 +48,17 @@ impl Countdown {
     }
 }
 
-/// What says that a segment was not acknowledged in time.
+/// The timer that detects segments not acknowledged in time.
 #[derive(Clone, Debug)]
 pub enum RetransmissionTimer {
-    /// One for the connection.
+    /// One timer for the connection.
     Common(Countdown),
-    /// One for each segment. The box keeps them out of a sender that has none.
+    /// One timer for each segment, boxed to keep a sender without them small.
     PerSegment(Box<SegmentTimers>),
 }
 
 impl RetransmissionTimer {
-    /// Whether it runs.
+    /// Returns whether it runs.
     #[inline]
     pub fn is_running(&self) -> bool {
         match self {
@@ -80,19 +80,19 @@ impl RetransmissionTimer {
 /// A timer for each segment outstanding (`timer_restart = per_segment`).
 #[derive(Clone, Debug, Default)]
 pub struct SegmentTimers {
-    /// Ticks so far.
+    /// Ticks counted.
     now: u64,
-    /// The end of each segment, and the tick after which it was sent: in the order of sending. Nothing where the segment
-    /// was sent again since; such places are never the first.
+    /// End of each segment and the tick after which it was sent, in order of sending. `None` if the segment was resent
+    /// since; the first entry is never `None`.
     sent: VecDeque<Option<(u64, u64)>>,
-    /// How many were first and are gone, so the number of a segment is its place and this.
+    /// Number of entries removed from the front; a segment's number is its index plus this.
     gone: u64,
-    /// The end and the number of each, so that one that is sent again is found among very many.
+    /// End and number of each entry, to find a resent segment quickly among very many.
     by_end: BTreeSet<(u64, u64)>,
 }
 
 impl SegmentTimers {
-    /// A segment was sent, or one is waiting to be sent `again`: its timer starts anew.
+    /// Starts or restarts the timer of a segment that was sent, or that waits to be sent `again`.
     pub fn start(&mut self, segment: Segment, again: bool) {
         if again {
             let of_it = self.by_end.range((segment.seq + 1, 0)..=(segment.end(), u64::MAX));
@@ -112,18 +112,19 @@ impl SegmentTimers {
         self.by_end.clear();
     }
 
-    /// Whether any runs.
+    /// Returns whether any runs.
     pub fn is_running(&self) -> bool {
         !self.sent.is_empty()
     }
 
-    /// Ticks until the first of a segment beyond `snd_una` runs out at `rto` ticks, at least 1; 0 when none runs.
+    /// Returns the ticks until the first timer of a segment beyond `snd_una` expires at `rto` ticks, at least 1; 0 if
+    /// none is running.
     pub fn left(&self, snd_una: u64, rto: u32) -> u64 {
         let first = self.sent.iter().flatten().find(|&&(end, _)| end > snd_una);
         first.map_or(0, |&(_, at)| (at + u64::from(rto)).saturating_sub(self.now).max(1))
     }
 
-    /// One tick; whether the timer of a segment beyond `snd_una` has reached `rto` ticks. Those that have are gone.
+    /// Counts one tick and removes timers that reached `rto`. Returns whether one was for a segment beyond `snd_una`.
     pub fn on_tick(&mut self, snd_una: u64, rto: u32) -> bool {
         self.now += 1;
         let mut ran_out = false;
@@ -151,7 +152,7 @@ fn place(number: u64) -> usize {
     usize::try_from(number).expect("what is in memory has a place")
 }
 
-/// When a host's clock ticks next: at `phase`, then every `period`.
+/// The next tick of a host's clock: at `phase`, then every `period`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ticks {
     next: Time,
@@ -159,19 +160,19 @@ pub struct Ticks {
 }
 
 impl Ticks {
-    /// Ticks every `period`, the first at `phase`, or at one period where the phase is zero: the start is no tick.
+    /// Ticks every `period`, first at `phase`, or at one period if the phase is zero: the start is not a tick.
     pub fn new(period: Span, phase: Span) -> Self {
         assert!(period.0 > 0, "ticks have a positive period");
         let first = if phase.0 == 0 { period } else { phase };
         Self { next: Time::default() + first, period }
     }
 
-    /// The next tick.
+    /// Returns the next tick.
     pub fn next(self) -> Time {
         self.next
     }
 
-    /// Goes on to the tick after the next.
+    /// Advances to the following tick.
     pub fn advance(&mut self) {
         self.next += self.period;
     }
@@ -192,7 +193,7 @@ mod tests {
         assert!(!timer.on_tick());
     }
 
-    /// The same with a list that is searched from its beginning.
+    /// A model that searches a list from its beginning.
     #[derive(Default)]
     struct Searched {
         now: u64,

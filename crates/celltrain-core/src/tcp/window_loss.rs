@@ -1,20 +1,20 @@
-//! A loss made on purpose: one segment each time the window reaches a value.
+//! Deliberate losses: one segment each time the window reaches a value.
 //!
 //! Source: ATM Forum 97-0831, section 2: "an artificial simulation [...] where the network controlled the TCP rate by
 //! dropping a packet every time the TCP window reached a particular value". The window is min(CWND, RCVWND), as that
 //! section defines it, so a value above the receiver's window is never reached.
-//! Departures: what happens when a loss leaves the window at the value or above is not said; here that counts as
-//! reaching it anew. Only segments sent for the first time are lost, so that a resent one cannot be lost for the same
-//! window.
+//! Departures: the source does not cover a loss that leaves the window at or above the value; here that counts as
+//! reaching it again. Only segments sent for the first time are lost, so that a retransmission cannot be lost for the
+//! same window.
 
 use super::Segment;
 
-/// Which of a sender's segments are lost.
+/// Selects the segments of a sender that are lost.
 #[derive(Clone, Copy, Debug)]
 pub struct WindowLoss {
     /// The value, in segments.
     at: f64,
-    /// Whether the window has shrunk, or nothing was sent, since the last loss.
+    /// True if the window has shrunk, or nothing was sent, since the last loss.
     armed: bool,
     /// The window when the last segment was sent.
     window: f64,
@@ -23,12 +23,12 @@ pub struct WindowLoss {
 }
 
 impl WindowLoss {
-    /// Losses of a connection that has sent nothing, whenever its window reaches `at` segments.
+    /// Loses a segment whenever the window reaches `at` segments. The connection must not have sent anything yet.
     pub fn new(at: f64) -> Self {
         Self { at, armed: true, window: 0.0, snd_max: 0 }
     }
 
-    /// Whether this segment, sent while the window is `window` segments, is the one that is lost.
+    /// Returns whether this segment, sent while the window is `window` segments, is lost.
     pub fn takes(&mut self, segment: Segment, window: f64) -> bool {
         let first_time = segment.seq >= self.snd_max;
         self.snd_max = self.snd_max.max(segment.end());
@@ -44,7 +44,7 @@ impl WindowLoss {
 mod tests {
     use super::*;
 
-    /// Whether each of these is lost: number of the segment, window as it is sent.
+    /// Returns whether each segment is lost, given its number and the window as it is sent.
     fn lost(sent: &[(u64, f64)]) -> Vec<bool> {
         let mut loss = WindowLoss::new(4.0);
         sent.iter().map(|&(number, window)| loss.takes(Segment { seq: number * 100, len: 100 }, window)).collect()

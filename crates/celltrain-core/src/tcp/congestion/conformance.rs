@@ -1,4 +1,4 @@
-//! What holds for every congestion control of the list: a new control gets these tests by being listed.
+//! Tests that run on every listed congestion control; listing a new control adds it to them.
 
 use proptest::prelude::*;
 
@@ -12,14 +12,14 @@ const CLOCK: Clock = Clock { units_per_second: 1000, exact: true };
 
 #[derive(Clone, Copy, Debug)]
 enum Operation {
-    /// An acknowledgement of so many segments.
+    /// An acknowledgement of this many segments.
     Ack(u8),
-    /// So much time passes.
+    /// Time passes, in milliseconds.
     Pass(u64),
     RoundTrip(u64),
     FastRetransmit,
     Timeout,
-    /// The receiver's window becomes so many segments.
+    /// A new size of the receiver's window, in segments.
     Receiver(u16),
 }
 
@@ -72,7 +72,7 @@ proptest! {
                 prop_assert!(windows.ssthresh.is_finite() && windows.ssthresh >= 2.0, "{name}: {}", windows.ssthresh);
                 match operation {
                     Operation::Ack(segments) => {
-                        // None is faster than slow start with an acknowledgement of every segment.
+                        // No control is faster than slow start with an acknowledgement of every segment.
                         let most = cwnd + f64::from(segments);
                         prop_assert!((cwnd..=most).contains(&windows.cwnd), "{name}: {cwnd} to {}", windows.cwnd);
                         prop_assert!(!capped || windows.cwnd <= windows.rwnd.max(cwnd), "{name}: beyond rwnd");

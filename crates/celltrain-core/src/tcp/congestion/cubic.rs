@@ -1,47 +1,47 @@
-//! CUBIC: after a loss cwnd comes back to where it was along a cubic of the time since, whatever the round-trip time.
+//! CUBIC: after a loss cwnd returns to its old value along a cubic of the time since the loss, at any round-trip time.
 //!
 //! Source: RFC 9438, whose symbols are kept: C, `beta_cubic`, `W_max`, K, `W_est`, `cwnd_prior`, `cwnd_epoch`. Time is
-//! in seconds and windows are in segments, as there.
-//! Departures: the round-trip time is smoothed as RFC 6298 (2.3) says from one exact sample a round trip, apart from
-//! the retransmission timer's, which counts coarse ticks; min(cwnd, rwnd) stands for the flight size (4.6), which it
-//! equals while a sender has data; slow start is the plain one, without `HyStart++` (4.10); spurious losses are not
-//! undone (4.9). From the receiver's window on cwnd does not grow in congestion avoidance (5.8), whatever
-//! `window_growth` says.
+//! in seconds and windows are in segments, as in the RFC.
+//! Departures: the round-trip time is smoothed as in RFC 6298 (2.3) from one exact sample per round trip, separately
+//! from the retransmission timer's, which counts coarse ticks. min(cwnd, rwnd) replaces the flight size (4.6); they are
+//! equal while a sender has data. Slow start is the plain one, without `HyStart++` (4.10). Spurious losses are not
+//! undone (4.9). At or above the receiver's window, cwnd does not grow in congestion avoidance (5.8), whatever
+//! `window_growth` is.
 
 use super::{CongestionControl, NewAck};
 use crate::tcp::options::TcpOptions;
 use crate::units::{Clock, Span, Time};
 
-/// RFC 9438 (4.6): congestion leaves this share of the window.
+/// RFC 9438 (4.6): share of the window that remains after congestion.
 const BETA: f64 = 0.7;
-/// RFC 9438 (5.1): how fast the cubic rises, in segments a cubic second.
+/// RFC 9438 (5.1): growth rate of the cubic, in segments per cubic second.
 const C: f64 = 0.4;
 /// RFC 9438 (4.3): 3 (1 - beta) / (1 + beta), the additive increase that shares evenly with Reno at this beta.
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
-/// RFC 9438 (4.2): in a round trip cwnd grows by half at most.
+/// RFC 9438 (4.2): cwnd grows by at most half in a round trip.
 const MOST_GROWTH: f64 = 1.5;
 /// RFC 6298 (2.3): alpha.
 const GAIN: f64 = 0.125;
 
-/// What CUBIC remembers.
+/// State of CUBIC.
 #[derive(Debug)]
 pub struct Cubic {
     units_per_second: f64,
     /// The smoothed round-trip time in seconds.
     srtt: f64,
-    /// `W_max`: cwnd before the last reduction, or less where the one before was larger.
+    /// `W_max`: cwnd before the last reduction, or less if the previous one was larger.
     w_max: f64,
     /// `cwnd_prior`: cwnd when ssthresh was last set.
     cwnd_prior: f64,
     ended_by: EndedBy,
-    /// The stage of congestion avoidance under way.
+    /// Current stage of congestion avoidance.
     epoch: Option<Epoch>,
 }
 
-/// What ended the last stage of congestion avoidance.
+/// Events that end a stage of congestion avoidance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EndedBy {
-    /// Nothing yet, or a timeout: the next stage starts its cubic at its own window.
+    /// A timeout, or no event yet: the next stage starts its cubic at its own window.
     Timeout,
     /// A fast retransmit: the next stage aims at `W_max`.
     Reduction,
@@ -50,21 +50,21 @@ enum EndedBy {
 /// A stage of congestion avoidance (4.2).
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Epoch {
-    /// t: how long it has lasted, without the time in which the receiver's window kept cwnd from growing.
+    /// t: duration of the stage, without the time in which the receiver's window kept cwnd from growing.
     t: Span,
-    /// When cwnd last grew; none while the receiver's window keeps it from growing.
+    /// Time of the last growth of cwnd; `None` while the receiver's window keeps it from growing.
     grew: Option<Time>,
-    /// K: seconds from its start until the cubic reaches `w_max`.
+    /// K: seconds from the start until the cubic reaches `w_max`.
     k: f64,
     w_max: f64,
-    /// `W_est`: the window Reno would have.
+    /// `W_est`: estimate of Reno's window.
     w_est: f64,
 }
 
 impl CongestionControl for Cubic {
     fn on_new_ack(&mut self, NewAck { now, acked, cwnd, rwnd }: NewAck) -> f64 {
         if cwnd >= rwnd {
-            // Section 5.8: no growth while the flow sends less than cwnd allows; 4.2: nor does that time count.
+            // Section 5.8: no growth while the flow sends less than cwnd allows; 4.2: that time does not count either.
             if let Some(epoch) = &mut self.epoch {
                 epoch.grew = None;
             }
@@ -99,7 +99,7 @@ impl CongestionControl for Cubic {
         self.ended_by = EndedBy::Reduction;
     }
 
-    /// A timeout ends everything the window was doing (4.8).
+    /// Forgets the current stage (4.8).
     fn on_timeout(&mut self, window: f64) {
         self.remember(window);
         self.ended_by = EndedBy::Timeout;
@@ -107,7 +107,7 @@ impl CongestionControl for Cubic {
 }
 
 impl Cubic {
-    /// Before anything was sent.
+    /// Creates a fresh control.
     pub fn new(_options: &TcpOptions, clock: Clock) -> Self {
         Self {
             units_per_second: clock.units_per_second as f64,
@@ -120,7 +120,7 @@ impl Cubic {
     }
 
     fn remember(&mut self, cwnd: f64) {
-        // Section 4.7, fast convergence: who did not get back to where he was makes room.
+        // Section 4.7, fast convergence: a flow that did not regain its old window releases bandwidth.
         self.w_max = if cwnd < self.w_max { cwnd * (1.0 + BETA) / 2.0 } else { cwnd };
         self.cwnd_prior = cwnd;
         self.epoch = None;
@@ -144,12 +144,12 @@ impl Epoch {
     }
 }
 
-/// The cube root of a number from 0 up, the same on every machine: Newton's method with the four operations.
+/// Returns the cube root of a non-negative number, the same on every machine: Newton's method with the four operations.
 fn cube_root(x: f64) -> f64 {
     if x <= 0.0 {
         return 0.0;
     }
-    // From above the root every step comes closer, until rounding ends it.
+    // From above the root, every step comes closer until rounding stops it.
     let mut root = x.max(1.0);
     loop {
         let next = (2.0 * root + x / (root * root)) / 3.0;
@@ -197,7 +197,7 @@ mod tests {
         assert_eq!((w.cwnd, w.ssthresh), (1.0, 70.0), "RFC 9438 (4.8): a timeout reduces ssthresh by beta too");
     }
 
-    /// cwnd at `seconds` after a reduction from 100 segments, with round trips of a tenth of a second.
+    /// Returns cwnd `seconds` after a reduction from 100 segments, with round trips of a tenth of a second.
     fn after(seconds: u64) -> f64 {
         let mut w = windows();
         w.on_round_trip(Span(100));
@@ -225,7 +225,8 @@ mod tests {
 
     #[test]
     fn where_reno_is_faster_it_grows_as_reno() {
-        // At round trips of a millisecond the cubic hardly moves in 100 of them, Reno's estimate by 0.53 each.
+        // With round trips of a millisecond the cubic hardly moves in 100 of them; Reno's estimate grows by 0.53 in
+        // each.
         let mut w = windows();
         w.on_round_trip(Span(1));
         w.cwnd = 100.0;
@@ -258,7 +259,7 @@ mod tests {
         cubic.on_new_ack(NewAck { now: Time(5000), acked: 1.0, cwnd: 14.0, rwnd: 1000.0 });
         let epoch = cubic.epoch.expect("congestion avoidance has begun");
         assert_eq!((epoch.k, epoch.w_max, epoch.grew), (0.0, 14.0, Some(Time(5000))), "RFC 9438 (4.8)");
-        // A loss at 15 is then no loss before the window was back where it had been, 20.
+        // A loss at 15 is then not a loss before the window regained its old value of 20.
         cubic.on_fast_retransmit(15.0);
         assert_eq!(cubic.w_max, 15.0, "RFC 9438 (4.7, 4.8)");
     }

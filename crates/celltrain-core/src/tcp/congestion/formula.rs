@@ -1,9 +1,9 @@
-//! A congestion control written as formulas in the scenario: what becomes of cwnd and ssthresh with an acknowledgement,
-//! a loss and a timeout.
+//! A congestion control written as formulas in the scenario: new values of cwnd and ssthresh after an acknowledgement,
+//! a loss or a timeout.
 //!
-//! Source: the scenario; the language is `celltrain-formula`'s, `docs/design/formulas.md` says how it is run. Names are
-//! those of `docs/mechanisms.md` 3.
-//! Departures: what no formula says is as in [`jacobson`](super::jacobson).
+//! Source: the scenario; the language is `celltrain-formula`'s, and `docs/design/formulas.md` describes its evaluation.
+//! Names are from `docs/mechanisms.md` 3.
+//! Departures: without a formula, a value follows [`jacobson`](super::jacobson).
 
 use std::collections::BTreeMap;
 
@@ -43,10 +43,10 @@ pub struct Table {
     pub state: BTreeMap<String, Start>,
 }
 
-/// The table of a scenario, in one place of memory: the options of every connection have room for it.
+/// The table of a scenario, boxed because the options of every connection have room for it.
 pub type Config = Box<Table>;
 
-/// Registers of what the sender hands in; those of the user's own names follow.
+/// Registers of the sender's values; the user's own names follow.
 const CWND: u8 = 0;
 const SSTHRESH: u8 = 1;
 const RWND: u8 = 2;
@@ -58,7 +58,7 @@ const MIN_RTT: u8 = 7;
 const NOW: u8 = 8;
 const FIRST_OWN: u8 = 9;
 
-/// Every name of the sender's, and the register it is in; none of what stays the same.
+/// The sender's names with their registers; constants have no register.
 pub const NAMES: &[(Name, Option<u8>)] = &[
     (Name::number("cwnd", Unit::NONE, "congestion window, in segments"), Some(CWND)),
     (Name::number("ssthresh", Unit::NONE, "slow start threshold, in segments"), Some(SSTHRESH)),
@@ -75,7 +75,7 @@ pub const NAMES: &[(Name, Option<u8>)] = &[
 /// RFC 6298 (2.3): alpha.
 const GAIN: f64 = 0.125;
 
-/// A sender whose segments have so many bytes.
+/// A sender with segments of `mss` bytes.
 struct OfSender {
     mss: f64,
 }
@@ -120,17 +120,17 @@ impl Host for OfSender {
 const ON_ACK: &str = "on_ack";
 
 impl Table {
-    /// What is wrong with it at segments of so many bytes.
+    /// Returns its faults for segments of `mss` bytes.
     pub fn check(&self, mss: u64) -> Vec<Fault> {
         self.rules(mss).err().unwrap_or_default()
     }
 
-    /// Whether it says nothing of windows.
+    /// Returns whether it has no formulas.
     pub fn is_empty(&self) -> bool {
         self.events().iter().all(|(_, updates)| updates.is_empty())
     }
 
-    /// Names in its tables that nothing uses, by their keys.
+    /// Returns the names in its tables that nothing uses, by their keys.
     pub fn unused(&self) -> Vec<String> {
         let (constants, vc_state) = (self.all_constants(), BTreeMap::new());
         formulas::unused(self.texts(&constants, &vc_state, &self.events()))
@@ -162,10 +162,10 @@ impl Table {
 /// The control with its state.
 #[derive(Debug)]
 pub struct Formula {
-    /// What no formula says.
+    /// Fallback without a formula.
     usual: Jacobson,
     rules: Rules,
-    /// When the sender last asked, and how many segments were outstanding.
+    /// Time of the sender's last call, and the number of segments outstanding then.
     now: Time,
     flight: f64,
     units_per_second: f64,
@@ -173,7 +173,7 @@ pub struct Formula {
     rtt: f64,
     srtt: f64,
     min_rtt: f64,
-    /// What cwnd is to be when the variant has begun its recovery.
+    /// cwnd to apply once the variant has begun its recovery.
     after_loss: Option<f64>,
     replaced: u64,
 }
@@ -244,8 +244,8 @@ impl CongestionControl for Formula {
 }
 
 impl Formula {
-    /// The control of a connection that has sent nothing. A scenario whose formulas cannot be read is refused, and does
-    /// not run; until then such a control is the usual one.
+    /// Creates the control of a connection that has sent nothing. A scenario with unreadable formulas is rejected
+    /// before it runs; until then such a control uses no formulas.
     pub fn new(options: &TcpOptions, clock: Clock) -> Self {
         let nothing = Table::default();
         let table = options.formula.as_deref().unwrap_or(&nothing);
@@ -268,7 +268,7 @@ impl Formula {
     }
 }
 
-/// Reno, of which the tests for every control run.
+/// Returns Reno as formulas, for the tests of every control.
 #[cfg(test)]
 #[expect(clippy::unnecessary_box_returns, reason = "settings are a box wherever they are handed on")]
 pub(crate) fn sample() -> Config {

@@ -1,18 +1,18 @@
-//! Congestion avoidance: cwnd grows by one segment a window, and congestion leaves half of it.
+//! Congestion avoidance: cwnd grows by one segment per window, and congestion halves it.
 //!
 //! Source: Jacobson 1988; ATM Forum 96-1269, section 2; RFC 5681 (3.1). An acknowledgement that covers many segments
 //! counts once (`docs/mechanisms.md` 3.1).
-//! Departures: cwnd and ssthresh keep their fractions, where BSD counts whole bytes or segments
-//! (`docs/mechanisms.md` 3.1), unless `window_arithmetic` says otherwise.
+//! Departures: cwnd and ssthresh keep their fractions, whereas BSD counts whole bytes or segments (`docs/mechanisms.md`
+//! 3.1), unless `window_arithmetic` says otherwise.
 
 use super::{CongestionControl, NewAck};
 use crate::tcp::options::{TcpOptions, WindowArithmetic};
 use crate::units::Clock;
 
-/// Jacobson 1988; RFC 5681 (3.1, equation 4): congestion leaves half of the window.
+/// Jacobson 1988; RFC 5681 (3.1, equation 4): half of the window remains after congestion.
 const DECREASE: f64 = 0.5;
 
-/// Additive increase, multiplicative decrease; it remembers nothing.
+/// Additive increase, multiplicative decrease, without state.
 #[derive(Debug)]
 pub struct Jacobson {
     arithmetic: WindowArithmetic,
@@ -31,12 +31,12 @@ impl CongestionControl for Jacobson {
 }
 
 impl Jacobson {
-    /// The control of a connection with these options.
+    /// Creates the control of a connection with these options.
     pub fn new(options: &TcpOptions, _clock: Clock) -> Self {
         Self { arithmetic: options.window_arithmetic, mss: options.mss.bytes as f64 }
     }
 
-    /// What an acknowledgement adds, in segments.
+    /// Returns the growth per acknowledgement, in segments.
     fn linear_growth(&self, cwnd: f64) -> f64 {
         match self.arithmetic {
             WindowArithmetic::Fractions => 1.0 / cwnd,
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
     use crate::units::Time;
 
-    /// What an acknowledgement makes of cwnd.
+    /// Returns cwnd after an acknowledgement.
     fn grown(arithmetic: WindowArithmetic, cwnd: f64) -> f64 {
         Jacobson { arithmetic, mss: 512.0 }.on_new_ack(NewAck { now: Time(0), acked: 1.0, cwnd, rwnd: 127.0 })
     }

@@ -1,8 +1,8 @@
-//! How the congestion window grows and shrinks. One file each.
+//! Congestion controls, which grow and shrink the congestion window; one file each.
 //!
-//! The sender keeps the windows and grows them in slow start; a control answers how far cwnd grows beyond, and what
-//! congestion leaves of it. A new one is one file beside these, two lines below and one page under
-//! `docs/models/`; its name in scenarios, its Python access and the tests for every control follow.
+//! The sender keeps the windows and grows them in slow start. A control decides how cwnd grows in congestion avoidance
+//! and how much congestion shrinks it. To add a control, add a file here, two lines below and one page under
+//! `docs/models/`. Its name in scenarios, its Python access and the shared tests follow.
 
 pub mod cubic;
 pub mod formula;
@@ -25,75 +25,76 @@ registry! {
         formula: Formula,
     }
 
-    /// The control of a connection that has sent nothing. Times are on `clock`.
+    /// Creates the control of a connection that has sent nothing. Times are on `clock`.
     pub fn control(self, options: &TcpOptions, clock: Clock) -> Box<dyn CongestionControl> {
         |type Control| Box::new(Control::new(options, clock))
     }
 }
 
-/// What a sender asks its congestion control. Windows are in segments, and `window` is min(cwnd, rwnd).
+/// The sender's interface to its congestion control. Windows are in segments, and `window` is min(cwnd, rwnd).
 pub trait CongestionControl: Send {
-    /// What cwnd becomes in congestion avoidance with an acknowledgement of new data. [`Windows`] sees to slow start,
-    /// and that cwnd stops at rwnd where it may not outgrow that.
+    /// Returns cwnd after an acknowledgement of new data in congestion avoidance. [`Windows`] handles slow start, and
+    /// caps cwnd at rwnd if it may not outgrow it.
     fn on_new_ack(&mut self, ack: NewAck) -> f64;
 
-    /// The share that congestion leaves of a window, above 0 and below 1.
+    /// Returns the fraction of a window that remains after congestion, above 0 and below 1.
     fn decrease(&self, window: f64) -> f64;
 
-    /// A segment that was sent once took this long to be acknowledged.
+    /// Records the round-trip time of a segment that was sent once.
     fn on_round_trip(&mut self, took: Span) {
         let _ = took;
     }
 
-    /// A fast retransmit shrinks the window; `decrease` has said by how much.
+    /// Reports that a fast retransmit shrinks the window, by the share that `decrease` returned.
     fn on_fast_retransmit(&mut self, window: f64) {
         let _ = window;
     }
 
-    /// A timeout shrinks the window, and slow start begins anew.
+    /// Reports that a timeout shrinks the window and restarts slow start.
     fn on_timeout(&mut self, window: f64) {
         let _ = window;
     }
 
-    /// Whether it sets both windows itself, in slow start and at a loss too: only then the questions below are asked.
+    /// Returns whether it sets both windows itself, in slow start and at a loss too. Only then are the methods below
+    /// called.
     fn sets_windows(&self) -> bool {
         false
     }
 
-    /// It is this instant, and so many segments are outstanding; said before each event.
+    /// Sets the current time and the number of segments outstanding. Called before each event.
     fn at(&mut self, now: Time, flight: f64) {
         let _ = (now, flight);
     }
 
-    /// What an event makes of the windows.
+    /// Returns new values for the windows after an event.
     fn set(&mut self, event: Event, seen: Seen) -> Set {
         let _ = (event, seen);
         Set::default()
     }
 
-    /// cwnd as the recovery begins that a fast retransmit started, where it is another than the variant's.
+    /// Returns cwnd for the start of the recovery after a fast retransmit, if it differs from the variant's.
     fn after_loss(&mut self) -> Option<f64> {
         None
     }
 
-    /// Results of its formulas that were replaced so far, because they are no numbers.
+    /// Returns how many results of its formulas were replaced so far because they were not numbers.
     fn replaced_results(&self) -> u64 {
         0
     }
 }
 
-/// What happens to a sender, as a control sees it that sets the windows itself.
+/// Events reported to a control that sets the windows itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// An acknowledgement of new data that lets cwnd grow.
     NewAck,
     /// Duplicate acknowledgements start a fast retransmit.
     FastRetransmit,
-    /// The retransmission timer ran out.
+    /// The retransmission timer expired.
     Timeout,
 }
 
-/// What a sender has before an event, in segments.
+/// State of a sender before an event, in segments.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen {
     /// cwnd.
@@ -102,11 +103,11 @@ pub struct Seen {
     pub ssthresh: f64,
     /// rwnd.
     pub rwnd: f64,
-    /// How many segments an acknowledgement acknowledges.
+    /// Segments covered by an acknowledgement.
     pub acked: f64,
 }
 
-/// What becomes of the windows, in segments; where nothing is said, what would become of them with the usual control.
+/// New values of the windows, in segments; `None` leaves a window to the usual control.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Set {
     /// cwnd.
@@ -115,12 +116,12 @@ pub struct Set {
     pub ssthresh: Option<f64>,
 }
 
-/// An acknowledgement of new data, as a control sees it.
+/// An acknowledgement of new data, as reported to a control.
 #[derive(Clone, Copy, Debug)]
 pub struct NewAck {
-    /// When it arrives.
+    /// Arrival time.
     pub now: Time,
-    /// How many segments it acknowledges.
+    /// Number of segments it acknowledges.
     pub acked: f64,
     /// cwnd, in segments: ssthresh or above.
     pub cwnd: f64,
@@ -130,35 +131,35 @@ pub struct NewAck {
 
 /// The sender's windows, in segments.
 pub struct Windows {
-    /// cwnd: fractions are kept, the usable window is whole segments.
+    /// cwnd: fractions are kept, but the usable window is whole segments.
     pub cwnd: f64,
-    /// ssthresh: slow start below, congestion avoidance from here on.
+    /// ssthresh: slow start below, congestion avoidance from this value on.
     pub ssthresh: f64,
     /// rwnd in whole segments.
     pub rwnd: f64,
-    /// Whether cwnd grows beyond rwnd.
+    /// Limit on the growth of cwnd.
     growth: WindowGrowth,
-    /// The largest window that could be advertised, in segments.
+    /// Largest window that could be advertised, in segments.
     field: f64,
-    /// How far slow start goes.
+    /// Extent of slow start.
     slow_start: SlowStart,
     /// ssthresh after a timeout.
     rule: SsthreshRule,
-    /// In what numbers loss sets ssthresh.
+    /// Arithmetic for ssthresh after a loss.
     arithmetic: SsthreshArithmetic,
-    /// Whether the control sets both windows itself.
+    /// True if the control sets both windows itself.
     ruled: bool,
-    /// How cwnd grows, and by how much congestion shrinks it.
+    /// Congestion control, which grows and shrinks cwnd.
     control: Box<dyn CongestionControl>,
 }
 
 /// ATM Forum 96-1269, section 2: ssthresh is never below two segments.
 const MIN_SSTHRESH: f64 = 2.0;
-/// And cwnd not below one, whatever a control says.
+/// Lower bound of cwnd for every control.
 const MIN_CWND: f64 = 1.0;
 
 impl Windows {
-    /// The windows of a connection that has sent nothing.
+    /// Creates the windows of a connection that has sent nothing.
     pub fn new(options: &TcpOptions, clock: Clock) -> Self {
         let rwnd = options.window_segments() as f64;
         let segments = |bytes: u64| bytes as f64 / options.mss.bytes as f64;
@@ -177,7 +178,7 @@ impl Windows {
         }
     }
 
-    /// min(cwnd, rwnd) in whole segments.
+    /// Returns min(cwnd, rwnd) in whole segments.
     pub fn usable(&self) -> u64 {
         // Both are positive and far below 2^53.
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
@@ -185,17 +186,17 @@ impl Windows {
         whole
     }
 
-    /// min(cwnd, rwnd).
+    /// Returns min(cwnd, rwnd).
     pub fn window(&self) -> f64 {
         self.cwnd.min(self.rwnd)
     }
 
-    /// Whether the receiver's window has no room for a segment.
+    /// Returns whether the receiver's window has no room for a segment.
     pub fn closed(&self) -> bool {
         self.rwnd < 1.0
     }
 
-    /// cwnd grows for one acknowledgement of new data, `acked` segments of it.
+    /// Grows cwnd for one acknowledgement of new data that covers `acked` segments.
     #[inline]
     pub fn on_new_ack(&mut self, now: Time, acked: f64) {
         let set = self.asked(Event::NewAck, acked);
@@ -204,29 +205,29 @@ impl Windows {
             self.ssthresh = ssthresh.max(MIN_SSTHRESH);
         }
         self.cwnd = match self.growth {
-            // Only growth stops: what a control shrinks is shrunk.
+            // Only growth is capped: a control can always shrink cwnd.
             _ if grown < self.cwnd => grown.max(MIN_CWND),
             WindowGrowth::Uncapped => grown,
             // A window the receiver shrank does not shrink cwnd.
             WindowGrowth::Capped => self.cwnd.max(grown.min(self.rwnd)),
-            // 4.3BSD: snd_cwnd = MIN(cw + incr, TCP_MAXWIN), and since there is scaling TCP_MAXWIN << snd_scale.
+            // 4.3BSD: snd_cwnd = MIN(cw + incr, TCP_MAXWIN), and with window scaling TCP_MAXWIN << snd_scale.
             WindowGrowth::CappedByField => grown.min(self.field),
         };
     }
 
-    /// What an acknowledgement makes of cwnd where the control does not set it.
+    /// Returns cwnd after an acknowledgement, if the control does not set it.
     #[inline]
     fn grown(&mut self, now: Time, acked: f64) -> f64 {
         let at_most = self.slow_start == SlowStart::UpToSsthresh;
         if self.cwnd < self.ssthresh || (at_most && self.cwnd == self.ssthresh) {
-            // Slow start, whatever the control: RFC 5681 (3.1), RFC 9438 (4.10).
+            // Slow start, for every control: RFC 5681 (3.1), RFC 9438 (4.10).
             self.cwnd + 1.0
         } else {
             self.control.on_new_ack(NewAck { now, acked, cwnd: self.cwnd, rwnd: self.rwnd })
         }
     }
 
-    /// What a control says that sets the windows itself.
+    /// Returns the values from a control that sets the windows itself.
     #[inline]
     fn asked(&mut self, event: Event, acked: f64) -> Set {
         if !self.ruled {
@@ -235,18 +236,18 @@ impl Windows {
         self.control.set(event, Seen { cwnd: self.cwnd, ssthresh: self.ssthresh, rwnd: self.rwnd, acked })
     }
 
-    /// Whether the control sets both windows itself, and wants to be told of the time and what is outstanding.
+    /// Returns whether the control sets both windows itself, and therefore needs the time and the flight size.
     #[inline]
     pub fn ruled(&self) -> bool {
         self.ruled
     }
 
-    /// It is this instant, and so many segments are outstanding.
+    /// Sets the current time and the number of segments outstanding.
     pub fn at(&mut self, now: Time, flight: f64) {
         self.control.at(now, flight);
     }
 
-    /// The variant has begun its recovery: cwnd becomes what a control wants that sets it itself.
+    /// Applies the control's own cwnd, if any, after the variant has begun its recovery.
     #[inline]
     pub fn after_loss(&mut self) {
         if self.ruled
@@ -256,18 +257,18 @@ impl Windows {
         }
     }
 
-    /// Results of the control's formulas that were replaced so far, because they are no numbers.
+    /// Returns how many results of the control's formulas were replaced so far because they were not numbers.
     pub fn replaced_results(&self) -> u64 {
         self.control.replaced_results()
     }
 
-    /// A segment that was sent once took this long to be acknowledged.
+    /// Records the round-trip time of a segment that was sent once.
     #[inline]
     pub fn on_round_trip(&mut self, took: Span) {
         self.control.on_round_trip(took);
     }
 
-    /// The timeout's effect on both windows (`docs/mechanisms.md` 3.3), `flight_size` segments being outstanding: back
+    /// Applies a timeout to both windows (`docs/mechanisms.md` 3.3) while `flight_size` segments are outstanding: back
     /// to slow start from one segment.
     pub fn on_timeout(&mut self, flight_size: f64) {
         let window = self.window();
@@ -283,8 +284,8 @@ impl Windows {
         self.cwnd = set.cwnd.map_or(1.0, |cwnd| cwnd.max(MIN_CWND));
     }
 
-    /// What every variant's fast retransmit makes of ssthresh (`docs/mechanisms.md` 3.4): max(2, min(cwnd, rwnd) / 2),
-    /// where a control may have another share of the window.
+    /// Sets ssthresh at a fast retransmit, for every variant (`docs/mechanisms.md` 3.4): max(2, min(cwnd, rwnd) / 2),
+    /// or another share of the window if the control returns one.
     pub fn on_fast_retransmit(&mut self) {
         let window = self.window();
         let set = self.asked(Event::FastRetransmit, 0.0);
@@ -292,7 +293,7 @@ impl Windows {
         self.control.on_fast_retransmit(window);
     }
 
-    /// What loss leaves of a window, in the numbers that ssthresh is kept in.
+    /// Rounds a new ssthresh as `arithmetic` requires, with a minimum of two segments.
     fn least_two(&self, share: f64) -> f64 {
         let kept = match self.arithmetic {
             SsthreshArithmetic::Fractions => share,
@@ -321,7 +322,7 @@ mod tests {
         Windows { cwnd, ..Windows::new(&TcpOptions { ssthresh_rule: rule, ..TcpOptions::default() }, clock) }
     }
 
-    /// ssthresh after a timeout.
+    /// Returns ssthresh after a timeout.
     fn after(rule: SsthreshRule, cwnd: f64, flight_size: f64) -> f64 {
         let mut windows = windows(rule, cwnd);
         windows.on_timeout(flight_size);
@@ -357,7 +358,7 @@ mod tests {
         let cwnds = [1.0, 4.0, 5.0, 5.75, 6.0, 253.5, 300.0];
         assert_eq!(cwnds.map(fractions), [2.0, 2.0, 2.5, 2.875, 3.0, 126.75, 127.0]);
         assert_eq!(cwnds.map(whole), [2.0, 2.0, 2.0, 2.0, 3.0, 126.0, 127.0]);
-        // The other rules: half of 127, half of 25 outstanding, what 25 outstanding leave open of 127.
+        // The other rules: half of 127, half of the 25 outstanding, and 127 less 25 outstanding.
         let whole = |rule, cwnd| after(SsthreshArithmetic::WholeSegments, rule, cwnd, 25.5);
         assert_eq!(whole(SsthreshRule::HalfOfWindow, 300.0), 63.0);
         assert_eq!(whole(SsthreshRule::HalfOfFlight, 300.0), 12.0);
@@ -373,7 +374,7 @@ mod tests {
         }
     }
 
-    /// The windows of 4.3BSD in whole bytes, written down once more from its statements.
+    /// The windows of 4.3BSD in whole bytes, an independent model of its statements.
     struct Bsd {
         cwnd: u32,
         ssthresh: u32,
@@ -410,7 +411,7 @@ mod tests {
         ) {
             let options = TcpOptions {
                 mss: Bytes { bytes: mss.into() },
-                // What scaling does to it is another matter.
+                // A multiple of 1024, so that scaling keeps it.
                 receive_window: Bytes { bytes: u64::from(wnd >> 10 << 10) },
                 initial_ssthresh: Some(Bytes { bytes: u64::from(65_535 / mss * mss) }),
                 ssthresh_rule: SsthreshRule::HalfOfWindow,

@@ -1,9 +1,9 @@
-//! What loss makes a sender do. One file each.
+//! Loss recovery variants, one file each.
 //!
 //! The sender keeps the sequence variables and the scoreboard, sends what the windows allow, and runs the timer. A
-//! variant answers what a duplicate acknowledgement means, what an acknowledgement of new data means, and, while it
-//! says so, which segment goes next. Offsets are of bytes in the stream; an offset that ends something is that of the
-//! byte after it.
+//! variant decides how to react to a duplicate acknowledgement and to an acknowledgement of new data. While
+//! [`Recovery::chooses`] is true it also picks the next segment. Offsets count bytes of the stream; an end is
+//! exclusive.
 
 pub mod newreno;
 pub mod newreno_hoe;
@@ -38,33 +38,34 @@ registry! {
         sack_pipe: SackPipe,
     }
 
-    /// The options, the same for every variant.
+    /// Returns the options, common to all variants.
     pub fn options(&self) -> &TcpOptions { |options| options }
 
-    /// The variant's loss recovery.
+    /// Creates the variant's loss recovery.
     pub fn recovery(&self) -> Box<dyn Recovery> {
         |options, type Variant| Box::new(Variant::new(options))
     }
 }
 
 impl TcpConfig {
-    /// Whether the two ends exchange selective acknowledgements (RFC 2018).
+    /// Returns whether the two ends exchange selective acknowledgements (RFC 2018).
     pub fn selective(&self) -> bool {
         self.recovery().selective()
     }
 }
 
-/// Jacobson 1988, RFC 5681 (3.2): three duplicates mean a loss and not a reordering.
+/// Jacobson 1988, RFC 5681 (3.2): three duplicates mean a loss, not a reordering.
 const THRESHOLD: u32 = 3;
 
-/// What a sender asks its variant about loss. Timeouts are the same for all ([`Windows::on_timeout`], then go-back-N).
+/// The sender's interface to its loss recovery. Timeouts are the same for all ([`Windows::on_timeout`], then
+/// go-back-N).
 pub trait Recovery: Send {
-    /// Whether the two ends exchange selective acknowledgements (RFC 2018).
+    /// Returns whether the two ends exchange selective acknowledgements (RFC 2018).
     fn selective(&self) -> bool {
         false
     }
 
-    /// The recovery of a connection that has sent nothing. Most take nothing from the options.
+    /// Creates the recovery of a connection that has sent nothing. Most variants ignore the options.
     fn new(_options: &TcpOptions) -> Self
     where
         Self: Sized + Default,
@@ -72,107 +73,107 @@ pub trait Recovery: Send {
         Self::default()
     }
 
-    /// A duplicate acknowledgement arrived while data is outstanding; `news` when its blocks report something unknown.
+    /// Handles a duplicate acknowledgement while data is outstanding; `news` is true if its blocks report new data.
     fn on_duplicate_ack(&mut self, flight: &Flight<'_>, news: bool, windows: &mut Windows) -> Reaction;
 
-    /// `acked` bytes of new data were acknowledged; `flight` is what they leave.
+    /// Handles an acknowledgement of `acked` new bytes; `flight` is what remains outstanding.
     fn on_new_ack(&mut self, _flight: &Flight<'_>, _acked: u64, _windows: &mut Windows) -> Progress {
         Progress::Grow
     }
 
-    /// The retransmission timer ran out; `flight` is what was outstanding.
+    /// Handles an expired retransmission timer; `flight` is the data that was outstanding.
     fn on_timeout(&mut self, _flight: &Flight<'_>) {}
 
-    /// Whether what is sent now is for [`Recovery::choose`] to say and not for the windows alone.
+    /// Returns whether [`Recovery::choose`], rather than the windows alone, determines the next segment.
     fn chooses(&self) -> bool {
         false
     }
 
-    /// The segment to send now, if any. Asking does not send it.
+    /// Returns the segment to send now, if any. Does not send it.
     fn choose(&self, _flight: &Flight<'_>, _windows: &Windows) -> Option<Choice> {
         None
     }
 
-    /// A chosen segment was sent, or the one that [`Reaction::Resend`] or [`Progress::Resend`] asked for.
+    /// Records that a chosen segment was sent, or the one [`Reaction::Resend`] or [`Progress::Resend`] requested.
     fn on_sent(&mut self, _choice: Choice, _mss: u64) {}
 }
 
-/// What is outstanding.
+/// The outstanding data.
 #[derive(Clone, Copy)]
 pub struct Flight<'a> {
     /// First byte not acknowledged.
     pub una: u64,
     /// First byte never sent.
     pub max: u64,
-    /// Where the data ends: no segment begins there or beyond.
+    /// End of the data: no segment begins at or beyond this byte.
     pub end: u64,
     /// Payload bytes of a segment.
     pub mss: u64,
-    /// What the receiver reported beyond a gap.
+    /// Ranges that the receiver reported beyond a gap.
     pub board: &'a Scoreboard,
 }
 
 impl Flight<'_> {
-    /// Whether a segment at `seq` fits the receiver's window.
+    /// Returns whether a segment at `seq` fits the receiver's window.
     pub fn fits(&self, seq: u64, windows: &Windows) -> bool {
         (seq + self.mss - self.una) as f64 <= windows.rwnd * self.mss as f64
     }
 
-    /// Whether there is a segment that was never sent and it fits the receiver's window.
+    /// Returns whether there is unsent data and a segment of it fits the receiver's window.
     pub fn has_new(&self, windows: &Windows) -> bool {
         self.max < self.end && self.fits(self.max, windows)
     }
 
-    /// Bytes in segments.
+    /// Converts bytes to segments.
     pub fn segments(&self, bytes: u64) -> f64 {
         bytes as f64 / self.mss as f64
     }
 }
 
-/// What follows a duplicate acknowledgement.
+/// The reaction to a duplicate acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reaction {
-    /// Nothing but what the windows or the variant now allow.
+    /// Sends only what the windows or the variant now allow.
     Ignore,
-    /// Fast retransmit: start again from the first unacknowledged segment.
+    /// Fast retransmit: sends again from the first unacknowledged segment.
     GoBack,
-    /// Fast retransmit: the first unacknowledged segment, whatever the congestion window says; the rest goes on.
+    /// Fast retransmit: resends the first unacknowledged segment regardless of cwnd, then continues from where it was.
     Resend,
 }
 
-/// What follows an acknowledgement of new data.
+/// The reaction to an acknowledgement of new data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// The window grows.
     Grow,
-    /// It does not: this acknowledgement belongs to the recovery.
+    /// The window does not grow: this acknowledgement belongs to the recovery.
     Hold,
-    /// It does not, and the first unacknowledged segment goes out at once.
+    /// The window does not grow, and the first unacknowledged segment goes out at once.
     Resend(Timer),
 }
 
-/// What becomes of the retransmission timer.
+/// The effect on the retransmission timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timer {
-    /// It starts anew, as with any acknowledgement of new data.
+    /// Restarts it, as any acknowledgement of new data does.
     Restart,
-    /// It runs on.
+    /// Leaves it running.
     Keep,
 }
 
 /// A segment a variant chose, by its first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// One that was sent and is taken for lost.
+    /// A segment that was sent and is considered lost.
     Hole(u64),
-    /// The next that was never sent.
+    /// The next unsent segment.
     New(u64),
-    /// The last one outstanding, sent again to bring acknowledgements back (RFC 6675, 4, `NextSeg` 4).
+    /// The last segment outstanding, resent to elicit acknowledgements (RFC 6675, 4, `NextSeg` 4).
     Rescue(u64),
 }
 
 impl Choice {
-    /// Its first byte.
+    /// Returns its first byte.
     pub fn seq(self) -> u64 {
         let (Self::Hole(seq) | Self::New(seq) | Self::Rescue(seq)) = self;
         seq

@@ -1,20 +1,21 @@
-//! `newreno`: fast recovery goes on until everything outstanding at its start is acknowledged, a hole a round trip.
+//! `newreno`: fast recovery lasts until everything outstanding at its start is acknowledged, and fills one hole per
+//! round trip.
 //!
 //! Source: RFC 6582 (3.2), its `recover` kept; `docs/mechanisms.md` 3.6, option of A-26.
-//! Departures: min(cwnd, rwnd) stands for the flight size when ssthresh is set; of the two choices of step 3 for the
-//! window after a full acknowledgement the second is taken, cwnd = ssthresh; neither of section 4's heuristics for
-//! duplicates after a timeout; a partial acknowledgement deflates the window to one segment at the least, where the
-//! text has no bound; no Limited Transmit (RFC 3042).
+//! Departures: ssthresh is set from min(cwnd, rwnd) instead of the flight size. Step 3 offers two windows after a full
+//! acknowledgement; this uses the second, cwnd = ssthresh. Neither of section 4's heuristics for duplicates after a
+//! timeout is implemented. A partial acknowledgement deflates the window to at least one segment, where the text has no
+//! bound. There is no Limited Transmit (RFC 3042).
 
 use super::{Flight, Progress, Reaction, Recovery, THRESHOLD, Timer};
 use crate::tcp::congestion::Windows;
 use crate::tcp::options::{PartialAcks, TcpOptions};
 
-/// Where the recovery ends.
+/// The state of the recovery.
 #[derive(Debug, Default)]
 pub struct Newreno {
     dup_acks: u32,
-    /// RFC 6582 (3.2, step 1): at first the beginning of the stream.
+    /// RFC 6582 (3.2, step 1): initially the beginning of the stream.
     recover: u64,
     stage: Stage,
     partial_acks: PartialAcks,

@@ -1,26 +1,27 @@
-//! Hoe's fast recovery: a hole a round trip, and a new segment for every two duplicate acknowledgements.
+//! Hoe's fast recovery: fills one hole per round trip, and sends a new segment for every two duplicate
+//! acknowledgements.
 //!
 //! Source: Hoe 1996, "Improving the start-up behavior of a congestion control scheme for TCP";
 //! `docs/mechanisms.md` 3.6, the default of A-26.
-//! Departures: no initial ssthresh from a bandwidth estimate; the duplicates are counted from the one after the third,
-//! over the whole phase; as after a fast retransmit there is no new one until everything sent before a timeout is
-//! acknowledged.
+//! Departures: ssthresh is not initialized from a bandwidth estimate. Duplicates are counted from the one after the
+//! third, over the whole phase. As after a fast retransmit, no new phase starts until everything sent before a timeout
+//! is acknowledged.
 
 use super::{Choice, Flight, Progress, Reaction, Recovery, THRESHOLD, Timer};
 use crate::tcp::congestion::Windows;
 
-/// The phase between a fast retransmit and the acknowledgement of everything outstanding then.
+/// The phase from a fast retransmit until everything then outstanding is acknowledged.
 #[derive(Debug, Default)]
 pub struct NewrenoHoe {
     dup_acks: u32,
-    /// What must be acknowledged before another fast retransmit.
+    /// Offset that must be acknowledged before another fast retransmit.
     recover: u64,
     recovering: bool,
-    /// New segments the phase's duplicates have allowed and that are not sent yet.
+    /// New segments that the phase's duplicates allow and that are not sent yet.
     allowed: u32,
 }
 
-/// Hoe 1996: duplicates that stand for one new segment.
+/// Hoe 1996: duplicates needed for one new segment.
 const DUPLICATES_PER_SEGMENT: u32 = 2;
 
 impl Recovery for NewrenoHoe {

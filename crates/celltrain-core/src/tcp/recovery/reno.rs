@@ -1,13 +1,13 @@
 //! Reno: the third duplicate acknowledgement resends one segment, and half of the window stays open for new ones.
 //!
 //! Source: Jacobson 1990 (4.3BSD Reno); RFC 5681 (3.2); `docs/mechanisms.md` 3.5.
-//! Departures: min(cwnd, rwnd) stands for RFC 5681's flight size, which it equals while a sender has data, as in
-//! 4.3BSD; no Limited Transmit (RFC 3042).
+//! Departures: min(cwnd, rwnd) replaces RFC 5681's flight size, as in 4.3BSD; they are equal while a sender has data.
+//! There is no Limited Transmit (RFC 3042).
 
 use super::{Flight, Progress, Reaction, Recovery, THRESHOLD};
 use crate::tcp::congestion::Windows;
 
-/// Counts duplicate acknowledgements; from the third on it is in fast recovery.
+/// Counts duplicate acknowledgements; the third starts fast recovery.
 #[derive(Debug, Default)]
 pub struct Reno {
     dup_acks: u32,
@@ -25,7 +25,7 @@ impl Recovery for Reno {
             return Reaction::Ignore;
         }
         windows.on_fast_retransmit();
-        // RFC 5681 (3.2, step 3): the three that left the network.
+        // RFC 5681 (3.2, step 3): three segments have left the network.
         windows.cwnd = windows.ssthresh + f64::from(THRESHOLD);
         Reaction::Resend
     }

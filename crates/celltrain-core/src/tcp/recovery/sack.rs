@@ -1,21 +1,21 @@
-//! SACK as the standard has it: what is lost, and how much is in the network, is read off the scoreboard at every
+//! Standard SACK: losses and the amount of data in the network are computed from the scoreboard at every
 //! acknowledgement.
 //!
 //! Source: RFC 6675, whose names are kept: `HighACK` is `snd_una`, `HighData` is `snd_max`; `RecoveryPoint`, `HighRxt`,
 //! `RescueRxt`, `DupThresh`, `IsLost`, `SetPipe`, `NextSeg`. `docs/mechanisms.md` 3.7, option of A-27.
-//! Departures: min(cwnd, rwnd) stands for the flight size (5, step 4.2); all segments are full, so octets are counted
-//! by the segment; the timer is RFC 6298's, without the restart at every retransmission that section 6 allows.
+//! Departures: min(cwnd, rwnd) replaces the flight size (5, step 4.2). All segments are full, so octets are counted by
+//! the segment. The timer is RFC 6298's, without the restart at every retransmission that section 6 allows.
 
 use super::{Choice, Flight, Progress, Reaction, Recovery, THRESHOLD as DUP_THRESH};
 use crate::tcp::congestion::Windows;
 
-/// The recovery's marks.
+/// The state of the recovery.
 #[derive(Debug, Default)]
 pub struct Sack {
     dup_acks: u32,
     recovery_point: u64,
     recovering: bool,
-    /// Everything below was resent where it was lost.
+    /// Every lost segment below this offset was resent.
     high_rxt: u64,
     rescue_rxt: u64,
 }
@@ -92,8 +92,8 @@ impl Recovery for Sack {
 }
 
 impl Sack {
-    /// `SetPipe` (4), in octets: what is neither reported nor lost, and what was sent again and is not reported. It may
-    /// be computed anew after a segment is sent, which counts it as step C.4 does.
+    /// Returns `SetPipe` (4) in octets: data that is neither reported nor lost, plus retransmitted data not yet
+    /// reported. Recomputing it after a segment is sent counts that segment, as step C.4 does.
     fn pipe(&self, flight: &Flight<'_>) -> u64 {
         let board = flight.board;
         let not_lost_from = board.lost_below(flight.mss).clamp(flight.una, flight.max);
@@ -104,7 +104,7 @@ impl Sack {
     /// `NextSeg` (4).
     fn next_seg(&self, flight: &Flight<'_>, windows: &Windows) -> Option<Choice> {
         let board = flight.board;
-        // 1.a and 1.b; whatever is not reported below an offset is lost (1.c), and nothing above.
+        // 1.a and 1.b; all unreported data below an offset is lost (1.c), and none above.
         let hole = board.hole(self.high_rxt.max(flight.una)).filter(|&seq| flight.fits(seq, windows));
         if let Some(lost) = hole.filter(|&seq| seq < board.lost_below(flight.mss)) {
             return Some(Choice::Hole(lost));
@@ -117,7 +117,7 @@ impl Sack {
         if let Some(seq) = hole {
             return Some(Choice::Hole(seq));
         }
-        // 4: once a recovery, and only when the first segment resent has been acknowledged.
+        // 4: once per recovery, and only after the first segment resent has been acknowledged.
         let last = board.last_missing(flight.max).saturating_sub(flight.mss);
         let may = flight.una > self.rescue_rxt && last >= flight.una && flight.fits(last, windows);
         may.then_some(Choice::Rescue(last))
@@ -151,7 +151,7 @@ mod tests {
             }
             let flight = Flight { una: 0, max: MAX * MSS, end: u64::MAX, mss: MSS, board: &board };
             let sack = Sack { high_rxt: resent_below * MSS, ..Sack::default() };
-            // The text, octet by octet.
+            // The RFC's definition, per octet.
             let octets: BTreeSet<u64> = sacked.iter().flat_map(|segment| segment * MSS..(segment + 1) * MSS).collect();
             let is_lost = |octet: u64| {
                 let above = || octets.iter().filter(|&&other| other > octet);

@@ -1,23 +1,23 @@
-//! SACK with Fall and Floyd's pipe: an estimate of what is in the network says when, the scoreboard says what.
+//! SACK with Fall and Floyd's pipe: an estimate of the data in the network decides when to send, the scoreboard what.
 //!
 //! Source: Fall and Floyd 1996, "Simulation-based comparisons of Tahoe, Reno, and SACK TCP", section 3.4, its `pipe`
 //! kept; RFC 2018; `docs/mechanisms.md` 3.7, the default of A-27.
-//! Departures: no new recovery until everything sent before a timeout is acknowledged, as RFC 6675 (5.1) has it; the
-//! source says nothing of it.
+//! Departures: no new recovery starts until everything sent before a timeout is acknowledged, as in RFC 6675 (5.1); the
+//! source does not cover this case.
 
 use super::{Choice, Flight, Progress, Reaction, Recovery, THRESHOLD};
 use crate::tcp::congestion::Windows;
 
-/// The recovery and its estimate.
+/// The state of the recovery and its estimate.
 #[derive(Debug, Default)]
 pub struct SackPipe {
     dup_acks: u32,
-    /// What must be acknowledged before the recovery ends, and before another begins.
+    /// Offset that must be acknowledged before the recovery ends, and before another begins.
     recover: u64,
     recovering: bool,
-    /// Segments thought to be in the network.
+    /// Estimated number of segments in the network.
     pipe: u64,
-    /// Everything below was resent where it was a hole.
+    /// Every hole below this offset was resent.
     resent_below: u64,
 }
 
@@ -37,7 +37,7 @@ impl Recovery for SackPipe {
         }
         windows.on_fast_retransmit();
         windows.cwnd = windows.ssthresh;
-        // Three have left the network; the one resent counts when it is sent.
+        // Three have left the network; `on_sent` counts the one resent.
         let outstanding = (flight.max - flight.una) / flight.mss;
         *self = Self {
             dup_acks: 0,
@@ -54,7 +54,7 @@ impl Recovery for SackPipe {
         if !self.recovering {
             return Progress::Grow;
         }
-        // The segment that was lost, and the one sent for it.
+        // The lost segment and its retransmission.
         self.pipe = self.pipe.saturating_sub(2);
         self.recovering = flight.una < self.recover;
         Progress::Hold

@@ -1,4 +1,4 @@
-//! Vanilla TCP: no fast retransmit; duplicate acknowledgements are ignored, every loss waits for the timer.
+//! Vanilla TCP: no fast retransmit. Duplicate acknowledgements are ignored, and every loss waits for the timer.
 //!
 //! Source: ATM Forum 96-1269, sections 2 and 3.1; `docs/mechanisms.md` 3.3.
 //! Departures: none known.
@@ -6,7 +6,7 @@
 use super::{Flight, Reaction, Recovery};
 use crate::tcp::congestion::Windows;
 
-/// The recovery without recovery.
+/// A recovery that does nothing.
 #[derive(Debug, Default)]
 pub struct Vanilla;
 
