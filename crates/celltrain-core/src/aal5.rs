@@ -1,7 +1,7 @@
-//! AAL5 as the engines need it: how many cells a segment makes, and which frames a receiver gets whole.
+//! AAL5 for the engines: cells per segment, and the frames a receiver gets whole.
 //!
-//! Source: ITU-T I.363.5 and RFC 2684 for the framing, `docs/mechanisms.md` sections 1.1 and 1.3. The bytes themselves
-//! are in [`crate::codec::aal5`]; tests hold the two to the same counts.
+//! Source: ITU-T I.363.5 and RFC 2684 for the framing, `docs/mechanisms.md` sections 1.1 and 1.3. The encoding in bytes
+//! is in [`crate::codec::aal5`]; tests check that both give the same counts.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
@@ -22,7 +22,7 @@ pub const TCP_IP_HEADERS: u64 = 40;
 /// UDP header plus IP header, the latter without options.
 pub const UDP_IP_HEADERS: u64 = 28;
 const AAL5_TRAILER: u64 = 8;
-/// ITU-T I.363.5: the longest frame that the trailer's length field can tell.
+/// ITU-T I.363.5: the longest frame that the trailer's length field can express.
 const MAX_SDU: u64 = 65_535;
 
 /// How IP datagrams are told apart inside AAL5 (RFC 2684).
@@ -54,32 +54,32 @@ impl Default for Aal5Options {
 }
 
 impl Aal5Options {
-    /// Cells of a frame that carries `payload` bytes of TCP: `ceil((L + 40 + llc + 8) / 48)` (section 1.1).
+    /// Returns the cells of a frame with `payload` bytes of TCP: `ceil((L + 40 + llc + 8) / 48)` (section 1.1).
     pub fn segment_cells(&self, payload: u64) -> u32 {
         cells_of(self.segment_sdu(payload))
     }
 
-    /// Cells of a frame that carries `payload` bytes of UDP.
+    /// Returns the cells of a frame with `payload` bytes of UDP.
     pub fn packet_cells(&self, payload: u64) -> u32 {
         cells_of(self.packet_sdu(payload))
     }
 
-    /// Bytes that AAL5 carries for `payload` bytes of TCP: headers included, without trailer and padding.
+    /// Returns the bytes that AAL5 carries for `payload` bytes of TCP: with headers, without trailer and padding.
     pub fn segment_sdu(&self, payload: u64) -> u64 {
         payload.saturating_add(TCP_IP_HEADERS).saturating_add(self.llc())
     }
 
-    /// Bytes that AAL5 carries for `payload` bytes of UDP: headers included, without trailer and padding.
+    /// Returns the bytes that AAL5 carries for `payload` bytes of UDP: with headers, without trailer and padding.
     pub fn packet_sdu(&self, payload: u64) -> u64 {
         payload.saturating_add(UDP_IP_HEADERS).saturating_add(self.llc())
     }
 
-    /// Cells of a frame that carries a packet of `bytes`, its own headers included.
+    /// Returns the cells of a frame with a packet of `bytes`, including the packet's headers.
     pub fn frame_cells(&self, bytes: u64) -> u32 {
         cells_of(bytes.saturating_add(self.llc()))
     }
 
-    /// Longest packet that fits a frame of at most `cells`, and that a receiver collects.
+    /// Returns the longest packet that fits a frame of at most `cells` and that a receiver collects.
     pub fn longest_packet(&self, cells: Option<u32>) -> u64 {
         let in_cells = cells.map_or(u64::MAX, |cells| (u64::from(cells) * CELL_PAYLOAD).saturating_sub(AAL5_TRAILER));
         self.max_sdu.bytes.min(MAX_SDU).min(in_cells).saturating_sub(self.llc())
@@ -92,41 +92,41 @@ impl Aal5Options {
         }
     }
 
-    /// The most cells a receiver collects before it gives a frame up.
+    /// Returns the maximum number of cells a receiver collects before it gives up a frame.
     pub fn max_cells(&self) -> u32 {
         cells_of(self.max_sdu.bytes)
     }
 
-    /// The largest share of a link's rate that arrives as payload in frames of `cells` that carry so much of it each:
-    /// `MSS / (53 cells(MSS))` (section 1.1).
+    /// Returns the largest share of a link's rate that arrives as payload if each frame of `cells` carries `payload`
+    /// bytes: `MSS / (53 cells(MSS))` (section 1.1).
     pub fn payload_share(&self, payload: u64, cells: u32) -> f64 {
         payload as f64 / (CELL_BYTES * u64::from(cells)) as f64
     }
 }
 
-/// As many as can be counted where there are more: far above any limit a check has for it.
+/// Saturates at `u32::MAX`, far above any limit that a check imposes.
 fn cells_of(sdu: u64) -> u32 {
     u32::try_from(sdu.saturating_add(AAL5_TRAILER).div_ceil(CELL_PAYLOAD)).unwrap_or(u32::MAX)
 }
 
-/// What the cells of a VC mean: its frames that may still have cells somewhere, oldest first.
+/// The frames of a VC that may still have cells in transit, oldest first.
 ///
-/// Cells of one VC never overtake each other, so once a frame is delivered whole every older one is forgotten.
+/// Cells of one VC never overtake each other, so when a frame is delivered whole, all older ones are discarded.
 #[derive(Clone, Debug)]
 pub struct FrameLog<B> {
-    /// Number of the oldest one kept.
+    /// Number of the oldest frame kept.
     first: FrameNumber,
-    /// The bits a number has.
+    /// Bit mask of a frame number.
     mask: u32,
     frames: VecDeque<Frame<B>>,
 }
 
-/// One frame on its way.
+/// A frame in transit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<B> {
     /// Its length in cells.
     pub cells: u32,
-    /// What it carries.
+    /// Its contents.
     pub body: B,
 }
 
@@ -138,14 +138,14 @@ impl<B> Default for FrameLog<B> {
 
 #[expect(clippy::arithmetic_side_effects, reason = "numbers have 1 to 32 bits")]
 impl<B> FrameLog<B> {
-    /// A log whose numbers have so many bits and then begin anew.
+    /// Creates a log whose numbers wrap after `bits` bits.
     pub fn with_numbers_of(bits: u32) -> Self {
         Self { first: FrameNumber::default(), mask: u32::MAX >> (u32::BITS - bits), frames: VecDeque::new() }
     }
 }
 
 impl<B: Copy> FrameLog<B> {
-    /// Notes a frame that is sent now; its number within the VC.
+    /// Adds a frame that is sent now. Returns its number within the VC.
     pub fn push(&mut self, frame: Frame<B>) -> FrameNumber {
         let ahead = u32::try_from(self.frames.len()).expect("frames fit 32 bits");
         assert!(ahead < self.mask, "frames on their way have different numbers");
@@ -153,37 +153,37 @@ impl<B: Copy> FrameLog<B> {
         self.first.later(ahead, self.mask)
     }
 
-    /// The frame of this number.
+    /// Returns the frame with this number.
     pub fn frame(&self, number: FrameNumber) -> Frame<B> {
         let index = number.since(self.first, self.mask) as usize;
         *self.frames.get(index).expect("a cell belongs to a frame that was sent and not yet forgotten")
     }
 
-    /// The frame of this number, to be written into on its way.
+    /// Returns the frame with this number for modification in transit.
     pub fn frame_mut(&mut self, number: FrameNumber) -> &mut Frame<B> {
         let index = number.since(self.first, self.mask) as usize;
         self.frames.get_mut(index).expect("a cell belongs to a frame that was sent and not yet forgotten")
     }
 
-    /// The number of the next frame.
+    /// Returns the number of the next frame.
     pub fn next(&self) -> FrameNumber {
         let kept = u32::try_from(self.frames.len()).expect("frames fit 32 bits");
         self.first.later(kept, self.mask)
     }
 
-    /// The frames from this number on.
+    /// Returns the frames from this number on.
     pub fn since(&self, number: FrameNumber) -> impl Iterator<Item = Frame<B>> {
         self.frames.iter().skip(number.since(self.first, self.mask) as usize).copied()
     }
 
-    /// Takes the oldest one out, for a log kept elsewhere.
+    /// Removes and returns the oldest frame, for a log elsewhere.
     pub fn take_oldest(&mut self) -> Option<Frame<B>> {
         let oldest = self.frames.pop_front()?;
         self.first = self.first.later(1, self.mask);
         Some(oldest)
     }
 
-    /// Forgets every frame before this number.
+    /// Discards every frame before this number.
     pub fn forget_before(&mut self, number: FrameNumber) {
         while number.since(self.first, self.mask) > 0 {
             assert!(self.frames.pop_front().is_some(), "only frames that were sent are forgotten");
@@ -192,10 +192,10 @@ impl<B: Copy> FrameLog<B> {
     }
 }
 
-/// The receiver's collection of one VC's cells (section 1.3).
+/// Reassembles one VC's cells at the receiver (section 1.3).
 ///
-/// A frame is delivered when its last cell arrives and exactly its own cells were collected. A lost last cell glues a
-/// frame's remains to the next one and kills both; any other lost cell kills one.
+/// A frame is delivered when its last cell arrives and exactly its own cells were collected. A lost last cell joins a
+/// frame's remains to the next one and destroys both; any other lost cell destroys one.
 #[derive(Clone, Debug, Default)]
 pub struct Reassembler {
     frame: FrameNumber,
@@ -204,28 +204,28 @@ pub struct Reassembler {
     overlong: bool,
 }
 
-/// What a cell's arrival completed.
+/// The result of a cell's arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reassembled {
     /// Nothing yet.
     Incomplete,
-    /// A whole frame: its number.
+    /// A whole frame, with its number.
     Whole(FrameNumber),
-    /// Cells that make no frame; they are discarded.
+    /// Cells that do not form a frame; they are discarded.
     Damaged {
-        /// How many cells were discarded.
+        /// Number of cells discarded.
         cells: u32,
     },
 }
 
 #[expect(clippy::arithmetic_side_effects, reason = "cell path: counts of cells that came, below the longest frame")]
 impl Reassembler {
-    /// Whether the cells collected last were of several frames.
+    /// Returns whether the cells collected last belonged to several frames.
     pub fn is_mixed(&self) -> bool {
         self.mixed || self.overlong
     }
 
-    /// Takes one cell. `cells_of` tells the length of the frame of a number, `max_cells` the longest frame collected.
+    /// Processes a cell. `cells_of` returns the length of a frame, `max_cells` is the longest frame collected.
     #[inline]
     pub fn on_cell(&mut self, cell: Cell, max_cells: u32, cells_of: impl FnOnce(FrameNumber) -> u32) -> Reassembled {
         if self.overlong {
@@ -258,11 +258,11 @@ impl Reassembler {
 
 #[expect(clippy::arithmetic_side_effects, reason = "cell path: counts of cells that came, below the longest frame")]
 impl Reassembler {
-    /// Takes the cells of a run, one after the other; discarded cells are those of all together.
+    /// Processes the cells of a run in order; discarded cells are counted together.
     #[inline]
     pub fn on_run(&mut self, run: Run, max_cells: u32, cells_of: impl Fn(FrameNumber) -> u32) -> Reassembled {
         if run.cells > 1 && !self.overlong && self.cells + run.cells < max_cells {
-            // All but the last are only counted.
+            // All but the last cell are only counted.
             self.mixed = self.cells > 0 && (self.mixed || self.frame != run.last.frame);
             self.frame = if self.cells == 0 { run.last.frame } else { self.frame };
             self.cells += run.cells - 1;
@@ -315,7 +315,7 @@ mod tests {
         assert!((share * 155.52 - 125.2).abs() < 0.01);
     }
 
-    /// Frames of three cells; `lost` lists the positions of cells that never arrive.
+    /// Delivers frames of three cells; `lost` lists the positions of cells that never arrive.
     fn delivered(frames: u32, lost: &[usize]) -> Vec<u32> {
         let mut receiver = Reassembler::default();
         (0..frames * 3)
@@ -339,7 +339,7 @@ mod tests {
 
     #[test]
     fn remains_that_add_up_to_a_frames_length_are_still_two_frames() {
-        // Frame 1 arrives without its last two cells, frame 2 without its first: three cells and a last one.
+        // Frame 1 arrives without its last two cells, frame 2 without its first: three cells, including a last one.
         assert_eq!(delivered(4, &[4, 5, 6]), [0, 3]);
     }
 
@@ -403,7 +403,7 @@ mod tests {
                     Reassembled::Damaged { cells } => prop_assert_eq!(std::mem::take(&mut collected), cells),
                 }
             }
-            // The twin: a frame arrives when none of its cells is lost and nothing is left over before it.
+            // The model: a frame arrives if none of its cells is lost and nothing is left over before it.
             let mut expected = Vec::new();
             let mut remains = false;
             for frame in 0..u32::try_from(lengths.len()).unwrap() {

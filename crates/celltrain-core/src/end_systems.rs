@@ -1,8 +1,8 @@
-//! Both ends of every connection: frames come in, frames go out, clocks tick. Both engines drive this one model.
+//! Both ends of every connection: incoming frames, outgoing frames and clock ticks. Both engines drive this model.
 //!
-//! An engine hands over each cell that reaches a host and each instant at which something is due; it gets back frames
-//! to put on the output port of a host. Nothing in here knows when that port will send them. What happens is told to a
-//! watcher that watches ([`telling`]).
+//! An engine delivers each cell that reaches a host and calls at each instant when something is due. It gets back
+//! frames for the output port of a host, and alone determines when that port sends them. Events go to a watcher if it
+//! wants them ([`telling`]).
 
 pub(crate) mod apart;
 mod clocks;
@@ -34,20 +34,20 @@ use outside::Outside;
 use processing::Processing;
 use vc_ends::Vcs;
 
-/// A frame to put on a host's output port: all its cells, one after the other.
+/// A frame for a host's output port: all its cells, back to back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Departure {
     /// The VC.
     pub vc: VcIndex,
     /// The link the host sends on.
     pub link: LinkIndex,
-    /// The VC's label there.
+    /// The VC's label on that link.
     pub label: Label,
     /// The frame's number within its VC.
     pub frame: FrameNumber,
     /// Its length.
     pub cells: u32,
-    /// Whether all its cells are tagged (CLP = 1).
+    /// True if all its cells are tagged (CLP = 1).
     pub tagged: bool,
 }
 
@@ -56,22 +56,22 @@ pub struct EndSystems {
     max_cells: u32,
     flows: TiVec<FlowIndex, Connection>,
     vcs: Vcs,
-    /// By VC, apart from the rest of its ends: looked at for every cell.
+    /// Per VC, separate from the rest of its ends because every cell accesses it.
     collections: TiVec<VcIndex, Collection>,
     clocks: Vec<HostClock>,
     due: Vec<(ClockKind, FlowIndex)>,
-    /// When paced senders may go on, bursts begin and sources put in their next packets, each at most once.
+    /// Next departures of paced senders, bursts and sources without TCP, each at most once.
     departures: BinaryHeap<Reverse<(Time, FlowIndex)>>,
-    /// What hosts are still working on, where they take time over what they send.
+    /// Packets that hosts are still processing, if processing takes time.
     processing: Option<Box<Processing>>,
-    /// Whether flows start later than they would, each at its own time.
+    /// True if each flow's start is delayed by its own time.
     spread: bool,
     aal5: Aal5Options,
     /// Frames of end systems outside the simulation, once one has been injected.
     outside: Option<Box<Outside>>,
 }
 
-/// What the host at a VC's end has collected.
+/// Cells collected by the host at a VC's end.
 #[derive(Clone, Default)]
 #[repr(align(32))]
 struct Collection {
@@ -80,14 +80,14 @@ struct Collection {
     damaged: u64,
 }
 
-/// What became of a VC's cells between its two ends.
+/// Counts of a VC's cells at its two ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VcCounters {
-    /// Cells its source put in.
+    /// Cells that its source sent.
     pub offered: u64,
-    /// Cells that reached the host at its end, whether or not they made a whole frame.
+    /// Cells that reached the host at its end, in whole frames or not.
     pub delivered: u64,
-    /// Of those, cells of frames that did not arrive whole.
+    /// Delivered cells of frames that did not arrive whole.
     pub damaged: u64,
 }
 
@@ -105,19 +105,19 @@ pub(crate) enum Body {
         flow: FlowIndex,
         number: u64,
     },
-    /// A segment in which a bit changes on the way: all its cells arrive, and AAL5 discards them for their CRC.
+    /// A segment with a bit error in transit: all its cells arrive, and AAL5 discards them for their CRC.
     Damaged,
-    /// A frame of an end system outside the simulation, which knows it by its tag.
+    /// A frame of an end system outside the simulation, which identifies it by its tag.
     Outside {
         tag: u64,
     },
 }
 
 impl EndSystems {
-    /// The ends of a network's connections, before anything was sent.
+    /// Creates the ends of a network's connections before anything is sent.
     ///
     /// # Errors
-    /// When it is told to stop.
+    /// If `stop` interrupts it.
     pub fn new(network: &Network, routing: &Routing, clock: Clock, stop: &Stop<'_>) -> Result<Self, Interrupted> {
         let connection = |flow: &Flow| Connection::new(network, flow, clock);
         let flows = stop.map(&network.flows, connection)?.into();
@@ -140,7 +140,7 @@ impl EndSystems {
         })
     }
 
-    /// A connection starts to send.
+    /// Starts a connection.
     pub fn start(&mut self, flow: FlowIndex, watcher: &mut impl Watcher, out: &mut Vec<Departure>) {
         let Connection { start, packets, .. } = &mut self.flows[flow];
         let start = *start;
@@ -164,9 +164,9 @@ impl EndSystems {
         }
     }
 
-    /// Cells of `vc` reach the host at its end; the frame's number when they make one whole. Cells of a VC come in
-    /// order, but they may be collected ahead of the instant they arrive at: nothing else sees them before
-    /// [`EndSystems::deliver`]. Why a frame is not whole whose last cell came is told.
+    /// Collects cells of `vc` at the host where it ends. Returns the frame's number when they complete a frame. Cells
+    /// of a VC come in order, but may be collected before they arrive: nothing else sees them before
+    /// [`EndSystems::deliver`]. Calls `tell` with the reason when a last cell completes no frame.
     #[inline]
     pub fn collect(&mut self, vc: VcIndex, run: Run, tell: impl FnOnce(Failure)) -> Option<FrameNumber> {
         let Collection { reassembler, delivered, damaged } = &mut self.collections[vc];
@@ -184,7 +184,7 @@ impl EndSystems {
         }
     }
 
-    /// A frame of `vc` that was collected whole is handed to TCP at the instant of its last cell.
+    /// Delivers a frame of `vc` that was collected whole, at the instant of its last cell.
     pub fn deliver(
         &mut self,
         vc: VcIndex,
@@ -235,7 +235,7 @@ impl EndSystems {
                             bursts.next = Some(next);
                             self.departures.push(Reverse((next, flow)));
                         }
-                        // A copy of a segment arrived, and was acknowledged, in the pause.
+                        // A copy of a segment arrived and was acknowledged during the pause.
                         Some(_) => {}
                     }
                 }
@@ -262,23 +262,23 @@ impl EndSystems {
         }
     }
 
-    /// Whether what end systems do may bring the next tick forward: whether any sender is paced, pauses or sends
-    /// packets, or hosts take time over what they send.
+    /// Returns whether the end systems' actions may bring the next tick forward: a sender is paced, pauses or sends
+    /// packets, or hosts take time to process packets.
     pub fn paced(&self) -> bool {
         !self.departures.is_empty() || self.processing.is_some()
     }
 
-    /// The next instant at which a clock ticks, a paced sender goes on, a burst begins, a packet is put in, or a host is
-    /// done with one.
+    /// Returns the next instant at which a clock ticks, a paced sender may send, a burst begins, a packet is due, or a
+    /// host finishes processing one.
     pub fn next_tick(&self) -> Option<Time> {
         let departure = self.departures.peek().map(|departure| departure.0.0);
         let done = self.processing.as_ref().and_then(|processing| processing.next());
         self.clocks.iter().map(|clock| clock.ticks.next()).chain(departure).chain(done).min()
     }
 
-    /// All clocks due at `now` tick: retransmission clocks first, connections in index order. Then paced senders that
-    /// may go on at `now` do, bursts begin and packets due now are put in, in index order. Then what hosts are done with
-    /// leaves them, in the order of hosts. How many connections had a tick.
+    /// Handles everything due at `now`. Clocks tick first: retransmission clocks before others, connections in index
+    /// order. Then paced senders continue, bursts begin and packets are sent, in index order. Last, packets that hosts
+    /// have finished leave, in the order of hosts. Returns how many connections had a tick.
     pub fn on_tick(&mut self, now: Time, watcher: &mut impl Watcher, out: &mut Vec<Departure>) -> usize {
         let mut due = std::mem::take(&mut self.due);
         for clock in self.clocks.iter_mut().filter(|clock| clock.ticks.next() == now) {
@@ -337,19 +337,19 @@ impl EndSystems {
         ticked
     }
 
-    /// The connections, by flow.
+    /// Returns the connections, by flow.
     pub fn connections(&self) -> &TiSlice<FlowIndex, Connection> {
         &self.flows
     }
 
-    /// What became of a VC's cells between its two ends. What has merged is delivered to the first branch.
+    /// Returns the counts of a VC's cells. After a merge, the first branch counts the deliveries.
     pub fn vc_counters(&self, vc: VcIndex) -> VcCounters {
         let Collection { delivered, damaged, .. } = self.collections[vc];
         let held = self.processing.as_ref().map_or(0, |processing| processing.held(vc));
         VcCounters { offered: self.vcs.get(vc).offered - held, delivered, damaged }
     }
 
-    /// Folds what every connection saw, in flow order.
+    /// Folds each connection's results into `fingerprint`, in flow order.
     pub fn fold_into(&self, fingerprint: &mut Fingerprint) {
         for connection in &self.flows {
             let (sent, got) = (connection.sender.counters(), connection.receiver.counters());
@@ -382,7 +382,7 @@ impl EndSystems {
         let (vc, cells) = (connection.data_vc, connection.data_cells);
         let mut resent = connection.sender.counters().retransmitted_segments;
         while let Some(segment) = connection.sender.next_segment(now) {
-            // A window watcher carries a byte; everything else is a full segment.
+            // A window probe carries a byte; every other segment is full.
             let cells = if segment.len > 1 { cells } else { self.aal5.segment_cells(u64::from(segment.len)) };
             let lost = connection.loss.as_mut().is_some_and(|loss| loss.takes(segment, connection.sender.window()));
             let body = if lost { Body::Damaged } else { Body::Data { flow, segment } };
@@ -391,18 +391,18 @@ impl EndSystems {
             telling::sent(connection, departure, (flow, segment, lost), &mut resent, now, watcher);
         }
         if let Some(files) = &mut connection.files {
-            // Every acknowledgement and every segment comes by here.
+            // Every acknowledgement and every segment passes here.
             files.on_progress(connection.sender.acknowledged(), connection.sender.sent(), now);
         }
         let departure = connection.sender.next_departure(now);
         if departure.is_some() && departure != connection.departure {
-            // One that was noted before has passed: the pace only moves on when a segment leaves.
+            // A departure noted earlier has passed: the pace advances only when a segment leaves.
             connection.departure = departure;
             self.departures.extend(departure.map(|time| Reverse((time, flow))));
         }
     }
 
-    /// A packet is put in, and the instant of the next one is noted.
+    /// Sends a packet and schedules the next one.
     fn emit(&mut self, flow: FlowIndex, now: Time, watcher: &mut impl Watcher, out: &mut Vec<Departure>) {
         let connection = &mut self.flows[flow];
         let packets = connection.packets.as_mut().expect("who is due sends packets");
@@ -437,14 +437,14 @@ impl EndSystems {
         telling::ack_sent(&connection.sender, departure, (flow, ack, blocks), now, watcher);
     }
 
-    /// The VC a frame was sent on, by its number: `vc` itself, or one of those that have become one with it.
+    /// Returns the VC on which a frame was sent: `vc` itself, or one of the VCs merged into it.
     #[inline]
     pub fn sender_of(&self, vc: VcIndex, frame: FrameNumber) -> VcIndex {
         self.vcs.sender_of(vc, frame)
     }
 }
 
-/// A frame goes to its host's port, or first to the host's work.
+/// Sends a frame to its host's port, or first to the host's processing.
 #[inline]
 fn leave(processing: &mut Option<Box<Processing>>, departure: Departure, now: Time, out: &mut Vec<Departure>) {
     match processing {

@@ -1,38 +1,38 @@
-//! File delay: a TCP connection's stream cut into files of one size, and how long each of them took.
+//! File delay: a TCP connection's stream is cut into files of one size, and the delay of each file is measured.
 //!
 //! Source: draft-jagan-e2e-traf-mgmt-00, sections 3 and 3.1, where a file has 100 KB; `docs/mechanisms.md` section 6
-//! . Symbols: L the size of a file, D its delay: from the instant its first byte is handed to the network for the
-//! first time until the sender has the acknowledgement of its last byte.
+//! . Symbols: L is the size of a file. D is its delay, from the instant its first byte is first sent to the
+//! network until the sender has the acknowledgement of its last byte.
 //! Departures: the padding of a last segment counts as part of the stream, as it does everywhere.
 
 use std::collections::VecDeque;
 
 use crate::units::{Clock, Span, Time};
 
-/// The files of one connection, one behind the other from its first byte on.
+/// The files of one connection, consecutive from its first byte on.
 #[derive(Clone, Debug)]
 pub struct Files {
     /// L.
     size: u64,
     /// First byte of the next file to begin.
     next: u64,
-    /// The byte behind the oldest file that is not complete.
+    /// End of the oldest incomplete file.
     until: u64,
-    /// When the files that are not complete began, oldest first: as many as the window has room for.
+    /// Start times of the incomplete files, oldest first: as many as fit the window.
     began: VecDeque<Time>,
-    /// D of the files that are complete, in order.
+    /// D of the complete files, in order.
     delays: Vec<Span>,
 }
 
 impl Files {
-    /// Files of `size` bytes, above 0, before anything was sent.
+    /// Creates files of `size` bytes, above 0, before anything is sent.
     pub fn of(size: u64) -> Self {
         assert!(size > 0, "scenario checks refuse a file without a byte");
         Self { size, next: 0, until: size, began: VecDeque::new(), delays: Vec::new() }
     }
 
-    /// At `now` all bytes before `acknowledged` are acknowledged, and all before `sent` were sent once or more. What is
-    /// acknowledged at `now` was sent before.
+    /// Records that all bytes before `acknowledged` are acknowledged at `now`, and all before `sent` were sent at least
+    /// once. Bytes acknowledged at `now` were sent before.
     pub fn on_progress(&mut self, acknowledged: u64, sent: u64, now: Time) {
         while self.until <= acknowledged {
             let began = self.began.pop_front().expect("a file that is acknowledged has begun");
@@ -45,27 +45,27 @@ impl Files {
         }
     }
 
-    /// D of the files that are complete, in order.
+    /// Returns D of the complete files, in order.
     pub fn delays(&self) -> &[Span] {
         &self.delays
     }
 }
 
-/// D of several files, in milliseconds; no number where none is complete.
+/// Statistics of D over several files, in milliseconds; `None` if no file is complete.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct FileDelay {
-    /// Their mean.
+    /// Mean.
     pub mean_ms: Option<f64>,
-    /// Half of them took no longer.
+    /// Median.
     pub median_ms: Option<f64>,
-    /// 95 % of them took no longer.
+    /// 95th percentile.
     pub p95_ms: Option<f64>,
-    /// Files that are complete.
+    /// Number of complete files.
     pub files: u64,
 }
 
 impl FileDelay {
-    /// What is to say of these delays, on `clock`.
+    /// Computes the statistics of delays on `clock`.
     pub fn of(mut delays: Vec<Span>, clock: Clock) -> Self {
         if delays.is_empty() {
             return Self::default();
@@ -82,8 +82,8 @@ impl FileDelay {
     }
 }
 
-/// The value that so many per cent of n sorted values lie below: the one in place (n - 1) p, counted from 0, and
-/// between two places on the line from the one to the other.
+/// Returns a percentile of n sorted values: the one at position (n - 1) p, counted from 0, interpolated linearly
+/// between two positions.
 ///
 /// Source: Hyndman and Fan, *Sample quantiles in statistical packages*, 1996, definition 7.
 fn percentile(sorted: &[Span], percent: usize) -> f64 {
@@ -105,7 +105,7 @@ mod tests {
         delays.iter().map(|&delay| Span(delay)).collect()
     }
 
-    /// A sender with segments of 512 bytes, the files of its stream, and what it is asked and told.
+    /// A sender with segments of 512 bytes, and the files of its stream.
     struct Timeline {
         sender: Sender,
         files: Files,
@@ -116,7 +116,7 @@ mod tests {
             Self { sender: Sender::new(&TcpConfig::Vanilla(TcpOptions::default()), CLOCK), files: Files::of(size) }
         }
 
-        /// All that may go at this instant goes; its segments.
+        /// Sends everything allowed now. Returns the segment numbers.
         fn send(&mut self, now: u64) -> Vec<u64> {
             let segments: Vec<u64> =
                 std::iter::from_fn(|| self.sender.next_segment(Time(now))).map(|s| s.seq / 512).collect();
@@ -124,7 +124,7 @@ mod tests {
             segments
         }
 
-        /// So many segments are acknowledged.
+        /// Acknowledges the first `segments` segments.
         fn ack(&mut self, segments: u64, now: u64) -> Vec<u64> {
             let ack = Ack { ack: segments * 512, window: 65_535 };
             self.sender.on_ack(ack, &SackBlocks::NONE, Time(now));

@@ -1,9 +1,9 @@
-//! What hosts are like beside their TCP: the time they take over each packet, their clocks, and when they start.
+//! Properties of hosts other than their TCP: processing time per packet, clocks, and start times.
 //!
 //! Source: Floyd and Jacobson, "Traffic phase effects in packet-switched gateways", Computer Communication Review
 //! 21(2), 1991, who add a random processing time between zero and the bottleneck's service time of a packet at the
 //! sources; `docs/mechanisms.md`, A-60 to A-62.
-//! Departures: a host takes its time over everything that it sends, acknowledgements too.
+//! Departures: a host takes processing time for everything it sends, including acknowledgements.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -42,14 +42,14 @@ pub enum ProcessingTimes {
     Uniform,
 }
 
-/// Longer over a packet is a slip of the unit.
+/// A longer processing time is probably a wrong unit.
 const MAX_PROCESSING: Duration = Duration::from_milliseconds(10_000);
 const MAX_OFFSET: Duration = Duration::from_milliseconds(10_000);
 const MAX_SKEW: f64 = 0.1;
 const MAX_SPREAD: Duration = Duration::from_milliseconds(1_000_000);
 
 impl HostOptions {
-    /// What is wrong with the options.
+    /// Returns the faults of the options.
     pub fn check(&self) -> Vec<Fault> {
         let limits = [
             ("processing", self.processing, MAX_PROCESSING),
@@ -67,12 +67,12 @@ impl HostOptions {
         faults
     }
 
-    /// Whether hosts take time over packets.
+    /// Returns whether hosts take time to process packets.
     pub fn process(&self) -> bool {
         self.processing > Duration::default()
     }
 
-    /// The clock of a host.
+    /// Returns the clock of a host.
     pub fn host_clock(&self, seed: u64, host: &str, clock: Clock) -> Rate {
         let drawn = |what: &str| Stream::new(seed, &format!("host/{host}/{what}"));
         let offset = clock.span(self.clock_offset);
@@ -82,32 +82,32 @@ impl HostOptions {
         }
     }
 
-    /// How much later than it would a flow starts.
+    /// Returns the delay of a flow's start.
     pub fn start_delay(&self, seed: u64, flow: &str, clock: Clock) -> Span {
         let spread = clock.span(self.start_spread);
         if spread.0 == 0 { spread } else { up_to(spread, &mut Stream::new(seed, &format!("flow/{flow}/start"))) }
     }
 }
 
-/// A time from 0 to `most`, every unit equally likely.
+/// Draws a time from 0 to `most`, every unit equally likely.
 pub(crate) fn up_to(most: Span, rng: &mut Stream) -> Span {
     let units = (u128::from(rng.next_u64()) * (u128::from(most.0) + 1)) >> 64;
     Span(u64::try_from(units).expect("a product of 64 bits and a share"))
 }
 
-/// How a host's clock goes.
+/// Errors of a host's clock.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rate {
-    /// How late it ticks first.
+    /// Delay of its first tick.
     pub offset: Span,
-    /// By what share it is slow, or fast below 0.
+    /// Relative slowness; negative if it is fast.
     pub skew: f64,
 }
 
 impl Rate {
-    /// What it takes for so much time.
+    /// Returns the true length of its `period`.
     pub fn takes_for(self, period: Span) -> Span {
-        // Periods are far below 2^53 units, and their share is within their size.
+        // Periods are far below 2^53 units, and the share is smaller than the period.
         #[expect(clippy::cast_possible_truncation, reason = "a tenth of a period at most")]
         let more = (period.0 as f64 * self.skew).round() as i64;
         Span(period.0.saturating_add_signed(more).max(1))
@@ -150,7 +150,7 @@ mod tests {
         let mut rng = Stream::new(1, "test");
         let drawn: Vec<u64> = (0..10_000).map(|_| up_to(Span(4), &mut rng).0).collect();
         let seen = [0, 1, 2, 3, 4].map(|units| drawn.iter().filter(|&&one| one == units).count());
-        // A fifth of them has a standard deviation of 40.
+        // A count of a fifth of the draws has a standard deviation of 40.
         assert!(seen.iter().all(|&times| times.abs_diff(2000) < 200), "{seen:?}");
         assert_eq!(seen.iter().sum::<usize>(), 10_000);
     }

@@ -1,5 +1,5 @@
-//! End systems of which only some are simulated here, and the others elsewhere at the same time: what they tell each
-//! other, and how they are put together at the end. `docs/design/threads.md`.
+//! End systems split across partitions that run at the same time: the messages they exchange, and the merge at the end
+//! of a run. See `docs/design/threads.md`.
 
 use typed_index_collections::{TiSlice, TiVec};
 
@@ -10,26 +10,26 @@ use crate::cell::FrameNumber;
 use crate::index::{FlowIndex, VcIndex};
 use crate::tcp::SackBlocks;
 
-/// Which ends of connections are simulated here, by flow.
+/// Flags, per flow, of the ends of connections simulated here.
 pub(crate) struct Ends {
     pub(crate) senders: TiVec<FlowIndex, bool>,
     pub(crate) receivers: TiVec<FlowIndex, bool>,
 }
 
-/// What end systems that are simulated apart tell each other.
+/// Messages exchanged between the end systems of partitions.
 #[derive(Default)]
 pub(crate) struct News {
-    /// Frames that were put in, those of a VC in order.
+    /// Frames that were sent, in order for each VC.
     frames: Vec<(VcIndex, Frame<Body>)>,
-    /// The blocks of acknowledgements among them, likewise.
+    /// The blocks of acknowledgements among these frames, in order for each VC.
     blocks: Vec<(VcIndex, Frame<SackBlocks>)>,
-    /// What receiving ends saw, those of a flow in order and together.
+    /// Observations of receiving ends, contiguous and in order for each flow.
     sights: Vec<(FlowIndex, Sight)>,
 }
 
 impl EndSystems {
-    /// Only these will be simulated: clocks of others do not tick, and what the ends of a connection see is kept where
-    /// they are not both here.
+    /// Restricts the simulation to these ends: clocks of others do not tick. Observations are stored for connections
+    /// with only one end here.
     pub(crate) fn keep(&mut self, here: &Ends) {
         for clock in &mut self.clocks {
             let ends = match clock.kind {
@@ -44,48 +44,48 @@ impl EndSystems {
         }
     }
 
-    /// The number the next frame of a VC will have.
+    /// Returns the number of the next frame of a VC.
     pub(crate) fn next_frame(&self, vc: VcIndex) -> FrameNumber {
         self.vcs.get(vc).log.next()
     }
 
-    /// Tells of the frames of a VC from this number on.
+    /// Adds the frames of a VC from this number on to the messages.
     pub(crate) fn tell_frames(&self, vc: VcIndex, from: FrameNumber, news: &mut News) {
         news.frames.extend(self.vcs.get(vc).log.since(from).map(|frame| (vc, frame)));
     }
 
-    /// Tells of the blocks of acknowledgements, which are for its destination alone.
+    /// Adds the blocks of acknowledgements, needed only at their destination, to the messages.
     pub(crate) fn tell_blocks(&mut self, vc: VcIndex, news: &mut News) {
         if let Some(blocks) = self.vcs.blocks(vc) {
             news.blocks.extend(std::iter::from_fn(|| blocks.take_oldest()).map(|blocks| (vc, blocks)));
         }
     }
 
-    /// Forgets all frames of a VC before this one, which is handed over elsewhere.
+    /// Discards all frames of a VC before this one, which is delivered elsewhere.
     pub(crate) fn forget_before(&mut self, vc: VcIndex, frame: FrameNumber) {
         let sender = self.vcs.sender_of(vc, frame);
         self.vcs.get_mut(sender).log.forget_before(frame);
     }
 
-    /// Forgets all frames of a VC, as they are needed elsewhere only.
+    /// Discards all frames of a VC, which are needed only elsewhere.
     pub(crate) fn forget_all(&mut self, vc: VcIndex) {
         let next = self.next_frame(vc);
         self.vcs.get_mut(vc).log.forget_before(next);
     }
 
-    /// Whether the receiving end of a connection saw something whose sending end is elsewhere, since it last told.
+    /// Returns whether a connection has observations not yet sent to the partition of its sending end.
     pub(crate) fn has_sights_of(&self, flow: FlowIndex) -> bool {
         self.flows[flow].sights.as_ref().is_some_and(|sights| !sights.is_empty())
     }
 
-    /// Tells what it saw.
+    /// Sends its observations.
     pub(crate) fn tell_sights(&mut self, flow: FlowIndex, news: &mut News) {
         let sights = self.flows[flow].sights.as_mut().expect("its ends are simulated apart");
         news.sights.extend(sights.drain(..).map(|sight| (flow, sight)));
     }
 
-    /// Takes the news in. `data_goes_first`: of each flow, whether in an instant its receiving end comes before its
-    /// sending end.
+    /// Receives the messages. `data_goes_first` states for each flow whether its receiving end precedes its sending end
+    /// at the same instant.
     pub(crate) fn hear(&mut self, news: &mut News, data_goes_first: &TiSlice<FlowIndex, bool>) {
         for (vc, frame) in news.frames.drain(..) {
             self.vcs.get_mut(vc).log.push(frame);
@@ -100,7 +100,7 @@ impl EndSystems {
         news.sights.clear();
     }
 
-    /// At the end of a run: takes over what others have simulated.
+    /// Takes over the results of another partition at the end of a run.
     pub(crate) fn take_over(&mut self, mut others: EndSystems, there: &Ends) {
         let flows = self.flows.iter_mut().zip(&mut others.flows);
         for ((mine, theirs), (&sent, &received)) in flows.zip(there.senders.iter().zip(&there.receivers)) {
@@ -113,7 +113,7 @@ impl EndSystems {
             }
         }
         for vc in self.vcs.keys() {
-            // Each of these was counted in one place or another.
+            // Each of these was counted in exactly one partition.
             let counted = others.vc_counters(vc);
             self.vcs.get_mut(vc).offered += counted.offered;
             self.collections[vc].damaged += counted.damaged;
@@ -121,7 +121,7 @@ impl EndSystems {
         }
     }
 
-    /// Folds what is left of what connections' ends saw, when all was told.
+    /// Folds the remaining observations of all connections, after all messages have been exchanged.
     pub(crate) fn fold_all_sights(&mut self) {
         for connection in self.flows.iter_mut().filter(|connection| connection.sights.is_some()) {
             connection.fold_sights(std::iter::empty(), true);

@@ -1,4 +1,4 @@
-//! The clocks of hosts: which connections have a tick at the same instants.
+//! The clocks of hosts, which group connections that tick at the same instants.
 
 use crate::index::{FlowIndex, VcIndex};
 use crate::network::Network;
@@ -15,14 +15,14 @@ pub(super) struct HostClock {
     pub(super) flows: Vec<FlowIndex>,
 }
 
-/// Retransmission clocks go before delayed-acknowledgement clocks where they tick at the same instant.
+/// Retransmission clocks precede delayed-acknowledgement clocks that tick at the same instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ClockKind {
     Retransmission,
     DelayedAck,
 }
 
-/// One clock for all connections whose ticks fall together.
+/// Creates one clock for all connections whose ticks coincide.
 pub(super) fn host_clocks(network: &Network, clock: Clock, stop: &Stop<'_>) -> Result<Vec<HostClock>, Interrupted> {
     let mut clocks: Vec<HostClock> = Vec::new();
     for (number, flow) in network.flows.iter_enumerated().filter(|(_, flow)| flow.traffic.packets().is_none()) {
@@ -51,12 +51,12 @@ pub(super) fn host_clocks(network: &Network, clock: Clock, stop: &Stop<'_>) -> R
     Ok(clocks)
 }
 
-/// Ticks every `period`, so much later than at whole multiples of it.
+/// Ticks every `period`, later than its whole multiples by `phase`.
 fn ticks(period: Span, phase: Span) -> Ticks {
     Ticks::new(period, Span(phase.0 % period.0))
 }
 
-/// A connection's clock: the one that ticks like it, if there is one.
+/// Adds a connection to the clock with the same ticks, or to a new one.
 fn join(clocks: &mut Vec<HostClock>, kind: ClockKind, ticks: Ticks, flow: FlowIndex) {
     match clocks.iter_mut().find(|clock| clock.kind == kind && clock.ticks == ticks) {
         Some(clock) => clock.flows.push(flow),

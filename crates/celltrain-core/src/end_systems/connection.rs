@@ -1,4 +1,4 @@
-//! One connection: its two ends, what it has to send, and what became of that.
+//! A connection: its two ends, its traffic, and the results.
 
 use crate::file_delay::Files;
 use crate::fingerprint::Fingerprint;
@@ -10,7 +10,7 @@ use crate::traffic::Emissions;
 use crate::traffic::bursts::Pauses;
 use crate::units::{Clock, Span, Time};
 
-/// One connection: its two ends and what they have to show.
+/// A connection: its two ends and their state.
 pub struct Connection {
     /// The sending end.
     pub sender: Sender,
@@ -20,36 +20,36 @@ pub struct Connection {
     pub(super) ack_vc: VcIndex,
     pub(super) data_cells: u32,
     pub(super) ack_cells: u32,
-    /// Whether its ends exchange SACK blocks.
+    /// True if its ends exchange SACK blocks.
     pub(super) selective: bool,
-    /// Which of its segments are damaged on their way.
+    /// Selects segments to damage in transit.
     pub(super) loss: Option<WindowLoss>,
     pub(super) start: Time,
-    /// When its pace lets it go on, as noted among all departures.
+    /// When its pace allows the next segment, if it is in the list of departures.
     pub(super) departure: Option<Time>,
-    /// When its last byte was acknowledged.
+    /// Time of the acknowledgement of its last byte.
     pub(super) ended: Option<Time>,
-    /// The files its stream is cut into, where their delay is measured.
+    /// The files that its stream is cut into, if their delay is measured.
     pub(super) files: Option<Box<Files>>,
-    /// What TCP has to send, where it comes in bursts.
+    /// TCP's data, if it comes in bursts.
     pub(super) bursts: Option<Box<Bursts>>,
-    /// What sends instead of TCP.
+    /// The packet source, if TCP is not used.
     pub(super) packets: Option<Box<Packets>>,
     pub(super) fingerprint: Fingerprint,
-    /// What its ends saw and its fingerprint has not folded yet, where its two ends are simulated apart.
+    /// Observations of its ends not yet in the fingerprint, if its two ends are simulated in different partitions.
     pub(super) sights: Option<Box<Sights>>,
 }
 
-/// Something that an end of a connection saw, as its fingerprint folds it.
+/// An observation by an end of a connection, as folded into its fingerprint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sight {
     pub(super) time: Time,
     pub(super) seen: Seen,
-    /// Which: a sequence number or a packet's; nothing of a timeout.
+    /// A sequence number or a packet's number; not used for a timeout.
     pub(super) which: u64,
 }
 
-/// What there is to see.
+/// Kinds of observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Seen {
     Segment = 1,
@@ -58,7 +58,7 @@ pub(super) enum Seen {
     Packet = 4,
 }
 
-/// Sights in the order of time, of one end.
+/// Observations of one end, in order of time.
 pub(super) type Sights = Vec<Sight>;
 
 impl Sight {
@@ -72,14 +72,14 @@ impl Sight {
 
 /// Bursts over TCP.
 pub(super) struct Bursts {
-    /// Size of each.
+    /// Size of each burst.
     pub(super) bytes: u64,
     pub(super) pauses: Pauses,
-    /// When the next one begins, once the last is acknowledged.
+    /// Start of the next burst, once the last is acknowledged.
     pub(super) next: Option<Time>,
 }
 
-/// Packets that nothing answers.
+/// Packets without feedback.
 pub(super) struct Packets {
     pub(super) emissions: Emissions,
     /// Payload of each.
@@ -87,19 +87,19 @@ pub(super) struct Packets {
     pub(super) counters: PacketCounters,
 }
 
-/// What became of the packets of a flow without TCP.
+/// Counters for the packets of a flow without TCP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PacketCounters {
-    /// Put in.
+    /// Packets sent.
     pub sent: u64,
-    /// Arrived whole.
+    /// Whole packets received.
     pub delivered: u64,
-    /// Their payload.
+    /// Their payload bytes.
     pub delivered_bytes: u64,
 }
 
 impl Connection {
-    /// That of a flow, before anything was sent.
+    /// Creates the connection of a flow.
     pub(super) fn new(network: &Network, flow: &Flow, clock: Clock) -> Self {
         let options = flow.tcp.options();
         let (payload, data_cells) = flow.frame(&network.aal5);
@@ -139,7 +139,7 @@ impl Connection {
         }
     }
 
-    /// An end saw something.
+    /// Records an observation.
     #[inline]
     pub(super) fn sees(&mut self, seen: Seen, time: Time, which: u64) {
         let sight = Sight { time, seen, which };
@@ -149,8 +149,8 @@ impl Connection {
         }
     }
 
-    /// Folds what its ends saw, each end's in order. In an instant what is delivered comes first, by link, and then what
-    /// clocks do.
+    /// Folds the observations of both ends, each in order. At the same instant deliveries come first, by link, then
+    /// clocks.
     pub(super) fn fold_sights(&mut self, others: impl Iterator<Item = Sight>, data_goes_first: bool) {
         let Some(own) = &mut self.sights else { unreachable!("its ends are simulated apart") };
         let rank = |sight: &Sight| match sight.seen {
@@ -170,27 +170,28 @@ impl Connection {
         }
     }
 
-    /// What became of its packets, if TCP does not send it.
+    /// Returns the counters of its packets, if it does not use TCP.
     pub fn packets(&self) -> Option<PacketCounters> {
         self.packets.as_ref().map(|packets| packets.counters)
     }
 
-    /// Bytes handed to the application, each once: in order over TCP, those of all that arrived without.
+    /// Returns the bytes delivered to the application, each once: in order over TCP, otherwise of all packets that
+    /// arrived.
     pub fn delivered_bytes(&self) -> u64 {
         self.receiver.delivered() + self.packets.as_ref().map_or(0, |packets| packets.counters.delivered_bytes)
     }
 
-    /// From its start until its sender knew that all of a file had arrived.
+    /// Returns the time from its start until its sender knew that a whole file had arrived.
     pub fn completion(&self) -> Option<Span> {
         self.ended.map(|ended| ended - self.start)
     }
 
-    /// D of the files of its stream that are complete, in order; `None` where that is not measured.
+    /// Returns D of the complete files of its stream, in order; `None` if it is not measured.
     pub fn file_delays(&self) -> Option<&[Span]> {
         self.files.as_ref().map(|files| files.delays())
     }
 
-    /// cwnd and ssthresh in segments; nothing of either without TCP.
+    /// Returns cwnd and ssthresh in segments; zeros without TCP.
     pub fn windows(&self) -> [f64; 2] {
         match self.packets {
             None => [self.sender.cwnd(), self.sender.ssthresh()],
@@ -199,7 +200,7 @@ impl Connection {
     }
 }
 
-/// Whether TCP sends what a flow has to send.
+/// Returns whether a flow uses TCP.
 pub(super) fn sends_over_tcp(flow: &Flow) -> bool {
     flow.traffic.packets().is_none()
 }

@@ -1,4 +1,4 @@
-//! The time hosts take over what they send: one packet after the other, so that none overtakes another.
+//! The time hosts take to process outgoing packets: one packet after the other, so that none overtakes another.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -12,29 +12,29 @@ use crate::network::{Network, Vc};
 use crate::rng::Stream;
 use crate::units::{Clock, Span, Time};
 
-/// What hosts are working on.
+/// Packets that hosts are processing.
 pub(super) struct Processing {
     longest: Span,
     times: ProcessingTimes,
-    /// By VC: the host that sends on it, in the order of nodes.
+    /// Per VC: the host that sends on it, in the order of nodes.
     host_of: TiVec<VcIndex, u32>,
     hosts: Vec<Host>,
-    /// When hosts are done with their first packet.
+    /// Times at which hosts finish their first packet.
     done: BinaryHeap<Reverse<(Time, u32)>>,
-    /// By VC: cells that have not left yet.
+    /// Per VC: cells that have not left yet.
     held: TiVec<VcIndex, u64>,
 }
 
 struct Host {
     rng: Stream,
-    /// When it is done with all it has.
+    /// Time at which it finishes all its packets.
     free: Time,
-    /// Packets with the instants at which it is done with them.
+    /// Packets with the times at which it finishes them.
     packets: VecDeque<(Time, Departure)>,
 }
 
 impl Processing {
-    /// That of a network's hosts; none where they take no time.
+    /// Creates the processing of a network's hosts; `None` if it takes no time.
     pub(super) fn new(network: &Network, clock: Clock) -> Option<Self> {
         if !network.host.process() {
             return None;
@@ -51,7 +51,7 @@ impl Processing {
             packets: VecDeque::new(),
         };
         Some(Self {
-            // What takes time at all takes a unit at least: nothing leaves in the instant it came.
+            // Processing takes at least one unit: no packet leaves in the instant it came.
             longest: clock.span(network.host.processing).max(Span(1)),
             times: network.host.processing_times,
             host_of: host_of.collect(),
@@ -61,7 +61,7 @@ impl Processing {
         })
     }
 
-    /// A host has a packet more to work on.
+    /// Adds a packet to its host's queue.
     pub(super) fn take(&mut self, packet: Departure, now: Time) {
         let number = self.host_of[packet.vc];
         let host = &mut self.hosts[number as usize];
@@ -77,12 +77,12 @@ impl Processing {
         self.held[packet.vc] += u64::from(packet.cells);
     }
 
-    /// When the next packet leaves.
+    /// Returns when the next packet leaves.
     pub(super) fn next(&self) -> Option<Time> {
         self.done.peek().map(|done| done.0.0)
     }
 
-    /// The packets that leave now, by host.
+    /// Moves the packets that leave now to `out`, by host.
     pub(super) fn leave(&mut self, now: Time, out: &mut Vec<Departure>) {
         while let Some(&Reverse((_, number))) = self.done.peek().filter(|done| done.0.0 == now) {
             self.done.pop();
@@ -94,7 +94,7 @@ impl Processing {
         }
     }
 
-    /// Cells of a VC that have not left yet.
+    /// Returns the cells of a VC that have not left yet.
     pub(super) fn held(&self, vc: VcIndex) -> u64 {
         self.held[vc]
     }
@@ -112,7 +112,7 @@ mod tests {
     use crate::tcp::{TcpConfig, TcpOptions};
     use crate::units::Duration;
 
-    /// That of two sources and what they send to, on a clock of a microsecond.
+    /// Creates the processing of two sources and their destinations, on a clock of a microsecond.
     fn processing(options: HostOptions) -> Option<Processing> {
         let tcp = TcpConfig::Vanilla(TcpOptions::default());
         let policy = PolicyConfig::TailDrop(tail_drop::Config {});
@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn packets_leave_one_after_the_other_and_hosts_do_not_wait_for_each_other() {
         let mut processing = taking(10, ProcessingTimes::Fixed);
-        // VCs 0 and 2 are those of the two sources.
+        // VCs 0 and 2 belong to the two sources.
         processing.take(packet(0, 0), Time(5));
         processing.take(packet(0, 1), Time(6));
         processing.take(packet(2, 0), Time(15));
@@ -187,7 +187,8 @@ mod tests {
             }
             drain(&mut processing, u64::MAX);
             prop_assert_eq!(left.len(), came.len());
-            // A queue for each host, written down once more: the sources send on 0 and 2, what they send to on 1 and 3.
+            // An independent model with a queue for each host: the sources send on 0 and 2, their destinations on 1 and
+            // 3.
             for hosts in [&[0u32][..], &[2], &[1], &[3]] {
                 let of = |all: &[(u64, Departure)]| -> Vec<(u64, Departure)> {
                     all.iter().filter(|(_, packet)| hosts.contains(&packet.vc.number())).copied().collect()

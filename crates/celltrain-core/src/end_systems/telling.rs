@@ -1,4 +1,4 @@
-//! What end systems tell a watcher that watches. Where the watcher does not, every function here is nothing.
+//! Events that end systems report to a watcher. If the watcher has `WATCHES` unset, every function here does nothing.
 
 use super::connection::Packets;
 use super::{Body, Connection, Departure, EndSystems};
@@ -12,10 +12,10 @@ use crate::tcp::sender::SenderCounters;
 use crate::tcp::{Ack, SackBlocks, Segment, Sender};
 use crate::units::Time;
 
-/// A connection as it was before something happened to it.
+/// A snapshot of a connection before an event.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Before {
-    /// Ticks left of the retransmission timer and of that for a closed window.
+    /// Ticks left on the retransmission and persist timers.
     timers: [u64; 2],
     ack_waits: bool,
     sent: SenderCounters,
@@ -24,10 +24,10 @@ pub(super) struct Before {
     repeated: u64,
 }
 
-/// A flow, and the number of a frame of its within the VC.
+/// A flow, and the number of one of its frames within the VC.
 type FrameOf = (FlowIndex, FrameNumber);
 
-/// A connection as it is now, for a watcher that watches.
+/// Takes a snapshot of a connection if the watcher wants events.
 #[inline]
 pub(super) fn before<P: Watcher>(connection: &Connection, _probe: &P) -> Option<Before> {
     P::WATCHES.then(|| {
@@ -44,7 +44,7 @@ pub(super) fn before<P: Watcher>(connection: &Connection, _probe: &P) -> Option<
 }
 
 impl EndSystems {
-    /// A segment arrived.
+    /// Reports an arrived segment.
     #[inline]
     pub(super) fn tell_arrived(
         &self,
@@ -68,7 +68,7 @@ impl EndSystems {
         watcher.on_event(now, Event::Segment(event));
     }
 
-    /// A packet arrived that no TCP has sent.
+    /// Reports the arrival of a packet sent without TCP.
     #[inline]
     pub(super) fn tell_packet_arrived<P: Watcher>(
         &self,
@@ -85,7 +85,7 @@ impl EndSystems {
         }
     }
 
-    /// An acknowledgement arrived.
+    /// Reports an arrived acknowledgement.
     #[inline]
     pub(super) fn tell_acknowledged(
         &self,
@@ -107,8 +107,8 @@ impl EndSystems {
         watcher.on_event(now, Event::Segment(event));
     }
 
-    /// A tick of the retransmission clock has passed: timers that ran out. The connection as it would be by the tick
-    /// alone.
+    /// Reports the timers that expired at a tick of the retransmission clock. Returns the snapshot as changed by the
+    /// tick alone.
     #[inline]
     pub(super) fn tell_expired(
         &self,
@@ -131,7 +131,7 @@ impl EndSystems {
         Some(before)
     }
 
-    /// Timers that run now and did not before, or run no more, or have another number of ticks left.
+    /// Reports timers that started, stopped or changed their number of ticks left.
     #[inline]
     pub(super) fn tell_timers(&self, flow: FlowIndex, before: Option<Before>, now: Time, watcher: &mut impl Watcher) {
         let Some(before) = before else { return };
@@ -158,7 +158,7 @@ fn tell_timer(flow: FlowIndex, timer: Timer, step: TimerStep, now: Time, watcher
     watcher.on_event(now, Event::Timer(TimerEvent { flow, timer, step }));
 }
 
-/// The clock of delayed acknowledgements has ticked, and one waited.
+/// Reports that a tick of the delayed-acknowledgement clock released an acknowledgement.
 #[inline]
 pub(super) fn ack_expired<P: Watcher>(flow: FlowIndex, now: Time, watcher: &mut P) {
     if P::WATCHES {
@@ -166,7 +166,7 @@ pub(super) fn ack_expired<P: Watcher>(flow: FlowIndex, now: Time, watcher: &mut 
     }
 }
 
-/// A frame reached the host it was for.
+/// Reports that a frame reached its destination host.
 #[inline]
 pub(super) fn ended<P: Watcher>(vc: VcIndex, frame: FrameNumber, body: &Body, now: Time, watcher: &mut P) {
     if P::WATCHES {
@@ -178,7 +178,7 @@ pub(super) fn ended<P: Watcher>(vc: VcIndex, frame: FrameNumber, body: &Body, no
     }
 }
 
-/// A segment was sent. `resent` is how many had been sent again before.
+/// Reports a sent segment. `resent` holds the number of retransmissions so far.
 #[inline]
 pub(super) fn sent<P: Watcher>(
     connection: &Connection,
@@ -201,7 +201,7 @@ pub(super) fn sent<P: Watcher>(
     }
 }
 
-/// A packet was put in that no TCP sends.
+/// Reports a packet sent without TCP.
 #[inline]
 pub(super) fn packet_sent<P: Watcher>(
     packets: &Packets,
@@ -217,7 +217,7 @@ pub(super) fn packet_sent<P: Watcher>(
     }
 }
 
-/// An acknowledgement was sent.
+/// Reports a sent acknowledgement.
 #[inline]
 pub(super) fn ack_sent<P: Watcher>(
     sender: &Sender,
@@ -233,7 +233,7 @@ pub(super) fn ack_sent<P: Watcher>(
     }
 }
 
-/// The place of a packet's payload among all that was sent.
+/// Returns the range of a packet's payload among all bytes sent.
 fn place_of(packet: u64, bytes: u64) -> Segment {
     let len = u32::try_from(bytes).expect("scenario checks bound the size of packets");
     Segment { seq: packet.saturating_mul(bytes), len }

@@ -6,7 +6,7 @@ use crate::probe::Nothing;
 use crate::tcp::{DelayedAcks, TcpConfig, TcpOptions, TickPhase};
 use crate::units::Duration;
 
-/// A source for each of these options, all with their first segment to send.
+/// Returns a network with a source for each of these options.
 fn network(of_flows: &[TcpOptions]) -> Network {
     let tcp = TcpConfig::Vanilla(TcpOptions::default());
     let policy = PolicyConfig::TailDrop(tail_drop::Config {});
@@ -17,12 +17,12 @@ fn network(of_flows: &[TcpOptions]) -> Network {
     network
 }
 
-/// Options whose retransmission clock ticks every so many milliseconds.
+/// Returns options whose retransmission clock ticks every `milliseconds`.
 fn ticking(milliseconds: u64) -> TcpOptions {
     TcpOptions { timer_granularity: Duration::from_milliseconds(milliseconds), ..TcpOptions::default() }
 }
 
-/// What ticks, the milliseconds from tick to tick, and for which flows.
+/// Returns each clock's kind, its period in milliseconds, and its flows.
 fn clocks(network: &Network) -> Vec<(ClockKind, u64, Vec<u32>)> {
     let clock = network.clock();
     let of = |host: HostClock| {
@@ -39,7 +39,7 @@ fn clocks(network: &Network) -> Vec<(ClockKind, u64, Vec<u32>)> {
 fn connections_share_a_clock_where_kind_granularity_and_phase_are_the_same() {
     use ClockKind::{DelayedAck, Retransmission};
     let delayed = |options| TcpOptions { delayed_acks: DelayedAcks::On, ..options };
-    // The retransmission clock of the fourth ticks with the clock of delayed acknowledgements, but is another.
+    // The fourth's retransmission clock ticks with the clock of delayed acknowledgements, but is a separate one.
     let network = network(&[ticking(100), ticking(50), delayed(ticking(100)), delayed(ticking(200)), ticking(50)]);
     assert_eq!(
         clocks(&network),
@@ -66,7 +66,7 @@ fn a_random_phase_makes_a_clock_of_ones_own() {
 
 #[test]
 fn connections_on_several_clocks_that_tick_at_once_are_worked_on_in_their_order() {
-    // The clocks are those of 0 and 2, and that of 1. All three time out at three seconds, their first timeout.
+    // Flows 0 and 2 share a clock; 1 has its own. All three time out at three seconds, their first timeout.
     let network = network(&[ticking(100), ticking(50), ticking(100)]);
     let (clock, stop) = (network.clock(), Stop::never());
     let routing = network.routing(&stop).unwrap();
@@ -81,7 +81,7 @@ fn connections_on_several_clocks_that_tick_at_once_are_worked_on_in_their_order(
         let now = ends.next_tick().unwrap();
         ticked.push((ends.on_tick(now, &mut Nothing, &mut out), now));
     }
-    // At every other tick of the faster clock all three tick.
+    // At every other tick of the faster clock, all three tick.
     let at = |milliseconds| Time::default() + clock.span(Duration::from_milliseconds(milliseconds));
     let expected: Vec<_> = (1..=60).map(|i| (if i % 2 == 0 { 3 } else { 1 }, at(50 * i))).collect();
     assert_eq!(ticked, expected);

@@ -1,4 +1,4 @@
-//! The ends of VCs: the frames put in, with their numbers.
+//! The ends of VCs, with the numbered frames sent on them.
 
 use typed_index_collections::{TiVec, ti_vec};
 
@@ -13,21 +13,20 @@ use crate::tcp::SackBlocks;
 /// The ends of all VCs.
 pub(super) struct Vcs {
     ends: TiVec<VcIndex, VcEnds>,
-    /// By VC: the blocks of acknowledgements on their way, in step with the frames, where some ends exchange them. Empty
-    /// where none does.
+    /// Per VC: the blocks of acknowledgements in transit, in step with the frames, if its ends exchange them. Empty if
+    /// no ends do.
     blocks: TiVec<VcIndex, Option<FrameLog<SackBlocks>>>,
-    /// By first branch: all VCs that have become one with it; none for a VC that merges with no other. Empty where none
-    /// does.
+    /// Per first branch: all VCs merged into it; empty for a VC that merges with no other. Empty if no VCs merge.
     branches: TiVec<VcIndex, Vec<VcIndex>>,
 }
 
-/// Where the frames of a VC are put in, and which are on their way. It is one line of a processor's cache, as it is read
-/// where a frame is put in and where it ends.
+/// The first link of a VC and its frames in transit. It fits one cache line, because it is read when a frame is sent
+/// and when it ends.
 #[repr(align(64))]
 pub(super) struct VcEnds {
     link: LinkIndex,
     label: Label,
-    /// Which branch of a merge it is.
+    /// Its branch number in a merge.
     branch: u8,
     tagged: bool,
     pub(super) log: FrameLog<Body>,
@@ -35,11 +34,11 @@ pub(super) struct VcEnds {
 }
 
 impl Vcs {
-    /// Those of a network, before anything was sent. `first_label`: of each VC on its first link; `exchanges_blocks`:
-    /// whether acknowledgements on it carry blocks.
+    /// Creates the ends of a network's VCs. `first_label` is each VC's label on its first link; `exchanges_blocks`
+    /// marks the VCs whose acknowledgements carry blocks.
     ///
     /// # Errors
-    /// When it is told to stop.
+    /// If `stop` interrupts it.
     pub(super) fn new(
         network: &Network,
         first_label: &TiVec<VcIndex, Label>,
@@ -82,12 +81,12 @@ impl Vcs {
         &mut self.ends[vc]
     }
 
-    /// The blocks on their way on a VC, if any ends exchange some there.
+    /// Returns the blocks in transit on a VC, if its ends exchange any.
     pub(super) fn blocks(&mut self, vc: VcIndex) -> Option<&mut FrameLog<SackBlocks>> {
         self.blocks.get_mut(vc).and_then(Option::as_mut)
     }
 
-    /// A frame is put in.
+    /// Adds a frame to its VC.
     #[inline]
     pub(super) fn put(&mut self, vc: VcIndex, frame: Frame<Body>, blocks: Option<SackBlocks>) -> Departure {
         if let Some(log) = self.blocks(vc) {
@@ -99,7 +98,7 @@ impl Vcs {
         Departure { vc, link, label, frame: number, cells: frame.cells, tagged }
     }
 
-    /// The VC a frame was sent on, by its number: `vc` itself, or one of those that have become one with it.
+    /// Returns the VC on which a frame was sent: `vc` itself, or one of the VCs merged into it.
     #[inline]
     pub(super) fn sender_of(&self, vc: VcIndex, frame: FrameNumber) -> VcIndex {
         match self.branches.get(vc) {
@@ -108,7 +107,7 @@ impl Vcs {
         }
     }
 
-    /// The length of a frame that ends `vc`.
+    /// Returns the cells of a frame that ends `vc`.
     #[inline]
     pub(super) fn cells_of(&self, vc: VcIndex, frame: FrameNumber) -> u32 {
         self.ends[self.sender_of(vc, frame)].log.frame(frame).cells

@@ -1,8 +1,8 @@
 //! Bursts over TCP: a file, a pause, the next file, on one connection.
 //!
-//! Source: of this project, for what Computer Communications 21(12), 1998, calls highly bursty connections beside bulky
-//! ones.
-//! Departures: cwnd stays what it was through a pause, unless `after_idle` says otherwise; the last segment of a burst is a full one.
+//! Source: this project, after the highly bursty connections next to bulky ones in Computer Communications 21(12), 1998.
+//! Departures: cwnd does not change during a pause, unless `after_idle` says otherwise; the last segment of a
+//! burst is full.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -34,7 +34,7 @@ impl Configure for Config {
     }
 }
 
-/// The pauses of a flow, one after the other.
+/// The successive pauses of a flow.
 pub struct Pauses {
     mean: Span,
     times: Times,
@@ -42,12 +42,12 @@ pub struct Pauses {
 }
 
 impl Pauses {
-    /// Those of a flow; drawn ones come from `rng`.
+    /// Creates the pauses of a flow; drawn ones come from `rng`.
     pub fn new(config: &Config, clock: Clock, rng: Stream) -> Self {
         Self { mean: clock.span(config.pause), times: config.times, rng }
     }
 
-    /// How long the next one is. No burst begins at the instant at which the one before it ended.
+    /// Returns the length of the next pause. It is never 0: no burst begins at the instant the previous one ended.
     pub fn next_pause(&mut self) -> Span {
         let pause = match self.times {
             Times::Fixed => self.mean,
@@ -80,7 +80,7 @@ mod tests {
         let mut pauses = pauses(Times::Exponential, Duration::from_milliseconds(3));
         let drawn: Vec<u64> = (0..20_000).map(|_| pauses.next_pause().0).collect();
         let mean = drawn.iter().sum::<u64>() as f64 / 20_000.0;
-        // The mean of so many has a standard deviation of 0.7 %.
+        // The mean of 20,000 pauses has a standard deviation of 0.7 %.
         assert!((mean / 291_600.0 - 1.0).abs() < 0.03, "{mean}");
         assert!(drawn.iter().any(|&pause| pause > 3 * 291_600), "a twentieth is so long");
     }

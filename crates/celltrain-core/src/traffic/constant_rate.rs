@@ -1,4 +1,4 @@
-//! Constant rate: packets of one size at equal distances, whatever becomes of them.
+//! Constant rate: packets of one size at equal intervals, regardless of loss.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,8 +1,8 @@
-//! Traffic: what a flow has to send, and when.
+//! Traffic: the data a flow has to send, and its timing.
 //!
-//! TCP's is a matter of bytes: without end (`greedy`), a file, or files and pauses (`bursts`). Other sources put
-//! packets in at instants of their own, whatever becomes of them, as an application over UDP does. A new kind is one
-//! file beside these, two lines below and one page under `docs/models/`.
+//! TCP sends bytes: an unlimited number (`greedy`), a file, or files and pauses (`bursts`). Other sources send packets
+//! at times of their own, regardless of loss, like an application over UDP. To add a kind, add a file here, two lines
+//! below and one page under `docs/models/`.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
@@ -32,7 +32,7 @@ registry! {
         on_off: OnOff,
     }
 
-    /// What is sent.
+    /// Returns the load.
     pub fn load(&self) -> Load<'_> { |config| config.load() }
 }
 
@@ -42,30 +42,30 @@ impl Default for TrafficConfig {
     }
 }
 
-/// What a flow sends, by who decides when.
+/// The data of a flow, by the mechanism that times it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Load<'a> {
-    /// TCP sends it: so many bytes, or without end.
+    /// TCP sends this many bytes, or an unlimited number.
     Stream(Option<Bytes>),
-    /// TCP sends it: so many bytes and a pause, again and again.
+    /// TCP sends a burst of bytes, then pauses, repeatedly.
     Bursts(&'a bursts::Config),
-    /// It goes at instants of its own.
+    /// The source sends packets at times of its own.
     Packets(Pattern<'a>),
 }
 
 /// Packets of one size at one rate, all the time or in bursts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pattern<'a> {
-    /// The rate of the line their cells fill, headers included.
+    /// Rate of the line that the packets' cells fill, headers included.
     pub rate: BitRate,
     /// Payload of a packet.
     pub packet: Bytes,
-    /// The bursts; none where there is no pause.
+    /// Bursts; `None` without pauses.
     pub bursts: Option<&'a on_off::Config>,
 }
 
 impl TrafficConfig {
-    /// The packets, if TCP does not decide what is sent.
+    /// Returns the packets, if TCP does not control sending.
     pub fn packets(&self) -> Option<Pattern<'_>> {
         match self.load() {
             Load::Packets(pattern) => Some(pattern),
@@ -73,7 +73,7 @@ impl TrafficConfig {
         }
     }
 
-    /// The bursts over TCP, if it sends such.
+    /// Returns the bursts over TCP, if it sends bursts.
     pub fn bursts(&self) -> Option<&bursts::Config> {
         match self.load() {
             Load::Bursts(bursts) => Some(bursts),
@@ -81,7 +81,7 @@ impl TrafficConfig {
         }
     }
 
-    /// The bytes of a file, or of each burst.
+    /// Returns the bytes of a file, or of each burst.
     pub fn bytes(&self) -> Option<Bytes> {
         match self.load() {
             Load::Stream(bytes) => bytes,
@@ -91,25 +91,25 @@ impl TrafficConfig {
     }
 }
 
-/// What every kind's `Config` can do.
+/// Interface of every kind's `Config`.
 pub trait Configure {
-    /// What is sent.
+    /// Returns the load.
     fn load(&self) -> Load<'_>;
 }
 
-/// The instants at which a source puts its packets in. Each is found from a burst's start by one exact division, so
-/// nothing drifts, whatever the clock.
+/// The times at which a source sends its packets. Each is computed from a burst's start by one exact division, so
+/// nothing drifts on any clock.
 pub struct Emissions {
     start: Time,
     clock: Clock,
     /// Bits of a packet's cells, headers included.
     bits: u64,
     rate: BitRate,
-    /// Packets of this burst so far.
+    /// Packets sent in this burst.
     sent: u64,
     burst: Time,
     until: Option<Time>,
-    /// Bursts that have ended.
+    /// Number of bursts that have ended.
     ended: u64,
     bursts: Option<on_off::Config>,
     rng: Stream,
@@ -120,7 +120,7 @@ pub struct Emissions {
     reason = "a packet has 21 bits of bits and is one of 62 bits of them; times end at 2^62 units, all in 128 bits"
 )]
 impl Emissions {
-    /// From `start` on; a packet takes `cells`. Exponential times are drawn from `rng`.
+    /// Starts at `start`; a packet takes `cells`. Exponential times are drawn from `rng`.
     pub fn new(pattern: &Pattern<'_>, cells: u32, start: Time, clock: Clock, rng: Stream) -> Self {
         let mut emissions = Self {
             start,
@@ -138,7 +138,7 @@ impl Emissions {
         emissions
     }
 
-    /// The next instant. A burst has one packet at least, at its start.
+    /// Returns the next time. A burst has at least one packet, at its start.
     pub fn next_emission(&mut self) -> Time {
         let bits = u128::from(self.bits) * u128::from(self.sent);
         let after = whole(bits * u128::from(self.clock.units_per_second), u128::from(self.rate.bits_per_second));
@@ -155,7 +155,7 @@ impl Emissions {
         time
     }
 
-    /// A burst begins; when it will end.
+    /// Begins a burst and sets its end.
     fn begin(&mut self, burst: Time) {
         self.burst = burst;
         let Some(bursts) = &self.bursts else { return };
@@ -165,7 +165,7 @@ impl Emissions {
         });
     }
 
-    /// A burst has ended; when the next one begins.
+    /// Ends a burst. Returns the start of the next one.
     fn pause(&mut self, until: Time) -> Time {
         self.ended += 1;
         let bursts = self.bursts.as_ref().expect("what ends is a burst");
@@ -178,7 +178,7 @@ impl Emissions {
     }
 }
 
-/// `cycles` times on and off, and `more`, on a clock.
+/// Returns the time of `cycles` on-off cycles plus `more`, on a clock.
 #[expect(clippy::arithmetic_side_effects, reason = "62 bits of cycles of 61 bits, in 128 bits")]
 fn span(clock: Clock, on: Duration, off: Duration, cycles: u64, more: Duration) -> Span {
     let cycle = u128::from(on.picoseconds) + u128::from(off.picoseconds);
@@ -191,7 +191,7 @@ fn whole(numerator: u128, denominator: u128) -> Span {
     Span(u64::try_from(numerator / denominator).expect("scenario checks keep times below 2^62 units"))
 }
 
-/// Payload of a packet where a scenario does not say: a full segment of ATM Forum 96-1269.
+/// Returns the default payload of a packet: a full segment of ATM Forum 96-1269.
 fn packet() -> Bytes {
     Bytes { bytes: 512 }
 }
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn a_constant_rate_is_kept_to_the_unit_for_ever() {
-        // 12 cells at 10 Mb/s take 508.8 us or 49455.36 units: the k-th packet comes at the whole part of k times that.
+        // 12 cells at 10 Mb/s take 508.8 us or 49455.36 units: the k-th packet comes at k times that, rounded down.
         let rate = BitRate::from_bits_per_second(10_000_000);
         let traffic = TrafficConfig::ConstantRate(constant_rate::Config { rate, packet: packet() });
         let mut emissions = emissions(&traffic);
@@ -227,7 +227,7 @@ mod tests {
     #[test]
     fn bursts_of_fixed_times_begin_a_cycle_apart() {
         let mut emissions = emissions(&on_off(on_off::Times::Fixed));
-        // 9 ms are 874800 units; 3 ms at 0.8 of an OC-3 hold 74 packets of 3975 units, the last of them cut in none.
+        // 9 ms are 874800 units; 3 ms at 0.8 of an OC-3 hold 74 packets of 3975 units, and none is cut short.
         for cycle in 0..1000 {
             for k in 0..74 {
                 assert_eq!(emissions.next_emission(), Time(1000 + cycle * 874_800 + k * 3975));
@@ -243,8 +243,8 @@ mod tests {
             now = emissions.next_emission();
             packets += 1;
         }
-        // On a third of the time: 200 s hold 22,222 bursts of 3 ms, whose length has a standard deviation of 3 ms too.
-        // Each has half a packet more than its share, for it begins with one.
+        // On for a third of the time: 200 s hold 22,222 bursts of 3 ms, whose length has a standard deviation of 3 ms
+        // too. Each has half a packet more than its share, because it begins with one.
         let expected = 200.0 / 3.0 * 97_200_000.0 / 3975.0 + 22_222.0 / 2.0;
         assert!((f64::from(packets) / expected - 1.0).abs() < 0.03, "{packets} of {expected}");
     }

@@ -1,4 +1,4 @@
-//! On and off: packets at a constant rate in bursts.
+//! On and off: bursts of packets at a constant rate.
 //!
 //! Source: the VBR background of ATM Forum 97-0424, as `docs/mechanisms.md` 2.14 recalls it.
 
