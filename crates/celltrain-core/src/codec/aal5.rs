@@ -1,35 +1,31 @@
-//! AAL5 frames: payload, pad and trailer to and from bytes, cut into cell payloads and put
-//! together again.
+//! AAL5 frames: encodes and parses payload, pad and trailer, and converts frames to and from cell payloads.
 //!
-//! Source: ITU-T I.363.5 (08/96), the CPCS-PDU of AAL type 5; the same format is drawn in
-//! RFC 2684 §4 and RFC 1483 §3.
+//! Source: ITU-T I.363.5 (08/96), the CPCS-PDU of AAL type 5; RFC 2684 §4 and RFC 1483 §3 show the same format.
 //!
-//! Departures: no corrupted-data delivery option (a damaged frame is reported, never handed on), no
-//! streaming mode, no reassembly timer (time belongs to the engine), and the payload limit is
-//! always 65535 bytes where a real connection may negotiate less. The abort frame of length 0 is
-//! understood but never sent.
+//! Departures: no corrupted-data delivery option (a damaged frame is reported, never delivered), no streaming mode, and
+//! no reassembly timer (time belongs to the engine). The payload limit is always 65535 bytes, although a real
+//! connection may negotiate less. The abort frame of length 0 is parsed but never sent.
 
 use std::error::Error;
 use std::fmt;
 
 use super::cell_header::PAYLOAD_BYTES;
 
-/// What a receiver gets out of one AAL5 frame (ITU-T I.363.5).
+/// Contents of one AAL5 frame (ITU-T I.363.5).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pdu {
     /// The frame's payload, 1 to [`MAX_SDU_BYTES`] bytes, without pad and trailer.
     pub payload: Vec<u8>,
-    /// CPCS-UU, one byte that the sending user hands to the receiving user; without function in
-    /// IP over ATM (RFC 2684 §4).
+    /// CPCS-UU, one byte from the sending user to the receiving user; unused in IP over ATM (RFC 2684 §4).
     pub uu: u8,
 }
 
-/// The frame around `payload`: payload, zero pad, trailer; always whole cells of 48 bytes, the
-/// trailer at the end of the last (ITU-T I.363.5).
+/// Encodes a frame: payload, zero pad, trailer. It is whole cells of 48 bytes, with the trailer at the end of the last
+/// one (ITU-T I.363.5).
 ///
 /// # Panics
-/// If `payload` is empty or longer than [`MAX_SDU_BYTES`]: the 16-bit length field cannot say more,
-/// and says 0 only to abort a frame.
+/// If `payload` is empty or longer than [`MAX_SDU_BYTES`]: the 16-bit length field cannot express more, and 0 aborts a
+/// frame.
 pub fn encode(payload: &[u8], uu: u8) -> Vec<u8> {
     assert!(!payload.is_empty(), "an AAL5 frame carries at least one byte; length 0 would abort it");
     let length = u16::try_from(payload.len())
@@ -46,12 +42,12 @@ pub fn encode(payload: &[u8], uu: u8) -> Vec<u8> {
     pdu
 }
 
-/// The payload and user byte of one whole frame (ITU-T I.363.5). What the pad holds is not looked
-/// at, as the standard leaves its coding free; the CRC covers it all the same.
+/// Parses one whole frame into its payload and user byte (ITU-T I.363.5). The pad's contents are ignored, because the
+/// standard leaves its coding open, but the CRC covers them.
 ///
 /// # Errors
-/// See [`Aal5Error`]; checked in the order size, CRC, abort, length, CPI, so that a damaged frame
-/// is named damaged whatever its trailer has come to say.
+/// See [`Aal5Error`]. Checks the size, CRC, abort, length and CPI in that order, so that a damaged frame is reported as
+/// damaged whatever its trailer contains.
 pub fn parse(pdu: &[u8]) -> Result<Pdu, Aal5Error> {
     if pdu.is_empty() || !pdu.len().is_multiple_of(PAYLOAD_BYTES) {
         return Err(Aal5Error::NotWholeCells { bytes: pdu.len() });
@@ -81,11 +77,11 @@ pub fn parse(pdu: &[u8]) -> Result<Pdu, Aal5Error> {
     Ok(Pdu { payload: body[..usize::from(length)].to_vec(), uu })
 }
 
-/// Cuts a frame into cell payloads in the order of sending, each with whether it is the last one
-/// and so travels with the AUU bit set (ITU-T I.363.5, the SAR sublayer).
+/// Splits a frame into cell payloads in the order of sending. Each has a flag for the last one, which is sent with the
+/// AUU bit set (ITU-T I.363.5, the SAR sublayer).
 ///
 /// # Panics
-/// If `pdu` is not whole cells; [`encode`] makes no such frame.
+/// If `pdu` is not whole cells; [`encode`] produces no such frame.
 pub fn segment(pdu: &[u8]) -> impl ExactSizeIterator<Item = ([u8; PAYLOAD_BYTES], bool)> {
     let (payloads, rest) = pdu.as_chunks::<PAYLOAD_BYTES>();
     assert!(rest.is_empty(), "an AAL5 frame is whole cells of {PAYLOAD_BYTES} bytes, not {} bytes", pdu.len());
@@ -93,23 +89,22 @@ pub fn segment(pdu: &[u8]) -> impl ExactSizeIterator<Item = ([u8; PAYLOAD_BYTES]
     payloads.iter().enumerate().map(move |(index, payload)| (*payload, index + 1 == cells))
 }
 
-/// How many cells the frame around a payload of `payload_bytes` takes: payload and the 8-byte
-/// trailer, rounded up (ITU-T I.363.5).
+/// Returns the number of cells of a frame with `payload_bytes` of payload: payload and the 8-byte trailer, rounded up
+/// (ITU-T I.363.5).
 pub const fn cells_for(payload_bytes: usize) -> usize {
     (payload_bytes + TRAILER_BYTES).div_ceil(PAYLOAD_BYTES)
 }
 
-/// The CRC-32 of an AAL5 trailer over `bytes`: generator `0x04C11DB7`, most significant bit first,
-/// register preset to ones, result complemented (ITU-T I.363.5).
+/// Computes the CRC-32 of an AAL5 trailer over `bytes`: generator `0x04C11DB7`, most significant bit first, register
+/// preset to ones, result complemented (ITU-T I.363.5).
 pub fn crc32(bytes: &[u8]) -> u32 {
     !register_after(bytes)
 }
 
-/// Puts the cells of one connection back together into frames (ITU-T I.363.5, the SAR sublayer).
+/// Reassembles the cells of one connection into frames (ITU-T I.363.5, the SAR sublayer).
 ///
-/// The only thing that ends a frame is the mark on its last cell. If that cell is lost, the cells
-/// of the next frame are taken for its continuation: both die in one report, from the CRC or the
-/// length.
+/// Only the mark on its last cell ends a frame. If that cell is lost, the cells of the next frame count as its
+/// continuation. One report then covers the loss of both, from the CRC or the length.
 #[derive(Clone, Debug, Default)]
 pub struct Reassembler {
     held: Vec<u8>,
@@ -117,18 +112,16 @@ pub struct Reassembler {
 }
 
 impl Reassembler {
-    /// A reassembler that waits for the first cell of a frame.
+    /// Creates a reassembler that waits for the first cell of a frame.
     pub const fn new() -> Self {
         Self { held: Vec::new(), discarding: false }
     }
 
-    /// Takes the next cell's payload, with whether the cell is marked as the last of its frame
-    /// (ITU-T I.363.5). Answers `None` while a frame is under way and once per frame otherwise:
-    /// what it carried, or why it is lost.
+    /// Accepts the next cell's payload and whether the cell is marked as the last of its frame (ITU-T I.363.5). Returns
+    /// `None` within a frame and otherwise one result per frame: its contents, or the reason for its loss.
     ///
-    /// A frame that outgrows [`MAX_FRAME_CELLS`] is reported as [`Aal5Error::TooLong`] at the cell
-    /// that is too many, and the rest of it is ignored: without that bound a connection whose last
-    /// cells are all lost would take memory for ever.
+    /// Reports a frame that exceeds [`MAX_FRAME_CELLS`] as [`Aal5Error::TooLong`] at the first excess cell and ignores
+    /// the rest of it. Without that bound, a connection that loses all last cells would use unlimited memory.
     pub fn accept(&mut self, payload: &[u8; PAYLOAD_BYTES], last: bool) -> Option<Result<Pdu, Aal5Error>> {
         if self.discarding {
             self.discarding = !last;
@@ -149,35 +142,35 @@ impl Reassembler {
     }
 }
 
-/// Why bytes are no AAL5 frame, or why a frame is lost.
+/// Reasons why bytes are not an AAL5 frame, or why a frame is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Aal5Error {
-    /// The bytes are none, or no multiple of 48.
+    /// The input is empty or not a multiple of 48 bytes.
     NotWholeCells {
-        /// How many bytes there are.
+        /// Number of bytes.
         bytes: usize,
     },
     /// The frame has more cells than the longest payload needs.
     TooLong,
-    /// The frame was damaged on the way: a bit changed, or cells were lost or added.
+    /// The frame was damaged in transit: a bit changed, or cells were lost or added.
     CrcMismatch {
-        /// The CRC of the bytes that came.
+        /// CRC of the received bytes.
         computed: u32,
-        /// The CRC that came with them.
+        /// CRC received with them.
         carried: u32,
     },
-    /// The sender gave the frame up (length field 0).
+    /// The sender aborted the frame (length field 0).
     Aborted,
-    /// The length field calls for another number of cells than came.
+    /// The length field does not match the number of cells received.
     LengthMismatch {
         /// The length field, in bytes.
         length: u16,
-        /// The cells that came.
+        /// Number of cells received.
         cells: usize,
     },
-    /// The common part indicator has a value other than 0, and no other is defined.
+    /// The common part indicator is not 0, the only defined value.
     UnknownCpi {
-        /// The value that came.
+        /// The value received.
         cpi: u8,
     },
 }
@@ -209,13 +202,13 @@ impl fmt::Display for Aal5Error {
 
 impl Error for Aal5Error {}
 
-/// The longest payload of a frame, bytes: what the 16-bit length field can say (ITU-T I.363.5).
+/// Maximum payload of a frame in bytes, from the 16-bit length field (ITU-T I.363.5).
 pub const MAX_SDU_BYTES: usize = 65_535;
 
 /// Bytes of the trailer: CPCS-UU 1, CPI 1, length 2, CRC 4 (ITU-T I.363.5).
 pub const TRAILER_BYTES: usize = 8;
 
-/// Cells of the longest frame: those of a payload of [`MAX_SDU_BYTES`] (ITU-T I.363.5).
+/// Cells of the longest frame, with a payload of [`MAX_SDU_BYTES`] (ITU-T I.363.5).
 pub const MAX_FRAME_CELLS: usize = cells_for(MAX_SDU_BYTES);
 
 fn register_after(bytes: &[u8]) -> u32 {
@@ -241,12 +234,11 @@ const fn crc_table() -> [u32; 256] {
     table
 }
 
-/// The generator polynomial of I.363.5, the x^32 understood.
+/// The generator polynomial of I.363.5, with x^32 implied.
 const CRC_GENERATOR: u32 = 0x04c1_1db7;
 static CRC_TABLE: [u32; 256] = crc_table();
 
-/// The one value of the common part indicator that is defined: it only fills the trailer up to 8
-/// bytes.
+/// The only defined value of the common part indicator: it pads the trailer to 8 bytes.
 const CPI_ALIGNMENT_ONLY: u8 = 0;
 
 #[cfg(test)]
@@ -259,7 +251,7 @@ mod tests {
         vec(any::<u8>(), 1..400)
     }
 
-    /// The same CRC one bit at a time on a plain register, nothing shared with the table.
+    /// Computes the same CRC one bit at a time on a plain register, independently of the table.
     fn crc32_bit_by_bit(bytes: &[u8]) -> u32 {
         let mut register = 0xffff_ffff_u32;
         for byte in bytes {
@@ -275,7 +267,7 @@ mod tests {
         register ^ 0xffff_ffff
     }
 
-    /// A frame whose CRC is right whatever the rest says, to reach the checks behind the CRC.
+    /// Corrects the CRC of a frame, to reach the checks after the CRC.
     fn with_right_crc(mut pdu: Vec<u8>) -> Vec<u8> {
         let covered = pdu.len() - 4;
         let check = crc32(&pdu[..covered]);

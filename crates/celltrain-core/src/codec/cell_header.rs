@@ -1,22 +1,21 @@
-//! The 5-byte header of an ATM cell at the user-network interface, to and from bytes.
+//! The 5-byte header of an ATM cell at the user-network interface: encoding and parsing.
 //!
 //! Source: ITU-T I.361 (the UNI cell header and the payload type codes), ITU-T I.432.1 §4.3
 //! (header error control).
 //!
-//! Departures: the error control only detects. The single-bit correction mode of I.432.1 is left
-//! out, so a cell with one flipped header bit is refused where a receiver in correction mode would
-//! repair it. The VPI is always the 8 bits of the UNI, never the 12 bits of the network interface.
+//! Departures: the error control only detects errors. The single-bit correction mode of I.432.1 is omitted, so a cell
+//! with one flipped header bit is rejected, although a receiver in correction mode would repair it. The VPI is always
+//! the 8 bits of the UNI, never the 12 bits of the network interface.
 
 use std::error::Error;
 use std::fmt;
 
 /// The header of one cell at the user-network interface (ITU-T I.361).
 ///
-/// The header error control byte is no field: [`CellHeader::encode`] computes it and
-/// [`CellHeader::parse`] checks it.
+/// It omits the header error control byte, which [`CellHeader::encode`] computes and [`CellHeader::parse`] checks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct CellHeader {
-    /// Generic flow control, 4 bits (0 to 15); 0 where it is not used (ITU-T I.361).
+    /// Generic flow control, 4 bits (0 to 15); 0 if unused (ITU-T I.361).
     pub gfc: u8,
     /// Virtual path identifier, 8 bits at the UNI (ITU-T I.361).
     pub vpi: u8,
@@ -29,34 +28,33 @@ pub struct CellHeader {
 }
 
 impl CellHeader {
-    /// The header of a user data cell without congestion mark; `last` sets the AUU bit by which
-    /// AAL5 marks the last cell of a frame (ITU-T I.361, I.363.5).
+    /// Creates the header of a user data cell without congestion mark; `last` sets the AUU bit, with which AAL5 marks
+    /// the last cell of a frame (ITU-T I.361, I.363.5).
     pub const fn user_data(vpi: u8, vci: u16, last: bool) -> Self {
         Self { gfc: 0, vpi, vci, pti: if last { PTI_AUU } else { 0 }, clp: false }
     }
 
-    /// Whether the cell carries user data: the high bit of the payload type is 0 (ITU-T I.361).
+    /// Returns whether the cell carries user data: the high bit of the payload type is 0 (ITU-T I.361).
     pub const fn carries_user_data(self) -> bool {
         self.pti & PTI_NOT_USER == 0
     }
 
-    /// Whether the cell ends an AAL5 frame: user data with the AUU bit set, payload type `0b0x1`
-    /// (ITU-T I.361, I.363.5). A management cell never does, whatever its low bit.
+    /// Returns whether the cell ends an AAL5 frame: user data with the AUU bit set, payload type `0b0x1` (ITU-T I.361,
+    /// I.363.5). A management cell never does, whatever its low bit.
     pub const fn last_cell(self) -> bool {
         self.pti & (PTI_NOT_USER | PTI_AUU) == PTI_AUU
     }
 
-    /// Whether a switch marked congestion on the cell: user data with the EFCI bit set, payload
-    /// type `0b01x` (ITU-T I.361).
+    /// Returns whether a switch marked congestion on the cell: user data with the EFCI bit set, payload type `0b01x`
+    /// (ITU-T I.361).
     pub const fn efci(self) -> bool {
         self.pti & (PTI_NOT_USER | PTI_EFCI) == PTI_EFCI
     }
 
-    /// The five header bytes, the header error control last (ITU-T I.361, I.432.1 §4.3.2).
+    /// Encodes the five header bytes, with the header error control last (ITU-T I.361, I.432.1 §4.3.2).
     ///
     /// # Panics
-    /// If `gfc` does not fit 4 bits or `pti` does not fit 3: cutting them would encode another
-    /// header than the one asked for.
+    /// If `gfc` does not fit 4 bits or `pti` does not fit 3: truncating them would encode a different header.
     pub fn encode(self) -> [u8; HEADER_BYTES] {
         assert!(self.gfc <= GFC_MAX, "the generic flow control has 4 bits, not room for {}", self.gfc);
         assert!(self.pti <= PTI_MAX, "the payload type has 3 bits, not room for {}", self.pti);
@@ -71,7 +69,7 @@ impl CellHeader {
         [a, b, c, d, header_error_control(first_four)]
     }
 
-    /// The header that these five bytes carry (ITU-T I.361, I.432.1 §4.3).
+    /// Parses the header in these five bytes (ITU-T I.361, I.432.1 §4.3).
     ///
     /// # Errors
     /// [`CellHeaderError::WrongLength`] unless there are exactly five bytes,
@@ -94,25 +92,25 @@ impl CellHeader {
     }
 }
 
-/// The header error control byte for the first four header bytes: the CRC with generator
-/// x^8 + x^2 + x + 1, then the coset 01010101 added (ITU-T I.432.1 §4.3.2).
+/// Computes the header error control byte for the first four header bytes: the CRC with generator x^8 + x^2 + x + 1,
+/// plus the coset 01010101 (ITU-T I.432.1 §4.3.2).
 pub fn header_error_control(first_four: [u8; 4]) -> u8 {
     crc8(&first_four) ^ HEC_COSET
 }
 
-/// Why five bytes are no cell header.
+/// Reasons why five bytes are not a cell header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CellHeaderError {
     /// The slice does not hold exactly [`HEADER_BYTES`] bytes.
     WrongLength {
-        /// How many bytes it holds.
+        /// Number of bytes.
         bytes: usize,
     },
     /// The header error control does not match the four bytes before it.
     HecMismatch {
-        /// The byte that would match.
+        /// The correct byte.
         computed: u8,
-        /// The byte that came.
+        /// The byte received.
         carried: u8,
     },
 }
@@ -153,11 +151,11 @@ const PTI_NOT_USER: u8 = 0b100;
 const PTI_EFCI: u8 = 0b010;
 const PTI_AUU: u8 = 0b001;
 
-/// x^8 + x^2 + x + 1, the x^8 understood.
+/// x^8 + x^2 + x + 1, with x^8 implied.
 const HEC_GENERATOR: u8 = 0x07;
 
-/// Keeps the error control of an all-zero header from being zero too, so that a receiver which
-/// hunts for cell boundaries cannot lock on to a run of zeros.
+/// Makes the error control of an all-zero header nonzero, so that a receiver searching for cell boundaries cannot lock
+/// on to a run of zeros.
 const HEC_COSET: u8 = 0x55;
 
 #[cfg(test)]
@@ -170,7 +168,7 @@ mod tests {
             .prop_map(|(gfc, vpi, vci, pti, clp)| CellHeader { gfc, vpi, vci, pti, clp })
     }
 
-    /// The same CRC by schoolbook division of one 40-bit polynomial, nothing shared with `crc8`.
+    /// Computes the same CRC by schoolbook division of one 40-bit polynomial, independently of `crc8`.
     fn remainder_by_long_division(first_four: [u8; 4]) -> u8 {
         let mut dividend = u64::from(u32::from_be_bytes(first_four)) << 8;
         for degree in (8..40).rev() {

@@ -1,11 +1,9 @@
-//! The IPv4 header, to and from bytes, with its checksum.
+//! The IPv4 header: encoding and parsing, with its checksum.
 //!
-//! Source: RFC 791 §3.1 (header), RFC 1071 (Internet checksum), RFC 1191 (what the don't-fragment
-//! bit is set for).
+//! Source: RFC 791 §3.1 (header), RFC 1071 (Internet checksum), RFC 1191 (purpose of the don't-fragment bit).
 //!
-//! Departures: options are skipped when parsing and never sent. Fragments are refused, since a
-//! piece of a packet carries no whole TCP segment. The reserved flag bit is sent as 0 and not
-//! looked at.
+//! Departures: options are skipped when parsing and never sent. Fragments are rejected, because a piece of a packet
+//! carries no whole TCP segment. The reserved flag bit is sent as 0 and ignored when parsing.
 
 use std::error::Error;
 use std::fmt;
@@ -13,13 +11,13 @@ use std::net::Ipv4Addr;
 
 /// An IPv4 header without options (RFC 791 §3.1).
 ///
-/// Version, header length, total length and checksum are no fields: they follow from the rest, so
-/// [`Ipv4Header::encode`] computes and [`Ipv4Header::parse`] checks them.
+/// It omits version, header length, total length and checksum, which [`Ipv4Header::encode`] computes and
+/// [`Ipv4Header::parse`] checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Ipv4Header {
     /// Type of service, 8 bits; today differentiated services and ECN (RFC 791 §3.1, RFC 3168 §5).
     pub tos: u8,
-    /// Identification, which fragments of one packet share (RFC 791 §3.1).
+    /// Identification, shared by the fragments of one packet (RFC 791 §3.1).
     pub ident: u16,
     /// Don't-fragment flag (RFC 791 §3.1).
     pub dont_fragment: bool,
@@ -34,17 +32,16 @@ pub struct Ipv4Header {
 }
 
 impl Ipv4Header {
-    /// A header for a TCP segment from `src` to `dst` as common hosts send it: time to live 64,
-    /// don't-fragment set as path MTU discovery wants it (RFC 1191), all else 0.
+    /// Creates a header for a TCP segment from `src` to `dst` as common hosts send it: time to live 64, don't-fragment
+    /// set for path MTU discovery (RFC 1191), everything else 0.
     pub const fn for_tcp(src: Ipv4Addr, dst: Ipv4Addr) -> Self {
         Self { tos: 0, ident: 0, dont_fragment: true, ttl: 64, protocol: PROTOCOL_TCP, src, dst }
     }
 
-    /// The packet of this header and `payload` (RFC 791 §3.1).
+    /// Encodes a packet of this header and `payload` (RFC 791 §3.1).
     ///
     /// # Panics
-    /// If header and payload together exceed [`MAX_PACKET_BYTES`], more than the total length field
-    /// can say.
+    /// If header and payload together exceed [`MAX_PACKET_BYTES`], the maximum of the total length field.
     pub fn encode(&self, payload: &[u8]) -> Vec<u8> {
         let total = HEADER_BYTES + payload.len();
         let total_length = u16::try_from(total)
@@ -64,8 +61,8 @@ impl Ipv4Header {
         packet
     }
 
-    /// The header and payload of the packet at the start of `bytes` (RFC 791 §3.1). Options are
-    /// skipped; bytes behind the total length are link padding and cut off.
+    /// Parses the header and payload of the packet at the start of `bytes` (RFC 791 §3.1). Options are skipped; bytes
+    /// after the total length are link padding and are dropped.
     ///
     /// # Errors
     /// See [`Ipv4Error`].
@@ -82,7 +79,7 @@ impl Ipv4Header {
         if header_bytes < HEADER_BYTES || header_bytes > bytes.len() {
             return Err(Ipv4Error::BadHeaderLength { words, bytes: bytes.len() });
         }
-        // A sum over the header with the right checksum in it comes out as zero (RFC 1071 §1).
+        // The sum over a header that includes its correct checksum is zero (RFC 1071 §1).
         if internet_checksum(&[&bytes[..header_bytes]]) != 0 {
             return Err(Ipv4Error::ChecksumMismatch);
         }
@@ -109,14 +106,13 @@ impl Ipv4Header {
     }
 }
 
-/// The Internet checksum over `parts` laid end to end: the complement of the ones' complement sum
-/// of their 16-bit words, an odd last byte padded with 0 (RFC 1071 §1).
+/// Computes the Internet checksum over the concatenated `parts`: the complement of the ones' complement sum of their
+/// 16-bit words, with an odd last byte padded with 0 (RFC 1071 §1).
 ///
-/// It is 0 over bytes that already hold their right checksum.
+/// It is 0 over bytes that include their correct checksum.
 ///
 /// # Panics
-/// If a part other than the last has an odd number of bytes, which would put all words behind it
-/// out of step.
+/// If a part other than the last has an odd number of bytes, which would misalign all following words.
 pub fn internet_checksum(parts: &[&[u8]]) -> u16 {
     let mut sum = 0_u64;
     for (index, part) in parts.iter().enumerate() {
@@ -137,35 +133,35 @@ pub fn internet_checksum(parts: &[&[u8]]) -> u16 {
     !u16::try_from(sum).unwrap_or(u16::MAX)
 }
 
-/// Why bytes are no IPv4 packet that this codec takes.
+/// Reasons why this codec does not accept bytes as an IPv4 packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ipv4Error {
     /// There are fewer than [`HEADER_BYTES`] bytes.
     TooShort {
-        /// How many there are.
+        /// Number of bytes.
         bytes: usize,
     },
     /// The version field is not 4.
     NotVersion4 {
-        /// The version that came.
+        /// The version received.
         version: u8,
     },
-    /// The header length field says less than 5 words or more than there are bytes.
+    /// The header length field is less than 5 words or exceeds the available bytes.
     BadHeaderLength {
         /// The header length field, in words of 4 bytes.
         words: u8,
-        /// The bytes there are.
+        /// Number of bytes available.
         bytes: usize,
     },
-    /// The header was damaged: it does not match its checksum.
+    /// The header is damaged: it does not match its checksum.
     ChecksumMismatch,
-    /// The total length field says less than the header or more than there are bytes.
+    /// The total length field is less than the header or exceeds the available bytes.
     BadTotalLength {
         /// The total length field, in bytes.
         total_length: u16,
         /// The header with its options, in bytes.
         header_bytes: usize,
-        /// The bytes there are.
+        /// Number of bytes available.
         bytes: usize,
     },
     /// The packet is one fragment of a larger one.
@@ -198,7 +194,7 @@ impl Error for Ipv4Error {}
 /// Bytes of an IPv4 header without options (RFC 791 §3.1).
 pub const HEADER_BYTES: usize = 20;
 
-/// The longest IPv4 packet, bytes: what the 16-bit total length can say (RFC 791 §3.1).
+/// Maximum length of an IPv4 packet in bytes, from the 16-bit total length (RFC 791 §3.1).
 pub const MAX_PACKET_BYTES: usize = 65_535;
 
 /// The protocol number of TCP (RFC 790).
@@ -229,7 +225,7 @@ pub(super) mod tests {
             })
     }
 
-    /// The same checksum with the carry folded in after every word, nothing shared with the code.
+    /// Computes the same checksum independently, with the carry folded in after every word.
     fn checksum_word_by_word(bytes: &[u8]) -> u16 {
         let mut sum = 0_u16;
         for pair in bytes.chunks(2) {
@@ -266,8 +262,8 @@ pub(super) mod tests {
             payload in vec(any::<u8>(), 0..60),
         ) {
             for bit in 0..8 * HEADER_BYTES {
-                // These two make the header longer, so that payload is summed up with it; whether
-                // the sum still fits is then up to the payload (once in 65535), not to the code.
+                // These two make the header longer, so that the sum includes payload. The sum is then correct
+                // by chance for one payload in 65535, whatever the code does.
                 if bit == 4 || bit == 6 {
                     continue;
                 }

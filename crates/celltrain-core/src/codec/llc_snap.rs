@@ -2,21 +2,21 @@
 //!
 //! Source: RFC 2684 §5.1 and RFC 1483 §4.1 (LLC encapsulation for routed protocols).
 //!
-//! Departures: routed IPv4 only. Other protocols, ISO protocols without SNAP and bridged frames are
-//! recognised far enough to be refused by name; VC multiplexing (no header at all) is not modelled.
+//! Departures: routed IPv4 only. Other protocols, ISO protocols without SNAP and bridged frames are recognised far
+//! enough for a specific error; VC multiplexing (no header at all) is not modelled.
 
 use std::error::Error;
 use std::fmt;
 
-/// `packet` with the LLC/SNAP header for routed IPv4 in front (RFC 2684 §5.1).
+/// Prepends the LLC/SNAP header for routed IPv4 to `packet` (RFC 2684 §5.1).
 pub fn encode(packet: &[u8]) -> Vec<u8> {
     [ROUTED_IPV4.as_slice(), packet].concat()
 }
 
-/// The IPv4 packet behind the LLC/SNAP header (RFC 2684 §5.1).
+/// Returns the IPv4 packet after the LLC/SNAP header (RFC 2684 §5.1).
 ///
 /// # Errors
-/// See [`LlcSnapError`]; any header but [`ROUTED_IPV4`] is refused.
+/// See [`LlcSnapError`]; any header but [`ROUTED_IPV4`] is rejected.
 pub fn parse(bytes: &[u8]) -> Result<&[u8], LlcSnapError> {
     let Some((&[dsap, ssap, control, oui_1, oui_2, oui_3, type_high, type_low], packet)) =
         bytes.split_first_chunk::<HEADER_BYTES>()
@@ -38,28 +38,28 @@ pub fn parse(bytes: &[u8]) -> Result<&[u8], LlcSnapError> {
     Ok(packet)
 }
 
-/// Why bytes do not start with the LLC/SNAP header of routed IPv4.
+/// Reasons why bytes do not start with the LLC/SNAP header of routed IPv4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LlcSnapError {
     /// There are fewer than [`HEADER_BYTES`] bytes.
     TooShort {
-        /// How many there are.
+        /// Number of bytes.
         bytes: usize,
     },
     /// The LLC header does not announce SNAP (`AA-AA-03`).
     NotSnap {
-        /// DSAP, SSAP and control byte that came.
+        /// DSAP, SSAP and control byte received.
         llc: [u8; 3],
     },
     /// The organisation code does not announce an Ethernet type (`00-00-00`); `00-80-C2` would be
     /// a bridged frame.
     NotRouted {
-        /// The organisation code that came.
+        /// The organisation code received.
         oui: [u8; 3],
     },
-    /// The Ethernet type is not that of IPv4 (`08-00`).
+    /// The Ethernet type is not IPv4 (`08-00`).
     NotIpv4 {
-        /// The Ethernet type that came.
+        /// The Ethernet type received.
         ethertype: u16,
     },
 }

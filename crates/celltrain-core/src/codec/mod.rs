@@ -1,11 +1,10 @@
-//! Byte-exact codecs for TCP over ATM: the cells of a TCP segment as they stand on the wire.
+//! Byte-exact codecs for TCP over ATM: the cells of a TCP segment as on the wire.
 //!
-//! The engine carries small cell records and never looks in here. The codecs stand beside it for
-//! captures, for teaching, and to prove that the sizes the engine reckons with are the sizes of
-//! real cells: [`tcp_segment_cells`] counts cells that were encoded, not divided.
+//! The engine carries small cell records and never uses these codecs. They are for captures, for teaching, and to prove
+//! that the sizes the engine assumes are the sizes of real cells: [`tcp_segment_cells`] encodes cells and counts them.
 //!
-//! From the inside out: [`tcp_header`], [`ipv4`], [`llc_snap`], [`aal5`], [`cell_header`]. Beside
-//! them stand [`udp_header`], for packets that nothing answers, and [`rm_cell`], whose cells carry no one's data.
+//! From the inside out: [`tcp_header`], [`ipv4`], [`llc_snap`], [`aal5`], [`cell_header`]. There are also
+//! [`udp_header`], for packets without feedback, and [`rm_cell`], for cells that carry no user data.
 //!
 //! ```
 //! use celltrain_core::codec::{
@@ -24,14 +23,12 @@
 //! assert_eq!(parse_tcp_segment(&cells), Ok(segment));
 //! ```
 //!
-//! Building panics, in words, on what the format cannot say (a field too wide, a payload too long):
-//! that is a caller's mistake. Parsing panics on nothing: what comes off a wire is no one's promise.
+//! Building panics with a message if the format cannot express the input (a field too wide, a payload too long), which
+//! is the caller's mistake. Parsing never panics, because bytes from a wire are untrusted.
 //!
-//! Source: RFC 2225 and RFC 2684 §5.1 (IPv4 over AAL5 with LLC/SNAP); those of each layer stand in
-//! its module.
+//! Source: RFC 2225 and RFC 2684 §5.1 (IPv4 over AAL5 with LLC/SNAP); each module lists its own sources.
 //!
-//! Departures: one connection carries IPv4 with TCP and nothing else; the rest stands in each
-//! module.
+//! Departures: one connection carries IPv4 with TCP and nothing else; each module lists its own.
 
 use std::error::Error;
 use std::fmt;
@@ -53,7 +50,7 @@ pub use rm_cell::RmCellError;
 pub use tcp_header::{SackBlock, TcpFlags, TcpHeader, TcpHeaderError, TcpOption};
 pub use udp_header::{UdpHeader, UdpHeaderError};
 
-/// A TCP segment with all that its cells say about it.
+/// A TCP segment with everything that its cells carry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TcpSegment {
     /// Virtual path of the connection, 8 bits at the UNI (ITU-T I.361).
@@ -68,12 +65,12 @@ pub struct TcpSegment {
     pub payload: Vec<u8>,
 }
 
-/// The cells of `segment` in the order of sending: TCP in IPv4 in LLC/SNAP in AAL5 (RFC 2684 §5.1),
-/// with CPCS-UU, generic flow control and loss priority all 0.
+/// Encodes `segment` as cells in the order of sending: TCP in IPv4 in LLC/SNAP in AAL5 (RFC 2684 §5.1), with CPCS-UU,
+/// generic flow control and loss priority all 0.
 ///
 /// # Panics
-/// If the IPv4 header names another protocol than TCP, if the packet exceeds [`MAX_PACKET_BYTES`],
-/// or if the options do not fit (see [`TcpHeader::encode`]).
+/// If the IPv4 header's protocol is not TCP, if the packet exceeds [`MAX_PACKET_BYTES`], or if the options do not fit
+/// (see [`TcpHeader::encode`]).
 pub fn encode_tcp_segment(segment: &TcpSegment) -> Vec<[u8; CELL_BYTES]> {
     let TcpSegment { vpi, vci, ip, tcp, payload } = segment;
     assert!(
@@ -94,8 +91,8 @@ pub fn encode_tcp_segment(segment: &TcpSegment) -> Vec<[u8; CELL_BYTES]> {
         .collect()
 }
 
-/// The TCP segment that these cells carry, all of it and nothing else (RFC 2684 §5.1). Congestion
-/// and loss priority marks, flow control and CPCS-UU may have any value.
+/// Parses cells that carry exactly one TCP segment (RFC 2684 §5.1). Congestion and loss priority marks, flow control
+/// and CPCS-UU may have any value.
 ///
 /// # Errors
 /// See [`SegmentError`].
@@ -130,12 +127,12 @@ pub fn parse_tcp_segment(cells: &[[u8; CELL_BYTES]]) -> Result<TcpSegment, Segme
     Ok(TcpSegment { vpi, vci, ip, tcp, payload: payload.to_vec() })
 }
 
-/// How many cells a TCP segment of `payload` bytes with these `options` takes, counted by encoding
-/// it: 20 bytes of IPv4, 20 of TCP, the options in whole words, 8 of LLC/SNAP and 8 of AAL5 trailer
-/// on top of the payload, in cells of 48 (RFC 2684 §5.1, ITU-T I.363.5).
+/// Returns the number of cells of a TCP segment with `payload` bytes and these `options`, counted by encoding it: the
+/// payload plus 20 bytes of IPv4, 20 of TCP, the options in whole words, 8 of LLC/SNAP and 8 of AAL5 trailer, in cells
+/// of 48 (RFC 2684 §5.1, ITU-T I.363.5).
 ///
 /// # Panics
-/// As [`encode_tcp_segment`]: if packet or options are too long.
+/// Like [`encode_tcp_segment`]: if packet or options are too long.
 pub fn tcp_segment_cells(payload: usize, options: &[TcpOption]) -> usize {
     encode_tcp_segment(&TcpSegment {
         vpi: 0,
@@ -147,49 +144,49 @@ pub fn tcp_segment_cells(payload: usize, options: &[TcpOption]) -> usize {
     .len()
 }
 
-/// Why cells are no TCP segment, named by the layer that refuses them. Cells are counted from 0.
+/// Reasons why cells are not a TCP segment, by the layer that rejects them. Cells are counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SegmentError {
     /// A cell's header is damaged.
     CellHeader {
-        /// Which cell.
+        /// Index of the cell.
         cell: usize,
-        /// What is wrong with it.
+        /// The header's error.
         error: CellHeaderError,
     },
-    /// A cell carries management or control, not user data.
+    /// A cell carries management or control data, not user data.
     NotUserData {
-        /// Which cell.
+        /// Index of the cell.
         cell: usize,
         /// Its payload type.
         pti: u8,
     },
-    /// A cell belongs to another connection than the first.
+    /// A cell belongs to a different connection than the first.
     OtherConnection {
-        /// Which cell.
+        /// Index of the cell.
         cell: usize,
         /// Its virtual path.
         vpi: u8,
         /// Its virtual channel.
         vci: u16,
     },
-    /// There is no cell that ends the frame.
+    /// No cell ends the frame.
     NoLastCell {
-        /// How many cells there are.
+        /// Number of cells.
         cells: usize,
     },
-    /// There are cells behind the one that ends the frame.
+    /// There are cells after the one that ends the frame.
     CellsBehindLast {
-        /// The first of them.
+        /// Index of the first of them.
         cell: usize,
     },
     /// The frame is damaged.
     Aal5(Aal5Error),
     /// The frame does not carry routed IPv4.
     LlcSnap(LlcSnapError),
-    /// The packet is no IPv4 packet that the codec takes.
+    /// The codec does not accept the packet as IPv4.
     Ipv4(Ipv4Error),
-    /// The packet carries another protocol than TCP.
+    /// The packet's protocol is not TCP.
     NotTcp {
         /// The protocol number.
         protocol: u8,
@@ -240,8 +237,8 @@ impl Error for SegmentError {
     }
 }
 
-/// The longest IPv4 packet that fits an AAL5 frame behind its LLC/SNAP header, bytes: 65527, less
-/// than IPv4 alone allows (ITU-T I.363.5, RFC 2684 §5.1).
+/// The longest IPv4 packet that fits an AAL5 frame after its LLC/SNAP header, in bytes: 65527, less than IPv4 alone
+/// allows (ITU-T I.363.5, RFC 2684 §5.1).
 pub const MAX_PACKET_BYTES: usize = aal5::MAX_SDU_BYTES - llc_snap::HEADER_BYTES;
 
 fn split_cell(cell: &[u8; CELL_BYTES]) -> (&[u8], &[u8; cell_header::PAYLOAD_BYTES]) {

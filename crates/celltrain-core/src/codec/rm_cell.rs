@@ -1,10 +1,10 @@
-//! The resource management (RM) cell of the ABR service, to and from bytes, and the 16-bit rates in it.
+//! The resource management (RM) cell of the ABR service, with its 16-bit rates: encoding and parsing.
 //!
 //! Source: ATM Forum TM 4.0, the RM cell's format and its rates (`docs/mechanisms.md` 4.4); ITU-T I.371; ITU-T I.610
-//! (CRC-10, and the octet 6A that fills what is not used).
+//! (CRC-10, and the filler 6A for unused octets).
 //!
-//! Departures: VCs only, so the payload type says that the cell is an RM cell, never the VCI 6 of a VP's. What is
-//! reserved is written as the standard says and not looked at when read.
+//! Departures: VCs only, so the payload type marks an RM cell, never the VCI 6 of a VP's. Reserved fields are written
+//! as the standard requires and ignored when parsing.
 
 use std::error::Error;
 use std::fmt;
@@ -14,7 +14,7 @@ use super::{CellHeader, CellHeaderError};
 use crate::abr;
 pub use crate::abr::Rate;
 
-/// An RM cell as it stands on the wire.
+/// An RM cell as on the wire.
 #[expect(clippy::struct_excessive_bools, reason = "the cell's own bits")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RmCell {
@@ -22,11 +22,11 @@ pub struct RmCell {
     pub vpi: u8,
     /// Virtual channel of the VC, 16 bits.
     pub vci: u16,
-    /// Cell loss priority: whether it was sent out of rate.
+    /// Cell loss priority: true if it was sent out of rate.
     pub clp: bool,
-    /// DIR: whether it is on its way back to the source.
+    /// DIR: true if it is on its way back to the source.
     pub dir: bool,
-    /// BN: whether a switch or destination made it, not the source.
+    /// BN: true if a switch or destination generated it, not the source.
     pub bn: bool,
     /// CI: congestion indication.
     pub ci: bool,
@@ -47,7 +47,7 @@ pub struct RmCell {
 }
 
 impl RmCell {
-    /// The cell that carries this content on a VC; its rates are rounded down.
+    /// Creates a cell with this content on a VC; its rates are rounded down.
     pub fn carrying(content: &abr::RmCell, vpi: u8, vci: u16) -> Self {
         Self {
             vpi,
@@ -64,7 +64,7 @@ impl RmCell {
         }
     }
 
-    /// What the cell says to ABR.
+    /// Returns the cell's content for ABR.
     pub fn content(&self) -> abr::RmCell {
         abr::RmCell {
             backward: self.dir,
@@ -78,7 +78,7 @@ impl RmCell {
         }
     }
 
-    /// The 53 bytes of the cell.
+    /// Encodes the 53 bytes of the cell.
     pub fn encode(&self) -> [u8; CELL_BYTES] {
         let mut cell = [UNUSED; CELL_BYTES];
         let (header, payload) = cell.split_at_mut(HEADER_BYTES);
@@ -98,7 +98,7 @@ impl RmCell {
         cell
     }
 
-    /// The RM cell that these bytes are.
+    /// Parses an RM cell.
     ///
     /// # Errors
     /// See [`RmCellError`].
@@ -144,31 +144,31 @@ impl RmCell {
     }
 }
 
-/// Why bytes are no RM cell.
+/// Reasons why bytes are not an RM cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RmCellError {
     /// The slice does not hold exactly [`CELL_BYTES`] bytes.
     WrongLength {
-        /// How many bytes it holds.
+        /// Number of bytes.
         bytes: usize,
     },
     /// The header is damaged.
     CellHeader(CellHeaderError),
-    /// The payload type is another one.
+    /// The payload type is not RM.
     NotRm {
-        /// The payload type that came.
+        /// The payload type received.
         pti: u8,
     },
     /// The payload's CRC-10 does not match it.
     CrcMismatch {
-        /// The CRC that would match.
+        /// The correct CRC.
         computed: u16,
-        /// The CRC that came.
+        /// The CRC received.
         carried: u16,
     },
-    /// The cell belongs to another protocol than ABR.
+    /// The protocol is not ABR.
     OtherProtocol {
-        /// The protocol id that came.
+        /// The protocol id received.
         id: u8,
     },
 }
@@ -189,7 +189,8 @@ impl fmt::Display for RmCellError {
 
 impl Error for RmCellError {}
 
-/// The CRC with generator x^10 + x^9 + x^5 + x^4 + x + 1 of a payload whose last ten bits are zero (ITU-T I.610).
+/// Computes the CRC with generator x^10 + x^9 + x^5 + x^4 + x + 1 of a payload whose last ten bits are zero (ITU-T
+/// I.610).
 fn crc10(payload: &[u8]) -> u16 {
     payload.iter().fold(0, |remainder, &byte| {
         (0..8).rev().fold(remainder, |r, bit| {
@@ -203,7 +204,7 @@ fn crc10(payload: &[u8]) -> u16 {
 const PTI_RM: u8 = 0b110;
 /// TM 4.0: the protocol id of ABR.
 const PROTOCOL_ID: u8 = 1;
-/// ITU-T I.610: octets not used are 6A; bits not used are zero.
+/// ITU-T I.610: unused octets are 6A; unused bits are zero.
 const UNUSED: u8 = 0x6a;
 /// x^10 + x^9 + x^5 + x^4 + x + 1.
 const CRC_GENERATOR: u16 = 0b110_0011_0011;
@@ -238,7 +239,7 @@ mod tests {
         )
     }
 
-    /// The remainder of schoolbook division, bit by bit over all 384 bits; nothing is shared with `crc10`.
+    /// Computes the remainder by schoolbook division, bit by bit over all 384 bits, independently of `crc10`.
     fn remainder_by_long_division(payload: &[u8]) -> u16 {
         let mut bits: Vec<bool> =
             payload.iter().flat_map(|byte| (0..8).rev().map(move |i| byte >> i & 1 == 1)).collect();
@@ -278,8 +279,8 @@ mod tests {
 
         #[test]
         fn any_two_flipped_bits_of_the_payload_are_found(cell in any_cell(), first in 0_usize..384) {
-            // The generator is (x + 1) times a primitive polynomial of degree 9: two bits less than 511 apart are
-            // found.
+            // The generator is (x + 1) times a primitive polynomial of degree 9, so it detects two errors less than 511
+            // bits apart.
             for second in (0..384).filter(|&second| second != first) {
                 let mut bytes = cell.encode();
                 for bit in [first, second] {
@@ -298,7 +299,7 @@ mod tests {
             payload[32..46].copy_from_slice(&middle);
             let crc = crc10(&payload);
             prop_assert_eq!(crc, remainder_by_long_division(&payload));
-            // With its CRC in the last ten bits a payload is a multiple of the generator.
+            // A payload with its CRC in the last ten bits is a multiple of the generator.
             payload[46..].copy_from_slice(&crc.to_be_bytes());
             prop_assert_eq!(remainder_by_long_division(&payload), 0);
         }
@@ -361,11 +362,11 @@ mod tests {
 
     #[test]
     fn the_crc_of_the_nine_digits_is_the_published_check_value() {
-        // The catalogued check value of CRC-10/ATM; ten zero bits stand for the CRC's place, in 16 bits as six more
-        // before.
+        // The catalogued check value of CRC-10/ATM; ten zero bits replace the CRC, in 16 bits with six more before
+        // them.
         let mut text = vec![0];
         text.extend_from_slice(b"123456789");
-        // Shifted left by ten bits: eight are a byte, two are the shift below.
+        // Shifted left by ten bits: one byte, plus the two bits shifted below.
         let mut number = text.iter().fold(0_u128, |number, &byte| number << 8 | u128::from(byte)) << 10;
         let mut bytes = Vec::new();
         while number > 0 {
@@ -405,7 +406,7 @@ mod tests {
 
     #[test]
     fn the_crc_of_one_bit_is_worked_by_hand() {
-        // A payload of the lowest covered bit alone, x^10, leaves what the generator has below it: 1000110011.
+        // A payload with only the lowest covered bit, x^10, leaves the generator's lower terms: 1000110011.
         let mut payload = [0; PAYLOAD_BYTES];
         payload[46] = 0b100;
         assert_eq!(crc10(&payload), 0b10_0011_0011);

@@ -1,13 +1,12 @@
-//! The TCP header with its options, to and from bytes, with the checksum over the pseudo header.
+//! The TCP header with its options: encoding and parsing, with the checksum over the pseudo header.
 //!
 //! Source: RFC 9293 §3.1 (header and pseudo header) and §3.2 (end of list, no-operation, maximum
 //! segment size), RFC 7323 §2.2 (window scale) and §3.2 (timestamps), RFC 2018 §2 and §3 (selective
 //! acknowledgement), RFC 3168 §6.1 (ECE and CWR).
 //!
-//! Departures: options of other kinds are skipped by their length and not kept, so a segment that
-//! has some is not encoded back to the same bytes. The four reserved bits are sent as 0 and not
-//! looked at. A window scale above 14 is handed on as it came; RFC 7323 §2.3 has the user of the
-//! value bound it.
+//! Departures: options of other kinds are skipped by their length and dropped, so a segment with such options does not
+//! encode back to the same bytes. The four reserved bits are sent as 0 and ignored when parsing. A window scale above
+//! 14 is passed through; RFC 7323 §2.3 leaves the bound to the user of the value.
 
 use std::error::Error;
 use std::fmt;
@@ -18,8 +17,7 @@ use super::ipv4::{PROTOCOL_TCP, internet_checksum};
 
 /// A TCP header (RFC 9293 §3.1).
 ///
-/// Data offset and checksum are no fields: they follow from the rest, so [`TcpHeader::encode`]
-/// computes and [`TcpHeader::parse`] checks them.
+/// It omits data offset and checksum, which [`TcpHeader::encode`] computes and [`TcpHeader::parse`] checks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct TcpHeader {
     /// Source port (RFC 9293 §3.1).
@@ -28,7 +26,7 @@ pub struct TcpHeader {
     pub dst_port: u16,
     /// Sequence number of the first payload byte, or of the SYN (RFC 9293 §3.1).
     pub sequence: u32,
-    /// Next sequence number the sender of this segment awaits, if ACK is set (RFC 9293 §3.1).
+    /// Next sequence number that the sender of this segment expects, if ACK is set (RFC 9293 §3.1).
     pub acknowledgement: u32,
     /// The eight control bits (RFC 9293 §3.1).
     pub flags: TcpFlags,
@@ -36,24 +34,23 @@ pub struct TcpHeader {
     pub window: u16,
     /// Urgent pointer, bytes past `sequence`, if URG is set (RFC 9293 §3.1).
     pub urgent: u16,
-    /// The options in the order of sending, no-operations among them, without the end-of-list
-    /// padding (RFC 9293 §3.1); together at most [`MAX_OPTIONS_BYTES`] bytes.
+    /// The options in the order of sending, including no-operations, without the end-of-list padding (RFC 9293 §3.1);
+    /// together at most [`MAX_OPTIONS_BYTES`] bytes.
     pub options: Vec<TcpOption>,
 }
 
 impl TcpHeader {
-    /// Bytes of the header with its options and padding, 20 to 60 (RFC 9293 §3.1).
+    /// Returns the bytes of the header with its options and padding, 20 to 60 (RFC 9293 §3.1).
     pub fn bytes(&self) -> usize {
         HEADER_BYTES + options_bytes(&self.options)
     }
 
-    /// The segment of this header and `payload`, its checksum taken for the way from `src` to `dst`
-    /// (RFC 9293 §3.1). Options are padded with end-of-list bytes to whole words.
+    /// Encodes a segment of this header and `payload`, with the checksum for `src` and `dst` (RFC 9293 §3.1). Options
+    /// are padded with end-of-list bytes to whole words.
     ///
     /// # Panics
-    /// If the options exceed [`MAX_OPTIONS_BYTES`], if a SACK option has no block or more than
-    /// [`MAX_SACK_BLOCKS`], or if the segment exceeds 65535 bytes, more than the length in the
-    /// pseudo header can say.
+    /// If the options exceed [`MAX_OPTIONS_BYTES`], if a SACK option has no block or more than [`MAX_SACK_BLOCKS`], or
+    /// if the segment exceeds 65535 bytes, the maximum length in the pseudo header.
     pub fn encode(&self, payload: &[u8], src: Ipv4Addr, dst: Ipv4Addr) -> Vec<u8> {
         let options_bytes = options_bytes(&self.options);
         assert!(
@@ -84,18 +81,18 @@ impl TcpHeader {
         segment
     }
 
-    /// The header and payload of a segment that went from `src` to `dst` (RFC 9293 §3.1).
+    /// Parses the header and payload of a segment sent from `src` to `dst` (RFC 9293 §3.1).
     ///
     /// # Errors
-    /// See [`TcpHeaderError`]. The checksum is looked at before anything it covers, so a damaged
-    /// segment is named damaged whatever its fields have come to say.
+    /// See [`TcpHeaderError`]. The checksum is checked before anything it covers, so that a damaged segment is reported
+    /// as damaged whatever its fields contain.
     pub fn parse(segment: &[u8], src: Ipv4Addr, dst: Ipv4Addr) -> Result<(Self, &[u8]), TcpHeaderError> {
         let bytes = segment.len();
         let Some(fixed) = segment.first_chunk::<HEADER_BYTES>() else {
             return Err(TcpHeaderError::TooShort { bytes });
         };
         let length = u16::try_from(bytes).map_err(|_| TcpHeaderError::TooLong { bytes })?;
-        // A sum over the segment with the right checksum in it comes out as zero (RFC 1071 §1).
+        // The sum over a segment that includes its correct checksum is zero (RFC 1071 §1).
         if internet_checksum(&[&pseudo_header(src, dst, length), segment]) != 0 {
             return Err(TcpHeaderError::ChecksumMismatch);
         }
@@ -118,7 +115,7 @@ impl TcpHeader {
     }
 }
 
-/// The eight control bits of a TCP header (RFC 9293 §3.1), joined with `|`.
+/// The eight control bits of a TCP header (RFC 9293 §3.1), combined with `|`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct TcpFlags(u8);
 
@@ -129,28 +126,28 @@ impl TcpFlags {
     pub const SYN: Self = Self(0x02);
     /// Reset the connection (RFC 9293 §3.1).
     pub const RST: Self = Self(0x04);
-    /// Push what is held to the receiving user (RFC 9293 §3.1).
+    /// Push buffered data to the receiving user (RFC 9293 §3.1).
     pub const PSH: Self = Self(0x08);
-    /// The acknowledgement field counts (RFC 9293 §3.1).
+    /// The acknowledgement field is valid (RFC 9293 §3.1).
     pub const ACK: Self = Self(0x10);
-    /// The urgent pointer counts (RFC 9293 §3.1).
+    /// The urgent pointer is valid (RFC 9293 §3.1).
     pub const URG: Self = Self(0x20);
-    /// Congestion experienced, the receiver's echo (RFC 3168 §6.1).
+    /// Congestion experienced, echoed by the receiver (RFC 3168 §6.1).
     pub const ECE: Self = Self(0x40);
     /// Congestion window reduced (RFC 3168 §6.1).
     pub const CWR: Self = Self(0x80);
 
-    /// The flags of the fourteenth header byte, CWR its high bit (RFC 9293 §3.1).
+    /// Creates flags from the fourteenth header byte, with CWR as its high bit (RFC 9293 §3.1).
     pub const fn from_bits(bits: u8) -> Self {
         Self(bits)
     }
 
-    /// The fourteenth header byte, CWR its high bit (RFC 9293 §3.1).
+    /// Returns the fourteenth header byte, with CWR as its high bit (RFC 9293 §3.1).
     pub const fn bits(self) -> u8 {
         self.0
     }
 
-    /// Whether all of `flags` are set.
+    /// Returns whether all of `flags` are set.
     pub const fn contains(self, flags: Self) -> bool {
         self.0 & flags.0 == flags.0
     }
@@ -164,33 +161,32 @@ impl BitOr for TcpFlags {
     }
 }
 
-/// One TCP option (RFC 9293 §3.2 and the sources of each).
+/// A TCP option (RFC 9293 §3.2 and the source of each).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum TcpOption {
-    /// Kind 1, one byte that moves the next option (RFC 9293 §3.2).
+    /// Kind 1, one byte of padding before the next option (RFC 9293 §3.2).
     NoOperation,
-    /// Kind 2, the largest segment the sender of the option takes, in payload bytes
-    /// (RFC 9293 §3.2).
+    /// Kind 2, the largest segment that the sender of the option accepts, in payload bytes (RFC 9293 §3.2).
     MaximumSegmentSize(u16),
     /// Kind 3, the shift in bits that the sender of the option applies to its windows
     /// (RFC 7323 §2.2).
     WindowScale(u8),
     /// Kind 4, selective acknowledgements may be sent (RFC 2018 §2).
     SackPermitted,
-    /// Kind 5, blocks received beyond the acknowledgement, the newest first; 1 to
-    /// [`MAX_SACK_BLOCKS`], and 3 at most beside timestamps (RFC 2018 §3).
+    /// Kind 5, blocks received beyond the acknowledgement, the newest first; 1 to [`MAX_SACK_BLOCKS`], and at most 3
+    /// together with timestamps (RFC 2018 §3).
     Sack(Vec<SackBlock>),
     /// Kind 8 (RFC 7323 §3.2).
     Timestamps {
         /// `TSval`, the sender's clock, in ticks of its own choice.
         value: u32,
-        /// `TSecr`, the timestamp echoed, in the other side's ticks.
+        /// `TSecr`, the echoed timestamp, in the other side's ticks.
         echo_reply: u32,
     },
 }
 
 impl TcpOption {
-    /// Bytes of the option by itself, without any padding (RFC 9293 §3.2 and the sources of each).
+    /// Returns the bytes of the option alone, without padding (RFC 9293 §3.2 and the source of each).
     pub fn bytes(&self) -> usize {
         match self {
             Self::NoOperation => 1,
@@ -242,7 +238,7 @@ impl TcpOption {
 pub struct SackBlock {
     /// Sequence number of the first byte of the block.
     pub left: u32,
-    /// Sequence number just past the last byte of the block.
+    /// Sequence number just after the last byte of the block.
     pub right: u32,
 }
 
@@ -252,13 +248,13 @@ impl SackBlock {
     }
 }
 
-/// Bytes that `options` take in a header, padded to whole words of 4 (RFC 9293 §3.1).
+/// Returns the bytes of `options` in a header, padded to whole words of 4 (RFC 9293 §3.1).
 pub fn options_bytes(options: &[TcpOption]) -> usize {
     options.iter().map(TcpOption::bytes).sum::<usize>().next_multiple_of(4)
 }
 
-/// `options` with no-operations in front of each, so that each ends on a whole word: the layout
-/// RFC 7323 Appendix A recommends, in which timestamps take 12 bytes and n SACK blocks 4 + 8n.
+/// Inserts no-operations before each of `options` so that each ends on a whole word. RFC 7323 Appendix A recommends
+/// this layout, in which timestamps take 12 bytes and n SACK blocks 4 + 8n.
 pub fn word_aligned(options: &[TcpOption]) -> Vec<TcpOption> {
     let mut aligned = Vec::new();
     let mut used = 0_usize;
@@ -272,26 +268,26 @@ pub fn word_aligned(options: &[TcpOption]) -> Vec<TcpOption> {
     aligned
 }
 
-/// Why bytes are no TCP segment.
+/// Reasons why bytes are not a TCP segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TcpHeaderError {
     /// There are fewer than [`HEADER_BYTES`] bytes.
     TooShort {
-        /// How many there are.
+        /// Number of bytes.
         bytes: usize,
     },
-    /// There are more than the 65535 bytes that the length in the pseudo header can say.
+    /// There are more than 65535 bytes, the maximum length in the pseudo header.
     TooLong {
-        /// How many there are.
+        /// Number of bytes.
         bytes: usize,
     },
-    /// The segment was damaged or is not for these addresses: it does not match its checksum.
+    /// The segment is damaged or not for these addresses: it does not match its checksum.
     ChecksumMismatch,
-    /// The data offset says less than 5 words or more than there are bytes.
+    /// The data offset is less than 5 words or exceeds the available bytes.
     BadDataOffset {
         /// The data offset field, in words of 4 bytes.
         words: u8,
-        /// The bytes there are.
+        /// Number of bytes available.
         bytes: usize,
     },
     /// The options end before an option's length byte.
@@ -299,8 +295,7 @@ pub enum TcpHeaderError {
         /// The option's kind.
         kind: u8,
     },
-    /// An option's length is less than 2, more than the options have left, or not one that its kind
-    /// can have.
+    /// An option's length is less than 2, exceeds the remaining option bytes, or is invalid for its kind.
     BadOptionLength {
         /// The option's kind.
         kind: u8,
@@ -335,11 +330,11 @@ impl Error for TcpHeaderError {}
 /// Bytes of a TCP header without options (RFC 9293 §3.1).
 pub const HEADER_BYTES: usize = 20;
 
-/// The most bytes of options, padding included: what the 4-bit data offset leaves beside the fixed
-/// header (RFC 9293 §3.1).
+/// Maximum number of option bytes, including padding: the 4-bit data offset also covers the fixed header (RFC 9293
+/// §3.1).
 pub const MAX_OPTIONS_BYTES: usize = 40;
 
-/// The most blocks of a SACK option, as many as [`MAX_OPTIONS_BYTES`] hold (RFC 2018 §3).
+/// Maximum number of blocks in a SACK option, limited by [`MAX_OPTIONS_BYTES`] (RFC 2018 §3).
 pub const MAX_SACK_BLOCKS: usize = 4;
 
 fn pseudo_header(src: Ipv4Addr, dst: Ipv4Addr, length: u16) -> [u8; 12] {
@@ -371,7 +366,7 @@ fn parse_options(bytes: &[u8]) -> Result<Vec<TcpOption>, TcpHeaderError> {
     }
 }
 
-/// `None` if the kind is unknown.
+/// Returns `None` if the kind is unknown.
 fn parse_option(kind: u8, length: u8, body: &[u8]) -> Result<Option<TcpOption>, TcpHeaderError> {
     let (words, rest) = body.as_chunks::<4>();
     let option = match (kind, words, rest) {

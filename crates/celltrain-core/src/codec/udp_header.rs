@@ -1,8 +1,9 @@
-//! The UDP header, to and from bytes, with the checksum over the pseudo header.
+//! The UDP header: encoding and parsing, with the checksum over the pseudo header.
 //!
 //! Source: RFC 768.
 //!
-//! Departures: a checksum of 0, by which a sender says that it made none, is refused when parsing; ours always makes one.
+//! Departures: a checksum of 0, with which a sender omits the checksum, is rejected when parsing; `encode` always
+//! computes one.
 
 use std::error::Error;
 use std::fmt;
@@ -10,8 +11,8 @@ use std::net::Ipv4Addr;
 
 use super::ipv4::internet_checksum;
 
-/// A UDP header (RFC 768). Length and checksum are no fields: [`UdpHeader::encode`] computes and [`UdpHeader::parse`]
-/// checks them.
+/// A UDP header (RFC 768). It omits length and checksum, which [`UdpHeader::encode`] computes and [`UdpHeader::parse`]
+/// checks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct UdpHeader {
     /// Source port.
@@ -21,10 +22,10 @@ pub struct UdpHeader {
 }
 
 impl UdpHeader {
-    /// The datagram of this header and `payload`, its checksum taken for the way from `src` to `dst` (RFC 768).
+    /// Encodes a datagram of this header and `payload`, with the checksum for `src` and `dst` (RFC 768).
     ///
     /// # Panics
-    /// If the datagram exceeds 65535 bytes, more than its length can say.
+    /// If the datagram exceeds 65535 bytes, the maximum of its length field.
     pub fn encode(&self, payload: &[u8], src: Ipv4Addr, dst: Ipv4Addr) -> Vec<u8> {
         let total = HEADER_BYTES + payload.len();
         let length =
@@ -34,7 +35,7 @@ impl UdpHeader {
             datagram.extend_from_slice(&field.to_be_bytes());
         }
         datagram.extend_from_slice(payload);
-        // RFC 768: a sum of 0 is sent as all ones, which means the same in ones' complement.
+        // RFC 768: a checksum of 0 is sent as all ones, which is equivalent in ones' complement.
         let checksum = match internet_checksum(&[&pseudo_header(src, dst, length), &datagram]) {
             0 => u16::MAX,
             checksum => checksum,
@@ -43,7 +44,7 @@ impl UdpHeader {
         datagram
     }
 
-    /// The header and payload of a datagram that went from `src` to `dst` (RFC 768).
+    /// Parses the header and payload of a datagram sent from `src` to `dst` (RFC 768).
     ///
     /// # Errors
     /// See [`UdpHeaderError`].
@@ -57,7 +58,7 @@ impl UdpHeader {
         if usize::from(length) != bytes {
             return Err(UdpHeaderError::BadLength { length, bytes });
         }
-        // A sum over the datagram with the right checksum in it comes out as zero (RFC 1071 §1).
+        // The sum over a datagram that includes its correct checksum is zero (RFC 1071 §1).
         if field(CHECKSUM_AT) == 0 || internet_checksum(&[&pseudo_header(src, dst, length), datagram]) != 0 {
             return Err(UdpHeaderError::ChecksumMismatch);
         }
@@ -65,22 +66,22 @@ impl UdpHeader {
     }
 }
 
-/// Why bytes are no UDP datagram.
+/// Reasons why bytes are not a UDP datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UdpHeaderError {
     /// There are fewer than [`HEADER_BYTES`] bytes.
     TooShort {
-        /// How many there are.
+        /// Number of bytes.
         bytes: usize,
     },
-    /// The length field says another number of bytes than there are.
+    /// The length field does not match the number of bytes.
     BadLength {
         /// The length field, in bytes.
         length: u16,
-        /// The bytes there are.
+        /// Number of bytes available.
         bytes: usize,
     },
-    /// The datagram was damaged or is not for these addresses: it does not match its checksum, or has none.
+    /// The datagram is damaged or not for these addresses: it does not match its checksum, or has none.
     ChecksumMismatch,
 }
 
@@ -124,14 +125,14 @@ mod tests {
 
     #[test]
     fn a_datagram_is_the_bytes_summed_by_hand() {
-        // Pseudo header 0a00 0001 0a00 0002 0011 000a, header 0001 0002 000a, payload 6869: they sum up to 7c94.
+        // Pseudo header 0a00 0001 0a00 0002 0011 000a, header 0001 0002 000a, payload 6869: their sum is 7c94.
         let datagram = UdpHeader { src_port: 1, dst_port: 2 }.encode(b"hi", SRC, DST);
         assert_eq!(datagram, [0, 1, 0, 2, 0, 10, 0x83, 0x6b, b'h', b'i']);
     }
 
     #[test]
     fn a_sum_of_zero_is_sent_as_ones() {
-        // The payload is the complement of all the rest: addresses, protocol, and the length twice.
+        // The payload is the complement of everything else: addresses, protocol, and the length twice.
         let rest = 0x0a00_u16 + 1 + 0x0a00 + 2 + 17 + 10 + 10;
         let datagram = UdpHeader::default().encode(&(!rest).to_be_bytes(), SRC, DST);
         assert_eq!(datagram[6..8], [0xff, 0xff]);

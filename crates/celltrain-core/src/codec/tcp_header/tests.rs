@@ -17,7 +17,7 @@ fn any_option() -> impl Strategy<Value = TcpOption> {
     ]
 }
 
-/// Options that fit: those of a longer list that still have room when their turn comes.
+/// Generates options that fit: each one of a longer list that still has room.
 pub(in super::super) fn any_options() -> impl Strategy<Value = Vec<TcpOption>> {
     vec(any_option(), 0..12).prop_map(|wanted| {
         let mut room = MAX_OPTIONS_BYTES;
@@ -47,7 +47,7 @@ pub(in super::super) fn any_header() -> impl Strategy<Value = TcpHeader> {
     )
 }
 
-/// A segment with these bytes for options and a right checksum, to reach what lies behind it.
+/// Builds a segment with these option bytes and a correct checksum, to reach the checks after it.
 fn segment_with_options(options: &[u8]) -> Vec<u8> {
     let mut segment = TcpHeader::default().encode(&[], SRC, DST);
     segment.extend_from_slice(options);
@@ -130,7 +130,7 @@ proptest! {
 
     #[test]
     fn options_of_any_content_never_panic(
-        // Kinds and lengths are small numbers, so small bytes reach deeper than any bytes.
+        // Kinds and lengths are small numbers, so small bytes reach deeper than arbitrary bytes.
         words in vec(prop_oneof![any::<[u8; 4]>(), prop::array::uniform4(0_u8..12)], 0..=10),
     ) {
         if let Ok(options) = parsed_options(&words.concat()) {
@@ -214,8 +214,7 @@ fn every_option_has_the_bytes_of_its_source() {
 
 #[test]
 fn the_checksum_of_a_bare_segment_is_what_a_hand_reckons() {
-    // Words other than zero: 0a00 0001 0a00 0002 0006 0014 (pseudo header) and 5010 (offset 5,
-    // ACK), which sum to 642d.
+    // Nonzero words: 0a00 0001 0a00 0002 0006 0014 (pseudo header) and 5010 (offset 5, ACK), which sum to 642d.
     let header = TcpHeader { flags: TcpFlags::ACK, ..TcpHeader::default() };
     let segment = header.encode(&[], SRC, DST);
     assert_eq!(segment[16..18], (!0x642d_u16).to_be_bytes());
