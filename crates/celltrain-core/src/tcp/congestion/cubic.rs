@@ -216,8 +216,8 @@ mod tests {
 
     #[test]
     fn the_window_is_back_after_k_seconds() {
-        // K = cbrt(100 (1 - 0.7) / 0.4) = 4.22 s; Reno would need 30 round trips of 0.1 s at one segment each with
-        // halving; here W_est is 70 + 0.53 a round trip, 93 after 43 of them.
+        // K = cbrt(100 (1 - 0.7) / 0.4) = 4.22 s; Reno would halve and need 50 round trips of 0.1 s at one segment
+        // each; here W_est is 70 + 0.53 per round trip, 93 after 43 of them.
         assert!((after(4) - 99.9).abs() < 1.0, "{}", after(4));
         assert!(after(2) > 90.0 && after(2) < 98.0, "concave: {}", after(2));
         assert!(after(8) > 115.0, "convex: {}", after(8));
