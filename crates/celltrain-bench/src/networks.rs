@@ -177,12 +177,12 @@ pub(crate) fn chain(trunks: u32, duration: &str) -> String {
     Listed { hosts, switches, links, flows, tcp: "vanilla", buffer: "4000", policy }.toml(duration)
 }
 
-/// A random network: a ring of switches and trunks between random pairs of them, a quarter of the trunks four times as fast;
+/// A random network: a ring of switches and trunks between random pairs, a quarter of the trunks four times as fast;
 /// connections between hosts of their own at random switches.
 #[derive(Clone, Copy)]
 pub(crate) struct Mesh {
     pub(crate) switches: u32,
-    /// Mean trunks of a switch; fewer where several were drawn between the same two switches, as only one is kept.
+    /// Mean trunks of a switch; fewer if several were drawn between the same two switches, as only one is kept.
     pub(crate) degree: u32,
     pub(crate) vcs: u32,
 }

@@ -1,4 +1,4 @@
-//! Policies that are Python classes: passes the core's calls to the interpreter.
+//! Policies that are Python classes: the core's calls are passed to the interpreter.
 //!
 //! `celltrain.python_policy` finds the class and makes its objects. A compiled function is called without the interpreter.
 

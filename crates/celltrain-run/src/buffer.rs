@@ -109,7 +109,7 @@ pub struct Frames {
     pub length: Vec<f64>,
 }
 
-/// Decisions of the policy about frames, one per row; NaN if it has no such number.
+/// Decisions of the policy about frames, one per row; NaN if the policy has no such number.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Judgements {
     /// Index into [`History::frames`].
@@ -118,7 +118,7 @@ pub struct Judgements {
     pub time_s: Vec<f64>,
     /// 1 if it may enter.
     pub admitted: Vec<i8>,
-    /// Rule by which the policy refused the frame; empty if it did not.
+    /// Reason for refusing the frame: the policy's rule or lack of room; empty if admitted.
     pub reason: Vec<&'static str>,
     /// X.
     pub occupancy: Vec<f64>,
@@ -172,7 +172,7 @@ struct Waiting {
     row: usize,
 }
 
-/// Observes the port of a link.
+/// Observer of the port of a link.
 pub struct Buffer<'a> {
     link: LinkIndex,
     clock: Clock,

@@ -46,7 +46,7 @@ pub fn machine() -> Machine {
     reservations().look()
 }
 
-/// Checks that a run stays within its memory.
+/// Check that a run stays within its memory.
 #[derive(Default)]
 pub struct Watch {
     reserved: OnceCell<MemoryEstimate>,

@@ -337,13 +337,13 @@ fn about(scenario: &str, seed: u64, teller: Engine) -> About {
 /// All observers of a run with events. It is one type, as engines are compiled for each observer type.
 #[derive(Default)]
 pub struct LookersOn<'a> {
-    /// Records series.
+    /// Recorder of series.
     pub recorder: Option<&'a mut Recorder>,
-    /// Keeps events.
+    /// Log of events.
     pub log: Option<Log<'a>>,
-    /// Makes a capture.
+    /// Capture of the run.
     pub capture: Option<Watch<'a>>,
-    /// Keeps the history of a port's buffer.
+    /// History of a port's buffer.
     pub buffer: Option<Buffer<'a>>,
 }
 

@@ -132,7 +132,7 @@ impl Checked {
         locked(&self.network).is_some()
     }
 
-    /// Drops the network of the checks, for use when many scenarios wait for their runs.
+    /// Drops the network of the checks, to save memory while many scenarios wait for their runs.
     pub fn forget_network(&self) {
         *locked(&self.network) = None;
     }

@@ -263,7 +263,7 @@ pub struct Trace {
     series: Vec<&'static Series>,
     links: Option<Vec<String>>,
     step: Duration,
-    /// Whether the user gave this step.
+    /// True if the user gave this step.
     is_given: bool,
 }
 

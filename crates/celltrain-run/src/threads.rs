@@ -52,7 +52,7 @@ pub fn over<T: Send, E: From<io::Error>>(
             match thread::Builder::new().spawn_scoped(scope, until_none_is_left) {
                 Ok(thread) => started.push(thread),
                 Err(error) if started.is_empty() => return Err(error.into()),
-                // Fewer threads than requested take longer.
+                // With fewer threads, the work takes longer.
                 Err(_) => break,
             }
         }

@@ -18,7 +18,7 @@ pub enum Column {
     Numbers(Vec<f64>),
     /// Indices into a list; -1 if missing.
     Places(Vec<i32>),
-    /// Yes, no (1, 0) and -1 if missing, or an index into a short list.
+    /// 1 for yes, 0 for no and -1 if missing, or an index into a short list.
     Small(Vec<i8>),
 }
 

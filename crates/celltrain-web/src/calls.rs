@@ -27,7 +27,7 @@ use crate::{buffer, edit, events, network};
 #[derive(Deserialize)]
 #[serde(tag = "call", rename_all = "snake_case", deny_unknown_fields)]
 enum Request {
-    /// First request: the JSON Schema of a scenario of this version, as text, so that its numbers stay as written.
+    /// First request, with the JSON Schema of a scenario of this version as text, so that its numbers stay as written.
     Start {
         schema: String,
     },

@@ -47,7 +47,7 @@ impl<'a> Tables<'a> {
         !self.full.get()
     }
 
-    /// Returns, by kind, its rows and its columns by name.
+    /// Returns the number of rows and the columns of each kind.
     pub(crate) fn json(self, kinds: &[Kind], columns: &mut Columns) -> Value {
         let lines = described();
         let Self { mut grown, rows, .. } = self;

@@ -20,7 +20,7 @@ use crate::events::tables::reason_of_loss;
 
 /// The cells of the chosen VCs at the chosen ports.
 pub(super) struct Cells {
-    /// Whether departing and arriving cells are written.
+    /// Departing and arriving cells: true if written.
     ways: [bool; 2],
     /// By link: the number of its interface.
     interfaces: TiVec<LinkIndex, Option<u32>>,

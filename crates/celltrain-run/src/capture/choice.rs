@@ -5,12 +5,12 @@ use celltrain_core::units::Duration;
 use super::CaptureKind;
 use crate::events::{Choice, Wrong};
 
-/// Selects the traffic to capture. Default: IPv4 packets of all flows at their senders for the whole run, or cells of
-/// all VCs as they leave the bottleneck.
+/// Selection of the traffic to capture. Default: IPv4 packets of all flows at their senders for the whole run, or cells
+/// of all VCs as they leave the bottleneck.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CaptureChoice {
     pub(super) kind: CaptureKind,
-    /// Whether senders and receivers are observed; at ports, departures and arrivals.
+    /// Senders and receivers (at ports, departures and arrivals): true if observed.
     pub(super) looks_at: [bool; 2],
     /// Ports, VCs, flows and the window.
     pub(super) of: Choice,

@@ -31,7 +31,7 @@
 //! round trip, and knows none if the round trip is zero or begins at 0.
 //!
 //! **Counting retransmissions.** At the host of a sender, Wireshark's `tcp.analysis.retransmission` marks the
-//! retransmitted segments, including fast retransmissions. One that leaves in the same nanosecond as newer data is
+//! retransmitted segments, including fast retransmissions. Any that leaves in the same nanosecond as newer data is
 //! marked `tcp.analysis.out_of_order` instead, so use both. Wireshark and tcptrace follow a connection through all
 //! interfaces of a file. If both of its ends are in one file, every arrival looks like a retransmission, so separate
 //! the ends first.
@@ -99,7 +99,7 @@ pub struct About {
     pub comment: String,
 }
 
-/// A host or port under observation.
+/// An observed host or port.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Interface {
     /// Its name in the scenario.
@@ -150,7 +150,7 @@ pub struct SeenCell<'a> {
     pub time_ns: u64,
     /// Number of the port.
     pub interface: u32,
-    /// Whether the cell arrived or left.
+    /// Arrival or departure.
     pub direction: Direction,
     /// VPI and VCI there.
     pub circuit: Circuit,

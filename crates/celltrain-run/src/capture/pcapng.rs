@@ -87,7 +87,7 @@ impl<W: Write> Writer<W> {
         self.end()
     }
 
-    /// Flushes the output, and returns the writer below.
+    /// Flushes the output, and returns the underlying writer.
     pub(super) fn finish(mut self) -> io::Result<W> {
         self.out.flush()?;
         Ok(self.out)

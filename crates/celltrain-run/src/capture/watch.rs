@@ -23,7 +23,7 @@ use super::{
 };
 use crate::Unfinished;
 
-/// Makes a capture of a run.
+/// Observer that captures a run.
 pub struct Watch<'a> {
     clock: Clock,
     /// First instant, and the instant just after the last.
@@ -45,9 +45,9 @@ pub struct Destination<'a> {
     pub sink: &'a mut dyn FnMut(&[u8]) -> bool,
     /// Description in its file.
     pub about: About,
-    /// Whether the engine reports the outcome of frames.
+    /// True if the engine reports the outcome of frames.
     pub tells_fates: bool,
-    /// Ends the run.
+    /// Flag that ends the run.
     pub stopped: &'a AtomicBool,
 }
 
@@ -59,7 +59,7 @@ enum Looks {
 
 /// Packets at hosts.
 struct Packets {
-    /// Whether senders and receivers are observed.
+    /// Senders and receivers: true if observed.
     ends: [bool; 2],
     flows: TiVec<FlowIndex, bool>,
     /// Waiting packets, if the engine reports the outcome of frames.
@@ -70,7 +70,7 @@ impl<'a> Watch<'a> {
     /// Captures the part of a run of this network that `choice` selects.
     ///
     /// # Errors
-    /// If a port, VC or flow does not exist, the traffic cannot be represented, or it is interrupted.
+    /// If a port, VC or flow does not exist, the traffic cannot be represented, or the setup is interrupted.
     pub fn new(
         choice: &CaptureChoice,
         network: &Network,
@@ -305,7 +305,7 @@ fn at_hosts(
     (interfaces, connections)
 }
 
-/// Converts an error at the start: before the run, only refusals are possible, as nothing else writes.
+/// Converts an error before the run to a refusal in words.
 fn refusal(error: &CaptureError) -> Unfinished {
     Unfinished::Refused(error.to_string())
 }
@@ -316,7 +316,7 @@ fn nanoseconds(clock: Clock, time: Time) -> u64 {
     u64::try_from(nanoseconds).unwrap_or(u64::MAX)
 }
 
-/// Delivers the bytes of a capture to its sink.
+/// Writer that delivers a capture to its sink.
 pub(super) struct Handing<'a> {
     sink: &'a mut dyn FnMut(&[u8]) -> bool,
     has_failed: bool,

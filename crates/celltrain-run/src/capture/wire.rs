@@ -48,7 +48,7 @@ pub struct Tcp {
     pub mss: u64,
     /// The receive window in bytes; the window scale follows from it.
     pub receive_window: u64,
-    /// Whether the ends exchange selective acknowledgements.
+    /// True if the ends exchange selective acknowledgements.
     pub selective: bool,
 }
 
@@ -336,7 +336,7 @@ const FIRST_PORT: u16 = 49152;
 const PORTS: u32 = 16384;
 const MAX_CONNECTIONS: u32 = PORTS * PORTS;
 
-/// ITU-T I.361 and the ATM Forum's UNI 3.1 reserve the VCIs below.
+/// ITU-T I.361 and the ATM Forum's UNI 3.1 reserve the VCIs below this one.
 const FIRST_VCI: u32 = 32;
 const USABLE_VCIS: u32 = (1 << 16) - FIRST_VCI;
 

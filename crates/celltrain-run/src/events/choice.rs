@@ -11,7 +11,7 @@ use celltrain_core::units::{Duration, Time};
 
 use super::{KINDS, name_of};
 
-/// Selects the events of a run to keep. Without ports, VCs, flows or a window, all are kept, except that cells are kept
+/// Selection of the events to keep. Without ports, VCs, flows or a window, all are kept, except that cells are kept
 /// only at the bottleneck.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {

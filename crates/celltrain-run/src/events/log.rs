@@ -18,7 +18,7 @@ use super::columns::{Block, Names, PortVc, Row, Rows};
 use super::places::Places;
 use super::tables::{CELLS, FRAMES, RATES, SEGMENTS, TIMERS};
 
-/// Records the events of a choice, and delivers them block by block.
+/// Observer that records the events of a choice and delivers them in blocks.
 pub struct Log<'a> {
     chosen: Chosen,
     names: Names,

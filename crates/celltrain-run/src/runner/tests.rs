@@ -50,7 +50,7 @@ fn what_counts_of_a_run_may_be_a_part_of_it() {
     assert!((0.01 * goodput(&first) + 0.99 * goodput(&last) - goodput(&whole)).abs() < 1e-9);
 }
 
-/// Returns a run that never ends in time.
+/// Returns a run too long to finish.
 fn long() -> Handle {
     Handle::of_text(text(2, "100000s", 100))
 }
