@@ -1,10 +1,9 @@
-//! The parts the engines are made of, and whole scenarios on both engines.
+//! Benchmarks of engine components, and of whole scenarios on both engines.
 //!
 //!     cargo bench -p celltrain-bench                  everything
-//!     cargo bench -p celltrain-bench -- port/         what begins so
+//!     cargo bench -p celltrain-bench -- port/         names with this prefix
 //!
-//! Times are compared with those of the run before. The unit of throughput is a cell for parts, a cell-hop for
-//! scenarios.
+//! Times are compared with the previous run. The unit of throughput is a cell for components, a cell-hop for scenarios.
 
 use std::collections::VecDeque;
 use std::hint::black_box;
@@ -30,13 +29,13 @@ use serde_json::json;
 
 /// Cells of a frame that carries a segment of 512 bytes.
 const FRAME_CELLS: u32 = 12;
-/// The same of 9140 bytes.
+/// Cells of a frame with a segment of 9140 bytes.
 const LONG_FRAME_CELLS: u32 = 192;
 const VCS: u32 = 15;
 const CAPACITY: u32 = 1000;
 
-/// A frame of one VC after the other through a port: where as many cells leave as arrive the buffer stays half full;
-/// where one leaves for two that arrive it is full, or as full as the policy lets it become.
+/// Sends frames of one VC after the other through a port. If as many cells leave as arrive, the buffer stays half full.
+/// If one leaves for two that arrive, it is full, or as full as the policy allows.
 fn port(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("port");
     group.throughput(Throughput::Elements(FRAME_CELLS.into()));
@@ -63,7 +62,7 @@ fn port(criterion: &mut Criterion) {
     }
 }
 
-/// A port of this policy that holds `occupancy` cells, of all VCs alike.
+/// Creates a port with this policy that holds `occupancy` cells, shared equally by all VCs.
 fn filled(policy: &str, occupancy: u32) -> BatchingPort {
     let settings = match policy {
         "epd" => json!({"threshold": CAPACITY - 200}),
@@ -73,7 +72,7 @@ fn filled(policy: &str, occupancy: u32) -> BatchingPort {
         .expect("a policy without defaults has its settings in this function");
     let built = config.build(Some(CAPACITY), &[""; VCS as usize]);
     let mut port = BatchingPort::new(Some(CAPACITY), VCS as usize, built, Stream::new(1, "bench"));
-    // The policy may refuse frames before that, so these are one long frame of each VC, begun while there is room.
+    // The policy may refuse frames before that, so each VC gets one long frame, begun while there is room.
     for i in 0..occupancy {
         port.offer(Cell::new(Label::new(i % VCS), FrameNumber::new(0), false));
     }
@@ -83,8 +82,7 @@ fn filled(policy: &str, occupancy: u32) -> BatchingPort {
     port
 }
 
-/// Whole frames through a queue that stays as long as it is, as the two engines ask for it: cell by cell, and as one
-/// run.
+/// Sends whole frames through a queue of constant length, as the two engines do: cell by cell, and as one run.
 fn ring(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("ring");
     for cells in [FRAME_CELLS, LONG_FRAME_CELLS] {
@@ -113,7 +111,7 @@ fn ring(criterion: &mut Criterion) {
     }
 }
 
-/// What happens next happens, and gets another time.
+/// Takes the next event, and gives it another time.
 fn tournament_tree(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("tournament_tree");
     group.throughput(Throughput::Elements(1));
@@ -181,7 +179,7 @@ fn ties(criterion: &mut Criterion) {
     }
 }
 
-/// A window of segments in flight; each arrives, is acknowledged, and lets the next be sent.
+/// Keeps a window of segments in flight: each arrives, is acknowledged, and releases the next.
 fn tcp(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("tcp");
     group.throughput(Throughput::Elements(1));
@@ -220,7 +218,7 @@ fn codec(criterion: &mut Criterion) {
     group.bench_function("parse segment", |bencher| bencher.iter(|| parse_tcp_segment(black_box(&cells))));
 }
 
-/// Of a whole scenario: the least criterion takes.
+/// Samples of a whole scenario: criterion's minimum.
 const SAMPLES: u32 = 10;
 
 fn engines(criterion: &mut Criterion) {

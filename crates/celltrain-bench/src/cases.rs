@@ -10,38 +10,39 @@ use crate::networks::{INFINITE, Mesh, NSource, TAIL_DROP, chain, groups, interne
 /// A scenario to measure.
 #[derive(Clone)]
 pub struct Case {
-    /// Its name on the command line and in tables.
+    /// Name on the command line and in tables.
     pub name: String,
-    /// What it is measured for.
+    /// Purpose of its measurement.
     pub group: Group,
-    /// What it is, in a line.
+    /// Description, in one line.
     pub title: String,
-    /// Its text. It is written when it is asked for: some are large, and all cases are made to find one.
+    /// Its text, written on demand: some are large, and all cases are made to find one.
     text: Arc<dyn Fn() -> String + Send + Sync>,
 }
 
-/// What a scenario is measured for.
+/// Purpose of measuring a scenario.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Group {
-    /// The speed of both engines on networks as people run them.
+    /// The speed of both engines on realistic networks.
     Whole,
-    /// How cost grows: one point of a series.
+    /// Growth of cost: one point of a series.
     Scaling {
-        /// What grows.
+        /// Parameter that grows.
         axis: Axis,
-        /// How far, as tables show it.
+        /// Its value, as tables show it.
         value: String,
-        /// Whether the reference engine is measured here too.
+        /// True if the reference engine is measured here too.
         reference: bool,
     },
-    /// The number of instructions, held to a budget: long enough that reading the scenario is a few per cent of them.
+    /// The number of instructions, within a budget. The run is long enough that reading the scenario takes a few per
+    /// cent.
     Guard,
-    /// A native policy beside itself as a formula: what a formula costs.
+    /// A native policy and the same policy as a formula: the cost of a formula.
     Formula,
 }
 
 impl Group {
-    /// Its name on the command line.
+    /// Returns its name on the command line.
     pub fn name(&self) -> &'static str {
         match self {
             Group::Whole => "whole",
@@ -52,12 +53,12 @@ impl Group {
     }
 }
 
-/// What grows in a series of scenarios.
+/// Parameter that grows in a series of scenarios.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Axis {
     /// Connections that share one port.
     Sources,
-    /// Places in the port they share.
+    /// Buffer size of the shared port.
     Buffer,
     /// Contended ports in a row.
     Hops,
@@ -72,7 +73,7 @@ pub enum Axis {
 }
 
 impl Axis {
-    /// Its name in tables.
+    /// Returns its name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Axis::Sources => "sources",
@@ -87,12 +88,12 @@ impl Axis {
 }
 
 impl Case {
-    /// The scenario in TOML.
+    /// Returns the scenario in TOML.
     pub fn toml(&self) -> String {
         (self.text)()
     }
 
-    /// The network the engines run, under the scenario's own seed.
+    /// Builds the network that the engines run, with the scenario's own seed.
     pub fn network(&self) -> Network {
         let reading = read_toml(&self.toml(), &self.name, Machine::default());
         let faults: Vec<String> = reading.faults.iter().map(|fault| fault.message.clone()).collect();
@@ -100,12 +101,12 @@ impl Case {
         build::network(&scenario, scenario.seed)
     }
 
-    /// Simulated seconds.
+    /// Returns the simulated seconds.
     pub fn duration_s(&self) -> f64 {
         self.network().duration.seconds()
     }
 
-    /// The same for another time, such as `60ms`.
+    /// Returns the case with another duration, such as `60ms`.
     #[must_use]
     pub fn lasting(self, duration: &str) -> Self {
         let (duration, text) = (duration.to_string(), self.text);
@@ -150,12 +151,13 @@ impl Case {
     }
 }
 
-/// The case of this name.
+/// Returns the case with this name.
 pub fn named(name: &str) -> Option<Case> {
     all().into_iter().find(|case| case.name == name)
 }
 
-/// Every case: whole scenarios, points of series, scenarios of the instruction guard, policies beside formulas.
+/// Returns every case: whole scenarios, points of series, scenarios of the instruction guard, policies and their
+/// formulas.
 pub fn all() -> Vec<Case> {
     [whole(), scaling(), guard(), formulas()].concat()
 }
@@ -163,7 +165,7 @@ pub fn all() -> Vec<Case> {
 fn whole() -> Vec<Case> {
     let mut cases = Vec::new();
     for sources in LOADS {
-        // With five sources as long as other simulators were timed: `docs/performance.md`.
+        // With five sources, as long as the timed runs of other simulators: `docs/performance.md`.
         let seconds = if sources == 5 { 10 } else { 5 };
         let toml = move || NSource { sources, ..NSource::LAN }.toml(&format!("{seconds}s"));
         let title = format!("LAN, {sources} sources, infinite buffer, {seconds} s");
@@ -219,9 +221,8 @@ fn whole() -> Vec<Case> {
     cases
 }
 
-/// The LAN where the shared port schedules, which n-source-lan-SOURCES-infinite is the same without; and the LAN with a
-/// background of class VBR for three fifths of the link, its port first in, first out and under the schedulers by
-/// class.
+/// Returns the LAN with a scheduler at the shared port; n-source-lan-SOURCES-infinite is the same without it. Also
+/// returns the LAN with VBR background traffic on three fifths of the link, with FIFO and with the schedulers by class.
 fn scheduled(sources: u32) -> Vec<Case> {
     let lan: NSource<'static> = NSource { sources, ..NSource::LAN };
     let seconds = if sources == 5 { 10 } else { 5 };
@@ -329,10 +330,10 @@ const FBA: &str = "fba = { threshold = 0.9, z = 0.8 }";
 const FBA_FORMULA: &str = "formula = { admit = \"X <= R or Y * N / X <= Z * (K - R) / (X - R)\", \
                            constants = { R = \"0.9 * K\", Z = 0.8 } }";
 const WAN_EPD: NSource = NSource { buffer: "12000", policy: "epd = { threshold = 11800 }", ..NSource::WAN };
-/// Nothing but the clocks' ticks in nearly every cell time.
+/// Almost every cell time has nothing but clock ticks.
 const IDLE: NSource = NSource { sources: 1, delay: "250ms", window: "512B", buffer: "1000", policy: TAIL_DROP };
 
-/// What ports of the random network do, and what they do instead.
+/// Port settings of the random network, and alternatives to them.
 const MESH_POLICY: &str = "policy.epd = { threshold = 800 }";
 const MESH_PORTS: [(&str, &str, &str); 5] = [
     ("policy.epd = { threshold = 800 }\nscheduler.wfq.weights = 1", "wfq", "EPD and WFQ"),
@@ -376,7 +377,7 @@ mod tests {
         }
     }
 
-    /// Both assert that no cell was made or lost unaccounted.
+    /// Both engines assert that no cell appears or vanishes.
     #[test]
     fn a_random_network_of_a_hundred_switches_is_the_same_run_on_both_engines() {
         let short = Case::whole("short", "", || Mesh::USUAL.toml("10ms"));

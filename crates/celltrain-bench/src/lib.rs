@@ -1,7 +1,7 @@
-//! What the benchmarks measure: fixed scenarios by name, and one run of one of them.
+//! Subjects of the benchmarks: fixed scenarios by name, and one run of one of them.
 //!
-//! The program `celltrain-bench` runs a scenario once, the benchmark `engines` runs them many times beside the parts
-//! they are made of, `celltrain bench` times whole scenarios on both engines, and `scripts/instruction_guard.py` counts
+//! The program `celltrain-bench` runs a scenario once. The benchmark `engines` measures scenarios many times, and parts
+//! of the engines. `celltrain bench` times whole scenarios on both engines, and `scripts/instruction_guard.py` counts
 //! instructions. All of them take the scenarios from here.
 
 mod cases;

@@ -8,7 +8,7 @@ use celltrain_bench::{Case, Group, Measured, all, measure, named};
 use celltrain_core::engine::{Engine, PortMode};
 use serde_json::json;
 
-/// Memory of runs: `docs/design/memory.md` says why not the system's.
+/// Allocator of runs: `docs/design/memory.md` explains why it is not the system's.
 #[cfg(not(any(target_env = "msvc", target_family = "wasm")))]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
@@ -37,7 +37,7 @@ fn main() -> ExitCode {
     }
     match asked.answer(&mut io::stdout().lock()) {
         Ok(()) => ExitCode::SUCCESS,
-        // Whoever reads has seen enough, as `head` has.
+        // The reader has seen enough, as with `head`.
         Err(problem) if is_closed_pipe(problem.as_ref()) => ExitCode::SUCCESS,
         Err(problem) => {
             eprintln!("celltrain-bench: {problem}");
@@ -47,7 +47,7 @@ fn main() -> ExitCode {
 }
 
 const BAD_INPUT: u8 = 2;
-/// The ways of contended ports, by name.
+/// Modes of contended ports, by name.
 const WAYS: [(&str, PortMode); 3] =
     [("planned", PortMode::Planned), ("trains", PortMode::Trains), ("streams", PortMode::Streams)];
 
@@ -150,8 +150,8 @@ fn show(out: &mut impl Write, measured: &Measured, as_json: bool) -> io::Result<
     }
 }
 
-/// Every point of every series, each run in a process of its own: peaks of memory do not go down again. The rounds go
-/// over all points, so that whatever else the machine does for a while falls on one run of many points.
+/// Measures every point of every series, each run in a process of its own, as peak memory never decreases. Each round
+/// covers all points, so that other load on the machine for a while affects one run of many points.
 fn scaling(out: &mut impl Write) -> Result<(), Box<dyn Error>> {
     let mut points = Vec::new();
     for case in all() {

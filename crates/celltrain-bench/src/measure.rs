@@ -1,4 +1,4 @@
-//! One run of one scenario: how long, how many cells, how much memory.
+//! One run of one scenario: its time, cells and memory.
 
 use std::time::Instant;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Case;
 
-/// What a run cost, with the keys of `celltrain bench --json`.
+/// Cost of a run, with the keys of `celltrain bench --json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
     /// The case's name.
@@ -17,25 +17,25 @@ pub struct Measured {
     pub engine: String,
     /// Simulated seconds.
     pub duration_s: f64,
-    /// Cells that crossed a link, counted once a link.
+    /// Cells that crossed a link, counted once per link.
     pub cell_hops: u64,
     /// Wall-clock seconds from the network to its result.
     pub engine_seconds: f64,
     /// Cell-hops per second.
     pub cell_hops_per_second: f64,
-    /// The most memory this process ever had, in MiB; `None` where the system does not tell.
+    /// Peak memory of this process so far, in MiB; `None` if the system does not report it.
     pub peak_rss_mib: Option<f64>,
 }
 
 impl Measured {
-    /// Nanoseconds a cell-hop.
+    /// Returns the nanoseconds per cell-hop.
     pub fn ns_per_cell_hop(&self) -> f64 {
         1e9 / self.cell_hops_per_second
     }
 }
 
-/// Runs a case so many times, at least once; the time is that of the fastest, since whatever else the machine does can
-/// only slow a run down. For a peak of memory that is its own, in a process of its own.
+/// Runs a case `times` times, at least once. The time is the fastest run's, since other load on the machine can only
+/// slow a run down. For a peak of memory of its own, use a process of its own.
 pub fn measure(case: &Case, engine: Engine, (ways, threads): (PortMode, usize), times: u32) -> Measured {
     let network = case.network();
     let run = |_| {
@@ -60,9 +60,9 @@ pub fn measure(case: &Case, engine: Engine, (ways, threads): (PortMode, usize), 
     }
 }
 
-/// The most memory this process ever had, in MiB; `None` where the system does not tell.
+/// Returns the peak memory of this process so far, in MiB; `None` if the system does not report it.
 pub fn peak_rss_mib() -> Option<f64> {
-    // Not the peak of getrusage: on Linux a child starts with that of the process that made it.
+    // Not the peak of getrusage: on Linux a child starts with its parent's peak.
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kib: f64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;

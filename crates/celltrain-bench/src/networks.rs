@@ -43,7 +43,7 @@ policy.{policy}
     }
 }
 
-/// A network that is written out: the text of its lists, of the last two only what is in them.
+/// An explicit network: the text of its lists; for links and flows, only their content.
 struct Listed<'a> {
     hosts: String,
     switches: String,
@@ -59,7 +59,7 @@ impl Listed<'_> {
         format!("duration = \"{duration}\"\n{}", self.body())
     }
 
-    /// All but the duration.
+    /// Returns all but the duration.
     fn body(self) -> String {
         let Listed { hosts, switches, links, flows, tcp, buffer, policy } = self;
         format!(
@@ -82,8 +82,8 @@ policy.{policy}
     }
 }
 
-/// Groups of sources, each group behind a local switch and bound for a host of its own; a group's VCs merge into one in
-/// the local switch, or stay apart.
+/// Returns groups of sources, each group behind a local switch and with a destination host of its own. A group's VCs
+/// merge into one in the local switch, or stay separate.
 pub(crate) fn groups(vcs: u32, per_vc: u32, merge: bool, duration: &str) -> String {
     let (mut hosts, mut switches) = (Vec::new(), vec!["sw1".to_string(), "sw2".to_string()]);
     let mut links = vec![["sw1".to_string(), "sw2".to_string()]];
@@ -109,8 +109,8 @@ pub(crate) fn groups(vcs: u32, per_vc: u32, merge: bool, duration: &str) -> Stri
     network.toml(duration)
 }
 
-/// N sources in IP networks around an ATM network, as in draft-jagan: one after the other begins, under `ubr`, or under
-/// ABR with rates by `efci`, `er` (explicit) or `ada` (explicit, and edge devices that drop early).
+/// Returns N sources in IP networks around an ATM network, as in draft-jagan. They begin one after the other, under
+/// `ubr`, or under ABR with rates by `efci`, `er` (explicit) or `ada` (explicit, and edge devices that drop early).
 pub(crate) fn internetwork(sources: u32, control: &str, duration: &str) -> String {
     let (discard, policy, allocator) = match control {
         "ubr" => ("tail_drop = {}", "policy.epd = { threshold = 700 }", ""),
@@ -150,7 +150,7 @@ buffer = 1000
     toml
 }
 
-/// A chain of switches joined by `trunks` links. Two connections cross all of them, two more cross each.
+/// Returns a chain of switches joined by `trunks` links. Two connections cross all of them, two more cross each.
 pub(crate) fn chain(trunks: u32, duration: &str) -> String {
     let (mut hosts, mut links, mut flows) = (String::new(), String::new(), String::new());
     let mut flow = |name: String, first: u32, last: u32| {
@@ -177,18 +177,18 @@ pub(crate) fn chain(trunks: u32, duration: &str) -> String {
     Listed { hosts, switches, links, flows, tcp: "vanilla", buffer: "4000", policy }.toml(duration)
 }
 
-/// A random network: a ring of switches and trunks between random pairs of them, a quarter of all four times as fast;
+/// A random network: a ring of switches and trunks between random pairs, a quarter of the trunks four times as fast;
 /// connections between hosts of their own at random switches.
 #[derive(Clone, Copy)]
 pub(crate) struct Mesh {
     pub(crate) switches: u32,
-    /// Mean trunks of a switch; fewer where several were drawn between the same two switches, as only one is kept.
+    /// Mean trunks of a switch; fewer if several were drawn between the same two switches, as only one is kept.
     pub(crate) degree: u32,
     pub(crate) vcs: u32,
 }
 
 impl Mesh {
-    /// The one of the main table.
+    /// The network of the main table.
     pub(crate) const USUAL: Mesh = Mesh { switches: 100, degree: 4, vcs: 1000 };
 
     pub(crate) fn toml(self, duration: &str) -> String {
@@ -196,7 +196,7 @@ impl Mesh {
     }
 }
 
-/// A row of switches; connections enter at each and all leave at the last, so the trunks fill up towards it.
+/// Returns a row of switches. Connections enter at each and all leave at the last, so the trunks fill up towards it.
 pub(crate) fn parking_lot(switches: u32, each: u32, delay: &str, duration: &str) -> String {
     let (mut hosts, mut links, mut flows) = (String::new(), String::new(), String::new());
     for switch in 1..switches {
@@ -219,7 +219,7 @@ pub(crate) fn parking_lot(switches: u32, each: u32, delay: &str, duration: &str)
 }
 
 impl Mesh {
-    /// Without a duration.
+    /// Returns the text without a duration.
     fn body(self) -> String {
         let Mesh { switches, degree, vcs } = self;
         let mut draws = Stream::new(1, "bench/mesh");

@@ -6,8 +6,8 @@ use pyo3::prelude::*;
 
 use crate::Failure;
 
-/// What is captured: the kind, and what is looked at of it, the usual where None; ports, VCs and flows, those that the
-/// kind has where None; a window such as `1.2s:1.3s`.
+/// Selection of a capture: the kind; observed ends or directions, the default if None; ports, VCs and flows, the
+/// default of the kind if None; a window such as `1.2s:1.3s`.
 #[derive(FromPyObject)]
 pub(crate) struct Asked(
     String,
@@ -19,7 +19,7 @@ pub(crate) struct Asked(
 );
 
 impl Asked {
-    /// For runs of `duration`.
+    /// Makes the choice for runs of `duration`.
     pub(crate) fn choice(self, duration: Duration) -> Result<CaptureChoice, Failure> {
         let Self(kind, at, ports, vcs, flows, window) = self;
         CaptureChoice::new(duration, (&kind, at.as_deref()), [ports, vcs, flows], window.as_deref())

@@ -11,19 +11,19 @@ use pyo3::types::{PyBytes, PyList, PyTuple};
 
 use crate::{Failure, interpreter};
 
-/// Which events are kept: kinds; ports, VCs and flows, all where None; a window such as `1.2s:1.3s`.
+/// Selection of events: kinds; ports, VCs and flows, all if None; a window such as `1.2s:1.3s`.
 #[derive(FromPyObject)]
 pub(crate) struct Asked(Vec<String>, Option<Vec<String>>, Option<Vec<String>>, Option<Vec<String>>, Option<String>);
 
 impl Asked {
-    /// For runs of `duration`.
+    /// Makes the choice for runs of `duration`.
     pub(crate) fn choice(self, duration: Duration) -> Result<Choice, Failure> {
         let Self(kinds, ports, vcs, flows, window) = self;
         Choice::new(duration, &kinds, [ports, vcs, flows], window.as_deref()).map_err(|wrong| Failure(wrong.into()))
     }
 }
 
-/// A function that takes blocks: a kind's name and its columns, or bytes. What it raises ends the run.
+/// A function that receives blocks: a kind's name and its columns, or bytes. An exception from it ends the run.
 pub(crate) struct Sink<'a> {
     call: &'a Py<PyAny>,
     raised: Mutex<Option<PyErr>>,
@@ -34,12 +34,12 @@ impl<'a> Sink<'a> {
         Self { call, raised: Mutex::new(None) }
     }
 
-    /// Hands over a block of events; whether the run goes on. It is stopped by `stopped` where not.
+    /// Delivers a block of events. Returns whether the run continues; if not, sets `stopped`.
     pub(crate) fn take(&self, block: Block, stopped: &AtomicBool) -> bool {
         self.handed(stopped, |py| self.call.call1(py, (name_of(block.kind), columns(py, block)?)))
     }
 
-    /// Hands over bytes of a capture, likewise.
+    /// Delivers bytes of a capture, as [`Self::take`] does.
     pub(crate) fn take_bytes(&self, bytes: &[u8], stopped: &AtomicBool) -> bool {
         self.handed(stopped, |py| self.call.call1(py, (PyBytes::new(py, bytes),)))
     }
@@ -55,13 +55,13 @@ impl<'a> Sink<'a> {
         }
     }
 
-    /// What the function raised.
+    /// Returns the exception of the function.
     pub(crate) fn raised(self) -> Option<PyErr> {
         self.raised.into_inner().expect("nobody panics with it")
     }
 }
 
-/// Each column's values, with its list of words or None.
+/// Converts each column to its values, with its list of words or None.
 fn columns(py: Python<'_>, block: Block) -> PyResult<Bound<'_, PyList>> {
     let list = PyList::empty(py);
     for values in block.columns {

@@ -74,7 +74,7 @@ fn on_exit(py: Python<'_>, process: u32) {
     });
 }
 
-/// Counts the threads inside, and parks those that come after it is closed.
+/// Counts the threads inside, and parks those that arrive after it is closed.
 struct Gate {
     closed: AtomicBool,
     inside: AtomicUsize,
@@ -113,7 +113,7 @@ impl Gate {
 struct Call;
 
 impl Call {
-    /// Enters, or parks the thread; what it was inside before no longer counts then.
+    /// Enters, or parks the thread; its earlier passages then no longer count.
     fn new() -> Self {
         if !CALLS.enter() {
             (0..OWN.take()).for_each(|_| CALLS.leave());

@@ -1,5 +1,4 @@
-//! The bridge from Python to the core: types, errors, arrays; no logic. What each call takes and answers stands in
-//! `docs/design/bridge.md`.
+//! The bridge from Python to the core: types, errors, arrays; no logic. `docs/design/bridge.md` describes every call.
 
 #![allow(clippy::needless_pass_by_value, reason = "arguments from Python arrive by value")]
 
@@ -31,7 +30,7 @@ use serde_json::json;
 use cancel::Cancel;
 use scenario::Scenario;
 
-/// Memory of runs: `docs/design/memory.md` says why not the system's.
+/// Allocator of runs: `docs/design/memory.md` explains why it is not the system's.
 #[cfg(not(any(target_env = "msvc", target_family = "wasm")))]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
@@ -63,7 +62,7 @@ fn core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))
 }
 
-/// The version, and whether the core was compiled with optimisation.
+/// Returns the version, and whether the core was compiled with optimisation.
 #[pyfunction]
 fn build(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let build = Build::this();
@@ -73,25 +72,25 @@ fn build(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(dict)
 }
 
-/// The JSON Schema of a scenario.
+/// Returns the JSON Schema of a scenario.
 #[pyfunction]
 fn schema() -> String {
     celltrain_scenario::scenario::schema().to_string()
 }
 
-/// What must hold of any policy, of this one: the JSON of a port's `policy`, which was checked.
+/// Checks a policy (the JSON of a port's `policy`, already checked) against the rules for every policy.
 #[pyfunction]
 fn conformance(py: Python<'_>, policy: &str, seed: u64) -> PyResult<String> {
     interpreter::detach(py, || describe::conformance(policy, seed)).map_err(|error| Failure(error).into())
 }
 
-/// Every measure that an answer or a series has: name, kind, unit, meaning, by table.
+/// Returns every measure of an answer or a series, by table: name, kind, unit, meaning.
 #[pyfunction]
 fn measures() -> String {
     tables::described_all().to_string()
 }
 
-/// Reads a scenario in TOML: its handle, or None where it is refused, and what is to be said of it.
+/// Reads a scenario in TOML. Returns its handle, or None if it is refused, and a report on the reading.
 #[pyfunction]
 #[pyo3(signature = (text, source, cancel=None))]
 fn parse(py: Python<'_>, text: &str, source: &str, cancel: Option<Py<Cancel>>) -> PyResult<(Option<Scenario>, String)> {
@@ -99,7 +98,7 @@ fn parse(py: Python<'_>, text: &str, source: &str, cancel: Option<Py<Cancel>>) -
     cancel::watched(py, cancel.as_ref(), |stop| Ok(Scenario::of_reading(read(stop)?)))
 }
 
-/// The same of a scenario in JSON.
+/// Reads a scenario in JSON, as `parse` does.
 #[pyfunction]
 #[pyo3(signature = (text, source, cancel=None))]
 fn parse_json(
@@ -112,43 +111,43 @@ fn parse_json(
     cancel::watched(py, cancel.as_ref(), |stop| Ok(Scenario::of_reading(read(stop)?)))
 }
 
-/// A TOML text as JSON, with the line of every key.
+/// Converts a TOML text to JSON, with the line of every key.
 #[pyfunction]
 fn toml(text: &str, source: &str) -> String {
     describe::document(Document::from_toml(text), source)
 }
 
-/// The problem with a threshold, as JSON; `None` for a valid one.
+/// Returns the problem with a threshold given as JSON; `None` for a valid one.
 #[pyfunction]
 fn threshold(json: &str) -> Option<String> {
     read_threshold(json).err()
 }
 
-/// In two steps, so that a problem is without the place in the JSON.
+/// Reads in two steps, so that an error does not include a position in the JSON.
 fn read_threshold(json: &str) -> Result<Threshold, String> {
     let value = serde_json::from_str(json).map_err(|_| format!("is not {EXPECTED}"))?;
     serde_json::from_value(value).map_err(|error| error.to_string())
 }
 
-/// The text of a file shipped with the package.
+/// Returns the text of a file shipped with the package.
 #[pyfunction]
 fn data(path: &str) -> Option<&'static str> {
     shipped::text(path)
 }
 
-/// The paths of the shipped files that begin so.
+/// Returns the paths of the shipped files with this prefix.
 #[pyfunction]
 fn data_names(prefix: &str) -> Vec<String> {
     shipped::names(prefix)
 }
 
-/// Bytes of memory that this process may still have, where it can be told.
+/// Returns the bytes of memory that this process may still use, if known.
 #[pyfunction]
 fn memory_limit() -> Option<u64> {
     machine().memory
 }
 
-/// The scenarios of the benchmarks.
+/// Returns the scenarios of the benchmarks.
 #[pyfunction]
 fn bench_cases() -> String {
     let row = |case: &celltrain_bench::Case| {
@@ -163,7 +162,7 @@ fn bench_cases() -> String {
     json!(celltrain_bench::all().iter().map(row).collect::<Vec<_>>()).to_string()
 }
 
-/// Runs a benchmark's scenario so many times; what the fastest run cost.
+/// Runs a benchmark's scenario `times` times. Returns the cost of the fastest run.
 #[pyfunction]
 fn measure(py: Python<'_>, scenario: &str, engine: &str, times: u32) -> PyResult<String> {
     let engine = engine_named(engine)?;
@@ -181,7 +180,7 @@ fn engine_named(name: &str) -> PyResult<Engine> {
         .ok_or_else(|| PyValueError::new_err(format!("{name:?} is not an engine; it must be one of {names}")))
 }
 
-/// Why a run has no result, to be raised: the refusal of a scenario is the JSON that [`parse_json`] says of it.
+/// The reason why a run has no result, as an exception: for a refused scenario, the JSON report of [`parse_json`].
 struct Failure(Unfinished);
 
 impl From<Failure> for PyErr {

@@ -1,4 +1,4 @@
-//! Policies that are Python classes: what the core asks of one, handed to the interpreter.
+//! Policies that are Python classes: the core's calls are passed to the interpreter.
 //!
 //! `celltrain.python_policy` finds the class and makes its objects. A compiled function is called without the interpreter.
 
@@ -15,10 +15,10 @@ use serde_json::json;
 
 use crate::interpreter;
 
-/// The module that knows the classes.
+/// The Python module that finds the classes.
 const MODULE: &str = "celltrain.python_policy";
 
-/// The interpreter this module is loaded by.
+/// The interpreter that loaded this module.
 pub(crate) struct Classes;
 
 impl Interpreter for Classes {
@@ -40,7 +40,7 @@ impl Interpreter for Classes {
     fn when_full(&self, config: &Config) -> Option<WhenFull> {
         let said: PyResult<Option<String>> =
             interpreter::attach(|py| py.import(MODULE)?.call_method1("when_full", (&config.class,))?.extract());
-        // What is no word is a fault of the class.
+        // A value that is not a known word is a fault of the class.
         said.ok().flatten().and_then(|said| serde_json::from_value(said.into()).ok())
     }
 
@@ -80,7 +80,7 @@ impl Interpreter for Classes {
     }
 }
 
-/// The settings as Python has them.
+/// Converts the settings to Python.
 fn settings<'py>(py: Python<'py>, config: &Config) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     for (name, setting) in &config.settings {
@@ -94,7 +94,7 @@ fn settings<'py>(py: Python<'py>, config: &Config) -> PyResult<Bound<'py, PyDict
     Ok(dict)
 }
 
-/// Keeps what a class raised, with its traceback below a line that says which call it was.
+/// Records an exception of a class, with its traceback below a line that names the call.
 fn failed(py: Python<'_>, call: &str, error: &PyErr) {
     let traceback: Vec<String> = py
         .import(MODULE)
@@ -109,7 +109,7 @@ fn failed(py: Python<'_>, call: &str, error: &PyErr) {
     outside::fail(json!({"faults": [fault], "warnings": []}).to_string());
 }
 
-/// Stands for an object that could not be made: the run ends at its next look.
+/// Placeholder for an object that could not be made: the run ends at its next check.
 struct Nothing;
 
 impl Object for Nothing {
@@ -121,7 +121,7 @@ impl Object for Nothing {
 /// An object of a class, at a port.
 struct Class {
     name: String,
-    /// Where it is, and the names of the VCs by label, for what went wrong.
+    /// Its port, and the names of the VCs by label, for error messages.
     port: String,
     vcs: Vec<String>,
     /// Its bound method.
@@ -139,7 +139,7 @@ impl Object for Class {
         interpreter::attach(|py| match self.answer(py, buffer, vc, rng) {
             Ok(admitted) => admitted,
             Err(error) => {
-                // Nine places are nanoseconds.
+                // Nine decimals are nanoseconds.
                 let seconds = format!("{:.9}", buffer.now.0 as f64 / self.units_per_second);
                 let seconds = seconds.trim_end_matches('0').trim_end_matches('.');
                 let of = self.vcs.get(vc.number() as usize).map_or("", String::as_str);
@@ -164,7 +164,7 @@ impl Class {
     }
 }
 
-/// The buffer as a class sees it when it is asked; what it is shown changes with the next frame.
+/// The buffer as a Python policy sees it during a decision. Its values change with the next frame.
 #[pyclass(module = "celltrain._core")]
 pub(crate) struct View {
     /// Cells waiting now; the arriving one and the one in service are not counted.
@@ -188,7 +188,7 @@ pub(crate) struct View {
     /// Seconds since the start of the run.
     #[pyo3(get)]
     now: f64,
-    /// Whether the frame is tagged (CLP = 1).
+    /// True if the frame is tagged (CLP = 1).
     #[pyo3(get)]
     tagged: bool,
     per_vc: Vec<u32>,
@@ -203,7 +203,7 @@ impl View {
         PyList::new(py, &self.per_vc)
     }
 
-    /// A number from 0 to below 1, drawn afresh from the port's own stream.
+    /// Returns a new random number from 0 to below 1, from the port's own stream.
     fn random(&mut self) -> f64 {
         self.stream.unit()
     }
@@ -236,17 +236,18 @@ impl View {
     }
 }
 
-/// A compiled function: X, K, Y, N, V, C, now, whether the frame is tagged, a number drawn; whether it may enter.
+/// A compiled function of X, K, Y, N, V, C, now, whether the frame is tagged, and a random number. It returns whether
+/// the frame may enter.
 type Function = extern "C" fn(f64, f64, f64, f64, f64, f64, f64, f64, f64) -> u8;
 
-/// The function at an address that `celltrain.python_policy.made` hands over.
+/// Returns the function at an address from `celltrain.python_policy.made`.
 #[allow(
     unsafe_code,
     reason = "docs/design/formulas.md, Compiled functions: why an address is all there is, and what keeps it"
 )]
 fn function(address: usize) -> Function {
-    // SAFETY: the address is that of a function which numba compiled with this signature (`python_policy.compiled` is the
-    // one place where that is said), and whoever calls it holds numba's object, which owns the code.
+    // SAFETY: the address belongs to a function that numba compiled with this signature (`python_policy.compiled` is
+    // the only place that specifies it). Every caller holds numba's object, which owns the code.
     unsafe { std::mem::transmute::<usize, Function>(address) }
 }
 
@@ -256,7 +257,7 @@ struct Compiled {
     units_per_second: f64,
     vcs: f64,
     cells_per_second: f64,
-    /// Owns the code.
+    /// Owner of the code.
     _holder: Py<PyAny>,
 }
 

@@ -22,7 +22,7 @@ use crate::cancel::{self, Cancel};
 use crate::events::{Asked, Sink};
 use crate::{Failure, arrays, captures, engine_named, interpreter};
 
-/// A scenario that is read and checked once: by [`crate::parse`], or, made of a text, when it is first asked for.
+/// A scenario that is read and checked once: by [`crate::parse`] or, if made from a text, on first use.
 #[pyclass(frozen, module = "celltrain._core")]
 pub(crate) struct Scenario {
     pub(crate) handle: Handle,
@@ -35,7 +35,7 @@ impl Scenario {
         Self { handle: Handle::of_text(json) }
     }
 
-    /// The text it was made of, or its canonical form with every default filled in.
+    /// The text it was made from, or its canonical form with every default filled in.
     #[getter]
     fn json(&self, py: Python<'_>) -> String {
         interpreter::detach(py, || self.handle.json())
@@ -45,7 +45,7 @@ impl Scenario {
         (py.get_type::<Self>(), (self.json(py),))
     }
 
-    /// What the answer of a run would have, every number 1.
+    /// Returns the outline of a run's answer, with every number 1.
     #[pyo3(signature = (cancel=None))]
     fn outline(&self, py: Python<'_>, cancel: Option<Py<Cancel>>) -> PyResult<String> {
         self.look(py, cancel.as_ref(), |checked, stop| {
@@ -53,7 +53,7 @@ impl Scenario {
         })
     }
 
-    /// Nodes, links and flows of its network.
+    /// Returns nodes, links and flows of its network.
     #[pyo3(signature = (cancel=None))]
     fn network(&self, py: Python<'_>, cancel: Option<Py<Cancel>>) -> PyResult<String> {
         self.look(py, cancel.as_ref(), |checked, stop| {
@@ -62,13 +62,13 @@ impl Scenario {
         })
     }
 
-    /// Which code of the fast engine runs for each port.
+    /// Reports which code of the fast engine runs for each port.
     #[pyo3(signature = (cancel=None))]
     fn explain_plan(&self, py: Python<'_>, cancel: Option<Py<Cancel>>) -> PyResult<String> {
         self.look(py, cancel.as_ref(), |checked, stop| Ok(checked.look(stop, |network| describe::plan(network, stop))?))
     }
 
-    /// How many threads a run takes that may take so many.
+    /// Returns the number of threads that a run uses if it may use `threads`.
     #[pyo3(signature = (threads, cancel=None))]
     fn threads_of(&self, py: Python<'_>, threads: usize, cancel: Option<Py<Cancel>>) -> PyResult<usize> {
         self.look(py, cancel.as_ref(), |checked, stop| {
@@ -77,7 +77,7 @@ impl Scenario {
         })
     }
 
-    /// Checks a trace of its runs: the series that would have no column, each with the reason.
+    /// Checks a trace of its runs. Returns the series that would have no column, each with the reason.
     #[pyo3(signature = (trace, step=None, links=None, cancel=None))]
     fn empty_series(
         &self,
@@ -95,7 +95,7 @@ impl Scenario {
         })
     }
 
-    /// Runs it, with this seed or its own.
+    /// Runs the scenario, with this seed or its own.
     #[expect(clippy::too_many_arguments, reason = "Python passes options one by one")]
     #[pyo3(signature = (seed, trace=vec![], step=None, links=None, engine="fast", on_progress=None, cancel=None, events=None, on_events=None, capture=None, on_capture=None, told_by=None, threads=None))]
     fn run<'py>(
@@ -140,17 +140,17 @@ impl Scenario {
     }
 }
 
-/// What is asked for, and who takes it.
+/// A selection of output, and the sink for it.
 type Handed<'a, C> = Option<(&'a C, &'a Sink<'a>)>;
 
 impl Scenario {
-    /// What was read: its handle, unless it is refused, and the rest as JSON.
+    /// Splits a reading into its handle, unless it is refused, and the rest as JSON.
     pub(crate) fn of_reading(reading: Reading) -> (Option<Self>, String) {
         let (handle, rest) = Handle::of_reading(reading);
         (handle.map(|handle| Self { handle }), describe::reading(&rest))
     }
 
-    /// What the calling thread finds in it.
+    /// Calls `look` with the checked scenario, on the calling thread.
     fn look<T: Send>(
         &self,
         py: Python<'_>,

@@ -1,4 +1,4 @@
-//! A run's result as the JSON that the command line promises, by the tables.
+//! A run's result as the JSON that the command line promises, built from the tables.
 
 use std::collections::BTreeMap;
 
@@ -12,44 +12,44 @@ use celltrain_core::stop::{Interrupted, Stop};
 use crate::measure::{Measure, object, outline};
 use crate::tables::{ABR, CONTRACT, EndedRun, FLOW, FORMAT, PORT, RUN};
 
-/// Version and profile of what ran.
+/// Version and build profile of the program.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Build {
-    /// Of celltrain.
+    /// Version of celltrain.
     pub version: &'static str,
     /// `release` or `debug`.
     pub profile: &'static str,
 }
 
 impl Build {
-    /// This build.
+    /// Returns this build.
     pub fn this() -> Self {
         let profile = if cfg!(debug_assertions) { "debug" } else { "release" };
         Self { version: env!("CARGO_PKG_VERSION"), profile }
     }
 }
 
-/// What of an answer's lists is wanted: by the list's name the columns, beside the rows' names. A list that is not
-/// there is not wanted; `bottleneck` is that port's row alone.
+/// Columns wanted in an answer, by the name of their list; row names are always included. A list that is missing here
+/// is left out. `bottleneck` selects only that port's row.
 pub type Wanted = BTreeMap<String, Vec<String>>;
 
-/// The answer of a run, to be written as JSON: keys in alphabetical order, rows one by one, since all of them at once
-/// would take more memory than the run.
+/// The answer of a run, to be written as JSON. Keys are in alphabetical order. Rows are written one by one, since all
+/// of them at once would take more memory than the run.
 pub struct Answer<'a> {
     /// The run.
     pub run: &'a EndedRun,
-    /// What of its lists is wanted; all of it when None.
+    /// Wanted parts of its lists; all if `None`.
     pub wanted: Option<&'a Wanted>,
-    /// Asked while rows are written.
+    /// Stop check while rows are written.
     pub stop: &'a Stop<'a>,
 }
 
 impl Answer<'_> {
-    /// Its text.
+    /// Returns the JSON text.
     ///
     /// # Errors
     ///
-    /// When it is told to stop; nothing else can go wrong, as it has names for keys.
+    /// If it is interrupted. No other error is possible, as all keys are strings.
     pub fn text(&self) -> Result<String, Interrupted> {
         serde_json::to_string(self).map_err(|_| Interrupted)
     }
@@ -70,7 +70,7 @@ impl Serialize for Answer<'_> {
         let mut whole = object(RUN, self.run, |_| true);
         whole.insert("build".into(), json!(Build::this()));
         whole.insert("format".into(), json!(FORMAT));
-        // The lists have their places in the order of keys.
+        // Reserves the places of the lists in the order of keys.
         whole.extend(LISTS.map(|list| (list.to_owned(), Value::Null)));
         let mut map = serializer.serialize_map(Some(whole.len()))?;
         for (name, value) in &whole {
@@ -88,8 +88,8 @@ impl Serialize for Answer<'_> {
 
 const LISTS: [&str; 4] = ["flows", "ports", "contracts", "abr"];
 
-/// What the answer of a run of this network would have: every row that it would have by name, with every measure. It
-/// tells which measures lead somewhere, without a run.
+/// Outlines the answer that a run of this network would give: every row by name, with every measure. Shows which
+/// measures exist without a run.
 pub fn outlined(network: &Network) -> Value {
     let mut answer = outline(RUN, "");
     let vcs = |has: fn(&Vc) -> bool| -> Vec<&str> {
@@ -111,7 +111,7 @@ fn outlines<'a, T>(measures: &[Measure<T>], names: impl IntoIterator<Item = &'a 
     names.into_iter().map(|name| outline(measures, name)).collect()
 }
 
-/// The columns of a list that are wanted.
+/// Wanted columns of a list.
 #[derive(Clone, Copy)]
 enum Columns<'a> {
     All,
@@ -126,7 +126,7 @@ fn columns<'a>(wanted: Option<&'a Wanted>, list: &str) -> Columns<'a> {
     }
 }
 
-/// A list of an answer, as far as it is wanted.
+/// The wanted part of an answer's list.
 struct Rows<'a, T: 'static> {
     measures: &'static [Measure<T>],
     items: Vec<&'a T>,
@@ -147,7 +147,7 @@ impl<T> Serialize for Rows<'_, T> {
             Columns::All | Columns::None => true,
         };
         for item in &self.items {
-            // A row takes as long as some ten things elsewhere.
+            // Writing a row takes as long as about ten steps elsewhere.
             self.stop.steps(10).map_err(|_| S::Error::custom("told to stop"))?;
             rows.serialize_element(&object(self.measures, *item, kept))?;
         }
@@ -214,7 +214,7 @@ mod tests {
         assert!(Answer { run: &record, wanted: None, stop: &Stop::every(1, &no) }.text().is_err());
     }
 
-    /// The paths of an answer, lists entered by their rows' names.
+    /// Collects the paths of an answer. Lists contribute the names of their rows.
     fn paths(value: &Value, at: &str, into: &mut Vec<String>) {
         match value {
             Value::Object(members) => members.iter().for_each(|(name, one)| paths(one, &format!("{at}.{name}"), into)),

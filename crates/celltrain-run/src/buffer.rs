@@ -1,8 +1,8 @@
-//! The buffer of one port cell by cell: what waits there, what comes and goes, and which of it is carried in vain.
+//! The buffer of one port cell by cell: its waiting cells, arrivals and departures, and cells of damaged frames.
 //!
-//! A [`Buffer`] is a probe that watches. It looks on from the start of the run, so that it knows what waits when its
-//! window begins, and keeps what happens in the window as a [`History`]: columns of plain numbers, from which the
-//! content of the buffer after any step follows.
+//! A [`Buffer`] is a probe that observes events. It observes from the start of the run, so that it knows the cells that
+//! wait when its window begins. It keeps the events in the window as a [`History`]: columns of plain numbers, from
+//! which the content of the buffer after any step follows.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
@@ -21,22 +21,22 @@ use crate::events::log::link_of;
 use crate::events::places::Places;
 use crate::events::tables::{occupancy_of, reason_of_frame};
 
-/// What happens to a buffer at a step, by the names of [`STEPS`].
+/// Event at a buffer, named by [`STEPS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// A frame comes, and no cell of it may enter.
+    /// A frame arrives, and none of its cells may enter.
     Refused,
-    /// A frame loses a cell, and no longer can become whole.
+    /// A frame loses a cell, and can no longer become whole.
     Cut,
-    /// A cell waits from now on.
+    /// A cell enters the buffer.
     Admitted,
     /// An arriving cell finds no room.
     Lost,
     /// An arriving cell is discarded by the policy: with its frame, or as the rest of a damaged frame.
     Discarded,
-    /// A cell that waited makes room for another.
+    /// A waiting cell makes room for another.
     PushedOut,
-    /// A cell that waited at an edge device goes with its packet, as the rate fell.
+    /// A cell waiting at an edge device is dropped with its packet, as the rate fell.
     Dropped,
     /// A cell leaves the buffer: its transmission begins.
     Departed,
@@ -45,80 +45,80 @@ pub enum Step {
 /// The names of the kinds of steps, in their order.
 pub const STEPS: [&str; 8] = ["refused", "cut", "admitted", "lost", "discarded", "pushed_out", "dropped", "departed"];
 
-/// What there is no number of, in a column of places.
+/// Missing index, in a column of indices.
 const NONE: i32 = -1;
 
-/// What happened to the buffer of a port in a window, in columns.
+/// Events at the buffer of a port in a window, in columns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct History {
     /// The port.
     pub port: String,
-    /// Places for cells; None without limit.
+    /// Capacity in cells; `None` if unlimited.
     pub capacity: Option<u32>,
-    /// The names of VCs, as the port has them.
+    /// Names of the VCs at the port.
     pub vcs: Vec<String>,
-    /// Cells that wait when the window begins, in their order, and then those that came in it.
+    /// Cells that wait when the window begins, in order, and then those that arrive in it.
     pub cells: Cells,
-    /// Frames that they are of.
+    /// Frames of these cells.
     pub frames: Frames,
-    /// What the policy said of frames.
+    /// Decisions of the policy about frames.
     pub judgements: Judgements,
-    /// What happened, in order.
+    /// Events, in order.
     pub steps: Steps,
-    /// The names of ports that [`Frames::damaged_at`] refers to.
+    /// Names of the ports that [`Frames::damaged_at`] refers to.
     pub ports: Vec<String>,
-    /// Whether it ends before the window does, as more steps are not kept.
+    /// True if the history ends before the window, as no more steps are kept.
     pub cut_short: bool,
 }
 
-/// Cells, a row each.
+/// Cells, one per row.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cells {
-    /// A place in [`History::vcs`].
+    /// Index into [`History::vcs`].
     pub vc: Vec<i32>,
-    /// A place in [`History::frames`]; -1 of an RM cell.
+    /// Index into [`History::frames`]; -1 for an RM cell.
     pub frame: Vec<i32>,
-    /// Which of its frame's cells that came to the port, from 0; -1 of an RM cell.
+    /// Index among its frame's cells that arrived at the port, from 0; -1 for an RM cell.
     pub index: Vec<i32>,
-    /// 1 where it ends its frame.
+    /// 1 if it ends its frame.
     pub last: Vec<i8>,
-    /// It waits after so many steps,
+    /// Number of steps after which it waits.
     pub from: Vec<i32>,
-    /// and no longer after so many; the largest number there is where it waits to the end.
+    /// Number of steps after which it no longer waits; the largest `i32` if it waits to the end.
     pub until: Vec<i32>,
 }
 
-/// Frames, a row each.
+/// Frames, one per row.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Frames {
-    /// A place in [`History::vcs`].
+    /// Index into [`History::vcs`].
     pub vc: Vec<i32>,
-    /// Its number within the VC it was sent on, as in the tables of events.
+    /// Number within the VC it was sent on, as in the event tables.
     pub number: Vec<i32>,
-    /// Seconds when the port judged it; NaN where that was before the window.
+    /// Seconds when the port judged it; NaN if that was before the window.
     pub arrived_s: Vec<f64>,
-    /// Seconds since when it cannot become whole; NaN where it can.
+    /// Seconds when it was damaged; NaN if it can become whole.
     pub damaged_s: Vec<f64>,
-    /// Where that was: a place in [`History::ports`]; -1 where it can.
+    /// Port that damaged it, an index into [`History::ports`]; -1 if undamaged.
     pub damaged_at: Vec<i32>,
-    /// What the port did with it: `admitted`, `refused`, `cut`, `joined` or `dropped`.
+    /// Outcome at the port: `admitted`, `refused`, `cut`, `joined` or `dropped`.
     pub fate: Vec<&'static str>,
-    /// The first byte of the segment it carries; NaN of an ACK.
+    /// First byte of the segment it carries; NaN for an ACK.
     pub sequence: Vec<f64>,
-    /// Bytes of that; NaN of an ACK.
+    /// Bytes of the segment; NaN for an ACK.
     pub length: Vec<f64>,
 }
 
-/// What the policy said of frames, a row each; NaN where it has no such number.
+/// Decisions of the policy about frames, one per row; NaN if the policy has no such number.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Judgements {
-    /// A place in [`History::frames`].
+    /// Index into [`History::frames`].
     pub frame: Vec<i32>,
     /// Seconds.
     pub time_s: Vec<f64>,
-    /// 1 where it may enter.
+    /// 1 if it may enter.
     pub admitted: Vec<i8>,
-    /// When the policy refuses a frame, where it did; empty where it did not.
+    /// Reason for refusing the frame: the policy's rule or lack of room; empty if admitted.
     pub reason: Vec<&'static str>,
     /// X.
     pub occupancy: Vec<f64>,
@@ -126,41 +126,41 @@ pub struct Judgements {
     pub vc_cells: Vec<f64>,
     /// `N_a`.
     pub active_vcs: Vec<f64>,
-    /// The threshold held against X.
+    /// Threshold compared with X.
     pub threshold_cells: Vec<f64>,
-    /// What the VC might hold.
+    /// Cells that the VC may hold.
     pub share_cells: Vec<f64>,
-    /// What it held, where that is not `Y_i`.
+    /// Cells that it held, if not `Y_i`.
     pub held_cells: Vec<f64>,
-    /// The probability of a refusal, where it was drawn for.
+    /// Probability of a refusal, if it was drawn at random.
     pub drop_probability: Vec<f64>,
-    /// 1 where the frame is tagged.
+    /// 1 if the frame is tagged.
     pub tagged: Vec<i8>,
 }
 
-/// What happened, a row each.
+/// Events, one per row.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Steps {
     /// Seconds.
     pub time_s: Vec<f64>,
-    /// A place in [`STEPS`].
+    /// Index into [`STEPS`].
     pub kind: Vec<i8>,
-    /// The cell: a row of [`History::cells`]; -1 of a frame.
+    /// Cell: a row of [`History::cells`]; -1 for a frame.
     pub cell: Vec<i32>,
-    /// A place in [`History::vcs`].
+    /// Index into [`History::vcs`].
     pub vc: Vec<i32>,
-    /// A place in [`History::frames`]; -1 of an RM cell.
+    /// Index into [`History::frames`]; -1 for an RM cell.
     pub frame: Vec<i32>,
-    /// Cells waiting after it.
+    /// Cells waiting after the step.
     pub occupancy: Vec<i32>,
-    /// The judgement that led to it; -1 where none did.
+    /// Judgement that led to the step; -1 if none did.
     pub judgement: Vec<i32>,
 }
 
 /// A frame by its VC and number.
 type Frame = (VcIndex, FrameNumber);
 
-/// A cell that waits.
+/// A waiting cell.
 #[derive(Clone, Copy)]
 struct Waiting {
     vc: VcIndex,
@@ -168,43 +168,43 @@ struct Waiting {
     is_rm: bool,
     index: Option<u32>,
     last: bool,
-    /// Its row, once the window has begun.
+    /// Its row in the history, once the window has begun.
     row: usize,
 }
 
-/// Looks on at the port of a link.
+/// Observer of the port of a link.
 pub struct Buffer<'a> {
     link: LinkIndex,
     clock: Clock,
     window: [Time; 2],
-    /// As many steps are kept.
+    /// Largest number of steps kept.
     most: usize,
-    /// Whether that many were: set for whoever drives the run, which has no more to show.
+    /// Set when `most` steps are kept, so that the driver of the run can end it.
     full: &'a Cell<bool>,
-    /// By VC: its place among the names; None of those that do not cross the port.
+    /// By VC: its index among the names; `None` if it does not cross the port.
     places_of: TiVec<VcIndex, Option<i32>>,
-    /// By VC: whether its frames have numbers with bits that tell the branch.
+    /// By VC: true if its frame numbers include branch bits.
     merges: TiVec<VcIndex, bool>,
     places: Places,
     waiting: VecDeque<Waiting>,
     has_begun: bool,
-    /// Rows of frames.
+    /// Rows of frames in the history.
     rows: BTreeMap<Frame, i32>,
-    /// Frames under way that cannot become whole: since when, and where that was.
+    /// Damaged frames under way: the time and port of the damage.
     damaged: BTreeMap<Frame, (Time, LinkIndex)>,
-    /// What frames under way carry.
+    /// Segments in the frames under way.
     segments: BTreeMap<Frame, (u64, u32)>,
-    /// The judgement that the next cell to come follows from.
+    /// Judgement that admitted the next cell to arrive.
     judged: i32,
     history: History,
 }
 
 impl<'a> Buffer<'a> {
-    /// Looks on at the port of this name in a run of this network, and keeps at most so many steps of those from the
-    /// first instant on, until before the last.
+    /// Observes the named port in a run of this network. Keeps at most `most` steps in the window from `from` until
+    /// just before `to`.
     ///
     /// # Errors
-    /// A port that is not there.
+    /// If the port does not exist.
     pub fn new(
         network: &Network,
         port: &str,
@@ -231,7 +231,7 @@ impl<'a> Buffer<'a> {
             }));
         }
         let at = |since_start: Duration| Time::default() + clock.span(since_start);
-        // What happens at the end of the run is in a window up to there.
+        // A window up to the end of the run includes the events at the end.
         let end = if to >= network.duration { Time(network.end(clock).0.saturating_add(1)) } else { at(to) };
         full.set(false);
         Ok(Self {
@@ -263,7 +263,7 @@ impl<'a> Buffer<'a> {
         })
     }
 
-    /// What it has kept.
+    /// Returns the recorded history.
     pub fn history(mut self) -> History {
         if !self.has_begun {
             self.begin();
@@ -271,7 +271,7 @@ impl<'a> Buffer<'a> {
         self.history
     }
 
-    /// The window begins: what waits is in the history from before its first step.
+    /// Begins the window: puts the waiting cells into the history before its first step.
     fn begin(&mut self) {
         self.has_begun = true;
         for at in 0..self.waiting.len() {
@@ -284,7 +284,7 @@ impl<'a> Buffer<'a> {
         self.clock.seconds(time)
     }
 
-    /// The row of a frame, which it is given with its first cell.
+    /// Returns the row of a frame, and adds it with its first cell.
     fn frame_row(&mut self, frame: Frame) -> i32 {
         if let Some(&row) = self.rows.get(&frame) {
             return row;
@@ -321,7 +321,7 @@ impl<'a> Buffer<'a> {
         cells.vc.len() - 1
     }
 
-    /// Whether what happens now is kept; the window begins with the first that is.
+    /// Returns whether to keep an event at `now`. The first one kept begins the window.
     fn keeps(&mut self, now: Time) -> bool {
         let [from, to] = self.window;
         if now < from || now >= to || self.full.get() {
@@ -338,7 +338,7 @@ impl<'a> Buffer<'a> {
         true
     }
 
-    /// A step, with the places of its cell, its VC, its frame and the judgement that led to it.
+    /// Adds a step, with the indices of its cell, its VC, its frame and the judgement that led to it.
     fn step(&mut self, now: Time, kind: Step, [cell, vc, frame, judgement]: [i32; 4]) {
         let seconds = self.seconds(now);
         let steps = &mut self.history.steps;
@@ -364,7 +364,7 @@ impl<'a> Buffer<'a> {
             CellStep::Dropped => Step::Dropped,
             CellStep::Departed => Step::Departed,
         };
-        // Before the window's first step, so that what waited then is in it.
+        // Called before the window's first step, so that the history includes the cells waiting then.
         let keeps = self.keeps(now);
         let comes = matches!(kind, Step::Admitted | Step::Lost | Step::Discarded);
         let row = if comes {
@@ -403,7 +403,7 @@ impl<'a> Buffer<'a> {
         let frame = (event.vc, event.frame);
         let Some(vc) = self.places_of[event.vc] else { return };
         let Some(link) = link_of(&event) else {
-            // It and all before it have come to the end of their way.
+            // This frame and all earlier ones have reached the end of their path.
             forget(&mut self.damaged, frame);
             forget(&mut self.segments, frame);
             return;
@@ -490,14 +490,14 @@ impl Watcher for Buffer<'_> {
     }
 }
 
-/// Takes out a frame and all of its VC before it: frames of a VC never overtake each other.
+/// Removes a frame and all earlier ones of its VC: frames of a VC never overtake each other.
 fn forget<T>(of: &mut BTreeMap<Frame, T>, (vc, number): Frame) {
     while let Some((&frame, _)) = of.range((vc, FrameNumber::new(0))..=(vc, number)).next() {
         of.remove(&frame);
     }
 }
 
-/// A place in a list of what fits into memory.
+/// Converts an index into a list that fits into memory.
 fn whole(place: usize) -> i32 {
     i32::try_from(place).expect("there are fewer than 2^31")
 }

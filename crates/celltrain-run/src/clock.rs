@@ -1,6 +1,6 @@
-//! The time on the wall: for limits, and for how long things took.
+//! Wall-clock time, for limits and measured durations.
 //!
-//! WebAssembly has no clock of its own. There the program around it provides one, and until then no time passes.
+//! WebAssembly has no clock of its own. There the host program provides one; until then no time passes.
 
 #[cfg(not(all(target_arch = "wasm32", target_os = "unknown")))]
 pub use std::time::Instant;
@@ -8,7 +8,7 @@ pub use std::time::Instant;
 #[cfg(all(target_arch = "wasm32", target_os = "unknown"))]
 pub use provided::{Instant, provide};
 
-// Compiled in tests too, so that they run where there is a clock.
+// Compiled in tests too, so that they run on machines with a clock.
 #[cfg(any(test, all(target_arch = "wasm32", target_os = "unknown")))]
 #[cfg_attr(
     not(target_arch = "wasm32"),
@@ -21,22 +21,22 @@ mod provided {
 
     static CLOCK: OnceLock<fn() -> Duration> = OnceLock::new();
 
-    /// Provides the clock: the time since any instant that stays the same. The first that is provided stays.
+    /// Sets the clock: the time since any fixed instant. The first clock provided stays.
     pub fn provide(clock: fn() -> Duration) {
         CLOCK.get_or_init(|| clock);
     }
 
-    /// An instant, as far as programs here use [`std::time::Instant`].
+    /// An instant, with the part of [`std::time::Instant`] that this program uses.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
     pub struct Instant(Duration);
 
     impl Instant {
-        /// The instant it is.
+        /// Returns the current instant.
         pub fn now() -> Self {
             Self(CLOCK.get().map_or(Duration::ZERO, |clock| clock()))
         }
 
-        /// How long ago it was; nothing where a clock was set back.
+        /// Returns the time since this instant; zero if the clock was set back.
         pub fn elapsed(&self) -> Duration {
             Self::now().0.saturating_sub(self.0)
         }

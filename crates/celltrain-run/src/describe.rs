@@ -1,4 +1,4 @@
-//! What was read, and what there is to draw and to list, as JSON.
+//! Readings, networks, port plans and policy checks as JSON.
 
 use celltrain_core::engine;
 use celltrain_core::max_min;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::{Unfinished, outside};
 
-/// What came of reading a scenario, without the scenario.
+/// Reports the outcome of reading a scenario, without the scenario.
 pub fn reading(reading: &Reading) -> String {
     json!({
         "faults": reading.faults,
@@ -23,7 +23,7 @@ pub fn reading(reading: &Reading) -> String {
     .to_string()
 }
 
-/// A text's values, and the line of every key.
+/// Returns a text's values and the line of every key.
 pub fn document(document: Result<Document, Vec<SyntaxFault>>, source: &str) -> String {
     match document {
         Ok(document) => json!({"root": document.root, "lines": document.lines(), "faults": []}),
@@ -35,10 +35,10 @@ pub fn document(document: Result<Document, Vec<SyntaxFault>>, source: &str) -> S
     .to_string()
 }
 
-/// The network of the scenario of this name: what there is to draw, and each flow's fair share.
+/// Describes the network of the scenario called `name`: what to draw, and each flow's fair share.
 ///
 /// # Errors
-/// When it is told to stop.
+/// If it is interrupted.
 pub fn network(name: &str, network: &Network, stop: &Stop<'_>) -> Result<String, Interrupted> {
     let nodes = network.nodes.iter().map(|node| {
         let kind = match node.kind {
@@ -73,10 +73,10 @@ pub fn network(name: &str, network: &Network, stop: &Stop<'_>) -> Result<String,
     .to_string())
 }
 
-/// Which code of the fast engine runs for each port, as JSON.
+/// Reports which code of the fast engine runs for each port, as JSON.
 ///
 /// # Errors
-/// When it is told to stop.
+/// If it is interrupted.
 pub fn plan(network: &Network, stop: &Stop<'_>) -> Result<String, Interrupted> {
     let ports = engine::explain_plan(network, stop)?.into_iter().map(|port| {
         json!({
@@ -90,10 +90,10 @@ pub fn plan(network: &Network, stop: &Stop<'_>) -> Result<String, Interrupted> {
     Ok(json!({"ports": stop.map(ports, |port| port)?}).to_string())
 }
 
-/// What must hold of any policy, of this one (the JSON of a port's `policy`), tried with random cells of this seed.
+/// Checks a policy (the JSON of a port's `policy`) against the rules for every policy, using random cells of this seed.
 ///
 /// # Errors
-/// Where it is not the JSON of a policy, or one that does not answer.
+/// If the text is not the JSON of a policy, or the policy fails to answer.
 pub fn conformance(policy: &str, seed: u64) -> Result<String, Unfinished> {
     let config: PolicyConfig = serde_json::from_str(policy).map_err(|error| error.to_string())?;
     let make = |capacity| {

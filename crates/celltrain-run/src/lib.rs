@@ -4,9 +4,9 @@
 //! From them follow the JSON answer ([`answer`]), the columns of the Arrow tables with their units and meanings, the
 //! measures that a sweep, a tune plan or a claim may name, the printed tables and the page `docs/measures.md`.
 //!
-//! And runs with all that is around them: a [`scenario::Handle`] is read and checked once; [`runner`] runs one or many,
-//! on [`threads`], each within its limit, and makes of a panic that run's error. The [`events`] of a run are tables too, a
-//! [`capture`] has the bytes of what was seen, and the [`buffer`] of a port can be looked at cell by cell.
+//! The crate also runs scenarios. A [`scenario::Handle`] is read and checked once. [`runner`] executes one run or many
+//! on [`threads`], each within its limit, and turns a panic into that run's error. The [`events`] of a run are tables
+//! too, a [`capture`] contains the bytes of the observed traffic, and [`buffer`] shows a port's buffer cell by cell.
 
 pub mod answer;
 pub mod buffer;
@@ -30,18 +30,18 @@ use std::time::Duration;
 
 use celltrain_core::stop::Interrupted;
 
-/// Why a run has no result.
+/// The reason why a run has no result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unfinished {
-    /// It was told to stop.
+    /// The run was interrupted.
     Interrupted,
-    /// It is refused, with what is wrong: in words, or what [`describe::reading`] says of the scenario.
+    /// The run was refused: the problem in words, or the faults of the scenario as [`describe::reading`] gives them.
     Refused(String),
-    /// It takes more memory than it may, with the numbers in words.
+    /// The run takes more memory than allowed; the text has the numbers.
     TooLarge(String),
-    /// It took longer in real time than it may.
+    /// The run took longer in real time than this limit.
     TookTooLong(Duration),
-    /// It panicked, with these words at this place.
+    /// The run panicked, with this message and place.
     Panicked(String),
 }
 

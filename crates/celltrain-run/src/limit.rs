@@ -1,11 +1,11 @@
-//! What a run may take in real time.
+//! Limit on the real time of a run.
 
 use std::cell::Cell;
 use std::time::Duration;
 
 use crate::clock::Instant;
 
-/// The limit of one run, counted from the reading of its scenario on. Once it has passed it stays so.
+/// The limit of one run, counted from the reading of its scenario on. Once passed, it stays passed.
 pub(crate) struct Limit {
     most: Option<Duration>,
     begun: Cell<Instant>,
@@ -13,7 +13,7 @@ pub(crate) struct Limit {
 }
 
 impl Limit {
-    /// A limit that counts from now on; none when there is no most.
+    /// Creates a limit that counts from now on; `None` means no limit.
     pub(crate) fn new(most: Option<Duration>) -> Self {
         Self { most, begun: Cell::new(Instant::now()), passed: Cell::new(false) }
     }
@@ -24,12 +24,12 @@ impl Limit {
         passed
     }
 
-    /// A run that waits for others to give memory back takes no time.
+    /// Excludes time spent waiting for other runs to free memory.
     pub(crate) fn put_off(&self, waited: Duration) {
         self.begun.set(self.begun.get() + waited);
     }
 
-    /// The limit, if a question found it passed.
+    /// Returns the limit, if a check found it passed.
     pub(crate) fn found_passed(&self) -> Option<Duration> {
         self.most.filter(|_| self.passed.get())
     }

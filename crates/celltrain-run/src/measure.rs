@@ -1,62 +1,62 @@
-//! What a measure is: its name, unit, meaning, and where a row has it.
+//! Definition of a measure: its name, unit, meaning, and how to read it from a row.
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 /// One measure of a row of type `T`: one line of a table.
 pub struct Measure<T> {
-    /// Its name. A dot separates a group from its member: `cells.lost`.
+    /// Name. A dot separates a group from its member: `cells.lost`.
     pub name: &'static str,
     /// The unit; empty for texts, `1` for pure numbers.
     pub unit: &'static str,
-    /// What it is, in one line.
+    /// Meaning, in one line.
     pub meaning: &'static str,
     /// How a table for people shows it.
     pub printed: Printed,
-    /// Its value of a row.
+    /// Accessor of its value in a row.
     pub value: Accessor<T>,
 }
 
-/// Where a row has a measure, and of which kind it is.
+/// Accessor of a measure in a row, by kind of value.
 pub enum Accessor<T> {
     /// A text.
     Text(fn(&T) -> &str),
-    /// A whole number; none where the row has no such thing.
+    /// A whole number; `None` if the row has no such value.
     Count(fn(&T) -> Option<u64>),
-    /// A number; none where the row has no such thing.
+    /// A number; `None` if the row has no such value.
     Number(fn(&T) -> Option<f64>),
 }
 
-/// How a table for people shows a measure.
+/// Rule for showing a measure in a table for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum When {
-    /// Only the answer has it.
+    /// Only in the answer.
     Never,
     /// In every table.
     Always,
-    /// Where its rows differ in it.
+    /// If its rows differ in it.
     Differs,
-    /// Where some row has it, and above zero if it is a number.
+    /// If some row has it, and above zero if it is a number.
     Present,
 }
 
-/// Heading and occasion in a table for people.
+/// Heading and rule for a table for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Printed {
     /// Heading of its column, or name of its line.
     pub heading: &'static str,
-    /// When it is there.
+    /// Rule for showing it.
     pub when: When,
 }
 
 impl<T> Measure<T> {
-    /// A text.
+    /// Creates a text measure.
     pub const fn text(name: &'static str, meaning: &'static str, of: fn(&T) -> &str) -> Self {
         Self::new(name, "", meaning, Accessor::Text(of))
     }
 
-    /// A whole number.
+    /// Creates a whole-number measure.
     pub const fn count(
         name: &'static str,
         unit: &'static str,
@@ -66,7 +66,7 @@ impl<T> Measure<T> {
         Self::new(name, unit, meaning, Accessor::Count(of))
     }
 
-    /// A number.
+    /// Creates a numeric measure.
     pub const fn number(
         name: &'static str,
         unit: &'static str,
@@ -80,14 +80,14 @@ impl<T> Measure<T> {
         Self { name, unit, meaning, printed: Printed { heading: "", when: When::Never }, value }
     }
 
-    /// The same, shown in tables for people.
+    /// Shows the measure in tables for people.
     #[must_use]
     pub const fn printed(mut self, heading: &'static str, when: When) -> Self {
         self.printed = Printed { heading, when };
         self
     }
 
-    /// The name of the Arrow type of its column.
+    /// Returns the name of its column's Arrow type.
     pub const fn kind(&self) -> &'static str {
         match self.value {
             Accessor::Text(_) => "string",
@@ -96,7 +96,7 @@ impl<T> Measure<T> {
         }
     }
 
-    /// Its value of a row; null where the row has no such thing.
+    /// Returns its value in a row; null if the row has no such value.
     pub fn of(&self, row: &T) -> Value {
         match self.value {
             Accessor::Text(of) => json!(of(row)),
@@ -105,7 +105,7 @@ impl<T> Measure<T> {
         }
     }
 
-    /// Its line of the table.
+    /// Returns its line of the table.
     pub fn described(&self) -> Value {
         let Printed { heading, when } = self.printed;
         json!({
@@ -119,13 +119,13 @@ impl<T> Measure<T> {
     }
 }
 
-/// A row as a JSON object, as far as `keep` says of a measure's name, or of its group's. A group without any value is
-/// null.
+/// Returns a row as a JSON object with those measures for whose name, or group, `keep` returns true. A group without
+/// any value is null.
 pub fn object<T>(measures: &[Measure<T>], row: &T, keep: impl Fn(&str) -> bool) -> Map<String, Value> {
     object_of(measures, |measure| measure.of(row), keep)
 }
 
-/// A row that has every measure: numbers are 1, texts are empty but for the first, which is its name.
+/// Returns a row with every measure: 1 for numbers, empty texts except for the first, which is `name`.
 pub fn outline<T>(measures: &[Measure<T>], name: &str) -> Map<String, Value> {
     let value = |measure: &Measure<T>| match measure.value {
         Accessor::Text(_) if measure.name == measures[0].name => json!(name),
@@ -169,7 +169,7 @@ fn object_of<T>(
     object
 }
 
-/// A table's lines.
+/// Returns the lines of a table.
 pub fn described<T>(measures: &[Measure<T>]) -> Value {
     measures.iter().map(Measure::described).collect()
 }

@@ -1,4 +1,4 @@
-//! Memory of this process: what runs may have, what each reserves, and whether they outgrow it.
+//! Memory of this process: what runs may use, their reservations, and a check that they stay within them.
 
 #[cfg(target_family = "wasm")]
 mod provided;
@@ -36,17 +36,17 @@ static RESERVATIONS: Mutex<Reservations> =
     Mutex::new(Reservations { runs: 0, bytes: 0, machine: Machine { memory: None }, used: None, looked: None });
 static GIVEN_BACK: Condvar = Condvar::new();
 
-/// Interval at which a run that waits for memory, or grows, looks at it.
+/// Interval at which a run that waits for memory, or grows, checks it.
 const LOOK: Duration = Duration::from_millis(20);
-/// Time for which the last look at the machine's memory is good.
+/// Time for which a reading of the machine's memory stays valid.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// The memory that a run of this process may have if it is alone.
+/// Returns the memory that a run may use if no other run is active.
 pub fn machine() -> Machine {
     reservations().look()
 }
 
-/// Watches that a run stays within the memory that it may have.
+/// Check that a run stays within its memory.
 #[derive(Default)]
 pub struct Watch {
     reserved: OnceCell<MemoryEstimate>,
@@ -55,8 +55,8 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Reserves memory for the run until the watch is dropped, and waits for it while other runs have what it needs.
-    /// Returns `false` if it was told to stop meanwhile.
+    /// Reserves memory for the run until the watch is dropped. Waits while other runs hold the memory it needs. Returns
+    /// `false` if it was interrupted meanwhile.
     ///
     /// # Errors
     /// The reason in words, if the run would not fit alone.
@@ -93,7 +93,7 @@ impl Watch {
         self.outgrown.get().is_none()
     }
 
-    /// Why the run had to end, if the runs of this process have taken more memory than they may.
+    /// Returns the reason for ending the run, if the runs of this process have taken more memory than they may.
     pub fn outgrown(&self) -> Option<String> {
         self.outgrown.get().cloned()
     }
@@ -112,7 +112,7 @@ impl Drop for Watch {
 }
 
 impl Reservations {
-    /// Looks up what is free while no run has any. It takes as long as a small run, so it is not done for each.
+    /// Looks up the free memory while no run has any. This takes as long as a small run, so it is not done for each.
     fn look(&mut self) -> Machine {
         if self.runs == 0 && self.looked.is_none_or(|then| then.elapsed() > FRESH) {
             (self.machine, self.used) = (free(), used());
@@ -121,7 +121,7 @@ impl Reservations {
         self.machine
     }
 
-    /// Describes the run of `estimate` if this process, which uses `used` bytes now, has taken more than runs may.
+    /// Describes the run of `estimate` if this process, which uses `used` bytes now, exceeds the memory for runs.
     fn outgrown(&self, estimate: &MemoryEstimate, used: Option<u64>) -> Option<String> {
         let taken = used?.saturating_sub(self.used?);
         let free = self.machine.lacks(taken)?;

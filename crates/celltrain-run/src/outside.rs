@@ -1,28 +1,28 @@
-//! What went wrong in a policy that somebody else answers for, such as a Python class: it ends the run.
+//! Errors of user-supplied policies, such as Python classes: they abort the run.
 //!
-//! An engine asks policies for answers and not for errors. So what went wrong is kept for the thread that runs, and the
-//! run stops at its next look.
+//! Policies cannot return errors to an engine. Therefore the error is stored for the thread that runs, and the run
+//! stops at its next check.
 
 use std::cell::RefCell;
 
 thread_local! {
-    /// Of the run of this thread.
+    /// Error of this thread's run.
     static FAILED: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Notes what went wrong, as [`crate::Unfinished::Refused`] has it; the first of a run stays.
+/// Records an error, as [`crate::Unfinished::Refused`] has it; the first of a run stays.
 pub fn fail(problem: String) {
     FAILED.with_borrow_mut(|failed| {
         failed.get_or_insert(problem);
     });
 }
 
-/// Whether something went wrong in the run of this thread.
+/// Returns whether a policy failed in the run of this thread.
 pub(crate) fn has_failed() -> bool {
     FAILED.with_borrow(Option::is_some)
 }
 
-/// What went wrong, which is forgotten with that.
+/// Returns the error and clears it.
 pub(crate) fn take() -> Option<String> {
     FAILED.take()
 }

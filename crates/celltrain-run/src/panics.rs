@@ -1,4 +1,4 @@
-//! A panic of one run as that run's error.
+//! Turns a panic of one run into that run's error.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -6,12 +6,12 @@ use std::panic::{self, AssertUnwindSafe};
 use std::sync::Once;
 
 thread_local! {
-    /// The panic that this thread catches, in words; None outside.
+    /// Text of the panic that this thread catches; `None` outside [`caught`].
     static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// What the work gives, or the panic it ended with: its words and its place. Such a panic is not printed, all others
-/// are as before.
+/// Returns the result of `work`, or the message and place of its panic. Such a panic is not printed; all others are
+/// printed as before.
 pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     print_no_caught_panic();
     PANIC.set(Some(String::new()));
@@ -20,7 +20,7 @@ pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     done.map_err(|_| text)
 }
 
-/// What a panic says.
+/// Returns the message of a panic.
 fn words_of(payload: &dyn Any) -> &str {
     let text = payload.downcast_ref::<&str>().copied();
     text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a word")

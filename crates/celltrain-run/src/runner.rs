@@ -1,4 +1,4 @@
-//! Runs, one or many: read, built, run and measured on threads, each within its limit.
+//! Runs one or many scenarios: reads, builds, runs and measures them on threads, each within its limit.
 
 use std::io;
 use std::num::NonZeroUsize;
@@ -28,18 +28,18 @@ use crate::series::{Recorded, Trace};
 use crate::tables::EndedRun;
 use crate::threads::{self, Event};
 
-/// How runs are done.
+/// Options for runs.
 #[derive(Clone, Copy, Default)]
 pub struct How<'a> {
-    /// What is recorded.
+    /// Series to record.
     pub trace: Option<&'a Trace>,
-    /// What runs them.
+    /// Engine to use.
     pub engine: Engine,
-    /// What a run may take in real time, from the reading of its scenario on.
+    /// Limit on a run's real time, counted from the reading of its scenario.
     pub limit: Option<Duration>,
-    /// What of the answers is wanted; all of it when None.
+    /// Wanted parts of the answers; all if `None`.
     pub wanted: Option<&'a Wanted>,
-    /// Among how many threads a run is shared out at most, where nobody looks on; one when None.
+    /// Largest number of threads for one run if nothing observes it; one if `None`.
     pub threads: Option<NonZeroUsize>,
 }
 
@@ -49,15 +49,15 @@ impl How<'_> {
     }
 }
 
-/// What is made of the events of a run. Who takes it says whether to go on.
+/// Outputs made from the events of a run. Each sink returns whether to continue.
 #[derive(Default)]
 pub struct Watched<'a> {
     /// Tables.
     pub events: Option<Kept<'a>>,
     /// A capture.
     pub capture: Option<Captured<'a>>,
-    /// The engine that tells of them, where it need not be the run's. If all windows end before the run does, it goes no
-    /// further than there, and the answer is that of the run's engine; if not, the run is on this one.
+    /// Engine that reports the events, if it may differ from the run's. If all windows end before the run does, this
+    /// engine stops there, and the run's engine gives the answer. Otherwise this engine does the whole run.
     pub told_by: Option<Engine>,
 }
 
@@ -66,10 +66,10 @@ impl Watched<'_> {
         self.events.is_some() || self.capture.is_some()
     }
 
-    /// From when on nothing is kept; None where something is until the end of the run.
+    /// Returns the time after which nothing is kept; `None` if something is kept until the end of the run.
     fn until(&self, duration: units::Duration) -> Option<units::Duration> {
         let events = self.events.as_ref().map(|kept| kept.choice.until());
-        // A packet is written with what becomes of it, which may come later.
+        // A packet is written with its outcome, which may come later.
         let capture =
             self.capture.as_ref().map(|captured| captured.choice.until().filter(|_| captured.choice.of_cells()));
         let last = [events, capture]
@@ -80,32 +80,32 @@ impl Watched<'_> {
     }
 }
 
-/// Which events are kept, and who takes them: blocks as they are full.
+/// Events to keep, and the sink that receives each block when it is full.
 pub struct Kept<'a> {
-    /// Which.
+    /// Events to keep.
     pub choice: &'a Choice,
-    /// Who takes them.
+    /// Receiver of the blocks.
     pub sink: &'a mut dyn FnMut(Block) -> bool,
 }
 
-/// What is captured, and who takes the bytes.
+/// Traffic to capture, and the sink for the bytes.
 pub struct Captured<'a> {
-    /// What.
+    /// Traffic to capture.
     pub choice: &'a CaptureChoice,
-    /// Who takes them.
+    /// Receiver of the bytes.
     pub sink: &'a mut dyn FnMut(&[u8]) -> bool,
 }
 
-/// What came of a run.
+/// Result of a run.
 #[derive(Debug, PartialEq)]
 pub struct Finished {
     /// The answer's JSON.
     pub answer: String,
-    /// The series, if any were asked for.
+    /// The series, if any were requested.
     pub series: Option<Recorded>,
 }
 
-/// How much of a run is done, 0 to 1, for another thread to see; or for whom it is told, where there are no threads.
+/// Share of a run that is done, 0 to 1. Other threads can read it; without threads, a callback receives it.
 #[derive(Debug, Default)]
 pub struct Share {
     done: AtomicU64,
@@ -113,12 +113,12 @@ pub struct Share {
 }
 
 impl Share {
-    /// A share that is told, every few milliseconds of work, on the thread of the run.
+    /// Creates a share that calls `tell` every few milliseconds of work, on the thread of the run.
     pub fn telling(tell: fn(f64)) -> Self {
         Self { tell: Some(tell), ..Self::default() }
     }
 
-    /// How much is done.
+    /// Returns the share done.
     pub fn done(&self) -> f64 {
         f64::from_bits(self.done.load(Ordering::Relaxed))
     }
@@ -131,10 +131,10 @@ impl Share {
     }
 }
 
-/// Runs a scenario with a seed, or with its own, on this thread, until `stopped` says so.
+/// Runs a scenario on this thread with `seed`, or with its own seed, until `stopped` is set.
 ///
 /// # Errors
-/// Why it has no result.
+/// The reason why the run has no result.
 pub fn one(
     scenario: &Handle,
     seed: Option<u64>,
@@ -145,10 +145,10 @@ pub fn one(
     one_watched(scenario, seed, how, Watched::default(), (stopped, share))
 }
 
-/// The same, with files made of its events. What there is when it is interrupted is handed over.
+/// Runs a scenario as [`one`] does, and makes files of its events. An interrupted run delivers the output so far.
 ///
 /// # Errors
-/// Why it has no result.
+/// The reason why the run has no result.
 pub fn one_watched(
     scenario: &Handle,
     seed: Option<u64>,
@@ -157,7 +157,7 @@ pub fn one_watched(
     (stopped, share): (&AtomicBool, &Share),
 ) -> Result<Finished, Unfinished> {
     let (limit, memory) = (Limit::new(how.limit), memory::Watch::default());
-    // Of a run before that panicked.
+    // Left by an earlier run that panicked.
     drop(outside::take());
     let stops = || limit.has_passed() || stopped.load(Ordering::Relaxed) || outside::has_failed() || !memory.suffices();
     let go_on = || !stops();
@@ -173,11 +173,11 @@ pub fn one_watched(
     })
 }
 
-/// Runs many, each a scenario's place and a seed, on `threads` threads. Results are handed over on this thread, in the
-/// order in which runs end; a run that panics has that as its error.
+/// Runs many scenarios on `threads` threads; each run is an index into `scenarios` and a seed. Calls `on` on this
+/// thread, in the order in which runs end. A run that panics has the panic as its error.
 ///
 /// # Errors
-/// The first of `on`.
+/// The first error of `on`.
 pub fn many<E: From<io::Error>>(
     scenarios: &[&Handle],
     (runs, threads): (&[(usize, u64)], usize),
@@ -192,10 +192,10 @@ pub fn many<E: From<io::Error>>(
     threads::over((runs.len(), threads), work, on)
 }
 
-/// Reads scenarios on several threads. `look` is called on this thread now and then.
+/// Reads scenarios on several threads. Calls `look` on this thread from time to time.
 ///
 /// # Errors
-/// Those of `look`.
+/// The errors of `look`.
 pub fn read_all<E: From<io::Error>>(
     scenarios: &[&Handle],
     threads: usize,
@@ -220,10 +220,10 @@ pub fn read_all<E: From<io::Error>>(
     Ok(refused.map_or(Ok(()), |(_, unfinished)| Err(unfinished)))
 }
 
-/// The duration of the first of these scenarios that is not refused; None where all are.
+/// Returns the duration of the first scenario that is not refused; `None` if all are.
 ///
 /// # Errors
-/// When reading them is told to stop.
+/// If reading is interrupted.
 pub fn first_duration(scenarios: &[&Handle], stop: &Stop<'_>) -> Result<Option<units::Duration>, Interrupted> {
     for scenario in scenarios {
         match scenario.checked(stop) {
@@ -235,7 +235,7 @@ pub fn first_duration(scenarios: &[&Handle], stop: &Stop<'_>) -> Result<Option<u
     Ok(None)
 }
 
-/// A run under way.
+/// A run in progress.
 struct Run<'a> {
     scenario: &'a Handle,
     seed: Option<u64>,
@@ -279,7 +279,7 @@ impl Run<'_> {
         } else {
             if let Some(until) = until {
                 let mut lookers_on = self.lookers_on((&network, &scenario.name, seed), teller, watched)?;
-                // An interrupted run hands over what it has.
+                // An interrupted run delivers the output so far.
                 let watched = teller.watch(&network, until, &mut lookers_on, |_| stop.ask().is_ok());
                 lookers_on.finish()?;
                 watched?;
@@ -298,12 +298,12 @@ impl Run<'_> {
         let answer = Answer { run: &run, wanted: how.wanted, stop }.text()?;
         let series = how.trace.zip(recorder).map(|(trace, recorder)| Recorded::of(&network, trace, recorder, stop));
         let series = series.transpose()?;
-        // What passed its limit in the end has passed it.
+        // The limit may have passed during the last steps.
         stop.ask()?;
         Ok(Finished { answer, series })
     }
 
-    /// What makes files of the events of a run of this network and seed, told by this engine.
+    /// Creates the observers that make files of the events that `teller` reports in a run of this network.
     fn lookers_on<'a, 'w: 'a>(
         &'a self,
         (network, name, seed): (&Network, &str, u64),
@@ -321,7 +321,7 @@ impl Run<'_> {
     }
 }
 
-/// What a capture says of its run.
+/// Describes the run in a capture.
 fn about(scenario: &str, seed: u64, teller: Engine) -> About {
     let name = if scenario.is_empty() { "a scenario" } else { scenario };
     let silent = match teller {
@@ -334,24 +334,24 @@ fn about(scenario: &str, seed: u64, teller: Engine) -> About {
     }
 }
 
-/// All that looks on where events are asked for. It is one type, as engines are compiled for each.
+/// All observers of a run with events. It is one type, as engines are compiled for each observer type.
 #[derive(Default)]
 pub struct LookersOn<'a> {
-    /// Records series.
+    /// Recorder of series.
     pub recorder: Option<&'a mut Recorder>,
-    /// Keeps events.
+    /// Log of events.
     pub log: Option<Log<'a>>,
-    /// Makes a capture.
+    /// Capture of the run.
     pub capture: Option<Watch<'a>>,
-    /// Keeps the history of a port's buffer.
+    /// History of a port's buffer.
     pub buffer: Option<Buffer<'a>>,
 }
 
 impl LookersOn<'_> {
-    /// Runs the network up to `until` for their sake; nothing else is made of it.
+    /// Runs the network up to `until` for these observers; the run has no result.
     ///
     /// # Errors
-    /// When `keep_going` says no, as in [`Engine::run`].
+    /// If `keep_going` returns false, as in [`Engine::run`].
     pub fn watch(
         &mut self,
         engine: Engine,
@@ -361,7 +361,7 @@ impl LookersOn<'_> {
         engine.watch(network, until, self, keep_going)
     }
 
-    /// Hands over what is left.
+    /// Delivers the remaining output.
     fn finish(self) -> Result<(), String> {
         if let Some(mut log) = self.log {
             log.finish();

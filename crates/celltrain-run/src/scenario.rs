@@ -1,4 +1,4 @@
-//! A scenario as a handle: read and checked once, however often it is asked for, and run.
+//! A handle for a scenario that is read and checked once, however often it is used or run.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -10,23 +10,24 @@ use celltrain_scenario::{Reader, Reading, Scenario, build};
 use crate::memory::machine;
 use crate::{Unfinished, describe};
 
-/// A scenario that is read and checked once: either it was already, or it is when it is first asked for.
+/// A scenario that is read and checked once: before the handle is created, or on first use.
 pub struct Handle {
-    /// The text it is read from. None where it was read before.
+    /// The text to read; `None` if it has already been read.
     text: Option<String>,
     read: Mutex<Option<Read>>,
 }
 
-/// A scenario, or why it is refused.
+/// A checked scenario, or the reason for refusing it.
 type Read = Result<Arc<Checked>, String>;
 
 impl Handle {
-    /// The scenario of a JSON text, which is read when it is first asked for.
+    /// Creates a handle for a JSON text, which is read on first use.
     pub fn of_text(json: String) -> Self {
         Self { text: Some(json), read: Mutex::new(None) }
     }
 
-    /// What was read, without its scenario and its network: these are in the handle, where there is nothing wrong.
+    /// Moves the scenario and network of `reading` into a handle if nothing is wrong. Returns it with the rest of the
+    /// reading.
     pub fn of_reading(mut reading: Reading) -> (Option<Self>, Reading) {
         let network = Mutex::new(reading.network.take());
         let checked = reading.scenario.take().zip(reading.memory);
@@ -34,10 +35,10 @@ impl Handle {
         (checked.map(|checked| Self { text: None, read: Mutex::new(Some(Ok(Arc::new(checked)))) }), reading)
     }
 
-    /// The scenario. Reading that is told to stop is begun anew by whoever asks next.
+    /// Returns the checked scenario. If reading is interrupted, the next call starts again.
     ///
     /// # Errors
-    /// When it is refused, or reading it is told to stop.
+    /// If the scenario is refused, or reading it is interrupted.
     pub fn checked(&self, stop: &Stop<'_>) -> Result<Arc<Checked>, Unfinished> {
         let mut read = locked(&self.read);
         let read = match &mut *read {
@@ -55,12 +56,12 @@ impl Handle {
         Ok(read.unwrap_or_else(|| Err(describe::reading(&reading))))
     }
 
-    /// Whether it was read already.
+    /// Returns whether the scenario has been read.
     pub fn is_read(&self) -> bool {
         locked(&self.read).is_some()
     }
 
-    /// The scenario as JSON: the text it was made of, or its canonical form, with every default filled in.
+    /// Returns the scenario as JSON: its original text, or the canonical form with every default filled in.
     pub fn json(&self) -> String {
         if let Some(text) = &self.text {
             return text.clone();
@@ -72,30 +73,31 @@ impl Handle {
     }
 }
 
-/// A scenario that passed its checks, and the network that these built.
+/// A scenario that passed its checks, and the network that the checks built.
 pub struct Checked {
     scenario: Scenario,
-    /// The memory that a run takes, which the checks had to estimate.
+    /// Memory estimate for a run, made by the checks.
     memory: MemoryEstimate,
-    /// Until a run takes it: a handle holds no second network while one is run.
+    /// Network of the checks until a run takes it: a handle holds no second network during a run.
     network: Mutex<Option<Network>>,
 }
 
 impl Checked {
-    /// The scenario.
+    /// Returns the scenario.
     pub fn scenario(&self) -> &Scenario {
         &self.scenario
     }
 
-    /// Its canonical form: JSON with every default filled in and the keys in order.
+    /// Returns the canonical form: JSON with every default filled in and the keys in order.
     pub fn json(&self) -> String {
         serde_json::to_value(&self.scenario).expect("a scenario was read from such a value").to_string()
     }
 
-    /// Its network for a run with this seed: the one of the checks for the first who asks, a new one for all others.
+    /// Returns a network for a run with this seed. The first call gets the network that the checks built, later calls a
+    /// new one.
     ///
     /// # Errors
-    /// When it is told to stop.
+    /// If it is interrupted.
     pub fn network(&self, seed: u64, stop: &Stop<'_>) -> Result<Network, Interrupted> {
         let built = locked(&self.network).take();
         match built {
@@ -105,15 +107,15 @@ impl Checked {
         }
     }
 
-    /// The memory that a run takes, whatever the seed.
+    /// Returns the memory estimate for a run, which does not depend on the seed.
     pub fn memory(&self) -> MemoryEstimate {
         self.memory
     }
 
-    /// What is to be seen of its network, which is kept for the run that follows.
+    /// Calls `look` with the network, and keeps the network for the run that follows.
     ///
     /// # Errors
-    /// What `look` has, and when it is told to stop.
+    /// The error of `look`, or an interruption.
     pub fn look<T, E: From<Interrupted>>(
         &self,
         stop: &Stop<'_>,
@@ -130,13 +132,13 @@ impl Checked {
         locked(&self.network).is_some()
     }
 
-    /// Gives the network of the checks up, where many scenarios wait for their runs.
+    /// Drops the network of the checks, to save memory while many scenarios wait for their runs.
     pub fn forget_network(&self) {
         *locked(&self.network) = None;
     }
 }
 
-/// Reading and building that panic leave nothing behind.
+/// Ignores poisoning: a panic in reading or building leaves no state.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

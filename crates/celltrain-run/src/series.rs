@@ -1,4 +1,4 @@
-//! Recorded series: one line of the table for each, which to record, and what was recorded.
+//! Recorded series: the table of all series, the choice of series, and the recorded values.
 
 use typed_index_collections::{TiVec, ti_vec};
 
@@ -11,13 +11,13 @@ use serde_json::{Value, json};
 
 use crate::Unfinished;
 
-/// One series: what a trace may name.
+/// One series that a trace may name.
 pub struct Series {
     /// Its name.
     pub name: &'static str,
-    /// What it is, in one line.
+    /// Meaning, in one line.
     pub meaning: &'static str,
-    /// What it has a column for.
+    /// Entities with a column each.
     pub over: Over,
     /// Its measures.
     pub columns: &'static [Column],
@@ -30,12 +30,12 @@ pub struct Column {
     pub name: &'static str,
     /// The unit; `1` for pure numbers.
     pub unit: &'static str,
-    /// What it is, in one line.
+    /// Meaning, in one line.
     pub meaning: &'static str,
     values: Values,
 }
 
-/// What a series has a column for.
+/// Entities for which a series has columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Over {
     /// The chosen ports.
@@ -44,14 +44,14 @@ pub enum Over {
     PortFlows,
     /// All connections.
     Flows,
-    /// Those whose data has a controlled rate.
+    /// Connections whose data has a controlled rate.
     RateFlows,
-    /// Those whose packets wait before the ATM network.
+    /// Connections whose packets wait before the ATM network.
     EdgeFlows,
 }
 
 impl Over {
-    /// Where the names of its columns stand beside the recorded series.
+    /// Returns the key of its column names in the recorded series.
     pub const fn name(self) -> &'static str {
         match self {
             Over::Ports => "ports",
@@ -62,7 +62,7 @@ impl Over {
         }
     }
 
-    /// How many columns.
+    /// Returns the number of columns.
     fn width(self, recorder: &Recorder, network: &Network, stop: &Stop<'_>) -> Result<usize, Interrupted> {
         Ok(match self {
             Over::Ports => recorder.links().len(),
@@ -76,7 +76,7 @@ impl Over {
         })
     }
 
-    /// Why a network may have no such column.
+    /// Returns why a network may have no such column.
     fn lacking(self) -> Option<&'static str> {
         match self {
             Over::Ports | Over::PortFlows | Over::Flows => None,
@@ -86,14 +86,14 @@ impl Over {
     }
 }
 
-/// Where a recorder keeps a measure, by type.
+/// Accessor of a measure in a recorder, by type.
 enum Values {
     Counts(fn(&mut Recorder) -> &mut Vec<u32>),
     Bytes(fn(&mut Recorder) -> &mut Vec<u64>),
     Numbers(fn(&mut Recorder) -> &mut Vec<f64>),
 }
 
-/// A measure of a series as recorded: one row a sample, rows one behind the other.
+/// A recorded measure of a series: one row per sample, in row-major order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Array {
     /// Whole numbers below 2^32.
@@ -105,7 +105,7 @@ pub enum Array {
 }
 
 impl Column {
-    /// The name of the Arrow type of its column.
+    /// Returns the name of its column's Arrow type.
     pub const fn kind(&self) -> &'static str {
         match self.values {
             Values::Counts(_) => "uint32",
@@ -127,7 +127,7 @@ const fn column(name: &'static str, unit: &'static str, meaning: &'static str, v
     Column { name, unit, meaning, values }
 }
 
-/// Every series there is.
+/// All series.
 pub const SERIES: &[Series] = &[
     Series {
         name: "queue",
@@ -241,7 +241,7 @@ pub const SERIES: &[Series] = &[
     },
 ];
 
-/// The lines of the table.
+/// Returns the lines of the table.
 pub fn described() -> Value {
     let line = |series: &Series| {
         let columns = series.columns.iter().map(|column| {
@@ -257,32 +257,32 @@ pub fn described() -> Value {
     SERIES.iter().map(line).collect()
 }
 
-/// Which series to record, where and how often.
+/// Series to record, their ports and the sampling step.
 #[derive(Clone)]
 pub struct Trace {
     series: Vec<&'static Series>,
     links: Option<Vec<String>>,
     step: Duration,
-    /// Whether somebody has asked for this step.
+    /// True if the user gave this step.
     is_given: bool,
 }
 
-/// Fine enough for a plot, coarse enough for a screen: a thousand samples where no step is given.
+/// Default number of samples: fine enough for a plot, coarse enough for a screen.
 const SAMPLES: u64 = 1000;
 
-/// A million rows of every series is what a laptop still draws.
+/// Largest number of samples: a laptop can still draw a million rows of every series.
 const MAX_SAMPLES: u64 = 1_000_000;
 
-/// Some 800 MB of series.
+/// Largest number of values: some 800 MB.
 const MAX_VALUES: u64 = 100_000_000;
 
 impl Trace {
-    /// A trace of the series of these names, at `links` or the bottleneck, for runs of `duration`. None when nothing is
-    /// to be recorded.
+    /// Creates a trace of the named series, at `links` or the bottleneck, for runs of `duration`. Returns `None` if
+    /// there is nothing to record.
     ///
     /// # Errors
     ///
-    /// What is wrong with a name or with the step, in words.
+    /// The problem with a name or the step, in words.
     pub fn new(
         duration: Duration,
         names: &[String],
@@ -317,11 +317,11 @@ impl Trace {
         Ok(Some(Self { series: chosen, links, step, is_given }))
     }
 
-    /// What records it in a run of this network.
+    /// Creates a recorder for a run of this network.
     ///
     /// # Errors
     ///
-    /// A port that is not there, or more values than are recorded, in words.
+    /// A port that does not exist, or too many values, in words.
     pub fn recorder(&self, network: &Network, stop: &Stop<'_>) -> Result<Recorder, Unfinished> {
         let between = self.step(network)?;
         let links = match &self.links {
@@ -344,7 +344,7 @@ impl Trace {
         Ok(recorder)
     }
 
-    /// Between two samples of a run of this network: no less than a tick, as two samples would have one instant.
+    /// Returns the time between two samples: at least a tick, as two samples would otherwise have the same instant.
     fn step(&self, network: &Network) -> Result<Duration, String> {
         let tick = network.clock().tick();
         if self.is_given && self.step < tick {
@@ -356,7 +356,7 @@ impl Trace {
         Ok(self.step.max(tick))
     }
 
-    /// The number of values that are recorded in a run.
+    /// Returns the number of values that a run records.
     pub(crate) fn values(&self, network: &Network, recorder: &Recorder, stop: &Stop<'_>) -> Result<u64, Unfinished> {
         let mut columns = 0;
         for series in &self.series {
@@ -373,11 +373,11 @@ impl Trace {
         }
     }
 
-    /// Refuses a series that no connection of this network has: nothing would be in it.
+    /// Refuses a series that would be empty, as no connection of this network has it.
     ///
     /// # Errors
     ///
-    /// Which series, and why it has nothing; and what [`Trace::recorder`] refuses.
+    /// The series and the reason why it is empty; also the errors of [`Trace::recorder`].
     pub fn refuse_empty(&self, network: &Network, stop: &Stop<'_>) -> Result<(), Unfinished> {
         match self.empty(network, stop)?.first() {
             Some((name, lacking)) => Err(format!("trace = {name:?} has nothing to record: {lacking}").into()),
@@ -385,11 +385,11 @@ impl Trace {
         }
     }
 
-    /// Names of the series that would have no column in a run of this network, each with the reason.
+    /// Returns the names of the series that would have no column in a run of this network, each with the reason.
     ///
     /// # Errors
     ///
-    /// Those of [`Trace::recorder`].
+    /// The errors of [`Trace::recorder`].
     pub fn empty(&self, network: &Network, stop: &Stop<'_>) -> Result<Vec<(&'static str, &'static str)>, Unfinished> {
         let recorder = self.recorder(network, stop)?;
         let mut empty = Vec::new();
@@ -409,20 +409,20 @@ impl Trace {
 pub struct Recorded {
     /// The instants of the samples, in seconds.
     pub time_s: Vec<f64>,
-    /// What there was to record, by [`Over::name`].
+    /// Names of the recorded entities, by [`Over::name`].
     pub names: Vec<(&'static str, Vec<String>)>,
     /// Port and connection of each column of occupancies.
     pub occupancy_columns: Vec<(String, String)>,
-    /// By the measure's name: samples by columns.
+    /// Samples by columns, by the measure's name.
     pub arrays: Vec<(&'static str, Array)>,
 }
 
 impl Recorded {
-    /// What a recorder of this trace has recorded in a run of this network.
+    /// Takes the values that a recorder of this trace has recorded in a run of this network.
     ///
     /// # Errors
     ///
-    /// When it is told to stop.
+    /// If it is interrupted.
     pub fn of(network: &Network, trace: &Trace, mut recorder: Recorder, stop: &Stop<'_>) -> Result<Self, Interrupted> {
         let clock = network.clock();
         let routing = network.routing(stop)?;

@@ -1,4 +1,4 @@
-//! Threads that work while the calling thread watches for what ends them, and hands results over.
+//! Worker threads, while the calling thread checks whether to stop and delivers results.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -10,23 +10,23 @@ use std::time::{Duration, Instant};
 
 use celltrain_core::stop::{Interrupted, Stop};
 
-/// How often the calling thread looks for what ends the work: well within the promised 0.1 s.
+/// Interval at which the calling thread checks whether to stop: well within the promised 0.1 s.
 pub const LOOK: Duration = Duration::from_millis(20);
 
-/// What the calling thread is called for.
+/// Reasons for which the calling thread is called.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Event<T> {
-    /// Time has passed: look whether the work is to end.
+    /// Time has passed: check whether to stop.
     Look,
-    /// A piece of work is done: its place, and what came of it.
+    /// A piece of work is done: its index and result.
     Done(usize, T),
 }
 
-/// Does pieces of work on threads. `on` is called on this thread, in the order in which pieces are done, and now and
-/// then while none is; on its error the threads are stopped before this returns.
+/// Does pieces of work on threads. Calls `on` on this thread, in the order in which pieces finish, and from time to
+/// time while none does. If `on` fails, stops the threads before returning.
 ///
 /// # Errors
-/// The first of `on`, or that no thread could be started.
+/// The first error of `on`, or the failure to start any thread.
 pub fn over<T: Send, E: From<io::Error>>(
     (pieces, threads): (usize, usize),
     work: impl Fn(usize, &AtomicBool) -> T + Sync,
@@ -43,7 +43,7 @@ pub fn over<T: Send, E: From<io::Error>>(
             let until_none_is_left = move || {
                 while !stop.load(Ordering::Relaxed) {
                     let index = next.fetch_add(1, Ordering::Relaxed);
-                    // The receiver is gone only once all of it is given up.
+                    // The receiver is gone only after the work was abandoned.
                     if index >= pieces || sender.send((index, work(index, stop))).is_err() {
                         break;
                     }
@@ -52,7 +52,7 @@ pub fn over<T: Send, E: From<io::Error>>(
             match thread::Builder::new().spawn_scoped(scope, until_none_is_left) {
                 Ok(thread) => started.push(thread),
                 Err(error) if started.is_empty() => return Err(error.into()),
-                // Fewer than asked for take longer.
+                // With fewer threads, the work takes longer.
                 Err(_) => break,
             }
         }
@@ -77,10 +77,10 @@ pub fn over<T: Send, E: From<io::Error>>(
     })
 }
 
-/// Does work on this thread, which looks now and then whether it is to end.
+/// Does work on this thread, and calls `look` from time to time to check whether to stop.
 ///
 /// # Errors
-/// The first of `look`.
+/// The first error of `look`.
 pub fn here<T, E>(
     look: impl Fn() -> Result<(), E>,
     work: impl FnOnce(&Stop<'_>) -> Result<T, Interrupted>,
@@ -108,7 +108,7 @@ mod tests {
 
     use super::*;
 
-    /// Work that goes on until it is stopped.
+    /// Works until it is stopped.
     fn forever(stop: &AtomicBool) {
         while !stop.load(Ordering::Relaxed) {
             thread::yield_now();
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn pieces_are_done_at_once_on_as_many_threads_as_are_asked_for() {
         let all = Barrier::new(3);
-        // Were there fewer threads, the first would wait for ever.
+        // With fewer threads, the first would wait for ever.
         let on = |_| Ok::<_, io::Error>(());
         over((3, 3), |_, _| all.wait(), on).unwrap();
         over((0, 3), |_, _| unreachable!("there is nothing to do"), |_: Event<()>| Ok::<_, io::Error>(())).unwrap();

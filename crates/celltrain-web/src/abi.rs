@@ -1,7 +1,7 @@
-//! What WebAssembly exports and imports: `docs/design/lab.md`, The interface.
+//! Exports and imports of WebAssembly: `docs/design/lab.md`, The interface.
 //!
-//! A worker asks for room, writes a request into it, calls, and reads the answer and its columns out of memory before it
-//! calls again. Nothing is shared: there is one thread, and one request at a time.
+//! A worker allocates a request buffer, writes a request into it, calls, and reads the answer and its columns from
+//! memory before the next call. Nothing is shared: there is one thread, and one request at a time.
 
 #![allow(unsafe_code, reason = "names of exports and imports; no memory is touched here by address")]
 #![allow(unreachable_pub, reason = "exports, which nothing in Rust calls")]
@@ -17,11 +17,11 @@ use crate::calls;
 
 #[link(wasm_import_module = "celltrain")]
 unsafe extern "C" {
-    /// Milliseconds since any instant that stays the same.
+    /// Returns the milliseconds since some fixed instant.
     safe fn now() -> f64;
-    /// So much of a run is done, 0 to 1.
+    /// Reports the share of a run that is done, 0 to 1.
     safe fn progress(done: f64);
-    /// The words of a panic, which is the end of this instance.
+    /// Reports the message of a panic, which ends this instance.
     safe fn panicked(text: *const u8, length: usize);
 }
 
@@ -30,7 +30,7 @@ thread_local! {
     static ANSWER: RefCell<Answer> = RefCell::default();
 }
 
-/// To be called once, before all else.
+/// Prepares the instance. Call it once, before all else.
 #[unsafe(no_mangle)]
 pub extern "C" fn celltrain_start() {
     clock::provide(|| Duration::from_secs_f64(now().max(0.0) / 1000.0));
@@ -40,7 +40,7 @@ pub extern "C" fn celltrain_start() {
     }));
 }
 
-/// Room for a request of so many bytes of UTF-8.
+/// Allocates a buffer for a request of `length` bytes of UTF-8.
 #[unsafe(no_mangle)]
 pub extern "C" fn celltrain_request(length: usize) -> *mut u8 {
     REQUEST.with_borrow_mut(|request| {
@@ -50,7 +50,7 @@ pub extern "C" fn celltrain_request(length: usize) -> *mut u8 {
     })
 }
 
-/// Answers the request; how many columns the answer has.
+/// Answers the request. Returns the number of columns in the answer.
 #[unsafe(no_mangle)]
 pub extern "C" fn celltrain_call() -> usize {
     ANSWER.take();
@@ -60,19 +60,19 @@ pub extern "C" fn celltrain_call() -> usize {
     columns
 }
 
-/// Where the answer's JSON is.
+/// Returns the address of the answer's JSON.
 #[unsafe(no_mangle)]
 pub extern "C" fn celltrain_answer() -> *const u8 {
     ANSWER.with_borrow(|answer| answer.text.as_ptr())
 }
 
-/// Its bytes.
+/// Returns its length in bytes.
 #[unsafe(no_mangle)]
 pub extern "C" fn celltrain_answer_length() -> usize {
     ANSWER.with_borrow(|answer| answer.text.len())
 }
 
-/// The type of a column's numbers: 0 for f64, 1 for i32, 2 for i8.
+/// Returns the type of a column's numbers: 0 for f64, 1 for i32, 2 for i8.
 #[unsafe(no_mangle)]
 pub extern "C" fn celltrain_column_type(column: usize) -> usize {
     ANSWER.with_borrow(|answer| match answer.columns[column] {
@@ -82,7 +82,7 @@ pub extern "C" fn celltrain_column_type(column: usize) -> usize {
     })
 }
 
-/// Where a column's numbers are.
+/// Returns the address of a column's numbers.
 #[unsafe(no_mangle)]
 pub extern "C" fn celltrain_column(column: usize) -> *const u8 {
     ANSWER.with_borrow(|answer| match &answer.columns[column] {
@@ -92,7 +92,7 @@ pub extern "C" fn celltrain_column(column: usize) -> *const u8 {
     })
 }
 
-/// How many numbers.
+/// Returns the number of its values.
 #[unsafe(no_mangle)]
 pub extern "C" fn celltrain_column_length(column: usize) -> usize {
     ANSWER.with_borrow(|answer| match &answer.columns[column] {
@@ -102,7 +102,7 @@ pub extern "C" fn celltrain_column_length(column: usize) -> usize {
     })
 }
 
-/// Gives the answer's memory back.
+/// Frees the answer's memory.
 #[unsafe(no_mangle)]
 pub extern "C" fn celltrain_forget() {
     ANSWER.take();

@@ -1,8 +1,8 @@
-//! Answers: JSON, and beside it columns of numbers that it refers to.
+//! Answers: JSON, and columns of numbers to which it refers.
 
 use serde_json::{Value, json};
 
-/// An answer. Where its JSON has `{"$column": 3}` a column belongs, the fourth.
+/// An answer. `{"$column": 3}` in its JSON refers to the fourth column.
 #[derive(Debug, Default)]
 pub struct Answer {
     /// `{"ok": ...}` or `{"error": {"kind", "message", "faults"}}`.
@@ -14,11 +14,11 @@ pub struct Answer {
 /// Numbers of one type.
 #[derive(Debug, PartialEq)]
 pub enum Column {
-    /// Any; NaN for none.
+    /// Any numbers; NaN if missing.
     Numbers(Vec<f64>),
-    /// Places in a list; -1 for none.
+    /// Indices into a list; -1 if missing.
     Places(Vec<i32>),
-    /// Yes, no (1, 0) and -1 for none, or a place in a short list.
+    /// 1 for yes, 0 for no and -1 if missing, or an index into a short list.
     Small(Vec<i8>),
 }
 
@@ -40,18 +40,18 @@ impl From<Vec<i8>> for Column {
     }
 }
 
-/// Columns under way.
+/// Columns under construction.
 #[derive(Default)]
 pub(crate) struct Columns(pub(crate) Vec<Column>);
 
 impl Columns {
-    /// Adds a column; what stands for it in the JSON.
+    /// Adds a column. Returns its reference for the JSON.
     pub(crate) fn put(&mut self, column: impl Into<Column>) -> Value {
         self.0.push(column.into());
         json!({"$column": self.0.len() - 1})
     }
 
-    /// Adds a column of words that repeat; the empty one is none.
+    /// Adds a column of words that repeat; an empty word means none.
     pub(crate) fn put_words(&mut self, values: &[&'static str]) -> Value {
         let mut words: Vec<&str> = Vec::new();
         let places = values.iter().map(|value| {

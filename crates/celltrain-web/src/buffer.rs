@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::answer::Columns;
 
-/// Names of columns are those of the history.
+/// Converts a history; the columns keep their names.
 pub(crate) fn json(history: History, columns: &mut Columns) -> Value {
     let History { port, capacity, vcs, cells, frames, judgements, steps, ports, cut_short } = history;
     let Cells { vc, frame, index, last, from, until } = cells;

@@ -1,4 +1,4 @@
-//! The calls: what each takes, and what it answers. Their types on the other side are in `lab/src/engine/api.ts`.
+//! The calls, with their requests and answers. Their TypeScript types are in `lab/src/engine/api.ts`.
 
 use std::cell::Cell;
 use std::sync::atomic::AtomicBool;
@@ -27,7 +27,7 @@ use crate::{buffer, edit, events, network};
 #[derive(Deserialize)]
 #[serde(tag = "call", rename_all = "snake_case", deny_unknown_fields)]
 enum Request {
-    /// The first: the JSON Schema of a scenario of this version, as text, so that no number in it is written anew.
+    /// First request, with the JSON Schema of a scenario of this version as text, so that its numbers stay as written.
     Start {
         schema: String,
     },
@@ -67,7 +67,7 @@ enum Request {
     },
 }
 
-/// Which series.
+/// Series to record.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SeriesAsked {
@@ -84,7 +84,7 @@ enum Ports {
     Word(String),
 }
 
-/// Which events.
+/// Events to keep.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct EventsAsked {
@@ -96,7 +96,7 @@ struct EventsAsked {
     most_rows: usize,
 }
 
-/// Answers a request in UTF-8; `tell` is told how much of a run is done.
+/// Answers a request in UTF-8. Calls `tell` with the share of a run that is done.
 pub fn answer(request: &[u8], tell: fn(f64)) -> Answer {
     let mut columns = Columns::default();
     let answered = match serde_json::from_slice(request) {
@@ -162,7 +162,7 @@ fn answered(request: Request, tell: fn(f64), columns: &mut Columns) -> Result<Va
                 flows: None,
                 most_rows: 0,
             };
-            // The window is judged as that of events is.
+            // Checks the window like a window of events.
             let (_, until) = under.choice(&chosen)?;
             let window = [seconds(from), until.unwrap_or(Duration { picoseconds: u64::MAX })];
             let mut history = None;
@@ -183,7 +183,7 @@ fn engine_named(name: &str) -> Result<Engine, Refusal> {
     Engine::named(name).ok_or_else(|| Refusal::new("refused", format!("{name:?} is not an engine")))
 }
 
-/// A number of seconds as a duration of whole picoseconds; none below 0, the longest there is above that.
+/// Converts seconds to a duration of whole picoseconds: 0 below 0, the longest duration if too large.
 fn seconds(number: f64) -> Duration {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast stays within bounds")]
     Duration { picoseconds: (number * 1e12).round() as u64 }
@@ -259,8 +259,8 @@ fn run(
     Ok(json!({"answer": answer, "series": series}))
 }
 
-/// Recorded series by measure, each with the names of its columns; with their ports where they are of connections at
-/// ports.
+/// Returns recorded series by measure, each with the names of its columns, and with their ports for series of
+/// connections at ports.
 fn recorded_json(recorded: Recorded, columns: &mut Columns) -> Value {
     let Recorded { time_s, names, occupancy_columns, arrays } = recorded;
     let over = |measure: &str| {
@@ -289,21 +289,21 @@ fn recorded_json(recorded: Recorded, columns: &mut Columns) -> Value {
     json!({"time_s": columns.put(time_s), "measures": measures})
 }
 
-/// A run that is watched for its own sake: its result is not wanted.
+/// A run made only to be observed: its result is not used.
 struct Under<'a> {
     handle: &'a Handle,
     seed: Option<u64>,
     deadline: Deadline,
     tell: fn(f64),
-    /// Whether no more is wanted.
+    /// Set when no more is wanted.
     full: &'a Cell<bool>,
 }
 
-/// Drives the run with those who look on.
+/// Function that drives the run with its observers.
 type Drive<'a> = dyn FnMut(&mut LookersOn<'_>) -> Result<(), Refusal> + 'a;
 
 impl Under<'_> {
-    /// The choice of events, and where the run may end; None for its own end.
+    /// Returns the choice of events, and the time when the run may end; `None` for its own end.
     fn choice(&self, chosen: &EventsAsked) -> Result<(Choice, Option<Duration>), Refusal> {
         let duration = looked(self.handle, &Stop::never())?.scenario().duration;
         let bound = |at: Option<f64>| match at {
@@ -321,7 +321,7 @@ impl Under<'_> {
         Ok((choice, to.filter(|&to| to < duration)))
     }
 
-    /// Runs it until then with those who look on as `with` has them.
+    /// Runs it up to `until` with the observers that `with` provides.
     fn watch(
         &self,
         engine: Engine,

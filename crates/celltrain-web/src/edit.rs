@@ -1,12 +1,12 @@
-//! One key of a TOML text set or taken out; all else stays as it was written, comments too.
+//! Sets or removes one key of a TOML text; everything else stays as written, including comments.
 
 use serde_json::Value as Json;
 use toml_edit::{Array, DocumentMut, Item, Table, TableLike, Value};
 
 use crate::reading::Refusal;
 
-/// The text with the value at this path, or without it where it is none. A table that is set stands where the one was
-/// that it replaces, with its keys on lines of their own.
+/// Returns the text with this value at the path, or without the key if `value` is `None`. A new table takes the place
+/// of the one that it replaces, with its keys on lines of their own.
 pub(crate) fn edited(toml: &str, path: &[String], value: Option<&Json>) -> Result<String, Refusal> {
     let refused = |words: String| Refusal::new("refused", words);
     let mut document: DocumentMut =
@@ -21,7 +21,7 @@ pub(crate) fn edited(toml: &str, path: &[String], value: Option<&Json>) -> Resul
         }
         let new = || {
             let mut table = Table::new();
-            // Its header is written where it has keys of its own.
+            // Its header is written only if it has keys of its own.
             table.set_implicit(true);
             Item::Table(table)
         };
@@ -40,7 +40,7 @@ pub(crate) fn edited(toml: &str, path: &[String], value: Option<&Json>) -> Resul
     let mut item = item_of(value).ok_or_else(|| refused(format!("{value} cannot be written in TOML")))?;
     match (before, &mut item) {
         (Some(Item::Value(before)), Item::Value(after)) => *after.decor_mut() = before.decor().clone(),
-        // In a table on one line there are no tables of several.
+        // An inline table contains no multi-line tables.
         (Some(Item::Value(before)), Item::Table(after)) => {
             let mut after = after.clone().into_inline_table();
             *after.decor_mut() = before.decor().clone();
@@ -56,7 +56,7 @@ pub(crate) fn edited(toml: &str, path: &[String], value: Option<&Json>) -> Resul
         }
         _ => {}
     }
-    // A key keeps its own place and what stands around it.
+    // A key keeps its position and its surroundings.
     match at.get_mut(key) {
         Some(place) => *place = item,
         None => drop(at.insert(key, item)),
@@ -64,14 +64,14 @@ pub(crate) fn edited(toml: &str, path: &[String], value: Option<&Json>) -> Resul
     Ok(document.to_string())
 }
 
-/// The first of a table and those in it that has a header in the text.
+/// Returns the first of a table and its inner tables that has a header in the text.
 fn first_header(table: &Table) -> Option<&Table> {
     let inner = table.iter().filter_map(|(_, item)| item.as_table()).filter_map(first_header);
     let own = (!table.is_implicit()).then_some(table);
     own.into_iter().chain(inner).min_by_key(|table| table.position())
 }
 
-/// The table itself if it has a header, or the first in it that has one.
+/// Returns the table itself if it has a header, or the first inner table that has one.
 fn first_header_mut(table: &mut Table) -> &mut Table {
     let has_header = !table.is_implicit();
     let inner = table.iter().find(|(_, item)| item.is_table()).map(|(key, _)| key.to_owned());
@@ -81,7 +81,7 @@ fn first_header_mut(table: &mut Table) -> &mut Table {
     }
 }
 
-/// A JSON value as TOML has it; None of null.
+/// Converts a JSON value to TOML; `None` for null.
 fn item_of(value: &Json) -> Option<Item> {
     let Json::Object(members) = value else { return value_of(value).map(Item::Value) };
     let mut table = Table::new();
@@ -90,7 +90,7 @@ fn item_of(value: &Json) -> Option<Item> {
             table.insert(key, item_of(member)?);
         }
     }
-    // One that holds tables alone needs no header.
+    // A table that holds only tables needs no header.
     table.set_implicit(!table.is_empty() && table.iter().all(|(_, item)| item.is_table()));
     Some(Item::Table(table))
 }

@@ -1,4 +1,4 @@
-//! The events of a run as columns: the blocks of a log, one behind the other.
+//! The events of a run as columns: the concatenated blocks of a log.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -9,17 +9,17 @@ use serde_json::{Map, Value, json};
 
 use crate::answer::Columns;
 
-/// Tables of events under way.
+/// Event tables under construction.
 pub(crate) struct Tables<'a> {
     grown: BTreeMap<Kind, Vec<Growing>>,
     rows: BTreeMap<Kind, usize>,
-    /// Rows of a kind that are kept.
+    /// Largest number of rows kept per kind.
     most: usize,
-    /// Whether there were more.
+    /// Set if there were more.
     full: &'a Cell<bool>,
 }
 
-/// A column under way.
+/// A column under construction.
 enum Growing {
     Numbers(Vec<f64>),
     Words(Vec<i32>, Vec<String>),
@@ -31,7 +31,7 @@ impl<'a> Tables<'a> {
         Self { grown: BTreeMap::new(), rows: BTreeMap::new(), most, full }
     }
 
-    /// Takes a block; whether more are wanted.
+    /// Takes a block. Returns whether more are wanted.
     pub(crate) fn take(&mut self, block: Block) -> bool {
         let rows = self.rows.entry(block.kind).or_default();
         let room = self.most.saturating_sub(*rows);
@@ -47,7 +47,7 @@ impl<'a> Tables<'a> {
         !self.full.get()
     }
 
-    /// By kind its rows and its columns by name.
+    /// Returns the number of rows and the columns of each kind.
     pub(crate) fn json(self, kinds: &[Kind], columns: &mut Columns) -> Value {
         let lines = described();
         let Self { mut grown, rows, .. } = self;
@@ -80,7 +80,7 @@ impl Growing {
         }
     }
 
-    /// The column of a table without rows.
+    /// Creates the column of a table without rows.
     fn empty(line: &Value) -> Self {
         match line["kind"].as_str() {
             Some("name") => Self::Words(Vec::new(), Vec::new()),
@@ -89,12 +89,12 @@ impl Growing {
         }
     }
 
-    /// Appends the first so many values of a block.
+    /// Appends the first `most` values of a block.
     fn append(&mut self, values: Values, most: usize) {
         match (self, values) {
             (Self::Numbers(into), Values::Numbers(values)) => into.extend_from_slice(&values[..most]),
             (Self::Numbers(into), Values::Counts(values)) => {
-                // Counts stay far below 2^53, and none is -1.
+                // Counts stay far below 2^53, and -1 means none.
                 into.extend(values[..most].iter().map(|&count| if count < 0 { f64::NAN } else { count as f64 }));
             }
             (Self::Flags(into), Values::Flags(values)) => into.extend_from_slice(&values[..most]),

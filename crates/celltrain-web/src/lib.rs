@@ -1,6 +1,6 @@
-//! The bridge to the browser: types, errors, columns; no logic. A request is JSON, an answer is JSON with columns of
-//! numbers beside it ([`answer::Answer`]). `docs/design/lab.md` has every call and the functions that WebAssembly
-//! exports and imports.
+//! The bridge to the browser: types, errors, columns; no logic. A request is JSON, and an answer is JSON with separate
+//! columns of numbers ([`answer::Answer`]). `docs/design/lab.md` describes every call and the functions that
+//! WebAssembly exports and imports.
 
 #[cfg(target_family = "wasm")]
 mod abi;

@@ -6,7 +6,7 @@ use celltrain_core::stop::{Interrupted, Stop};
 use celltrain_run::describe;
 use serde_json::{Value, json};
 
-/// Nodes, links, ports and VCs of a network, as the page draws them.
+/// Describes nodes, links, ports and VCs of a network, as the page draws them.
 pub(crate) fn described(name: &str, network: &Network, stop: &Stop<'_>) -> Result<Value, Interrupted> {
     let text = describe::network(name, network, stop)?;
     let mut described: Value = serde_json::from_str(&text).expect("it was written as JSON");

@@ -1,4 +1,4 @@
-//! Reading a scenario within limits, and why a request has no answer.
+//! Reading a scenario within limits, and errors of requests.
 
 use std::time::Duration;
 
@@ -11,17 +11,17 @@ use celltrain_scenario::{Fault, Reader, Reading};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// What a request may take.
+/// Limits of a request.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub(crate) struct Limits {
     /// Seconds of real time.
     seconds: f64,
-    /// Bytes that the engine may have, of which a run may take three quarters.
+    /// Bytes that the engine may use; a run may use three quarters of them.
     memory: u64,
 }
 
 impl Limits {
-    /// The time, which begins when the request is taken up.
+    /// Sets the memory limit, and starts the time of the request.
     pub(crate) fn deadline(&self) -> Deadline {
         #[cfg(target_family = "wasm")]
         celltrain_run::memory::allow(self.memory);
@@ -32,7 +32,7 @@ impl Limits {
     }
 }
 
-/// Until when a request must be answered.
+/// Time by which a request must be answered.
 #[derive(Clone, Copy)]
 pub(crate) struct Deadline {
     begun: Instant,
@@ -40,23 +40,23 @@ pub(crate) struct Deadline {
 }
 
 impl Deadline {
-    /// Whether there is time left. Once there is none it stays so.
+    /// Returns whether there is time left. Once there is none, this stays false.
     pub(crate) fn is_ahead(&self) -> bool {
         self.begun.elapsed() <= self.most
     }
 
-    /// The time that is left.
+    /// Returns the time that is left.
     pub(crate) fn left(&self) -> Duration {
         self.most.saturating_sub(self.begun.elapsed())
     }
 
-    /// What is said when it has passed.
+    /// Returns the error for a passed deadline.
     pub(crate) fn passed(&self) -> Refusal {
         Refusal::of(&Unfinished::TookTooLong(self.most))
     }
 }
 
-/// Why a request has no answer: its kind, as `api.ts` has them, words, and the faults of a scenario.
+/// The reason why a request has no answer: its kind, as in `api.ts`, a message, and the faults of a scenario.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     kind: &'static str,
@@ -89,7 +89,7 @@ impl Refusal {
     }
 }
 
-/// What is read of a TOML text, and the handle where nothing is wrong.
+/// Reads a TOML text. Returns the handle if nothing is wrong, and the rest.
 pub(crate) fn read(toml: &str, deadline: &Deadline) -> Result<(Option<Handle>, Reading), Refusal> {
     let go_on = || deadline.is_ahead();
     let reader = Reader { source: "scenario", machine: machine(), stop: &Stop::new(&go_on) };
@@ -97,7 +97,7 @@ pub(crate) fn read(toml: &str, deadline: &Deadline) -> Result<(Option<Handle>, R
     Ok(Handle::of_reading(reading))
 }
 
-/// The handle of a scenario with nothing wrong.
+/// Returns the handle of a scenario with nothing wrong.
 pub(crate) fn accepted(toml: &str, deadline: &Deadline) -> Result<Handle, Refusal> {
     let (handle, reading) = read(toml, deadline)?;
     handle.ok_or_else(|| {

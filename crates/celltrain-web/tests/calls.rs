@@ -1,4 +1,5 @@
-//! Requests and answers, as the page has them; what they say is tested in `lab/tests/engine`, against the page itself.
+//! Requests and answers, as the page uses them. Tests in `lab/tests/engine` check their content against the page
+//! itself.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

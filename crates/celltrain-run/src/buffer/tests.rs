@@ -29,7 +29,7 @@ fn history(network: &Network, [from, to]: [&str; 2], most: usize) -> History {
     lookers_on.buffer.expect("it is there").history()
 }
 
-/// The cells of a kind of step that the table of events has in the window, by VC.
+/// Returns the frame numbers of the cells with this event in the event table of the window.
 fn events(network: &Network, window: &str, event: &str) -> Vec<i64> {
     let mut blocks: Vec<Block> = Vec::new();
     let mut sink = |block| {

@@ -1,4 +1,4 @@
-//! Cells at ports: what is in each, and which of them are written.
+//! Cells at ports: their content, and the selection to write.
 
 use std::collections::BTreeMap;
 
@@ -20,34 +20,34 @@ use crate::events::tables::reason_of_loss;
 
 /// The cells of the chosen VCs at the chosen ports.
 pub(super) struct Cells {
-    /// Whether cells that leave and cells that come are written.
+    /// Departing and arriving cells: true if written.
     ways: [bool; 2],
     /// By link: the number of its interface.
     interfaces: TiVec<LinkIndex, Option<u32>>,
     vcs: TiVec<VcIndex, bool>,
     /// By VC: VPI and VCI on the links of its path.
     circuits: TiVec<VcIndex, Vec<Circuit>>,
-    /// Whether a cell too few is counted for an acknowledgement that has blocks.
+    /// True if the model counts too few cells for an acknowledgement with blocks.
     lacks_room_for_blocks: bool,
     trails: Trails,
-    /// The frames whose cells are on their way.
+    /// Frames with cells in the network.
     frames: BTreeMap<(VcIndex, FrameNumber), OnTheWay>,
     names: Names,
-    /// The cell that came last, until what becomes of it is known.
+    /// The last cell to arrive, until its outcome is known.
     coming: Option<Coming>,
 }
 
-/// A frame some of whose cells are on their way.
+/// A frame with cells in the network.
 struct OnTheWay {
     frame: Frame,
     is_damaged: bool,
-    /// Its cells on their way.
+    /// Number of its cells in the network.
     cells: u32,
-    /// Whether all of it has been put in.
+    /// True if all of it has entered.
     is_whole: bool,
 }
 
-/// A cell that has come to a port.
+/// A cell that has arrived at a port.
 struct Coming {
     event: CellEvent,
     seen: SeenCell<'static>,
@@ -76,7 +76,7 @@ impl Cells {
         }
     }
 
-    /// Follows what happens; writes the cells that are asked for, if it is in the window.
+    /// Follows an event; writes the selected cells, if it is in the window.
     pub(super) fn on_event(
         &mut self,
         (time_ns, in_window): (u64, bool),
@@ -102,7 +102,7 @@ impl Cells {
                 if !in_window || !self.ways[usize::from(way == Direction::Inbound)] {
                     return Ok(());
                 }
-                // What comes has the label of the link before.
+                // An arriving cell has the label of the link before.
                 let on = if way == Direction::Inbound { hop.saturating_sub(1) } else { hop };
                 let circuit = self.circuits[event.vc][on];
                 let seen = SeenCell { time_ns, interface, direction: way, circuit, cell, comment: None };
@@ -116,13 +116,13 @@ impl Cells {
         Ok(())
     }
 
-    /// Writes the cell that came last.
+    /// Writes the last cell that arrived.
     pub(super) fn flush(&mut self, capture: &mut Writing<'_>) -> Result<(), CaptureError> {
         let Some(Coming { seen, comment, .. }) = self.coming.take() else { return Ok(()) };
         capture.cell(&SeenCell { comment: comment.as_deref(), ..seen })
     }
 
-    /// Notes what a frame carries that is put in.
+    /// Records the content of a frame that enters the network.
     fn on_segment(&mut self, event: &SegmentEvent) {
         let (_, mut carries, leaves) = seen(event);
         if !leaves {
@@ -139,7 +139,7 @@ impl Cells {
         self.frames.insert((event.vc, event.frame), on_the_way);
     }
 
-    /// Follows a cell: the place of its port in its path, and what is in it.
+    /// Follows a cell. Returns the index of its port in its path, and its content.
     fn on_cell(&mut self, event: &CellEvent) -> (usize, Option<CellKind>) {
         let CellEvent { vc, frame, tagged, efci, .. } = *event;
         if let Some(rm) = event.rm {
@@ -159,7 +159,7 @@ impl Cells {
         (hop, Some(of))
     }
 
-    /// A frame is lost whose cell has come.
+    /// Notes the loss of a frame whose cell has arrived.
     fn on_frame(&mut self, event: &FrameEvent) {
         if let Some(Coming { event: cell, comment, .. }) = &mut self.coming
             && (cell.vc, cell.frame, Some(cell.link)) == (event.vc, event.frame, link_of(event))
@@ -168,7 +168,7 @@ impl Cells {
         }
     }
 
-    /// A cell is lost that has come.
+    /// Notes the loss of a cell that has arrived.
     fn on_lost(&mut self, event: &CellEvent, reason: &str) {
         if let Some(Coming { event: cell, comment, .. }) = &mut self.coming
             && (cell.vc, cell.frame, cell.link) == (event.vc, event.frame, event.link)

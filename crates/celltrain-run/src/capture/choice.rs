@@ -1,22 +1,22 @@
-//! What of a run is captured.
+//! Selection of the traffic to capture.
 
 use celltrain_core::units::Duration;
 
 use super::CaptureKind;
 use crate::events::{Choice, Wrong};
 
-/// What a capture is of. Where nothing is said: IPv4 packets of all flows at their senders, from the start to the end;
-/// cells of all VCs as they leave the bottleneck.
+/// Selection of the traffic to capture. Default: IPv4 packets of all flows at their senders for the whole run, or cells
+/// of all VCs as they leave the bottleneck.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CaptureChoice {
     pub(super) kind: CaptureKind,
-    /// Whether senders and receivers are looked at; of ports whether what leaves and what comes.
+    /// Senders and receivers (at ports, departures and arrivals): true if observed.
     pub(super) looks_at: [bool; 2],
     /// Ports, VCs, flows and the window.
     pub(super) of: Choice,
 }
 
-/// The words for kinds.
+/// Names of kinds.
 pub const KINDS: [(&str, CaptureKind); 4] = [
     ("ip", CaptureKind::Ip),
     ("aal5", CaptureKind::Aal5),
@@ -24,16 +24,16 @@ pub const KINDS: [(&str, CaptureKind); 4] = [
     ("wireshark_cells", CaptureKind::ErfCells),
 ];
 
-/// The words for what is looked at of hosts, and of ports.
+/// Names of the observed ends of connections, and of directions at ports.
 const ENDS: [(&str, [bool; 2]); 3] = [("sender", [true, false]), ("receiver", [false, true]), ("both", [true, true])];
 const WAYS: [(&str, [bool; 2]); 3] = [("out", [true, false]), ("in", [false, true]), ("both", [true, true])];
 
 impl CaptureChoice {
-    /// Packets of this kind, at senders, receivers or both (`at`; of cells `out`, `in` or both), of these VCs and flows,
-    /// of cells at these ports, in a window such as `1.2s:1.3s`, for runs of `duration`.
+    /// Selects packets of this kind, at senders, receivers or both (`at`; for cells `out`, `in` or both), of these VCs
+    /// and flows, for cells at these ports, in a window such as `1.2s:1.3s`, for runs of `duration`.
     ///
     /// # Errors
-    /// What is wrong with one of these, in words.
+    /// The problem with one of these, in words.
     pub fn new(
         duration: Duration,
         (kind, at): (&str, Option<&str>),
@@ -51,12 +51,12 @@ impl CaptureChoice {
         Ok(Self { kind, looks_at, of: Choice::new(duration, &[], [ports, vcs, flows], window)? })
     }
 
-    /// Whether it is of cells, and not of packets.
+    /// Returns true for cells, false for packets.
     pub(crate) fn of_cells(&self) -> bool {
         self.kind.of_cells()
     }
 
-    /// When the window ends, if there is one.
+    /// Returns the end of the window, if there is one.
     pub(crate) fn until(&self) -> Option<Duration> {
         self.of.until()
     }

@@ -1,4 +1,4 @@
-//! What became of frames, in words, and packets that wait for it: a comment is written with its packet.
+//! Outcomes of frames, in words, and packets that wait for theirs: a comment is written with its packet.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write;
@@ -14,35 +14,35 @@ use super::{Frame, Place};
 use crate::events::log::link_of;
 use crate::events::tables::{occupancy_of, reason_of_frame};
 
-/// Packets in the order of time, as far as the fate of one of them is open.
+/// Packets in order of time, from the first one whose outcome is open.
 pub(super) struct Fates {
     waiting: VecDeque<Waiting>,
-    /// Number of the first of them, of all there were.
+    /// Number of the first waiting packet, counted from the start.
     first: u64,
-    /// The numbers of those whose fate is open.
+    /// Numbers of the packets whose outcome is open.
     open: BTreeMap<(VcIndex, FrameNumber), u64>,
-    /// As many wait at most: then the first is written without.
+    /// Largest number of waiting packets: beyond it, the first is written without its outcome.
     most: usize,
 }
 
-/// A packet as it will be written.
+/// A packet to be written.
 pub(super) struct Waiting {
     pub(super) time_ns: u64,
     pub(super) at: Place,
     pub(super) frame: Frame,
     pub(super) comment: Option<Box<str>>,
-    /// The frame on its VC, while its fate is open.
+    /// Its frame on its VC, while the outcome is open.
     open: Option<(VcIndex, FrameNumber)>,
 }
 
 impl Waiting {
-    /// A packet that waits for nothing.
+    /// Creates a packet that waits for nothing.
     pub(super) fn settled(time_ns: u64, at: Place, frame: Frame) -> Self {
         Self { time_ns, at, frame, comment: None, open: None }
     }
 }
 
-/// More than are on their way in most networks, in some ten megabytes.
+/// More packets than are in flight in most networks, in some ten megabytes.
 const MOST: usize = 1 << 16;
 
 impl Default for Fates {
@@ -52,7 +52,7 @@ impl Default for Fates {
 }
 
 impl Fates {
-    /// A packet is to be written, behind all others; `of` is its frame if it waits for that one's fate.
+    /// Queues a packet behind all others; `of` is its frame if it waits for that frame's outcome.
     pub(super) fn push(&mut self, packet: Waiting, of: Option<(VcIndex, FrameNumber)>) {
         if let Some(frame) = of {
             self.open.insert(frame, self.first + self.waiting.len() as u64);
@@ -60,7 +60,7 @@ impl Fates {
         self.waiting.push_back(Waiting { open: of, ..packet });
     }
 
-    /// The fate of a frame is known; `comment` says it if it is a bad one, and is asked only if a packet waits for it.
+    /// Records the outcome of a frame. `comment` describes a loss, and is called only if a packet waits for it.
     pub(super) fn settle(&mut self, frame: (VcIndex, FrameNumber), comment: impl FnOnce() -> Option<String>) {
         let Some(number) = self.open.remove(&frame) else { return };
         let place = usize::try_from(number - self.first).expect("what waits is in memory");
@@ -69,13 +69,13 @@ impl Fates {
         packet.comment = comment().map(String::into_boxed_str);
     }
 
-    /// The next packet that can be written, if there is one.
+    /// Returns the next packet that can be written, if there is one.
     pub(super) fn next(&mut self) -> Option<Waiting> {
         let front = self.waiting.front()?;
         if front.open.is_some() && self.waiting.len() <= self.most { None } else { self.take() }
     }
 
-    /// The next packet, whatever becomes of it.
+    /// Returns the next packet, whether its outcome is known or not.
     pub(super) fn take(&mut self) -> Option<Waiting> {
         let packet = self.waiting.pop_front()?;
         self.first += 1;
@@ -86,7 +86,7 @@ impl Fates {
     }
 }
 
-/// The names that stand in comments.
+/// Names used in comments.
 pub(super) struct Names {
     ports: TiVec<LinkIndex, String>,
     /// By VC: the host at its end.
@@ -105,7 +105,7 @@ impl Names {
         }
     }
 
-    /// Where and why a frame was lost, if it was.
+    /// Describes where and why a frame was lost, if it was.
     pub(super) fn loss(&self, event: &FrameEvent) -> Option<String> {
         let how = match event.step {
             FrameStep::Admitted(_) | FrameStep::Delivered => return None,
@@ -130,7 +130,7 @@ impl Names {
     }
 }
 
-/// What else a policy judged by, as far as it looks at it.
+/// Writes the other numbers on which a policy based its decision.
 fn write_numbers(text: &mut String, judged: &Judged) {
     let Judged { vc_cells, active_vcs, decision, .. } = judged;
     let of_vc = decision.share.is_some();
@@ -166,7 +166,7 @@ mod tests {
         (VcIndex::new(0), FrameNumber::new(number))
     }
 
-    /// The packets that can be written, with their comments.
+    /// Takes the packets that can be written, with their comments.
     fn ready(fates: &mut Fates) -> Vec<(u32, Option<String>)> {
         std::iter::from_fn(|| fates.next())
             .map(|packet| (packet.frame.number, packet.comment.map(String::from)))

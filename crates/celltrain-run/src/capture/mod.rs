@@ -1,7 +1,7 @@
-//! Captures: what hosts and ports saw of a run, as bytes in a pcapng file that Wireshark and its like read.
+//! Captures: the traffic at hosts and ports in a run, as a pcapng file for Wireshark and similar tools.
 //!
-//! A capture is told what was seen, in order, and writes it at once; it holds one block and a few frames. Where the bytes
-//! come from stands in `wire`, how the file is made in `pcapng`.
+//! A capture receives packets or cells in order and writes them at once; it holds one block and a few frames. The bytes
+//! come from `wire`, the file format from `pcapng`.
 //!
 //! | kind | a packet is | link type |
 //! |---|---|---|
@@ -12,27 +12,29 @@
 //! | [`CaptureKind::Cells`] | a cell of 53 bytes | USER0 (147) |
 //! | [`CaptureKind::ErfCells`] | a cell without its HEC | ERF (197), records of ATM |
 //!
-//! Both ERF and SUNATM say VPI and VCI. Wireshark takes a SUNATM frame for one whose trailer was cut off and passes pad
-//! and trailer over; of an ERF frame it shows them, counts the cells and checks the CRC-32. But it guesses what is in an
-//! ERF frame, and guesses wrong where no LLC header says it; in a SUNATM frame of traffic type 0 it finds IPv4, but for
-//! packets of 910 and 972 bytes, which it takes for Frame Relay. For cells with their HEC it knows no link type; a record
-//! of ERF has none, and Wireshark shows the rest of the cell's header.
+//! Both ERF and SUNATM include VPI and VCI. Wireshark takes a SUNATM frame for one whose trailer was cut off, and
+//! ignores pad and trailer. For an ERF frame it shows them, counts the cells and checks the CRC-32. But it guesses the
+//! content of an ERF frame, wrongly if there is no LLC header. In a SUNATM frame of traffic type 0 it finds IPv4,
+//! except for packets of 910 and 972 bytes, which it takes for Frame Relay. It knows no link type for cells with their
+//! HEC. An ERF record has no HEC, and Wireshark shows the rest of the cell's header.
 //!
-//! libpcap, and with it tcpdump and tcptrace, reads a file of several interfaces only if all have one link type. It refuses
-//! several of RAW: it compares the number in the file, 101, with its own number of the first, 12. NULL has one number.
+//! libpcap, and with it tcpdump and tcptrace, reads a file of several interfaces only if all have one link type. It
+//! refuses several RAW interfaces: it compares the number in the file, 101, with its own number for the first, 12. NULL
+//! has the same number in both.
 //!
-//! Stamps are nanoseconds since the start of the run, which is the beginning of 1970 in the file: what Wireshark calls the
-//! epoch time is the time of the run.
+//! Timestamps are nanoseconds since the start of the run. In the file, the run starts at the beginning of 1970, so
+//! Wireshark's epoch time is the time of the run.
 //!
-//! **The handshake** of every TCP connection stands at the start, from nanosecond 1 to 2, marked as made up by its
-//! comments. What happens before it is over is stamped with its end. These stamps matter: Wireshark calls a segment that
-//! comes again within the handshake's round trip *out of order* and not a retransmission, assumes 3 ms where it knows no
-//! round trip, and knows none where it is zero or begins at 0.
+//! **The handshake** of every TCP connection comes first, from nanosecond 1 to 2, with comments that mark it as made
+//! up. Anything before its end gets the timestamp of its end. These timestamps matter. Wireshark marks a segment sent
+//! again within the handshake's round trip as *out of order*, not as a retransmission. It assumes 3 ms if it knows no
+//! round trip, and knows none if the round trip is zero or begins at 0.
 //!
-//! **Counting retransmissions.** At the host of a sender, Wireshark's `tcp.analysis.retransmission` marks the segments
-//! sent again; it counts fast retransmissions too. One that leaves in the same nanosecond as newer data is marked
-//! `tcp.analysis.out_of_order` instead, so take both. Wireshark and tcptrace follow a connection through all interfaces of
-//! a file: where both of its ends are in one, every arrival looks like a retransmission, so take the ends apart first.
+//! **Counting retransmissions.** At the host of a sender, Wireshark's `tcp.analysis.retransmission` marks the
+//! retransmitted segments, including fast retransmissions. Any that leaves in the same nanosecond as newer data is
+//! marked `tcp.analysis.out_of_order` instead, so use both. Wireshark and tcptrace follow a connection through all
+//! interfaces of a file. If both of its ends are in one file, every arrival looks like a retransmission, so separate
+//! the ends first.
 //!
 //! ```text
 //! tshark -r run.pcapng -Y 'frame.interface_name == "src1"' -F nsecpcap -w src1.pcap
@@ -40,9 +42,9 @@
 //! tcptrace -l src1.pcap
 //! ```
 //!
-//! tcptrace reads pcapng files of IPv4 packets too, of one host or of several. At the sender its *rexmt data pkts* are the
-//! segments sent again; at the receiver they are those that held nothing new, and *outoforder pkts* those that filled a
-//! gap.
+//! tcptrace also reads pcapng files of IPv4 packets, of one host or of several. At the sender its *rexmt data pkts* are
+//! the retransmitted segments. At the receiver they are the segments without new data, and *outoforder pkts* are those
+//! that filled a gap.
 
 mod cells;
 pub mod choice;
@@ -68,50 +70,50 @@ pub use watch::Watch;
 pub use wire::{Carries, Circuit, Connection, End, Frame, Labels, Tcp};
 use wire::{Step, Wire};
 
-/// What the packets of a capture are.
+/// Type of the packets in a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CaptureKind {
     /// IPv4 packets at hosts.
     Ip,
-    /// The same in AAL5 frames.
+    /// IPv4 packets in AAL5 frames.
     Aal5,
-    /// Cells at ports, all their bytes.
+    /// Whole cells at ports.
     Cells,
     /// Cells at ports without their HEC, so that Wireshark shows VPI, VCI, payload type and loss priority.
     ErfCells,
 }
 
 impl CaptureKind {
-    /// Whether it is of cells at ports, and not of packets at hosts.
+    /// Returns true for cells at ports, false for packets at hosts.
     pub fn of_cells(self) -> bool {
         matches!(self, Self::Cells | Self::ErfCells)
     }
 }
 
-/// What a capture says of itself.
+/// Description of a capture in its file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct About {
-    /// What made it, with its version.
+    /// Program that made it, with its version.
     pub application: String,
-    /// Of which run it is.
+    /// Run that it captures.
     pub comment: String,
 }
 
-/// A host or a port that is looked at.
+/// An observed host or port.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Interface {
     /// Its name in the scenario.
     pub name: String,
-    /// What it is, in words.
+    /// Description, in words.
     pub description: String,
 }
 
-/// What a capture is of.
+/// Subject of a capture.
 #[derive(Clone, Debug)]
 pub struct Setting {
-    /// What its packets are.
+    /// Type of its packets.
     pub kind: CaptureKind,
-    /// How packets are framed.
+    /// Framing of packets.
     pub framing: Aal5Options,
     /// Hosts or ports, numbered from 0.
     pub interfaces: Vec<Interface>,
@@ -119,16 +121,16 @@ pub struct Setting {
     pub connections: Vec<Connection>,
 }
 
-/// A frame as a whole, seen at an end of its connection.
+/// A whole frame, seen at an end of its connection.
 #[derive(Clone, Copy, Debug)]
 pub struct SeenFrame<'a> {
     /// Nanoseconds since the start of the run.
     pub time_ns: u64,
-    /// At which of the two ends.
+    /// End of the connection.
     pub at: Place,
     /// The frame.
     pub frame: Frame,
-    /// What there is to say about it.
+    /// Comment on the frame.
     pub comment: Option<&'a str>,
 }
 
@@ -148,42 +150,43 @@ pub struct SeenCell<'a> {
     pub time_ns: u64,
     /// Number of the port.
     pub interface: u32,
-    /// Whether it came to the port or left from it.
+    /// Arrival or departure.
     pub direction: Direction,
     /// VPI and VCI there.
     pub circuit: Circuit,
-    /// The rest of it.
+    /// The rest of the cell.
     pub cell: CellKind,
-    /// What there is to say about it.
+    /// Comment on the cell.
     pub comment: Option<&'a str>,
 }
 
-/// What a cell carries, with the bits of its header.
+/// Content of a cell, with the bits of its header.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum CellKind {
     /// A part of a frame; the header says whether it is the last one.
     User {
         /// The frame.
         frame: Frame,
-        /// Which of its cells, from 0.
+        /// Its index in the frame, from 0.
         index: u32,
         /// Cell loss priority: whether it may be discarded before others.
         clp: bool,
-        /// Whether a switch has marked it.
+        /// True if a switch has marked it.
         efci: bool,
-        /// Whether its frame was damaged on purpose: then a bit of the first cell is another one, as the CRC-32 finds.
+        /// True if its frame was damaged on purpose: then one bit of the first cell is flipped, and the CRC-32 detects
+        /// it.
         damaged: bool,
     },
-    /// Resource management; CLP says whether it was sent out of rate.
+    /// A resource management cell; CLP is set if it was sent out of rate.
     Rm(abr::RmCell),
 }
 
-/// Why there is no capture, or no more of it.
+/// The reason why a capture failed.
 #[derive(Debug)]
 pub enum CaptureError {
     /// It could not be written.
     Write(io::Error),
-    /// There are no bytes for what it is told, with what is wrong.
+    /// Refused, since the traffic cannot be represented; the text gives the problem.
     Refused(String),
 }
 
@@ -218,11 +221,11 @@ pub struct Capture<W: Write> {
     wire: Wire,
     kind: CaptureKind,
     interfaces: usize,
-    /// Before this nanosecond there are handshakes only.
+    /// Before this nanosecond there are only handshakes.
     open_at: u64,
-    /// The frames whose cells were asked for last, by connection and number.
+    /// The frames whose cells were requested last, in slots by connection and direction.
     frames: Vec<Option<(Frame, Vec<u8>)>>,
-    /// The packet of the moment.
+    /// The current packet.
     bytes: Vec<u8>,
 }
 
@@ -230,8 +233,8 @@ impl<W: Write> Capture<W> {
     /// Begins a capture: its interfaces, and at hosts the handshakes.
     ///
     /// # Errors
-    /// When it cannot be written, or has no bytes for a connection: an end at an interface that is not there, a segment
-    /// that no frame can hold.
+    /// If it cannot be written, or cannot represent a connection: an end at an interface that does not exist, or a
+    /// segment too long for a frame.
     pub fn new(out: W, about: &About, setting: Setting) -> Result<Self, CaptureError> {
         let Setting { kind, framing, interfaces, connections } = setting;
         let wire = Wire::new(connections, framing)?;
@@ -257,10 +260,10 @@ impl<W: Write> Capture<W> {
         Ok(capture)
     }
 
-    /// Adds a frame, if the end it was seen at is looked at.
+    /// Adds a frame, if the end at which it was seen is observed.
     ///
     /// # Errors
-    /// When it cannot be written, is too long, or does not fit its connection or a capture of cells.
+    /// If it cannot be written, is too long, or does not fit its connection or a capture of cells.
     pub fn frame(&mut self, seen: &SeenFrame<'_>) -> Result<(), CaptureError> {
         let SeenFrame { time_ns, at, frame, comment } = *seen;
         if self.kind.of_cells() {
@@ -277,7 +280,8 @@ impl<W: Write> Capture<W> {
     /// Adds a cell.
     ///
     /// # Errors
-    /// When it cannot be written, or is none: its frame is too long or has no such cell, the interface is not there.
+    /// If it cannot be written, or is invalid: its frame is too long or has no such cell, or the interface does not
+    /// exist.
     pub fn cell(&mut self, seen: &SeenCell<'_>) -> Result<(), CaptureError> {
         let SeenCell { time_ns, interface, direction, circuit, cell, comment } = *seen;
         if !self.kind.of_cells() {
@@ -311,18 +315,19 @@ impl<W: Write> Capture<W> {
         Ok(self.writer.packet(block, &self.bytes)?)
     }
 
-    /// The AAL5 frame, whole cells with trailer and CRC-32, that stands for a frame of the model wherever it is seen.
+    /// Returns the AAL5 frame (whole cells with trailer and CRC-32) that represents a frame of the model at every
+    /// place.
     ///
     /// # Errors
-    /// When it is too long, or does not fit its connection.
+    /// If it is too long, or does not fit its connection.
     pub fn pdu(&self, frame: &Frame) -> Result<Vec<u8>, CaptureError> {
         Ok(self.wire.frame(&self.wire.packet(frame)?))
     }
 
-    /// Refuses a frame that has no bytes in a capture of this kind.
+    /// Refuses a frame that a capture of this kind cannot represent.
     ///
     /// # Errors
-    /// When it is too long, or does not fit its connection.
+    /// If it is too long, or does not fit its connection.
     pub fn fits(&self, frame: &Frame) -> Result<(), CaptureError> {
         let bytes = self.pdu(frame)?.len();
         if self.kind == CaptureKind::Aal5 && self.wire.framing.encapsulation == Encapsulation::LlcSnap {
@@ -331,15 +336,15 @@ impl<W: Write> Capture<W> {
         Ok(())
     }
 
-    /// Ends the capture; what it was written to.
+    /// Ends the capture and returns its writer.
     ///
     /// # Errors
-    /// When the last of it cannot be written.
+    /// If the rest cannot be written.
     pub fn finish(self) -> Result<W, CaptureError> {
         Ok(self.writer.finish()?)
     }
 
-    /// The three steps of all connections, each at both ends: RFC 9293 (3.5).
+    /// Writes the three steps of the handshakes of all connections, each at both ends: RFC 9293 (3.5).
     fn handshakes(&mut self) -> Result<(), CaptureError> {
         for (steps, time_ns) in [([Step::Syn, Step::SynAck].as_slice(), SYN_NS), (&[Step::Ack], OPEN_NS)] {
             for number in (0..).take(self.wire.connections.len()) {
@@ -374,7 +379,8 @@ impl<W: Write> Capture<W> {
         Ok(())
     }
 
-    /// Interface and direction of a frame at an end, and the VC's label there; `None` where nobody looks.
+    /// Returns interface and direction of a frame at an end, and the VC's label there; `None` if that end is not
+    /// observed.
     fn place(&self, at: Place, frame: &Frame) -> Option<(u32, Direction, Circuit)> {
         let Connection { sender, receiver, data, acks, .. } = self.wire.connection(frame);
         let (labels, from) = match frame.carries {
@@ -387,11 +393,11 @@ impl<W: Write> Capture<W> {
         end.interface.map(|interface| (interface, direction, circuit))
     }
 
-    /// Puts around a packet at a host what its link type has there.
+    /// Wraps a packet at a host as its link type requires.
     fn write(&mut self, block: PacketBlock<'_>, circuit: Circuit, packet: Vec<u8>) -> Result<(), CaptureError> {
         match (self.kind, self.wire.framing.encapsulation) {
             (CaptureKind::Aal5, Encapsulation::LlcSnap) => {
-                // As the frame's last cell has it.
+                // As in the frame's last cell.
                 let header = CellHeader::user_data(circuit.vpi, circuit.vci, true).encode();
                 let frame = self.wire.frame(&packet);
                 self.put_erf(block.time_ns, ERF_TYPE_AAL5, &header, &frame)?;
@@ -411,7 +417,7 @@ impl<W: Write> Capture<W> {
         Ok(self.writer.packet(block, &self.bytes)?)
     }
 
-    /// Makes a record of ERF the packet of the moment. Its cell header ends before the HEC.
+    /// Builds the current packet as an ERF record. Its cell header ends before the HEC.
     fn put_erf(&mut self, time_ns: u64, kind: u8, header: &[u8], payload: &[u8]) -> Result<(), CaptureError> {
         let header = &header[..ERF_CELL_HEADER_BYTES];
         self.bytes.clear();
@@ -421,9 +427,9 @@ impl<W: Write> Capture<W> {
         Ok(())
     }
 
-    /// One cell of a frame, and whether it is its last.
+    /// Returns one cell of a frame, and whether it is the last.
     fn payload_of(&mut self, frame: &Frame, index: u32) -> Result<([u8; PAYLOAD_BYTES], bool), CaptureError> {
-        // Cells of some VCs take turns at a port, so the frames of several are wanted again soon.
+        // Cells of some VCs take turns at a port, so several frames are needed again soon.
         let way = u32::from(matches!(frame.carries, Carries::Ack(..)));
         let slot = frame.connection.wrapping_mul(2).wrapping_add(way) as usize % FRAMES_KEPT;
         if self.frames[slot].as_ref().is_none_or(|(kept, _)| kept != frame) {
@@ -450,7 +456,7 @@ fn link_type(kind: CaptureKind, framing: &Aal5Options, interfaces: usize) -> u16
     }
 }
 
-/// The header of a record of Endace's Extensible Record Format: stamp, type, flags, lengths.
+/// Builds the header of a record in Endace's Extensible Record Format: stamp, type, flags, lengths.
 fn erf_header(time_ns: u64, kind: u8, wire_bytes: usize) -> Result<[u8; ERF_HEADER_BYTES], CaptureError> {
     let too_long = |_| {
         let problem =
@@ -459,7 +465,7 @@ fn erf_header(time_ns: u64, kind: u8, wire_bytes: usize) -> Result<[u8; ERF_HEAD
     };
     let record = u16::try_from(ERF_HEADER_BYTES + wire_bytes).map_err(too_long)?;
     let wire = u16::try_from(wire_bytes).map_err(too_long)?;
-    // Seconds, and 32 bits of a fraction of one.
+    // Seconds, and a 32-bit fraction of a second.
     let stamp = (u128::from(time_ns) << 32) / u128::from(NS_PER_SECOND);
     let stamp = u64::try_from(stamp).map_err(|_| CaptureError::Refused("the run is too long for ERF".to_owned()))?;
     let mut header = [0; ERF_HEADER_BYTES];
@@ -492,12 +498,12 @@ const SUNATM_TYPE_UNKNOWN: u8 = 0;
 /// The congestion bit of the payload type of user data (ITU-T I.361).
 const PTI_EFCI: u8 = 0b010;
 
-/// When handshakes begin and when they are over; why so stands at the head of this file.
+/// Start and end of the handshakes; the documentation of this module explains them.
 const SYN_NS: u64 = 1;
 const OPEN_NS: u64 = 2;
 const NS_PER_SECOND: u64 = 1_000_000_000;
 
-/// More than the VCs of most ports; at most 16 megabytes with the longest frames there are.
+/// More than the VCs of most ports; at most 16 megabytes with the longest frames.
 const FRAMES_KEPT: usize = 256;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! The file: blocks of pcapng, little-endian, with stamps in nanoseconds.
+//! The pcapng file format: little-endian blocks, with timestamps in nanoseconds.
 //!
 //! Source: draft-ietf-opsawg-pcapng (section header, interface description and enhanced packet blocks, and their options).
-//! Departures: none known. No statistics block is written: it would have nothing to say that the results do not.
+//! Departures: none known. No statistics block is written: it would add nothing to the results.
 
 use std::io::{self, Write};
 
@@ -12,14 +12,14 @@ pub(super) struct Writer<W> {
     block: Vec<u8>,
 }
 
-/// What an interface is called, and what its packets begin with.
+/// Name, description and link type of an interface.
 pub(super) struct InterfaceBlock<'a> {
     pub(super) name: &'a str,
     pub(super) description: &'a str,
     pub(super) link_type: u16,
 }
 
-/// What stands around a packet's bytes.
+/// Metadata of a packet.
 #[derive(Clone, Copy)]
 pub(super) struct PacketBlock<'a> {
     pub(super) interface: u32,
@@ -28,12 +28,12 @@ pub(super) struct PacketBlock<'a> {
     pub(super) comment: Option<&'a str>,
 }
 
-/// Which way something went by an interface.
+/// Direction of traffic at an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// It arrived there.
+    /// It arrived.
     Inbound,
-    /// It left from there.
+    /// It left.
     Outbound,
 }
 
@@ -51,10 +51,10 @@ impl<W: Write> Writer<W> {
         Ok(writer)
     }
 
-    /// Adds an interface; they are numbered from 0. All stand before the first packet.
+    /// Adds an interface, numbered from 0. All interfaces precede the first packet.
     pub(super) fn interface(&mut self, interface: &InterfaceBlock<'_>) -> io::Result<()> {
         self.begin(INTERFACE_DESCRIPTION);
-        // The link type in 16 bits, and 16 reserved; then a limit of packets' lengths, of which there is none.
+        // The link type in 16 bits, and 16 reserved; then the limit on packet lengths: no limit.
         self.word(u32::from(interface.link_type));
         self.word(0);
         self.text(IF_NAME, interface.name);
@@ -63,7 +63,7 @@ impl<W: Write> Writer<W> {
         self.end()
     }
 
-    /// Adds a packet, all of it.
+    /// Adds a packet, untruncated.
     pub(super) fn packet(&mut self, packet: PacketBlock<'_>, bytes: &[u8]) -> io::Result<()> {
         let length = u32::try_from(bytes.len()).expect("packets are at most some 65 kilobytes long");
         let (high, low) = (packet.time_ns >> 32, packet.time_ns & u64::from(u32::MAX));
@@ -87,7 +87,7 @@ impl<W: Write> Writer<W> {
         self.end()
     }
 
-    /// Hands on all that was written, and the writer below.
+    /// Flushes the output, and returns the underlying writer.
     pub(super) fn finish(mut self) -> io::Result<W> {
         self.out.flush()?;
         Ok(self.out)
@@ -120,7 +120,7 @@ impl<W: Write> Writer<W> {
         self.block.resize(self.block.len().next_multiple_of(WORD), 0);
     }
 
-    /// Every block has options here, so all end in their end.
+    /// Ends a block. Every block has options, so all need an end of options.
     fn end(&mut self) -> io::Result<()> {
         self.option(OPT_ENDOFOPT, &[]);
         let length = u32::try_from(self.block.len() + WORD).expect("a block is a packet and some short options");
@@ -130,7 +130,7 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// As much of a text as an option holds.
+/// Shortens a text to fit an option.
 fn shortened(text: &str) -> &str {
     let mut end = text.len().min(usize::from(u16::MAX));
     while !text.is_char_boundary(end) {
@@ -146,7 +146,7 @@ const ENHANCED_PACKET: u32 = 6;
 const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
 /// Major and minor version.
 const VERSION_1_0: [u8; 4] = [1, 0, 0, 0];
-/// -1: a file that is written as it comes does not know.
+/// -1: unknown, since the file is written as packets arrive.
 const SECTION_LENGTH_UNKNOWN: [u8; 8] = [0xff; 8];
 
 const OPT_ENDOFOPT: u16 = 0;
@@ -159,6 +159,6 @@ const EPB_FLAGS: u16 = 2;
 /// `if_tsresol`: ten to the minus ninth of a second.
 const NANOSECONDS: u8 = 9;
 
-/// Bytes that all parts of a block are padded to.
+/// Alignment in bytes of all parts of a block.
 const WORD: usize = 4;
 const LENGTH_AT: usize = 4;

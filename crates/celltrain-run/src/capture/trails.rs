@@ -1,7 +1,8 @@
-//! Which cell of its frame a cell is, wherever it is: what stands in it follows from that.
+//! Index of a cell within its frame, at every port: its content follows from that.
 //!
-//! The cells of a VC are followed from port to port. They are counted where their frame is put in; they never overtake
-//! each other, and links lose nothing, so the next one that comes to a port is the first that left the port before.
+//! The cells of a VC are followed from port to port. They are counted where their frame enters the network. They never
+//! overtake each other, and links lose nothing, so the next cell to arrive at a port is the first that left the port
+//! before.
 
 use std::collections::VecDeque;
 
@@ -12,58 +13,58 @@ use celltrain_core::events::{CellEvent, CellStep};
 use celltrain_core::index::{LinkIndex, VcIndex};
 use celltrain_core::network::Network;
 
-/// The cells of all VCs on their ways.
+/// Positions of the cells of all VCs.
 pub(super) struct Trails(TiVec<VcIndex, Trail>);
 
-/// A cell: its frame, and which cell of that it is, from 0.
+/// A cell: its frame, and its index in the frame, from 0.
 type Place = (FrameNumber, u32);
 
 /// The cells of one VC.
 struct Trail {
     path: Vec<LinkIndex>,
-    /// By place in the path.
+    /// By index in the path.
     hops: Vec<Hop>,
-    /// Which cell of its frame is put in next.
+    /// Index in its frame of the next cell to enter.
     next: u32,
 }
 
 /// The cells of one VC at one port, each in the order in which they left the port before.
 #[derive(Default)]
 struct Hop {
-    /// Left the port before.
+    /// Cells that left the port before.
     on_the_way: VecDeque<Place>,
-    /// Came, and no more is told of them yet.
+    /// Cells that arrived and have no later event yet.
     came: VecDeque<Place>,
-    /// Wait.
+    /// Waiting cells.
     waiting: VecDeque<Place>,
 }
 
-/// What is known of the cell that an event is about.
+/// The cell of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Followed {
-    /// Which cell of its frame it is, from 0.
+    /// Its index in the frame, from 0.
     pub(super) index: u32,
-    /// The place of the port in the VC's path.
+    /// Index of the port in the VC's path.
     pub(super) hop: usize,
-    /// Whether it comes to no other port from here on.
+    /// True if it reaches no other port after this event.
     pub(super) is_gone: bool,
 }
 
 impl Trails {
-    /// No cell has been put in yet.
+    /// Starts before any cell has entered.
     pub(super) fn of(network: &Network) -> Self {
         let hops = |links: &[LinkIndex]| links.iter().map(|_| Hop::default()).collect();
         let trail = |path: &Vec<LinkIndex>| Trail { path: path.clone(), hops: hops(path), next: 0 };
         Self(network.vcs.iter().map(|vc| trail(&vc.path)).collect())
     }
 
-    /// The place of a port in the path of a VC.
+    /// Returns the index of a port in the path of a VC.
     pub(super) fn hop(&self, vc: VcIndex, link: LinkIndex) -> usize {
         self.0[vc].hop(link)
     }
 
-    /// Follows the cell of this event, which is no RM cell; None where it goes nowhere by it. Every event of every port
-    /// of the VC has to come by here.
+    /// Follows the cell of this event, which is not an RM cell; `None` if the event does not move it. Requires every
+    /// event at every port of the VC.
     pub(super) fn follow(&mut self, event: &CellEvent) -> Option<Followed> {
         let CellEvent { link, vc, frame, step, last, .. } = *event;
         let hop = self.hop(vc, link);
@@ -128,15 +129,15 @@ mod tests {
 
     use super::*;
 
-    /// A VC over two ports.
+    /// Returns the trails of a VC over two ports.
     fn trails() -> Trails {
         let path = vec![LinkIndex::new(0), LinkIndex::new(1)];
         let hops = path.iter().map(|_| Hop::default()).collect();
         Trails(vec![Trail { path, hops, next: 0 }].into())
     }
 
-    /// What is told of cells, each its port, its frame, whether it is the last of that, and what happens; which cells
-    /// they are, and whether they are gone.
+    /// Follows cells through events, each given as port, frame, whether it is the last cell, and step. Returns each
+    /// cell's index and whether it is gone.
     fn followed(trails: &mut Trails, told: &[(u32, u32, bool, CellStep)]) -> Vec<(u32, bool)> {
         let event = |&(link, frame, last, step): &(u32, u32, bool, CellStep)| CellEvent {
             link: LinkIndex::new(link),
@@ -181,7 +182,7 @@ mod tests {
             .flat_map(|(link, frame, last)| [(link, frame, last, Arrived), (link, frame, last, Admitted)])
             .collect();
         followed(&mut trails, &waits);
-        // A cell of frame 2 comes to an edge device, which drops frame 1.
+        // A cell of frame 2 arrives at an edge device, which drops frame 1.
         let told = [(0, 2, true, Arrived), (0, 1, false, Dropped), (0, 1, true, PushedOut)];
         assert_eq!(followed(&mut trails, &told), [(1, false), (0, true), (1, true)]);
         let rest = [(0, 2, true, Admitted), (0, 2, false, Departed), (0, 2, true, Departed)];

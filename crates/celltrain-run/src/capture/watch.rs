@@ -1,4 +1,4 @@
-//! The probe that makes a capture of a run, while it goes on.
+//! The probe that captures a run while it is running.
 
 use std::io::{self, BufWriter};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,35 +23,35 @@ use super::{
 };
 use crate::Unfinished;
 
-/// Makes a capture of a run.
+/// Observer that captures a run.
 pub struct Watch<'a> {
     clock: Clock,
-    /// From the first instant on, until before the last.
+    /// First instant, and the instant just after the last.
     window: [Time; 2],
     looks: Looks,
-    /// None from the moment on when it could not go on.
+    /// `None` after a failure.
     capture: Option<Writing<'a>>,
-    /// Why it could not.
+    /// The problem, if refused.
     refused: Option<String>,
     stopped: &'a AtomicBool,
 }
 
-/// A capture whose bytes somebody takes block by block.
+/// A capture that delivers its bytes in blocks.
 pub(super) type Writing<'a> = Capture<BufWriter<Handing<'a>>>;
 
-/// Where a capture goes, and what it says of itself.
+/// Destination and description of a capture.
 pub struct Destination<'a> {
-    /// Who takes its bytes. It says whether to go on.
+    /// Receiver of its bytes. It returns whether to continue.
     pub sink: &'a mut dyn FnMut(&[u8]) -> bool,
-    /// What it says of itself.
+    /// Description in its file.
     pub about: About,
-    /// Whether the engine tells what becomes of frames.
+    /// True if the engine reports the outcome of frames.
     pub tells_fates: bool,
-    /// Ends the run.
+    /// Flag that ends the run.
     pub stopped: &'a AtomicBool,
 }
 
-/// What is looked at.
+/// Observed places.
 enum Looks {
     AtHosts(Packets),
     AtPorts(Box<Cells>),
@@ -59,18 +59,18 @@ enum Looks {
 
 /// Packets at hosts.
 struct Packets {
-    /// Whether senders and receivers are looked at.
+    /// Senders and receivers: true if observed.
     ends: [bool; 2],
     flows: TiVec<FlowIndex, bool>,
-    /// Those that wait, where it is told what becomes of frames.
+    /// Waiting packets, if the engine reports the outcome of frames.
     fates: Option<(Fates, Names)>,
 }
 
 impl<'a> Watch<'a> {
-    /// Captures what `choice` asks for of a run of this network.
+    /// Captures the part of a run of this network that `choice` selects.
     ///
     /// # Errors
-    /// A port, VC or flow that is not there; what has no bytes; being told to stop.
+    /// If a port, VC or flow does not exist, the traffic cannot be represented, or the setup is interrupted.
     pub fn new(
         choice: &CaptureChoice,
         network: &Network,
@@ -111,10 +111,10 @@ impl<'a> Watch<'a> {
         Ok(Self { clock, window: chosen.window, looks, capture: Some(capture), refused: None, stopped })
     }
 
-    /// Writes what waits, and the end.
+    /// Writes the waiting packets, and the end.
     ///
     /// # Errors
-    /// What there are no bytes for; what could not be written is known to who takes the bytes.
+    /// If some traffic cannot be represented; the receiver of the bytes knows about failed writes.
     pub fn finish(mut self) -> Result<(), String> {
         self.write(|looks, capture| match looks {
             Looks::AtHosts(Packets { fates: Some((fates, _)), .. }) => {
@@ -129,7 +129,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Writes something; ends the run where that cannot be.
+    /// Writes something; ends the run if that fails.
     fn write(&mut self, write: impl FnOnce(&mut Looks, &mut Writing<'a>) -> Result<(), CaptureError>) {
         let Some(capture) = &mut self.capture else { return };
         if let Err(error) = write(&mut self.looks, capture) {
@@ -179,7 +179,7 @@ impl Watcher for Watch<'_> {
 }
 
 impl Looks {
-    /// A packet was seen at a host; `of` is its frame if it left there.
+    /// Handles a packet seen at a host; `of` is its frame if it left there.
     fn packet(
         &mut self,
         packet: Waiting,
@@ -191,7 +191,7 @@ impl Looks {
         self.ready(capture)
     }
 
-    /// Writes the packets that need not wait.
+    /// Writes the packets whose outcome is known.
     fn ready(&mut self, capture: &mut Writing<'_>) -> Result<(), CaptureError> {
         let Looks::AtHosts(Packets { fates: Some((fates, _)), .. }) = self else { return Ok(()) };
         std::iter::from_fn(|| fates.next()).try_for_each(|packet| put(capture, &packet))
@@ -203,7 +203,7 @@ fn put(capture: &mut Writing<'_>, packet: &Waiting) -> Result<(), CaptureError> 
     capture.frame(&SeenFrame { time_ns: *time_ns, at: *at, frame: *frame, comment: comment.as_deref() })
 }
 
-/// Where a segment or an acknowledgement is seen, what its frame carries, and whether it leaves there.
+/// Returns the end where a segment or ACK is seen, its frame's content, and whether it leaves there.
 pub(super) fn seen(event: &SegmentEvent) -> (Place, Carries, bool) {
     let is_tcp = event.sender.is_some();
     match event.step {
@@ -216,7 +216,7 @@ pub(super) fn seen(event: &SegmentEvent) -> (Place, Carries, bool) {
     }
 }
 
-/// Data of a connection, or of a flow without TCP, whose packets are of one size.
+/// Returns data of a connection, or of a flow without TCP, whose packets have one size.
 fn data(segment: Segment, is_tcp: bool) -> Carries {
     let Segment { seq, len } = segment;
     if is_tcp {
@@ -226,7 +226,7 @@ fn data(segment: Segment, is_tcp: bool) -> Carries {
     Carries::Packet { number: seq.checked_div(bytes).unwrap_or(0), bytes }
 }
 
-/// VPI and VCI of all VCs on the links of their paths; of IPv4 packets nobody sees them.
+/// Returns VPI and VCI of all VCs on the links of their paths; IPv4 packets do not show them.
 fn circuits(
     network: &Network,
     routing: &Routing,
@@ -247,7 +247,7 @@ fn circuits(
     network.vcs.keys().map(of_vc).collect()
 }
 
-/// The hosts that are looked at, and all connections.
+/// Returns the observed hosts, and all connections.
 fn at_hosts(
     network: &Network,
     circuits: &TiVec<VcIndex, Vec<Circuit>>,
@@ -305,18 +305,18 @@ fn at_hosts(
     (interfaces, connections)
 }
 
-/// What cannot be captured is refused in words; nobody else writes before the run.
+/// Converts an error before the run to a refusal in words.
 fn refusal(error: &CaptureError) -> Unfinished {
     Unfinished::Refused(error.to_string())
 }
 
-/// Whole nanoseconds since the start.
+/// Converts a time to whole nanoseconds since the start.
 fn nanoseconds(clock: Clock, time: Time) -> u64 {
     let nanoseconds = u128::from(time.0) * NS_PER_SECOND / u128::from(clock.units_per_second);
     u64::try_from(nanoseconds).unwrap_or(u64::MAX)
 }
 
-/// Hands the bytes of a capture over.
+/// Writer that delivers a capture to its sink.
 pub(super) struct Handing<'a> {
     sink: &'a mut dyn FnMut(&[u8]) -> bool,
     has_failed: bool,
@@ -334,5 +334,5 @@ impl io::Write for Handing<'_> {
 }
 
 const NS_PER_SECOND: u128 = 1_000_000_000;
-/// Bytes that are handed over at a time.
+/// Bytes per block.
 const BLOCK_BYTES: usize = 1 << 20;

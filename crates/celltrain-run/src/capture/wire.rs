@@ -1,8 +1,8 @@
-//! The bytes of frames: what stands on the wire follows from what a frame carries, the same each time and at each place.
+//! The bytes of frames. They follow from a frame's content, the same each time and at each place.
 //!
-//! A frame's number is its packet's IPv4 identification, so that a packet is known again at another place and two copies
-//! of a segment are told apart. Payload is text that says where it stands in its stream: lines of fifteen hexadecimal
-//! digits, each the offset of the line.
+//! A frame's number is its packet's IPv4 identification, so that a packet can be recognised at another place and two
+//! copies of a segment can be distinguished. Payload is text that gives its position in the stream: lines of fifteen
+//! hexadecimal digits, each the offset of the line.
 
 use std::net::Ipv4Addr;
 
@@ -15,18 +15,18 @@ use celltrain_core::tcp::{Ack, SackBlocks, Segment, sequence, window_scale};
 
 use super::CaptureError;
 
-/// A connection, or packets that nothing answers: what its headers say.
+/// A connection, or a flow of unanswered packets: the content of its headers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Connection {
     /// Its name in the scenario.
     pub name: String,
-    /// Where its data comes from.
+    /// Source of its data.
     pub sender: End,
-    /// Where its data goes.
+    /// Destination of its data.
     pub receiver: End,
-    /// The labels of the VC that its data crosses.
+    /// Labels of the VC that carries its data.
     pub data: Labels,
-    /// The labels of the VC that its acknowledgements cross, if there are any.
+    /// Labels of the VC that carries its acknowledgements, if there are any.
     pub acks: Labels,
     /// Its TCP; `None` for packets, which are UDP.
     pub tcp: Option<Tcp>,
@@ -35,29 +35,29 @@ pub struct Connection {
 /// One end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct End {
-    /// Number of its host, from 0: its address is 10.0.0.1 and so on.
+    /// Number of its host, from 0: host 0 has the address 10.0.0.1, and so on.
     pub host: u32,
-    /// The interface of the capture that it is seen at; `None` where it is not looked at.
+    /// Interface of the capture where it is seen; `None` if it is not observed.
     pub interface: Option<u32>,
 }
 
-/// What a handshake tells of a connection.
+/// Parameters of a connection's handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tcp {
     /// Payload bytes of a full segment.
     pub mss: u64,
     /// The receive window in bytes; the window scale follows from it.
     pub receive_window: u64,
-    /// Whether the ends exchange selective acknowledgements.
+    /// True if the ends exchange selective acknowledgements.
     pub selective: bool,
 }
 
 /// A VC as its two hosts see it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Labels {
-    /// On its first link.
+    /// On the first link.
     pub first: Circuit,
-    /// On its last link.
+    /// On the last link.
     pub last: Circuit,
 }
 
@@ -71,8 +71,8 @@ pub struct Circuit {
 }
 
 impl Circuit {
-    /// VPI and VCI of a label, which counts a link's VCs from 0. The standards keep the VCIs below 32 for signalling and
-    /// management, so VCs begin at 0/32; `None` for the few labels that then have no place.
+    /// Returns VPI and VCI of a label, which counts a link's VCs from 0. The standards reserve the VCIs below 32 for
+    /// signalling and management, so VCs begin at 0/32. Returns `None` for the few labels that then do not fit.
     pub fn of_label(label: u32) -> Option<Self> {
         let vpi = u8::try_from(label / USABLE_VCIS).ok()?;
         let vci = u16::try_from(FIRST_VCI + label % USABLE_VCIS).ok()?;
@@ -80,25 +80,25 @@ impl Circuit {
     }
 }
 
-/// A frame: which one, and what it carries.
+/// A frame: its number and content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// Number of the connection in the capture's list.
     pub connection: u32,
     /// Its number within its VC.
     pub number: u32,
-    /// What it carries.
+    /// Its content.
     pub carries: Carries,
 }
 
-/// What a frame carries.
+/// Content of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carries {
     /// Data, from the sender to the receiver.
     Data(Segment),
     /// An acknowledgement, from the receiver to the sender, with its blocks if it has any.
     Ack(Ack, SackBlocks),
-    /// A packet that nothing answers, from the sender to the receiver.
+    /// A packet without a reply, from the sender to the receiver.
     Packet {
         /// Its number, from 0.
         number: u64,
@@ -107,7 +107,7 @@ pub enum Carries {
     },
 }
 
-/// The step of a handshake.
+/// Step of a handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Syn,
@@ -115,7 +115,7 @@ pub(super) enum Step {
     Ack,
 }
 
-/// All connections, and how their packets are framed.
+/// All connections, and the framing of their packets.
 #[derive(Debug)]
 pub(super) struct Wire {
     pub(super) connections: Vec<Connection>,
@@ -123,7 +123,7 @@ pub(super) struct Wire {
 }
 
 impl Wire {
-    /// The connections, each of which can be told apart by addresses and ports and has segments that fit a frame.
+    /// Checks the connections: addresses and ports must distinguish them, and their segments must fit a frame.
     pub(super) fn new(connections: Vec<Connection>, framing: Aal5Options) -> Result<Self, CaptureError> {
         let wire = Self { connections, framing };
         for (number, connection) in (0..).zip(&wire.connections) {
@@ -149,7 +149,7 @@ impl Wire {
         &self.connections[frame.connection as usize]
     }
 
-    /// The IPv4 packet of a frame.
+    /// Returns the IPv4 packet of a frame.
     pub(super) fn packet(&self, frame: &Frame) -> Result<Vec<u8>, CaptureError> {
         let connection = self.connection(frame);
         let Some(Tcp { receive_window, .. }) = connection.tcp else {
@@ -165,7 +165,7 @@ impl Wire {
         match frame.carries {
             Carries::Data(Segment { seq, len }) => {
                 self.fits(connection, u64::from(len) + tcp_header::HEADER_BYTES as u64)?;
-                // The sender's own window, which nobody asks for: nothing is sent to it.
+                // The sender's own window, which has no effect: no data is sent to it.
                 let window = window_field(receive_window >> window_scale(receive_window));
                 let header = header(sequence_number(seq), sequence_number(0), window);
                 Ok(self.tcp(frame, header, &payload(seq, u64::from(len))))
@@ -185,7 +185,7 @@ impl Wire {
         }
     }
 
-    /// A packet of the handshake that the model leaves out.
+    /// Returns a packet of the handshake that the model leaves out.
     pub(super) fn handshake(&self, connection: u32, tcp: Tcp, step: Step) -> Vec<u8> {
         let (flags, sequence, acknowledgement) = match step {
             Step::Syn => (TcpFlags::SYN, INITIAL, 0),
@@ -207,7 +207,7 @@ impl Wire {
         self.tcp(&like(connection, step), header, &[])
     }
 
-    /// The AAL5 frame around a packet: whole cells.
+    /// Returns the AAL5 frame around a packet: whole cells.
     pub(super) fn frame(&self, packet: &[u8]) -> Vec<u8> {
         match self.framing.encapsulation {
             Encapsulation::LlcSnap => aal5::encode(&llc_snap::encode(packet), 0),
@@ -223,7 +223,7 @@ impl Wire {
         Ipv4Header { ident: self.identification(frame), ..Ipv4Header::for_tcp(src, dst) }.encode(&segment)
     }
 
-    /// The model counts a packet's cells with a UDP header (`Aal5Options::packet_cells`), so UDP it is.
+    /// Builds a UDP packet, as the model counts a packet's cells with a UDP header (`Aal5Options::packet_cells`).
     fn udp(&self, frame: &Frame, connection: &Connection) -> Result<Vec<u8>, CaptureError> {
         let Carries::Packet { number, bytes } = frame.carries else {
             let problem = format!("{}: sends packets that nothing answers, and no TCP", connection.name);
@@ -240,8 +240,8 @@ impl Wire {
             .encode(&datagram))
     }
 
-    /// The low half of the frame's number. With VC multiplexing its highest bit is set: Wireshark takes a frame for Frame
-    /// Relay where an identification of 0x038e or 0x03cc stands at its start.
+    /// Returns the low half of the frame's number. With VC multiplexing its highest bit is set: Wireshark takes a frame
+    /// for Frame Relay if it starts with an identification of 0x038e or 0x03cc.
     fn identification(&self, frame: &Frame) -> u16 {
         let [_, _, high, low] = frame.number.to_be_bytes();
         match self.framing.encapsulation {
@@ -250,7 +250,7 @@ impl Wire {
         }
     }
 
-    /// Refuses what a length field of IPv4 or of AAL5 cannot say, though the model can count its cells.
+    /// Refuses a length too large for the length field of IPv4 or AAL5, though the model can count its cells.
     fn fits(&self, connection: &Connection, transport_bytes: u64) -> Result<(), CaptureError> {
         let packet = transport_bytes.saturating_add(ipv4::HEADER_BYTES as u64);
         let most = match self.framing.encapsulation {
@@ -280,7 +280,7 @@ impl Wire {
     }
 }
 
-/// A frame that goes the way of a handshake's step, which belongs to no frame of the model.
+/// Returns a frame in the direction of a handshake's step, which belongs to no frame of the model.
 pub(super) fn like(connection: u32, step: Step) -> Frame {
     let carries = match step {
         Step::Syn | Step::Ack => Carries::Data(Segment { seq: 0, len: 0 }),
@@ -295,7 +295,7 @@ struct Way {
     ports: [u16; 2],
 }
 
-/// The sequence number of a byte of the stream, either way: the SYN has number 0, the first byte 1.
+/// Returns the sequence number of a byte of the stream, in either direction: the SYN has number 0, the first byte 1.
 fn sequence_number(offset: u64) -> u32 {
     sequence::number(offset, INITIAL + 1)
 }
@@ -304,7 +304,7 @@ fn window_field(bytes: u64) -> u16 {
     u16::try_from(bytes).unwrap_or(u16::MAX)
 }
 
-/// The bytes of a stream from `start` on.
+/// Returns the bytes of a stream from `start` on.
 fn payload(start: u64, bytes: u64) -> Vec<u8> {
     let bytes = usize::try_from(bytes).expect("a payload fits a frame");
     let skipped = usize::try_from(start % LINE).expect("less than a line");
@@ -322,20 +322,21 @@ fn payload(start: u64, bytes: u64) -> Vec<u8> {
     text
 }
 
-/// With 0 as the number of a SYN, the raw numbers of a capture are those that readers show: the offset and one.
+/// With 0 as the number of a SYN, the raw sequence numbers in a capture equal those that readers show: the offset plus
+/// one.
 const INITIAL: u32 = 0;
 
-/// 10.0.0.0/8, of which the first and the last address belong to no host.
+/// 10.0.0.0/8, whose first and last address belong to no host.
 const NETWORK: u32 = 10 << 24;
 const MAX_HOSTS: u32 = (1 << 24) - 2;
 
-/// The first of the ports that no protocol has a right to (RFC 6335): readers take them for nothing they know.
+/// The first dynamic port, assigned to no protocol (RFC 6335): readers do not mistake the traffic for a known protocol.
 const FIRST_PORT: u16 = 49152;
-/// How many there are.
+/// Number of dynamic ports.
 const PORTS: u32 = 16384;
 const MAX_CONNECTIONS: u32 = PORTS * PORTS;
 
-/// ITU-T I.361 and the ATM Forum's UNI 3.1 keep those below.
+/// ITU-T I.361 and the ATM Forum's UNI 3.1 reserve the VCIs below this one.
 const FIRST_VCI: u32 = 32;
 const USABLE_VCIS: u32 = (1 << 16) - FIRST_VCI;
 

@@ -1,4 +1,4 @@
-//! Which events are kept.
+//! Selection of the events to keep.
 
 use std::fmt::{self, Display, Formatter, Write};
 
@@ -11,8 +11,8 @@ use celltrain_core::units::{Duration, Time};
 
 use super::{KINDS, name_of};
 
-/// Which events of a run are kept. Where nothing is said of ports, VCs, flows or the window, all are, but for cells:
-/// those of the bottleneck.
+/// Selection of the events to keep. Without ports, VCs, flows or a window, all are kept, except that cells are kept
+/// only at the bottleneck.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
     kinds: Vec<Kind>,
@@ -26,24 +26,24 @@ pub struct Choice {
 pub(crate) struct Chosen {
     /// By kind.
     pub(crate) kinds: [bool; KINDS.len()],
-    /// By link: whether its frames are kept.
+    /// By link: true if its frames are kept.
     pub(crate) frames: TiVec<LinkIndex, bool>,
-    /// By link: whether its cells are kept.
+    /// By link: true if its cells are kept.
     pub(crate) cells: TiVec<LinkIndex, bool>,
     /// By VC.
     pub(crate) vcs: TiVec<VcIndex, bool>,
     /// By flow.
     pub(crate) flows: TiVec<FlowIndex, bool>,
-    /// From the first instant on, until before the last.
+    /// First instant, and the instant just after the last.
     pub(crate) window: [Time; 2],
 }
 
 impl Choice {
-    /// The events of these kinds, all where none is named, at these ports, of these VCs and flows, in a window such as
-    /// `1.2s:1.3s`, for runs of `duration`.
+    /// Selects events of these kinds (all if none is named), at these ports, of these VCs and flows, in a window such
+    /// as `1.2s:1.3s`, for runs of `duration`.
     ///
     /// # Errors
-    /// What is wrong with a kind or with the window, in words.
+    /// The problem with a kind or the window, in words.
     pub fn new(
         duration: Duration,
         kinds: &[String],
@@ -67,25 +67,25 @@ impl Choice {
         Ok(Self { kinds: chosen, ports, vcs, flows, window })
     }
 
-    /// The kinds that are kept.
+    /// Returns the kinds that are kept.
     pub fn kinds(&self) -> &[Kind] {
         &self.kinds
     }
 
-    /// The first of them that only the reference engine tells of.
+    /// Returns the first kind that only the reference engine reports.
     pub fn needs_reference(&self) -> Option<&'static str> {
         self.kinds.iter().find(|kind| !kind.of_end_systems()).map(|&kind| name_of(kind))
     }
 
-    /// When the window ends, if there is one.
+    /// Returns the end of the window, if there is one.
     pub(crate) fn until(&self) -> Option<Duration> {
         self.window.map(|[_, until]| until)
     }
 
-    /// The choice in the indices of a network.
+    /// Converts the choice to the indices of a network.
     ///
     /// # Errors
-    /// A port, VC or flow that is not there, in words.
+    /// A port, VC or flow that does not exist, in words.
     pub(crate) fn of(&self, network: &Network) -> Result<Chosen, Wrong> {
         let ports: Vec<&str> = network.links.iter().map(|link| link.name.as_str()).collect();
         let vcs: Vec<&str> = network.vcs.iter().map(|vc| vc.name.as_str()).collect();
@@ -134,7 +134,7 @@ impl Choice {
             window: match self.window {
                 None => [Time::default(), Time(end.0.saturating_add(1))],
                 Some([from, to]) => {
-                    // What happens at the end of the run is in a window up to there.
+                    // A window up to the end of the run includes the events at the end.
                     let last = if to >= network.duration { Time(end.0.saturating_add(1)) } else { at(network, to) };
                     [at(network, from), last]
                 }
@@ -147,14 +147,14 @@ fn at(network: &Network, since_start: Duration) -> Time {
     Time::default() + network.clock().span(since_start)
 }
 
-/// What is wrong with a choice: the option, its value, and what would be right.
+/// An error in a choice: the option, its value, and a suggestion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wrong {
     /// The option.
     pub option: &'static str,
     /// Its value.
     pub value: String,
-    /// What is wrong.
+    /// The problem.
     pub problem: String,
 }
 
@@ -164,11 +164,11 @@ impl Display for Wrong {
     }
 }
 
-/// As many names of those there are stand in an error.
+/// Largest number of known names listed in an error.
 const SHOWN: usize = 12;
 
 impl Wrong {
-    /// Of what is none of the names there are.
+    /// Reports a value that is not a known name.
     pub(crate) fn new(option: &'static str, value: &str, problem: &str, known: &[&str]) -> Self {
         let near = known.iter().min_by_key(|known| strsim::damerau_levenshtein(known, value));
         let guess = near.filter(|near| strsim::damerau_levenshtein(near, value) <= value.chars().count().max(3) / 2);
@@ -184,7 +184,7 @@ impl Wrong {
     }
 }
 
-/// Which of the names there are are asked for.
+/// Marks the known names that are listed in `names`.
 fn find<I>(
     option: &'static str,
     what: &str,
@@ -203,7 +203,7 @@ fn find<I>(
     Ok(chosen.into())
 }
 
-/// What is chosen both by the one and by the other, of so many.
+/// Returns the intersection of two choices among `all` items.
 fn both<I>(a: Option<TiVec<I, bool>>, b: Option<TiVec<I, bool>>, all: usize) -> TiVec<I, bool> {
     match (a, b) {
         (Some(a), Some(b)) => a.iter().zip(&b).map(|(a, b)| *a && *b).collect(),
@@ -212,7 +212,7 @@ fn both<I>(a: Option<TiVec<I, bool>>, b: Option<TiVec<I, bool>>, all: usize) -> 
     }
 }
 
-/// `1.2s:1.3s`; either end may be left out.
+/// Reads `1.2s:1.3s`; either end may be left out.
 fn read_window(text: &str, duration: Duration) -> Result<[Duration; 2], Wrong> {
     let wrong = |problem: String| Wrong { option: "window", value: text.to_owned(), problem };
     let Some((from, to)) = text.split_once(':') else {

@@ -1,4 +1,4 @@
-//! Columns of events: what each holds, and the numbers of a block of rows.
+//! Columns of events: their meaning, and the numbers of a block of rows.
 
 use std::sync::Arc;
 
@@ -13,13 +13,13 @@ pub struct Column<E: 'static> {
     pub name: &'static str,
     /// The unit; empty for names and words, `1` for pure numbers.
     pub unit: &'static str,
-    /// What it is, in one line.
+    /// Meaning, in one line.
     pub meaning: &'static str,
-    /// Where an event has it.
+    /// Accessor of its value in an event.
     pub value: Accessor<E>,
 }
 
-/// Where an event has a value, and of which kind that is. None where it has no such thing.
+/// Accessor of a value in an event, by kind of value. It returns `None` if the event has no such value.
 pub enum Accessor<E: 'static> {
     /// The instant, in seconds.
     Time,
@@ -27,11 +27,11 @@ pub enum Accessor<E: 'static> {
     Flow(fn(&Row<E>) -> Option<FlowIndex>),
     /// A VC's name, by its index.
     Vc(fn(&Row<E>) -> Option<VcIndex>),
-    /// The name of a VC as a port has it: its own, or that of the VC it has become there.
+    /// The name of a VC at a port: its own, or the name of the VC into which it has merged.
     PortVc(fn(&Row<E>) -> Option<PortVc>),
     /// A port's name, by the index of its link.
     Port(fn(&Row<E>) -> Option<LinkIndex>),
-    /// A word; empty where there is none.
+    /// A word; empty if there is none.
     Word(fn(&Row<E>) -> &'static str),
     /// A whole number.
     Count(fn(&Row<E>) -> Option<u64>),
@@ -43,7 +43,7 @@ pub enum Accessor<E: 'static> {
     Flag(fn(&Row<E>) -> Option<bool>),
 }
 
-/// A VC at a port: itself, or the one that it has become with others.
+/// A VC at a port: itself, or the VC into which it has merged with others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PortVc {
     /// It shares its label with no other.
@@ -52,7 +52,7 @@ pub enum PortVc {
     Merged(MergeIndex),
 }
 
-/// An event with what is known beside it.
+/// An event with derived values.
 pub struct Row<E> {
     /// The event.
     pub event: E,
@@ -62,16 +62,16 @@ pub struct Row<E> {
     pub flow: Option<FlowIndex>,
     /// Seconds between two ticks of its flow's retransmission clock.
     pub tick_s: f64,
-    /// The number of its frame or RM cell within its VC: without the bits that tell the branch of a merge.
+    /// Number of its frame or RM cell within its VC: without the bits for the branch of a merge.
     pub number: u32,
-    /// Its VC as its port has it; none at a host.
+    /// Its VC at the port; `None` at a host.
     pub port_vc: Option<PortVc>,
-    /// Which of its frame's cells that came to the port it is, from 0.
+    /// Index among its frame's cells that arrived at the port, from 0.
     pub index: Option<u32>,
 }
 
 impl<E> Column<E> {
-    /// The name of the Arrow type of its column; `name` for a text that repeats.
+    /// Returns the name of its column's Arrow type; `name` for a text that repeats.
     pub const fn kind(&self) -> &'static str {
         match self.value {
             Accessor::Time | Accessor::Number(_) | Accessor::Rate(_) => "float64",
@@ -82,14 +82,14 @@ impl<E> Column<E> {
     }
 }
 
-/// The values of a column. What a row lacks is NaN, or -1.
+/// Values of a column. A missing value is NaN, or -1.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Values {
     /// Numbers.
     Numbers(Vec<f64>),
     /// Whole numbers.
     Counts(Vec<i64>),
-    /// Places in a list of words.
+    /// Indices into a list of words.
     Words(Vec<i32>, Arc<[String]>),
     /// 1 for yes, 0 for no.
     Flags(Vec<i8>),
@@ -98,9 +98,9 @@ pub enum Values {
 /// Rows of one kind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Block {
-    /// Of which kind.
+    /// Kind of the rows.
     pub kind: Kind,
-    /// By column, in the order of the table.
+    /// Columns in the order of the table.
     pub columns: Vec<Values>,
 }
 
@@ -109,17 +109,17 @@ pub struct Block {
 pub(super) struct Names {
     pub(super) flows: Arc<[String]>,
     pub(super) vcs: Arc<[String]>,
-    /// Those of VCs, then those of merges.
+    /// Names of VCs, then names of merges.
     pub(super) port_vcs: Arc<[String]>,
     pub(super) ports: Arc<[String]>,
 }
 
-/// Rows of one kind under way. They become columns a chunk at a time: a column is then one loop over rows that are still
-/// in the nearest cache.
+/// Rows of one kind not yet delivered. They become columns a chunk at a time: a column is then one loop over rows that
+/// are still in the L1 cache.
 pub(super) struct Rows<E: 'static> {
     kind: Kind,
     table: &'static [Column<E>],
-    /// VCs of the network.
+    /// Number of VCs of the network.
     vcs: u32,
     chunk: Vec<Row<E>>,
     block: Vec<Filling>,
@@ -127,7 +127,7 @@ pub(super) struct Rows<E: 'static> {
     filled: usize,
 }
 
-/// A column of a block under way. What a row lacks is NaN, or -1.
+/// A column of an unfinished block. A missing value is NaN, or -1.
 enum Filling {
     Numbers(Vec<f64>),
     Counts(Vec<i64>),
@@ -136,9 +136,9 @@ enum Filling {
     Flags(Vec<i8>),
 }
 
-/// Rows that are handed over at a time: a few megabytes.
+/// Rows per block: a few megabytes.
 pub(super) const ROWS: usize = 1 << 16;
-/// Rows that become columns at a time.
+/// Rows converted to columns at a time.
 const CHUNK: usize = 1 << 8;
 
 impl<E> Rows<E> {
@@ -147,14 +147,14 @@ impl<E> Rows<E> {
         Self { kind, table, vcs, chunk: Vec::with_capacity(CHUNK), block, filled: 0 }
     }
 
-    /// Adds a row; whether the block is full.
+    /// Adds a row. Returns whether the block is full.
     #[inline]
     pub(super) fn push(&mut self, row: Row<E>) -> bool {
         self.chunk.push(row);
         self.chunk.len() == CHUNK && self.fill()
     }
 
-    /// Makes columns of the chunk; whether the block is full.
+    /// Converts the chunk to columns. Returns whether the block is full.
     fn fill(&mut self) -> bool {
         for (column, filling) in self.table.iter().zip(&mut self.block) {
             column.fill(&self.chunk, self.vcs, filling);
@@ -164,7 +164,7 @@ impl<E> Rows<E> {
         self.filled == ROWS
     }
 
-    /// The rows so far; none remain.
+    /// Takes the rows so far; none remain.
     pub(super) fn take(&mut self, names: &Names) -> Option<Block> {
         self.fill();
         if std::mem::take(&mut self.filled) == 0 {
@@ -188,7 +188,7 @@ impl<E> Column<E> {
         }
     }
 
-    /// Adds its values of these rows; `vcs`: as many there are.
+    /// Adds its values of these rows; `vcs` is the number of VCs.
     fn fill(&self, rows: &[Row<E>], vcs: u32, into: &mut Filling) {
         match (into, &self.value) {
             (Filling::Numbers(into), Accessor::Time) => into.extend(rows.iter().map(|row| row.time_s)),
@@ -229,7 +229,7 @@ impl<E> Column<E> {
         }
     }
 
-    /// What is filled, with the words that it refers to.
+    /// Returns the filled values, with the words to which they refer.
     fn values(&self, filled: Filling, names: &Names) -> Values {
         match filled {
             Filling::Numbers(values) => Values::Numbers(values),
@@ -253,7 +253,8 @@ fn place(index: u32) -> i32 {
     i32::try_from(index).expect("a network has fewer parts than 2^31")
 }
 
-/// The place of a word among those there were. A word is told by its address first: it is one of a few in the program.
+/// Returns the index of a word, which is added if new. Compares addresses first: words are a few constants of the
+/// program.
 fn word(words: &mut Vec<&'static str>, word: &'static str) -> i32 {
     if word.is_empty() {
         return -1;

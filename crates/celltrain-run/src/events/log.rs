@@ -1,4 +1,4 @@
-//! The probe that keeps events.
+//! The probe that records events.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use super::columns::{Block, Names, PortVc, Row, Rows};
 use super::places::Places;
 use super::tables::{CELLS, FRAMES, RATES, SEGMENTS, TIMERS};
 
-/// Keeps the events of a choice, and hands them over block by block.
+/// Observer that records the events of a choice and delivers them in blocks.
 pub struct Log<'a> {
     chosen: Chosen,
     names: Names,
@@ -40,11 +40,11 @@ pub struct Log<'a> {
 }
 
 impl<'a> Log<'a> {
-    /// Keeps what `choice` asks for of a run of this network. `sink` takes the blocks; when it says no, nothing is kept
-    /// from then on.
+    /// Records the events that `choice` selects in a run of this network. `sink` receives the blocks. Once it returns
+    /// false, nothing more is recorded.
     ///
     /// # Errors
-    /// A port, VC or flow that is not there.
+    /// If a port, VC or flow does not exist.
     pub fn new(choice: &Choice, network: &Network, sink: &'a mut dyn FnMut(Block) -> bool) -> Result<Self, Wrong> {
         let chosen = choice.of(network)?;
         let list = |names: &mut dyn Iterator<Item = &String>| -> Arc<[String]> { names.cloned().collect() };
@@ -88,12 +88,12 @@ impl<'a> Log<'a> {
         })
     }
 
-    /// Whether the sink has said no.
+    /// Returns whether the sink has returned false.
     pub fn has_failed(&self) -> bool {
         self.has_failed
     }
 
-    /// Hands over what is left.
+    /// Delivers the remaining rows.
     pub fn finish(&mut self) {
         let Self { names, segments, timers, frames, cells, rates, .. } = self;
         let left = [segments.take(names), timers.take(names), frames.take(names), cells.take(names), rates.take(names)];
@@ -113,7 +113,7 @@ impl<'a> Log<'a> {
         Row { event, time_s: self.clock.seconds(now), flow, tick_s, number: 0, port_vc: None, index: None }
     }
 
-    /// The number of a frame without the bits that tell its branch.
+    /// Returns the number of a frame without its branch bits.
     fn number(&self, vc: VcIndex, frame: FrameNumber) -> u32 {
         if self.merged[vc].is_some() { frame.within_branch() } else { frame.number() }
     }
@@ -136,7 +136,7 @@ impl Watcher for Log<'_> {
     const WATCHES: bool = true;
 
     fn on_event(&mut self, now: Time, event: Event) {
-        // Where a cell stands in its frame follows from all cells before it.
+        // The index of a cell in its frame depends on all cells before it.
         let index = match &event {
             Event::Cell(cell) if self.chosen.kinds[Kind::Cells as usize] && self.chosen.cells[cell.link] => {
                 self.places.of(cell)
@@ -194,7 +194,7 @@ impl Watcher for Log<'_> {
     }
 }
 
-/// The link of the port where something happened to a frame; none at a host.
+/// Returns the link of the port where something happened to a frame; `None` at a host.
 pub(crate) fn link_of(event: &FrameEvent) -> Option<LinkIndex> {
     match event.step {
         FrameStep::Admitted(judged) | FrameStep::Refused(judged) | FrameStep::NoRoom(judged) => Some(judged.link),

@@ -1,7 +1,7 @@
-//! The events of a run as tables: one table a kind, one line for each column (`docs/design/events.md`).
+//! Events of a run as tables: one table per kind, one line per column (`docs/design/events.md`).
 //!
-//! A [`Log`] is a probe that watches: it keeps what a [`Choice`] asks for, in columns of plain numbers, and hands them
-//! over block by block. Names and words are numbers into lists, which come with each block.
+//! A [`Log`] is a probe that observes events. It keeps those selected by a [`Choice`] in columns of plain numbers, and
+//! delivers them block by block. Names and words are indices into lists, which come with each block.
 
 mod choice;
 mod columns;
@@ -16,7 +16,7 @@ pub use log::Log;
 use celltrain_core::events::Kind;
 use serde_json::{Value, json};
 
-/// Every kind, in the order of the files: its name, and what it is.
+/// Every kind, in the order of the files: its name and meaning.
 pub const KINDS: [(Kind, &str, &str); 5] = [
     (Kind::Segments, "segments", "segments and acknowledgements at the ends of connections"),
     (Kind::Timers, "timers", "timers of connections"),
@@ -25,12 +25,12 @@ pub const KINDS: [(Kind, &str, &str); 5] = [
     (Kind::Rates, "rates", "rates of ABR VCs"),
 ];
 
-/// The name of a kind.
+/// Returns the name of a kind.
 pub fn name_of(kind: Kind) -> &'static str {
     KINDS[kind as usize].1
 }
 
-/// The lines of the tables.
+/// Returns the lines of the tables.
 pub fn described() -> Value {
     let of = |(kind, name, meaning): (Kind, &str, &str)| {
         let columns = match kind {

@@ -1,4 +1,4 @@
-//! Which cell of its frame a cell is that comes to a port, waits there and leaves.
+//! Index of a cell within its frame, as it arrives at a port, waits there and leaves.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -6,28 +6,28 @@ use celltrain_core::cell::FrameNumber;
 use celltrain_core::events::{CellEvent, CellStep};
 use celltrain_core::index::{LinkIndex, VcIndex};
 
-/// A cell's frame, and its place among the frame's cells that came to the port.
+/// A cell's frame, and its index among the frame's cells that arrived at the port.
 type Place = (FrameNumber, u32);
 
 /// The cells of one VC at one port.
 #[derive(Default)]
 struct AtPort {
-    /// The frame whose cells come, and how many have.
+    /// Frame whose cells are arriving, and their number so far.
     coming: Option<Place>,
-    /// Came, and no more is told of them yet.
+    /// Cells that arrived and have no later event yet.
     came: VecDeque<Place>,
-    /// Wait.
+    /// Waiting cells.
     waiting: VecDeque<Place>,
 }
 
-/// The cells of all VCs at the ports that are asked for. Cells of one VC leave a port in the order they came in.
+/// Cells of all VCs at the observed ports. Cells of one VC leave a port in their order of arrival.
 #[derive(Default)]
 pub(crate) struct Places {
     by_port: BTreeMap<(LinkIndex, VcIndex), AtPort>,
 }
 
 impl Places {
-    /// The place of the cell that this is about; None of an RM cell, which is of no frame.
+    /// Returns the index of the cell of this event; `None` for an RM cell, which belongs to no frame.
     pub(crate) fn of(&mut self, event: &CellEvent) -> Option<u32> {
         if event.rm.is_some() {
             return None;
@@ -35,7 +35,7 @@ impl Places {
         let CellEvent { link, vc, frame, step, .. } = *event;
         let AtPort { coming, came, waiting } = self.by_port.entry((link, vc)).or_default();
         let place = match step {
-            // The network tags a cell just before it comes, or marks it as it leaves.
+            // The network tags a cell just before it arrives, or marks it as it leaves.
             CellStep::Tagged => coming.filter(|of| of.0 == frame).map_or(0, |of| of.1),
             CellStep::Marked => waiting.front().map(|place| place.1)?,
             CellStep::Arrived => {

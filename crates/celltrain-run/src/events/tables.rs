@@ -19,7 +19,7 @@ const fn time<E>() -> Column<E> {
     column("time_s", "s", "time since the start of the run", Accessor::Time)
 }
 
-/// Of segments.
+/// Columns of segments.
 pub const SEGMENTS: &[Column<SegmentEvent>] = &[
     time(),
     column("flow", "", "the connection", Accessor::Flow(|row| row.flow)),
@@ -128,7 +128,7 @@ fn ack(event: &SegmentEvent) -> Option<Ack> {
     }
 }
 
-/// Of timers.
+/// Columns of timers.
 pub const TIMERS: &[Column<TimerEvent>] = &[
     time(),
     column("flow", "", "the connection", Accessor::Flow(|row| row.flow)),
@@ -168,7 +168,7 @@ const NO_ROOM: &str = "no room";
 const RATE_FELL: &str = "the rate fell";
 const JOINED: &str = "joined with the frame before, whose last cell was lost";
 
-/// Of frames.
+/// Columns of frames.
 pub const FRAMES: &[Column<FrameEvent>] = &[
     time(),
     column("flow", "", "the connection whose VC it is", Accessor::Flow(|row| row.flow)),
@@ -257,7 +257,7 @@ pub const FRAMES: &[Column<FrameEvent>] = &[
     ),
 ];
 
-/// Why a frame was refused, cut, joined, dropped or failed; empty where it was not.
+/// Returns why a frame was refused, cut, joined, dropped or failed; empty if it was not.
 pub(crate) fn reason_of_frame(step: &FrameStep) -> &'static str {
     match *step {
         FrameStep::Admitted(_) | FrameStep::Delivered => "",
@@ -273,7 +273,7 @@ pub(crate) fn reason_of_frame(step: &FrameStep) -> &'static str {
     }
 }
 
-/// X: cells that waited at the port where something happened to a frame.
+/// Returns X: the cells waiting at the port where something happened to a frame.
 pub(crate) fn occupancy_of(step: &FrameStep) -> Option<u32> {
     match *step {
         FrameStep::Admitted(judged) | FrameStep::Refused(judged) | FrameStep::NoRoom(judged) => Some(judged.occupancy),
@@ -284,7 +284,7 @@ pub(crate) fn occupancy_of(step: &FrameStep) -> Option<u32> {
     }
 }
 
-/// Why a cell was lost.
+/// Returns why a cell was lost.
 pub(crate) fn reason_of_loss(loss: Loss) -> &'static str {
     match loss {
         Loss::NoRoom { .. } => NO_ROOM,
@@ -300,7 +300,7 @@ fn judged(event: &FrameEvent) -> Option<Judged> {
     }
 }
 
-/// Of cells.
+/// Columns of cells.
 pub const CELLS: &[Column<CellEvent>] = &[
     time(),
     column("port", "", "the output port, named after its link", Accessor::Port(|row| Some(row.event.link))),
@@ -374,7 +374,7 @@ pub const CELLS: &[Column<CellEvent>] = &[
     column("ni", "", "NI of an RM cell", Accessor::Flag(|row| row.event.rm.map(|rm| rm.ni))),
 ];
 
-/// Of rates.
+/// Columns of rates.
 pub const RATES: &[Column<RateEvent>] = &[
     time(),
     column("flow", "", "the connection whose VC it is", Accessor::Flow(|row| row.flow)),
@@ -402,7 +402,7 @@ pub const RATES: &[Column<RateEvent>] = &[
     column("acr_mbps", "Mb/s", "ACR now, cells included", Accessor::Rate(|row| Some(row.event.after))),
 ];
 
-/// Megabits per second of so many cells per second.
+/// Converts cells per second to megabits per second.
 pub(super) fn mbps(cells_per_second: f64) -> f64 {
     cells_per_second * CELL_BITS as f64 / 1e6
 }

@@ -22,7 +22,7 @@ fn choice(kinds: &[&str], of: [Option<&[&str]>; 3], window: Option<&str>) -> Res
     Choice::new(network().duration, &names(kinds), of.map(|list| list.map(names)), window)
 }
 
-/// What is kept of a run, by the engine that tells of it all.
+/// Returns the blocks kept in a run of the reference engine, which reports all events.
 fn kept(choice: &Choice) -> Vec<Block> {
     let (network, mut blocks) = (network(), Vec::new());
     let mut sink = |block| {

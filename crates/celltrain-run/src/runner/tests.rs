@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::*;
 
-/// A scenario of two sources.
+/// Returns a scenario with `sources` sources.
 fn text(sources: u32, duration: &str, buffer: u32) -> String {
     let toml = format!(
         r#"
@@ -50,7 +50,7 @@ fn what_counts_of_a_run_may_be_a_part_of_it() {
     assert!((0.01 * goodput(&first) + 0.99 * goodput(&last) - goodput(&whole)).abs() < 1e-9);
 }
 
-/// Nobody waits for its end.
+/// Returns a run too long to finish.
 fn long() -> Handle {
     Handle::of_text(text(2, "100000s", 100))
 }
@@ -67,7 +67,7 @@ fn answer(finished: &Finished) -> Value {
     serde_json::from_str(&finished.answer).expect("an answer is JSON")
 }
 
-/// What came of runs on two threads, by their places.
+/// Runs the scenarios on two threads and returns the results by index.
 fn outcomes(scenarios: &[&Handle], runs: &[(usize, u64)], how: How<'_>) -> Vec<Result<Finished, Unfinished>> {
     let mut outcomes: Vec<_> = runs.iter().map(|_| None).collect();
     let on = |event| {
@@ -116,7 +116,7 @@ fn a_run_ends_at_its_limit_and_says_so() {
 
 #[test]
 fn the_limit_counts_from_the_reading_of_the_scenario_on() {
-    // Were reading not counted, it would be read, and the limit found later.
+    // If reading were not counted, the scenario would be read, and the limit found later.
     let scenario = small();
     let ended = run(&scenario, None, How { limit: Some(Duration::ZERO), ..How::default() });
     assert_eq!(ended, Err(Unfinished::TookTooLong(Duration::ZERO)));
@@ -189,7 +189,7 @@ fn an_error_of_the_caller_ends_all_runs() {
 #[test]
 fn a_panic_of_one_run_is_its_error_alone() {
     let good = small();
-    // No scenario panics: a place that is not there does.
+    // No scenario panics, but an index out of range does.
     let runs = [(0, 1), (5, 1), (0, 1)];
     let outcomes = outcomes(&[&good], &runs, How::default());
     let Err(Unfinished::Panicked(words)) = &outcomes[1] else { panic!("{outcomes:?}") };

@@ -1,4 +1,4 @@
-//! What a VC whose rate is controlled (ABR) is measured by.
+//! Measures of a VC with a controlled rate (ABR).
 
 use celltrain_core::metrics::AbrResult;
 
@@ -6,7 +6,7 @@ use crate::measure::{Measure, When};
 
 type Abr = Measure<AbrResult>;
 
-/// Of one VC whose rate is controlled, one direction.
+/// Measures of one VC with a controlled rate, one direction.
 pub const ABR: &[Abr] = &[
     Abr::text("vc", "the VC whose rate is controlled", |vc| &vc.name),
     Abr::number("acr_mbps", "Mb/s", "ACR at the end, cells included", |vc| Some(vc.acr_mbps))

@@ -1,4 +1,4 @@
-//! What a VC with a contract (GFR) is measured by.
+//! Measures of a VC with a contract (GFR).
 
 use celltrain_core::metrics::ContractResult;
 
@@ -6,7 +6,7 @@ use crate::measure::{Measure, When};
 
 type Contract = Measure<ContractResult>;
 
-/// Of one VC with a contract.
+/// Measures of one VC with a contract.
 pub const CONTRACT: &[Contract] = &[
     Contract::text("vc", "the VC with a contract", |vc| &vc.name),
     Contract::count("frames", "frames", "frames that reached the edge of the network", |vc| Some(vc.edge.frames))

@@ -1,4 +1,4 @@
-//! What a connection is measured by.
+//! Measures of a connection.
 
 use celltrain_core::metrics::FlowResult;
 
@@ -6,7 +6,7 @@ use crate::measure::{Measure, When};
 
 type Flow = Measure<FlowResult>;
 
-/// Of one connection.
+/// Measures of one connection.
 pub const FLOW: &[Flow] = &[
     Flow::text("name", "the connection", |flow| &flow.name),
     Flow::number(

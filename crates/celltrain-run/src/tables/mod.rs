@@ -17,10 +17,10 @@ pub use flow::FLOW;
 pub use port::PORT;
 pub use run::{EndedRun, RUN};
 
-/// Version of the answer's shape. It grows when a key moves or changes its meaning, not when one is added.
+/// Version of the answer's shape. It increases when a key moves or changes its meaning, not when one is added.
 pub const FORMAT: u32 = 1;
 
-/// All tables with all their lines, as the bridge hands them over.
+/// Returns all tables with all their lines, for Python.
 pub fn described_all() -> Value {
     json!({
         "run": described(RUN),

@@ -1,4 +1,4 @@
-//! What an output port is measured by.
+//! Measures of an output port.
 
 use celltrain_core::metrics::PortResult;
 
@@ -6,7 +6,7 @@ use crate::measure::{Measure, When};
 
 type Port = Measure<PortResult>;
 
-/// Of one output port.
+/// Measures of one output port.
 pub const PORT: &[Port] = &[
     Port::text("name", "the output port, named after its link", |port| &port.name),
     Port::count("buffer_cells", "cells", "places for waiting cells; null without limit", |port| {

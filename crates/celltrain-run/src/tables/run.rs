@@ -1,11 +1,11 @@
-//! What a run as a whole is measured by.
+//! Measures of a whole run.
 
 use celltrain_core::engine::Engine;
 use celltrain_core::metrics::RunResult;
 
 use crate::measure::Measure;
 
-/// A run that has ended, and how it was run.
+/// A finished run and its settings.
 pub struct EndedRun {
     /// The scenario's name.
     pub scenario: String,
@@ -13,18 +13,18 @@ pub struct EndedRun {
     pub seed: u64,
     /// The engine that ran it.
     pub engine: Engine,
-    /// The name of the port that efficiency is measured at.
+    /// The name of the port at which efficiency is measured.
     pub bottleneck: String,
     /// Real time the engine took, in seconds.
     pub engine_seconds: f64,
-    /// What was measured.
+    /// Measured results.
     pub result: RunResult,
-    /// Its fingerprint as 16 hex digits.
+    /// Fingerprint of the result as 16 hex digits.
     fingerprint: String,
 }
 
 impl EndedRun {
-    /// A run and its result.
+    /// Creates a finished run from its result.
     pub fn new(
         scenario: String,
         seed: u64,
@@ -40,7 +40,7 @@ impl EndedRun {
 
 type Run = Measure<EndedRun>;
 
-/// Of a whole run.
+/// Measures of a whole run.
 pub const RUN: &[Run] = &[
     Run::text("scenario", "the scenario's name", |run| &run.scenario),
     Run::count("seed", "1", "seed of every random choice of the run", |run| Some(run.seed)),

@@ -41,7 +41,7 @@ fn ip() -> Capture<Vec<u8>> {
     capture(CaptureKind::Ip, Encapsulation::LlcSnap, connection())
 }
 
-/// What was written, without the handshake.
+/// Returns the packets written, without the handshake.
 fn written(capture: Capture<Vec<u8>>) -> Vec<Packet> {
     let packets = read(&capture.finish().expect("memory takes it")).packets;
     packets.into_iter().filter(|packet| !packet.comment.as_ref().is_some_and(|text| text.contains("made up"))).collect()
@@ -94,7 +94,7 @@ fn a_file_says_what_made_it_and_what_its_interfaces_are() {
     assert_eq!(file.interfaces, [(0, options("src1")), (0, options("dst1"))]);
 }
 
-/// libpcap refuses a file of several RAW interfaces, and every reader takes a single one as it is.
+/// libpcap refuses a file of several RAW interfaces, and every reader accepts a single one.
 #[test]
 fn ipv4_packets_of_one_host_are_raw_and_those_of_several_say_that_they_are_ipv4() {
     let about = About::default();
@@ -278,7 +278,7 @@ fn frames_with_an_llc_header_are_erf_records_with_vpi_and_vci() {
     let [.., sent, arrived] = &file.packets[..] else { panic!("there are two") };
     assert_eq!(sent.bytes[..8], (5_u64 << 31).to_le_bytes(), "two and a half seconds");
     assert_eq!((sent.bytes[8], big16(&sent.bytes, 10), big16(&sent.bytes, 14)), (4, 16 + 580, 580));
-    // VPI 0, VCI 32 and VPI 1, VCI 0x1234, each the last cell's.
+    // VPI 0, VCI 32 and VPI 1, VCI 0x1234, as in the last cell.
     assert_eq!((big32(&sent.bytes, 16), big32(&arrived.bytes, 16)), (0x20 << 4 | 2, 1 << 20 | 0x1234 << 4 | 2));
     let sdu = sdu(&sent.bytes[20..]);
     assert_eq!(sdu[..8], [0xaa, 0xaa, 3, 0, 0, 0, 8, 0]);
@@ -356,7 +356,7 @@ fn an_rm_cell_has_its_rates_and_its_crc() {
     let bytes = &packets[0].bytes;
     assert!(hec_is_right(bytes) && crc10_is_right(&bytes[5..]));
     assert_eq!(big32(bytes, 0), 3 << 20 | 0x63 << 4 | 0b1101, "VPI, VCI, payload type 110, CLP");
-    // Protocol 1; DIR and CI; ER is 2^10 and CCR 2^9, both with their bit for "not zero".
+    // Protocol 1; DIR and CI; ER is 2^10 and CCR 2^9, both with their nonzero bit.
     assert_eq!(bytes[5..11], [1, 0b1010_0000, 0x54, 0, 0x52, 0]);
 }
 
@@ -452,7 +452,7 @@ fn a_long_comment_is_cut_between_two_letters() {
     assert_eq!(packets[0].comment.as_deref(), Some(&comment[..65_535]));
 }
 
-/// Takes so many bytes.
+/// A disk with room for this many bytes.
 struct Disk(usize);
 
 impl Write for Disk {

@@ -1,13 +1,13 @@
-//! A reader of captures that shares nothing with their writer: pcapng as its draft draws it, checks bit by bit.
+//! A reader of captures that shares no code with their writer: pcapng as in its draft, with bitwise checks.
 
-/// A packet as a capture has it.
+/// A packet in a capture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Packet {
     pub(super) interface: u32,
     pub(super) time_ns: u64,
     pub(super) flags: u32,
     pub(super) comment: Option<String>,
-    /// Without the four bytes that link type NULL puts in front.
+    /// Without the four bytes in front for link type NULL.
     pub(super) bytes: Vec<u8>,
 }
 
@@ -15,11 +15,11 @@ pub(super) struct Packet {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Options(pub(super) Vec<(u16, Vec<u8>)>);
 
-/// A capture as it stands in a file.
+/// The content of a capture file.
 #[derive(Debug, Default)]
 pub(super) struct File {
     pub(super) section: Options,
-    /// Link type and options of each.
+    /// Link type and options of each interface.
     pub(super) interfaces: Vec<(u16, Options)>,
     pub(super) packets: Vec<Packet>,
 }
@@ -100,7 +100,7 @@ pub(super) fn big32(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
-/// RFC 1071: bytes that hold their own checksum sum up to all ones.
+/// RFC 1071: bytes that include their own checksum sum to all ones.
 pub(super) fn sums_up(parts: &[&[u8]]) -> bool {
     let mut sum = 0_u64;
     for part in parts {
@@ -114,7 +114,7 @@ pub(super) fn sums_up(parts: &[&[u8]]) -> bool {
     sum == 0xffff
 }
 
-/// The transport header and payload of an IPv4 packet whose checksums are right.
+/// Returns the transport header and payload of an IPv4 packet after checking its checksums.
 pub(super) fn transport(packet: &[u8]) -> &[u8] {
     assert_eq!(packet[0], 0x45, "IPv4, no options");
     assert!(sums_up(&[&packet[..20]]), "IPv4 header checksum");
@@ -127,8 +127,8 @@ pub(super) fn transport(packet: &[u8]) -> &[u8] {
     segment
 }
 
-/// The remainder of a polynomial of so many bits, the first one left out, by long division. With the check at its end
-/// what it covers leaves none.
+/// Returns the remainder after division by a polynomial of `bits` bits (without the leading one), by long division. It
+/// is zero if the check is at the end of the bytes it covers.
 pub(super) fn remainder(bytes: &[u8], preset: u64, bits: u32, generator: u64) -> u64 {
     let mut register = preset;
     for byte in bytes {
@@ -159,7 +159,7 @@ pub(super) fn crc10_is_right(payload: &[u8]) -> bool {
     remainder(payload, 0, 10, 0x233) == 0
 }
 
-/// What an AAL5 frame carries, after a look at its trailer.
+/// Returns the content of an AAL5 frame, after checking its trailer.
 pub(super) fn sdu(frame: &[u8]) -> &[u8] {
     assert_eq!(frame.len() % 48, 0, "whole cells");
     assert!(crc32_is_right(frame), "CRC-32");

@@ -15,7 +15,7 @@ use crate::Unfinished;
 use crate::capture::watch::Destination;
 use crate::capture::{About, CaptureChoice, Watch};
 
-/// Three sources, and a port that loses cells within frames.
+/// Returns a scenario with three sources and a port that loses cells within frames.
 fn lossy(policy: &str) -> String {
     format!(
         "duration = \"30ms\"\n[topology.n_source]\nsources = 3\nlink_delay = \"5us\"\n[tcp.reno]\n\
@@ -23,7 +23,7 @@ fn lossy(policy: &str) -> String {
     )
 }
 
-/// The same, whose port refuses frames too.
+/// Returns the same scenario with a port that also refuses frames.
 fn refusing() -> String {
     lossy("epd") + "threshold = 40\n"
 }
@@ -44,7 +44,7 @@ fn choice(network: &Network, kind: &str, at: Option<&str>, ports: Option<&[&str]
     CaptureChoice::new(network.duration, (kind, at), [ports, None, None], None).expect("nothing is wrong")
 }
 
-/// A capture of a run, and all that happened.
+/// Returns a capture of a run, and all its events.
 fn captured(network: &Network, choice: &CaptureChoice, engine: Engine) -> (File, Vec<Event>) {
     let mut bytes = Vec::new();
     let events = seen_by(network, choice, engine, &mut |block: &[u8]| {
@@ -70,7 +70,7 @@ fn seen_by(
     probe.events
 }
 
-/// A capture, and every event beside it.
+/// A capture, together with every event.
 struct AndAll<'a> {
     watch: Watch<'a>,
     events: Vec<Event>,
@@ -87,12 +87,12 @@ impl Watcher for AndAll<'_> {
     }
 }
 
-/// Names of all ports.
+/// Returns the names of all ports.
 fn ports(network: &Network) -> Vec<&str> {
     network.links.iter().map(|link| link.name.as_str()).collect()
 }
 
-/// Of the header of a cell: VPI and VCI, whether it is marked, ends its frame, and is tagged.
+/// Returns fields of a cell's header: VPI and VCI, whether it is marked, ends its frame, and is tagged.
 fn header(cell: &[u8]) -> (u32, bool, bool, bool) {
     let word = u32::from_be_bytes([cell[0], cell[1], cell[2], cell[3]]);
     (word >> 4, word & 0b0100 != 0, word & 0b0010 != 0, word & 1 != 0)
@@ -106,7 +106,7 @@ fn cells_are_the_ones_that_came_and_left_wherever_others_of_their_frames_were_lo
         let choice = choice(&network, "cells", Some("both"), Some(&names));
         let (file, events) = captured(&network, &choice, Engine::Reference);
         assert!(file.interfaces.iter().all(|(link_type, _)| *link_type == 147));
-        // The headers are made of places that were followed, the events of the engine's cells.
+        // The headers come from the cell trails, the events from the engine's cells.
         let told = events.iter().filter_map(|event| match event {
             Event::Cell(cell) if cell.step == CellStep::Arrived => Some((1, cell)),
             Event::Cell(cell) if cell.step == CellStep::Departed => Some((2, cell)),
@@ -125,7 +125,7 @@ fn cells_are_the_ones_that_came_and_left_wherever_others_of_their_frames_were_lo
     }
 }
 
-/// Of the frames whose last cell leaves the last port of a VC, those that are delivered have the right CRC-32.
+/// Checks the frames whose last cell leaves the last port of a VC: the delivered ones have the right CRC-32.
 fn whole_frames_have_their_crc(network: &Network, file: &File, events: &[Event]) {
     let into_hosts: Vec<bool> = network
         .links
@@ -160,7 +160,7 @@ fn a_cell_has_the_same_bytes_at_every_place_it_comes_by() {
     let network = network(&lossy("tail_drop"));
     let names = ports(&network);
     let (file, _) = captured(&network, &choice(&network, "cells", Some("both"), Some(&names)), Engine::Reference);
-    // Of the only VC of the first source's links: by place, all that came or left there.
+    // Payloads of the only VC on the first source's links: all that arrived at or left a port.
     let payloads = |port: &str, flags: u32, circuit: u32| -> Vec<&[u8]> {
         let interface = names.iter().position(|name| *name == port).expect("there is such a port");
         let here = |packet: &&super::reader::Packet| {
@@ -209,7 +209,7 @@ fn packets_say_where_they_were_lost_and_stand_in_the_order_of_time() {
         })
         .collect();
     assert!(refused.len() > 10, "{refused:?}");
-    // The packets stand in the order in which they were sent, their losses in that in which they came to the port.
+    // Packets are in order of sending, their losses in order of arrival at the port.
     let sorted = |mut list: Vec<String>| {
         list.sort_unstable();
         list
