@@ -230,7 +230,7 @@ pub enum FrameStep {
     Dropped {
         /// The port's link.
         link: LinkIndex,
-        /// Cells waiting there before the drop.
+        /// Cells waiting there after the drop.
         occupancy: u32,
         /// True if the VC's rate fell, false if it made room for another.
         rate_fell: bool,

@@ -8,7 +8,7 @@ use crate::index::LinkIndex;
 use crate::network::{Flow, Network};
 use crate::units::CELL_BITS;
 
-/// Estimates of the memory of a run, and the numbers they are made of.
+/// Estimates of the memory of a run, and the numbers behind them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryEstimate {
     /// Hosts, switches and edge devices.

@@ -37,7 +37,7 @@ pub struct PacketFate {
     pub label: Label,
     /// The packet.
     pub packet: Packet,
-    /// Cells waiting before it arrived, or together with it.
+    /// Cells waiting, without its own.
     pub occupancy: u32,
     /// Cells of its VC among them.
     pub vc_cells: u32,
