@@ -191,7 +191,7 @@ impl Policer {
         if !too_fast {
             self.peak_rate.add_cell(now);
         }
-        // A cell conforms if it is the last, or one of fewer than MFS so far, itself included.
+        // A cell is within MFS if it is the last, or one of fewer than MFS so far, itself included.
         let too_long = !cell.last_cell() && self.in_frame >= self.mfs;
         self.counters.nonconforming_cells += u64::from(too_fast || too_long);
         if cell.last_cell() {
@@ -298,7 +298,7 @@ pub(crate) mod tests {
             policer.counters.nonconforming_cells
         };
         // Of 12 cells at twice PCR every second is too fast: 6. If MFS is 11, an eleventh cell that is not the last
-        // exceeds it. If MFS is 10, so does the tenth, which was too fast already. The last cell never exceeds it.
+        // exceeds it. If MFS is 10, the tenth does too, but was too fast already. The last cell never exceeds it.
         assert_eq!([12, 11, 10].map(nonconforming), [6, 7, 7]);
     }
 

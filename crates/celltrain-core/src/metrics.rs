@@ -239,7 +239,7 @@ impl FinalState<'_> {
     }
 
     fn conserve(&self, is_whole: bool) -> Result<CellTotals, Interrupted> {
-        // Beyond a merge its branches cannot be told apart, so they are counted together.
+        // Beyond a merge its branches cannot be distinguished, so they are counted together.
         let first_branches = self.network.first_branches();
         let first = |vc: VcIndex| first_branches[vc];
         let mut within: TiVec<VcIndex, _> = ti_vec![PortCounters::default(); self.network.vcs.len()];

@@ -1,7 +1,7 @@
 //! Random numbers from named streams, the same on every machine.
 //!
 //! Source: the generator is xoshiro256** 1.0 and the seeding `SplitMix64` (Blackman and Vigna, 2018); the name is
-//! hashed by 64-bit FNV-1a. There is no shared generator, so the draws of one part never affect another's.
+//! hashed by 64-bit FNV-1a. No generator is shared, so the draws of one part never affect another's.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 

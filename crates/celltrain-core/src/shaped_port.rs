@@ -104,9 +104,9 @@ impl ShapedPort {
         self.buffer.offer(label, packet, acr);
     }
 
-    /// Offers a packet at `now` without taking back the cells of that VC that were handed out ahead. Returns whether
-    /// there are any. They belong to a packet that goes first in any case, but the buffer sees those that have not
-    /// started as waiting.
+    /// Offers a packet at `now` without taking back the cells of that VC that were sent ahead. Returns whether there
+    /// are any. They belong to a packet that goes first in any case, but the buffer sees those that have not started as
+    /// waiting.
     pub fn on_packet_behind(&mut self, label: Label, packet: Packet, now: Time) -> bool {
         let Some(ahead) = self.ahead.filter(|ahead| ahead.label == label) else { return false };
         let back = ahead.not_started(now);

@@ -40,7 +40,7 @@ impl RoundRobin {
         Self { next: vec![0; vcs], previous: vec![0; vcs], head: 0, members: 0 }
     }
 
-    /// `N_v`: returns the number of VCs with cells.
+    /// Returns `N_v`, the number of VCs with cells.
     pub fn members(&self) -> u32 {
         self.members
     }

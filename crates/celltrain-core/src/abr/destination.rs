@@ -2,8 +2,8 @@
 //!
 //! Source: ATM Forum TM 4.0, the destination's rules 1 to 6, as `docs/mechanisms.md` 4.3 gives them.
 //!
-//! Choices if the rules leave one: a destination is never congested itself (rule 2b) and creates no backward RM cells
-//! of its own (rule 5). A backward RM cell that waits when the next arrives is overwritten (rule 3, in
+//! Choices that the rules leave open: a destination is never congested itself (rule 2b) and creates no backward RM
+//! cells of its own (rule 5). A backward RM cell that waits when the next arrives is overwritten (rule 3, in
 //! [`Source::turn_around`](super::Source::turn_around)), so contents never overtake newer ones (rule 4). If its forward
 //! cell came out of rate, it goes back out of rate (rule 6, which allows both).
 

@@ -138,7 +138,7 @@ impl Parameters {
         f64::from(self.nrm.saturating_sub(1)) / f64::from(self.nrm)
     }
 
-    /// CRM: number of unanswered forward RM cells after which ACR falls.
+    /// Returns CRM, the number of unanswered forward RM cells after which ACR falls.
     pub fn crm(&self) -> u32 {
         self.tbe.div_ceil(self.nrm)
     }

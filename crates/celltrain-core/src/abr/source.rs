@@ -3,7 +3,7 @@
 //! Source: ATM Forum TM 4.0, the source's rules 1 to 13, as `docs/mechanisms.md` 4.2 gives them. Each rule is cited
 //! where it is implemented. The names ACR, CCR, ER, Nrm and so on are kept.
 //!
-//! Choices if the rules leave one: a forward RM cell required by rule 3(a) waits until data or a backward RM cell
+//! Choices that the rules leave open: a forward RM cell required by rule 3(a) waits until data or a backward RM cell
 //! waits, so an idle source is silent. ER of a forward RM cell is PCR. The optional use-it-or-lose-it of rule 13 is
 //! rule 5 alone. If rule 8 says "at least" or "at most", the bound itself is taken. Out-of-rate forward RM cells, which
 //! rule 11 allows, are sent if the VC asks for them, while ACR is below TCR and something waits.

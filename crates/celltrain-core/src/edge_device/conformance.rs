@@ -76,7 +76,7 @@ impl Bench {
     }
 }
 
-/// Every third packet is tagged.
+/// Creates a packet; every third is tagged.
 fn packet(frame: u32, cells: u32) -> Packet {
     Packet { frame: FrameNumber::new(frame), cells, tagged: frame.is_multiple_of(3) }
 }

@@ -48,7 +48,7 @@ registry! {
     /// Creates the algorithm for these VCs, none of which has a packet yet.
     pub fn build(&self, packets: &Packets) -> Box<dyn Discard> { |config| Box::new(config.build(packets)) }
 
-    /// Every algorithm with its default settings, for tests that hold for all.
+    /// Returns every algorithm with its default settings, for tests that hold for all.
     #[cfg(test)]
     pub(crate) fn samples() -> Vec<Self> { |mod discard| discard::Config::default().into() }
 }
@@ -280,7 +280,7 @@ impl EdgeBuffer {
         self.packets.start_range();
     }
 
-    /// QL: returns the number of packets of a VC that wait or are under way.
+    /// Returns QL: packets of a VC that wait or are under way.
     pub fn queue_packets(&self, label: Label) -> u32 {
         self.packets.ql(label)
     }

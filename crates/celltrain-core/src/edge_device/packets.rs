@@ -17,7 +17,7 @@ pub struct Packet {
     pub frame: FrameNumber,
     /// Its cells, at least one.
     pub cells: u32,
-    /// Whether its cells are tagged (CLP = 1).
+    /// True if its cells are tagged (CLP = 1).
     pub tagged: bool,
 }
 
@@ -131,7 +131,7 @@ impl Packets {
         Label::counting().take(self.queues.len())
     }
 
-    /// QL: returns the number of waiting packets of a VC, including the one under way.
+    /// Returns QL: waiting packets of a VC, including the one under way.
     pub fn ql(&self, vc: Label) -> u32 {
         u32::try_from(self.queue(vc).packets.len()).expect("fewer packets than cells")
     }

@@ -11,13 +11,13 @@ use crate::units::{Clock, Duration, Span, Time};
 /// The link's rate, in cells per second.
 pub(super) const C: f64 = 100_000.0;
 
-/// A port of this many ABR VCs on a clock of microseconds.
+/// Returns a port of `vcs` ABR VCs on a clock of microseconds.
 pub(super) fn port(vcs: usize) -> PortKind<'static> {
     const VCS: [VcKind; 16] = [VcKind { is_abr: true, above_abr: false, mcr: 0.0, share: C / 16.0 }; 16];
     PortKind { clock: Clock { units_per_second: 1_000_000, exact: true }, rate: C, capacity: 1000, vcs: &VCS[..vcs] }
 }
 
-/// A backward RM cell as it reaches the port.
+/// Returns a backward RM cell as it reaches the port.
 pub(super) fn brm(er: f64) -> RmCell {
     RmCell { backward: true, bn: false, ci: false, ni: false, er, ccr: C / 8.0, mcr: 0.0, out_of_rate: false }
 }

@@ -82,7 +82,7 @@ struct QueueControl {
 }
 
 impl QueueControl {
-    /// f(q): the target part of the capacity for ABR, in cells per second, while q cells wait.
+    /// Returns f(q): the target part of the capacity for ABR, in cells per second, while q cells wait.
     fn f(self, q: f64, c_abr: f64) -> f64 {
         let Self { a, b, .. } = self;
         let q0 = self.t0 * c_abr;

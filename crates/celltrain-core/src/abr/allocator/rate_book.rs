@@ -243,7 +243,7 @@ impl RateBook {
 
 #[expect(clippy::arithmetic_side_effects, reason = "cell path: scenario checks keep times below 2^62 units")]
 impl Ahead {
-    /// Number of cells that arrive before `end`.
+    /// Returns the number of cells that arrive before `end`.
     fn before(&self, end: Time) -> u64 {
         if end <= self.next {
             0
