@@ -149,7 +149,7 @@ impl MinimumShares {
 }
 
 impl Turns for MinimumShares {
-    /// Its cell would be due only now.
+    /// The next cell of such a VC is due now at the earliest.
     const FORGIVES: bool = false;
 
     #[inline]
