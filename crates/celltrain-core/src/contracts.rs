@@ -1,4 +1,5 @@
-//! The contracts at the edge of a network: which VCs have one ([`Gfr`](crate::gfr::Gfr)), and where it is looked after.
+//! The contracts at the edge of a network: the VCs that have one ([`Gfr`](crate::gfr::Gfr)), and the links at which
+//! they are enforced.
 
 use typed_index_collections::TiVec;
 
@@ -17,10 +18,10 @@ pub struct Edge {
 }
 
 impl Edge {
-    /// The contracts of a network's VCs, before a cell has come.
+    /// Creates the contracts of a network's VCs, before the first cell.
     ///
     /// # Errors
-    /// When it is told to stop.
+    /// If the work is cancelled.
     pub fn new(network: &Network, clock: Clock, stop: &Stop<'_>) -> Result<Self, Interrupted> {
         let first_link = |vc: &Vc| vc.path[network.atm_part(vc).start];
         let policer = |vc: &Vc| {
@@ -30,18 +31,18 @@ impl Edge {
         Ok(Self { by_vc: stop.map(&network.vcs, policer)?.into(), at: stop.map(&network.vcs, first_link)?.into() })
     }
 
-    /// Whether a VC has a contract.
+    /// Returns whether a VC has a contract.
     #[inline]
     pub fn polices(&self, vc: VcIndex) -> bool {
         self.by_vc[vc].is_some()
     }
 
-    /// Whether it is at the end of this link that the contract of a VC is looked after.
+    /// Returns whether the contract of a VC is enforced at the end of this link.
     pub fn polices_at(&self, vc: VcIndex, link: LinkIndex) -> bool {
         self.polices(vc) && self.at[vc] == link
     }
 
-    /// A cell of `vc` reaches the first switch at `now`; the cell as it goes on.
+    /// Polices a cell of `vc` that reaches the first switch at `now`. Returns the cell, possibly tagged.
     pub fn on_cell(&mut self, vc: VcIndex, now: Time, cell: Cell) -> Cell {
         match &mut self.by_vc[vc] {
             Some(policer) => policer.on_cell(now, cell),
@@ -49,14 +50,14 @@ impl Edge {
         }
     }
 
-    /// Takes over what another has found in the cells of the VCs that it looked after, of the same run.
+    /// Takes over the contract state of the VCs that `other` policed in the same run.
     pub(crate) fn take_over(&mut self, mut other: Edge, looked_after: impl Fn(VcIndex) -> bool) {
         for (vc, mine) in self.by_vc.iter_mut_enumerated().filter(|&(vc, _)| looked_after(vc)) {
             std::mem::swap(mine, &mut other.by_vc[vc]);
         }
     }
 
-    /// What was found in the cells of each VC that has a contract.
+    /// Returns the counters of a VC, if it has a contract.
     pub fn counters(&self, vc: VcIndex) -> Option<EdgeCounters> {
         self.by_vc[vc].as_ref().map(|policer| policer.counters)
     }
@@ -90,8 +91,8 @@ mod tests {
             network.links.keys().all(|link| !edge.polices_at(without, link)),
             "nor is a VC without a contract policed anywhere"
         );
-        // Three frames of 12 cells back to back, and two cells of a fourth. MBS is 24 cells: of four frames two are
-        // eligible, and two are tagged, all 14 cells of them.
+        // Three frames of 12 cells back to back, and two cells of a fourth. MBS is 24 cells: two of the four frames are
+        // eligible. The others are tagged, all 14 cells of them.
         let cell_time = clock().cell_time(BitRate::from_bits_per_second(155_520_000));
         let mut tagged = 0;
         for i in 0..38 {

@@ -1,7 +1,7 @@
-//! What happens in a run, told one thing at a time to whoever watches ([`Watcher`]).
+//! Events of a run, reported one at a time to a [`Watcher`].
 //!
-//! `docs/design/events.md` says who tells what. An event holds indices and numbers; names and units are given to it
-//! where it is written down. Each is told at its instant, in the order in which the engine works.
+//! `docs/design/events.md` lists which component reports which event. Events hold indices and numbers; names and units
+//! are added when an event is written out. Each is reported at its instant, in the order in which the engine works.
 
 use crate::abr::RmCell;
 pub use crate::abr::Rule;
@@ -12,12 +12,12 @@ use crate::tcp::sender::{Cause, SenderState};
 use crate::tcp::{Ack, SackBlocks, Segment};
 use crate::units::Time;
 
-/// Someone who is told what happens.
+/// Receives the events of a run.
 pub trait Watcher {
-    /// Whether it watches at all. Where it does not, the engines are compiled without the telling.
+    /// True if it needs events. If false, the engines are compiled without event reporting.
     const WATCHES: bool = false;
 
-    /// This happened at `now`.
+    /// Handles an event at `now`.
     fn on_event(&mut self, now: Time, event: Event) {
         let _ = (now, event);
     }
@@ -31,22 +31,22 @@ impl<W: Watcher> Watcher for &mut W {
     }
 }
 
-/// Something that happened.
+/// An event of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Event {
-    /// To a segment or an acknowledgement at an end of its connection; or to a packet without TCP.
+    /// A segment or an acknowledgement at an end of its connection, or a packet without TCP.
     Segment(SegmentEvent),
-    /// To a timer of a connection.
+    /// A timer of a connection.
     Timer(TimerEvent),
-    /// To a frame, at a port or at the host it was for.
+    /// A frame, at a port or at its destination host.
     Frame(FrameEvent),
-    /// To a single cell at a port.
+    /// A single cell at a port.
     Cell(CellEvent),
-    /// To the rate of an ABR VC.
+    /// The rate of an ABR VC.
     Rate(RateEvent),
 }
 
-/// A kind of event: what a watcher chooses by.
+/// A kind of event, by which watchers filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// [`Event::Segment`].
@@ -62,13 +62,13 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Whether the fast engine tells of it; the reference engine tells of all.
+    /// Returns whether the fast engine reports this kind. The reference engine reports all kinds.
     pub fn of_end_systems(self) -> bool {
         matches!(self, Kind::Segments | Kind::Timers)
     }
 }
 
-/// What happened to a segment.
+/// An event in the life of a segment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SegmentEvent {
     /// The flow.
@@ -77,57 +77,57 @@ pub struct SegmentEvent {
     pub vc: VcIndex,
     /// The frame's number within its VC.
     pub frame: FrameNumber,
-    /// What it was.
+    /// Its step.
     pub step: SegmentStep,
-    /// The sender after it; nothing without TCP.
+    /// State of the sender afterwards; `None` without TCP.
     pub sender: Option<SenderState>,
 }
 
 /// A step in the life of a segment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SegmentStep {
-    /// TCP hands it to its host's port for the first time, or there is no TCP.
+    /// TCP passes it to its host's port for the first time. Also covers packets without TCP.
     Sent {
-        /// Which bytes; of packets without TCP the place of their payload among all that was sent.
+        /// Its bytes. For packets without TCP, the position of their payload in all payload sent.
         segment: Segment,
-        /// Whether a closed window is probed with it.
+        /// True if it probes a closed window.
         is_probe: bool,
-        /// Whether a bit of it is changed on its way, on purpose ([`WindowLoss`](crate::tcp::WindowLoss)).
+        /// True if a bit of it is deliberately corrupted on its way ([`WindowLoss`](crate::tcp::WindowLoss)).
         is_damaged: bool,
     },
-    /// It is sent again.
+    /// It is retransmitted.
     Retransmitted {
-        /// Which bytes.
+        /// Its bytes.
         segment: Segment,
-        /// Why.
+        /// Reason.
         cause: Cause,
     },
     /// It reached the receiver.
     Arrived {
-        /// Which bytes.
+        /// Its bytes.
         segment: Segment,
-        /// What it brought.
+        /// New data in it.
         news: News,
     },
-    /// The receiver acknowledges.
+    /// The receiver sends an acknowledgement.
     AckSent {
-        /// What is acknowledged.
+        /// The acknowledgement.
         ack: Ack,
-        /// What it keeps beyond that, where the ends exchange this.
+        /// Data held beyond it, if the connection uses SACK.
         blocks: SackBlocks,
     },
     /// An acknowledgement reached the sender.
     Acknowledged {
-        /// What is acknowledged.
+        /// The acknowledgement.
         ack: Ack,
-        /// The blocks that came with it.
+        /// SACK blocks in it.
         blocks: SackBlocks,
-        /// What it said that was not known.
+        /// New information in it.
         news: AckNews,
     },
 }
 
-/// What a segment brought to its receiver.
+/// New data that a segment brings to its receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum News {
     /// The next bytes expected.
@@ -138,203 +138,202 @@ pub enum News {
     Repeated,
 }
 
-/// What an acknowledgement said to its sender.
+/// New information that an acknowledgement brings to its sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckNews {
-    /// It acknowledges bytes that were not.
+    /// It acknowledges bytes for the first time.
     New,
-    /// It repeats the last one, with or without news of the window or of other segments.
+    /// It repeats the last one, with or without news of the window or other segments.
     Duplicate,
-    /// A later one has come before it.
+    /// A later one arrived before it.
     Old,
 }
 
-/// What happened to a timer.
+/// An event in the life of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimerEvent {
     /// The flow.
     pub flow: FlowIndex,
-    /// Which of its timers.
+    /// Its timer.
     pub timer: Timer,
-    /// What it was.
+    /// Its step.
     pub step: TimerStep,
 }
 
 /// The timers of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timer {
-    /// For segments outstanding; of several, the one that runs out first.
+    /// For segments outstanding. If there are several, the one that expires first.
     Retransmission,
     /// For a closed window.
     Persist,
-    /// For an acknowledgement that waits.
+    /// For a delayed acknowledgement.
     DelayedAck,
 }
 
 /// A step in the life of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimerStep {
-    /// It runs now, and so many ticks are left.
+    /// It starts.
     Started {
-        /// Ticks.
+        /// Ticks left.
         left: u64,
     },
-    /// It runs on, and another number of ticks is left than was.
+    /// It keeps running with a different number of ticks left.
     Restarted {
-        /// Ticks.
+        /// Ticks left.
         left: u64,
     },
-    /// It runs no more.
+    /// It stops.
     Stopped,
-    /// It ran out.
+    /// It expires.
     Expired,
 }
 
-/// What happened to a frame.
+/// An event in the life of a frame.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FrameEvent {
-    /// The VC it was sent on.
+    /// The VC that carries it.
     pub vc: VcIndex,
-    /// Its number within that.
+    /// Its number within the VC.
     pub frame: FrameNumber,
-    /// What it was.
+    /// Its step.
     pub step: FrameStep,
 }
 
 /// A step in the life of a frame.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum FrameStep {
-    /// Its first cell came to a port, and it may enter.
+    /// Its first cell arrived at a port, which admits it.
     Admitted(Judged),
-    /// Its first cell came to a port, and no cell of it may enter.
+    /// Its first cell arrived at a port, which refuses all its cells.
     Refused(Judged),
-    /// It loses a cell at a port for want of room, and no longer can become whole.
+    /// It loses a cell at a full port and can no longer be completed.
     Cut {
         /// The port's link.
         link: LinkIndex,
         /// Cells waiting there.
         occupancy: u32,
-        /// Whether it made room for another.
+        /// True if the cell was pushed out for another.
         pushed_out: bool,
     },
-    /// It loses a cell at a port that takes it for a part of the frame before, whose last cell was lost on the way
-    /// there.
+    /// It loses a cell at a port that takes it for part of the previous frame, whose last cell was lost upstream.
     LostJoined {
         /// The port's link.
         link: LinkIndex,
         /// Cells waiting there.
         occupancy: u32,
     },
-    /// It came whole to an edge device, which has no room for it.
+    /// It arrived complete at an edge device, which has no room for it.
     NoRoom(Judged),
-    /// It waited whole before the ATM network, and an edge device drops it.
+    /// An edge device drops it while it waits, complete, before the ATM network.
     Dropped {
         /// The port's link.
         link: LinkIndex,
-        /// Cells waiting there before.
+        /// Cells waiting there after the drop.
         occupancy: u32,
-        /// Whether because the VC's rate fell, and not to make room.
+        /// True if the VC's rate fell, false if it made room for another.
         rate_fell: bool,
     },
-    /// It reached the host it was for, whole.
+    /// It reached its destination host complete.
     Delivered,
-    /// Its last cell reached the host, and it was not whole.
+    /// Its last cell reached the host, but it was not intact.
     Failed(Failure),
 }
 
-/// A frame as a port judged it.
+/// State of a port when it judged a frame.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Judged {
     /// The port's link.
     pub link: LinkIndex,
     /// X: cells waiting.
     pub occupancy: u32,
-    /// `Y_i`: cells of its VC waiting.
+    /// `Y_i`: cells of the frame's VC waiting.
     pub vc_cells: u32,
     /// `N_a`: VCs with cells waiting.
     pub active_vcs: u32,
-    /// Whether it is tagged (CLP = 1).
+    /// True if the frame is tagged (CLP = 1).
     pub tagged: bool,
-    /// What the policy held against that.
+    /// Numbers of the policy's rule.
     pub decision: Decision,
 }
 
-/// Why a frame is not delivered although its last cell came.
+/// Reason why a frame is not delivered although its last cell arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// Cells are missing.
     Incomplete,
-    /// The frame before it lost its last cell, and its remains were joined with this one.
+    /// The previous frame lost its last cell, and its remains were joined with this one.
     Joined,
-    /// A bit was changed on purpose ([`WindowLoss`](crate::tcp::WindowLoss)).
+    /// A bit was deliberately corrupted ([`WindowLoss`](crate::tcp::WindowLoss)).
     Damaged,
 }
 
-/// What happened to a cell.
+/// An event in the life of a cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CellEvent {
     /// The port's link.
     pub link: LinkIndex,
-    /// The VC it was sent on.
+    /// The VC that carries it.
     pub vc: VcIndex,
-    /// Number of its frame within that, or of the RM cell among those of its VC.
+    /// Number of its frame within the VC, or of the RM cell among the VC's RM cells.
     pub frame: FrameNumber,
-    /// Whether it ends its frame.
+    /// True if it ends its frame.
     pub last: bool,
-    /// Whether it is tagged (CLP = 1).
+    /// True if it is tagged (CLP = 1).
     pub tagged: bool,
-    /// Whether a switch has marked it (EFCI).
+    /// True if a switch has marked it (EFCI).
     pub efci: bool,
-    /// What it says, if it is an RM cell.
+    /// Its content, if it is an RM cell.
     pub rm: Option<RmCell>,
-    /// What it was.
+    /// Its step.
     pub step: CellStep,
 }
 
 /// A step in the life of a cell at a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CellStep {
-    /// It came.
+    /// It arrives.
     Arrived,
-    /// It waits now.
+    /// It enters the buffer.
     Admitted,
-    /// It is gone.
+    /// It is lost.
     Lost(Loss),
-    /// It waited, and made room for another, or its frame cannot become whole.
+    /// It leaves the buffer to make room for another, or because its frame cannot be completed.
     PushedOut,
-    /// It waited at an edge device, which drops its packet because the rate of its VC fell.
+    /// An edge device drops its packet because the rate of its VC fell.
     Dropped,
     /// Its transmission begins.
     Departed,
     /// The port marks it (EFCI) as it departs.
     Marked,
-    /// The network tags it as it comes (GFR).
+    /// The network tags it on arrival (GFR).
     Tagged,
 }
 
-/// Why a cell does not enter a port's buffer.
+/// Reason why a cell does not enter a port's buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
     /// There is no room.
     NoRoom {
-        /// Whether its frame had lost no cell so before.
+        /// True if its frame had lost no cell this way before.
         cuts: bool,
     },
     /// Its frame was refused.
     WithFrame,
-    /// Its frame has lost a cell before.
+    /// Its frame lost a cell before.
     WithRest,
 }
 
-/// How the rate of an ABR VC changed.
+/// A change of the rate of an ABR VC.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RateEvent {
     /// The VC.
     pub vc: VcIndex,
     /// ACR before, in cells per second.
     pub before: f64,
-    /// ACR now.
+    /// ACR afterwards.
     pub after: f64,
-    /// By which rule of the source.
+    /// Rule of the source that changed it.
     pub rule: Rule,
 }

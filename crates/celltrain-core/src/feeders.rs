@@ -1,23 +1,23 @@
-//! Which links feed each port. A port keeps state for these alone, not for every input of its node: the switch of a
+//! Upstream links of each port. A port keeps state only for these, not for every input of its node: the switch of a
 //! star has an input for each host, but two links feed most of its ports.
 
 use crate::index::LinkIndex;
 use crate::network::Network;
 use crate::stop::{Interrupted, Stop};
 
-/// By link: the links whose cells come to its port, in order. A port numbers its inputs by their places in this list,
-/// which is also the order of their numbers at the node.
+/// By link: the links whose cells arrive at its port, in order. A port numbers its inputs by their positions in this
+/// list, which is also the order of their numbers at the node.
 pub(crate) struct Feeders {
-    /// By link: where its list begins in `links`; one more at the end.
+    /// Row offsets into `links`, one per link, plus a final end offset.
     first: Vec<u32>,
     links: Vec<LinkIndex>,
 }
 
 impl Feeders {
-    /// Those of every port of a network.
+    /// Finds the upstream links of every port of a network.
     ///
     /// # Errors
-    /// When it is told to stop.
+    /// If the work is cancelled.
     pub(crate) fn new(network: &Network, stop: &Stop<'_>) -> Result<Self, Interrupted> {
         let hops = || network.vcs.iter().flat_map(|vc| vc.path.windows(2)).map(|hop| (hop[0], hop[1]));
         let mut first = vec![0; network.links.len() + 1];
@@ -49,19 +49,19 @@ impl Feeders {
         Ok(feeders)
     }
 
-    /// The links that feed the port of this one.
+    /// Returns the links that feed the port of this one.
     pub(crate) fn of(&self, link: LinkIndex) -> &[LinkIndex] {
         let link = usize::from(link);
         &self.links[self.first[link] as usize..self.first[link + 1] as usize]
     }
 
-    /// The number of a feeding link among the inputs of a port.
+    /// Returns the number of a feeding link among the inputs of a port.
     pub(crate) fn input(&self, link: LinkIndex, from: LinkIndex) -> u32 {
         let place = self.of(link).binary_search(&from);
         index(place.expect("a VC goes from the one to the other"))
     }
 
-    /// All ports' inputs together.
+    /// Returns the number of inputs of all ports together.
     #[cfg(test)]
     fn len(&self) -> usize {
         self.links.len()
@@ -91,7 +91,7 @@ mod tests {
         let network = n_source_network(3, "5us", None, policy, &tcp(), "1ms");
         let (feeders, routing) =
             (Feeders::new(&network, &Stop::never()).unwrap(), network.routing(&Stop::never()).unwrap());
-        // Links: the bottleneck there and back, then in pairs those of sources 2, 4, 6 and of destinations 8, 10, 12.
+        // Links: the bottleneck there and back, then pairs for sources 2, 4, 6 and destinations 8, 10, 12.
         for (link, from) in [(0, &[2, 4, 6][..]), (1, &[9, 11, 13]), (8, &[0])] {
             assert!(
                 feeders.of(LinkIndex::new(link)).iter().copied().eq(from.iter().copied().map(LinkIndex::new)),
@@ -116,7 +116,7 @@ mod tests {
         assert_eq!(Feeders::new(&network, &Stop::never()).unwrap().of(N_SOURCE_BOTTLENECK), [LinkIndex::new(2)]);
     }
 
-    /// State for every input of the node at each of its ports was 10 GB at 10,000 hosts.
+    /// Regression: state for every input of the node at each of its ports was 10 GB at 10,000 hosts.
     #[test]
     fn inputs_grow_with_hosts_and_not_with_their_square() {
         let inputs = |hosts| Feeders::new(&ring_network(hosts, "1ms"), &Stop::never()).unwrap().len();
@@ -130,7 +130,7 @@ mod tests {
         let more = network.vcs.clone();
         network.vcs.extend((0..9).flat_map(|_| more.clone()));
         let hops: usize = network.vcs.iter().map(|vc| vc.path.len() - 1).sum();
-        // Three pieces for each hop, which is counted, put into its place and sorted, and one for each link.
+        // Three pieces for each hop, which is counted, placed and sorted, and one for each link.
         let pieces = 3 * hops + network.links.len();
         let asked = Cell::new(0);
         let go_on = || {

@@ -1,8 +1,8 @@
 //! The run's fingerprint: 64 bits that change when any segment's or acknowledgement's instant changes.
 //!
-//! Each flow folds what its end systems saw, in the order they saw it, and the flows and ports are folded in index
-//! order at the end. So two engines agree on it exactly when every frame reached its end system at the same instant and
-//! every counter is the same, whatever order they computed it in.
+//! Each flow folds the events at its end systems in their order, and the flows and ports are folded in index order at
+//! the end. So two engines agree on it exactly if every frame reached its end system at the same instant and every
+//! counter is the same, regardless of the order of computation.
 
 use std::fmt;
 
@@ -31,7 +31,7 @@ impl Fingerprint {
         }
     }
 
-    /// The digest.
+    /// Returns the digest.
     pub fn value(self) -> u64 {
         self.0
     }

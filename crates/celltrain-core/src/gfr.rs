@@ -1,10 +1,10 @@
-//! GFR at the edge of the network: which cells of a VC conform to its contract, which frames are eligible for its
-//! guarantee, and the tagging of those that are not.
+//! GFR at the edge of the network: tests which cells of a VC conform to its contract and which frames are eligible for
+//! its guarantee, and tags the frames that are not.
 //!
 //! Source: ATM Forum TM 4.1 as `docs/mechanisms.md` 2.13 recalls it [R]; its names PCR, MCR, MBS, MFS, CDVT, T and tau
 //! are kept.
 //! Departures: all cells of a frame have the CLP of its first, so the test for a CLP that changes within a frame never
-//! fails; cells that do not conform are counted and let pass.
+//! fails. Cells that do not conform are counted and forwarded.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
@@ -46,7 +46,7 @@ fn tags() -> bool {
 }
 
 impl Gfr {
-    /// What is wrong with the contract of a VC whose first link has this rate and whose longest frame so many cells.
+    /// Checks the contract of a VC whose first link has this rate and whose longest frame has `longest_frame` cells.
     pub fn check(&self, link_rate: BitRate, longest_frame: u32) -> Vec<Fault> {
         let pcr = self.pcr.unwrap_or(link_rate);
         let mut faults = Vec::from_iter(check_pcr(pcr, link_rate));
@@ -72,7 +72,7 @@ impl Gfr {
     }
 }
 
-/// What is wrong with the PCR of a VC, of whatever class, whose first link has this rate.
+/// Checks the PCR of a VC of any class whose first link has this rate.
 pub(crate) fn check_pcr(pcr: BitRate, link_rate: BitRate) -> Option<Fault> {
     let is_wrong = pcr > link_rate || pcr.bits_per_second == 0;
     let problem = || format!("is not a positive rate up to that of the VC's first link, {link_rate}");
@@ -81,20 +81,20 @@ pub(crate) fn check_pcr(pcr: BitRate, link_rate: BitRate) -> Option<Fault> {
 
 const MAX_CDVT: Duration = Duration::from_milliseconds(1_000);
 
-/// What the edge found in a VC's cells.
+/// Counters of a VC's cells at the edge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EdgeCounters {
-    /// Frames that came.
+    /// Frames that arrived.
     pub frames: u64,
-    /// Of these, frames that are eligible for the guarantee.
+    /// Frames eligible for the guarantee.
     pub eligible_frames: u64,
-    /// Of the others, frames the network tagged.
+    /// Ineligible frames that the network tagged.
     pub tagged_frames: u64,
-    /// Cells that came faster than PCR allows or lie beyond MFS in their frame.
+    /// Cells that arrived faster than PCR allows or exceed MFS in their frame.
     pub nonconforming_cells: u64,
 }
 
-/// The tests of one VC.
+/// Conformance tests of one VC.
 pub(crate) struct Policer {
     frame_rate: Bucket,
     /// F-GCRA's tau in the bucket's unit.
@@ -110,8 +110,8 @@ pub(crate) struct Policer {
     pub(crate) counters: EdgeCounters,
 }
 
-/// A leaky bucket of cells. It is exact on any clock: a cell is 424 bits times the units of a second, and as many bits
-/// a unit of time leak out as the rate has in a second.
+/// A leaky bucket of cells. It is exact on any clock: a cell is 424 bits times the units per second, and the bucket
+/// leaks the rate's bits per second in each unit of time.
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
     rate: u128,
@@ -138,7 +138,7 @@ impl Bucket {
         self.at = now;
     }
 
-    /// A span of time in the bucket's unit.
+    /// Converts a span of time to the bucket's unit.
     #[expect(clippy::arithmetic_side_effects, reason = "64 bits by 64 bits, in 128 bits")]
     fn of(&self, span: Span) -> u128 {
         u128::from(span.0) * self.rate
@@ -155,7 +155,8 @@ impl Policer {
         let (frame_rate, peak_rate) = (Bucket::new(contract.mcr, clock), Bucket::new(pcr, clock));
         let cdvt = clock.span(contract.cdvt);
         let mbs = contract.mbs.map_or(2 * u64::from(contract.mfs), u64::from);
-        // (MBS - 1) (1/MCR - 1/PCR), each 1/rate being a cell in its bucket's unit; in that of the MCR's bucket.
+        // (MBS - 1) (1/MCR - 1/PCR), in the unit of the MCR's bucket; each 1/rate is a cell in the unit of its own
+        // bucket.
         let at_pcr = frame_rate.cell * frame_rate.rate / peak_rate.rate;
         let burst = u128::from(mbs.saturating_sub(1)) * (frame_rate.cell - at_pcr);
         Self {
@@ -176,7 +177,7 @@ impl Policer {
     pub(crate) fn on_cell(&mut self, now: Time, cell: Cell) -> Cell {
         if self.in_frame == 0 {
             self.counters.frames += 1;
-            // F-GCRA: the first cell decides for the frame.
+            // F-GCRA: the first cell decides for the whole frame.
             self.passed = !cell.tagged() && self.frame_rate.level(now) <= self.tau;
             self.tags = !self.passed && self.tagging && !cell.tagged();
             self.counters.eligible_frames += u64::from(self.passed);
@@ -190,7 +191,7 @@ impl Policer {
         if !too_fast {
             self.peak_rate.add_cell(now);
         }
-        // The last cell, or fewer than MFS up to and with this one.
+        // A cell is within MFS if it is the last, or one of fewer than MFS so far, itself included.
         let too_long = !cell.last_cell() && self.in_frame >= self.mfs;
         self.counters.nonconforming_cells += u64::from(too_fast || too_long);
         if cell.last_cell() {
@@ -254,7 +255,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_burst_of_mbs_is_eligible_and_what_follows_is_not() {
-        // MBS of 24 cells: two frames back to back conform whatever the MCR; the third does not.
+        // MBS of 24 cells: two frames back to back conform at any MCR; the third does not.
         let mut policer = policer(1_555_200);
         assert_eq!(send(&mut policer, 3, u64::from(FRAME)), u64::from(FRAME));
         assert_eq!((policer.counters.eligible_frames, policer.counters.tagged_frames), (2, 1));
@@ -263,7 +264,7 @@ pub(crate) mod tests {
     #[test]
     fn a_burst_of_mbs_at_pcr_is_eligible_and_what_follows_is_not() {
         // MCR a quarter of the link, PCR half of it: a cell of the bucket is four cell times, and tau is 23 (4 - 2) =
-        // 46 of them. Cells come every second cell time, so a frame of 12 fills the bucket by 48 while 24 run out: the
+        // 46 of them. Cells arrive every second cell time, so a frame of 12 fills the bucket by 48 while 24 drain: the
         // second frame finds 24, the third 48. Two cell times later it finds 46, which still conforms.
         let pcr = Some(BitRate::from_bits_per_second(77_760_000));
         for (pause, eligible) in [(0, 2), (1, 2), (2, 3)] {
@@ -296,8 +297,8 @@ pub(crate) mod tests {
             send(&mut policer, 1, 60);
             policer.counters.nonconforming_cells
         };
-        // Of 12 cells at twice PCR every second is too fast: 6. An eleventh that is not the last is one too many where
-        // MFS is 11; where it is 10, so is the tenth, which was too fast already. The last is never one too many.
+        // Of 12 cells at twice PCR every second is too fast: 6. If MFS is 11, an eleventh cell that is not the last
+        // exceeds it. If MFS is 10, the tenth does too, but was too fast already. The last cell never exceeds it.
         assert_eq!([12, 11, 10].map(nonconforming), [6, 7, 7]);
     }
 

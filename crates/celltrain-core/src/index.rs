@@ -1,9 +1,9 @@
-//! The indices of a network's parts and of what is kept by them, each a type of its own: to swap two of them, or to
-//! look into one list with the index of another, does not compile.
+//! Index types for a network's parts, one for each kind. Swapping two of them, or indexing a list with another kind of
+//! index, does not compile.
 //!
-//! Lists are those of `typed_index_collections`: a `TiVec<Label, T>` is a `Vec<T>` that only a [`Label`] indexes. An
-//! index is 32 bits wide, as hot records hold many of them. A number that counts places within one structure, as of the
-//! queues of a port or of the inputs of a node, is a plain one.
+//! Lists are from `typed_index_collections`: a `TiVec<Label, T>` is a `Vec<T>` that only a [`Label`] indexes. An index
+//! is 32 bits wide, as hot records hold many of them. A number that counts places within one structure, such as the
+//! queues of a port or the inputs of a node, is a plain integer.
 //!
 //! ```
 //! use celltrain_core::cell::{Cell, FrameNumber};
@@ -17,7 +17,7 @@
 //! assert_eq!(Cell::new(label, FrameNumber::new(7), true).label(), label);
 //! ```
 //!
-//! The same with the index of a VC in the place of a link's does not compile:
+//! Using the index of a VC instead of a link does not compile:
 //!
 //! ```compile_fail
 //! use celltrain_core::index::{LinkIndex, VcIndex};
@@ -28,7 +28,7 @@
 //! assert_eq!(links[vc], "sw1->sw2");
 //! ```
 //!
-//! Nor is it a label:
+//! Nor can it replace a label:
 //!
 //! ```compile_fail
 //! use celltrain_core::cell::{Cell, FrameNumber};
@@ -38,8 +38,8 @@
 //! assert!(Cell::new(vc, FrameNumber::new(7), true).last_cell());
 //! ```
 
-/// The types of indices. Each is a number of 32 bits that indexes a `TiVec` of its own kind, and converts from and to
-/// `usize` where a network is built and where results are made.
+/// Defines the index types. Each is a number of 32 bits that indexes a `TiVec` of its own kind, and converts from and
+/// to `usize` when a network is built and when results are made.
 macro_rules! indices {
     ($($(#[$about:meta])* $name:ident;)*) => {$(
         $(#[$about])*
@@ -47,19 +47,19 @@ macro_rules! indices {
         pub struct $name(u32);
 
         impl $name {
-            /// The index of this number.
+            /// Creates the index of this number.
             #[inline]
             pub const fn new(number: u32) -> Self {
                 Self(number)
             }
 
-            /// Its number.
+            /// Returns its number.
             #[inline]
             pub const fn number(self) -> u32 {
                 self.0
             }
 
-            /// All of them, from 0 on: beside a list, they cost no check of its length.
+            /// Returns all of them, from 0 on. Zipped with a list, they need no check of its length.
             #[inline]
             pub fn counting() -> impl Iterator<Item = Self> + Clone {
                 (0..).map(Self)
@@ -85,8 +85,8 @@ macro_rules! indices {
 pub(crate) use indices;
 
 indices! {
-    /// A VC's label on one link, dense from 0: what VPI and VCI are in a real header, swapped at every switch. It fits
-    /// 24 bits ([`Cell::MAX_LABELS`](crate::cell::Cell::MAX_LABELS)).
+    /// A VC's label on one link, dense from 0: the VPI and VCI of a real header, swapped at every switch. It fits 24
+    /// bits ([`Cell::MAX_LABELS`](crate::cell::Cell::MAX_LABELS)).
     Label;
 
     /// A link of a network, and the output port at its start.

@@ -1,8 +1,8 @@
 //! Models and engines of celltrain, a cell-accurate laboratory for TCP over switched networks.
 //!
-//! The core knows no files, no wall clock, no threads and no interpreter. A [`network::Network`] goes in, an engine
-//! moves every cell of it, a [`metrics::RunResult`] comes out; a [`probe::Probe`] may look on. The models (`policy`,
-//! `tcp`, `aal5`, `port`, `end_systems`) know nothing of the engine that drives them, so that two engines can share
+//! The core has no files, wall clock, threads or interpreter. An engine takes a [`network::Network`], moves every cell
+//! of it and returns a [`metrics::RunResult`]; a [`probe::Probe`] may observe it. The models (`policy`, `tcp`, `aal5`,
+//! `port`, `end_systems`) do not depend on the engine that drives them, so that two engines can share them.
 //! them.
 
 pub mod aal5;

@@ -1,8 +1,8 @@
-//! Max-min fair shares of a network: nobody can have more without taking it from somebody who has no more than he.
+//! Max-min fair shares of a network: no flow can gain rate without taking it from one with an equal or smaller rate.
 //!
 //! Source: Bertsekas and Gallager, *Data Networks*, section 6.5.2 (progressive filling); with minimum rates and weights
-//! as ATM Forum TM 4.0 speaks of them. All rates rise together from nothing, each in proportion to its weight and none
-//! below its minimum; whenever a link is full, the rates that cross it stay as they are.
+//! as in ATM Forum TM 4.0. All rates rise together from zero, each in proportion to its weight and none below its
+//! minimum. Whenever a link is full, the rates that cross it are fixed.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -17,24 +17,24 @@ use crate::stop::{Interrupted, Stop};
 use crate::traffic::Pattern;
 use crate::units::CELL_BITS;
 
-/// What a VC may claim besides a fair share; slices by VC.
+/// Claims of the VCs other than a fair share; slices by VC.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Terms<'a> {
-    /// MCR: the least each VC has, in the unit of the capacities; 0 where the slice is empty.
+    /// MCR: the minimum of each VC, in the unit of the capacities; 0 if the slice is empty.
     pub minimums: &'a [f64],
-    /// What each VC's share counts for, above 0; 1 where the slice is empty.
+    /// Weight of each VC's share, above 0; 1 if the slice is empty.
     pub weights: &'a [f64],
 }
 
-/// The max-min fair rate of each VC, in the unit of the capacities. `paths` has the links each VC crosses, as indices
-/// into `capacities`; a VC that crosses none has no bound, and its rate is infinite. With minimums m and weights w the
-/// rates are those of [`Terms`]: a VC above its minimum has a full link on which no rate above its own minimum has a
-/// larger r / w. A link that the minimums alone overfill gives those and no more.
+/// Computes the max-min fair rate of each VC, in the unit of the capacities. `paths` has the links each VC crosses, as
+/// indices into `capacities`. A VC that crosses no link has no bound, and its rate is infinite. With minimums m and
+/// weights w from [`Terms`], a VC above its minimum has a full link on which no rate above its own minimum has a larger
+/// r / w. A link that the minimums alone overfill gives the minimums and no more.
 pub fn shares(capacities: &TiSlice<LinkIndex, f64>, paths: &[Vec<LinkIndex>], terms: Terms<'_>) -> Vec<f64> {
     filled(capacities, paths, terms, &Stop::never()).expect("nobody stops it")
 }
 
-/// [`shares`], unless it is told to stop.
+/// Computes [`shares`], unless cancelled.
 fn filled(
     capacities: &TiSlice<LinkIndex, f64>,
     paths: &[Vec<LinkIndex>],
@@ -56,7 +56,7 @@ fn filled(
             crossing[link].push(vc);
         }
     }
-    // In this order a link finds its level in one pass.
+    // In this order one pass over a link finds its level.
     for on in &mut crossing {
         stop.steps(on.len())?;
         on.sort_by(|&a, &b| vcs[a].leaves_minimum().total_cmp(&vcs[b].leaves_minimum()));
@@ -64,8 +64,8 @@ fn filled(
 
     let mut rates = vec![f64::INFINITY; paths.len()];
     let level_of = |link: LinkIndex, rates: &[f64]| Level(level(capacities[link], &crossing[link], &vcs, rates));
-    // The link that is full first goes first. Levels only rise as other links fill, so one that has become too low is
-    // found out when its turn comes.
+    // The link that fills first goes first. Levels only rise as other links fill, so a level that is too low by now is
+    // detected when its turn comes.
     let mut next = BinaryHeap::with_capacity(capacities.len());
     for (link, on) in crossing.iter_enumerated() {
         stop.steps(on.len())?;
@@ -94,16 +94,16 @@ fn filled(
     Ok(rates)
 }
 
-/// The most each flow's application can receive when the links' rates are divided max-min fairly among the flows' data,
-/// in megabits per second: its share of the line, as long a part of which is payload as in its full frames. This is the
-/// ceiling `efficiency` divides by, so flows that all have their share fill every link they are held back by.
+/// Returns the most each flow's application can receive if the links' rates are divided max-min fairly among the flows'
+/// data, in megabits per second: the flow's share of the line, times the payload part of its full frames. `efficiency`
+/// divides by this ceiling, so flows that all have their share fill every link that limits them.
 ///
-/// All flows count alike. TCP wants all it can have, up to its pace; packets without TCP want their mean rate; nobody
-/// more than his PCR. Rates are those of all cells: an ABR VC has as many as any other, and its forward RM cells are
-/// among them. Acknowledgements, and the backward RM cells that go with them, want nothing.
+/// All flows have the same weight. TCP wants all it can have, up to its pace; packets without TCP want their mean rate;
+/// no flow wants more than its PCR. Rates include all cells: an ABR VC gets the same as any other, including its
+/// forward RM cells. Acknowledgements, and the backward RM cells that go with them, want nothing.
 ///
 /// # Errors
-/// When it is told to stop.
+/// If the work is cancelled.
 pub fn goodputs_mbps(network: &Network, stop: &Stop<'_>) -> Result<Vec<f64>, Interrupted> {
     let mbps = |bits_per_second: u64| bits_per_second as f64 / 1e6;
     let mut capacities: TiVec<LinkIndex, f64> =
@@ -114,7 +114,7 @@ pub fn goodputs_mbps(network: &Network, stop: &Stop<'_>) -> Result<Vec<f64>, Int
         let mut path = network.vcs[flow.data_vc].path.clone();
         let pcr = network.vcs[flow.data_vc].abr.as_ref().and_then(|abr| abr.pcr);
         let wanted = wanted_mbps(flow).map(|wanted| wanted / network.data_share(flow));
-        // As links of its own would limit it.
+        // A demand limits a flow like a link of its own.
         for most in wanted.into_iter().chain(pcr.map(|pcr| mbps(pcr.bits_per_second))) {
             path.push(capacities.push_and_get_key(most));
         }
@@ -124,12 +124,12 @@ pub fn goodputs_mbps(network: &Network, stop: &Stop<'_>) -> Result<Vec<f64>, Int
     stop.map(network.flows.iter().zip(shares), |(flow, share)| share * network.payload_share(flow))
 }
 
-/// By VC: the rate in cells per second that the ideal allocator tells ABR sources; without bound for VCs that carry no
-/// data, which do not want theirs.
+/// Returns, by VC, the rate in cells per second that the ideal allocator gives ABR sources. It is unbounded for VCs
+/// that carry no data, which do not need theirs.
 ///
-/// CBR and VBR have what they want first: what their packets fill of the line in the mean. All else shares alike: an
-/// ABR VC from its MCR to its PCR, whether it has something to send or not; the others up to what their flows want,
-/// from the MCR of a guaranteed frame rate.
+/// CBR and VBR get their demand first: the mean rate of their packets on the line. All others share equally: an ABR VC
+/// from its MCR to its PCR, with or without data to send; the others up to their flows' demand, from the MCR of a
+/// guaranteed frame rate.
 pub(crate) fn ideal_rates(network: &Network, stop: &Stop<'_>) -> Result<TiVec<VcIndex, f64>, Interrupted> {
     let mut capacities: TiVec<LinkIndex, f64> = network.links.iter().map(|link| cells_per_second(link.rate)).collect();
     let mut data: Vec<VcIndex> = network.flows.iter().map(|flow| flow.data_vc).collect();
@@ -168,7 +168,7 @@ pub(crate) fn ideal_rates(network: &Network, stop: &Stop<'_>) -> Result<TiVec<Vc
     Ok(ideal)
 }
 
-/// What a flow wants of the line at most, if there is a limit.
+/// Returns the limit of a flow's demand on the line, if there is one.
 fn wanted_mbps(flow: &Flow) -> Option<f64> {
     let Some(Pattern { rate, bursts, .. }) = flow.traffic.packets() else {
         return flow.tcp.options().pacing_rate.map(|rate| rate.bits_per_second as f64 / 1e6);
@@ -180,7 +180,7 @@ fn wanted_mbps(flow: &Flow) -> Option<f64> {
     Some(rate.bits_per_second as f64 / 1e6 * on)
 }
 
-/// What a VC claims.
+/// The claims of a VC.
 #[derive(Clone, Copy)]
 struct Vc {
     minimum: f64,
@@ -188,19 +188,19 @@ struct Vc {
 }
 
 impl Vc {
-    /// Its rate while all rise and have come to this level.
+    /// Returns its rate at this level of the common rise.
     fn rate_at(self, level: f64) -> f64 {
         self.minimum.max(self.weight * level)
     }
 
-    /// The level above which it has more than its minimum.
+    /// Returns the level above which it has more than its minimum.
     fn leaves_minimum(self) -> f64 {
         self.minimum / self.weight
     }
 }
 
-/// The level at which a link is full when the VCs that have a rate keep it; infinite where none rises. `on` is in the
-/// order in which VCs leave their minimums.
+/// Returns the level at which a link is full if the VCs with a fixed rate keep it; infinite if no rate rises. `on` is
+/// in the order in which VCs leave their minimums.
 fn level(capacity: f64, on: &[usize], vcs: &[Vc], rates: &[f64]) -> f64 {
     let rising = || on.iter().filter(|&&vc| rates[vc] == f64::INFINITY).map(|&vc| vcs[vc]);
     // At level 0 all are at their minimums.
@@ -217,7 +217,7 @@ fn level(capacity: f64, on: &[usize], vcs: &[Vc], rates: &[f64]) -> f64 {
     level
 }
 
-/// A level in the order of numbers.
+/// A level with a total order.
 #[derive(Clone, Copy, PartialEq)]
 struct Level(f64);
 
@@ -245,7 +245,7 @@ mod tests {
     use crate::units::Bytes;
     use proptest::prelude::*;
 
-    /// The shares, where links are plain numbers.
+    /// Returns the shares, with links as plain numbers.
     fn shares_of(capacities: &[f64], paths: &[Vec<u32>], terms: Terms<'_>) -> Vec<f64> {
         let paths: Vec<Vec<_>> = paths.iter().map(|path| path.iter().copied().map(LinkIndex::new).collect()).collect();
         shares(TiSlice::from_ref(capacities), &paths, terms)
@@ -253,8 +253,8 @@ mod tests {
 
     #[test]
     fn on_a_parking_lot_the_long_vc_has_what_the_worst_link_leaves_it() {
-        // Links of 100, 60 and 100. VC 0 crosses all, 1 and 2 the second as well: 20 each. VC 3 has the rest of the
-        // first, 4 and 5 share the rest of the third.
+        // Links of 100, 60 and 100. VC 0 crosses all of them; 1 and 2 cross the second as well: 20 each. VC 3 has the
+        // rest of the first, 4 and 5 share the rest of the third.
         let paths = [vec![0, 1, 2], vec![1], vec![1], vec![0], vec![2], vec![2]];
         let rates = shares_of(&[100.0, 60.0, 100.0], &paths, Terms::default());
         assert_eq!(rates, [20.0, 20.0, 20.0, 80.0, 40.0, 40.0]);
@@ -266,10 +266,10 @@ mod tests {
         let weighted = |weights: &[f64]| shares_of(&[90.0], &paths, Terms { weights, ..Terms::default() });
         assert_eq!(weighted(&[1.0, 2.0, 6.0]), [10.0, 20.0, 60.0]);
         let with_minimum = |minimums: &[f64]| shares_of(&[90.0], &paths, Terms { minimums, ..Terms::default() });
-        // 20 of 90 are no claim against an equal share of 30; 50 are, and leave 20 to each of the others.
+        // 20 of 90 make no difference to an equal share of 30; 50 do, and leave 20 to each of the others.
         assert_eq!(with_minimum(&[20.0, 0.0, 0.0]), [30.0, 30.0, 30.0]);
         assert_eq!(with_minimum(&[50.0, 0.0, 10.0]), [50.0, 20.0, 20.0]);
-        // Minimums of more than there is.
+        // Minimums above the capacity.
         assert_eq!(with_minimum(&[80.0, 0.0, 30.0]), [80.0, 0.0, 30.0]);
     }
 
@@ -300,8 +300,8 @@ mod tests {
         })
     }
 
-    /// What defines the rates: no link carries more than it can, none has less than its minimum, and a VC above it has
-    /// a full link on which no other above its own has more for its weight.
+    /// Checks the definition of the rates: no link is overloaded, no VC has less than its minimum, and a VC above its
+    /// minimum has a full link on which no other above its own has more for its weight.
     fn is_max_min(
         capacities: &TiSlice<LinkIndex, f64>,
         paths: &[Vec<LinkIndex>],
@@ -328,7 +328,7 @@ mod tests {
                 })
             };
             let bottleneck = |&link: &LinkIndex| load(link) >= capacities[link] * (1.0 - near) && has_most(link);
-            // At its minimum a VC need not have the most, but a full link it has.
+            // At its minimum a VC need not have the most, but it still needs a full link.
             let full = |&link: &LinkIndex| load(link) >= capacities[link] * (1.0 - near);
             let at_minimum = rates[vc] <= minimum(vc) * (1.0 + near);
             if !paths[vc].iter().any(|link| if at_minimum { full(link) } else { bottleneck(link) }) {
@@ -378,7 +378,7 @@ mod tests {
         network.flows[SECOND].data_vc = VcIndex::new(0);
         (network.flows[FIRST].traffic, network.flows[SECOND].traffic) = (packets("21.2Mbps"), packets("31.8Mbps"));
         let ideal = ideal_rates(&network, &Stop::never()).unwrap();
-        // 155.52 Mbps are 366,792.45 cells a second; the third flow's VC, number 4, has what the two leave of them.
+        // 155.52 Mbps are 366,792.45 cells a second; VC 4, of the third flow, gets what the other two leave.
         let (link, near) = (155.52e6 / 424.0, |rate: f64, expected: f64| (rate / expected - 1.0).abs() < 1e-12);
         assert!(near(ideal[VcIndex::new(0)], 125_000.0), "{}", ideal[VcIndex::new(0)]);
         assert!(near(ideal[VcIndex::new(4)], link - 125_000.0), "{}", ideal[VcIndex::new(4)]);
@@ -386,7 +386,7 @@ mod tests {
             [1, 2, 3, 5].iter().all(|&vc| ideal[VcIndex::new(vc)] == f64::INFINITY),
             "no data, no bound: {ideal:?}"
         );
-        // Who comes first by his class has all that he wants, and of what is more than the link nothing is left.
+        // A VC that comes first by its class gets all it wants; if that is more than the link, nothing is left.
         for (rate, left) in [("31.8Mbps", link - 125_000.0), ("155.52Mbps", 0.0)] {
             let mut network = network.clone();
             network.flows[SECOND].traffic = packets(rate);
@@ -394,7 +394,7 @@ mod tests {
             let ideal = ideal_rates(&network, &Stop::never()).unwrap();
             assert!((ideal[VcIndex::new(4)] - left).abs() < 1e-6, "{rate}: {}", ideal[VcIndex::new(4)]);
         }
-        // With one that wants all there is, the two together want all there is, in whatever order: each VC has half.
+        // If one flow wants the whole link, the two together also do, in either order: each VC has half.
         for greedy in [FIRST, SECOND] {
             let mut network = network.clone();
             network.flows[greedy].traffic = TrafficConfig::default();

@@ -1,14 +1,15 @@
 //! Estimates of the memory of a run, from the numbers of its nodes, links, VCs and flows.
 //!
-//! There are two: a lower bound, above which a run is refused, and the memory that a run takes with all its windows open,
-//! for runs that share a process. The constants were measured once (`docs/design/memory.md`); records may change their
-//! sizes without them. A test holds the bound against a counting allocator, `tests/memory.rs` of `celltrain-scenario`.
+//! There are two: a lower bound, above which a run is refused, and the memory that a run takes with all its windows
+//! open, for runs that share a process. The constants were measured once (`docs/design/memory.md`); records may change
+//! their sizes without them. A test holds the bound against a counting allocator, `tests/memory.rs` of
+//! `celltrain-scenario`.
 
 use crate::index::LinkIndex;
 use crate::network::{Flow, Network};
 use crate::units::CELL_BITS;
 
-/// Estimates of the memory of a run, and the numbers they are made of.
+/// Estimates of the memory of a run, and the numbers behind them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryEstimate {
     /// Hosts, switches and edge devices.
@@ -46,7 +47,8 @@ impl MemoryEstimate {
         Self { nodes, vcs, hops, least, likely: least.saturating_mul(LARGEST) }
     }
 
-    /// Adds the samples of recorded series. A recorded value is a number of 8 bytes, and exists twice during the handover.
+    /// Adds the samples of recorded series. A recorded value is a number of 8 bytes, and exists twice during the
+    /// handover.
     #[must_use]
     pub fn with_series(self, values: u64) -> Self {
         let bytes = values.saturating_mul(8);
@@ -66,8 +68,8 @@ impl MemoryEstimate {
     }
 }
 
-/// Largest number of frames of a flow's data in flight: its window, its file, or the frames that its host can send in the
-/// run. 0 for flows without TCP, whose packets nothing holds back.
+/// Returns the largest number of frames of a flow's data in flight: its window, its file, or the frames that its host
+/// can send in the run. 0 for flows without TCP, whose packets have no limit.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a whole number of frames above 0")]
 fn window(network: &Network, flow: &Flow) -> u64 {
     if flow.traffic.packets().is_some() {

@@ -1,4 +1,4 @@
-//! What a run is measured by. Each measure is defined in one place, here.
+//! Measures of a run. Each measure is defined in one place, here.
 //!
 //! Source: ATM Forum 96-1269, section 3.2; `docs/mechanisms.md` section 6.
 
@@ -20,27 +20,27 @@ use crate::scheduler::Class;
 use crate::stop::{Interrupted, Stop, all};
 use crate::units::{CELL_BITS, Clock, Span, Time};
 
-/// Everything a run has to show. Rates are averages over the whole run, its start included, unless a part of it counts
+/// All results of a run. Rates are averages over the whole run, including its start, unless only a part is measured
 /// ([`RunResult::over`]).
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunResult {
     /// Simulated seconds.
     pub duration_s: f64,
-    /// From when on rates and counters count, in seconds.
+    /// Start of the measured time, in seconds.
     pub measured_from_s: f64,
-    /// Until when.
+    /// End of the measured time, in seconds.
     pub measured_to_s: f64,
-    /// Sum of the goodputs of the flows that cross the bottleneck, each as a share of the most that link could carry.
+    /// Sum of the goodputs of the flows that cross the bottleneck, each as a share of the most the link could carry.
     pub efficiency: f64,
     /// Jain's index of the goodputs of the flows whose VCs are of class UBR; of all flows if there is none. `None` if
     /// these flows delivered nothing.
     pub fairness: Option<f64>,
-    /// Jain's index of the goodputs of the same flows, each divided by its max-min fair goodput: 1 when all flows have
+    /// Jain's index of the goodputs of the same flows, each divided by its max-min fair goodput: 1 if all flows have
     /// the same part of their fair share. `None` if these flows delivered nothing.
     pub fairness_max_min: Option<f64>,
     /// Sum of the goodputs of all flows, in megabits per second.
     pub goodput_mbps: f64,
-    /// Of the files of all flows together; `None` where it is not asked for.
+    /// Delay of the files of all flows together; `None` if not measured.
     pub file_delay: Option<FileDelay>,
     /// By flow.
     pub flows: TiVec<FlowIndex, FlowResult>,
@@ -54,7 +54,7 @@ pub struct RunResult {
     pub cells: CellTotals,
     /// Cells that crossed a link, counted once a link.
     pub cell_hops: u64,
-    /// 64 bits that change when any segment's or acknowledgement's instant changes.
+    /// Digest of 64 bits that changes when any segment's or acknowledgement's instant changes.
     pub fingerprint: Fingerprint,
 }
 
@@ -66,40 +66,40 @@ pub type Outcome = Result<RunResult, Interrupted>;
 pub struct FlowResult {
     /// Its name.
     pub name: String,
-    /// The name of what it has to send.
+    /// The name of its traffic.
     pub traffic: &'static str,
-    /// Bytes handed to the application in order, each once, in megabits per second.
+    /// Bytes passed to the application in order, each once, in megabits per second.
     pub goodput_mbps: f64,
     /// The goodput it would have at its max-min fair share of the network, in megabits per second:
     /// [`max_min::goodputs_mbps`].
     pub max_min_mbps: f64,
     /// Payload of all segments that arrived whole, repetitions included, in megabits per second.
     pub throughput_mbps: f64,
-    /// Bytes handed to the application.
+    /// Bytes passed to the application.
     pub delivered_bytes: u64,
     /// Payload of all segments that arrived whole, repetitions included, in bytes.
     pub received_bytes: u64,
     /// Segments sent, retransmissions included.
     pub segments_sent: u64,
-    /// Segments sent again.
+    /// Segments retransmitted.
     pub retransmitted_segments: u64,
     /// Segments that arrived and held nothing new.
     pub repeated_segments: u64,
-    /// Times the retransmission timer ran out.
+    /// Number of times the retransmission timer expired.
     pub timeouts: u64,
-    /// Times duplicate acknowledgements started a retransmission.
+    /// Number of times duplicate acknowledgements started a retransmission.
     pub fast_retransmits: u64,
     /// cwnd at the end, in segments; 0 without TCP.
     pub cwnd_segments: f64,
-    /// Results of its congestion control's formulas that were replaced, because they are no numbers.
+    /// Results of its congestion control's formulas that were replaced because they are not numbers.
     pub replaced_results: u64,
-    /// Packets put in; 0 with TCP.
+    /// Packets sent; 0 with TCP.
     pub packets_sent: u64,
     /// Packets that arrived whole; 0 with TCP.
     pub packets_delivered: u64,
-    /// Seconds from its start until all of a file was acknowledged; none while it is not, and without a file.
+    /// Seconds from its start until all of a file was acknowledged; `None` before then, and without a file.
     pub completion_s: Option<f64>,
-    /// Of the files its stream is cut into; `None` where it is not asked for, and without TCP.
+    /// Delay of the files its stream is cut into; `None` if not measured, and without TCP.
     pub file_delay: Option<FileDelay>,
 }
 
@@ -110,7 +110,7 @@ pub struct PortResult {
     pub name: String,
     /// Places for waiting cells; `None` without limit.
     pub buffer_cells: Option<u32>,
-    /// The policy's name; that of the discard algorithm at an edge device.
+    /// The policy's name; at an edge device, the name of the discard algorithm.
     pub policy: &'static str,
     /// Occupancy up to which the policy admits every frame; `None` if it has no such threshold.
     pub threshold_cells: Option<u32>,
@@ -120,28 +120,28 @@ pub struct PortResult {
     pub max_queue_cells: u32,
     /// Cells waiting at the end.
     pub queue_cells: u32,
-    /// What became of its cells.
+    /// Counters of its cells.
     pub counters: PortCounters,
-    /// Results of its policy's formulas that were replaced, because they are no numbers.
+    /// Results of its policy's formulas that were replaced because they are not numbers.
     pub replaced_results: u64,
     /// Share of the run during which it transmitted.
     pub utilisation: f64,
 }
 
-/// What became of the frames of a VC with a contract.
+/// Results for the frames of a VC with a contract.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContractResult {
     /// The VC's name.
     pub name: String,
-    /// What the edge of the network found.
+    /// Counters at the edge of the network.
     pub edge: EdgeCounters,
-    /// Frames discarded whole by the policies of the ports it crosses alone, before any merge.
+    /// Frames discarded whole by the policies of the ports used by this VC alone, before any merge.
     pub discarded_frames: u64,
-    /// Frames that lost a cell there for want of room.
+    /// Frames that lost a cell at these ports for lack of room.
     pub cut_frames: u64,
 }
 
-/// What became of the rate of an ABR VC.
+/// Results for the rate of an ABR VC.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AbrResult {
     /// The VC's name.
@@ -154,18 +154,18 @@ pub struct AbrResult {
     pub out_of_rate_rm_cells: u64,
     /// Backward RM cells that came back to it.
     pub returned_rm_cells: u64,
-    /// RM cells of both directions' loops as a share of the cells it sent. `None` if it sent none.
+    /// RM cells of both directions' loops as a share of the cells it sent. `None` if no cells were sent.
     pub rm_share: Option<f64>,
 }
 
-/// Where all cells are: `offered = delivered + lost + discarded + in_flight`.
+/// Whereabouts of all cells: `offered = delivered + lost + discarded + in_flight`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CellTotals {
-    /// Put in by end systems, and RM cells.
+    /// Sent by end systems, plus RM cells.
     pub offered: u64,
     /// Reached the host at the end of their VC, or the end of their loop.
     pub delivered: u64,
-    /// Lost for want of room.
+    /// Lost for lack of room.
     pub lost: u64,
     /// Discarded by policies.
     pub discarded: u64,
@@ -173,15 +173,15 @@ pub struct CellTotals {
     pub in_flight: u64,
 }
 
-/// What an engine hands over when a run has ended.
+/// The state of an engine at the end of a run.
 pub struct FinalState<'a> {
-    /// What was run.
+    /// The simulated network.
     pub network: &'a Network,
     /// Its labels.
     pub routing: &'a Routing,
     /// Its clock.
     pub clock: Clock,
-    /// When it ended.
+    /// End of the run.
     pub end: Time,
     /// Its ports, by link.
     pub ports: &'a TiSlice<LinkIndex, PortState>,
@@ -193,21 +193,21 @@ pub struct FinalState<'a> {
     pub edge: &'a Edge,
     /// Its shaped ports and the loops of its ABR VCs.
     pub rate_control: &'a RateControl,
-    /// Whether to go on: a large network takes its time to measure.
+    /// Cancellation of the measurement, which takes a while in a large network.
     pub stop: &'a Stop<'a>,
 }
 
 impl FinalState<'_> {
-    /// Measures the run, after asserting that no cell was made or lost unaccounted, by VC and by port.
+    /// Measures the run, after asserting that every cell is accounted for, by VC and by port.
     ///
     /// # Errors
-    /// When it is told to stop.
+    /// If the work is cancelled.
     pub fn measure(&self) -> Outcome {
         self.measure_if(true)
     }
 
-    /// Measures what a partition has simulated. Its counters are a part of the run's, so cells that other partitions
-    /// know of are missing in them.
+    /// Measures the part of a run that a partition has simulated. Its counters cover a part of the run, so they lack
+    /// cells known to other partitions.
     pub(crate) fn measure_partition(&self) -> Outcome {
         self.measure_if(false)
     }
@@ -239,7 +239,7 @@ impl FinalState<'_> {
     }
 
     fn conserve(&self, is_whole: bool) -> Result<CellTotals, Interrupted> {
-        // Beyond a merge its branches cannot be told apart, so they are counted together.
+        // Beyond a merge its branches cannot be distinguished, so they are counted together.
         let first_branches = self.network.first_branches();
         let first = |vc: VcIndex| first_branches[vc];
         let mut within: TiVec<VcIndex, _> = ti_vec![PortCounters::default(); self.network.vcs.len()];
@@ -324,7 +324,7 @@ impl FinalState<'_> {
             let mut frames = PortCounters::default();
             self.stop.steps(vc.path.len())?;
             for (&link, label) in vc.path.iter().zip(self.routing.labels(self.network, number)) {
-                // A label it shares is its merge's first branch's.
+                // A shared label belongs to the first branch of its merge.
                 if self.routing.vcs[link][label] == number {
                     frames.add(&self.ports[link].counters[label]);
                 }
@@ -417,7 +417,7 @@ fn mbps(bytes: u64, seconds: f64) -> f64 {
     if bytes > 0 { bytes as f64 * 8.0 / seconds / 1e6 } else { 0.0 }
 }
 
-/// What follows from the goodputs of all flows: see the fields of [`RunResult`].
+/// Measures derived from the goodputs of all flows: see the fields of [`RunResult`].
 struct Rates {
     efficiency: f64,
     fairness: Option<f64>,
@@ -446,8 +446,8 @@ impl Rates {
     }
 }
 
-/// Jain's fairness index `(sum x)^2 / (n sum x^2)`: 1 when all are equal, k/n when k of n share equally. `None` if all
-/// are 0: the index is 0/0 then.
+/// Returns Jain's fairness index `(sum x)^2 / (n sum x^2)`: 1 if all are equal, k/n if k of n share equally. `None` if
+/// all are 0, as the index is then 0/0.
 pub fn jain(x: &[f64]) -> Option<f64> {
     let sum: f64 = x.iter().sum();
     let squares: f64 = x.iter().map(|x| x * x).sum();

@@ -5,31 +5,31 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-/// What a table has for a name: under the name itself, or under the first range it is in.
+/// Looks up a name in a table: under the name itself, or under the first range that contains it.
 pub fn by_name<'a, T>(table: &'a BTreeMap<String, T>, name: &str) -> Option<&'a T> {
     let in_range = || table.iter().find(|(key, _)| is_in_range(key, name)).map(|(_, value)| value);
     table.get(name).or_else(in_range)
 }
 
-/// Whether a key such as `tcp2-4` stands for a name such as `tcp3`.
+/// Returns whether a key such as `tcp2-4` includes a name such as `tcp3`.
 pub fn is_in_range(key: &str, name: &str) -> bool {
     number_in_range(key, name).is_some()
 }
 
-/// The number of a name in the range a key stands for: 3 of `tcp3` in `tcp2-4`. None outside it.
+/// Returns the number of a name in the range of a key: 3 for `tcp3` in `tcp2-4`. `None` outside it.
 pub fn number_in_range(key: &str, name: &str) -> Option<u32> {
     let (stem, numbers) = range(key)?;
     number(name.strip_prefix(stem)?).filter(|number| numbers.contains(number))
 }
 
-/// The stem and the numbers of a range of names: `tcp` and 2 to 4 of `tcp2-4`. None for a name.
+/// Returns the stem and the numbers of a range of names: `tcp` and 2 to 4 for `tcp2-4`. `None` for a name.
 pub fn range(key: &str) -> Option<(&str, RangeInclusive<u32>)> {
     let (first, last) = key.split_once('-')?;
     let stem = first.trim_end_matches(|c: char| c.is_ascii_digit());
     Some((stem, number(&first[stem.len()..])?..=number(last)?))
 }
 
-/// A number of digits alone: a sign belongs to a name.
+/// Parses a number of digits alone: a sign belongs to a name.
 fn number(text: &str) -> Option<u32> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
 }
@@ -52,7 +52,7 @@ mod tests {
     #[test]
     fn a_name_is_in_a_range_by_its_number_alone() {
         assert_eq!(number_in_range("tcp2-4", "tcp3"), Some(3));
-        // The sign was read as part of the number.
+        // Regression: the sign was read as part of the number.
         for name in ["tcp1", "tcp5", "tcp+3", "tcp", "tcp3x", "3", "tcp4294967298"] {
             assert!(!is_in_range("tcp2-4", name), "{name}");
         }

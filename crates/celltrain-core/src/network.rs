@@ -1,8 +1,8 @@
 //! The network an engine runs: nodes, links, VCs and flows under dense indices.
 //!
 //! Every link is one-way and has its output port at its start, so a port and its link share one index. A VC is a path
-//! of links; on each of them it has a label of its own, dense from 0, as VPI and VCI are swapped at every switch:
-//! whatever a port keeps per VC is a plain array.
+//! of links. On each link it has a label of its own, dense from 0, as VPI and VCI are swapped at every switch. Per-VC
+//! state of a port is therefore a plain array.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
@@ -26,12 +26,12 @@ use crate::tie::{ServiceOrder, TieOrder};
 use crate::traffic::TrafficConfig;
 use crate::units::{BitRate, Bytes, Clock, Duration, Span, Time};
 
-/// Everything a run depends on.
+/// Complete input of a run.
 #[derive(Clone, Debug)]
 pub struct Network {
     /// Seed of every random stream.
     pub seed: u64,
-    /// How long the run lasts; events at its end still happen.
+    /// Duration of the run; events at its end still happen.
     pub duration: Duration,
     /// Hosts and switches.
     pub nodes: TiVec<NodeIndex, Node>,
@@ -39,21 +39,21 @@ pub struct Network {
     pub links: TiVec<LinkIndex, Link>,
     /// Virtual channels.
     pub vcs: TiVec<VcIndex, Vc>,
-    /// Where virtual channels merge.
+    /// Points where virtual channels merge.
     pub merges: TiVec<MergeIndex, Merge>,
-    /// TCP connections, and packets that nothing answers.
+    /// TCP connections, and packet flows without acknowledgements.
     pub flows: TiVec<FlowIndex, Flow>,
     /// The link whose capacity efficiency is measured against.
     pub bottleneck: LinkIndex,
-    /// Who goes first among cells that reach a port at the same instant.
+    /// Order of cells that reach a port at the same instant.
     pub tie_order: TieOrder,
-    /// Whether a port serves before or after it admits what arrives in the same instant.
+    /// Order of a port's departure and the arrivals of the same instant.
     pub service_order: ServiceOrder,
-    /// What hosts are like beside their TCP.
+    /// Properties of hosts other than their TCP.
     pub host: HostOptions,
     /// Framing.
     pub aal5: Aal5Options,
-    /// L: the size of the files whose delay is measured; `None` where it is not.
+    /// L: size of the files whose delay is measured; `None` if it is not measured.
     pub file_size: Option<Bytes>,
     /// The part of a run that rates and counters cover.
     pub measure: MeasureWindow,
@@ -73,19 +73,19 @@ pub struct MeasureWindow {
 pub struct Node {
     /// Its name in the scenario.
     pub name: String,
-    /// What it does with cells.
+    /// Its role.
     pub kind: NodeKind,
 }
 
-/// What a node does with cells.
+/// The role of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeKind {
     /// Sends and receives; its output queue has no limit.
     Host,
-    /// Forwards, one buffer at each output.
+    /// Forwards cells, with one buffer at each output.
     Switch,
-    /// Stands between hosts and the ATM network: takes whole packets from the ones, and sends them into the other cell
-    /// by cell. Only the first or the last node between a path's two hosts.
+    /// Connects hosts and the ATM network: takes whole packets from hosts, and sends them into the network cell by
+    /// cell. Only the first or the last node between a path's two hosts.
     EdgeDevice,
 }
 
@@ -106,70 +106,70 @@ pub struct Link {
     pub buffer: Option<u32>,
     /// The port's policy.
     pub policy: PolicyConfig,
-    /// Which of its cells goes next.
+    /// Selects the next cell to send.
     pub scheduler: SchedulerConfig,
-    /// What it tells the sources of its ABR VCs.
+    /// Feedback to the sources of its ABR VCs.
     pub allocator: Option<AllocatorConfig>,
-    /// The buffer of its packets, where it leaves an edge device towards the ATM network.
+    /// The buffer of its packets, if it leaves an edge device towards the ATM network.
     pub edge: Option<EdgeConfig>,
 }
 
 /// A virtual channel: the links its cells cross, in order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Vc {
-    /// Its name in scenarios: that of its flow, or the flow's followed by `-acks`.
+    /// Its name in scenarios: its flow's name, followed by `-acks` for acknowledgements.
     pub name: String,
     /// Its links.
     pub path: Vec<LinkIndex>,
-    /// The merge it is a branch of.
+    /// The merge in which it is a branch.
     pub merge: Option<MergeIndex>,
-    /// What the network has promised it, and looks after where its first link reaches a switch.
+    /// Its guarantee from the network, enforced at the switch that its first link reaches.
     pub contract: Option<Gfr>,
-    /// Whether its source sends all of it tagged (CLP = 1).
+    /// True if its source sends all of it tagged (CLP = 1).
     pub tagged: bool,
-    /// What schedulers by class take it for.
+    /// Class used by schedulers.
     pub class: Class,
     /// Its parameters, if its rate is controlled (ABR).
     pub abr: Option<Parameters>,
-    /// With that: the VC of the other direction, which its backward RM cells travel on.
+    /// If `abr` is set, the VC of the other direction, which carries its backward RM cells.
     pub partner: Option<VcIndex>,
 }
 
-/// Several VCs that become one: beyond the port where they meet they have one label. Their frames are not interleaved
-/// there; each waits until it is whole and is then sent in one go (`docs/mechanisms.md` 7; ATM Forum 97-0831,
-/// section 4).
+/// Several VCs that become one: after the port where they meet they have one label. Their frames are not interleaved
+/// there: each waits until it is complete, and its cells are then sent back to back (`docs/mechanisms.md` 7; ATM Forum
+/// 97-0831, section 4).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Merge {
-    /// The name of the VC they become.
+    /// The name of the merged VC.
     pub name: String,
-    /// The link they leave the merging switch on, the first that all of them cross.
+    /// The link on which they leave the merging switch, the first that all of them cross.
     pub at: LinkIndex,
 }
 
 impl Merge {
-    /// The most branches a merge has: a cell tells them apart by eight bits.
+    /// Largest number of branches of a merge: a cell distinguishes them by eight bits.
     pub const MAX_BRANCHES: usize = 256;
 }
 
-/// A TCP connection, or packets that nothing answers.
+/// A TCP connection, or a packet flow without acknowledgements.
 #[derive(Clone, Debug)]
 pub struct Flow {
     /// Its name in the scenario.
     pub name: String,
-    /// The VC its data crosses.
+    /// The VC of its data.
     pub data_vc: VcIndex,
-    /// The VC its acknowledgements cross, if there are any.
+    /// The VC of its acknowledgements, if there are any.
     pub ack_vc: VcIndex,
-    /// When it starts.
+    /// Start time.
     pub start: Duration,
-    /// Its TCP, if that is what sends.
+    /// Its TCP, if it sends over TCP.
     pub tcp: TcpConfig,
-    /// What it has to send.
+    /// Data to send.
     pub traffic: TrafficConfig,
 }
 
 impl Flow {
-    /// Payload and cells of its frames that carry data.
+    /// Returns payload and cells of its data frames.
     pub fn frame(&self, aal5: &Aal5Options) -> (u64, u32) {
         match self.traffic.packets() {
             Some(pattern) => (pattern.packet.bytes, aal5.packet_cells(pattern.packet.bytes)),
@@ -178,17 +178,17 @@ impl Flow {
     }
 }
 
-/// Where a cell goes at the end of a link.
+/// Next hop of a cell at the end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// To the output port of this link, under this label.
+    /// The output port of this link, under this label.
     Port {
         /// The link.
         link: LinkIndex,
         /// The VC's label there.
         label: Label,
     },
-    /// To the host at the end: the VC is this one.
+    /// The destination host of this VC.
     Host {
         /// The VC.
         vc: VcIndex,
@@ -198,22 +198,22 @@ pub enum Next {
 /// The labels of all VCs on all links.
 #[derive(Clone, Debug)]
 pub struct Routing {
-    /// For each link and label: where the cell goes next.
+    /// For each link and label: the next hop of a cell.
     pub next: TiVec<LinkIndex, TiVec<Label, Next>>,
-    /// For each link and label: the VC; the first branch where VCs have merged.
+    /// For each link and label: the VC; the first branch if VCs have merged.
     pub vcs: TiVec<LinkIndex, TiVec<Label, VcIndex>>,
-    /// For each link and label: whether frames of this VC wait there until they are whole.
+    /// For each link and label: true if frames of this VC wait there until they are complete.
     pub merging: TiVec<LinkIndex, TiVec<Label, bool>>,
     /// For each VC: its label on its first link.
     pub first_label: TiVec<VcIndex, Label>,
     /// For each link: its number among the input links of the node it reaches.
     pub input: TiVec<LinkIndex, u32>,
-    /// For each node: how many input links it has.
+    /// For each node: the number of its input links.
     pub inputs: TiVec<NodeIndex, u32>,
 }
 
 impl Routing {
-    /// The labels of a VC on the links of its path, in order.
+    /// Returns the labels of a VC on the links of its path, in order.
     pub fn labels<'a>(&'a self, network: &'a Network, vc: VcIndex) -> impl Iterator<Item = Label> + 'a {
         let mut next = self.first_label[vc];
         network.vcs[vc].path.iter().map(move |&link| {
@@ -247,7 +247,7 @@ impl Network {
         }
     }
 
-    /// The names of the VCs that cross a link, by label.
+    /// Returns the names of the VCs that cross a link, by label.
     pub fn vc_names<'a>(&'a self, routing: &Routing, link: LinkIndex) -> Vec<&'a str> {
         let name = |&vc: &VcIndex| {
             let vc = &self.vcs[vc];
@@ -256,31 +256,31 @@ impl Network {
         routing.vcs[link].iter().map(name).collect()
     }
 
-    /// The largest share of its data's rate that a flow's application receives: what its full frames carry in their
-    /// cells, and of an ABR VC what its RM cells leave (`docs/mechanisms.md` 1.1).
+    /// Returns the largest share of its data's rate that a flow's application receives: the payload part of its full
+    /// frames, reduced by the RM cells of an ABR VC (`docs/mechanisms.md` 1.1).
     pub fn payload_share(&self, flow: &Flow) -> f64 {
         let (payload, cells) = flow.frame(&self.aal5);
         self.aal5.payload_share(payload, cells) * self.data_share(flow)
     }
 
-    /// The part of a flow's rate that its data's cells are; below 1 under ABR alone.
+    /// Returns the share of data cells in a flow's rate, which is below 1 only with ABR.
     pub fn data_share(&self, flow: &Flow) -> f64 {
         self.vcs[flow.data_vc].abr.as_ref().map_or(1.0, Parameters::data_share)
     }
 
-    /// The VCs that cross a link as its scheduler is told of them, by label.
+    /// Returns the VCs that cross a link, by label, in the form its scheduler needs.
     pub fn vc_kinds<'a>(&'a self, routing: &Routing, link: LinkIndex) -> Vec<VcKind<'a>> {
         let classes = routing.vcs[link].iter().map(|&vc| self.vcs[vc].class);
         self.vc_names(routing, link).into_iter().zip(classes).map(|(name, class)| VcKind { name, class }).collect()
     }
 
-    /// The merge with whose other branches a VC shares its label on a link, if it does.
+    /// Returns the merge in which a VC shares its label on a link with the other branches, if any.
     pub fn merged_at(&self, vc: &Vc, link: LinkIndex) -> Option<MergeIndex> {
         let place = |link: LinkIndex| vc.path.iter().position(|&other| other == link);
         vc.merge.filter(|&merge| place(link) > place(self.merges[merge].at))
     }
 
-    /// For each VC: the first branch of its merge, itself where it merges with none.
+    /// Returns, for each VC, the first branch of its merge, or the VC itself if it does not merge.
     pub fn first_branches(&self) -> TiVec<VcIndex, VcIndex> {
         let mut of_merge: TiVec<MergeIndex, Option<VcIndex>> = ti_vec![None; self.merges.len()];
         let first =
@@ -288,23 +288,23 @@ impl Network {
         self.vcs.iter_enumerated().map(first).collect()
     }
 
-    /// The host a VC begins at.
+    /// Returns the host at which a VC begins.
     pub fn source(&self, vc: VcIndex) -> NodeIndex {
         self.links[self.vcs[vc].path[0]].from
     }
 
-    /// The host it ends at.
+    /// Returns the host at which a VC ends.
     pub fn destination(&self, vc: VcIndex) -> NodeIndex {
         self.links[*self.vcs[vc].path.last().expect("a path has links")].to
     }
 
-    /// The part of a VC's path that cells cross under the rules of ATM, see [`atm_part`].
+    /// Returns the part of a VC's path that cells cross under the rules of ATM, see [`atm_part`].
     pub fn atm_part(&self, vc: &Vc) -> Range<usize> {
         atm_part(&self.nodes, &self.links, &vc.path)
     }
 
-    /// Propagation there and back over a VC's ATM part, where its RM cells go; the longest time there is where it is
-    /// longer.
+    /// Returns the propagation delay there and back over a VC's ATM part, which its RM cells cross, limited to the
+    /// longest `Duration`.
     pub fn round_trip(&self, vc: &Vc) -> Duration {
         let one_way = |vc: &Vc| -> u64 {
             let delays = vc.path[self.atm_part(vc)].iter().map(|&link| self.links[link].delay.picoseconds);
@@ -314,8 +314,8 @@ impl Network {
         Duration { picoseconds: one_way(vc).saturating_add(one_way(back)) }
     }
 
-    /// The clock on which every time of this network is whole, if there is one; a thousand times finer where rates are
-    /// controlled, whose spans between cells are rounded to it.
+    /// Returns a clock on which every time of this network is whole, if there is one. It is a thousand times finer if
+    /// rates are controlled, as spans between cells are rounded to it.
     pub fn clock(&self) -> Clock {
         let over_tcp = || self.flows.iter().filter(|flow| flow.traffic.packets().is_none());
         let starts = self.flows.iter().map(|flow| flow.start);
@@ -338,7 +338,7 @@ impl Network {
     /// Gives every VC its label on each of its links.
     ///
     /// # Errors
-    /// When it is told to stop.
+    /// If the work is cancelled.
     #[expect(clippy::arithmetic_side_effects, reason = "indices of lists in memory")]
     pub fn routing(&self, stop: &Stop<'_>) -> Result<Routing, Interrupted> {
         let mut routing = Routing {
@@ -354,7 +354,7 @@ impl Network {
             routing.input.push(routing.inputs[link.to]);
             routing.inputs[link.to] += 1;
         }
-        // By merge: the labels of its first branch, which all have beyond it.
+        // By merge: the labels of its first branch, shared by all branches after the merge.
         let mut shared: TiVec<MergeIndex, Vec<Label>> = ti_vec![Vec::new(); self.merges.len()];
         let mut labels: Vec<Label> = Vec::new();
         for (number, vc) in self.vcs.iter_enumerated() {
@@ -384,13 +384,13 @@ impl Network {
         Ok(routing)
     }
 
-    /// Units of `clock` until the end of the run.
+    /// Returns the end of the run on `clock`.
     #[expect(clippy::arithmetic_side_effects, reason = "from 0 on")]
     pub fn end(&self, clock: Clock) -> Time {
         Time::default() + clock.span(self.duration)
     }
 
-    /// The two ends of the measuring window on `clock`, where they lie within the run.
+    /// Returns the two ends of the measuring window on `clock`, if they lie within the run.
     #[expect(clippy::arithmetic_side_effects, reason = "from 0 on")]
     pub fn window(&self, clock: Clock) -> [Option<Time>; 2] {
         let within = |&bound: &Duration| bound > Duration::default() && bound < self.duration;
@@ -399,8 +399,8 @@ impl Network {
     }
 }
 
-/// The part of a path that cells cross under the rules of ATM, as positions in it: at its first link a VC is shaped, if
-/// it is. What lies before and behind is between hosts and edge devices.
+/// Returns the part of a path that cells cross under the rules of ATM, as positions in it. A shaped VC is shaped at its
+/// first link. The parts before and after are between hosts and edge devices.
 #[expect(clippy::arithmetic_side_effects, reason = "a path has a link")]
 pub fn atm_part(
     nodes: &TiSlice<NodeIndex, Node>,
@@ -414,11 +414,11 @@ pub fn atm_part(
     start..end + 1
 }
 
-/// What a clock's unit is divided by where rates are controlled: the shortest span between two cells is then some
-/// hundred thousand units.
+/// Divisor of the clock's unit if rates are controlled: the shortest span between two cells is then some hundred
+/// thousand units.
 const UNITS_FOR_RATES: u64 = 1000;
 
-/// Nodes and links while a topology is being put together.
+/// Nodes and links of a topology under construction.
 #[derive(Clone, Debug, Default)]
 pub struct Graph {
     /// Hosts and switches.
@@ -428,23 +428,24 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// Adds a node; its index.
+    /// Adds a node and returns its index.
     pub fn add_node(&mut self, name: impl Into<String>, kind: NodeKind) -> NodeIndex {
         self.nodes.push_and_get_key(Node { name: name.into(), kind })
     }
 
-    /// The other link of a pair that was added at once.
+    /// Returns the other link of a pair added together.
     pub fn way_back(link: LinkIndex) -> LinkIndex {
         LinkIndex::new(link.number() ^ 1)
     }
 
-    /// Adds a link each way between two nodes, alike; the one that leaves `a`, and [`Graph::way_back`] is the other.
+    /// Adds an identical link each way between two nodes. Returns the one that leaves `a`; [`Graph::way_back`] is the
+    /// other.
     pub fn connect(&mut self, a: NodeIndex, b: NodeIndex, rate: BitRate, delay: Duration) -> LinkIndex {
         self.connect_unlike(a, b, [(rate, delay); 2])
     }
 
-    /// Adds a link each way between two nodes, each with a rate and a delay of its own, from `a` first; the one
-    /// that leaves `a`, and [`Graph::way_back`] is the other.
+    /// Adds a link each way between two nodes, each with a rate and a delay of its own, from `a` first. Returns the one
+    /// that leaves `a`; [`Graph::way_back`] is the other.
     pub fn connect_unlike(&mut self, a: NodeIndex, b: NodeIndex, ways: [(BitRate, Duration); 2]) -> LinkIndex {
         let first = self.links.next_key();
         for ((from, to), (rate, delay)) in [(a, b), (b, a)].into_iter().zip(ways) {
@@ -462,21 +463,21 @@ impl Graph {
 #[derive(Debug)]
 pub struct Search<'a> {
     graph: &'a Graph,
-    /// For each node: where its leaving links begin in `leaving`; one more at the end.
+    /// Row offsets into `leaving`, one per node, plus a final end offset.
     first: Vec<usize>,
-    /// Links and the nodes they reach, by the node they leave, then in order: side by side, as a search passes over
-    /// most.
+    /// Links and the nodes they reach, grouped by the node they leave, in order: contiguous, as a search skips most of
+    /// them.
     leaving: Vec<(LinkIndex, NodeIndex)>,
-    /// By node: the link it was first reached over.
+    /// By node: the link over which it was first reached.
     reached_by: TiVec<NodeIndex, Option<LinkIndex>>,
-    /// By node: whether the search is for it.
+    /// By node: true if it is a target of the search.
     is_wanted: TiVec<NodeIndex, bool>,
     queue: Vec<NodeIndex>,
 }
 
 #[expect(clippy::arithmetic_side_effects, reason = "indices of lists in memory")]
 impl<'a> Search<'a> {
-    /// Searches in a graph.
+    /// Creates a search in a graph.
     pub fn new(graph: &'a Graph) -> Self {
         let mut first = vec![0; graph.nodes.len() + 1];
         for link in &graph.links {
@@ -503,14 +504,14 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The links that leave a node, in order, and the nodes they reach.
+    /// Returns the links that leave a node, in order, and the nodes they reach.
     pub fn leaving(&self, node: NodeIndex) -> &[(LinkIndex, NodeIndex)] {
         let node = usize::from(node);
         &self.leaving[self.first[node]..self.first[node + 1]]
     }
 
-    /// The paths of fewest links from one node to each of some others, the first in link order among equals; `None`
-    /// where no path leads. Hosts do not forward, edge devices only between a host and the network.
+    /// Returns the paths with fewest links from one node to each of some others, the first in link order among equals;
+    /// `None` if there is no path. Hosts do not forward, edge devices only between a host and the network.
     pub fn paths(&mut self, from: NodeIndex, to: &[NodeIndex]) -> Vec<Option<Vec<LinkIndex>>> {
         let graph = self.graph;
         let is_host = |node: NodeIndex| graph.nodes[node].kind == NodeKind::Host;
@@ -546,7 +547,7 @@ impl<'a> Search<'a> {
         to.iter().map(|&to| self.path(from, to)).collect()
     }
 
-    /// The path the last search found.
+    /// Returns the path to `to` that the last search found.
     fn path(&self, from: NodeIndex, to: NodeIndex) -> Option<Vec<LinkIndex>> {
         let mut path = Vec::new();
         let mut at = to;
@@ -563,14 +564,14 @@ impl<'a> Search<'a> {
 /// The transmission and propagation times of a link on a clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkTimes {
-    /// One cell's transmission.
+    /// Transmission time of one cell.
     pub cell_time: Span,
-    /// Propagation.
+    /// Propagation delay.
     pub delay: Span,
 }
 
 impl LinkTimes {
-    /// Of every link of a network.
+    /// Returns the times of every link of a network.
     pub fn of(network: &Network, clock: Clock) -> TiVec<LinkIndex, LinkTimes> {
         let times = |link: &Link| LinkTimes { cell_time: clock.cell_time(link.rate), delay: clock.span(link.delay) };
         network.links.iter().map(times).collect()

@@ -1,4 +1,4 @@
-//! Looking on without touching: what a probe may see, and the probe that records series.
+//! Observation of a run without side effects: the view of a probe, and the probe that records series.
 //!
 //! A probe gets shared references and copies only, so a run with and without it has the same fingerprint.
 
@@ -11,19 +11,19 @@ use crate::queue_range::QueueRange;
 use crate::rate_control::RateControl;
 use crate::units::{CELL_BITS, Clock, Duration, Time};
 
-/// Something that looks on. Every method has an empty default, so what a probe does not ask for costs nothing.
+/// An observer of a run. Every method has an empty default, so unused ones cost nothing.
 pub trait Probe: Watcher {
-    /// The next instant this probe wants to look, if any.
+    /// Returns the next instant at which this probe wants to look, if any.
     fn next_look(&self) -> Option<Time> {
         None
     }
 
-    /// The ports whose range it reads ([`Queues::range`]). They stay the same during a run.
+    /// Returns the ports whose range it reads ([`Queues::range`]). They stay the same during a run.
     fn traced_ports(&self) -> &[LinkIndex] {
         &[]
     }
 
-    /// The network as it stands at `now`, after everything that happens at that instant.
+    /// Observes the network at `now`, after everything that happens at that instant.
     fn look(&mut self, now: Time, view: &NetworkView<'_>) {
         let _ = (now, view);
     }
@@ -54,20 +54,20 @@ pub struct NetworkView<'a> {
     pub end_systems: &'a EndSystems,
 }
 
-/// The queues of all output ports, however an engine keeps them.
+/// The queues of all output ports, in any engine.
 pub trait Queues {
-    /// Cells waiting at the port of this link.
+    /// Returns the number of cells waiting at the port of this link.
     fn occupancy(&self, link: LinkIndex) -> u32;
 
-    /// The fewest and the most cells waiting at the port of this link since the latest look or the start of the run,
-    /// among [`Probe::traced_ports`]. Every length counts, also within an instant.
+    /// Returns the smallest and largest number of cells waiting at the port of this link since the latest look or the
+    /// start of the run, for [`Probe::traced_ports`]. Every length counts, even within an instant.
     fn range(&self, link: LinkIndex) -> QueueRange;
 
     /// Appends the cells waiting of each VC at the port of this link, by label.
     fn per_vc(&self, link: LinkIndex, into: &mut Vec<u32>);
 }
 
-/// The probe that looks at nothing.
+/// A probe that observes nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Nothing;
 
@@ -75,7 +75,7 @@ impl Watcher for Nothing {}
 
 impl Probe for Nothing {}
 
-/// Which series to record.
+/// Selection of series to record.
 #[expect(clippy::struct_excessive_bools, reason = "each is recorded or not")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SeriesChoice {
@@ -89,8 +89,8 @@ pub struct SeriesChoice {
     pub delivered: bool,
     /// ACR of the data of each flow that has one, see [`Recorder::rate_flows`].
     pub rates: bool,
-    /// Packets that wait before the ATM network, see [`Recorder::edge_flows`], and what the discard algorithm there
-    /// keeps of them.
+    /// Packets that wait before the ATM network, see [`Recorder::edge_flows`], and the state of the discard algorithm
+    /// there.
     pub edges: bool,
 }
 
@@ -99,13 +99,13 @@ pub struct SeriesChoice {
 pub struct Recorder {
     choice: SeriesChoice,
     links: Vec<LinkIndex>,
-    /// The flow and the VC of its data, where its rate is controlled.
+    /// Flows whose rate is controlled, and the VCs of their data.
     rates: Vec<(FlowIndex, VcIndex)>,
-    /// Likewise, where its packets wait before the ATM network.
+    /// Flows whose packets wait before the ATM network, and the VCs of their data.
     edges: Vec<(FlowIndex, VcIndex)>,
     step: Duration,
     clock: Clock,
-    /// How many samples were taken.
+    /// Number of samples taken.
     taken: u64,
     end: Time,
     /// The instants of the samples.
@@ -122,23 +122,23 @@ pub struct Recorder {
     pub cwnd_segments: Vec<f64>,
     /// ssthresh in segments, one row a sample, one column a flow.
     pub ssthresh_segments: Vec<f64>,
-    /// Bytes handed to the application in order, each once, since the start; one row a sample, one column a flow.
+    /// Bytes passed to the application in order, each once, since the start; one row a sample, one column a flow.
     pub delivered_bytes: Vec<u64>,
     /// ACR in megabits per second of cells, one row a sample, one column for each of `rate_flows`.
     pub acr_mbps: Vec<f64>,
     /// QL: packets at the edge device or ABR source, one row a sample, one column for each of `edge_flows`.
     pub edge_packets: Vec<u32>,
-    /// The phase of the adaptive discard algorithm, 0 or 1, likewise; 0 of another algorithm.
+    /// The phase of the adaptive discard algorithm, 0 or 1, in the same layout; 0 with other algorithms.
     pub edge_phase: Vec<u32>,
-    /// Its `LD_ACR` in megabits per second of cells, likewise.
+    /// Its `LD_ACR` in megabits per second of cells, in the same layout.
     pub edge_ld_acr_mbps: Vec<f64>,
-    /// Its `P_CTR`, likewise.
+    /// Its `P_CTR`, in the same layout.
     pub edge_p_ctr: Vec<u32>,
 }
 
 impl Recorder {
-    /// Records at 0, `step`, 2 `step` and so on up to the end of a network's run, each of them rounded to the clock on
-    /// its own; queues and occupancies at the ports of `links`.
+    /// Creates a recorder that samples at 0, `step`, 2 `step` and so on until the end of a network's run, each rounded
+    /// to the clock independently. It records queues and occupancies at the ports of `links`.
     pub fn new(choice: SeriesChoice, links: Vec<LinkIndex>, step: Duration, network: &Network) -> Self {
         assert!(step > Duration::default(), "a recorder steps forward");
         let clock = network.clock();
@@ -170,18 +170,18 @@ impl Recorder {
         }
     }
 
-    /// The ports whose queues it records, by link.
+    /// Returns the ports whose queues it records, by link.
     pub fn links(&self) -> &[LinkIndex] {
         &self.links
     }
 
-    /// The flows whose data has an ACR, the columns of that series.
+    /// Returns the flows whose data has an ACR, the columns of that series.
     pub fn rate_flows(&self) -> impl Iterator<Item = FlowIndex> {
         self.rates.iter().map(|&(flow, _)| flow)
     }
 
-    /// The flows whose packets wait before the ATM network, the columns of the series of edges: those through an edge
-    /// device, and those whose host is an ABR source itself.
+    /// Returns the flows whose packets wait before the ATM network, the columns of the series of edges: flows through
+    /// an edge device, and flows whose host is an ABR source itself.
     pub fn edge_flows(&self) -> impl Iterator<Item = FlowIndex> {
         self.edges.iter().map(|&(flow, _)| flow)
     }

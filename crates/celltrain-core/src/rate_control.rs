@@ -1,5 +1,5 @@
 //! Rate control in a network: its shaped ports, the loops of its ABR VCs, and the allocators of its switches. Both
-//! engines drive this one model; `docs/design/abr.md` says in which order.
+//! engines drive this one model; `docs/design/abr.md` gives the order of calls.
 
 use std::ops::Range;
 
@@ -26,40 +26,37 @@ pub struct Place {
     pub label: Label,
 }
 
-/// Everything that shapes VCs.
+/// All shapers of a network.
 #[derive(Default)]
 pub struct RateControl {
-    /// By link.
     ports: TiVec<LinkIndex, Option<Box<ShapedPort>>>,
-    /// By link.
     allocators: TiVec<LinkIndex, Option<Box<dyn Allocator>>>,
-    /// By VC: where it is shaped, if it is.
+    /// By VC: the place where it is shaped, if it is.
     places: TiVec<VcIndex, Option<Place>>,
-    /// By VC.
     loops: TiVec<VcIndex, Option<Loop>>,
     /// By link and label: the place of the other direction's data whose allocator writes into the backward RM cells
-    /// that come in there. Empty where no VC has any.
+    /// that arrive there. Empty if no VC has any.
     passes: TiVec<LinkIndex, TiVec<Label, Option<Place>>>,
 }
 
 /// The loop of an ABR VC.
 struct Loop {
-    /// Where it is shaped.
+    /// The place where it is shaped.
     home: Place,
-    /// The link at whose end its RM cells leave it.
+    /// The link at whose end its RM cells leave the loop.
     end: LinkIndex,
     /// The VC of the other direction.
     partner: VcIndex,
     destination: Destination,
-    /// RM cells that came to their end.
+    /// RM cells that reached their end.
     rms_ended: u64,
 }
 
 impl RateControl {
-    /// The shaped ports, loops and allocators of a network, before a cell was sent.
+    /// Creates the shaped ports, loops and allocators of a network, before the first cell.
     ///
     /// # Errors
-    /// When it is told to stop.
+    /// If the work is cancelled.
     pub fn new(network: &Network, routing: &Routing, clock: Clock, stop: &Stop<'_>) -> Result<Self, Interrupted> {
         let mut shaped = ti_vec![false; network.links.len()];
         let parts: Vec<_> = stop.map(&network.vcs, |vc| network.atm_part(vc))?;
@@ -130,70 +127,70 @@ impl RateControl {
         })
     }
 
-    /// Where a VC is shaped, if it is.
+    /// Returns the place where a VC is shaped, if it is.
     pub fn place(&self, vc: VcIndex) -> Option<Place> {
         self.places[vc]
     }
 
-    /// The shaped port at the start of a link, if it has one.
+    /// Returns the shaped port at the start of a link, if it has one.
     #[inline]
     pub fn port(&self, link: LinkIndex) -> Option<&ShapedPort> {
         self.ports[link].as_deref()
     }
 
-    /// The same, to work on.
+    /// Returns the same port mutably.
     #[inline]
     pub fn port_mut(&mut self, link: LinkIndex) -> Option<&mut ShapedPort> {
         self.ports[link].as_deref_mut()
     }
 
-    /// The allocator of the port at the start of a link, if it has one.
+    /// Returns the allocator of the port at the start of a link, if it has one.
     #[inline]
     pub fn allocator(&mut self, link: LinkIndex) -> Option<&mut Box<dyn Allocator>> {
         self.allocators[link].as_mut()
     }
 
-    /// Whether the port at the start of a link marks cells.
+    /// Returns whether the port at the start of a link marks cells.
     pub fn marks(&self, link: LinkIndex) -> bool {
         self.allocators[link].as_ref().is_some_and(|allocator| allocator.marks_above().is_some())
     }
 
-    /// Whether the loop of a VC ends where this link does, so that its RM cells leave it there.
+    /// Returns whether the loop of a VC ends at the end of this link, where its RM cells leave it.
     #[inline]
     pub fn ends(&self, vc: VcIndex, link: LinkIndex) -> bool {
         self.loops[vc].as_ref().is_some_and(|of_vc| of_vc.end == link)
     }
 
-    /// Data cells of an ABR VC come to the end of its loop, marked or not. Cells come in order, but may be told of
-    /// ahead of their instant: only RM cells behind them ask.
+    /// Records the mark of data cells of an ABR VC at the end of its loop. Cells are reported in order, but possibly
+    /// ahead of their instant: only later RM cells read the mark.
     #[inline]
     pub fn on_data_end(&mut self, vc: VcIndex, marked: bool) {
         self.of(vc).destination.on_data(marked);
     }
 
-    /// As what the RM cell of this number, on its way on `vc`, goes back when it comes to the end of its loop; none if
-    /// it is on its way back already. Told in the order of the VC's cells.
+    /// Returns the content with which RM cell `number` of `vc` goes back from the end of its loop; `None` if it is
+    /// already on its way back. Called in the order of the VC's cells.
     pub fn turn_around(&mut self, vc: VcIndex, number: FrameNumber) -> Option<RmCell> {
         let rm = *self.rm(vc, number);
         (!rm.backward).then(|| self.of(vc).destination.turn_around(&rm))
     }
 
-    /// The place an RM cell that has come to its end on `vc` goes to: where the other direction is shaped.
+    /// Returns the place to which an RM cell at its end on `vc` goes: where the other direction is shaped.
     #[inline]
     pub fn goes_to(&self, vc: VcIndex) -> Place {
         let partner = self.loops[vc].as_ref().expect("RM cells are of ABR VCs").partner;
         self.loops[partner].as_ref().expect("both directions are controlled").home
     }
 
-    /// Whether the RM cell of this number, which goes backward on `vc`, leaves the rate as it is when it comes home.
+    /// Returns whether RM cell `number`, which goes backward on `vc`, will leave the rate unchanged when it is back.
     pub fn keeps_rate(&mut self, vc: VcIndex, number: FrameNumber) -> bool {
         let rm = *self.rm(vc, number);
         let Place { link, label } = self.goes_to(vc);
         self.ports[link].as_ref().expect("an ABR VC is shaped").keeps_rate(label, &rm)
     }
 
-    /// The RM cell of this number has come to its end on `vc` at `now`: turned around it waits at the place it goes to,
-    /// back home it sets the rate there.
+    /// Handles RM cell `number` at its end on `vc` at `now`. If turned around, it is queued at the place it goes to; if
+    /// back at its source, it sets the rate there.
     pub fn deliver(&mut self, vc: VcIndex, number: FrameNumber, turned: Option<RmCell>, now: Time) {
         let rm = *self.rm(vc, number);
         let of_vc = self.of(vc);
@@ -208,20 +205,20 @@ impl RateControl {
         }
     }
 
-    /// Where the allocator is that writes into an RM cell which comes in over a link under a label, if it goes
-    /// backward.
+    /// Returns the place of the allocator that writes into an RM cell arriving over a link under a label, if the cell
+    /// goes backward.
     #[inline]
     pub fn pass(&self, link: LinkIndex, label: Label) -> Option<Place> {
         self.passes.get(link)?[label]
     }
 
-    /// Whether the RM cell of this number, on its way on `vc`, goes backward.
+    /// Returns whether RM cell `number`, on its way on `vc`, goes backward.
     pub fn goes_backward(&mut self, vc: VcIndex, number: FrameNumber) -> bool {
         self.rm(vc, number).backward
     }
 
-    /// An RM cell on its way on `vc` passes the switch whose port at `place` carries the data of its loop; so many
-    /// cells wait there.
+    /// Lets the allocator write into an RM cell on `vc` that passes the switch whose port at `place` carries the data
+    /// of its loop; `queue` cells wait there.
     pub fn write(&mut self, vc: VcIndex, number: FrameNumber, place: Place, queue: u32, now: Time) {
         let home = self.of(vc).home;
         let port = self.ports[home.link].as_mut().expect("an ABR VC is shaped");
@@ -229,7 +226,7 @@ impl RateControl {
         allocator.on_backward_rm(place.label, now, queue, port.rm(home.label, number));
     }
 
-    /// Cells of `vc` come to the port of a link: the first at `first`, the others `period` apart.
+    /// Reports cells of `vc` to the allocator of a link's port: the first at `first`, the others `period` apart.
     #[inline]
     pub fn on_arrival(&mut self, link: LinkIndex, vc: VcIndex, run: Run, first: Time, period: Span) {
         let Some(allocator) = &mut self.allocators[link] else { return };
@@ -245,25 +242,25 @@ impl RateControl {
         }
     }
 
-    /// What the RM cell of this number says, on its way on `vc`.
+    /// Returns the content of RM cell `number`, on its way on `vc`.
     pub fn rm_content(&self, vc: VcIndex, number: FrameNumber) -> RmCell {
         let home = self.loops[vc].as_ref().expect("RM cells are of ABR VCs").home;
         self.port(home.link).expect("an ABR VC is shaped").rm_content(home.label, number)
     }
 
-    /// From now on every shaped port notes what becomes of its packets.
+    /// Starts recording the fates of packets at every shaped port.
     pub fn note_fates(&mut self) {
         self.ports.iter_mut().flatten().for_each(|port| port.note_fates());
     }
 
-    /// RM cells a VC has sent, and those that came to their end.
+    /// Returns the numbers of RM cells that a VC has sent and that have reached their end.
     pub fn rm_cells(&self, vc: VcIndex) -> Option<[u64; 2]> {
         let Loop { home, rms_ended, .. } = self.loops[vc].as_ref()?;
         let port = self.port(home.link).expect("an ABR VC is shaped");
         Some([port.rms_sent(home.label), *rms_ended])
     }
 
-    /// Where a VC is shaped, if its rate is controlled.
+    /// Returns the place where a VC is shaped, if its rate is controlled.
     pub fn home(&self, vc: VcIndex) -> Option<Place> {
         self.loops[vc].as_ref().map(|of_vc| of_vc.home)
     }
@@ -279,8 +276,8 @@ impl RateControl {
     }
 }
 
-/// By link and label: the place of the other direction's data whose allocator writes into backward RM cells; empty
-/// where no VC has any. `parts` are the ATM parts of the paths, by VC.
+/// Returns, by link and label, the place of the other direction's data whose allocator writes into backward RM cells;
+/// empty if no VC has any. `parts` are the ATM parts of the paths, by VC.
 fn passes(
     network: &Network,
     routing: &Routing,
@@ -292,7 +289,7 @@ fn passes(
     }
     let mut passes: TiVec<LinkIndex, TiVec<Label, _>> =
         routing.vcs.iter().map(|vcs| ti_vec![None; vcs.len()]).collect();
-    // By node: where the other direction of the VC that is looked at leaves it.
+    // By node: the link and label on which the other direction of the current VC leaves it.
     let mut leaving: TiVec<NodeIndex, Option<Place>> = ti_vec![None; network.nodes.len()];
     for ((number, vc), part) in network.vcs.iter_enumerated().zip(parts) {
         let Some(partner) = vc.partner.filter(|_| vc.abr.is_some()) else { continue };
@@ -316,7 +313,7 @@ fn passes(
     Ok(passes)
 }
 
-/// By VC: the cells of the longest frames its flows send.
+/// Returns, by VC, the cells of the longest frames its flows send.
 fn longest_frames(network: &Network) -> TiVec<VcIndex, u32> {
     let mut longest = ti_vec![network.aal5.segment_cells(0); network.vcs.len()];
     for flow in &network.flows {

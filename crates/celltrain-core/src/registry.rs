@@ -138,7 +138,7 @@ macro_rules! registry {
             /// Every name, in the order of the list.
             pub const NAMES: &[&str] = &[$(stringify!($module)),*];
 
-            /// Its name in scenarios.
+            /// Returns its name in scenarios.
             pub fn name(&self) -> &'static str {
                 match self {
                     $(Self::$Variant { .. } => stringify!($module),)*
@@ -187,7 +187,7 @@ macro_rules! registry {
         $crate::registry! { @names $Kind { $($module: $Variant,)* } }
 
         impl $Kind {
-            /// The variant of this name with these options.
+            /// Returns the variant of this name with these options.
             pub fn named(name: &str, options: $Options) -> Option<Self> {
                 match name {
                     $(stringify!($module) => Some(Self::$Variant(options)),)*
@@ -215,7 +215,7 @@ macro_rules! registry {
         $crate::registry! { @names $Kind { $($module: $Variant,)* } }
 
         impl $Kind {
-            /// All of them, in the order of the list.
+            /// All variants, in the order of the list.
             pub const ALL: &[Self] = &[$(Self::$Variant),*];
 
             $crate::registry! { @functions { $($module: $Variant,)* } $($functions)* }

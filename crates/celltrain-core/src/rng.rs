@@ -1,20 +1,20 @@
 //! Random numbers from named streams, the same on every machine.
 //!
 //! Source: the generator is xoshiro256** 1.0 and the seeding `SplitMix64` (Blackman and Vigna, 2018); the name is
-//! hashed by 64-bit FNV-1a. Nothing draws from a shared generator, so one part's draws never move another's.
+//! hashed by 64-bit FNV-1a. No generator is shared, so the draws of one part never affect another's.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
 use crate::units::Span;
 
-/// A stream of random numbers that depends on the run's seed and the stream's name alone.
+/// A stream of random numbers that depends only on the run's seed and the stream's name.
 #[derive(Clone, Debug)]
 pub struct Stream {
     state: [u64; 4],
 }
 
 impl Stream {
-    /// The stream of this name, for example `"port/bottleneck/ties"`, in the run of this seed.
+    /// Creates the stream of this name, for example `"port/bottleneck/ties"`, in the run of this seed.
     pub fn new(seed: u64, name: &str) -> Self {
         let mut hash = 0xcbf2_9ce4_8422_2325_u64;
         for byte in name.bytes() {
@@ -28,7 +28,7 @@ impl Stream {
         Self { state }
     }
 
-    /// The next 64 random bits.
+    /// Returns the next 64 random bits.
     pub fn next_u64(&mut self) -> u64 {
         let s = &mut self.state;
         let result = s[1].wrapping_mul(5).rotate_left(7).wrapping_mul(9);
@@ -42,7 +42,7 @@ impl Stream {
         result
     }
 
-    /// A whole number below `bound`, every one equally likely (Lemire's multiplication with rejection).
+    /// Returns a whole number below `bound`, all equally likely (Lemire's multiplication with rejection).
     #[inline]
     #[expect(clippy::arithmetic_side_effects, reason = "32 bits by 32 bits; the bound is positive")]
     pub fn below(&mut self, bound: u32) -> u32 {
@@ -51,7 +51,7 @@ impl Stream {
         let low = |product: u64| product & u64::from(u32::MAX);
         let mut product = draw(self);
         if low(product) < u64::from(bound) {
-            // Only here can it be one of the few to be rejected, and only here is a division worth its time.
+            // Only here may it have to be rejected, and only here is a division worth its time.
             let threshold = u64::from(bound.wrapping_neg() % bound);
             while low(product) < threshold {
                 product = draw(self);
@@ -60,14 +60,14 @@ impl Stream {
         u32::try_from(product >> 32).expect("a product of two 32-bit numbers, halved")
     }
 
-    /// A number in [0, 1) with 53 random bits.
+    /// Returns a number in [0, 1) with 53 random bits.
     pub fn unit(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// A length of time from the exponential distribution of this mean, by von Neumann's comparison of uniform numbers
-    /// (1951): no logarithm, so it is the same on every machine. It is 2^62 units at most, to which scenario checks
-    /// keep all other times: with a mean of a sixteenth of that one in ten million would be longer.
+    /// Draws a length of time from the exponential distribution of this mean, by von Neumann's comparison of uniform
+    /// numbers (1951): without a logarithm, so it is the same on every machine. It is limited to 2^62 units, the bound
+    /// of scenario checks for all other times: with a mean of a sixteenth of that one in ten million would be longer.
     #[expect(
         clippy::arithmetic_side_effects,
         reason = "64 random bits by a mean of 64 bits; runs and rejections are a few dozen"
@@ -96,7 +96,7 @@ impl Stream {
         }
     }
 
-    /// Puts the items into a uniformly random order (Fisher and Yates).
+    /// Shuffles the items uniformly at random (Fisher and Yates).
     #[expect(clippy::arithmetic_side_effects, reason = "an index of a list in memory")]
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
@@ -115,7 +115,7 @@ fn split_mix(x: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// A property-test configuration with a fixed seed, so that a test run is the same everywhere.
+/// Returns a property-test configuration with a fixed seed, so that a test run is the same everywhere.
 #[cfg(test)]
 pub(crate) fn proptest_seeded(seed: u64) -> proptest::test_runner::Config {
     proptest::test_runner::Config {
@@ -192,8 +192,8 @@ mod tests {
 
     #[test]
     fn the_longest_exponential_times_are_cut_where_times_end() {
-        // Of a mean of 2^61 units one in seven is above 2^62, and three in ten thousand have no 64 bits: those once
-        // panicked.
+        // With a mean of 2^61 units one in seven is above 2^62, and three in ten thousand do not fit 64 bits: those
+        // once panicked.
         let mut stream = Stream::new(11, "exponential");
         let draws: Vec<Span> = (0..100_000).map(|_| stream.exponential(Span(1 << 61))).collect();
         let cut = draws.iter().filter(|&&draw| draw == Span(LONGEST)).count();

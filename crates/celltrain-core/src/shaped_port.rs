@@ -1,9 +1,9 @@
-//! A shaped output port: whole packets come in, cells leave at the rate of their VC.
+//! A shaped output port: whole packets arrive, cells leave at the rate of their VC.
 //!
-//! An edge device has one towards the ATM network, a host with an ABR VC has one too. Each VC has packets of its own in
-//! an [`EdgeBuffer`]; an ABR VC sends them as its [`Source`] allows, with its RM cells between them, any other at the
-//! rate of the line. Where several may send, the one whose time came first does, the lower label among equals: VCs at
-//! the line's rate go in turns. `docs/design/abr.md` says how it fits in.
+//! An edge device has one towards the ATM network, and so does a host with an ABR VC. Each VC has its own packets in an
+//! [`EdgeBuffer`]. An ABR VC sends them as its [`Source`] allows, with its RM cells between them; any other sends at
+//! the rate of the line. If several may send, the one due first does, the lower label among equals: VCs at the line's
+//! rate take turns. `docs/design/abr.md` describes its place in the design.
 
 use typed_index_collections::TiVec;
 
@@ -18,33 +18,33 @@ use crate::units::{Span, Time};
 /// An output port that shapes its VCs.
 pub struct ShapedPort {
     cell_time: Span,
-    /// What the link carries, in cells per second.
+    /// Rate of the link, in cells per second.
     line_rate: f64,
-    /// When the link has sent what was given to it.
+    /// Instant at which the link has sent everything passed to it.
     free: Time,
     buffer: EdgeBuffer,
     vcs: TiVec<Label, Shaped>,
     ahead: Option<Ahead>,
 }
 
-/// What a port knows of one of its VCs.
+/// State of one of the port's VCs.
 struct Shaped {
     pace: Pace,
-    /// Cells that have come of a packet that is not yet whole.
+    /// Cells received of an incomplete packet.
     assembling: u32,
-    /// What its RM cells on their way say.
+    /// Contents of its RM cells in flight.
     rms: FrameLog<RmCell>,
     rms_sent: u64,
 }
 
 enum Pace {
-    /// As ABR's rules allow.
+    /// By ABR's rules.
     Controlled(Box<Source>),
-    /// At the rate of the line: no earlier than this.
+    /// At the rate of the line, no earlier than this.
     Line(Time),
 }
 
-/// Data cells given away before they start.
+/// Data cells handed out before they start.
 #[derive(Clone, Copy)]
 struct Ahead {
     label: Label,
@@ -55,7 +55,7 @@ struct Ahead {
 }
 
 impl Ahead {
-    /// How many of them start at `now` or later.
+    /// Returns the number of cells that start at `now` or later.
     #[inline]
     fn not_started(&self, now: Time) -> u32 {
         let Ahead { first, period, cells, .. } = *self;
@@ -70,12 +70,12 @@ impl Ahead {
     }
 }
 
-/// No run lasts so long, and instants can still be added to it.
+/// Longer than any run, yet still small enough to add to an instant.
 const LONGEST_STEP: Span = Span(1 << 62);
 
 impl ShapedPort {
-    /// A port that sends a cell in `cell_time`, `line_rate` in a second, with a source for each VC whose rate is
-    /// controlled, by label.
+    /// Creates a port that sends a cell in `cell_time` and `line_rate` cells a second, with a source for each VC whose
+    /// rate is controlled, by label.
     pub fn new(cell_time: Span, line_rate: f64, buffer: EdgeBuffer, sources: Vec<Option<Source>>) -> Self {
         let pace = |source| match source {
             Some(source) => Pace::Controlled(Box::new(source)),
@@ -86,7 +86,7 @@ impl ShapedPort {
         Self { cell_time, line_rate, free: Time::default(), buffer, vcs, ahead: None }
     }
 
-    /// Cells of a packet come in, of which `run` ends it or does not; the packet joins the buffer when it is whole.
+    /// Receives cells of a packet; `run` may end it. The packet joins the buffer when it is complete.
     pub fn on_cells(&mut self, run: Run) {
         let label = run.last.label();
         let vc = &mut self.vcs[label];
@@ -97,15 +97,15 @@ impl ShapedPort {
         }
     }
 
-    /// A whole packet joins the buffer, if it is not dropped.
+    /// Offers a complete packet to the buffer, which may drop it.
     pub fn on_packet(&mut self, label: Label, packet: Packet) {
         debug_assert!(self.ahead.is_none(), "what has not started is taken back first");
         let acr = self.acr(label);
         self.buffer.offer(label, packet, acr);
     }
 
-    /// The same at `now` while cells of that VC are given away, which then need not be taken back; whether there are
-    /// any. They are of a packet that goes first whatever joins, but the buffer sees those that have not started as
+    /// Offers a packet at `now` without taking back the cells of that VC that were sent ahead. Returns whether there
+    /// are any. They belong to a packet that goes first in any case, but the buffer sees those that have not started as
     /// waiting.
     pub fn on_packet_behind(&mut self, label: Label, packet: Packet, now: Time) -> bool {
         let Some(ahead) = self.ahead.filter(|ahead| ahead.label == label) else { return false };
@@ -121,13 +121,13 @@ impl ShapedPort {
         true
     }
 
-    /// Whether a VC goes on as before when this backward RM cell comes home: what was given away need not be taken
-    /// back.
+    /// Returns whether this backward RM cell leaves the rate of its VC unchanged, so that cells handed out ahead need
+    /// not be taken back.
     pub fn keeps_rate(&self, label: Label, rm: &RmCell) -> bool {
         self.source(label).is_some_and(|source| source.acr_after(rm) == source.acr())
     }
 
-    /// A backward RM cell has come home.
+    /// Handles a backward RM cell that has returned to its source.
     pub fn on_backward_rm(&mut self, label: Label, rm: &RmCell, now: Time) {
         debug_assert!(self.ahead.is_none() || self.keeps_rate(label, rm), "what has not started is taken back first");
         let Pace::Controlled(source) = &mut self.vcs[label].pace else {
@@ -141,7 +141,7 @@ impl ShapedPort {
         }
     }
 
-    /// A forward RM cell of the other direction goes back as `rm`, when this VC's turn for it comes.
+    /// Queues `rm`, a turned-around forward RM cell of the other direction, until this VC's turn for it comes.
     pub fn turn_around(&mut self, label: Label, rm: RmCell) {
         debug_assert!(self.ahead.is_none(), "what has not started is taken back first");
         let Pace::Controlled(source) = &mut self.vcs[label].pace else {
@@ -150,37 +150,37 @@ impl ShapedPort {
         source.turn_around(rm);
     }
 
-    /// What the RM cell of this number says, one that has not yet come to its end.
+    /// Returns the content of RM cell `number`, which has not yet reached its end, mutably.
     pub fn rm(&mut self, label: Label, number: FrameNumber) -> &mut RmCell {
         &mut self.vcs[label].rms.frame_mut(number).body
     }
 
-    /// The same, to look at.
+    /// Returns the same content to read.
     pub fn rm_content(&self, label: Label, number: FrameNumber) -> RmCell {
         self.vcs[label].rms.frame(number).body
     }
 
-    /// From now on the port notes what becomes of packets.
+    /// Starts recording the fates of packets.
     pub fn note_fates(&mut self) {
         self.buffer.note_fates();
     }
 
-    /// What has become of packets since the last call; nothing where it is not noted.
+    /// Returns the fates of packets since the last call; empty if they are not recorded.
     pub fn take_fates(&mut self) -> Vec<PacketFate> {
         self.buffer.take_fates()
     }
 
-    /// The RM cell of this number has come to its end, and those before it are gone.
+    /// Removes the RM cells before `number`, which has reached its end.
     pub fn forget_rms_before(&mut self, label: Label, number: FrameNumber) {
         self.vcs[label].rms.forget_before(number);
     }
 
-    /// When the next cell starts, as things stand.
+    /// Returns the start of the next cell in the current state.
     pub fn next_start(&self) -> Option<Time> {
         self.first().map(|(time, _)| time.max(self.free))
     }
 
-    /// The VC that sends next, and the instant it may.
+    /// Returns the VC that sends next, and the earliest instant it may.
     fn first(&self) -> Option<(Time, Label)> {
         let one = |(label, vc): (Label, &Shaped)| {
             let data = self.buffer.waits(label);
@@ -193,8 +193,9 @@ impl ShapedPort {
         Label::counting().zip(&self.vcs).filter_map(one).min()
     }
 
-    /// The cell that starts at `now`, if one may, and the data cells of its packet that will follow it in equal steps
-    /// if nothing comes in between, up to one that starts at `ahead`; alone without that. The length of a step.
+    /// Sends the cell that starts at `now`, if one may. With `ahead`, also hands out the data cells of its packet that
+    /// follow it in equal steps if nothing arrives in between, up to one that starts at `ahead`. Returns the cells and
+    /// the length of a step.
     pub fn send(&mut self, now: Time, ahead: Option<Time>) -> Option<(Run, Span)> {
         debug_assert!(self.ahead.is_none(), "what has not started is taken back first");
         let (time, label) = self.first()?;
@@ -241,7 +242,7 @@ impl ShapedPort {
         Some((run, period))
     }
 
-    /// How many more data cells of its packet a VC sends in a row from `first` on, if nothing comes in between.
+    /// Returns how many more data cells of its packet a VC sends in a row from `first`, if nothing arrives in between.
     fn train(&self, label: Label, first: Time, most: u64) -> u32 {
         let Some((_, left)) = self.buffer.cells_of_front(label) else { return 0 };
         let alone = |other: Label| {
@@ -258,13 +259,14 @@ impl ShapedPort {
         let most = u32::try_from(most).unwrap_or(u32::MAX).min(left - 1);
         match &self.vcs[label].pace {
             Pace::Line(_) => most,
-            // Cells so far apart that one out of rate may come between them go one by one.
+            // Send cells one by one if they are so far apart that an out-of-rate cell may come between them.
             Pace::Controlled(source) if source.next_out_of_rate(true).is_some() => 0,
             Pace::Controlled(source) => most.min(source.data_cells_until_rm(first)),
         }
     }
 
-    /// Takes back the cells given away that would start at `now` or later, if there are any: whose and how many.
+    /// Takes back the cells handed out that would start at `now` or later. Returns their VC and number, if there are
+    /// any.
     pub fn take_back(&mut self, now: Time) -> Option<(Label, u32)> {
         let ahead = self.ahead.take()?;
         let Ahead { label, first, period, cells } = ahead;
@@ -276,13 +278,13 @@ impl ShapedPort {
                 Pace::Line(at) => *at = next,
                 Pace::Controlled(source) => source.unsend_data(back),
             }
-            // The cell before the first of them was the last to start.
+            // The cell before the first of them was the latest to start.
             self.free = Time(next.0 - period.0) + self.cell_time;
         }
         (back > 0).then_some((label, back))
     }
 
-    /// The rate a VC has, in cells per second.
+    /// Returns the rate of a VC, in cells per second.
     pub fn acr(&self, label: Label) -> f64 {
         match &self.vcs[label].pace {
             Pace::Controlled(source) => source.acr(),
@@ -290,7 +292,7 @@ impl ShapedPort {
         }
     }
 
-    /// The source of a VC whose rate is controlled.
+    /// Returns the source of a VC whose rate is controlled.
     pub fn source(&self, label: Label) -> Option<&Source> {
         match &self.vcs[label].pace {
             Pace::Controlled(source) => Some(source),
@@ -298,22 +300,22 @@ impl ShapedPort {
         }
     }
 
-    /// Its packets.
+    /// Returns the buffer of its packets.
     pub fn buffer(&self) -> &EdgeBuffer {
         &self.buffer
     }
 
-    /// RM cells a VC has sent.
+    /// Returns the number of RM cells a VC has sent.
     pub fn rms_sent(&self, label: Label) -> u64 {
         self.vcs[label].rms_sent
     }
 
-    /// Cells waiting of each VC, by label: of whole packets.
+    /// Returns the waiting cells of each VC, by label, of complete packets only.
     pub fn per_vc(&self) -> impl Iterator<Item = u32> {
         Label::counting().zip(&self.vcs).map(|(label, _)| self.buffer.waiting(label))
     }
 
-    /// Cells waiting.
+    /// Returns the number of waiting cells.
     pub fn occupancy(&self) -> u32 {
         self.per_vc().sum()
     }
@@ -324,7 +326,8 @@ impl ShapedPort {
         self.buffer.start_range();
     }
 
-    /// The port as results show it. What comes in counts as offered, and as waiting, before its packet is whole.
+    /// Returns the port's state for results. Arriving cells count as offered, and as waiting, before their packet is
+    /// complete.
     pub fn state(&self) -> PortState {
         let counters = Label::counting().zip(&self.vcs).map(|(label, vc)| {
             let data = self.buffer.vc_counters(label);
@@ -352,7 +355,7 @@ mod tests {
         let discard = DiscardConfig::TailDrop(tail_drop::Config {});
         let config = EdgeConfig { buffer: None, memory: Memory::PerVc, discard };
         let mut port = ShapedPort::new(Span(10), 100.0, EdgeBuffer::new(&config, 2, &[12; 2]), vec![None, None]);
-        // The cells that come, and those that wait then: of packets of 12 and 2 cells.
+        // Cells that arrive, and cells waiting then, for packets of 12 and 2 cells.
         for (label, last, cells, waiting) in [(0, false, 7, 0), (0, true, 5, 12), (1, true, 2, 14)] {
             port.on_cells(Run { last: cell(label, 0, last), cells });
             assert_eq!(port.occupancy(), waiting);

@@ -1,65 +1,65 @@
-//! Stopping: slow work asks now and then whether it is to go on.
+//! Cancellation: slow work checks now and then whether to continue.
 //!
-//! Reading, checking, laying out, building and measuring a large network each take seconds. All of them are handed one
-//! [`Stop`], count the pieces of work they do, and end with [`Interrupted`] when they are told to.
+//! Reading, checking, laying out, building and measuring a large network each take seconds. All of them take a
+//! [`Stop`], count the pieces of work they do, and end with [`Interrupted`] when cancelled.
 
 use std::cell::Cell;
 
-/// Work was told to stop.
+/// The work was cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interrupted;
 
-/// The question whether to go on, which is put once in so many pieces of work.
+/// A cancellation check, made once in a number of pieces of work.
 pub struct Stop<'a> {
     go_on: &'a dyn Fn() -> bool,
-    /// Pieces of work from one question to the next.
+    /// Pieces of work between two checks.
     every: u64,
-    /// Pieces of work until the next question.
+    /// Pieces of work until the next check.
     left: Cell<u64>,
 }
 
-/// A piece of work is what takes some tens of nanoseconds, a microsecond at most: the question comes within a
-/// millisecond, and costs nothing beside the work.
+/// A piece of work takes some tens of nanoseconds, a microsecond at most: a check comes within a millisecond, and its
+/// cost is negligible.
 const PIECES: u64 = 1024;
 
 impl<'a> Stop<'a> {
-    /// Asks `go_on`. Once it has said no it must not say yes again.
+    /// Creates a check that calls `go_on`. Once it has returned false it must not return true again.
     pub fn new(go_on: &'a dyn Fn() -> bool) -> Self {
         Self::every(PIECES, go_on)
     }
 
-    /// Asks once in so many pieces of work, and before the first.
+    /// Creates a check that calls `go_on` once in `pieces` pieces of work, and before the first.
     pub fn every(pieces: u64, go_on: &'a dyn Fn() -> bool) -> Self {
         Self { go_on, every: pieces, left: Cell::new(0) }
     }
 
-    /// Asks nobody: the work goes on to its end.
+    /// Creates a check that never cancels.
     pub fn never() -> Stop<'static> {
         Stop { go_on: &|| true, every: u64::MAX, left: Cell::new(u64::MAX) }
     }
 
-    /// Asks now.
+    /// Checks now.
     ///
     /// # Errors
-    /// When the work is to end.
+    /// If the work is cancelled.
     pub fn ask(&self) -> Result<(), Interrupted> {
         self.left.set(self.every);
         if (self.go_on)() { Ok(()) } else { Err(Interrupted) }
     }
 
-    /// A piece of work is about to be done; asks if it is time to.
+    /// Counts a piece of work about to be done; checks if it is time to.
     ///
     /// # Errors
-    /// When the work is to end.
+    /// If the work is cancelled.
     #[inline]
     pub fn step(&self) -> Result<(), Interrupted> {
         self.steps(1)
     }
 
-    /// The same before so many pieces of work: what is done for one of them is counted, not asked for.
+    /// Counts several pieces of work about to be done, with at most one check.
     ///
     /// # Errors
-    /// When the work is to end.
+    /// If the work is cancelled.
     #[inline]
     pub fn steps(&self, pieces: usize) -> Result<(), Interrupted> {
         let pieces = pieces as u64;
@@ -71,15 +71,15 @@ impl<'a> Stop<'a> {
         self.ask()
     }
 
-    /// The same before work of several parts, each of so many pieces.
+    /// Counts work of several parts about to be done, with the pieces of each.
     ///
     /// # Errors
-    /// When the work is to end.
+    /// If the work is cancelled.
     pub fn steps_of<const PARTS: usize>(&self, pieces: [usize; PARTS]) -> Result<(), Interrupted> {
         self.steps(pieces.into_iter().fold(0, usize::saturating_add))
     }
 
-    /// The items of a loop, each of them a piece of work.
+    /// Returns the items of a loop, and counts each as a piece of work.
     pub fn each<'b, I: IntoIterator>(
         &'b self,
         items: I,
@@ -87,20 +87,20 @@ impl<'a> Stop<'a> {
         items.into_iter().map(|item| self.step().map(|()| item))
     }
 
-    /// What comes of each item of a loop, each of them a piece of work.
+    /// Maps each item of a loop, and counts each as a piece of work.
     ///
     /// # Errors
-    /// When the work is to end.
+    /// If the work is cancelled.
     pub fn map<I: IntoIterator, T>(&self, items: I, mut one: impl FnMut(I::Item) -> T) -> Result<Vec<T>, Interrupted> {
         all(self.each(items).map(|item| item.map(&mut one)))
     }
 }
 
-/// What comes of the items of a loop any of which may end it, in a list that is given its room at the start: grown, as
-/// those are whose end is not known, it would have up to twice as much.
+/// Collects fallible items into a `Vec` sized at the start: grown step by step, as for iterators of unknown length, it
+/// would take up to twice as much memory.
 ///
 /// # Errors
-/// When one of them does.
+/// If one of the items is an error.
 pub fn all<T>(items: impl IntoIterator<Item = Result<T, Interrupted>>) -> Result<Vec<T>, Interrupted> {
     let items = items.into_iter();
     let mut all = Vec::with_capacity(items.size_hint().0);
@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(questions, expected);
         stop.steps(1_000_000).unwrap();
         assert_eq!(asked.get(), 5, "one question before a heavy piece of work, not many");
-        // Nine are left of the ten that follow a question.
+        // Nine are left of the ten that follow a check.
         stop.steps_of([3, 4]).unwrap();
         stop.steps_of([1, 1]).unwrap();
         assert_eq!(asked.get(), 5, "parts are counted together, each piece once");

@@ -1,8 +1,8 @@
-//! Who goes first among cells that reach an output port in the same instant.
+//! Order of cells that reach an output port at the same instant.
 //!
-//! Source: `docs/mechanisms.md`, A-03 and section 11. N synchronous sources put N cells on a port at once; at a full
-//! buffer the order decides who gets the one freed place, and with it whether plain UBR shares the link or is captured
-//! by one source.
+//! Source: `docs/mechanisms.md`, A-03 and section 11. N synchronous sources put N cells on a port at once. At a full
+//! buffer the order decides which cell gets the one freed place, and so whether plain UBR shares the link or one source
+//! captures it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -33,7 +33,7 @@ pub enum ServiceOrder {
     BeforeArrivals,
 }
 
-/// Puts ties at one port into order.
+/// Orders ties at one port.
 #[derive(Clone, Debug)]
 pub struct TieBreaker {
     order: TieOrder,
@@ -43,7 +43,7 @@ pub struct TieBreaker {
 }
 
 impl TieBreaker {
-    /// A breaker for a port of a node with `inputs` input links, numbered from 0.
+    /// Creates a tie breaker for a port of a node with `inputs` input links, numbered from 0.
     pub fn new(order: TieOrder, inputs: u32, rng: Stream) -> Self {
         Self { order, rng, inputs: inputs.max(1), first: 0 }
     }
@@ -64,7 +64,7 @@ impl TieBreaker {
         }
     }
 
-    /// As many draws as [`TieBreaker::order`] takes for so many cells, where their order does not matter.
+    /// Makes the draws of [`TieBreaker::order`] for `cells` cells whose order does not matter.
     #[inline]
     pub fn pass_over(&mut self, cells: u32) {
         if cells < 2 {

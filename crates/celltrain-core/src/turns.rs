@@ -1,47 +1,46 @@
-//! Turns: which of the VCs that have cells goes next, cell by cell, round robin or with minimum shares.
+//! Turns: selects the next VC among those with cells, cell by cell, round robin or with minimum shares.
 //!
-//! Source: `docs/mechanisms.md` 2.7 and 2.8, A-08: the pointer advances past the VC just served, and one whose queue
+//! Source: `docs/mechanisms.md` 2.7 and 2.8, A-08: the pointer advances past the VC just served, and a VC whose queue
 //! becomes non-empty joins at the tail. Real queues (`scheduler`) and virtual ones (`policy`) take turns by the same
-//! rules, which know of cells only that a VC has some.
+//! rules, which only need to know whether a VC has cells.
 
 use crate::error::Fault;
 use crate::per_vc::PerVc;
 
-/// Who goes next.
+/// Selects the next VC.
 pub trait Turns: Send {
-    /// A VC has a cell, and had none.
+    /// Adds a VC that has a cell, and had none.
     fn join(&mut self, vc: usize);
 
-    /// The turn of the VC that goes next, of which there is one: `send` sends a cell of it and says whether it has
-    /// others.
+    /// Serves the next VC, which must exist: `send` sends one of its cells and returns whether it has others.
     fn serve(&mut self, send: impl FnOnce(usize) -> bool);
 
-    /// The VC that has all turns, as long as no other joins.
+    /// Returns the VC that has all turns, as long as no other joins.
     fn alone(&self) -> Option<usize>;
 
-    /// Whether a VC that runs out of cells and has one again before the next turn stands as if it had had one all
+    /// True if a VC that runs out of cells and has one again before the next turn is treated as if it had had one all
     /// along.
     const FORGIVES: bool;
 }
 
-/// Round robin: a ring of the VCs that have cells. Whoever joins comes last.
+/// Round robin: a ring of the VCs that have cells. A VC joins at the end.
 #[derive(Debug)]
 pub struct RoundRobin {
     /// The two neighbours of each VC that is in the ring.
     next: Vec<u32>,
     previous: Vec<u32>,
-    /// Whose turn it is, of those there are.
+    /// The VC whose turn it is, if there is one.
     head: u32,
     members: u32,
 }
 
 impl RoundRobin {
-    /// A ring for so many VCs, none of them in it.
+    /// Creates an empty ring for `vcs` VCs.
     pub fn new(vcs: usize) -> Self {
         Self { next: vec![0; vcs], previous: vec![0; vcs], head: 0, members: 0 }
     }
 
-    /// `N_v`: how many have cells.
+    /// Returns `N_v`, the number of VCs with cells.
     pub fn members(&self) -> u32 {
         self.members
     }
@@ -57,7 +56,7 @@ impl RoundRobin {
         }
     }
 
-    /// The turn passes on.
+    /// Passes the turn to the next VC.
     #[inline]
     fn turn(&mut self) {
         self.head = self.next[self.head as usize];
@@ -74,7 +73,7 @@ impl Turns for RoundRobin {
             self.head = own;
             self.next[vc] = own;
         }
-        // The last is the one before the head.
+        // The last VC is the one before the head.
         let last = if self.members == 0 { own } else { self.previous[self.head as usize] };
         self.next[last as usize] = own;
         self.previous[vc] = last;
@@ -100,34 +99,34 @@ impl Turns for RoundRobin {
     }
 }
 
-/// Minimum shares first, and what is left round robin.
+/// Minimum shares first, and the rest round robin.
 ///
-/// Time counts in turns. Each `1 / m_j` turns a cell of VC j is due. Among those with cells whose cell is due the one
-/// that has been for longest goes; where none is, the ring decides. A VC without cells saves up nothing.
+/// Time is counted in turns. A cell of VC j is due every `1 / m_j` turns. Among the VCs with cells, the one whose cell
+/// has been due longest goes; if no cell is due, the ring decides. A VC without cells accumulates no credit.
 #[derive(Debug)]
 pub struct MinimumShares {
     ring: RoundRobin,
     /// `m_j` in billionths.
     shares: Vec<u64>,
-    /// The sum of those that have cells.
+    /// The sum of the shares of VCs with cells.
     promised: u64,
-    /// `1 / m_j` in units of time; none where `m_j` is 0.
+    /// `1 / m_j` in units of time; 0 if `m_j` is 0.
     steps: Vec<u64>,
-    /// When the next cell of each VC is due.
+    /// Instant at which the next cell of each VC is due.
     due: Vec<u64>,
     now: u64,
-    /// Who is due first of each two VCs with cells, of the winners of each two, and so on, by time and label; the VCs
-    /// themselves are the second half.
+    /// Tournament tree of due times: the earliest of each pair of VCs with cells, of each pair of winners, and so on,
+    /// by time and label. The VCs themselves are the second half.
     tournament: Vec<(u64, u32)>,
 }
 
 /// A turn in units of time. A clock of 64 bits lasts for 2^40 cells.
 const TURN: u64 = 1 << 24;
-/// Nobody's cell.
+/// Entry without a cell.
 const NOBODY: (u64, u32) = (u64::MAX, 0);
 
 impl MinimumShares {
-    /// For VCs with these shares `m_j` of the turns, at most 1 together.
+    /// Creates the state for VCs with these shares `m_j` of the turns, at most 1 together.
     pub fn new(shares: &[f64]) -> Self {
         let leaves = shares.len().next_power_of_two();
         Self {
@@ -141,8 +140,8 @@ impl MinimumShares {
         }
     }
 
-    /// The part of the turns that falls to a VC that has cells as long as nobody joins or leaves: its own share, and an
-    /// equal part of what is promised to none of those that have cells.
+    /// Returns the part of the turns that a VC with cells gets until one joins or leaves: its own share, and an equal
+    /// part of the turns not promised to VCs with cells.
     pub fn part(&self, vc: usize) -> f64 {
         let rest = ONE.saturating_sub(self.promised) as f64 / f64::from(self.ring.members.max(1));
         (self.shares[vc] as f64 + rest) / ONE as f64
@@ -150,7 +149,7 @@ impl MinimumShares {
 }
 
 impl Turns for MinimumShares {
-    /// Its cell would be due only now.
+    /// The next cell of such a VC is due now at the earliest.
     const FORGIVES: bool = false;
 
     #[inline]
@@ -186,13 +185,13 @@ impl Turns for MinimumShares {
     }
 
     fn alone(&self) -> Option<usize> {
-        // Time passes with every turn, and its cells are due or not.
+        // Time passes with every turn, which decides whether its cells are due.
         None
     }
 }
 
-/// A VC of a tournament has another player. Its places are, from 1 on, the first of all, the first of each half, and so
-/// on; the players themselves, by VC, are the second half.
+/// Replaces the player of a VC in a tournament. Its places are, from 1 on, the first of all, the first of each half,
+/// and so on; the players themselves, by VC, are the second half.
 #[inline]
 pub fn play<P: Copy + Ord>(tournament: &mut [P], vc: usize, player: P) {
     let mut winner = player;
@@ -208,7 +207,7 @@ pub fn play<P: Copy + Ord>(tournament: &mut [P], vc: usize, player: P) {
 /// All turns, or a whole link, in billionths.
 pub const ONE: u64 = 1_000_000_000;
 
-/// A share from 0 to 1 in billionths.
+/// Converts a share from 0 to 1 to billionths.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -218,7 +217,7 @@ pub fn billionths(share: f64) -> u64 {
     (share * ONE as f64).round() as u64
 }
 
-/// `1 / m_j`, rounded up to whole units so that shares of 1 together never come to more.
+/// Returns `1 / m_j`, rounded up to whole units so that shares of 1 together never exceed 1.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at least one turn, and 2^63 is never")]
 fn step(share: f64) -> u64 {
     if share == 0.0 {
@@ -227,16 +226,16 @@ fn step(share: f64) -> u64 {
     (TURN as f64 / share).ceil().min((1u64 << 62) as f64) as u64
 }
 
-/// A fault for every minimum share that is none.
+/// Returns a fault for every invalid minimum share.
 pub fn check_shares(shares: &PerVc) -> Vec<Fault> {
     let problem = "is not a share of the link; it must be 0 to 1, such as 0.1 for a tenth";
     shares.check(MINIMUM_SHARE, |share| (0.0..=1.0).contains(&share), problem)
 }
 
-/// The minimum shares of VCs of these names are at most the link together.
+/// Checks that the minimum shares of VCs of these names are at most the link together.
 pub fn check_sum(shares: &PerVc, vcs: &[&str]) -> Vec<Fault> {
     let sum: f64 = shares.resolve(vcs).iter().sum();
-    // Tenths do not add up to one exactly; a share that is none has been told of.
+    // Tenths do not add up to one exactly; invalid shares are already reported.
     if sum <= 1.0 + 1e-9 || !check_shares(shares).is_empty() {
         return Vec::new();
     }
@@ -245,14 +244,14 @@ pub fn check_sum(shares: &PerVc, vcs: &[&str]) -> Vec<Fault> {
     vec![Fault::new(MINIMUM_SHARE, (sum * 1e6).round() / 1e6, problem)]
 }
 
-/// The key of the shares.
+/// Key of the shares.
 pub const MINIMUM_SHARE: &str = "minimum_share";
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Cells by VC, and who sent in so many turns.
+    /// Serves `number` turns with these cells by VC. Returns the VCs that sent.
     fn sent(turns: &mut impl Turns, cells: &mut [u32], number: usize) -> Vec<usize> {
         let mut sent = Vec::new();
         for _ in 0..number {
@@ -286,7 +285,7 @@ mod tests {
 
     #[test]
     fn a_minimum_share_goes_first_and_the_rest_goes_round() {
-        // Every second turn is VC 0's by its share; the others go round among all three.
+        // VC 0 gets every second turn by its share; the others go around among all three.
         let mut turns = MinimumShares::new(&[0.5, 0.0, 0.0]);
         let mut cells = [100, 100, 100];
         for vc in 0..3 {

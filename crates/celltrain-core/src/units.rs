@@ -1,8 +1,8 @@
 //! Time, rates and sizes: whole numbers inside the engine, numbers with a unit in a scenario.
 //!
-//! Source: `docs/mechanisms.md` section 11. N synchronous sources collide in the same instant, and who wins a freed
-//! place decides plain UBR; so the clock's unit is chosen per scenario such that every cell time, delay and tick is a
-//! whole number of units, and ties are found exactly.
+//! Source: `docs/mechanisms.md` section 11. N synchronous sources collide at the same instant, and the winner of a
+//! freed place decides the outcome of plain UBR. So the clock's unit is chosen per scenario such that every cell time,
+//! delay and tick is a whole number of units, and ties are detected exactly.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
@@ -18,7 +18,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub const CELL_BITS: u64 = 424;
 /// Picoseconds in a second.
 pub const PS_PER_SECOND: u64 = 1_000_000_000_000;
-/// The finest clock used: beyond it a scenario's times are rounded, with a warning.
+/// The finest clock: a scenario that needs a finer one has its times rounded, with a warning.
 pub const MAX_UNITS_PER_SECOND: u64 = 1 << 40;
 
 /// An instant, in units of the scenario's clock since the start of the run.
@@ -30,7 +30,7 @@ pub struct Time(pub u64);
 pub struct Span(pub u64);
 
 impl Time {
-    /// How much of a run that ends at `end` is done, from 0 to 1.
+    /// Returns the elapsed share of a run that ends at `end`, from 0 to 1.
     pub fn share_of(self, end: Time) -> f64 {
         self.0 as f64 / end.0.max(1) as f64
     }
@@ -75,18 +75,19 @@ impl Mul<u64> for Span {
     }
 }
 
-/// The scenario's clock: how many units make a second.
+/// The scenario's clock, defined by its units per second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
     /// Units in a second.
     pub units_per_second: u64,
-    /// Whether every cell time and delay it was made for is a whole number of units.
+    /// True if every cell time and delay it was made for is a whole number of units.
     pub exact: bool,
 }
 
 impl Clock {
-    /// The coarsest clock on which every cell time at `rates` and every one of `times` is a whole number of units; a
-    /// clock of picoseconds that rounds (`exact` is false) where that would need more than [`MAX_UNITS_PER_SECOND`].
+    /// Returns the coarsest clock on which every cell time at `rates` and every one of `times` is a whole number of
+    /// units. If that needs more than [`MAX_UNITS_PER_SECOND`], returns a rounding clock of picoseconds (`exact` is
+    /// false).
     #[expect(
         clippy::arithmetic_side_effects,
         reason = "greatest common divisors are positive; below 2^41 by below 2^64, in 128 bits"
@@ -106,7 +107,7 @@ impl Clock {
         Clock { units_per_second, exact: true }
     }
 
-    /// The same clock with units that many times shorter, if it is exact and that is not too fine.
+    /// Returns the same clock with units `times` times shorter, if it is exact and the result is not too fine.
     #[must_use]
     pub fn finer(self, times: u64) -> Clock {
         match self.units_per_second.checked_mul(times) {
@@ -117,29 +118,29 @@ impl Clock {
         }
     }
 
-    /// The time one cell takes on a link of this rate: 424 bits over the rate, at least one unit.
+    /// Returns the time of one cell on a link of this rate: 424 bits over the rate, at least one unit.
     #[expect(clippy::arithmetic_side_effects, reason = "424 by 64 bits, in 128 bits")]
     pub fn cell_time(&self, rate: BitRate) -> Span {
         Span(div_round(u128::from(CELL_BITS) * u128::from(self.units_per_second), rate.bits_per_second).max(1))
     }
 
-    /// A duration on this clock.
+    /// Converts a duration to this clock.
     #[expect(clippy::arithmetic_side_effects, reason = "64 bits by 64 bits, in 128 bits")]
     pub fn span(&self, duration: Duration) -> Span {
         Span(div_round(u128::from(duration.picoseconds) * u128::from(self.units_per_second), PS_PER_SECOND))
     }
 
-    /// The instant so long after the start of a run.
+    /// Returns the instant `since_start` after the start of a run.
     pub fn time(&self, since_start: Duration) -> Time {
         Time(self.span(since_start).0)
     }
 
-    /// A unit, rounded up to whole picoseconds.
+    /// Returns a unit, rounded up to whole picoseconds.
     pub fn tick(&self) -> Duration {
         Duration { picoseconds: PS_PER_SECOND.div_ceil(self.units_per_second.max(1)) }
     }
 
-    /// Seconds since the start, for reports.
+    /// Returns the seconds since the start, for reports.
     pub fn seconds(&self, time: Time) -> f64 {
         time.0 as f64 / self.units_per_second as f64
     }
@@ -154,7 +155,7 @@ fn div_round(numerator: u128, denominator: u64) -> u64 {
     u64::try_from((numerator + denominator / 2) / denominator).expect("scenario checks keep times below 2^62 units")
 }
 
-/// The greatest common divisor of two whole numbers: 64 bits are several times as fast as 128.
+/// Returns the greatest common divisor of two whole numbers: 64 bits are several times as fast as 128.
 #[expect(clippy::arithmetic_side_effects, reason = "b is positive")]
 pub(crate) fn gcd<T: Copy + Default + PartialEq + Rem<Output = T>>(a: T, b: T) -> T {
     if b == T::default() { a } else { gcd(b, a % b) }
@@ -182,33 +183,33 @@ pub struct Bytes {
 }
 
 impl BitRate {
-    /// A rate of so many bits per second.
+    /// Creates a rate in bits per second.
     pub const fn from_bits_per_second(bits_per_second: u64) -> Self {
         Self { bits_per_second }
     }
 }
 
 impl Duration {
-    /// A duration of so many milliseconds; the longest there is where they are more.
+    /// Creates a duration in milliseconds, limited to the longest possible.
     pub const fn from_milliseconds(milliseconds: u64) -> Self {
         Self { picoseconds: milliseconds.saturating_mul(1_000_000_000) }
     }
 
-    /// A duration of so many microseconds; the longest there is where they are more.
+    /// Creates a duration in microseconds, limited to the longest possible.
     pub const fn from_microseconds(microseconds: u64) -> Self {
         Self { picoseconds: microseconds.saturating_mul(1_000_000) }
     }
 
-    /// The duration in seconds, for reports and formulas.
+    /// Returns the duration in seconds, for reports and formulas.
     pub fn seconds(&self) -> f64 {
         self.picoseconds as f64 / PS_PER_SECOND as f64
     }
 }
 
-/// A kind of number with a unit: its name in the schema, its units from the largest to the smallest, an example.
+/// A kind of number with a unit: name in the schema, units from the largest to the smallest, example.
 struct Quantity {
     kind: &'static str,
-    /// What zero is written in.
+    /// Unit of a zero.
     base: &'static str,
     units: &'static [(&'static str, u64)],
     example: &'static str,
@@ -229,7 +230,7 @@ const TIME: Quantity = Quantity {
 const SIZE: Quantity =
     Quantity { kind: "size", base: "B", units: &[("MB", 1_000_000), ("kB", 1_000), ("B", 1)], example: "512B" };
 
-/// Why a text is not a quantity: a clause that follows "is not".
+/// Reason why a text is not a quantity: a clause that follows "is not".
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuantityError(String);
 
@@ -252,7 +253,7 @@ impl Quantity {
         ))
     }
 
-    /// Reads a decimal number and a unit exactly: no float comes near it.
+    /// Parses a decimal number and a unit exactly, without floats.
     #[expect(
         clippy::arithmetic_side_effects,
         reason = "a fraction has 18 digits at most and a scale 13: below 2^128; powers of ten are positive"
@@ -297,7 +298,7 @@ impl Quantity {
             .ok_or_else(|| self.refuse("too large"))
     }
 
-    /// Writes the value in the largest unit that leaves a number of at least one.
+    /// Writes the value in the largest unit in which it is at least one.
     #[expect(clippy::arithmetic_side_effects, reason = "scales are positive")]
     fn write(&self, value: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if value == 0 {
@@ -397,7 +398,7 @@ mod tests {
         assert!("5 parsecs".parse::<Duration>().unwrap_err().to_string().contains("unknown unit"));
         assert!("0.1ps".parse::<Duration>().unwrap_err().to_string().contains("finer than 1ps"));
         assert!("99999999999999999999s".parse::<Duration>().is_err());
-        // More digits than a quantity can have are no number, whatever follows from them.
+        // Texts with more digits than a quantity can have are not numbers, whatever follows the digits.
         let digits =
             |number: usize| format!("0.{}1s", "0".repeat(number - 1)).parse::<Duration>().unwrap_err().to_string();
         assert!(digits(18).contains("finer than 1ps") && digits(19).contains("is not a decimal number"));

@@ -2,33 +2,34 @@
 //!
 //! Source: ATM Forum TM 4.0, the destination's rules 1 to 6, as `docs/mechanisms.md` 4.3 gives them.
 //!
-//! Choices where the rules leave one: a destination is never congested itself (rule 2b) and makes no backward RM cells
-//! of its own (rule 5). A backward RM cell that waits when the next comes is overwritten (rule 3, in
-//! [`Source::turn_around`](super::Source::turn_around)), so contents never overtake newer ones (rule 4). One whose
-//! forward cell came out of rate goes back out of rate (rule 6, which allows both).
+//! Choices that the rules leave open: a destination is never congested itself (rule 2b) and creates no backward RM
+//! cells of its own (rule 5). A backward RM cell that waits when the next arrives is overwritten (rule 3, in
+//! [`Source::turn_around`](super::Source::turn_around)), so contents never overtake newer ones (rule 4). If its forward
+//! cell came out of rate, it goes back out of rate (rule 6, which allows both).
 
 use super::RmCell;
 
 /// The destination of one ABR VC.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Destination {
-    /// EFCI of the last data cell, until it has been told.
+    /// EFCI of the last data cell, until it has been reported.
     efci: bool,
 }
 
 impl Destination {
-    /// A destination that no cell has reached.
+    /// Creates a destination that no cell has reached.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A data cell comes in (rule 1).
+    /// Records the EFCI of an arriving data cell (rule 1).
     pub fn on_data(&mut self, efci: bool) {
         self.efci = efci;
     }
 
-    /// The backward RM cell that a forward one becomes (rule 2): DIR = 1, BN = 0, the rest as it is, but CI = 1 where
-    /// the last data cell had EFCI = 1, which is told once. It goes back out of rate if it came so (rule 6).
+    /// Turns a forward RM cell into a backward one (rule 2): DIR = 1, BN = 0, and CI = 1 if the last data cell had EFCI
+    /// = 1, which is reported once. Everything else is unchanged. It goes back out of rate if it came out of rate (rule
+    /// 6).
     pub fn turn_around(&mut self, rm: &RmCell) -> RmCell {
         assert!(!rm.backward, "a destination turns forward RM cells around");
         RmCell { backward: true, bn: false, ci: std::mem::take(&mut self.efci) || rm.ci, ..*rm }

@@ -1,7 +1,7 @@
 //! ABR, the available bit rate service: rate control in closed loops of resource management (RM) cells.
 //!
-//! Source: ATM Forum Traffic Management 4.0 as `docs/mechanisms.md` 4 gives it; draft-jagan-e2e-traf-mgmt-00,
-//! section 2. How the parts work together stands in `docs/design/abr.md`.
+//! Source: ATM Forum Traffic Management 4.0 as `docs/mechanisms.md` 4 gives it; draft-jagan-e2e-traf-mgmt-00, section
+//! 2. `docs/design/abr.md` describes how the parts work together.
 
 pub mod allocator;
 mod destination;
@@ -16,43 +16,43 @@ pub use parameters::{Parameters, RateFormat, Rates, cells_per_second};
 pub use rate::Rate;
 pub use source::{Counters, Kind, NEVER, Source};
 
-/// What an RM cell says (`docs/mechanisms.md` 4.4). Rates are cells per second; inside the engines they are not rounded
-/// to the cell's 16-bit format unless the VC asks for it.
+/// Content of an RM cell (`docs/mechanisms.md` 4.4). Rates are cells per second. Inside the engines they are not
+/// rounded to the cell's 16-bit format unless the VC asks for it.
 #[expect(clippy::struct_excessive_bools, reason = "the cell's own bits")]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RmCell {
-    /// DIR: whether it is on its way back to the source.
+    /// DIR: true on the way back to the source.
     pub backward: bool,
-    /// BN: whether a switch or destination made it, not the source.
+    /// BN: true if a switch or destination created it, not the source.
     pub bn: bool,
-    /// CI: congestion indication, the source must go down.
+    /// CI: congestion indication, the source must decrease its rate.
     pub ci: bool,
-    /// NI: no increase, the source must not go up.
+    /// NI: no increase, the source must not increase its rate.
     pub ni: bool,
-    /// ER: the rate the source may have.
+    /// ER: highest rate allowed to the source.
     pub er: f64,
-    /// CCR: the rate the source had when it sent the cell.
+    /// CCR: rate of the source when it sent the cell.
     pub ccr: f64,
-    /// MCR: the rate the source is guaranteed.
+    /// MCR: rate guaranteed to the source.
     pub mcr: f64,
-    /// CLP, in the cell's header: whether it was sent out of rate.
+    /// CLP, in the cell's header: true if it was sent out of rate.
     pub out_of_rate: bool,
 }
 
 /// The rules by which an ABR source changes ACR (`docs/mechanisms.md` 4.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Rule {
-    /// Rule 2: it starts at ICR.
+    /// Rule 2: the source starts at ICR.
     #[default]
     Initial,
-    /// Rule 5: it has sent no forward RM cell for ADTF, and falls to ICR.
+    /// Rule 5: the source has sent no forward RM cell for ADTF, and falls to ICR.
     Idle,
-    /// Rule 6: CRM forward RM cells are unanswered, and it falls by CDF.
+    /// Rule 6: CRM forward RM cells are unanswered, and the rate falls by CDF.
     Unanswered,
-    /// Rule 8: an RM cell came back with CI, and it falls by RDF.
+    /// Rule 8: an RM cell came back with CI, and the rate falls by RDF.
     CongestionIndication,
-    /// Rule 8: an RM cell came back without CI and NI, and it rises by RIF.
+    /// Rule 8: an RM cell came back without CI and NI, and the rate rises by RIF.
     Increase,
-    /// Rule 9: an RM cell came back with an ER below that.
+    /// Rule 9: an RM cell came back with an ER below the rate of rule 8.
     ExplicitRate,
 }

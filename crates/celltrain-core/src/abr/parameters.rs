@@ -1,4 +1,4 @@
-//! What a scenario says of an ABR VC, with the defaults and ranges of TM 4.0.
+//! Parameters of an ABR VC in a scenario, with the defaults and ranges of TM 4.0.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
@@ -77,7 +77,7 @@ pub enum RateFormat {
 }
 
 impl RateFormat {
-    /// A rate in cells per second as it is read from an RM cell it was written into.
+    /// Returns a rate in cells per second as read from an RM cell it was written into.
     pub fn through_cell(self, rate: f64) -> f64 {
         match self {
             Self::Exact => rate,
@@ -115,35 +115,35 @@ pub struct Rates {
     pub pcr: f64,
     /// MCR.
     pub mcr: f64,
-    /// ICR as the source uses it: min(ICR, TBE/FRTT), and no less than MCR.
+    /// ICR used by the source: min(ICR, TBE/FRTT), and at least MCR.
     pub icr: f64,
     /// TCR.
     pub tcr: f64,
 }
 
 impl Parameters {
-    /// The VC's rates, where its first link has this rate and a cell that waits nowhere is back after `round_trip`.
+    /// Returns the VC's rates if its first link has this rate and a cell that never queues is back after `round_trip`.
     pub fn rates(&self, link_rate: BitRate, round_trip: Duration) -> Rates {
         let pcr = self.pcr.unwrap_or(link_rate);
         let mcr = cells_per_second(self.mcr);
-        // TBE/FRTT is infinite, and no limit, where the round trip takes no time.
+        // If the round trip takes no time, TBE/FRTT is infinite and no limit.
         let start = f64::from(self.tbe) / self.frtt.unwrap_or(round_trip).seconds();
         let icr = cells_per_second(self.icr.unwrap_or(pcr)).min(start).max(mcr);
         Rates { pcr: cells_per_second(pcr), mcr, icr, tcr: cells_per_second(self.tcr) }
     }
 
-    /// The part of the VC's rate that is data while it has as much as it may send: one of Nrm cells in rate is a
+    /// Returns the data share of the VC's rate while it has as much as it may send: one of Nrm in-rate cells is a
     /// forward RM cell (`docs/mechanisms.md` 1.1).
     pub fn data_share(&self) -> f64 {
         f64::from(self.nrm.saturating_sub(1)) / f64::from(self.nrm)
     }
 
-    /// CRM: forward RM cells without an answer after which ACR falls.
+    /// Returns CRM, the number of unanswered forward RM cells after which ACR falls.
     pub fn crm(&self) -> u32 {
         self.tbe.div_ceil(self.nrm)
     }
 
-    /// What is wrong with the parameters of a VC whose first link has this rate.
+    /// Checks the parameters of a VC whose first link has this rate.
     pub fn check(&self, link_rate: BitRate) -> Vec<Fault> {
         let pcr = self.pcr.unwrap_or(link_rate);
         let mut faults = Vec::from_iter(check_pcr(pcr, link_rate));
@@ -179,7 +179,7 @@ impl Parameters {
             refuse("adtf", format!("\"{}\"", self.adtf), format!("is not a time from {MIN_ADTF} to {MAX_ADTF}"));
         }
         if self.tcr > pcr || self.tcr.bits_per_second == 0 {
-            // Perhaps nobody wrote it.
+            // The user may not have written it.
             let is_default = self.tcr == Self::default().tcr;
             let own = if is_default { "is the default, and not" } else { "is not" };
             refuse("tcr", format!("\"{}\"", self.tcr), format!("{own} a positive rate up to pcr = \"{pcr}\""));
@@ -199,12 +199,12 @@ impl Parameters {
     }
 }
 
-/// A line's rate in cells per second.
+/// Converts a line's rate to cells per second.
 pub fn cells_per_second(rate: BitRate) -> f64 {
     rate.bits_per_second as f64 / CELL_BITS as f64
 }
 
-/// Whether a factor is a power of two from `least` to 1.
+/// Returns whether a factor is a power of two from `least` to 1.
 fn is_power_of_two(factor: f64, least: f64) -> bool {
     (least..=1.0).contains(&factor) && factor.to_bits().trailing_zeros() >= 52
 }

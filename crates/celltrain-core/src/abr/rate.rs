@@ -1,16 +1,17 @@
 //! The rates that fit an RM cell (TM 4.0, `docs/mechanisms.md` 4.4).
 
-/// A rate as RM cells have it: nz 2^e (1 + m/512) cells per second, in one bit nz, five of e and nine of m. The default
-/// is zero.
+/// A rate in the format of RM cells: nz 2^e (1 + m/512) cells per second, in one bit nz, five of e and nine of m. The
+/// default is zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rate(u16);
 
 impl Rate {
-    /// The greatest rate the format has up to so many cells per second; it is less than 1/512 below, from 1 cell a
-    /// second to 2^32. A rate below 1 is zero. Rounding up would let a cell promise what nobody granted.
+    /// Returns the greatest rate of the format that is at most `cells_per_second`. It is less than 1/512 below, from 1
+    /// cell a second to 2^32. A rate below 1 is zero. Rounding up would let a cell promise a rate that was never
+    /// granted.
     ///
     /// # Panics
-    /// If the rate is negative or no number.
+    /// If the rate is negative or not a number.
     pub fn at_most(cells_per_second: f64) -> Self {
         assert!(cells_per_second >= 0.0, "a rate is zero or more, not {cells_per_second}");
         if cells_per_second < 1.0 {
@@ -26,7 +27,7 @@ impl Rate {
         Self(RATE_NONZERO | exponent << RATE_EXPONENT_SHIFT | mantissa)
     }
 
-    /// The rate in cells per second.
+    /// Returns the rate in cells per second.
     pub fn cells_per_second(self) -> f64 {
         if self.0 & RATE_NONZERO == 0 {
             return 0.0;
@@ -35,12 +36,12 @@ impl Rate {
         f64::from(power) * (1.0 + f64::from(self.0 & RATE_MANTISSA) / 512.0)
     }
 
-    /// The rate of these bits; the highest is reserved and passed over.
+    /// Returns the rate of these bits; the highest is reserved and ignored.
     pub fn from_bits(bits: u16) -> Self {
         Self(bits & !RATE_RESERVED)
     }
 
-    /// Its bits, the highest of which is reserved and zero.
+    /// Returns its bits, of which the highest is reserved and zero.
     pub fn bits(self) -> u16 {
         self.0
     }

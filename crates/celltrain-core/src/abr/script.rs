@@ -1,7 +1,7 @@
-//! Timed scripts: what the ABR source and destination of one end do, one line a cell sent or received.
+//! Timed scripts of the ABR source and destination of one end, with one line for each cell sent or received.
 //!
 //! A script (`tests/abr/*.script`) begins with settings (`set KEY VALUE`: a parameter, `link_rate` or `round_trip`),
-//! then alternates what happens with what must have followed:
+//! then alternates events with their expected results:
 //!
 //! ```text
 //! data 100                     a hundred more data cells wait to be sent
@@ -19,12 +19,12 @@
 //! = acr 1000                   a variable's value: acr (cells per second), next (us), overwritten, answered
 //! ```
 //!
-//! The link has 424 Mbps unless set otherwise: a cell takes 1 us, 424 kbps are 1000 cells a second. What reaches an end
-//! at an instant comes before what starts there.
+//! The link has 424 Mbps unless set otherwise: a cell takes 1 us, 424 kbps are 1000 cells a second. Arrivals at an
+//! instant are handled before cells that start at that instant.
 //!
-//! Everything sent must be written down, and goes through the bytes of an RM cell. Every script is played with
-//! each data cell sent by itself, and in trains handed out ahead whose cells are taken back when something happens. A
-//! third time a [`ShapedPort`] sends the cells, and their headers are read.
+//! A script must list every cell sent, and each goes through the bytes of an RM cell. Every script is played with each
+//! data cell sent by itself, and in trains sent ahead whose cells are taken back when something happens. The third time
+//! a [`ShapedPort`] sends the cells, and their headers are read.
 
 use std::collections::VecDeque;
 use std::fmt::Write;
@@ -55,11 +55,11 @@ struct Sent {
     at: Time,
     kind: String,
     content: Option<RmCell>,
-    /// The cell, where a port sent it.
+    /// The cell, if a port sent it.
     cell: Option<Cell>,
 }
 
-/// What sends.
+/// The sender.
 enum End {
     Source(Box<Source>),
     Port(Box<ShapedPort>),
@@ -78,7 +78,7 @@ struct Player {
 }
 
 impl Player {
-    /// Plays a line after the settings; why it does not hold.
+    /// Plays a line after the settings. The error says why it does not hold.
     fn play(&mut self, words: &[&str]) -> Result<(), String> {
         match words {
             [">", at, words @ ..] => self.expect(number(at)?, words),
@@ -134,7 +134,7 @@ impl Player {
         }
     }
 
-    /// Data comes to be sent; to a port as the cells of a packet, marked or not.
+    /// Adds data to be sent; to a port as the cells of a packet, marked or not.
     fn data_comes(&mut self, cells: u64, marked: bool) {
         let cells = u32::try_from(cells).expect("scripts are short");
         match &mut self.end {
@@ -149,7 +149,7 @@ impl Player {
         }
     }
 
-    /// A forward RM cell with these flags and rates; `clp`: out of rate.
+    /// Returns a forward RM cell with these flags and rates; `clp` means out of rate.
     fn rm_cell(&self, words: &[&str]) -> Result<RmCell, String> {
         let mut rm = RmCell {
             backward: false,
@@ -178,7 +178,7 @@ impl Player {
         Ok(rm)
     }
 
-    /// Sends what can start before `until`.
+    /// Sends the cells that can start before `until`.
     fn run(&mut self, until: Time) -> Result<(), String> {
         while let End::Port(port) = &mut self.end {
             let Some(start) = port.next_start().map(|next| next.max(self.now)).filter(|&start| start < until) else {
@@ -239,7 +239,7 @@ impl Player {
         Ok(())
     }
 
-    /// The source, where it is played without a port.
+    /// Returns the source of a script played without a port.
     fn source(&mut self) -> &mut Source {
         match &mut self.end {
             End::Source(source) => source,
@@ -255,7 +255,7 @@ impl Player {
                 1
             }
             Mode::Trains => {
-                // Of cells so far apart that one out of rate may come between them none is handed out ahead.
+                // Send no cells ahead if they are so far apart that an out-of-rate cell may come between them.
                 let waiting = self.data;
                 let source = self.source();
                 let most = if source.next_out_of_rate(true).is_some() { 1 } else { waiting };
@@ -306,7 +306,7 @@ impl Player {
             return if words.is_empty() { Ok(()) } else { Err("a data cell says nothing".into()) };
         };
         let mut expected = self.rm_cell(&words)?;
-        // Rates that the line does not name may be any.
+        // Rates not named in the line may have any value.
         for (name, rate, sent) in [
             ("er", &mut expected.er, content.er),
             ("ccr", &mut expected.ccr, content.ccr),
@@ -339,7 +339,7 @@ impl Player {
     }
 }
 
-/// An RM cell as the other end reads it. Flags go through the bytes, and rates where the VC's cells round them.
+/// Returns an RM cell as read by the other end. Flags go through the bytes, and rates do if the VC's cells round them.
 fn through_bytes(content: &RmCell, rate_format: RateFormat) -> Result<RmCell, String> {
     let cell = codec::rm_cell::RmCell::carrying(content, 0, 32).encode();
     let read = codec::rm_cell::RmCell::parse(&cell).map_err(|e| e.to_string())?.content();
@@ -353,7 +353,7 @@ fn number(word: &str) -> Result<u64, String> {
     word.parse().map_err(|e| format!("{word:?}: {e}"))
 }
 
-/// Plays a script; the first line that does not hold, in words.
+/// Plays a script. The error names the first line that does not hold.
 fn play(text: &str, mode: Mode) -> Result<(), String> {
     let mut settings = serde_json::Map::new();
     let mut player: Option<Player> = None;

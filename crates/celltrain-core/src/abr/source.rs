@@ -1,17 +1,17 @@
-//! The source of one ABR VC: its ACR, when its next in-rate cell may start, and which kind of cell that is.
+//! The source of one ABR VC: its ACR, and the start and kind of its next in-rate cell.
 //!
-//! Source: ATM Forum TM 4.0, the source's rules 1 to 13, as `docs/mechanisms.md` 4.2 gives them; each is cited where it
-//! is kept. Its names ACR, CCR, ER, Nrm and so on are kept.
+//! Source: ATM Forum TM 4.0, the source's rules 1 to 13, as `docs/mechanisms.md` 4.2 gives them. Each rule is cited
+//! where it is implemented. The names ACR, CCR, ER, Nrm and so on are kept.
 //!
-//! Choices where the rules leave one: a forward RM cell that rule 3(a) asks for waits until data or a backward RM cell
-//! waits, so an idle source is silent. ER of a forward RM cell is PCR. The use-it-or-lose-it of rule 13, which is
-//! optional, is rule 5 alone. Where rule 8 says "at least" and "at most", the bound itself is taken. Forward RM cells
-//! out of rate, which rule 11 allows, are sent if the VC asks for them, while ACR is below TCR and something waits.
+//! Choices that the rules leave open: a forward RM cell required by rule 3(a) waits until data or a backward RM cell
+//! waits, so an idle source is silent. ER of a forward RM cell is PCR. The optional use-it-or-lose-it of rule 13 is
+//! rule 5 alone. If rule 8 says "at least" or "at most", the bound itself is taken. Out-of-rate forward RM cells, which
+//! rule 11 allows, are sent if the VC asks for them, while ACR is below TCR and something waits.
 
 use super::{Parameters, RateFormat, Rates, RmCell, Rule};
 use crate::units::{BitRate, Clock, Duration, Span, Time};
 
-/// The instant of what does not happen while ACR is so low that a cell would take longer than any run.
+/// Instant of events that never happen: ACR is so low that a cell would take longer than any run.
 pub const NEVER: Time = Time(u64::MAX);
 
 /// A kind of in-rate cell (rule 3).
@@ -19,13 +19,13 @@ pub const NEVER: Time = Time(u64::MAX);
 pub enum Kind {
     /// An RM cell to the destination.
     ForwardRm,
-    /// An RM cell of the other direction, turned around here.
+    /// An RM cell of the other direction, turned around at this end.
     BackwardRm,
     /// A cell of a frame. Rule 12: it leaves with EFCI = 0.
     Data,
 }
 
-/// What a source has sent and received.
+/// Numbers of cells sent and received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Forward RM cells sent in rate.
@@ -34,7 +34,7 @@ pub struct Counters {
     pub out_of_rate_sent: u64,
     /// Backward RM cells sent, in rate or not.
     pub backward_rm_sent: u64,
-    /// Backward RM cells that came back, whoever made them.
+    /// Backward RM cells that came back, whatever node created them.
     pub backward_rm_received: u64,
     /// Backward RM cells that waited to be sent and were overwritten by newer ones.
     pub overwritten: u64,
@@ -60,37 +60,37 @@ pub struct Source {
 
     /// ACR in cells per second.
     acr: f64,
-    /// Which rule changed it last; only looked at from outside.
+    /// The rule that changed it last; for observers only.
     rule: Rule,
     /// The span between two in-rate cells at ACR.
     interval: Span,
     pace: Pace,
-    /// When the last in-rate forward RM cell started.
+    /// Start of the last in-rate forward RM cell.
     forward_at: Option<Time>,
-    /// In-rate cells started since.
+    /// In-rate cells started since then.
     cells: u32,
-    /// Whether one of them was a backward RM cell.
+    /// True if one of them was a backward RM cell.
     backward_sent: bool,
     /// The backward RM cell that waits to be sent.
     waiting: Option<RmCell>,
-    /// In-rate forward RM cells sent since the last backward RM cell with BN = 0 came.
+    /// In-rate forward RM cells sent since the last backward RM cell with BN = 0 arrived.
     unanswered: u32,
-    /// When the last out-of-rate forward RM cell started.
+    /// Start of the last out-of-rate forward RM cell.
     out_of_rate_at: Option<Time>,
     train: Train,
     counters: Counters,
 }
 
-/// Where the stream of in-rate cells stands.
+/// State of the stream of in-rate cells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Pace {
-    /// When the last in-rate cell started.
+    /// Start of the last in-rate cell.
     last: Option<Time>,
-    /// When the next may.
+    /// Earliest start of the next.
     next: Time,
 }
 
-/// The data cells sent last, an interval apart: those that can be taken back.
+/// The latest data cells, an interval apart, which can still be taken back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Train {
     first: Time,
@@ -99,7 +99,7 @@ struct Train {
 }
 
 impl Source {
-    /// A source that has sent nothing, on a first link of `link_rate`; a cell that waits nowhere is back after
+    /// Creates a source that has sent nothing, on a first link of `link_rate`. A cell that never queues is back after
     /// `round_trip`.
     pub fn new(parameters: &Parameters, link_rate: BitRate, round_trip: Duration, clock: Clock) -> Self {
         let rates = parameters.rates(link_rate, round_trip);
@@ -134,64 +134,64 @@ impl Source {
         source
     }
 
-    /// ACR in cells per second.
+    /// Returns ACR in cells per second.
     pub fn acr(&self) -> f64 {
         self.acr
     }
 
-    /// The rule by which ACR changed last.
+    /// Returns the rule that changed ACR last.
     pub fn rule(&self) -> Rule {
         self.rule
     }
 
-    /// The span between two in-rate cells at ACR: 1/ACR rounded up to a whole unit, and no less than a cell takes on
-    /// the first link; `u64::MAX` units where that is longer than any run.
+    /// Returns the span between two in-rate cells at ACR: 1/ACR rounded up to a whole unit, and at least the cell time
+    /// of the first link. It is `u64::MAX` units if longer than any run.
     pub fn interval(&self) -> Span {
         self.interval
     }
 
-    /// The earliest instant the next in-rate cell may start (rule 1), which may be past; [`NEVER`] while ACR is next to
-    /// nothing.
+    /// Returns the earliest start of the next in-rate cell (rule 1), which may be past. Returns [`NEVER`] while ACR is
+    /// next to nothing.
     pub fn next_departure(&self) -> Time {
         self.pace.next
     }
 
-    /// Whether a backward RM cell waits to be sent, in rate or not.
+    /// Returns whether a backward RM cell waits to be sent, in rate or not.
     pub fn backward_rm_waits(&self) -> bool {
         self.waiting.is_some()
     }
 
-    /// When the next cell of any kind may start, as things stand; it may be past. None where there is none to send, or
-    /// ACR is next to nothing.
+    /// Returns the earliest start of the next cell of any kind in the current state, which may be past. Returns `None`
+    /// if there is no cell to send, or if ACR is next to nothing.
     pub fn next_start(&self, data_waits: bool) -> Option<Time> {
         let in_rate = (data_waits || self.in_rate_rm_waits()).then_some(self.pace.next).filter(|&next| next != NEVER);
         in_rate.into_iter().chain(self.next_out_of_rate(data_waits)).min()
     }
 
-    /// Whether the cell that starts at `now`, which is no earlier than [`next_start`](Self::next_start), goes out of
-    /// rate: one turned around before any in rate, a forward one only where none may go in rate.
+    /// Returns whether the cell that starts at `now`, no earlier than [`next_start`](Self::next_start), goes out of
+    /// rate. A turned-around cell does so before any in-rate cell, a forward one only if none may go in rate.
     pub fn goes_out_of_rate(&self, now: Time, data_waits: bool) -> bool {
         let is_due = (data_waits || self.in_rate_rm_waits()) && self.pace.next <= now;
         self.out_of_rate_rm_waits() || !is_due
     }
 
-    /// A backward RM cell for [rule 3](Self::next_kind).
+    /// Returns whether a backward RM cell waits for [rule 3](Self::next_kind).
     fn in_rate_rm_waits(&self) -> bool {
         self.waiting.is_some_and(|rm| !rm.out_of_rate)
     }
 
-    /// A backward RM cell for the destination's rule 6.
+    /// Returns whether a backward RM cell waits for the destination's rule 6.
     fn out_of_rate_rm_waits(&self) -> bool {
         self.waiting.is_some_and(|rm| rm.out_of_rate)
     }
 
-    /// What was sent and received so far.
+    /// Returns the numbers of cells sent and received so far.
     pub fn counters(&self) -> Counters {
         self.counters
     }
 
-    /// Which kind of in-rate cell is next if it starts at `now` (rule 3); nothing where neither data nor a backward RM
-    /// cell waits.
+    /// Returns the kind of the next in-rate cell if it starts at `now` (rule 3). Returns `None` if neither data nor a
+    /// backward RM cell waits.
     pub fn next_kind(&self, now: Time, data_waits: bool) -> Option<Kind> {
         if !data_waits && !self.in_rate_rm_waits() {
             None
@@ -204,7 +204,7 @@ impl Source {
         }
     }
 
-    /// An in-rate cell starts now; what it says if it is an RM cell. Its CLP is 0 (rule 4).
+    /// Starts an in-rate cell now, and returns its content if it is an RM cell. Its CLP is 0 (rule 4).
     pub fn sent(&mut self, now: Time, kind: Kind) -> Option<RmCell> {
         if kind == Kind::Data {
             self.sent_data(now, 1);
@@ -231,8 +231,8 @@ impl Source {
         Some(content)
     }
 
-    /// How many data cells in a row, the first at `first` and an [`interval`](Self::interval) apart, go before rule 3
-    /// asks for an RM cell, if data never runs out and nothing comes meanwhile.
+    /// Returns the number of consecutive data cells, the first at `first` and an [`interval`](Self::interval) apart,
+    /// before rule 3 requires an RM cell, if data never runs out and nothing arrives meanwhile.
     pub fn data_cells_until_rm(&self, first: Time) -> u32 {
         let Some(forward_at) = self.forward_at else { return 0 };
         if self.in_rate_rm_waits() && !self.backward_sent {
@@ -247,8 +247,8 @@ impl Source {
         u32::try_from(cells).expect("it is below Nrm")
     }
 
-    /// So many data cells start, the first at `first` and an [`interval`](Self::interval) apart: what as many calls of
-    /// [`sent`](Self::sent) say.
+    /// Starts `cells` data cells, the first at `first` and an [`interval`](Self::interval) apart. Equivalent to as many
+    /// calls of [`sent`](Self::sent).
     pub fn sent_data(&mut self, first: Time, cells: u32) {
         if cells == 0 {
             return;
@@ -263,8 +263,8 @@ impl Source {
         self.pace = self.train.pace(self.interval);
     }
 
-    /// The last so many data cells have not started, and will not as was said; `sent_data` is undone for them. They
-    /// follow each other an interval apart, and since then no RM cell was sent and ACR has not changed.
+    /// Undoes `sent_data` for the last `cells` data cells, which have not started and will not start as planned. They
+    /// are an interval apart, and since then no RM cell was sent and ACR has not changed.
     pub fn unsend_data(&mut self, cells: u32) {
         assert!(cells <= self.train.cells, "only data cells sent since the last RM cell are taken back");
         self.train.cells -= cells;
@@ -272,8 +272,8 @@ impl Source {
         self.pace = self.train.pace(self.interval);
     }
 
-    /// A backward RM cell comes back to the source that sent it. If ACR changes by it, data cells that have not started
-    /// by `now` have been taken back.
+    /// Handles a backward RM cell that returns to its source. If it changes ACR, data cells that have not started by
+    /// `now` have been taken back.
     pub fn on_backward_rm(&mut self, rm: &RmCell, now: Time) {
         assert!(rm.backward, "an RM cell comes back backward");
         self.counters.backward_rm_received += 1;
@@ -287,15 +287,15 @@ impl Source {
         assert!(self.pace.last.is_none_or(|last| last <= now), "cells not started are taken back before ACR changes");
         self.rule = self.rule_of(rm, acr);
         self.set_acr(acr);
-        // A cell that waits is rescheduled where ACR has risen. Where it has fallen, the cell was scheduled at the rate
-        // of its time and goes then.
+        // If ACR has risen, a waiting cell is rescheduled. If it has fallen, the cell keeps the start scheduled at the
+        // rate of that time.
         if let Some(last) = self.pace.last {
             self.pace.next = self.pace.next.min(after(last, self.interval));
         }
         self.train = Train::default();
     }
 
-    /// ACR once this backward RM cell has come back.
+    /// Returns ACR after this backward RM cell has come back.
     pub fn acr_after(&self, rm: &RmCell) -> f64 {
         let Rates { pcr, mcr, .. } = self.rates;
         // Rule 8.
@@ -310,7 +310,7 @@ impl Source {
         acr.min(self.rate_format.through_cell(rm.er)).max(mcr)
     }
 
-    /// The rule by which this backward RM cell makes ACR what it will be then.
+    /// Returns the rule by which this backward RM cell changes ACR to `acr`.
     fn rule_of(&self, rm: &RmCell, acr: f64) -> Rule {
         let by_er = acr == self.rate_format.through_cell(rm.er).max(self.rates.mcr);
         match rm {
@@ -323,17 +323,18 @@ impl Source {
         }
     }
 
-    /// A backward RM cell, turned around by the destination here, waits to be sent, in rate or out of rate as it is; it
-    /// overwrites one that waits (destination rule 3), so that nothing older follows it (4).
+    /// Queues a backward RM cell that the destination at this end has turned around, to be sent in or out of rate
+    /// according to its CLP. It overwrites a waiting one (destination rule 3), so that nothing older follows it (4).
     pub fn turn_around(&mut self, rm: RmCell) {
         assert!(rm.backward, "the destination has turned it around");
         self.counters.overwritten += u64::from(self.waiting.is_some());
         self.waiting = Some(rm);
     }
 
-    /// When the next RM cell may be sent out of rate, as things stand; it may be past. One turned around goes at once
-    /// (destination rule 6). A forward one (rule 11) goes TCR after the last, in rate or not, while ACR is below TCR
-    /// and data or a backward RM cell waits for its turn; none does if the VC sends none.
+    /// Returns the earliest start of the next out-of-rate RM cell in the current state, which may be past. A
+    /// turned-around cell goes at once (destination rule 6). A forward one (rule 11) goes TCR after the last, in rate
+    /// or not, while ACR is below TCR and data or a backward RM cell waits for its turn. There is no forward one if the
+    /// VC sends none.
     pub fn next_out_of_rate(&self, data_waits: bool) -> Option<Time> {
         if self.out_of_rate_rm_waits() {
             return Some(Time::default());
@@ -345,8 +346,8 @@ impl Source {
         Some(last.map_or(Time::default(), |last| after(last, self.interval_at(self.rates.tcr))))
     }
 
-    /// An RM cell starts out of rate; what it says. Its CLP is 1 (rule 11, destination rule 6), and in-rate cells take
-    /// no notice of it: it counts in none of rules 1, 3, 5 and 6.
+    /// Starts an out-of-rate RM cell and returns its content. Its CLP is 1 (rule 11, destination rule 6), and it does
+    /// not affect in-rate cells: it counts in none of rules 1, 3, 5 and 6.
     pub fn sent_out_of_rate(&mut self, now: Time) -> RmCell {
         assert!(
             self.next_out_of_rate(true).is_some_and(|next| next <= now),
@@ -361,17 +362,17 @@ impl Source {
         self.forward_rm(true)
     }
 
-    /// Rules 2 and 3(a): whether a forward RM cell is the next in-rate cell if it starts at `now`.
+    /// Rules 2 and 3(a): returns whether a forward RM cell is the next in-rate cell if it starts at `now`.
     fn forward_rm_is_due(&self, now: Time) -> bool {
         self.forward_at.is_none_or(|forward_at| {
             self.cells + 1 >= self.nrm || (self.cells >= self.mrm && now >= forward_at + self.trm)
         })
     }
 
-    /// Rules 5 and 6: ACR before a forward RM cell that starts at `now`, which holds for the cells after it (rule 7).
+    /// Rules 5 and 6: sets ACR before a forward RM cell that starts at `now`; it holds for the cells after it (rule 7).
     fn prepare_forward_rm(&mut self, now: Time) {
         let mut acr = self.acr;
-        // Rule 5. No time has elapsed since the last one where there is none.
+        // Rule 5. If there was no forward RM cell before, no time has elapsed.
         if acr > self.rates.icr && self.forward_at.is_some_and(|forward_at| now - forward_at > self.adtf) {
             acr = self.rates.icr;
             self.rule = Rule::Idle;
@@ -391,7 +392,7 @@ impl Source {
         self.backward_sent = false;
     }
 
-    /// What a forward RM cell says (rules 7 and 10), its CLP with it (rules 4 and 11).
+    /// Returns the content of a forward RM cell (rules 7 and 10), including its CLP (rules 4 and 11).
     fn forward_rm(&self, out_of_rate: bool) -> RmCell {
         let rate = |rate| self.rate_format.through_cell(rate);
         let (er, ccr, mcr) = (rate(self.rates.pcr), rate(self.acr), rate(self.rates.mcr));
@@ -403,8 +404,8 @@ impl Source {
         self.interval = self.interval_at(acr);
     }
 
-    /// 1/rate, rounded up to a whole unit but for a float's error: a rate that is a whole number of units a cell stays
-    /// so.
+    /// Returns 1/rate, rounded up to a whole unit except for a float's error: an interval that is a whole number of
+    /// units stays so.
     fn interval_at(&self, rate: f64) -> Span {
         let units = self.units_per_second / rate * (1.0 - FLOAT_ERROR);
         if units < LONGEST as f64 {
@@ -418,7 +419,7 @@ impl Source {
 }
 
 impl Train {
-    /// Where the stream stands once the train is sent.
+    /// Returns the state of the stream after the train.
     fn pace(&self, interval: Span) -> Pace {
         match self.cells {
             0 => self.before,
@@ -434,9 +435,9 @@ fn after(time: Time, interval: Span) -> Time {
     Time(time.0.saturating_add(interval.0))
 }
 
-/// What a rate and the quotient by it may be off by, with room: 2^-48 of it, where each operation rounds by 2^-53.
+/// Relative error bound of a rate and a quotient by it, with margin: 2^-48, while each operation rounds by 2^-53.
 const FLOAT_ERROR: f64 = 1.0 / (1_u64 << 48) as f64;
-/// Scenario checks keep times below so many units.
+/// Scenario checks keep times below this number of units.
 const LONGEST: u64 = 1 << 62;
 
 #[cfg(test)]

@@ -7,8 +7,8 @@
 //! acks).
 //! Departures: it runs at every arrival, before the packet is admitted, and at every change of ACR, unless
 //! `evaluated_at` says otherwise. An evaluation that enters phase 1 ends there. QL is read again after a
-//! drop. "QL = MQS" is read as at least MQS, since packets differ in length. Where no packet can be dropped, because
-//! only one under way is there, nothing changes.
+//! drop. "QL = MQS" is read as at least MQS, since packets differ in length. If no packet can be dropped because the
+//! only one is under way, nothing changes.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
@@ -64,12 +64,12 @@ pub struct AdaptiveDiscard {
     vcs: TiVec<Label, Vc>,
 }
 
-/// One VC's state, the same in a shared memory.
+/// State of one VC, also used with a shared memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AdaState {
     /// Congestion Phase.
     pub phase: Phase,
-    /// `LD_ACR`: ACR when a packet was last dropped, or the largest since in phase 0, in cells a second.
+    /// `LD_ACR`: ACR when a packet was last dropped, or the largest since then in phase 0, in cells a second.
     pub ld_acr: f64,
     /// `P_CTR`: packets in the queue when one was last dropped, less those served since.
     pub p_ctr: u32,
@@ -78,13 +78,13 @@ pub struct AdaState {
 /// Congestion Phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// 0: the network is taken for uncongested, a fall of ACR costs a packet.
+    /// 0: the network is considered uncongested, and a fall of ACR costs a packet.
     Zero,
-    /// 1: a packet was dropped a short time ago, only want of room costs another.
+    /// 1: a packet was dropped recently, and only lack of room costs another.
     One,
 }
 
-/// The answers of a [`Discard`] that are those of one VC of the list in the field `$vcs`.
+/// Methods of [`Discard`] that forward to one VC's state in the field `$vcs`.
 macro_rules! keep_state {
     ($vcs:ident) => {
         fn on_served(&mut self, vc: Label) {
@@ -147,7 +147,7 @@ impl Discard for AdaptiveDiscard {
 }
 
 impl AdaptiveDiscard {
-    /// `full_counts`: whether a queue at MQS costs a packet.
+    /// Evaluates the algorithm; `full_counts` is true if a queue at MQS costs a packet.
     fn evaluate(&mut self, packets: &mut Packets, vc: Label, full_counts: bool) {
         let v = &mut self.vcs[vc];
         let is_full = full_counts && packets.ql(vc) >= v.mqs;
@@ -170,7 +170,7 @@ impl AdaptiveDiscard {
     }
 }
 
-/// LT where a scenario says nothing, in packets.
+/// Default of LT, in packets.
 pub(super) const DEFAULT_LT: u32 = 6;
 
 /// f and LT.
@@ -191,7 +191,7 @@ impl Thresholds {
             faults.push(Fault::new("low_threshold", self.lt, problem));
         }
         if let Some(mqs) = mqs.filter(|&mqs| self.lt > mqs) {
-            // Perhaps nobody wrote it.
+            // The user may not have written it.
             let own = if self.lt == DEFAULT_LT { "is the default, and" } else { "is" };
             let problem = format!("{own} more packets than the buffer holds ({mqs} of the longest)");
             faults.push(Fault::new("low_threshold", self.lt, problem));
@@ -199,12 +199,12 @@ impl Thresholds {
         faults
     }
 
-    /// ACR < f * `LD_ACR` and QL >= LT.
+    /// Returns whether ACR < f * `LD_ACR` and QL >= LT.
     pub(super) fn rate_fell(self, state: AdaState, packets: &Packets, vc: Label) -> bool {
         packets.acr(vc) < self.f * state.ld_acr && packets.ql(vc) >= self.lt
     }
 
-    /// Back to phase 0: QL < LT and `P_CTR` = 0.
+    /// Returns to phase 0 if QL < LT and `P_CTR` = 0.
     pub(super) fn relax(self, v: &mut Vc, ql: u32) {
         if ql < self.lt && v.state.p_ctr == 0 {
             v.state.phase = Phase::Zero;
@@ -223,7 +223,7 @@ pub(super) struct Vc {
 }
 
 impl Default for Vc {
-    /// Before the first packet; `LD_ACR` takes the ACR's value when it is first looked at.
+    /// Creates the state before the first packet; `LD_ACR` takes the ACR's value at the first evaluation.
     fn default() -> Self {
         Self { state: AdaState { phase: Phase::Zero, ld_acr: 0.0, p_ctr: 0 }, mqs: u32::MAX, p_ctr_before: 0 }
     }
@@ -237,7 +237,7 @@ impl Vc {
         }
     }
 
-    /// Phase 0: `LD_ACR` follows an ACR that rises.
+    /// Phase 0: raises `LD_ACR` to an ACR that has risen.
     pub(super) fn follow_up(&mut self, acr: f64) {
         self.state.ld_acr = self.state.ld_acr.max(acr);
     }
@@ -260,15 +260,15 @@ mod tests {
     use crate::edge_device::{DiscardConfig, Packet};
     use Phase::{One, Zero};
 
-    /// The only one there is.
+    /// The only VC of these tests.
     const VC: Label = Label::new(0);
 
-    /// A VC with `LD_ACR` = 100: phase, ACR, QL and `P_CTR`.
+    /// State before an evaluation, at `LD_ACR` = 100: phase, ACR, QL and `P_CTR`.
     type Before = (Phase, f64, u32, u32);
-    /// What an evaluation makes of it: phase, `LD_ACR`, QL and `P_CTR`.
+    /// State after it: phase, `LD_ACR`, QL and `P_CTR`.
     type After = (Phase, f64, u32, u32);
 
-    /// One evaluation with f = 0.5, LT = 3, MQS = 5 (packets of 2 cells, EB = 10).
+    /// Runs one evaluation with f = 0.5, LT = 3, MQS = 5 (packets of 2 cells, EB = 10).
     fn evaluate((phase, acr, ql, p_ctr): Before) -> After {
         let mut packets = Packets::new(Some(10), Memory::PerVc, &[2]);
         let mut ada = Config { reduction_factor: 0.5, low_threshold: 3, ..Config::default() }.build(&packets);
@@ -321,8 +321,8 @@ mod tests {
 
     #[test]
     fn what_a_change_of_rate_costs_depends_on_when_the_algorithm_looks() {
-        // MQS = 15. Packets, ACR as a share of before; packets left at once, and, of those lost when the next has come,
-        // (by the rate rule, for want of room).
+        // MQS = 15. Packets; ACR relative to before; packets left at once; and packets lost after the next arrival, (by
+        // the rate rule, for lack of room).
         type Row = (u32, f64, usize, (u64, u64));
         let rows: [(EvaluatedAt, [Row; 3]); 3] = [
             (EvaluatedAt::ArrivalsAndRates, [(15, 0.9, 14, (0, 1)), (15, 0.4, 14, (1, 0)), (14, 0.4, 13, (1, 0))]),

@@ -1,4 +1,4 @@
-//! What holds for every discard algorithm of the list, and the buffer against a naive twin that keeps single cells.
+//! Tests that hold for every listed discard algorithm, and of the buffer against a naive twin that keeps single cells.
 
 use proptest::prelude::*;
 use typed_index_collections::{TiVec, ti_vec};
@@ -11,14 +11,14 @@ use crate::cell::{Cell, FrameNumber};
 use crate::index::Label;
 use crate::port::PortCounters;
 
-/// A buffer whose packets are numbered by VC as they are offered.
+/// A buffer whose packets are numbered by VC in the order offered.
 pub(super) struct Bench {
     pub(super) buffer: EdgeBuffer,
     offered: Vec<u32>,
 }
 
 impl Bench {
-    /// ACR of packets that do not say another.
+    /// Default ACR of packets.
     pub(super) const ACR: f64 = 1000.0;
 
     pub(super) fn new(discard: DiscardConfig, eb: Option<u32>, memory: Memory, longest: &[u32]) -> Self {
@@ -36,7 +36,7 @@ impl Bench {
         self.buffer.offer(Label::new(vc), packet(frame, cells), acr);
     }
 
-    /// The frames of a VC that wait, in order.
+    /// Returns the waiting frames of a VC, in order.
     pub(super) fn frames(&self, vc: u32) -> Vec<u32> {
         self.buffer.packets.queued(Label::new(vc)).map(|packet| packet.frame.number()).collect()
     }
@@ -45,14 +45,14 @@ impl Bench {
         self.buffer.packets.queued(Label::new(vc)).map(|packet| packet.cells).sum()
     }
 
-    /// The cells that leave for good.
+    /// Applies an operation and returns the cells that leave for good.
     pub(super) fn apply(&mut self, operation: Operation) -> Vec<Cell> {
         match operation {
             Operation::Offer { vc, cells, acr } => self.offer_at(vc, cells, acr),
             Operation::Rate { vc, acr } => self.buffer.on_rate(Label::new(vc), acr),
             Operation::Take { vc, cells, back } => {
                 let (mut taken, vc) = (Vec::new(), Label::new(vc));
-                // In two goes where that is possible.
+                // In two steps if possible.
                 let first = cells / 2;
                 for part in [first, cells - first] {
                     let left = self.buffer.cells_of_front(vc).map_or(0, |(_, left)| left);
@@ -76,7 +76,7 @@ impl Bench {
     }
 }
 
-/// Every third packet is tagged.
+/// Creates a packet; every third is tagged.
 fn packet(frame: u32, cells: u32) -> Packet {
     Packet { frame: FrameNumber::new(frame), cells, tagged: frame.is_multiple_of(3) }
 }
@@ -92,7 +92,7 @@ pub(super) enum Operation {
         vc: u32,
         acr: f64,
     },
-    /// Up to `cells` cells of the front packet are taken, and up to `back` of them put back.
+    /// Takes up to `cells` cells of the front packet, and puts up to `back` of them back.
     Take {
         vc: u32,
         cells: u32,
@@ -110,7 +110,7 @@ pub(super) fn operations(vcs: u32, longest: u32) -> impl Strategy<Value = Vec<Op
     prop::collection::vec(operation, 0..200)
 }
 
-/// The same buffer, cell by cell, as the texts say. Cells put back were never taken.
+/// The same buffer, cell by cell, as in the sources. Cells put back count as never taken.
 struct Twin {
     eb: usize,
     discard: DiscardConfig,
@@ -146,7 +146,7 @@ impl TwinVc {
         self.waiting.len() + self.waiting.first().map_or(0, |cell| cell.number as usize)
     }
 
-    /// The first packet of which no cell has gone.
+    /// Returns the first packet with no cell sent.
     fn droppable(&self) -> Option<Packet> {
         self.waiting.iter().find(|cell| cell.number == 0).map(|cell| cell.packet)
     }
@@ -260,7 +260,7 @@ impl Twin {
         }
     }
 
-    /// Either form of the algorithm; `arriving`: the cells of a packet that has come.
+    /// Runs either form of the algorithm; `arriving` is the number of cells of an arriving packet.
     fn ada(&mut self, i: usize, arriving: Option<u32>) {
         let (f, lt, is_shared, evaluated_at) = match &self.discard {
             DiscardConfig::AdaptiveDiscard(c) => (c.reduction_factor, c.low_threshold, false, c.evaluated_at),
@@ -329,7 +329,7 @@ impl Twin {
 const VCS: u32 = 4;
 const LONGEST: [u32; 4] = [9, 5, 9, 1];
 
-/// Every algorithm with every memory it goes with, thresholds low enough to be met in small buffers.
+/// Returns every algorithm with every memory it supports, and thresholds low enough to be met in small buffers.
 fn configs(eb: Option<u32>, f: f64, lt: u32, evaluated_at: EvaluatedAt) -> Vec<EdgeConfig> {
     let mut configs = Vec::new();
     for mut discard in DiscardConfig::samples() {
@@ -480,7 +480,7 @@ fn faults_name_key_value_and_what_would_be_right() {
              or the queue never is low",
         ]
     );
-    // Without a word about LT it is 6.
+    // Without LT in the scenario it is 6.
     assert_eq!(
         faults(r#"{"buffer": 500, "discard": {"adaptive_discard": {}}}"#),
         [

@@ -1,8 +1,8 @@
-//! IP/ATM edge devices: the buffer where whole packets wait to be sent as cells, and which of them are dropped.
+//! IP/ATM edge devices: the buffer of whole packets waiting to be sent as cells, and the algorithms that drop them.
 //!
 //! Source: draft-jagan-e2e-traf-mgmt-00, section 4; `docs/mechanisms.md` 5. The buffer owns the queues, the counts and
-//! the room; a discard algorithm sees them and may drop packets. A new one is one file beside these, two lines below
-//! and a page in `docs/models/`.
+//! the room; a discard algorithm sees them and may drop packets. A new algorithm is one file in this directory, two
+//! lines below and a page in `docs/models/`.
 
 mod packets;
 
@@ -39,16 +39,16 @@ registry! {
         shared_adaptive_discard: SharedAdaptiveDiscard,
     }
 
-    /// The memory it is made for, if it is not made for both.
+    /// Returns the memory it requires, or `None` if it supports both.
     pub fn memory(&self) -> Option<Memory> { |config| config.memory() }
 
-    /// What is wrong with the settings where at most `mqs` packets fit (`None`: any number).
+    /// Checks the settings if at most `mqs` packets fit (`None`: any number).
     pub fn check(&self, mqs: Option<u32>) -> Vec<Fault> { |config| config.check(mqs) }
 
-    /// The algorithm for these VCs, none of which has a packet yet.
+    /// Creates the algorithm for these VCs, none of which has a packet yet.
     pub fn build(&self, packets: &Packets) -> Box<dyn Discard> { |config| Box::new(config.build(packets)) }
 
-    /// Every algorithm with its default settings, for tests that hold for all.
+    /// Returns every algorithm with its default settings, for tests that hold for all.
     #[cfg(test)]
     pub(crate) fn samples() -> Vec<Self> { |mod discard| discard::Config::default().into() }
 }
@@ -95,8 +95,8 @@ impl Memory {
 }
 
 impl EdgeConfig {
-    /// What is wrong with the settings where the longest packet is this many cells. Keys are those inside the edge's
-    /// table, for example `discard.adaptive_discard.low_threshold`.
+    /// Checks the settings for packets of at most `longest_packet_cells` cells. Keys are those inside the edge's table,
+    /// for example `discard.adaptive_discard.low_threshold`.
     pub fn check(&self, longest_packet_cells: u32) -> Vec<Fault> {
         let mut faults = Vec::new();
         if let Some(buffer) = self.buffer.filter(|&buffer| buffer < longest_packet_cells) {
@@ -110,7 +110,7 @@ impl EdgeConfig {
             let problem = format!("does not go with `{name}`, which needs memory = \"{}\"", memory.name());
             faults.push(Fault::new("memory", format!("\"{}\"", self.memory.name()), problem));
         }
-        // A buffer that holds no packet has had its fault, and its thresholds are none of their own.
+        // A buffer that holds no packet is already reported; its thresholds are not faults of their own.
         let mqs = self.buffer.map(|buffer| buffer / longest_packet_cells).filter(|&mqs| mqs > 0);
         let inner = self.discard.check(mqs).into_iter();
         faults.extend(inner.map(|fault| Fault { key: format!("discard.{name}.{}", fault.key), ..fault }));
@@ -118,116 +118,116 @@ impl EdgeConfig {
     }
 }
 
-/// What a discard algorithm is told. Only [`Packets::drop_front`] changes anything in what it is handed.
+/// Interface of a discard algorithm. It changes its arguments through [`Packets::drop_front`] only.
 pub trait Discard: Send {
-    /// A packet of `cells` cells has come on VC `vc`, whose ACR is up to date. It is not counted in `packets`;
-    /// it is admitted if it fits afterwards, otherwise refused.
+    /// Handles a packet of `cells` cells that arrives on VC `vc`, whose ACR is up to date. The packet is not counted in
+    /// `packets`. It is admitted if it fits afterwards, otherwise refused.
     fn on_arrival(&mut self, packets: &mut Packets, vc: Label, cells: u32);
 
-    /// The ACR of `vc` has changed.
+    /// Handles a change of the ACR of `vc`.
     fn on_rate(&mut self, packets: &mut Packets, vc: Label) {
         let _ = (packets, vc);
     }
 
-    /// The last cell of a packet of `vc` has been taken.
+    /// Handles the removal of the last cell of a packet of `vc`.
     fn on_served(&mut self, vc: Label) {
         let _ = vc;
     }
 
-    /// That cell is put back: the state is what it was before. Nothing was asked about `vc` in between.
+    /// Undoes `on_served`: that cell is put back. There was no other call about `vc` in between.
     fn on_put_back(&mut self, vc: Label) {
         let _ = vc;
     }
 
-    /// The state of a VC, where the algorithm has one, for series.
+    /// Returns the state of a VC for series, if the algorithm has one.
     fn state(&self, vc: Label) -> Option<AdaState> {
         let _ = vc;
         None
     }
 }
 
-/// What every discard algorithm's `Config` can do.
+/// Operations of every discard algorithm's `Config`.
 pub trait Configure {
     /// The algorithm it configures.
     type Discard: Discard + 'static;
 
-    /// The memory it is made for, if it is not made for both.
+    /// Returns the memory it requires, or `None` if it supports both.
     fn memory(&self) -> Option<Memory> {
         None
     }
 
-    /// What is wrong with the settings where at most `mqs` packets fit (`None`: any number).
+    /// Checks the settings if at most `mqs` packets fit (`None`: any number).
     fn check(&self, mqs: Option<u32>) -> Vec<Fault> {
         let _ = mqs;
         Vec::new()
     }
 
-    /// The algorithm for these VCs, none of which has a packet yet.
+    /// Creates the algorithm for these VCs, none of which has a packet yet.
     fn build(&self, packets: &Packets) -> Self::Discard;
 }
 
 /// The buffer of one edge device towards one output link.
 ///
-/// A packet leaves QL, the queue length in packets, when its last cell is taken: it counts whole as long as one of its
-/// cells waits. Cells are counted one by one: those taken wait no longer. A packet of which a cell has
-/// been taken is under way and is never dropped.
+/// A packet leaves QL, the queue length in packets, when its last cell is taken: it counts as a whole as long as one of
+/// its cells waits. Cells are counted one by one: a taken cell no longer waits. A packet is under way
+/// once one of its cells is taken, and is never dropped then.
 ///
-/// An engine that knows for how long nothing will happen may take cells of a packet ahead of their time. Before
-/// anything else is asked it puts back those that have not started ([`EdgeBuffer::untake`]), so that no algorithm ever
-/// sees them gone.
+/// An engine that knows for how long nothing will happen may take cells of a packet ahead of their time. Before any
+/// other call it puts back those that have not started ([`EdgeBuffer::untake`]), so that algorithms never see them
+/// gone.
 pub struct EdgeBuffer {
     packets: Packets,
     discard: Box<dyn Discard>,
 }
 
 impl EdgeBuffer {
-    /// An empty buffer for `vcs` VCs; `longest_packet` says by label how many cells their longest packets are.
+    /// Creates an empty buffer for `vcs` VCs; `longest_packet` has the cells of their longest packets, by label.
     ///
     /// # Panics
-    /// When `longest_packet` does not name every VC.
+    /// If `longest_packet` does not name every VC.
     pub fn new(config: &EdgeConfig, vcs: usize, longest_packet: &[u32]) -> Self {
         assert_eq!(longest_packet.len(), vcs, "every VC of an edge has a longest packet");
         let packets = Packets::new(config.buffer, config.memory, longest_packet);
         Self { discard: config.discard.build(&packets), packets }
     }
 
-    /// Admits an arriving packet, or counts why not; other packets may be dropped. `acr` is its VC's rate now, in cells
-    /// a second.
+    /// Admits an arriving packet or counts it as refused; other packets may be dropped. `acr` is its VC's current rate,
+    /// in cells a second.
     pub fn offer(&mut self, label: Label, packet: Packet, acr: f64) {
         self.packets.set_acr(label, acr);
         self.discard.on_arrival(&mut self.packets, label, packet.cells);
         self.packets.admit_or_refuse(label, packet);
     }
 
-    /// From now on the buffer notes what becomes of packets.
+    /// Starts recording the fates of packets.
     pub fn note_fates(&mut self) {
         self.packets.fates = Some(Vec::new());
     }
 
-    /// What has become of packets since the last call; nothing where it is not noted.
+    /// Returns the fates of packets since the last call; empty if they are not recorded.
     pub fn take_fates(&mut self) -> Vec<PacketFate> {
         self.packets.fates.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// A VC's ACR has changed to so many cells a second; a packet may be dropped.
+    /// Sets a VC's ACR, in cells a second; a packet may be dropped.
     pub fn on_rate(&mut self, label: Label, acr: f64) {
         self.packets.set_acr(label, acr);
         self.discard.on_rate(&mut self.packets, label);
     }
 
-    /// Whether a VC has a cell that can be sent.
+    /// Returns whether a VC has a cell that can be sent.
     #[inline]
     pub fn waits(&self, label: Label) -> bool {
         self.packets.cells(label) > 0
     }
 
-    /// The packet of a VC that is under way or will be next, and how many of its cells still wait.
+    /// Returns the packet of a VC that is under way or next, and the number of its cells that still wait.
     #[inline]
     pub fn cells_of_front(&self, label: Label) -> Option<(Packet, u32)> {
         self.packets.front(label)
     }
 
-    /// Hands the next cells of a VC to the transmitter: at least one, and no more than its front packet still has.
+    /// Removes the next cells of a VC for transmission: at least one, and no more than its front packet still has.
     #[inline]
     pub fn take(&mut self, label: Label, cells: u32) -> Run {
         let run = self.packets.take(label, cells);
@@ -237,8 +237,8 @@ impl EdgeBuffer {
         run
     }
 
-    /// Puts back the last cells taken of a VC, as if they never had been: no more than the latest takes of one packet
-    /// have taken since the VC was last offered a packet, changed its rate or lost a packet.
+    /// Puts back the last cells taken from a VC, as if they had never been taken: at most those of the latest takes
+    /// from one packet since the VC was last offered a packet, changed its rate or lost a packet.
     #[inline]
     pub fn untake(&mut self, label: Label, cells: u32) {
         if self.packets.untake(label, cells) {
@@ -246,30 +246,31 @@ impl EdgeBuffer {
         }
     }
 
-    /// What became of the cells offered on a VC. [`PortCounters::lost_overflow`] counts those of packets refused for
-    /// want of room, [`PortCounters::lost_pushed_out`] of packets dropped from the front for want of room (both as
-    /// [`PortCounters::cut_frames`]), [`PortCounters::discarded_frame`] of packets dropped because the ACR fell.
+    /// Returns the counters of the cells offered on a VC. [`PortCounters::lost_overflow`] counts cells of packets
+    /// refused for lack of room, [`PortCounters::lost_pushed_out`] of packets dropped from the front for lack of room
+    /// (both as [`PortCounters::cut_frames`]), [`PortCounters::discarded_frame`] of packets dropped because the ACR
+    /// fell.
     pub fn vc_counters(&self, label: Label) -> PortCounters {
         self.packets.counters(label)
     }
 
-    /// Cells of a VC that wait.
+    /// Returns the number of waiting cells of a VC.
     pub fn waiting(&self, label: Label) -> u32 {
         self.packets.cells(label)
     }
 
-    /// Cells of all VCs that wait.
+    /// Returns the number of waiting cells of all VCs.
     pub fn occupancy(&self) -> u32 {
         self.packets.occupancy()
     }
 
-    /// The largest number of cells of all VCs together that ever waited.
+    /// Returns the largest number of waiting cells of all VCs together so far.
     pub fn max_queue(&self) -> u32 {
         self.packets.max_queue()
     }
 
-    /// The fewest and the most cells of all VCs together waiting since the latest sample. No cell is taken ahead of its
-    /// time then.
+    /// Returns the smallest and largest number of waiting cells of all VCs together since the latest sample. When
+    /// called, no cell may be taken ahead of its time.
     pub fn range(&self) -> QueueRange {
         self.packets.range()
     }
@@ -279,20 +280,20 @@ impl EdgeBuffer {
         self.packets.start_range();
     }
 
-    /// QL: packets of a VC that wait or are under way.
+    /// Returns QL: packets of a VC that wait or are under way.
     pub fn queue_packets(&self, label: Label) -> u32 {
         self.packets.ql(label)
     }
 
-    /// The discard algorithm's state of a VC, if it has one.
+    /// Returns the discard algorithm's state of a VC, if it has one.
     pub fn state(&self, label: Label) -> Option<AdaState> {
         self.discard.state(label)
     }
 
-    /// The buffer as results show it.
+    /// Returns the buffer's state for results.
     ///
     /// # Panics
-    /// When cells were lost track of.
+    /// If cells were lost track of.
     pub fn port_state(&self) -> PortState {
         self.packets.port_state()
     }
@@ -309,7 +310,7 @@ mod tests {
     #[test]
     fn a_discard_algorithm_is_checked_against_the_memory_it_is_made_for() {
         use Memory::{PerVc, Shared};
-        // Tail drop and front drop go with both; each adaptive one with its own.
+        // Tail drop and front drop work with both memories; each adaptive one with its own.
         let made_for = [("tail_drop", None), ("front_drop", None), ("adaptive_discard", Some(PerVc))];
         let made_for = made_for.into_iter().chain([("shared_adaptive_discard", Some(Shared))]);
         for ((name, memory), discard) in made_for.zip(DiscardConfig::samples()) {
@@ -336,7 +337,7 @@ mod tests {
                 let config = EdgeConfig { buffer: Some(buffer), memory, discard: discard.clone() };
                 config.check(32).into_iter().map(|fault| fault.key).collect::<Vec<_>>()
             };
-            // LT is 6 packets: 192 cells hold as many, 191 hold five, 32 hold one, and 31 hold none, which is another
+            // LT is 6 packets: 192 cells hold six, 191 hold five, 32 hold one, and 31 hold none, which is a different
             // fault.
             assert_eq!(keys(192), [""; 0], "{name}");
             for buffer in [191, 32] {
@@ -358,7 +359,7 @@ mod tests {
         buffer.offer(Label::new(0), Packet { frame: FrameNumber::new(0), cells: 10, tagged: false }, 100.0);
         buffer.take(Label::new(0), 3);
         buffer.on_rate(Label::new(0), 50.0);
-        // Two are taken ahead, of which one can still be put back then.
+        // Two are taken ahead, and one of them can still be put back then.
         buffer.take(Label::new(0), 2);
         buffer.untake(Label::new(0), 1);
         buffer.untake(Label::new(0), 2);

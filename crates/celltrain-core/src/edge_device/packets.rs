@@ -17,40 +17,40 @@ pub struct Packet {
     pub frame: FrameNumber,
     /// Its cells, at least one.
     pub cells: u32,
-    /// Whether its cells are tagged (CLP = 1).
+    /// True if its cells are tagged (CLP = 1).
     pub tagged: bool,
 }
 
-/// Why a packet is dropped from the front.
+/// Reason for a drop from the front.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// For want of room.
+    /// Lack of room.
     NoRoom,
-    /// Because the VC's ACR fell.
+    /// Fall of the VC's ACR.
     RateFell,
 }
 
-/// What became of a packet, for whoever watches.
+/// The fate of a packet, for observers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketFate {
-    /// The label of its VC.
+    /// Label of its VC.
     pub label: Label,
-    /// Which.
+    /// The packet.
     pub packet: Packet,
-    /// Cells that waited before, or beside it.
+    /// Cells waiting, without its own.
     pub occupancy: u32,
-    /// Of those, cells of its VC.
+    /// Cells of its VC among them.
     pub vc_cells: u32,
     /// VCs with cells waiting.
     pub active_vcs: u32,
-    /// What it was.
+    /// Its step.
     pub step: PacketStep,
 }
 
 /// A step in the life of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketStep {
-    /// It waits now.
+    /// It enters the buffer.
     Admitted,
     /// It finds no room.
     Refused,
@@ -62,33 +62,33 @@ pub enum PacketStep {
 
 /// The waiting packets of all VCs. Discard algorithms look at them and drop some; they change nothing else.
 pub struct Packets {
-    /// EB; `u32::MAX`: without limit.
+    /// EB; `u32::MAX` means without limit.
     capacity: u32,
     memory: Memory,
     queues: TiVec<Label, Queue>,
     /// Cells waiting, of all VCs.
     occupancy: u32,
-    /// The same with the taken cells of packets under way.
+    /// `occupancy` plus the taken cells of packets under way.
     whole_cells: u64,
     tracker: QueueTracker,
-    /// What became of packets, if that is noted.
+    /// Fates of packets, if they are recorded.
     pub(super) fates: Option<Vec<PacketFate>>,
 }
 
 /// One VC.
 struct Queue {
     packets: VecDeque<Packet>,
-    /// Cells taken of the first packet; 0: it is not under way.
+    /// Cells taken from the first packet; 0 if it is not under way.
     taken: u32,
     /// Cells waiting.
     cells: u32,
-    /// Cells taken of one packet since the VC's last change: as many can be put back.
+    /// Cells taken from one packet since the VC's last change, which can be put back.
     ahead: u32,
     /// The packet served last.
     served: Packet,
     /// Cells of the longest packet.
     longest: u32,
-    /// Cells a second.
+    /// ACR in cells a second.
     acr: f64,
     counters: PortCounters,
 }
@@ -116,63 +116,63 @@ impl Packets {
         }
     }
 
-    /// EB: places for waiting cells, of each VC or of all together; `u32::MAX` without limit.
+    /// Returns EB: places for waiting cells, of each VC or of all together; `u32::MAX` without limit.
     pub fn capacity(&self) -> u32 {
         self.capacity
     }
 
-    /// Whose the places are.
+    /// Returns how the places are shared.
     pub fn memory(&self) -> Memory {
         self.memory
     }
 
-    /// The labels of all VCs.
+    /// Returns the labels of all VCs.
     pub fn vcs(&self) -> impl Iterator<Item = Label> {
         Label::counting().take(self.queues.len())
     }
 
-    /// QL: packets of a VC that wait, the one under way included.
+    /// Returns QL: waiting packets of a VC, including the one under way.
     pub fn ql(&self, vc: Label) -> u32 {
         u32::try_from(self.queue(vc).packets.len()).expect("fewer packets than cells")
     }
 
-    /// Cells of a VC that wait.
+    /// Returns the number of waiting cells of a VC.
     pub fn cells(&self, vc: Label) -> u32 {
         self.queue(vc).cells
     }
 
-    /// Cells of a VC's packets, that under way counted whole.
+    /// Returns the cells of a VC's packets, with a packet under way counted whole.
     pub fn whole_cells(&self, vc: Label) -> u64 {
         let queue = self.queue(vc);
         u64::from(queue.cells) + u64::from(queue.taken)
     }
 
-    /// Cells of all VCs' packets, those under way counted whole: more than EB perhaps.
+    /// Returns the cells of all VCs' packets, with packets under way counted whole. It may exceed EB.
     pub fn all_whole_cells(&self) -> u64 {
         self.whole_cells
     }
 
-    /// Cells of all VCs that wait.
+    /// Returns the number of waiting cells of all VCs.
     pub fn occupancy(&self) -> u32 {
         self.occupancy
     }
 
-    /// ACR of a VC as last told, in cells a second; 0 before.
+    /// Returns the last ACR set for a VC, in cells a second; 0 before the first.
     pub fn acr(&self, vc: Label) -> f64 {
         self.queue(vc).acr
     }
 
-    /// Cells of a VC's longest packet.
+    /// Returns the cells of a VC's longest packet.
     pub fn longest(&self, vc: Label) -> u32 {
         self.queue(vc).longest
     }
 
-    /// Whether a packet of `cells` cells finds room: occupied + cells <= EB.
+    /// Returns whether a packet of `cells` cells fits: occupied + cells <= EB.
     pub fn fits(&self, vc: Label, cells: u32) -> bool {
         cells <= self.capacity - self.occupied(vc)
     }
 
-    /// Whether it would, were every packet dropped that can be.
+    /// Returns whether it would fit if every droppable packet were dropped.
     pub fn can_fit(&self, vc: Label, cells: u32) -> bool {
         let under_way = |queue: &Queue| queue.packets.front().map_or(0, |front| u64::from(queue.left(front)));
         let stays: u64 = match self.memory {
@@ -182,13 +182,13 @@ impl Packets {
         stays + u64::from(cells) <= u64::from(self.capacity)
     }
 
-    /// Whether a VC has a packet that is not under way.
+    /// Returns whether a VC has a packet that is not under way.
     pub fn can_drop(&self, vc: Label) -> bool {
         let queue = self.queue(vc);
         queue.packets.len() > queue.first_droppable()
     }
 
-    /// Drops the first packet of a VC that is not under way; whether there was one.
+    /// Drops the first packet of a VC that is not under way. Returns whether there was one.
     pub fn drop_front(&mut self, vc: Label, cause: Cause) -> bool {
         let queue = &mut self.queues[vc];
         let Some(packet) = queue.packets.remove(queue.first_droppable()) else { return false };
@@ -231,7 +231,7 @@ impl Packets {
             queue.counters.cut_frames += 1;
             return;
         }
-        // Between packets the queue only becomes shorter, and cells taken ahead of time have been put back.
+        // Between packets the queue only gets shorter, and cells taken ahead of time have been put back.
         self.tracker.fall(self.occupancy);
         queue.packets.push_back(packet);
         queue.cells += packet.cells;
@@ -240,7 +240,7 @@ impl Packets {
         self.tracker.rise(self.occupancy);
     }
 
-    /// Notes what becomes of a packet, for whoever watches.
+    /// Records the fate of a packet, for observers.
     fn note(&mut self, label: Label, packet: Packet, step: PacketStep) {
         let Some(mut fates) = self.fates.take() else { return };
         let (occupancy, vc_cells) = (self.occupancy, self.cells(label));
@@ -250,7 +250,7 @@ impl Packets {
         self.fates = Some(fates);
     }
 
-    /// The packets of a VC, in order.
+    /// Returns the packets of a VC, in order.
     #[cfg(test)]
     pub(super) fn queued(&self, vc: Label) -> impl Iterator<Item = Packet> {
         self.queue(vc).packets.iter().copied()
@@ -281,11 +281,11 @@ impl Packets {
         Run { last: Cell::new(vc, packet.frame, is_served).with_tag(packet.tagged), cells }
     }
 
-    /// Whether the last cell of a packet was among the cells put back.
+    /// Puts cells back. Returns whether the last cell of a packet was among them.
     pub(super) fn untake(&mut self, vc: Label, cells: u32) -> bool {
         let queue = &mut self.queues[vc];
         assert!(0 < cells && cells <= queue.ahead, "only cells that were taken ahead are put back");
-        // Cells are ahead and no packet is under way: they are of the packet served last.
+        // Cells are ahead and no packet is under way, so they belong to the packet served last.
         let was_served = queue.taken == 0;
         if was_served {
             queue.packets.push_front(queue.served);
@@ -330,7 +330,7 @@ impl Packets {
         state
     }
 
-    /// Cells that take away room from a VC.
+    /// Returns the occupied cells that count against a VC's room.
     fn occupied(&self, vc: Label) -> u32 {
         match self.memory {
             Memory::PerVc => self.queue(vc).cells,
@@ -344,12 +344,12 @@ impl Packets {
 }
 
 impl Queue {
-    /// The place of the first packet that is not under way.
+    /// Returns the index of the first packet that is not under way.
     fn first_droppable(&self) -> usize {
         usize::from(self.taken > 0)
     }
 
-    /// Cells of the first packet that wait and cannot be dropped.
+    /// Returns the waiting cells of the first packet if they cannot be dropped, otherwise 0.
     fn left(&self, front: &Packet) -> u32 {
         if self.taken > 0 { front.cells - self.taken } else { 0 }
     }

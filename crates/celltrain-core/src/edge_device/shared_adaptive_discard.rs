@@ -1,8 +1,8 @@
 //! Adaptive Discard Algorithm for VCs that share one memory.
 //!
-//! Source: draft-jagan-e2e-traf-mgmt-00, section 5, names this as future work and says no more; the extension is ours
-//! and is argued in `docs/design/edge-device.md`. Every VC has its own phase, `LD_ACR` and `P_CTR`; rate rule and way
-//! back to phase 0 are those of [`super::adaptive_discard`]. Only what the source calls a full queue is new:
+//! Source: draft-jagan-e2e-traf-mgmt-00, section 5, names this as future work and says no more; the extension is ours,
+//! justified in `docs/design/edge-device.md`. Every VC has its own phase, `LD_ACR` and `P_CTR`. The rate rule and the
+//! return to phase 0 are as in [`super::adaptive_discard`]. Only the definition of a full queue is new:
 //!
 //! ```text
 //! W + cells > EB        W: cells of all packets, those under way counted whole
@@ -97,7 +97,7 @@ impl Discard for SharedAdaptiveDiscard {
 }
 
 impl SharedAdaptiveDiscard {
-    /// ADA's evaluation; `make_room` is what a full queue brings about.
+    /// Runs ADA's evaluation; `make_room` handles a full queue.
     fn evaluate(
         &mut self,
         packets: &mut Packets,
@@ -105,7 +105,7 @@ impl SharedAdaptiveDiscard {
         make_room: impl FnOnce(&mut TiSlice<Label, Vc>, &mut Packets),
     ) {
         let phase = self.vcs[vc].state.phase;
-        // The rate rule first: the packet it drops may be all the room that is missing.
+        // The rate rule first: the packet it drops may free all the missing room.
         if phase == Phase::Zero && self.thresholds.rate_fell(self.vcs[vc].state, packets, vc) {
             self.vcs[vc].drop_front(packets, vc, Cause::RateFell);
         }
@@ -118,8 +118,8 @@ impl SharedAdaptiveDiscard {
     }
 }
 
-/// The VC to lose a packet where the memory is too full for `cells` more of `vc`: the one that exceeds its share most
-/// of those that exceed it and have a packet to lose. Of equals it is `vc`, else the first.
+/// Returns the VC to lose a packet if the memory is too full for `cells` more of `vc`: the one that exceeds its share
+/// most among those that exceed it and have a packet to lose. If several are equal it is `vc`, else the first.
 #[expect(clippy::arithmetic_side_effects, reason = "cells in memory and 32 bits more, in 64 bits")]
 fn over_share(packets: &Packets, vc: Label, cells: u32) -> Option<Label> {
     let eb = f64::from(packets.capacity());
@@ -129,7 +129,7 @@ fn over_share(packets: &Packets, vc: Label, cells: u32) -> Option<Label> {
     let is_active = |j| j == vc || packets.ql(j) > 0;
     let total: f64 = packets.vcs().filter(|&j| is_active(j)).map(|j| packets.acr(j)).sum();
     let active = f64::from(u32::try_from(packets.vcs().filter(|&j| is_active(j)).count()).expect("labels fit 24 bits"));
-    // Y_i - S_i; where no VC may send all have the same share.
+    // Y_i - S_i; if no VC may send, all have the same share.
     let excess = |j: Label| {
         let y = packets.whole_cells(j) + if j == vc { u64::from(cells) } else { 0 };
         let share = if total > 0.0 { packets.acr(j) / total } else { 1.0 / active };

@@ -20,7 +20,7 @@ use crate::index::Label;
 #[schemars(rename = "EdgeTailDrop")]
 pub struct Config {}
 
-/// The algorithm; the buffer does what it needs.
+/// The algorithm; the buffer itself refuses packets.
 #[derive(Debug)]
 pub struct TailDrop;
 

@@ -8,7 +8,7 @@ use crate::network::tests::{N_SOURCE_BOTTLENECK, N_SOURCE_WAY_BACK, n_source_net
 use crate::policy::{PolicyConfig, tail_drop};
 use crate::tcp::{TcpConfig, TcpOptions};
 
-/// A run of two sources that has ended, with what the tests put into it.
+/// A finished run of two sources, with the values that tests put into it.
 struct Stage {
     network: Network,
     routing: Routing,
@@ -22,7 +22,7 @@ struct Stage {
 }
 
 impl Stage {
-    /// `change` makes the network what it is to be.
+    /// Creates the stage of a network modified by `change`.
     fn new(change: impl FnOnce(&mut Network)) -> Self {
         let tcp = TcpConfig::Vanilla(TcpOptions::default());
         let mut network = n_source_network(2, "5us", None, PolicyConfig::TailDrop(tail_drop::Config {}), &tcp, "1ms");
@@ -76,7 +76,7 @@ fn jains_index_is_one_when_equal_and_k_of_n_when_k_share() {
     assert_eq!(jain(&[1.0, 1.0, 0.0, 0.0]), Some(0.5));
 }
 
-/// It was 1, which made a run that carried nothing the fairest.
+/// Regression: it was 1, which made a run that carried nothing the fairest.
 #[test]
 fn jains_index_is_undefined_when_nothing_was_delivered() {
     assert_eq!(jain(&[0.0, 0.0]), None);
@@ -86,13 +86,13 @@ fn jains_index_is_undefined_when_nothing_was_delivered() {
 #[test]
 fn a_contract_counts_the_frames_its_vc_lost_at_each_port_it_crosses_and_no_others() {
     let mut stage = Stage::new(|network| network.vcs[VcIndex::new(2)].contract = Some(contract(network)));
-    // The second source's data is VC 2: label 0 on its own links, label 1 on the bottleneck behind the first source's.
+    // The second source's data is VC 2: label 0 on its own links, label 1 on the bottleneck after the first source's.
     let path = stage.network.vcs[VcIndex::new(2)].path.clone();
     for (&link, (label, discarded_frames, cut_frames)) in path.iter().zip([(0, 1, 20), (1, 300, 4000), (0, 7, 80)]) {
         stage.ports[link].counters[Label::new(label)] =
             PortCounters { discarded_frames, cut_frames, ..PortCounters::default() };
     }
-    // Another's frames at the port they share.
+    // Frames of another VC at the port they share.
     let others = PortCounters { discarded_frames: 50_000, cut_frames: 60_000, ..PortCounters::default() };
     stage.ports[N_SOURCE_BOTTLENECK].counters[Label::new(0)] = others;
     stage.edge.on_cell(VcIndex::new(2), Time::default(), cell(1, 0, true));
@@ -105,7 +105,7 @@ fn a_contract_counts_the_frames_its_vc_lost_at_each_port_it_crosses_and_no_other
 #[test]
 fn utilisation_is_the_time_of_the_cells_forwarded_over_that_of_the_run() {
     let mut stage = Stage::new(|_| ());
-    // A cell takes 265 units; the run lasts those of 1000 cells. 150 + 100 are a quarter of it; of 1001 the last is
+    // A cell takes 265 units; the run lasts 1000 cell times. 150 + 100 cells are a quarter of it; of 1001 the last is
     // still in service when it ends.
     stage.end = Time(265 * 1000);
     for (cells, expected) in [([0, 0], 0.0), ([150, 100], 0.25), ([1000, 0], 1.0), ([1000, 1], 1.0)] {
@@ -130,7 +130,8 @@ fn a_ports_result_is_its_queue_its_buffer_and_the_sum_of_its_vcs() {
     assert_eq!(result.counters, PortCounters { offered: 2, lost_overflow: 4, ..PortCounters::default() });
 }
 
-/// The first source's data and acknowledgements are ABR; nothing was sent, so their ACR is ICR: 100,000 cells a second.
+/// Makes the first source's data and acknowledgements ABR; nothing was sent, so their ACR is ICR: 100,000 cells a
+/// second.
 fn with_abr(network: &mut Network) {
     let [data, acks] = [0, 1].map(VcIndex::new);
     for (vc, partner) in [(data, acks), (acks, data)] {
@@ -176,10 +177,10 @@ fn the_fingerprint_folds_what_end_systems_saw_then_each_port_then_each_controlle
     let mut expected = Fingerprint::default();
     stage.end_systems.fold_into(&mut expected);
     expected.fold_all([10, 11, 12, 13, 14, 15, 16, 17, 21, 0, 0, 0, 0, 0, 27]);
-    // The way back has two VCs as well, and each of the eight links of the hosts one; nothing came there.
+    // The way back has two VCs as well, and each of the eight links of the hosts one; no cell arrived there.
     expected.fold_all([0; 1 + 2 * 7]);
     expected.fold_all([0; 8 * (1 + 7)]);
-    // Of VCs 0 and 1 in turn: 42.4 Mbps are 100,000 cells a second; RM cells sent, and RM cells come to their end.
+    // VCs 0 and 1 in turn: 42.4 Mbps are 100,000 cells a second; RM cells sent, and RM cells at the end of their loop.
     for _ in 0..2 {
         expected.fold_all([100_000.0_f64.to_bits(), 0, 0]);
     }

@@ -6,9 +6,9 @@ use crate::units::CELL_BITS;
 
 impl RunResult {
     /// Restricts rates, efficiency, fairness, utilisations and counters to the time after the snapshot `before`, if
-    /// there is one, and up to the snapshot `until`. The fingerprint, the cell-hops, the largest queues, delays and ends
-    /// of files, shares of RM cells, and the state at the end (windows, rates of ABR sources, queues, cells in flight)
-    /// stay those of the whole run.
+    /// there is one, and up to the snapshot `until`. The fingerprint, cell-hops, largest queues, delays and ends of
+    /// files, shares of RM cells, and the state at the end (windows, rates of ABR sources, queues, cells in flight)
+    /// still cover the whole run.
     #[must_use]
     pub fn over(mut self, before: Option<&RunResult>, until: &RunResult, network: &Network) -> Self {
         self.measured_from_s = before.map_or(0.0, |before| before.measured_to_s);
@@ -60,7 +60,7 @@ impl RunResult {
     }
 }
 
-/// Combines each counter of a record with that of another.
+/// Combines each counter of a record with the same counter of another.
 macro_rules! counters {
     ($record:ty: $($($field:ident).+),+ $(,)?) => {
         impl $record {

@@ -7,11 +7,11 @@ pub(crate) const FIRST: FlowIndex = FlowIndex::new(0);
 pub(crate) const SECOND: FlowIndex = FlowIndex::new(1);
 /// The link between the switches.
 pub(crate) const N_SOURCE_BOTTLENECK: LinkIndex = LinkIndex::new(0);
-/// The way back beside it, of acknowledgements.
+/// The way back of the same pair, for acknowledgements.
 pub(crate) const N_SOURCE_WAY_BACK: LinkIndex = LinkIndex::new(1);
 
-/// N sources, two switches, N destinations; only `sw1->sw2` can congest. Source i is node 2 + i, its destination node
-/// 2 + N + i.
+/// Builds N sources, two switches, N destinations; only `sw1->sw2` can congest. Source i is node 2 + i, its destination
+/// node 2 + N + i.
 fn n_source(sources: usize, rate: BitRate, delay: Duration) -> Graph {
     let mut graph = Graph::default();
     let [sw1, sw2] = ["sw1", "sw2"].map(|name| graph.add_node(name, NodeKind::Switch));
@@ -27,7 +27,8 @@ fn n_source(sources: usize, rate: BitRate, delay: Duration) -> Graph {
     graph
 }
 
-/// The data path of source `i` (from 0) among `sources` in [`n_source`]'s graph, and the path of its acknowledgements.
+/// Returns the data path of source `i` (from 0) among `sources` in [`n_source`]'s graph, and its acknowledgements'
+/// path.
 fn n_source_paths(i: usize, sources: usize) -> [Vec<LinkIndex>; 2] {
     // Links come in pairs, there and back: the bottleneck's, then each source's, then each destination's.
     let [source, destination] = [2 + 2 * i, 2 + 2 * (sources + i)].map(LinkIndex::from);
@@ -35,7 +36,7 @@ fn n_source_paths(i: usize, sources: usize) -> [Vec<LinkIndex>; 2] {
     [vec![source, N_SOURCE_BOTTLENECK, destination], vec![from_destination, N_SOURCE_WAY_BACK, to_source]]
 }
 
-/// The N-source network with its flows, as the papers run it.
+/// Creates the N-source network with its flows, as in the papers.
 pub(crate) fn n_source_network(
     sources: usize,
     delay: &str,
@@ -63,7 +64,7 @@ pub(crate) fn n_source_network(
     network
 }
 
-/// A star whose hosts each send to the next, the last to the first, with the TCP of a first test.
+/// Creates a star whose hosts each send to the next, the last to the first, with a simple TCP.
 pub(crate) fn ring_network(hosts: usize, duration: &str) -> Network {
     let tcp = TcpConfig::Vanilla(TcpOptions::default());
     let mut network = n_source_network(1, "5us", None, PolicyConfig::TailDrop(tail_drop::Config {}), &tcp, duration);
@@ -147,9 +148,9 @@ fn a_path_is_under_the_rules_of_atm_between_its_edge_devices_or_from_end_to_end(
         (&[0, 2, 9], 1..3),
         (&[8, 4, 6], 0..2),
         (&[8, 11], 0..2),
-        // Two hosts at one edge device: the second link is the one that is shaped.
+        // Two hosts at one edge device: the second link is shaped.
         (&[0, 13], 1..2),
-        // The only link always is.
+        // A single link is always the ATM part.
         (&[14], 0..1),
         (&[0], 0..1),
     ] {

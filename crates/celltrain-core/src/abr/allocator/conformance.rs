@@ -1,4 +1,4 @@
-//! What holds for every allocator of the list: a new one gets these tests by being listed.
+//! Tests that hold for every listed allocator: a new one gets these tests by being listed.
 
 use proptest::prelude::*;
 
@@ -11,13 +11,13 @@ use crate::units::{Clock, Duration, Span, Time};
 /// The link's rate, in cells per second.
 pub(super) const C: f64 = 100_000.0;
 
-/// A port of this many ABR VCs on a clock of microseconds.
+/// Returns a port of `vcs` ABR VCs on a clock of microseconds.
 pub(super) fn port(vcs: usize) -> PortKind<'static> {
     const VCS: [VcKind; 16] = [VcKind { is_abr: true, above_abr: false, mcr: 0.0, share: C / 16.0 }; 16];
     PortKind { clock: Clock { units_per_second: 1_000_000, exact: true }, rate: C, capacity: 1000, vcs: &VCS[..vcs] }
 }
 
-/// A backward RM cell as it reaches the port.
+/// Returns a backward RM cell as it reaches the port.
 pub(super) fn brm(er: f64) -> RmCell {
     RmCell { backward: true, bn: false, ci: false, ni: false, er, ccr: C / 8.0, mcr: 0.0, out_of_rate: false }
 }
@@ -31,7 +31,7 @@ enum Call {
 
 const VCS: u32 = 4;
 
-/// Calls and how long after the one before each of them comes: often at once, now and then much later.
+/// Calls, each with its delay after the previous one: often none, now and then much longer.
 fn calls() -> impl Strategy<Value = Vec<(u64, Call)>> {
     let cells = (0..VCS, 0..400u64, 1..40u32).prop_map(|(label, period, cells)| Call::Cells { label, period, cells });
     let forward = (0..VCS, 1.0..C).prop_map(|(label, ccr)| Call::Forward { label, ccr });
@@ -40,8 +40,8 @@ fn calls() -> impl Strategy<Value = Vec<(u64, Call)>> {
     prop::collection::vec((gap, prop_oneof![4 => cells, 1 => forward, 3 => backward]), 0..120)
 }
 
-/// The ER fields of the backward RM cells of these calls. `singly` reports each cell by itself, in the order of time
-/// where cells of several VCs overlap; no run goes beyond a backward RM cell, and cells of a VC come in order.
+/// Returns the ER fields of the backward RM cells of these calls. `singly` reports each cell by itself, in order of
+/// time if cells of several VCs overlap. No run extends beyond a backward RM cell, and cells of a VC arrive in order.
 fn rates(config: &AllocatorConfig, script: &[(u64, Call)], singly: bool) -> Vec<f64> {
     let mut allocator = config.build(&port(VCS as usize));
     let (mut now, mut free, mut rates) = (Time(0), [Time(0); VCS as usize], Vec::new());
@@ -82,7 +82,7 @@ fn rates(config: &AllocatorConfig, script: &[(u64, Call)], singly: bool) -> Vec<
     rates
 }
 
-/// When the next backward RM cell passes; never where none does.
+/// Returns the time of the next backward RM cell, or a time past every run if there is none.
 fn time_of_next_brm(calls: &[(u64, Call)], mut now: Time) -> Time {
     for &(gap, call) in calls {
         now += Span(gap);

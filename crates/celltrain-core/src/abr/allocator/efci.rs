@@ -1,4 +1,4 @@
-//! EFCI: a congested port marks the data cells that leave it, and the destination tells the source.
+//! EFCI: a congested port marks the data cells that leave it, and the destination informs the source.
 //!
 //! Source: draft-jagan-e2e-traf-mgmt-00, section 3 (threshold of 250 in a buffer of 1000 cells); ATM Forum TM 4.0, as
 //! `docs/mechanisms.md` 4.5 gives it; its symbol T is kept.

@@ -2,8 +2,8 @@
 //!
 //! Source: draft-jagan-e2e-traf-mgmt-00, section 3, "Explicit Rate Switch Scheme"; `docs/mechanisms.md` 4.6; its name
 //! ERT is kept.
-//! Departures: none known. Every VC counts, whatever its class; a VC is inactive at the very instant its timer expires;
-//! where none is active the one that asks has all of the link.
+//! Departures: none known. Every VC counts, in any class; a VC is inactive at the very instant its timer expires. If
+//! none is active, the requesting VC has all of the link.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -39,7 +39,7 @@ pub struct EqualShare {
     /// C: the link's rate, in cells per second.
     c: f64,
     ert: Span,
-    /// When each VC's timer expires, by label; its flag is on before that.
+    /// Expiry of each VC's timer, by label; its flag is on before then.
     expires: TiVec<Label, Time>,
 }
 

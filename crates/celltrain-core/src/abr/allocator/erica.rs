@@ -1,9 +1,9 @@
-//! ERICA: rates that bring the load of a link to a target and its VCs to equal shares of what others leave.
+//! ERICA: rates that bring a link's load to a target, and its VCs to equal shares of the rate other classes leave.
 //!
-//! Source: R. Jain et al., ATM Forum 96-1172 and 98-0408, as `docs/mechanisms.md` 4.7 recalls them [R]; the names are
-//! theirs.
-//! Departures: intervals are of time alone, from the start of the run on, not the shorter of a time and a number of
-//! cells; no averages over intervals. An interval in which nothing came counts one active VC.
+//! Source: R. Jain et al., ATM Forum 96-1172 and 98-0408, as `docs/mechanisms.md` 4.7 recalls them [R], whose names are
+//! kept.
+//! Departures: intervals are of time alone, from the start of the run, not the shorter of a time and a number of cells;
+//! no averages over intervals. An interval without cells counts one active VC.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -41,7 +41,7 @@ fn target_utilisation() -> f64 {
     0.9
 }
 
-/// A millisecond, as most published simulations have.
+/// A millisecond, as in most published simulations.
 pub(super) fn interval() -> Duration {
     Duration::from_milliseconds(1)
 }
@@ -102,7 +102,7 @@ mod tests {
         sample().build(&port(vcs))
     }
 
-    /// Cells of a VC in an interval of 1 ms, evenly, and its CCR.
+    /// Sends cells of a VC in an interval of 1 ms, evenly spaced, and its CCR.
     fn send(allocator: &mut Erica, label: Label, interval: u64, cells: u32, ccr: f64) {
         allocator.on_forward_rm(label, Time(interval * 1000), &RmCell { backward: false, ccr, ..brm(C) });
         allocator.on_cells(label, Time(interval * 1000), Span(1000 / u64::from(cells)), cells);
@@ -134,8 +134,7 @@ mod tests {
         send(&mut allocator, Label::new(0), 0, 160, 160_000.0);
         send(&mut allocator, Label::new(1), 0, 20, 20_000.0);
         near(er(&mut allocator, Label::new(0), 1500), 80_000.0);
-        // z = (70 + 20) / 90 = 1, so what counts is MaxAllocPrevious = 80,000; who is below FairShare has FairShare
-        // first.
+        // z = (70 + 20) / 90 = 1, so MaxAllocPrevious = 80,000 counts. A VC below FairShare gets FairShare first.
         send(&mut allocator, Label::new(0), 1, 70, 70_000.0);
         send(&mut allocator, Label::new(1), 1, 20, 20_000.0);
         near(er(&mut allocator, Label::new(0), 2000), 80_000.0);
@@ -144,8 +143,8 @@ mod tests {
 
     #[test]
     fn an_overload_begins_above_one_plus_delta() {
-        // delta = 1/9: an overload is more than 100 cells an interval. In the first interval 50 cells of one VC and no
-        // rate given, so that MaxAllocPrevious is its FairShare of 90,000; in the second two VCs, FairShare 45,000.
+        // delta = 1/9: an overload is more than 100 cells an interval. The first interval has 50 cells of one VC and no
+        // rate given, so MaxAllocPrevious is its FairShare of 90,000; the second has two VCs, FairShare 45,000.
         for (cells, expected) in [(100, 90_000.0), (101, 45_000.0)] {
             let mut allocator = Config { delta: 1.0 / 9.0 + 1e-12, ..sample() }.build(&port(2));
             send(&mut allocator, Label::new(0), 0, 50, 50_000.0);
@@ -178,12 +177,12 @@ mod tests {
         // 60 of 100 cells are left, the target is 54, z = 108 / 54 = 2, FairShare 27,000.
         near(er(&mut allocator, Label::new(0), 1000), 30_000.0);
         near(er(&mut allocator, Label::new(1), 1000), 27_000.0);
-        // Where they take all of the link nothing is left.
+        // If they take all of the link, nothing is left.
         send(&mut allocator, Label::new(2), 1, 125, 0.0);
         assert_eq!(er(&mut allocator, Label::new(0), 2000), 0.0);
     }
 
-    /// A VC of UBR that filled the link for an interval stopped ABR sources for good.
+    /// Regression: a UBR VC that filled the link for an interval stopped ABR sources for good.
     #[test]
     fn ubr_takes_nothing_from_the_target() {
         let mut vcs = port(2).vcs.to_vec();

@@ -2,8 +2,8 @@
 //!
 //! Source: S. Kalyanaraman, dissertation, Ohio State University 1997, as `docs/mechanisms.md` 4.7 gives its queue
 //! control function; ATM Forum 96-1172. Its symbols f, q, Q0, T0, a, b and QDLF are kept.
-//! Departures: those of ERICA. The queue is what the first backward RM cell of an interval finds, not what waits at the
-//! instant the interval before ends; Q0 is T0 at the whole rate that other classes leave.
+//! Departures: the same as ERICA's. The queue is measured at the first backward RM cell of an interval, not at the end
+//! of the previous interval. Q0 is T0 at the whole rate that other classes leave.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -55,7 +55,7 @@ fn a() -> f64 {
     1.15
 }
 
-/// As the figures of ATM Forum 97-0831 have it; 1 elsewhere.
+/// As in the figures of ATM Forum 97-0831; 1 elsewhere.
 fn b() -> f64 {
     1.05
 }
@@ -82,7 +82,7 @@ struct QueueControl {
 }
 
 impl QueueControl {
-    /// f(q): the part of the capacity for ABR, in cells per second, that is aimed at while q cells wait.
+    /// Returns f(q): the target part of the capacity for ABR, in cells per second, while q cells wait.
     fn f(self, q: f64, c_abr: f64) -> f64 {
         let Self { a, b, .. } = self;
         let q0 = self.t0 * c_abr;
@@ -154,7 +154,7 @@ mod tests {
         // 57.5 / (0.15 q + 50) is QDLF = 0.5 at q = 433.3.
         close(control.f(433.0, C), 57.5 / 114.95);
         assert_eq!(control.f(434.0, C), 0.5);
-        // With nothing for ABR whatever waits is too much.
+        // With nothing for ABR, any queue is too much.
         assert_eq!(control.f(1.0, 0.0), 0.5);
         assert_eq!(control.f(0.0, 0.0), 1.05);
     }
@@ -181,7 +181,7 @@ mod tests {
             allocator.on_cells(Label::new(label), Time(0), Span(1), cells);
         }
         // With Q0 = 50 cells waiting the target is the link: z = 180,000 / 100,000 and FairShare 50,000. CCR / z is
-        // 88,888.9 and 11,111.1, of which the second is below FairShare.
+        // 88,888.9 and 11,111.1; the second is below FairShare.
         for (label, expected) in [(0, 160_000.0 / 1.8), (1, 50_000.0)] {
             let mut rm = brm(C);
             allocator.on_backward_rm(Label::new(label), Time(1000), 50, &mut rm);

@@ -1,5 +1,4 @@
-//! Where the rates settle: sources that send at the rate they were told, through queues, with a delay until they hear
-//! of it.
+//! Steady-state rates: sources send at the rate they received, through queues, and feedback arrives after a delay.
 
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
@@ -32,10 +31,10 @@ struct Vc {
     /// Its links and its label there.
     path: Vec<(LinkIndex, Label)>,
     rate: f64,
-    /// Parts of a cell not sent yet.
+    /// Fraction of a cell not sent yet.
     part: f64,
     since_rm: u32,
-    /// RM cells on their way: the step they are back at.
+    /// RM cells in flight, with the step at which they are back.
     on_the_way: Vec<(u64, RmCell)>,
 }
 
@@ -111,7 +110,7 @@ impl Loops {
         self.step += 1;
     }
 
-    /// The mean rates of the VCs and the mean queues of the links in these steps, and the longest queue.
+    /// Returns the mean rates of the VCs, the mean queues of the links in these steps, and the longest queue.
     fn run(&mut self, steps: u64) -> (Vec<f64>, Vec<f64>, f64) {
         let (mut rates, mut queues, mut longest) = (vec![0.0; self.vcs.len()], vec![0.0; self.links.len()], 0.0_f64);
         for _ in 0..steps {
@@ -124,7 +123,7 @@ impl Loops {
     }
 }
 
-/// Three hops: VC 0 crosses all, two more the narrow one in the middle, one the first, two the last.
+/// Three hops: VC 0 crosses all of them, two more VCs the narrow middle one, one VC the first, two the last.
 const RATES: [f64; 3] = [100_000.0, 60_000.0, 100_000.0];
 
 fn parking_lot() -> [Vec<LinkIndex>; 6] {
@@ -132,7 +131,7 @@ fn parking_lot() -> [Vec<LinkIndex>; 6] {
         .map(|path| path.into_iter().map(LinkIndex::new).collect())
 }
 
-/// How far the rates are from the max-min shares of links of which this part is used, at most.
+/// Returns the largest deviation of the rates from the max-min shares of links used to this part.
 fn distance(rates: &[f64], part: f64) -> f64 {
     let capacities = RATES.map(|rate| part * rate);
     let shares = max_min::shares(TiSlice::from_ref(&capacities), &parking_lot(), Terms::default());
@@ -173,7 +172,7 @@ fn on_a_parking_lot_erica_comes_to_the_max_min_shares_and_equal_share_does_not()
 #[test]
 fn ericas_delta_lets_the_load_rest_that_much_above_its_target() {
     let rates = settled(&AllocatorConfig::Erica(erica::sample()), 10);
-    // Anything between the shares of 0.9 of the links and of 0.99.
+    // Anything between the shares at 0.9 and at 0.99 of the links.
     assert!(distance(&rates, 0.945) < 0.06, "{rates:?}");
 }
 

@@ -1,7 +1,7 @@
-//! Max-min: the ideal an allocator is compared with. Each source is told its max-min fair share of the whole network.
+//! Max-min: the ideal to compare allocators with. Each source receives its max-min fair share of the whole network.
 //!
 //! Source: Bertsekas and Gallager, *Data Networks*, section 6.5.2; [`crate::max_min`] computes the shares.
-//! Departures: no switch could do this; shares are those of VCs that always have something to send.
+//! Departures: no switch could do this; shares assume VCs that always have something to send.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

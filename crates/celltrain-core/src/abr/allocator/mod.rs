@@ -1,8 +1,8 @@
-//! Allocators: what an output port tells the ABR sources whose cells cross it.
+//! Allocators: feedback of an output port to the ABR sources whose cells cross it.
 //!
-//! A port may mark data cells (EFCI) as they leave, or write the rate a source may have into the backward RM cells of
-//! the loops whose data it carries. An allocator only answers, and sees only what it is handed; both engines ask the
-//! same questions. A new one is one file beside these, two lines below and a page in `docs/models/`.
+//! A port may mark data cells (EFCI) as they leave, or write a source's allowed rate into the backward RM cells of the
+//! loops whose data it carries. An allocator only answers calls, and sees only its arguments; both engines make the
+//! same calls. A new allocator is one file in this directory, two lines below and a page in `docs/models/`.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
@@ -37,50 +37,52 @@ registry! {
         max_min: MaxMin,
     }
 
-    /// What is wrong with the settings for a buffer of `capacity` cells (`None`: without limit).
+    /// Checks the settings for a buffer of `capacity` cells (`None`: without limit).
     pub fn check(&self, capacity: Option<u32>) -> Vec<Fault> { |config| config.check(capacity) }
 
-    /// The thresholds of the buffer, by key.
+    /// Returns the thresholds of the buffer, by key.
     pub fn thresholds(&self) -> Vec<(&'static str, Threshold)> { |config| config.thresholds() }
 
-    /// The allocator of a port, before a cell has come.
+    /// Creates the allocator of a port that no cell has reached.
     pub fn build(&self, port: &PortKind<'_>) -> Box<dyn Allocator> { |config| Box::new(config.build(port)) }
 
-    /// Every allocator with settings for any port, for tests that hold for all.
+    /// Returns every allocator with settings for any port, for tests that hold for all.
     #[cfg(test)]
     pub(crate) fn samples() -> Vec<Self> { |mod allocator| allocator::sample().into() }
 }
 
-/// What an allocator is asked. Both engines ask only these questions.
+/// Interface between a port and its allocator. Both engines make only these calls.
 ///
 /// Calls come in the order of their instants (`first` or `now`), but the later cells of one VC may come after the first
 /// cells of another that is reported later: an answer does not depend
 /// on the order among VCs. When a backward RM cell passes, all cells that arrived before it have been reported, and
 /// none that comes at its instant or later.
 pub trait Allocator: Send {
-    /// Cells of VC `label` reach the port, whatever becomes of them: the first at `first`, the others `period` apart.
+    /// Counts cells of VC `label` that reach the port, whether admitted or not: the first at `first`, the others
+    /// `period` apart.
     fn on_cells(&mut self, label: Label, first: Time, period: Span, cells: u32) {
         let _ = (label, first, period, cells);
     }
 
-    /// A forward RM cell of VC `label` (already counted by `on_cells`) reaches the port.
+    /// Handles a forward RM cell of VC `label` (already counted by `on_cells`) that reaches the port.
     fn on_forward_rm(&mut self, label: Label, now: Time, rm: &RmCell) {
         let _ = (label, now, rm);
     }
 
-    /// A backward RM cell of the loop whose data crosses this port under `label` passes the switch; `queue` cells wait
-    /// at this port.
+    /// Handles a backward RM cell of the loop whose data crosses this port under `label`, as it passes the switch;
+    /// `queue` cells wait at this port.
     fn on_backward_rm(&mut self, label: Label, now: Time, queue: u32, rm: &mut RmCell) {
         let _ = (label, now, queue, rm);
     }
 
-    /// The most cells that may still wait when a data cell starts to leave unmarked; none where none is marked.
+    /// Returns the most cells that may still wait when a data cell starts to leave unmarked; `None` if no cell is
+    /// marked.
     fn marks_above(&self) -> Option<u32> {
         None
     }
 }
 
-/// An output port as an allocator is told of it.
+/// Properties of an output port that an allocator knows.
 #[derive(Clone, Copy, Debug)]
 pub struct PortKind<'a> {
     /// The scenario's clock.
@@ -93,43 +95,43 @@ pub struct PortKind<'a> {
     pub vcs: &'a [VcKind],
 }
 
-/// A VC as an allocator is told of it.
+/// Properties of a VC that an allocator knows.
 #[derive(Clone, Copy, Debug)]
 pub struct VcKind {
-    /// Whether it is an ABR VC.
+    /// True for an ABR VC.
     pub is_abr: bool,
-    /// Whether it is of a class above ABR, CBR or VBR: ABR has what those leave.
+    /// True for a class above ABR (CBR or VBR): ABR has the rate that those leave.
     pub above_abr: bool,
-    /// MCR: its guaranteed rate, in cells per second; 0 where it has none.
+    /// MCR: its guaranteed rate, in cells per second; 0 if it has none.
     pub mcr: f64,
-    /// Its max-min fair share of the network, in cells per second ([`crate::max_min`]); of use for an ABR VC only.
+    /// Its max-min fair share of the network, in cells per second ([`crate::max_min`]); used for ABR VCs only.
     pub share: f64,
 }
 
-/// What every allocator's `Config` can do.
+/// Operations of every allocator's `Config`.
 pub trait Configure {
     /// The allocator it configures.
     type Allocator: Allocator + 'static;
 
-    /// What is wrong with the settings for a buffer of `capacity` cells (`None`: without limit).
+    /// Checks the settings for a buffer of `capacity` cells (`None`: without limit).
     fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
         let _ = capacity;
         Vec::new()
     }
 
-    /// The thresholds of the buffer, by key.
+    /// Returns the thresholds of the buffer, by key.
     fn thresholds(&self) -> Vec<(&'static str, Threshold)> {
         Vec::new()
     }
 
-    /// The allocator of a port, before a cell has come.
+    /// Creates the allocator of a port that no cell has reached.
     fn build(&self, port: &PortKind<'_>) -> Self::Allocator;
 }
 
 /// The longest timer or interval.
 const MAX_TIME: Duration = Duration::from_milliseconds(1_000_000);
 
-/// A timer or interval is refused where it is no time at all, or so long that it would not fit the clock.
+/// Refuses a timer or interval of zero, or one too long to fit the clock.
 fn some_time(key: &str, time: Duration) -> Vec<Fault> {
     if time.picoseconds > 0 && time <= MAX_TIME {
         return Vec::new();
@@ -137,7 +139,7 @@ fn some_time(key: &str, time: Duration) -> Vec<Fault> {
     vec![Fault::new(key, format!("\"{time}\""), format!("is not a time above 0 and up to {MAX_TIME}"))]
 }
 
-/// A number is refused outside its range.
+/// Refuses a number outside its range.
 fn within(key: &str, value: f64, least: f64, most: f64) -> Vec<Fault> {
     if (least..=most).contains(&value) {
         return Vec::new();

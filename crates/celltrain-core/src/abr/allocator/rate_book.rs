@@ -1,5 +1,4 @@
-//! What ERICA and ERICA+ have in common: what a port measures in each averaging interval, and the rates it gives by
-//! that.
+//! Code shared by ERICA and ERICA+: a port's measurements in each averaging interval, and the rates it derives.
 //!
 //! Source: R. Jain et al., ATM Forum 96-1172; the equations are numbered as in ATM Forum 98-0408, section 3. Its names
 //! `z`, `delta`, `FairShare`, `VCShare` and `MaxAlloc` are kept.
@@ -34,19 +33,19 @@ pub(super) struct RateBook {
     given: Given,
 }
 
-/// What is known of a VC.
+/// State of a VC.
 #[derive(Clone, Copy, Debug)]
 struct Vc {
     is_abr: bool,
     above_abr: bool,
     ccr: f64,
-    /// The interval its last cell fell into.
+    /// The interval of its last cell.
     seen: Option<u64>,
-    /// The interval it was last given a rate in, and that rate.
+    /// The interval of its latest rate, and that rate.
     er: Option<(u64, f64)>,
 }
 
-/// What is wrong with an averaging interval and delta.
+/// Checks an averaging interval and delta.
 pub(super) fn check(interval: Duration, delta: f64) -> Vec<Fault> {
     let mut faults = some_time("interval", interval);
     faults.extend(within("delta", delta, 0.0, 1.0));
@@ -66,17 +65,17 @@ struct Ahead {
     cells: u64,
 }
 
-/// The cells that came in one interval.
+/// The cells that arrived in one interval.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     abr: u64,
-    /// Of CBR and VBR. Those of UBR and GFR rank no higher than ABR's and count in nothing.
+    /// Cells of CBR and VBR. Cells of UBR and GFR rank no higher than ABR's and are not counted.
     above: u64,
     /// N: ABR VCs that sent.
     active: u32,
 }
 
-/// By what rates are given during one interval.
+/// Basis of the rates given during one interval.
 #[derive(Clone, Copy, Debug, Default)]
 struct Given {
     interval: Option<u64>,
@@ -127,7 +126,7 @@ impl RateBook {
         self.vcs[label].ccr = rm.ccr;
     }
 
-    /// Writes a rate; `fraction` is the part of a capacity for ABR, in cells per second, that is aimed at.
+    /// Writes a rate; `fraction` is the target part of a capacity for ABR, in cells per second.
     pub(super) fn on_backward_rm(&mut self, label: Label, now: Time, rm: &mut RmCell, fraction: impl Fn(f64) -> f64) {
         let number = self.number(now);
         if self.given.interval != Some(number) {
@@ -143,10 +142,10 @@ impl RateBook {
         rm.er = rm.er.min(er);
     }
 
-    /// The rate a VC with this CCR may have, (8) to (13).
+    /// Returns the rate allowed to a VC with this CCR, (8) to (13).
     fn rate(&mut self, ccr: f64) -> f64 {
         let Given { target, z, fair_share, max_alloc_previous, .. } = self.given;
-        // After an interval without cells nothing but the target is a bound.
+        // After an interval without cells, only the target is a bound.
         let vc_share = if z > 0.0 { ccr / z } else { target };
         let er = if z > 1.0 + self.delta { fair_share.max(vc_share) } else { max_alloc_previous.max(vc_share) };
         self.given.max_alloc_current = self.given.max_alloc_current.max(er);
@@ -155,7 +154,7 @@ impl RateBook {
         er.min(target)
     }
 
-    /// By what rates are given in an interval: the measures of the one before, (1) to (7).
+    /// Returns the basis of the rates in an interval: the measures of the previous one, (1) to (7).
     fn measured(&self, number: u64, fraction: impl Fn(f64) -> f64) -> Given {
         let shares = |counts: Counts| {
             let c_abr = (self.c - counts.above as f64 / self.seconds).max(0.0);
@@ -168,7 +167,7 @@ impl RateBook {
         let max_alloc_previous = if self.given.interval.map(|last| last + 1) == Some(number) {
             self.given.max_alloc_current
         } else {
-            // In the interval before no rate was given.
+            // No rate was given in the previous interval.
             shares(self.counts_of(number.checked_sub(2))).1
         };
         Given {
@@ -244,7 +243,7 @@ impl RateBook {
 
 #[expect(clippy::arithmetic_side_effects, reason = "cell path: scenario checks keep times below 2^62 units")]
 impl Ahead {
-    /// Number of cells that arrive before `end`.
+    /// Returns the number of cells that arrive before `end`.
     fn before(&self, end: Time) -> u64 {
         if end <= self.next {
             0
@@ -280,15 +279,15 @@ mod tests {
             let start = Time::default() + interval * number;
             book.on_cells(Label::new(0), start, Span(interval.0 / 2), 2);
         }
-        // The last ones are still known, whatever was forgotten, and what comes after a long pause finds none of them.
+        // The last ones are still known, and a cell after a long pause finds none of them.
         assert_eq!([997, 998, 999].map(|number| book.counts_of(Some(number)).abr), [2; 3]);
         assert_eq!(book.counts_of(Some(996)).abr, 0);
         book.on_cells(Label::new(1), Time::default() + interval * 5000, Span(0), 7);
         assert_eq!([999, 4999, 5000].map(|number| book.counts_of(Some(number)).abr), [0, 0, 7]);
     }
 
-    /// With an interval of a picosecond a run once took a record for every interval from its first cell to its last:
-    /// 10 GB for twenty cells, where the reference engine, which reports each by itself, took none.
+    /// Regression: with an interval of a picosecond a run took a record for every interval from its first cell to its
+    /// last: 10 GB for twenty cells. The reference engine, which reports each cell by itself, took none.
     #[test]
     fn a_run_takes_no_more_memory_or_time_for_the_empty_intervals_it_spans() {
         let mut book = RateBook::new(&port(2), Duration::from_microseconds(1), 0.1);
@@ -310,11 +309,11 @@ mod tests {
         let interval = book.interval;
         let at = |number: u64| Time::default() + interval * number;
         book.on_cells(Label::new(0), at(10), Span(0), 3);
-        // Another VC's, which took turns with those: two intervals back, and three.
+        // Cells of another VC, which alternated with those: two intervals back, and three.
         book.on_cells(Label::new(1), at(8), Span(0), 5);
         book.on_cells(Label::new(1), at(7), Span(0), 9);
         assert_eq!([7, 8, 9, 10].map(|number| book.counts_of(Some(number)).abr), [0, 5, 0, 3]);
-        // One VC sent in each of the two, and none in those between: shares are of a whole link.
+        // One VC sent in each of the two, and none in the intervals between: shares are of a whole link.
         assert_eq!([8, 9, 10].map(|number| book.counts_of(Some(number)).active), [1, 0, 1]);
     }
 
@@ -325,8 +324,8 @@ mod tests {
         // Ten cells, four to an interval, from the middle of one: two in the first, then four and four.
         book.on_cells(Label::new(0), Time(interval.0 / 2), Span(interval.0 / 4), 10);
         assert_eq!([0, 1].map(|number| book.counts_of(Some(number)).abr), [2, 0], "the others are ahead");
-        // They are ahead of a rate that is asked for in the second, which goes by the first: 2 cells in a millisecond
-        // and one VC. The load is far below 1, so it may have the whole target, here all of the link.
+        // They are ahead of a rate requested in the second interval, which depends on the first: 2 cells in a
+        // millisecond and one VC. The load is far below 1, so the VC may have the whole target, here all of the link.
         book.on_forward_rm(Label::new(0), &brm(C / 2.0));
         let mut rm = brm(C);
         book.on_backward_rm(Label::new(0), Time(interval.0), &mut rm, |_| 1.0);

@@ -5,7 +5,7 @@ use super::*;
 const LINK: BitRate = BitRate::from_bits_per_second(155_520_000);
 const MILLISECOND: Duration = Duration::from_milliseconds(1);
 
-/// The clock of a scenario with ABR: a thousandth of the coarsest unit.
+/// Returns the clock of a scenario with ABR: a thousandth of the coarsest unit.
 fn fine_clock(link_rate: BitRate) -> Clock {
     let coarse = Clock::covering([link_rate], []);
     Clock { units_per_second: coarse.units_per_second * 1000, ..coarse }
@@ -15,7 +15,7 @@ fn source(parameters: &Parameters) -> Source {
     Source::new(parameters, LINK, MILLISECOND, fine_clock(LINK))
 }
 
-/// The source apart from what it could take back.
+/// Returns the source without the state needed to take cells back.
 fn settled(source: &Source) -> Source {
     Source { train: Train::default(), ..source.clone() }
 }
@@ -50,8 +50,8 @@ fn an_interval_is_rounded_up_by_less_than_a_unit() {
 
 #[test]
 fn an_interval_beyond_all_times_is_never_over() {
-    // 2^62 + 2^14 units less 2^-48 of them are 2^62 to the unit, where times end; 2^10 units, as far apart as such
-    // floats are, make it less.
+    // 2^62 + 2^14 units less 2^-48 of them are 2^62 to the unit, the limit of times. A reduction by 2^10 units, the
+    // spacing of such floats, stays below the limit.
     let interval =
         |units_per_second: f64| Source { units_per_second, ..source(&Parameters::default()) }.interval_at(1.0);
     let most = ((1u64 << 62) + (1 << 14)) as f64;
@@ -134,7 +134,7 @@ fn a_cell_out_of_rate_before_its_time_is_refused() {
     source.sent_out_of_rate(Time(1));
 }
 
-/// What happens between two stretches of sending.
+/// An event between two stretches of sending.
 #[derive(Clone, Debug)]
 enum Event {
     Nothing,
@@ -182,7 +182,7 @@ prop_compose! {
     }
 }
 
-/// How far to go, whether data waits meanwhile, in trains of how many cells at most, and what happens then.
+/// Length of a stretch, whether data waits meanwhile, the most cells in a train, and the event that follows.
 fn any_stretches() -> impl Strategy<Value = Vec<(u64, bool, u32, Event)>> {
     let far = prop_oneof![0_u64..200, 0_u64..20_000, 0_u64..1_000_000];
     proptest::collection::vec((far, prop::bool::weighted(0.8), 1_u32..300, any_event()), 1..60)
@@ -191,14 +191,14 @@ fn any_stretches() -> impl Strategy<Value = Vec<(u64, bool, u32, Event)>> {
 proptest! {
     #![proptest_config(crate::rng::proptest_seeded(0x0061_6272))]
 
-    /// The twin sends each cell when it starts; the other hands out trains ahead and takes back what has not started.
+    /// The twin sends each cell when it starts. The other source sends trains ahead and takes back cells not started.
     #[test]
     fn trains_handed_out_and_taken_back_are_cells_one_by_one(
         parameters in any_parameters(),
         stretches in any_stretches(),
     ) {
         prop_assert_eq!(parameters.check(LINK), []);
-        // Microseconds: with so coarse a clock instants often fall together.
+        // Microseconds: with such a coarse clock, instants often coincide.
         let clock = Clock { units_per_second: 1_000_000, exact: false };
         let mut twin = Source::new(&parameters, LINK, MILLISECOND, clock);
         let mut ahead = twin.clone();
@@ -234,11 +234,11 @@ proptest! {
                 ahead.sent_data(start, cells);
                 let late = (0..cells).filter(|&i| start + interval * u64::from(i) >= until).count();
                 let late = u32::try_from(late).unwrap();
-                // In two steps, as when two things happen.
+                // In two steps, as if two events happened.
                 ahead.unsend_data(late / 2);
                 ahead.unsend_data(late - late / 2);
                 if late == 0 {
-                    // Taking back all and sending it anew changes nothing.
+                    // Taking back all and sending it again changes nothing.
                     let sent = ahead.clone();
                     ahead.unsend_data(cells);
                     prop_assert_eq!(settled(&ahead), settled(&before));
@@ -270,7 +270,7 @@ proptest! {
         }
     }
 
-    /// Data goes for as long as `data_cells_until_rm` says, and not a cell longer.
+    /// Data continues for exactly as many cells as `data_cells_until_rm` returns.
     #[test]
     fn the_cells_until_an_rm_cell_are_those_that_rule_3_gives_one_by_one(
         parameters in any_parameters(),
