@@ -14,7 +14,7 @@ pub struct Clause {
     pub text: String,
     /// Its values: `0 < 0`, or `false` if it compares no numbers.
     pub values: String,
-    /// Whether the part is false only because it is strict and both sides are equal: with `<=` or `>=` it would hold.
+    /// True if the part is false only because it is strict and both sides are equal: with `<=` or `>=` it would hold.
     pub is_strict_tie: bool,
 }
 

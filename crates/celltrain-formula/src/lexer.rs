@@ -27,7 +27,7 @@ pub(crate) struct Token<'a> {
 /// Operators and marks; each comes before its own prefixes.
 const MARKS: &[&str] = &["<=", ">=", "==", "!=", "<", ">", "=", "+", "-", "*", "/", "(", ")", ",", ";"];
 
-/// Notations of other languages, each with a hint on what to write here.
+/// Notations of other languages, each with its equivalent here.
 const ELSEWHERE: &[(&str, &str)] = &[
     ("&&", "write and"),
     ("||", "write or"),

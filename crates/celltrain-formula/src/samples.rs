@@ -10,7 +10,7 @@ pub struct Sample {
     pub name: String,
     /// The kind of its value.
     pub kind: Kind,
-    /// Whether the name is a per-VC constant, which `sum()` accepts.
+    /// True for a per-VC constant, which `sum()` accepts.
     pub by_vc: bool,
 }
 
@@ -20,7 +20,7 @@ pub struct Texts<'a> {
     pub below: &'a mut dyn FnMut(u32) -> u32,
     /// The known names.
     pub names: &'a [Sample],
-    /// Whether texts may use `random()`.
+    /// True if texts may use `random()`.
     pub random: bool,
 }
 
