@@ -10,7 +10,7 @@ use serde::Serialize;
 pub struct Fault {
     /// The file, or another name of the source.
     pub file: String,
-    /// The line, from 1; `None` for a scenario in JSON.
+    /// The line, from 1; `None` if unknown, as for keys in JSON.
     pub line: Option<usize>,
     /// The key's full path, for example `port.bottleneck.buffer`; empty for the text as a whole.
     pub key: String,

@@ -302,8 +302,8 @@ fn fits(value: &Value, schema: &Value) -> bool {
         && (schema["format"] != "uint32" || number <= f64::from(u32::MAX))
 }
 
-/// Returns whether a text is given for a number. TOML's `nan`, `inf` and integers beyond 128 bits arrive as text too, but
-/// are numbers.
+/// Returns whether a text is given for a number. TOML's `nan`, `inf` and integers beyond 128 bits are numbers, although
+/// they arrive as text.
 fn is_text_for_a_number(text: &str, schema: &Value) -> bool {
     let is_number = text.parse::<f64>().is_ok_and(|number| number.is_nan() || number.abs() > i128::MAX as f64);
     (allows(schema, "number") || allows(schema, "integer")) && !is_number

@@ -240,7 +240,7 @@ pub(super) fn rates(laid: &Laid<'_>, warnings: &mut Vec<Warning>, stop: &Stop<'_
     Ok(())
 }
 
-/// Warns of segments that time out before they leave the host: its queue grows until an acknowledgement arrives.
+/// Warns of segments that time out before they leave the host, whose queue grows until an acknowledgement arrives.
 pub(super) fn timeouts(laid: &Laid<'_>, warnings: &mut Vec<Warning>, stop: &Stop<'_>) -> Result<(), Interrupted> {
     let Laid { scenario, layout, tables, .. } = laid;
     let mut keys = BTreeSet::new();

@@ -1,6 +1,6 @@
 //! Any hosts, switches, edge devices, links and flows.
 //!
-//! Source: this project. A path that is not given has the fewest possible links.
+//! Source: of this project. A path that is not given has the fewest possible links.
 
 mod check;
 

@@ -1,6 +1,6 @@
 //! Hosts around one switch.
 //!
-//! Source: this project.
+//! Source: of this project.
 
 use std::collections::BTreeMap;
 
