@@ -1,14 +1,14 @@
 //! Arithmetic without infinities: every operation on finite numbers gives a finite number, the same on every machine.
 //!
-//! Sum, difference, product, quotient and square root are IEEE 754's, correctly rounded, and so is every result that is
-//! finite. One that is not is replaced, and counted: beyond the largest number it is that number with its sign; by a
-//! division by zero, the largest number with the dividend's sign, and 0 for 0 / 0; the root of a negative number is 0.
-//! Exponential and logarithm are series of our own, since those of systems differ in their last bits.
+//! Sum, difference, product, quotient and square root are the correctly rounded operations of IEEE 754. A result that
+//! is not finite is replaced, and counted. Overflow gives the largest number with the sign of the result. Division by
+//! zero gives the largest number with the dividend's sign, or 0 for 0 / 0. The root of a negative number is 0.
+//! Exponential and logarithm are series implemented here, since system libraries differ in the last bits.
 
-/// Results that were replaced.
+/// Number of replaced results.
 pub type Replaced = u64;
 
-/// The result where it is finite; otherwise what stands for it.
+/// Returns the result if it is finite, otherwise its replacement.
 #[inline]
 fn settled(result: f64, replaced: &mut Replaced) -> f64 {
     if result.is_finite() { result } else { replacement(result, replaced) }
@@ -21,54 +21,54 @@ fn replacement(result: f64, replaced: &mut Replaced) -> f64 {
     if result.is_nan() { 0.0 } else { f64::MAX.copysign(result) }
 }
 
-/// a + b.
+/// Returns a + b.
 #[inline]
 pub fn sum(a: f64, b: f64, replaced: &mut Replaced) -> f64 {
     settled(a + b, replaced)
 }
 
-/// a - b.
+/// Returns a - b.
 #[inline]
 pub fn difference(a: f64, b: f64, replaced: &mut Replaced) -> f64 {
     settled(a - b, replaced)
 }
 
-/// a b.
+/// Returns a b.
 #[inline]
 pub fn product(a: f64, b: f64, replaced: &mut Replaced) -> f64 {
     settled(a * b, replaced)
 }
 
-/// a / b.
+/// Returns a / b.
 #[inline]
 pub fn quotient(a: f64, b: f64, replaced: &mut Replaced) -> f64 {
-    // So that the sign of a zero does not matter.
+    // The sign of a zero must not matter.
     let b = if b == 0.0 { 0.0 } else { b };
     settled(a / b, replaced)
 }
 
-/// The square root of a.
+/// Returns the square root of a.
 #[inline]
 pub fn root(a: f64, replaced: &mut Replaced) -> f64 {
     settled(a.sqrt(), replaced)
 }
 
-/// The smaller.
+/// Returns the smaller number.
 #[inline]
 pub fn least(a: f64, b: f64) -> f64 {
     if b < a { b } else { a }
 }
 
-/// The larger.
+/// Returns the larger number.
 #[inline]
 pub fn greatest(a: f64, b: f64) -> f64 {
     if b > a { b } else { a }
 }
 
-/// ln 2 in two parts, of which the first has few enough bits that a product with a power of two's number is exact.
+/// ln 2 in two parts. The first has so few bits that its product with an exponent is exact.
 const LN_2: [f64; 2] = [0.693_147_180_369_123_8, 1.908_214_929_270_587_7e-10];
 
-/// e^a: a = n ln 2 + r with |r| <= ln 2 / 2, and Taylor's series for e^r.
+/// Returns e^a: a = n ln 2 + r with |r| <= ln 2 / 2, and Taylor's series for e^r.
 pub fn exponential(a: f64, replaced: &mut Replaced) -> f64 {
     if a > 709.79 {
         return replacement(f64::INFINITY, replaced);
@@ -80,7 +80,7 @@ pub fn exponential(a: f64, replaced: &mut Replaced) -> f64 {
     let r = (a - n * LN_2[0]) - n * LN_2[1];
     // The last term is below 2^-60 of the sum.
     let series = (1..=TERMS_OF_EXP).rev().fold(1.0, |sum, i| 1.0 + r * sum / f64::from(i));
-    // Two steps, as 2^1024 is no number and 2^-1074 a small one.
+    // Two steps, as 2^1024 overflows and 2^-1074 is subnormal.
     #[expect(clippy::cast_possible_truncation, reason = "within +-1076")]
     let n = n as i32;
     let half = n / 2;
@@ -89,12 +89,12 @@ pub fn exponential(a: f64, replaced: &mut Replaced) -> f64 {
 
 const TERMS_OF_EXP: u32 = 17;
 
-/// 2^n, n within the exponents of normal numbers.
+/// Returns 2^n for an exponent n of a normal number.
 fn power_of_two(n: i32) -> f64 {
     f64::from_bits(u64::try_from(n + 1023).expect("an exponent of a normal number") << 52)
 }
 
-/// The natural logarithm of a: a = m 2^n with m within sqrt(1/2) and sqrt(2), and the series of artanh for ln m.
+/// Returns the natural logarithm of a: a = m 2^n with m between sqrt(1/2) and sqrt(2), and artanh's series for ln m.
 pub fn logarithm(a: f64, replaced: &mut Replaced) -> f64 {
     if a <= 0.0 {
         return replacement(f64::NEG_INFINITY, replaced);
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn their_bits_are_pinned() {
-        // Made once and kept: a change here changes every run that uses them.
+        // Reference values: a change here changes every run that uses these functions.
         let bits =
             [exponential(1.0, &mut 0), exponential(-0.3, &mut 0), logarithm(10.0, &mut 0), logarithm(0.7, &mut 0)];
         let [e, less, ln_10, below_0] = bits;

@@ -1,4 +1,4 @@
-//! Whether names are known, and whether units fit.
+//! Checks names and units.
 
 use crate::fault::Fault;
 use crate::language::Function;
@@ -7,27 +7,26 @@ use crate::units::{Kind, Unit};
 use crate::vocabulary::{Meaning, Vocabulary, Word};
 
 impl Vocabulary {
-    /// What an expression gives.
+    /// Returns the kind of an expression's value.
     ///
     /// # Errors
-    /// With the first place that is wrong.
+    /// Returns the first fault.
     pub fn check(&self, expression: &Expression) -> Result<Kind, Fault> {
         Checker { vocabulary: self, named: Vec::new(), hints: Vec::new() }.kind(expression)
     }
 
-    /// What an expression says of the units of names that stand for mere numbers so far: a name has the unit of what it
-    /// is added to or compared with.
+    /// Infers units for names that have none yet: a name gets the unit of the value it is added to or compared with.
     pub fn hints<'a>(&'a self, expression: &'a Expression) -> Vec<(&'a str, Unit)> {
         let mut checker = Checker { vocabulary: self, named: Vec::new(), hints: Vec::new() };
-        // What does not fit is told later, when the units are known.
+        // Mismatches are reported later, when the units are known.
         let _ = checker.kind(expression);
         checker.hints
     }
 
-    /// The same, of an expression that has to be of this kind; `what` it is for, as in `the answer`.
+    /// Checks that an expression is of the kind `wanted`. `what` is its role in messages, as in `the answer`.
     ///
     /// # Errors
-    /// With the first place that is wrong.
+    /// Returns the first fault.
     pub fn check_is(&self, expression: &Expression, wanted: Kind, what: &str) -> Result<(), Fault> {
         let kind = self.check(expression)?;
         match (kind, wanted) {
@@ -113,7 +112,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Notes the unit of a name beside what has one.
+    /// Records a unit hint for a name without a unit whose other operand has one.
     fn hint(&mut self, (left, a): (&'a Expression, Option<Unit>), (right, b): (&'a Expression, Option<Unit>)) {
         for (of, own, beside) in [(left, a, b), (right, b, a)] {
             let (Node::Name(name), None, Some(unit)) = (&of.node, own, beside) else { continue };
@@ -233,7 +232,7 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// The unit of two numbers that must have the same.
+/// Returns the common unit of two numbers, or a fault if their units differ.
 fn alike(a: Option<Unit>, b: Option<Unit>, at: &Expression, what: &str) -> Result<Option<Unit>, Fault> {
     match (a, b) {
         (Some(a), Some(b)) if a != b => {

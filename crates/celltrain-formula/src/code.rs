@@ -1,11 +1,11 @@
-//! Bytecode and what runs it.
+//! Bytecode and its interpreter.
 
 use crate::arithmetic::{self, Replaced};
 
-/// Registers there are: as many as a byte names, so that none is out of bounds.
+/// Number of registers: all that a byte can address, so no access is out of bounds.
 pub const REGISTERS: usize = 256;
 
-/// What a program works on: names' values, constants, and what comes in between.
+/// The registers of a program: values of names, constants, and temporaries.
 pub type Registers = [f64; REGISTERS];
 
 /// An operation. Jumps go forward only, so every program ends.
@@ -75,7 +75,7 @@ pub(crate) enum Instruction {
     Jump {
         target: u16,
     },
-    /// A jump where a comparison holds, or where it does not.
+    /// Jumps if the result of the comparison equals `on`.
     JumpIf {
         test: Test,
         on: bool,
@@ -96,19 +96,19 @@ pub(crate) enum Test {
     Equal,
 }
 
-/// A rule that can be run.
+/// A compiled rule.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Program {
     pub(crate) code: Vec<Instruction>,
     pub(crate) reads: Vec<u8>,
     pub(crate) draws: bool,
-    /// What it always gives, where that is known.
+    /// The result, if it is always the same and known.
     pub(crate) constant: Option<f64>,
 }
 
 impl Program {
-    /// Runs it: the number it gives, or 1 where a condition holds and 0 where it does not. `draw` gives random numbers;
-    /// results that were replaced are counted.
+    /// Runs the program. Returns a number; a condition gives 1 if it holds and 0 otherwise. `draw` supplies random
+    /// numbers, and `replaced` counts replaced results.
     #[inline]
     pub fn run(&self, registers: &mut Registers, draw: &mut impl FnMut() -> f64, replaced: &mut Replaced) -> f64 {
         let r = registers;
@@ -166,22 +166,22 @@ impl Program {
         unreachable!("every way through a program ends with a return")
     }
 
-    /// Whether it draws random numbers.
+    /// Returns whether the program draws random numbers.
     pub fn draws(&self) -> bool {
         self.draws
     }
 
-    /// Whether its answer may depend on what is in a register at its start.
+    /// Returns whether the result may depend on the initial value of a register.
     pub fn reads(&self, register: u8) -> bool {
         self.reads.contains(&register)
     }
 
-    /// What it always gives, where no register matters and nothing is drawn or replaced.
+    /// Returns the constant result, if no register matters and nothing is drawn or replaced.
     pub fn constant(&self) -> Option<f64> {
         self.constant
     }
 
-    /// Operations in it.
+    /// Returns the number of operations.
     pub fn length(&self) -> usize {
         self.code.len()
     }

@@ -1,4 +1,4 @@
-//! From a checked tree to bytecode.
+//! Compiles a checked tree to bytecode.
 
 use crate::arithmetic::{self, Replaced};
 use crate::code::{Instruction, Program, REGISTERS, Registers, Test};
@@ -7,8 +7,8 @@ use crate::language::Function;
 use crate::tree::{Binary, Expression, Node};
 use crate::vocabulary::{Meaning, Vocabulary};
 
-/// Makes programs that share registers: names' values from the first on, then constants, and from the last down what
-/// comes in between.
+/// Compiles programs that share registers: values of names come first, then constants; temporaries grow down from the
+/// last register.
 #[derive(Clone, Debug)]
 pub struct Compiler {
     constants: Vec<f64>,
@@ -17,15 +17,15 @@ pub struct Compiler {
 }
 
 impl Compiler {
-    /// One whose names' values take so many registers.
+    /// Creates a compiler with `names` registers for the values of names.
     pub fn new(names: u8) -> Self {
         Self { constants: Vec::new(), first: names }
     }
 
-    /// Makes the program of an expression that was checked with the same vocabulary.
+    /// Compiles an expression that was checked with the same vocabulary.
     ///
     /// # Errors
-    /// When it needs more registers than there are.
+    /// Returns an error if the program needs too many registers or operations.
     pub fn compile(&mut self, expression: &Expression, vocabulary: &Vocabulary) -> Result<Program, Fault> {
         let mut writer = Writer {
             compiler: self,
@@ -56,7 +56,7 @@ impl Compiler {
         Ok(Program { code, reads, draws, constant })
     }
 
-    /// Registers with its constants in place and all others 0.
+    /// Returns registers with the constants in place and 0 elsewhere.
     pub fn registers(&self) -> Box<Registers> {
         let mut registers = Box::new([0.0; REGISTERS]);
         registers[usize::from(self.first)..][..self.constants.len()].copy_from_slice(&self.constants);
@@ -78,9 +78,9 @@ struct Writer<'a> {
     compiler: &'a mut Compiler,
     vocabulary: &'a Vocabulary,
     code: Vec<Instruction>,
-    /// By number: where it is. Instructions hold numbers of labels until all are placed.
+    /// Position of each label, by number. Instructions hold label numbers until all labels are placed.
     labels: Vec<Option<u16>>,
-    /// The lowest register taken for what comes in between.
+    /// The lowest register in use as a temporary.
     lowest: usize,
     named: Vec<(&'a str, Place)>,
     reads: Vec<u8>,
@@ -88,7 +88,7 @@ struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    /// There is no place for one more number.
+    /// Returns the fault for a number that has no register left.
     fn too_many(&self, at: &Expression) -> Fault {
         let (names, left) = (self.compiler.first, LEAST_TEMPORARY - usize::from(self.compiler.first));
         let problem = format!(
@@ -98,7 +98,7 @@ impl<'a> Writer<'a> {
         Fault::new(at.at.clone(), problem)
     }
 
-    /// There is no place for one more value that comes in between.
+    /// Returns the fault for an expression that needs too many temporaries.
     fn too_large(at: &Expression) -> Fault {
         let most = REGISTERS - LEAST_TEMPORARY;
         Fault::new(
@@ -120,7 +120,7 @@ impl<'a> Writer<'a> {
         u8::try_from(usize::from(self.compiler.first) + place).map_err(|_| self.too_many(at))
     }
 
-    /// A register for what comes in between.
+    /// Allocates a temporary register.
     fn temporary(&mut self, at: &Expression) -> Result<u8, Fault> {
         if self.lowest <= LEAST_TEMPORARY {
             return Err(Self::too_large(at));
@@ -154,7 +154,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Where the value of an expression is; `into` a register if it must be there.
+    /// Compiles an expression and returns the place of its value, which is the register `into` if one is given.
     fn value(&mut self, of: &'a Expression, into: Option<u8>) -> Result<Place, Fault> {
         let free = self.lowest;
         let place = match &of.node {
@@ -227,13 +227,13 @@ impl<'a> Writer<'a> {
         Ok(place)
     }
 
-    /// The value of a name of the text's own, which stays until the name is forgotten.
+    /// Compiles the value of a `let`, whose register stays reserved until the name goes out of scope.
     fn named_value(&mut self, of: &'a Expression) -> Result<Place, Fault> {
         let free = self.lowest;
         let to = self.temporary(of)?;
         let inside = self.lowest;
         Ok(match self.value(of, None)? {
-            // What is known, or in a register that no program writes, needs none.
+            // A known value needs no register.
             place @ Place::Constant(_) => {
                 self.lowest = free;
                 place
@@ -265,7 +265,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// An operation on two values: worked out now where both are known and the result need not be replaced.
+    /// Compiles an operation on two values, or folds it if both are known and the result need not be replaced.
     fn two(
         &mut self,
         (a, b): (Place, Place),
@@ -320,7 +320,7 @@ impl<'a> Writer<'a> {
                 let mut all = self.value(&parts[0], None)?;
                 for part in &parts[1..] {
                     let next = self.value(part, None)?;
-                    // The last of them goes where it is wanted; before, that register may be read still.
+                    // Not `into`: later arguments may still read that register. The caller copies the result.
                     all = self.two((all, next), fold, make, (free, None), at)?;
                 }
                 return Ok(all);
@@ -346,7 +346,7 @@ impl<'a> Writer<'a> {
         Ok(Place::Register(to))
     }
 
-    /// Goes to a label if a condition is as `on` says, and on otherwise.
+    /// Compiles a jump to a label that is taken if the value of a condition equals `on`.
     fn branch(&mut self, of: &'a Expression, on: bool, label: u16) -> Result<(), Fault> {
         let free = self.lowest;
         match &of.node {
@@ -399,7 +399,7 @@ fn is_arithmetic(operator: Binary) -> bool {
 }
 
 type Fold = fn(f64, f64, &mut Replaced) -> f64;
-/// The instruction of a function of one number: from a register, into one.
+/// Makes the instruction of a unary function: `to`, then `a`.
 type OfOne = fn(u8, u8) -> Instruction;
 
 fn arithmetic_of(operator: Binary) -> (Fold, fn(u8, u8, u8) -> Instruction) {
@@ -411,8 +411,8 @@ fn arithmetic_of(operator: Binary) -> (Fold, fn(u8, u8, u8) -> Instruction) {
     }
 }
 
-/// Operations of a program, at most.
+/// Maximum number of operations in a program.
 const MOST_INSTRUCTIONS: usize = 2000;
-/// Registers from here on are for what comes in between, and those before for names and constants: so that a constant
-/// of one program does not come to lie where another works.
+/// First register for temporaries; those below are for names and constants. The fixed split keeps the constants of one
+/// program out of the temporaries of another.
 const LEAST_TEMPORARY: usize = 128;

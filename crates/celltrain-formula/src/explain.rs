@@ -14,7 +14,7 @@ pub struct Clause {
     pub text: String,
     /// Its values: `0 < 0`, or `false` if it compares no numbers.
     pub values: String,
-    /// Whether it is false only because it is strict and both sides are equal: with `<=` or `>=` it would hold.
+    /// True if the part is false only because it is strict and both sides are equal: with `<=` or `>=` it would hold.
     pub is_strict_tie: bool,
 }
 
@@ -25,7 +25,7 @@ pub struct Evaluator<'a> {
     draw: &'a mut dyn FnMut() -> f64,
     /// Names that the text defines, innermost last.
     named: Vec<(&'a str, f64)>,
-    /// Results that were replaced.
+    /// Number of replaced results.
     pub replaced: Replaced,
 }
 
@@ -197,15 +197,15 @@ fn symbol(operator: Binary) -> &'static str {
     Binary::ALL.iter().find(|(_, known)| *known == operator).map_or("", |(symbol, _)| symbol)
 }
 
-/// An expression as written, on one line.
+/// Returns the source text of an expression, on one line.
 fn written(of: &Expression, text: &str) -> String {
     let words: Vec<&str> = text.get(of.place()).unwrap_or_default().split_whitespace().collect();
     words.join(" ")
 }
 
-/// A value with at most six significant digits.
+/// Formats a value: four decimals, or four significant digits if it is very large or very small.
 fn shown(value: f64) -> String {
-    // So that the sign of a zero does not show.
+    // Do not show the sign of a zero.
     let value = if value == 0.0 { 0.0 } else { value };
     if value.abs() >= 1e15 || (value != 0.0 && value.abs() < 1e-4) {
         return format!("{value:.3e}");
@@ -219,7 +219,7 @@ mod tests {
     use super::*;
     use crate::{REGISTERS, Vocabulary, Word, parse};
 
-    /// X, Y and N with these values, and K = 1000.
+    /// Returns why a condition does not hold with these values of X, Y and N, and K = 1000.
     fn why_not(text: &str, [x, y, n]: [f64; 3]) -> Vec<String> {
         let kind = crate::Kind::Number(None);
         let word = |name: &str, meaning| Word { name: name.into(), kind, meaning };

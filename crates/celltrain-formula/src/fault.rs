@@ -1,30 +1,29 @@
-//! What is wrong with a text, and where.
+//! Faults in a text, with their positions.
 
 use std::ops::Range;
 
-/// One thing that is wrong with a text.
+/// A fault in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// Where in the text, in bytes.
+    /// Position in the text, in bytes.
     pub at: Range<usize>,
-    /// What is wrong and what would be right: a clause without a subject, for example
-    /// `does not know "Q"; did you mean K?`.
+    /// The problem and its remedy: a clause without a subject, for example `does not know "Q"; did you mean K?`.
     pub problem: String,
 }
 
 impl Fault {
-    /// A fault at a place.
+    /// Creates a fault at a position.
     pub fn new(at: Range<usize>, problem: impl Into<String>) -> Self {
         Self { at, problem: problem.into() }
     }
 
-    /// The problem, and below it the line of the text with carets under the place.
+    /// Formats the problem, followed by the line of the text with carets under the position.
     pub fn shown(&self, text: &str) -> String {
         let [line, carets] = self.excerpt(text);
         format!("{}\n    {line}\n    {carets}", self.problem)
     }
 
-    /// The line of the text with the place, and carets to stand under it.
+    /// Returns the line of the text at fault, and carets to print below it.
     pub fn excerpt(&self, text: &str) -> [String; 2] {
         let at = self.at.start.min(text.len());
         let start = text[..at].rfind('\n').map_or(0, |before| before.saturating_add(1));
@@ -32,7 +31,7 @@ impl Fault {
         let before = text[start..at].chars().count();
         let marked = text.get(at..self.at.end.min(text.len())).unwrap_or_default();
         let marked = marked.lines().next().unwrap_or_default().chars().count().max(1);
-        // Of a long line, what stands around the place.
+        // Only the surroundings of the position if the line is long.
         let left = before.saturating_sub(SHOWN / 2);
         let shown: String = line.chars().skip(left).take(SHOWN).map(|c| if c.is_control() { ' ' } else { c }).collect();
         let [dots, more] =
@@ -43,21 +42,21 @@ impl Fault {
     }
 }
 
-/// Characters of a line that are shown.
+/// Maximum number of characters shown of a line.
 const SHOWN: usize = 80;
 
-/// The name most like `given`, if one is like enough to be meant.
+/// Returns the name most similar to `given`, if one is similar enough.
 pub fn nearest<'a>(given: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let close = |name: &str| {
         let (given, lower) = (given.to_lowercase(), name.to_lowercase());
         let distance = distance(&given, &lower);
-        // A name of one letter is like another only in another case.
+        // One-letter names match only if they differ in case.
         (distance <= name.len().min(given.len()) / 3).then_some(distance)
     };
     names.into_iter().filter_map(|name| close(name).map(|distance| (distance, name))).min().map(|(_, name)| name)
 }
 
-/// Levenshtein's edit distance, on the first characters of long names.
+/// Returns Levenshtein's edit distance between the first 40 characters of two names.
 fn distance(a: &str, b: &str) -> usize {
     let [a, b]: [Vec<char>; 2] = [a, b].map(|text| text.chars().take(40).collect());
     let mut row: Vec<usize> = (0..=b.len()).collect();

@@ -1,15 +1,15 @@
-//! The words of the language: its page is made of these tables, and the parser reads with them.
+//! The words of the language. The parser uses these tables, and the reference page is generated from them.
 
 use crate::units::Unit;
 
 /// A function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Function {
-    /// The smallest of several.
+    /// The smallest of several numbers.
     Min,
-    /// The largest of several.
+    /// The largest of several numbers.
     Max,
-    /// Without its sign.
+    /// The absolute value.
     Abs,
     /// The square root.
     Sqrt,
@@ -17,26 +17,26 @@ pub enum Function {
     Exp,
     /// The natural logarithm.
     Log,
-    /// The largest whole number that is not above it.
+    /// The largest whole number not above the argument.
     Floor,
     /// A random number.
     Random,
-    /// Of a constant by VC: the sum over all VCs.
+    /// The sum of a per-VC constant over all VCs.
     Sum,
 }
 
-/// What a function is called, and what it does.
+/// Name and description of a function.
 #[derive(Clone, Copy, Debug)]
 pub struct FunctionWord {
-    /// Which.
+    /// The function.
     pub function: Function,
     /// Its name.
     pub name: &'static str,
-    /// How it is written.
+    /// Example of a call.
     pub usage: &'static str,
-    /// What it gives.
+    /// Description of the result.
     pub about: &'static str,
-    /// How many arguments it takes, at least and at most.
+    /// Minimum and maximum number of arguments.
     pub arguments: (usize, usize),
 }
 
@@ -87,7 +87,7 @@ pub const FUNCTIONS: &[FunctionWord] = &[
     ),
 ];
 
-/// Every word that makes a number one of a unit, as in `300 cells`: the word, its unit, how many of it that is.
+/// Unit words, as in `300 cells`: the word, its unit, and its size in that unit.
 pub const UNITS: &[(&str, Unit, f64)] = &[
     ("cells", Unit::CELLS, 1.0),
     ("cell", Unit::CELLS, 1.0),
@@ -98,10 +98,10 @@ pub const UNITS: &[(&str, Unit, f64)] = &[
     ("byte", Unit::BYTES, 1.0),
 ];
 
-/// Words that are no names.
+/// Reserved words, which cannot be names.
 pub const RESERVED: &[&str] = &["if", "then", "else", "and", "or", "not", "let", "true", "false"];
 
-/// How tightly operators bind, loosest first, each with what it does.
+/// Operators in order of precedence, loosest first, each with its meaning.
 pub const OPERATORS: &[(&str, &str)] = &[
     ("let v = a; b", "b, with v for the value of a, which is worked out once"),
     ("if c then a else b", "a where c holds, b where it does not; the other is not worked out"),

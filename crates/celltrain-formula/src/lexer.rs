@@ -1,33 +1,33 @@
-//! A text in pieces.
+//! Splits a text into tokens.
 
 use std::ops::Range;
 
 use crate::fault::Fault;
 use crate::language::RESERVED;
 
-/// A piece of a text.
+/// The content of a token.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Piece<'a> {
     Number(f64),
     Name(&'a str),
-    /// A word of the language.
+    /// A reserved word.
     Word(&'static str),
-    /// An operator or a mark.
+    /// An operator or a punctuation mark.
     Mark(&'static str),
     End,
 }
 
-/// A piece and where it stands.
+/// A piece and its position in the text.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Token<'a> {
     pub(crate) piece: Piece<'a>,
     pub(crate) at: Range<usize>,
 }
 
-/// Longer ones before those they begin with.
+/// Operators and marks; each comes before its own prefixes.
 const MARKS: &[&str] = &["<=", ">=", "==", "!=", "<", ">", "=", "+", "-", "*", "/", "(", ")", ",", ";"];
 
-/// What is written elsewhere, and what is written here.
+/// Notations of other languages, each with its equivalent here.
 const ELSEWHERE: &[(&str, &str)] = &[
     ("&&", "write and"),
     ("||", "write or"),
@@ -41,7 +41,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("\u{2265}", "write >="),
 ];
 
-/// The pieces of a text, with one at its end.
+/// Splits a text into tokens, with [`Piece::End`] as the last.
 pub(crate) fn pieces(text: &str) -> Result<Vec<Token<'_>>, Fault> {
     let mut tokens = Vec::new();
     let mut start = 0;
@@ -79,7 +79,7 @@ pub(crate) fn pieces(text: &str) -> Result<Vec<Token<'_>>, Fault> {
     Ok(tokens)
 }
 
-/// A number, such as 3, 0.8 or 1e-3, and its length.
+/// Reads a number, such as 3, 0.8 or 1e-3. Returns it with its length.
 fn number(rest: &str, start: usize) -> Result<(Piece<'_>, usize), Fault> {
     let digits = |from: usize| rest[from..].find(|c: char| !c.is_ascii_digit()).map_or(rest.len(), |n| from + n);
     let mut end = digits(0);

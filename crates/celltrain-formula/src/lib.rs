@@ -1,11 +1,11 @@
-//! A small language for rules of a switch: which frame may enter a buffer, how an average is carried on.
+//! A small language for a switch's rules: which frame may enter a buffer, how an average is updated.
 //!
-//! A text goes through [`parse`], [`check`](Vocabulary::check) and [`Compiler::compile`], and becomes a [`Program`]:
-//! bytecode over 256 registers that no text can make crash, hang or allocate. Jumps only go forward, registers are
-//! named by a byte, and every operation has a finite result, whatever it is handed ([`arithmetic`]).
+//! [`parse`], [`check`](Vocabulary::check) and [`Compiler::compile`] turn a text into a [`Program`]: bytecode over 256
+//! registers that cannot crash, hang or allocate, whatever the text. Jumps only go forward, a register number is one
+//! byte, and every operation has a finite result for any operands ([`arithmetic`]).
 //!
-//! The crate knows no policy. Who has a rule to write says which names it may use, in which units and registers
-//! ([`Vocabulary`]); `docs/design/formulas.md` says why it is as it is.
+//! The crate is independent of policies. The caller defines the names that a rule may use, with their units and
+//! registers ([`Vocabulary`]). `docs/design/formulas.md` explains the design.
 
 pub mod arithmetic;
 mod check;
@@ -31,7 +31,7 @@ pub use tree::{Expression, MOST_DEPTH};
 pub use units::{Kind, Unit};
 pub use vocabulary::{Meaning, Vocabulary, Word, is_name};
 
-/// Bytes of a text; a longer one is refused unread.
+/// Maximum length of a text in bytes; longer texts are rejected before they are read.
 pub const MOST_TEXT: usize = 4000;
 
 #[cfg(test)]

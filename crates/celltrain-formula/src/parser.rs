@@ -1,4 +1,4 @@
-//! From a text to a tree.
+//! Parses a text into a tree.
 
 use crate::MOST_TEXT;
 use crate::fault::{Fault, nearest};
@@ -6,10 +6,10 @@ use crate::language::{FUNCTIONS, UNITS};
 use crate::lexer::{Piece, Token, pieces};
 use crate::tree::{Binary, Expression, MOST_DEPTH, Node};
 
-/// Reads a text.
+/// Parses a text.
 ///
 /// # Errors
-/// With the first place where it cannot be read.
+/// Returns the first syntax error.
 pub fn parse(text: &str) -> Result<Expression, Fault> {
     if text.len() > MOST_TEXT {
         let problem =
@@ -28,7 +28,7 @@ struct Parser<'a> {
 }
 
 const LOOSEST_FIRST: &[&[&str]] = &[&["or"], &["and"], &["<", "<=", ">", ">=", "==", "!="], &["+", "-"], &["*", "/"]];
-/// Behind which of those `not` stands.
+/// Level in `LOOSEST_FIRST` at which `not` is read, just before a comparison.
 const NOT: usize = 2;
 
 fn is_comparison(mark: &str) -> bool {
@@ -36,7 +36,7 @@ fn is_comparison(mark: &str) -> bool {
 }
 
 impl<'a> Parser<'a> {
-    /// The whole text: one expression.
+    /// Parses the whole text: one expression.
     fn text(&mut self) -> Result<Expression, Fault> {
         let expression = self.expression()?;
         match self.peek() {
@@ -49,7 +49,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The fault of a number with a comma, such as 0,5 or 1,000, if the parser stopped at one.
+    /// Returns a fault for a number with a comma, such as 0,5 or 1,000, if the parser stopped at one.
     fn comma_in_number(&self, text: &str) -> Option<Fault> {
         let [before, comma, after] = self.tokens.get(self.next.checked_sub(1)?..=self.next + 1)? else { return None };
         let is_number = |token: &Token<'_>| matches!(token.piece, Piece::Number(_));
@@ -77,12 +77,12 @@ impl<'a> Parser<'a> {
         self.tokens[self.next].at.start
     }
 
-    /// The end of what was read last.
+    /// Returns the end of the last token read.
     fn end(&self) -> usize {
         self.next.checked_sub(1).map_or(0, |last| self.tokens[last].at.end)
     }
 
-    /// Goes past a mark or a word if it stands here.
+    /// Consumes the next token if it is this mark or word. Returns whether it was.
     fn takes(&mut self, text: &str) -> bool {
         let is_here = matches!(self.peek(), Piece::Mark(here) | Piece::Word(here) if *here == text);
         self.next += usize::from(is_here);
@@ -152,7 +152,7 @@ impl<'a> Parser<'a> {
         self.node(start, Node::If(Box::new([condition, then, otherwise])), depth)
     }
 
-    /// What is bound by operators of this level or tighter ones; all are left-associative.
+    /// Parses operators of this level or tighter ones; all are left-associative.
     fn binary(&mut self, level: usize) -> Result<Expression, Fault> {
         let start = self.start();
         if level == NOT && self.takes("not") {
@@ -271,7 +271,7 @@ impl<'a> Parser<'a> {
             let problem = format!("gives {} {}; write {}{range}", name, count(arguments.len()), word.usage);
             return Err(Fault::new(start..self.end(), problem));
         }
-        // Several arguments are taken two by two.
+        // Several arguments are combined two at a time.
         let depth = arguments.len() + arguments.iter().map(|argument| argument.depth).max().unwrap_or(0);
         self.node(start, Node::Call(word.function, arguments), depth)
     }
@@ -291,5 +291,5 @@ fn too_deep(at: std::ops::Range<usize>) -> Fault {
     Fault::new(at, problem)
 }
 
-/// Letters of a name.
+/// Maximum number of letters in a name.
 pub(crate) const MOST_NAME: usize = 40;

@@ -1,31 +1,31 @@
-//! Random texts, for tests: well-typed ones, and such as somebody might have written by mistake.
+//! Random texts for tests: well-typed ones, and texts with plausible mistakes.
 
 use crate::language::{FUNCTIONS, OPERATORS, RESERVED, UNITS};
 use crate::units::{Kind, Unit};
 
-/// A name that a text may have, and what it is.
+/// A name that a text may use, and its kind.
 #[derive(Clone, Debug)]
 pub struct Sample {
     /// The name.
     pub name: String,
-    /// What it is; a constant by VC may stand in `sum()`.
+    /// The kind of its value.
     pub kind: Kind,
-    /// Whether it is a constant by VC.
+    /// True for a per-VC constant, which `sum()` accepts.
     pub by_vc: bool,
 }
 
-/// Makes texts from random numbers.
+/// Generator of random texts.
 pub struct Texts<'a> {
-    /// A whole number below that many.
+    /// Draws a whole number below its argument.
     pub below: &'a mut dyn FnMut(u32) -> u32,
-    /// The names there are.
+    /// The known names.
     pub names: &'a [Sample],
-    /// Whether random numbers may be drawn.
+    /// True if texts may use `random()`.
     pub random: bool,
 }
 
 impl Texts<'_> {
-    /// A well-typed expression of this kind, nested up to `depth` deep.
+    /// Generates a well-typed expression of this kind, nested up to `depth` levels.
     pub fn of(&mut self, kind: Kind, depth: u32) -> String {
         match kind {
             Kind::Truth => self.truth(depth),
@@ -33,7 +33,7 @@ impl Texts<'_> {
         }
     }
 
-    /// A text that is one piece away from a well-typed one, or is of pieces alone.
+    /// Generates a well-typed text with one to three pieces changed, or a text of random pieces.
     pub fn mistaken(&mut self, depth: u32) -> String {
         let mut pieces: Vec<String> =
             if (self.below)(4) == 0 { Vec::new() } else { self.truth(depth).split(' ').map(String::from).collect() };
@@ -124,7 +124,7 @@ impl Texts<'_> {
             _ => {
                 let (unit, sign) = (self.unit(), ["<", "<=", ">", ">=", "==", "!="][self.index(6)]);
                 let left = self.operand(unit, d);
-                // A number as written fits every unit.
+                // A number without a unit fits every unit.
                 let right = if (self.below)(4) == 0 { self.bare().into() } else { self.operand(unit, d) };
                 format!("{left} {sign} {right}")
             }
@@ -186,7 +186,7 @@ impl Texts<'_> {
         }
     }
 
-    /// A name that no other has, mostly.
+    /// Generates a name, which is almost always unique.
     fn fresh(&mut self) -> String {
         format!("v{}", (self.below)(1_000_000))
     }

@@ -1,9 +1,9 @@
-//! Random texts: bytecode gives what walking the tree gives, and no text makes anything crash.
+//! Random texts: bytecode and tree walk give the same results, and no text causes a crash.
 
 use crate::samples::{Sample, Texts};
 use crate::{Compiler, Evaluator, Kind, Meaning, REGISTERS, Unit, Vocabulary, Word, parse};
 
-/// Steele, Lea and Flood's generator: enough for tests.
+/// Generator of Steele, Lea and Flood: sufficient for tests.
 struct Draws(u64);
 
 impl Draws {
@@ -47,7 +47,7 @@ fn samples() -> Vec<Sample> {
     names.chain([Sample { name: "C".into(), kind: Kind::Number(Some(Unit::RATE)), by_vc: false }]).collect()
 }
 
-/// Tries so many texts of a seed; how many of them were accepted.
+/// Tries `texts` random texts. Returns how many were accepted.
 fn campaign(seed: u64, texts: u64) -> u64 {
     let (vocabulary, names) = (vocabulary(), samples());
     let mut accepted = 0;
@@ -95,7 +95,7 @@ fn is_accepted(text: &str, vocabulary: &Vocabulary, draws: &mut Draws, is_mistak
         values[4] = f64::from(draws.below(2));
         let mut registers = compiler.registers();
         registers[..6].copy_from_slice(&values);
-        // What an earlier run left behind does not matter.
+        // Values left by an earlier run do not matter.
         registers[128..REGISTERS].fill(f64::from(draws.below(9)));
         let seed = draws.next();
         let (mut replaced, mut stream) = (0, Draws(seed));
@@ -115,7 +115,7 @@ fn is_accepted(text: &str, vocabulary: &Vocabulary, draws: &mut Draws, is_mistak
     true
 }
 
-/// `make campaign NAME=formulas` tries ten million.
+/// Tries 40,000 texts by default; `make campaign NAME=formulas` tries ten million.
 #[test]
 fn bytecode_gives_what_the_tree_says_and_no_text_does_harm() {
     let number = |name: &str, default: u64| std::env::var(name).map_or(default, |text| text.parse().expect("a number"));
@@ -124,6 +124,6 @@ fn bytecode_gives_what_the_tree_says_and_no_text_does_harm() {
         [0, 1].map(|half| std::thread::spawn(move || campaign(2 * seed + half, texts / 2))).into_iter().collect();
     let accepted: u64 = halves.into_iter().map(|half| half.join().expect("no text does harm")).sum();
     println!("{accepted} of {texts} texts accepted, seed {seed}");
-    // Half are well-typed but for a few that are too large.
+    // Half of the texts are well-typed; a few of those are too large.
     assert!(accepted * 20 > texts * 9, "{accepted} of {texts}");
 }

@@ -1,25 +1,25 @@
-//! What a text says, as a tree.
+//! The syntax tree of a text.
 
 use std::ops::Range;
 
 use crate::language::Function;
 use crate::units::Unit;
 
-/// How deep a tree may be, so that what walks it needs little of the stack.
+/// Maximum depth of a tree; it bounds the stack that a recursive walk needs.
 pub const MOST_DEPTH: usize = 100;
 
-/// An expression, as it stands in a text.
+/// An expression with its position in the text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expression {
     pub(crate) node: Node,
-    /// Where it stands, in bytes.
+    /// Position in the text, in bytes.
     pub(crate) at: Range<usize>,
     pub(crate) depth: usize,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Node {
-    /// A number as written, perhaps with a unit.
+    /// A number, with its unit if the text gives one.
     Number(f64, Option<Unit>),
     Truth(bool),
     Name(String),
@@ -29,7 +29,7 @@ pub(crate) enum Node {
     Call(Function, Vec<Expression>),
     /// Condition, then, else.
     If(Box<[Expression; 3]>),
-    /// A name for a value, and where it holds.
+    /// A name; its value and the expression in which it is defined.
     Let(String, Box<[Expression; 2]>),
 }
 
@@ -67,7 +67,7 @@ impl Binary {
 }
 
 impl Expression {
-    /// The names in it that it does not make itself, in the order of the text.
+    /// Returns the names that the expression does not define itself, in the order of the text.
     pub fn names(&self) -> Vec<&str> {
         fn walk<'a>(of: &'a Expression, made: &mut Vec<&'a str>, found: &mut Vec<&'a str>) {
             match &of.node {
@@ -94,7 +94,7 @@ impl Expression {
         found
     }
 
-    /// Where it is, in bytes of its text.
+    /// Returns the position in the text, in bytes.
     pub fn place(&self) -> Range<usize> {
         self.at.clone()
     }

@@ -1,4 +1,4 @@
-//! Units of numbers, as powers of what they count and measure.
+//! Units of numbers, as powers of cells, seconds and bytes.
 
 use std::fmt;
 
@@ -25,7 +25,7 @@ impl Unit {
     /// Bytes.
     pub const BYTES: Unit = Unit { bytes: 1, ..Self::NONE };
 
-    /// The unit of a product; none where a power grows past all use.
+    /// Returns the unit of a product, or `None` if a power exceeds `MOST_POWER`.
     pub(crate) fn times(self, other: Unit) -> Option<Unit> {
         let power = |a: i8, b: i8| a.checked_add(b).filter(|power| power.abs() <= MOST_POWER);
         Some(Unit {
@@ -39,7 +39,7 @@ impl Unit {
         self.times(Unit { cells: -other.cells, seconds: -other.seconds, bytes: -other.bytes })
     }
 
-    /// The unit of a square root; none where it is no power of whole numbers.
+    /// Returns the unit of a square root, or `None` if its powers would not be whole numbers.
     pub(crate) fn root(self) -> Option<Unit> {
         let Unit { cells, seconds, bytes } = self;
         let is_square = [cells, seconds, bytes].iter().all(|power| power % 2 == 0);
@@ -71,12 +71,12 @@ impl fmt::Display for Unit {
     }
 }
 
-/// What an expression gives.
+/// The kind of an expression's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A number of this unit; `None` is one as written, which takes the unit of what it stands beside.
+    /// A number of this unit. `None` is a number without a unit, which takes the unit of the other operand.
     Number(Option<Unit>),
-    /// Whether something holds.
+    /// A condition: true or false.
     Truth,
 }
 

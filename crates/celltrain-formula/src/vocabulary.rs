@@ -1,14 +1,14 @@
-//! The names a rule may use.
+//! The names that a rule may use.
 
 use crate::fault::nearest;
 use crate::language::{FUNCTIONS, RESERVED, UNITS};
 use crate::parser::MOST_NAME;
 use crate::units::Kind;
 
-/// Whether a text can be a name of a user's own.
+/// Checks that a text can be a user-defined name.
 ///
 /// # Errors
-/// With what would be right: a clause that follows the name.
+/// Returns the problem and its remedy as a clause that follows the name.
 pub fn is_name(text: &str) -> Result<(), String> {
     let mut letters = text.chars();
     let starts = letters.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
@@ -33,32 +33,32 @@ pub fn is_name(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// What stands for a name.
+/// The meaning of a name.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Meaning {
-    /// What is in this register when a program starts.
+    /// The value of this register when a program starts.
     Register(u8),
     /// This number.
     Constant(f64),
-    /// A constant that differs from VC to VC: this VC's is in the register, and all together are the sum.
+    /// A constant that differs between VCs.
     ByVc {
-        /// Where this VC's is.
+        /// Register with the value of this VC.
         register: u8,
         /// The sum over all VCs.
         sum: f64,
     },
-    /// It is known, and not here: a clause that says why.
+    /// A name that is known but not available here, and the reason as a clause.
     NotHere(&'static str),
 }
 
-/// A name with what it means.
+/// A name with its meaning.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Word {
     /// The name.
     pub name: String,
-    /// What it is, and in which unit.
+    /// The kind of its value, with its unit.
     pub kind: Kind,
-    /// What stands for it.
+    /// The source of its value.
     pub meaning: Meaning,
 }
 
@@ -67,17 +67,17 @@ pub struct Word {
 pub struct Vocabulary {
     /// The names.
     pub words: Vec<Word>,
-    /// Why there are no random numbers: a clause; none where there are.
+    /// Reason why `random()` is not available, as a clause; `None` if it is available.
     pub no_random: Option<&'static str>,
 }
 
 impl Vocabulary {
-    /// What a name stands for.
+    /// Finds the word for a name.
     pub fn find(&self, name: &str) -> Option<&Word> {
         self.words.iter().find(|word| word.name == name)
     }
 
-    /// What is wrong with a name it does not know.
+    /// Describes the problem with an unknown name.
     pub(crate) fn unknown(&self, name: &str) -> String {
         let meant = nearest(name, self.words.iter().map(|word| word.name.as_str()));
         let all = || -> Vec<&str> { self.words.iter().map(|word| word.name.as_str()).take(SHOWN).collect() };
@@ -87,5 +87,5 @@ impl Vocabulary {
     }
 }
 
-/// Names that are listed where one is unknown.
+/// Maximum number of names listed in the message about an unknown name.
 const SHOWN: usize = 24;

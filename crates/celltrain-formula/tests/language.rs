@@ -1,4 +1,4 @@
-//! What texts mean, and what is said of those that mean nothing.
+//! Results of valid texts, and messages for invalid ones.
 
 use celltrain_formula::arithmetic;
 use celltrain_formula::{Compiler, Fault, Kind, Meaning, Unit, Vocabulary, Word, parse};
@@ -25,7 +25,7 @@ fn vocabulary() -> Vocabulary {
     Vocabulary { words, no_random: None }
 }
 
-/// What a text gives, how many results were replaced, and how many numbers were drawn.
+/// Runs a text. Returns its value, the number of replaced results, and the number of random numbers drawn.
 fn run(text: &str) -> Result<(f64, u64, u32), Fault> {
     let vocabulary = vocabulary();
     let tree = parse(text)?;
@@ -122,7 +122,7 @@ fn what_is_no_number_has_a_value_and_is_counted() {
     assert_eq!(run("X / (X - X) > 1e300").unwrap(), (1.0, 1, 0));
     assert_eq!(run("(X - X) / (X - X)").unwrap(), (0.0, 1, 0));
     assert_eq!(run("sqrt((0 - X) * X)").unwrap(), (0.0, 1, 0));
-    // What is constant is not worked out ahead where it would have to be replaced: it counts each time.
+    // A constant that would have to be replaced is not folded, so that it counts each time.
     assert_eq!(run("1 / 0 > 2").unwrap(), (1.0, 1, 0));
 }
 
@@ -185,7 +185,7 @@ fn a_fault_has_its_place_and_what_would_be_right() {
 #[test]
 fn what_is_too_large_is_refused() {
     let sum = vec!["X"; 200].join(" + ");
-    // Parentheses help a chain, and nothing that has too many of them.
+    // Parentheses help a long chain, but not a text with too many of them.
     let chain = fault(&format!("{sum} < K"));
     assert!(chain.contains("is 101 operations deep, and 100 are the most; a long chain is less deep with"), "{chain}");
     assert_eq!(value(&format!("({}) + ({})", vec!["1"; 90].join(" + "), vec!["1"; 90].join(" + "))), 180.0);

@@ -1,4 +1,4 @@
-//! From a scenario that passed its checks to the network the engines run.
+//! Builds the network that the engines run from a checked scenario.
 
 use celltrain_core::index::VcIndex;
 use celltrain_core::network::{Flow, MeasureWindow, Network, NodeKind};
@@ -9,47 +9,47 @@ use crate::scenario::Scenario;
 use crate::tables::Tables;
 use crate::topology::{Layout, Route};
 
-/// A scenario whose topology is laid out: what the checks look at, and what the network is built of.
+/// A scenario with the layout of its topology, for the checks and for building the network.
 pub struct Laid<'a> {
-    /// What was written.
+    /// The scenario as written.
     pub scenario: &'a Scenario,
-    /// Nodes, links and paths.
+    /// The nodes, links and paths.
     pub layout: Layout,
     /// The VCs on these paths.
     pub channels: Channels,
-    /// What the scenario has for each of all these.
+    /// The scenario's tables for all of these.
     pub tables: Tables<'a>,
 }
 
-/// The network of a scenario that passed its checks, to be run with `seed`.
+/// Builds the network of a checked scenario, to be run with `seed`.
 pub fn network(scenario: &Scenario, seed: u64) -> Network {
     network_unless(scenario, seed, &Stop::never()).expect("nobody stops it")
 }
 
-/// The same, unless it is told to stop.
+/// Builds the network of a checked scenario, unless cancelled.
 ///
 /// # Errors
-/// When it is.
+/// Returns [`Interrupted`] if cancelled.
 pub fn network_unless(scenario: &Scenario, seed: u64, stop: &Stop<'_>) -> Result<Network, Interrupted> {
     let layout = scenario.topology.config().lay_out(stop)?;
     Laid::of(scenario, layout, stop)?.network(seed, stop)
 }
 
 impl<'a> Laid<'a> {
-    /// A scenario on the layout of its topology, which is sound. The other checks look at this.
+    /// Combines a scenario with the layout of its topology, which must be sound. The other checks use the result.
     ///
     /// # Errors
-    /// When it is told to stop.
+    /// Returns [`Interrupted`] if cancelled.
     pub fn of(scenario: &'a Scenario, layout: Layout, stop: &Stop<'_>) -> Result<Self, Interrupted> {
         let channels = channels(&layout, stop)?;
         let tables = Tables::of(scenario, &layout, &channels, stop)?;
         Ok(Self { scenario, layout, channels, tables })
     }
 
-    /// The network, to be run with `seed`.
+    /// Builds the network, to be run with `seed`.
     ///
     /// # Errors
-    /// When it is told to stop.
+    /// Returns [`Interrupted`] if cancelled.
     pub fn network(self, seed: u64, stop: &Stop<'_>) -> Result<Network, Interrupted> {
         let Self { scenario, layout: Layout { mut graph, flows, bottleneck }, channels, tables } = self;
         for (link, port) in graph.links.iter_mut().zip(&tables.ports) {
@@ -75,7 +75,7 @@ impl<'a> Laid<'a> {
         }
         for &[data_vc, ack_vc] in &of_flow {
             stop.step()?;
-            // One loop each way: the parameters are those of the data's VC.
+            // One loop in each direction, with the parameters of the data VC.
             let abr = tables.vc(data_vc).and_then(|own| own.abr.as_ref());
             for (vc, partner) in [(data_vc, ack_vc), (ack_vc, data_vc)].into_iter().filter(|_| abr.is_some()) {
                 vcs[vc].abr = abr.cloned();

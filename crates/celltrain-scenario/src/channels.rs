@@ -1,4 +1,4 @@
-//! The virtual channels of a layout, and where some of them merge.
+//! The virtual channels of a layout, and the links at which some of them merge.
 
 use std::collections::BTreeMap;
 
@@ -14,21 +14,21 @@ use crate::topology::links::meeting;
 /// The virtual channels of a layout.
 #[derive(Default)]
 pub struct Channels {
-    /// All of them.
+    /// All VCs.
     pub vcs: TiVec<VcIndex, Vc>,
-    /// Where some become one.
+    /// Merges of several VCs into one.
     pub merges: TiVec<MergeIndex, Merge>,
-    /// Of each flow: the VC of its data and that of its acknowledgements.
+    /// By flow: the VC of the data and the VC of the acknowledgements.
     pub of_flow: TiVec<FlowIndex, [VcIndex; 2]>,
 }
 
-/// The VCs on the layout of a sound topology: two for each flow that shares none.
+/// Creates the VCs on the layout of a sound topology: two for each flow that does not share its VC.
 ///
-/// A VC that flows of one host share has its own name, and `-acks` behind it on the way back. Where flows of several
-/// hosts merge, each branch has its first flow's name up to there, and a way back of its own.
+/// A VC shared by flows of one host has its own name, with the suffix `-acks` in the reverse direction. If flows of
+/// several hosts merge, each branch is named after its first flow up to the merge, and has its own reverse VC.
 ///
 /// # Errors
-/// When it is told to stop.
+/// Returns [`Interrupted`] if cancelled.
 pub fn channels(layout: &Layout, stop: &Stop<'_>) -> Result<Channels, Interrupted> {
     let mut channels = Channels::default();
     let mut branches: BTreeMap<(&str, &[LinkIndex]), [VcIndex; 2]> = BTreeMap::new();

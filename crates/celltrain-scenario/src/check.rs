@@ -1,7 +1,7 @@
-//! Values against each other, and against the machine: what parses but cannot be run, or should not be trusted.
+//! Checks values against each other and the machine: a scenario may parse but not be runnable, or not trustworthy.
 //!
-//! One module for each area. A check is handed the scope of what it is about, which knows the path and takes the
-//! faults; what only the layout shows is checked on [`Laid`], of which the network is then built.
+//! There is one module for each area. A check gets a scope, which knows the path and collects the faults. Properties
+//! that only the layout shows are checked on [`Laid`], from which the network is then built.
 
 mod edges;
 mod ports;
@@ -26,25 +26,25 @@ use crate::scenario::Scenario;
 use crate::scope::Scope;
 use crate::topology::Topology;
 
-/// What the checks found.
+/// The findings of the checks.
 #[derive(Debug, Default)]
 pub struct Verdict {
-    /// What is wrong.
+    /// All faults.
     pub faults: Faults,
-    /// What to look at before trusting a result.
+    /// Warnings to consider before trusting a result.
     pub warnings: Vec<Warning>,
-    /// The memory that a run takes, when nothing else is wrong.
+    /// The memory that a run takes, if there are no other faults.
     pub memory: Option<MemoryEstimate>,
-    /// The network that would be run, when nothing else is wrong.
+    /// The network that would be run, if there are no other faults.
     pub network: Option<Network>,
-    /// Whether one of the faults is that it does not fit the memory there is.
+    /// True if one of the faults is a lack of memory.
     pub does_not_fit: bool,
 }
 
-/// Checks a scenario. `malformed` are the faults of form found before: what they are about was taken out of it.
+/// Checks a scenario. `malformed` holds the faults of form found before; their values were removed from the scenario.
 ///
 /// # Errors
-/// When it is told to stop.
+/// Returns [`Interrupted`] if cancelled.
 pub fn check(
     scenario: &Scenario,
     malformed: &[KeyFault],
@@ -63,7 +63,7 @@ pub fn check(
     let size = scenario.topology.config().size();
     verdict.does_not_fit = !root.at("topology").at(scenario.topology.name()).at(size.key.0).is_refused()
         && refused_as_too_large(&scenario.topology, &size.memory(), machine, &mut root);
-    // Only a topology without a fault, and not too large to hold, can be laid out.
+    // Only a topology without faults that is not too large can be laid out.
     let layout = match laid_out.filter(|_| root.found().count() == before) {
         None if root.found().count() == before => Some(scenario.topology.config().lay_out(stop)?),
         found => found,
@@ -90,7 +90,7 @@ pub fn check(
     beyond(&laid, &mut verdict.warnings, stop)?;
     unused(scenario, &mut verdict.warnings);
     thresholds(scenario, &mut verdict.warnings);
-    // A policy from which a setting was taken out cannot be built.
+    // A policy from which a setting was removed cannot be built.
     if malformed.is_empty() {
         refusals::check(&laid, &mut verdict.warnings, stop)?;
     }
@@ -104,7 +104,7 @@ pub fn check(
     Ok(verdict)
 }
 
-/// Refuses a network whose runs take more memory than they may have. Returns whether it did.
+/// Refuses a network whose runs take more memory than available. Returns whether it did.
 fn refused_as_too_large(topology: &Topology, memory: &MemoryEstimate, machine: Machine, root: &mut Scope<'_>) -> bool {
     let Some(free) = machine.lacks(memory.least) else { return false };
     let (key, value) = topology.config().size().key;
@@ -113,7 +113,7 @@ fn refused_as_too_large(topology: &Topology, memory: &MemoryEstimate, machine: M
     true
 }
 
-/// Ranges that go on beyond the last connection: a number was mistaken, perhaps.
+/// Warns of ranges that extend beyond the last connection: a number may be wrong.
 fn beyond(laid: &Laid<'_>, warnings: &mut Vec<Warning>, stop: &Stop<'_>) -> Result<(), Interrupted> {
     let Laid { scenario, layout, channels, .. } = laid;
     let flows: Vec<&str> = layout.flows.iter().map(|flow| flow.name.as_str()).collect();
@@ -137,7 +137,7 @@ fn beyond(laid: &Laid<'_>, warnings: &mut Vec<Warning>, stop: &Stop<'_>) -> Resu
     Ok(())
 }
 
-/// Constants and state that no formula uses: a name was mistaken, perhaps.
+/// Warns of constants and state that no formula uses: a name may be wrong.
 fn unused(scenario: &Scenario, warnings: &mut Vec<Warning>) {
     let of_ports = scenario.port.iter().flat_map(|(name, port)| {
         let at = |kind: &str, which: &str| join(&join(&join("port", name), kind), which);
@@ -159,7 +159,7 @@ fn unused(scenario: &Scenario, warnings: &mut Vec<Warning>) {
     }
 }
 
-/// Thresholds that probably mean something else: a percentage, or one cell.
+/// Warns of thresholds that probably mean something else: a percentage, or one cell.
 fn thresholds(scenario: &Scenario, warnings: &mut Vec<Warning>) {
     const MOST: usize = 3;
     let doubts = scenario.port.iter().flat_map(|(name, port)| {
@@ -178,7 +178,7 @@ fn thresholds(scenario: &Scenario, warnings: &mut Vec<Warning>) {
     warnings.extend(doubts.take(MOST));
 }
 
-/// Whether something holds of any of these names.
+/// Returns whether a condition holds for any of these names.
 fn any<'a>(
     names: impl IntoIterator<Item = &'a str>,
     holds: impl Fn(&str) -> bool,

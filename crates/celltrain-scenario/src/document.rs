@@ -1,4 +1,4 @@
-//! A scenario's text as values that know their lines.
+//! Parses a scenario's text into values with line numbers.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::fault::{Fault, KeyFault};
 
-/// A text's values, and the line each key stands on.
+/// The values of a text, and the line of each key.
 #[derive(Clone, Debug)]
 pub struct Document {
     /// The values.
@@ -17,7 +17,7 @@ pub struct Document {
     from_text: bool,
 }
 
-/// What keeps a text from being read at all.
+/// A syntax error, which prevents a text from being read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SyntaxFault {
     line: Option<usize>,
@@ -25,26 +25,26 @@ pub struct SyntaxFault {
 }
 
 impl SyntaxFault {
-    /// The fault under a file's name.
+    /// Converts the error to a fault under a file's name.
     pub fn reported(self, source: &str) -> Fault {
         KeyFault::of_key("", self.problem).reported(source, self.line)
     }
 }
 
-/// A scenario is a page, or a network of some ten thousand nodes; anything larger is another kind of file.
+/// A scenario is a page, or a network of some ten thousand nodes; a larger file is not a scenario.
 const MAX_BYTES: usize = 16 << 20;
-/// Programs write every default.
+/// Limit for JSON: programs write every default.
 const MAX_JSON_BYTES: usize = 4 * MAX_BYTES;
-/// A longer piece of text says no more than its line.
+/// Maximum length of a quotation; a longer one is no more help than the line number.
 const MAX_QUOTED: usize = 60;
-/// A text broken in many places is shown the first few.
+/// Only the first few errors of a text are shown.
 const MAX_SYNTAX_FAULTS: usize = 20;
 
 impl Document {
     /// Reads TOML.
     ///
     /// # Errors
-    /// What is wrong with the text, with lines.
+    /// Returns the syntax errors of the text, with lines.
     pub fn from_toml(text: &str) -> Result<Self, Vec<SyntaxFault>> {
         refuse_large(text, MAX_BYTES)?;
         let (table, errors) = DeTable::parse_recoverable(text);
@@ -52,7 +52,7 @@ impl Document {
             let mut faults: Vec<SyntaxFault> = Vec::new();
             let lines = LineIndex::new(text);
             for fault in errors.iter().map(|error| syntax_fault(text, &lines, error)) {
-                // What follows a nesting too deep to follow is about nothing.
+                // Errors after a nesting that is too deep are meaningless.
                 let is_too_deep = fault.problem.contains("recurse");
                 if faults.last() != Some(&fault) {
                     faults.push(fault);
@@ -72,7 +72,7 @@ impl Document {
     /// Reads JSON.
     ///
     /// # Errors
-    /// What is wrong with the text, with its line.
+    /// Returns the syntax error of the text, with its line.
     pub fn from_json(text: &str) -> Result<Self, Vec<SyntaxFault>> {
         refuse_large(text, MAX_JSON_BYTES)?;
         match serde_json::from_str(text) {
@@ -81,7 +81,7 @@ impl Document {
         }
     }
 
-    /// The line of a key, or of the nearest table around it that the text names; none for a scenario without a text.
+    /// Returns the line of a key, or of the nearest enclosing table in the text; `None` for a scenario in JSON.
     pub fn line(&self, key: &str) -> Option<usize> {
         if !self.from_text {
             return None;
@@ -98,7 +98,7 @@ impl Document {
         }
     }
 
-    /// The line of every key of a text, by its path.
+    /// Returns the line of every key in the text, by path.
     pub fn lines(&self) -> &BTreeMap<String, usize> {
         &self.lines
     }
@@ -132,7 +132,7 @@ impl Document {
             }
             DeValue::Float(float) => {
                 let number = float.as_str().parse::<f64>().ok().and_then(serde_json::Number::from_f64);
-                // JSON knows neither inf nor nan; as a text they are refused like any other wrong value.
+                // JSON has neither inf nor nan; as text they are refused like any other wrong value.
                 number.map_or_else(|| Value::from(float.as_str()), Value::Number)
             }
             DeValue::Boolean(truth) => Value::from(*truth),
@@ -150,7 +150,7 @@ impl Document {
     }
 }
 
-/// The path of a key inside a table.
+/// Returns the path of a key inside a table.
 pub fn join(path: &str, key: &str) -> String {
     // A key that TOML would have to quote is shown as TOML writes it.
     let bare = !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
@@ -181,7 +181,7 @@ fn shows_well(quoted: &str) -> bool {
     !quoted.is_empty() && quoted.len() <= MAX_QUOTED && !quoted.contains(char::is_control)
 }
 
-/// Where each line of a text starts.
+/// Start offset of each line of a text.
 struct LineIndex {
     starts: Vec<usize>,
 }

@@ -1,40 +1,40 @@
-//! What is wrong with a scenario, in parts and as the line to print.
+//! Faults of a scenario, in parts and as printable lines.
 
 use std::fmt;
 use std::ops::Deref;
 
 use serde::Serialize;
 
-/// One thing that is wrong: where, what, and what would be right.
+/// A fault: its place, the problem, and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Fault {
-    /// The file, or what stands for it.
+    /// The file, or another name of the source.
     pub file: String,
-    /// Its line, from 1; none for a scenario that did not come from a text.
+    /// The line, from 1; `None` if unknown, as for keys in JSON.
     pub line: Option<usize>,
     /// The key's full path, for example `port.bottleneck.buffer`; empty for the text as a whole.
     pub key: String,
     /// The value as written; empty where there is none.
     pub value: String,
-    /// What is wrong and what would be right, a clause that follows `key = value`.
+    /// The problem and its remedy: a clause that follows `key = value`.
     pub problem: String,
     /// The whole line to print.
     pub message: String,
-    /// Lines to print below it: of a text at fault, with marks under the place.
+    /// Lines to print below the message: an excerpt of the text at fault, with marks under the place.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub excerpt: Vec<String>,
 }
 
-/// Something to look at before trusting a result.
+/// A warning to consider before trusting a result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Warning {
     /// The key's full path.
     pub key: String,
-    /// What to know.
+    /// The text of the warning.
     pub message: String,
 }
 
-/// A fault before it is known where its key stands.
+/// A fault whose file and line are not yet known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyFault {
     /// The key's full path.
@@ -43,18 +43,18 @@ pub struct KeyFault {
     pub value: String,
     /// A clause that follows `key = value`.
     pub problem: String,
-    /// As in [`Fault::excerpt`].
+    /// Lines to print below the message, see [`Fault::excerpt`].
     pub excerpt: Vec<String>,
 }
 
-/// Faults of a scenario. Only the first are kept, the others counted: a file may have a hundred thousand.
+/// Faults of a scenario. Only the first are kept; the others are counted: a file may have a hundred thousand.
 #[derive(Debug, Default)]
 pub struct Faults {
     kept: Vec<KeyFault>,
     count: usize,
 }
 
-/// More faults point to the program that wrote the file; nobody would read them.
+/// Maximum number of faults kept. More of them point to a faulty program and would not be read.
 pub const MAX_FAULTS: usize = 1000;
 
 impl Faults {
@@ -73,12 +73,12 @@ impl Faults {
         self.kept.extend(others.kept.into_iter().take(room));
     }
 
-    /// Number of all faults.
+    /// Returns the number of all faults.
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// Number of faults that are not kept.
+    /// Returns the number of faults that are not kept.
     pub fn more(&self) -> usize {
         self.count.saturating_sub(self.kept.len())
     }
@@ -93,19 +93,19 @@ impl Deref for Faults {
 }
 
 impl KeyFault {
-    /// A fault of a value.
+    /// Creates a fault of a value.
     pub fn of_value(key: impl Into<String>, value: impl fmt::Display, problem: impl Into<String>) -> Self {
         Self { key: key.into(), value: value.to_string(), problem: problem.into(), excerpt: Vec::new() }
     }
 
-    /// A fault of a key, whatever its value.
+    /// Creates a fault of a key, without its value.
     pub fn of_key(key: impl Into<String>, problem: impl Into<String>) -> Self {
         Self { key: key.into(), value: String::new(), problem: problem.into(), excerpt: Vec::new() }
     }
 
-    /// The fault with its place.
+    /// Adds the file and the line to the fault.
     pub fn reported(&self, file: &str, line: Option<usize>) -> Fault {
-        // What the user wrote may be megabytes, and stands in any of these.
+        // User input may be megabytes long and appear in any of these.
         let [file, key, problem] = [file, &self.key, &self.problem].map(|text| shortened(text, MOST_CLAUSE));
         let value = shortened(&self.value, MOST_VALUE);
         let place = line.map_or_else(|| file.clone(), |line| format!("{file}:{line}"));
@@ -123,7 +123,7 @@ impl KeyFault {
 const MOST_VALUE: usize = 100;
 const MOST_CLAUSE: usize = 1000;
 
-/// A text, or the beginning and the end of a long one and how long it is.
+/// Returns a text, or the beginning, the length and the end of a long one.
 fn shortened(text: &str, most: usize) -> String {
     let length = text.chars().count();
     if length <= most {
@@ -137,14 +137,14 @@ fn shortened(text: &str, most: usize) -> String {
 }
 
 impl Warning {
-    /// The warning as it is printed, however long the names in it are.
+    /// Returns the warning for printing, with long texts shortened.
     #[must_use]
     pub fn reported(&self) -> Self {
         Self { key: shortened(&self.key, MOST_CLAUSE), message: shortened(&self.message, MOST_CLAUSE) }
     }
 }
 
-/// The name most like `given`, if one is like enough to be meant.
+/// Returns the name most similar to `given`, if one is similar enough.
 pub fn nearest<'a>(given: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     names
         .into_iter()
@@ -154,7 +154,7 @@ pub fn nearest<'a>(given: &str, names: impl IntoIterator<Item = &'a str>) -> Opt
         .map(|(_, name)| name)
 }
 
-/// Levenshtein's edit distance, on the first characters of long names.
+/// Returns Levenshtein's edit distance between the first 64 characters of two names.
 fn distance(a: &str, b: &str) -> usize {
     let start = |name: &str| -> String { name.chars().take(64).collect() };
     strsim::levenshtein(&start(a), &start(b))

@@ -1,8 +1,9 @@
-//! Values against the JSON Schema of a scenario: every fault at once, in words.
+//! Checks values against the JSON Schema of a scenario, and reports every fault in plain words.
 //!
-//! The schema comes from the Rust types, so this knows no key by name. It understands what those types produce, and
-//! words of our own in the schema: `x-quantity` (a number with a unit), `x-threshold` (a threshold of a buffer) and
-//! `x-expect` (what a value should be, in words). Whatever has the wrong form is taken out of the document, so that the rest can still be read and judged.
+//! The schema comes from the Rust types, so no key is named here. The checks support the output of those types, and
+//! three extensions: `x-quantity` (a number with a unit), `x-threshold` (a threshold of a buffer) and `x-expect` (a
+//! description of the expected value). Malformed values are removed from the document, so that the rest can still be
+//! read and checked.
 
 use std::sync::LazyLock;
 
@@ -16,12 +17,12 @@ use crate::document::join;
 use crate::fault::{Faults, KeyFault, nearest};
 use crate::scenario::schema;
 
-/// Checks a document and takes out what has the wrong form.
+/// Checks a document and removes malformed values.
 ///
 /// # Errors
-/// When it is told to stop.
+/// Returns [`Interrupted`] if cancelled.
 pub fn check(root: &mut Value, stop: &Stop<'_>) -> Result<Faults, Interrupted> {
-    // A sweep reads thousands of scenarios.
+    // Cached, as a sweep reads thousands of scenarios.
     static SCHEMA: LazyLock<Value> = LazyLock::new(schema);
     let mut form = Form { definitions: &SCHEMA["$defs"], faults: Faults::default(), stop, stopped: Ok(()) };
     form.value(root, &SCHEMA, "");
@@ -32,12 +33,12 @@ struct Form<'a> {
     definitions: &'a Value,
     faults: Faults,
     stop: &'a Stop<'a>,
-    /// Told to stop, it passes over the rest.
+    /// An error once cancelled; the rest is then skipped.
     stopped: Result<(), Interrupted>,
 }
 
 impl<'a> Form<'a> {
-    /// Whether the value may stay; false when it has the wrong form and must go.
+    /// Checks a value. Returns whether it may stay; a malformed one must be removed.
     fn value(&mut self, value: &mut Value, schema: &'a Value, path: &str) -> bool {
         self.stopped = self.stopped.and_then(|()| self.stop.step());
         if self.stopped.is_err() {
@@ -74,7 +75,7 @@ impl<'a> Form<'a> {
     fn object(&mut self, map: &mut Map<String, Value>, schema: &'a Value, path: &str) {
         let properties = schema["properties"].as_object();
         let known: Vec<&str> = properties.into_iter().flat_map(Map::keys).map(String::as_str).collect();
-        // A key that was misspelt is not missing as well.
+        // Do not report a misspelt key as missing too.
         let mut meant = Vec::new();
         let before = self.faults.len();
         map.retain(|key, value| {
@@ -112,7 +113,7 @@ impl<'a> Form<'a> {
             self.faults.push(KeyFault::of_key(path, problem));
             return false;
         }
-        // Before looking at each of them.
+        // Check the length before the items.
         if let Some(most) = schema["maxItems"].as_u64().filter(|&most| items.len() as u64 > most) {
             let problem = format!("has {} items; {most} is the most", items.len());
             self.faults.push(KeyFault::of_key(path, problem));
@@ -137,12 +138,12 @@ impl<'a> Form<'a> {
         let words: Vec<&str> = choices.iter().flat_map(constants).collect();
         let meant = value.as_str().and_then(|given| nearest(given, words.iter().copied()));
         let hint = meant.map(|name| format!("; did you mean {name:?}?")).unwrap_or_default();
-        // An optional value: what it must be is what it must be when present.
+        // An optional value: report the requirement for a present value.
         let present: Vec<&Value> = choices.iter().filter(|choice| choice["type"] != "null").collect();
         if let ([only], None) = (present.as_slice(), schema.get("x-expect")) {
             return self.value(value, only, path);
         }
-        // A table, and one of the choices is a table: what is wrong is inside it.
+        // A table, and one of the choices is a table: the fault is inside it.
         let tables: Vec<&Value> =
             present.iter().copied().filter(|choice| allows(self.resolve(choice), "object")).collect();
         if let (true, &[table]) = (value.is_object(), tables.as_slice()) {
@@ -151,7 +152,7 @@ impl<'a> Form<'a> {
         self.refuse(value, format!("is not {}{hint}", self.expectation(schema)), path)
     }
 
-    /// A choice written as a table whose one key is its name: a policy, a TCP variant, a topology.
+    /// Checks a choice written as a table whose only key is its name: a policy, a TCP variant, a topology.
     fn keyed_choice(&mut self, value: &mut Value, choices: &'a [Value], keys: &[&str], path: &str) -> bool {
         let list = keys.join(", ");
         let Value::Object(map) = value else {
@@ -189,7 +190,7 @@ impl<'a> Form<'a> {
     fn quantity(&mut self, value: &Value, quantity: &str, path: &str) -> bool {
         let text = match value {
             Value::String(text) => text.clone(),
-            // A bare number lacks its unit, and the quantity's own error says so best.
+            // A bare number lacks its unit; the quantity's own error explains it best.
             Value::Number(number) => number.to_string(),
             _ => "?".to_string(),
         };
@@ -226,7 +227,7 @@ impl<'a> Form<'a> {
         }
     }
 
-    /// Whether a value passes a schema, without a word about why not.
+    /// Returns whether a value passes a schema, without reporting faults.
     fn fits_quietly(&mut self, value: &Value, schema: &'a Value) -> bool {
         let mut trial = Form { faults: Faults::default(), ..*self };
         let fits = trial.value(&mut value.clone(), schema, "") && trial.faults.is_empty();
@@ -234,7 +235,7 @@ impl<'a> Form<'a> {
         fits
     }
 
-    /// What a value should be, in words that follow "is not" or "must be".
+    /// Describes the expected value, in words that follow "is not" or "must be".
     fn expectation(&self, schema: &'a Value) -> String {
         let own = &schema["x-expect"];
         let schema = self.resolve(schema);
@@ -266,7 +267,7 @@ impl<'a> Form<'a> {
             (Some(least), None) => format!(" ({least} or more)"),
             _ => String::new(),
         };
-        // What may be absent is told by what it is when present.
+        // Describe an optional value by its form when present.
         let present = schema["type"].as_array().and_then(|types| types.iter().find(|&kind| kind != "null"));
         let kind = match present.unwrap_or(&schema["type"]).as_str() {
             Some("integer") => "a whole number",
@@ -281,7 +282,7 @@ impl<'a> Form<'a> {
     }
 }
 
-/// Whether a plain value has the type, the range and the wording a schema asks for.
+/// Returns whether a plain value has the type, range and wording that a schema requires.
 fn fits(value: &Value, schema: &Value) -> bool {
     let typed = match value {
         Value::Null => allows(schema, "null"),
@@ -301,13 +302,14 @@ fn fits(value: &Value, schema: &Value) -> bool {
         && (schema["format"] != "uint32" || number <= f64::from(u32::MAX))
 }
 
-/// Whether a number is asked for. TOML's `nan`, `inf` and integers beyond 128 bits are numbers, and come as text too.
+/// Returns whether a text is given for a number. TOML's `nan`, `inf` and integers beyond 128 bits are numbers, although
+/// they arrive as text.
 fn is_text_for_a_number(text: &str, schema: &Value) -> bool {
     let is_number = text.parse::<f64>().is_ok_and(|number| number.is_nan() || number.abs() > i128::MAX as f64);
     (allows(schema, "number") || allows(schema, "integer")) && !is_number
 }
 
-/// The number a text such as `32` or `1/32` means, where the schema takes it; otherwise one it does take.
+/// Returns the number that a text such as `32` or `1/32` means, if the schema accepts it, or else an accepted one.
 fn example(text: &str, schema: &Value) -> Value {
     let number = |text: &str| text.trim().parse::<f64>().ok();
     let (above, below) = text.split_once('/').unwrap_or((text, "1"));
@@ -335,7 +337,7 @@ fn constants(schema: &Value) -> Vec<&str> {
     words(schema).unwrap_or_default()
 }
 
-/// The key of a choice written as a table with one key.
+/// Returns the key of a choice written as a table with one key.
 fn only_key(schema: &Value) -> Option<&str> {
     let required = schema["required"].as_array()?;
     (required.len() == 1 && schema["properties"].as_object()?.len() == 1).then(|| required[0].as_str())?
@@ -350,7 +352,7 @@ fn unknown_key(key: &str, known: &[&str]) -> String {
     format!("is unknown; {hint} keys: {}", known.join(", "))
 }
 
-/// A value as a message shows it: as TOML would write it.
+/// Formats a value for a message, as in TOML.
 fn shown(value: &Value) -> String {
     match value {
         Value::Object(_) => "{...}".to_string(),

@@ -1,11 +1,11 @@
-//! Which name was meant where one is wrong.
+//! Suggestions for misspelt names.
 
 use celltrain_core::stop::{Interrupted, Stop};
 
 use crate::fault::{KeyFault, nearest};
 
-/// The name that was meant, perhaps. Among many faults none is a slip, and looking through all names for each would
-/// take its time.
+/// Suggests the name that was probably meant. Many faults are unlikely to be typos, and searching all names for each
+/// would take too long.
 pub(crate) fn hint<'a>(
     given: &str,
     names: impl IntoIterator<Item = &'a str>,
@@ -16,7 +16,7 @@ pub(crate) fn hint<'a>(
     if faults.len() < MOST { closest(given, names, stop) } else { Ok(None) }
 }
 
-/// The name most like `given`, if one is like enough to be meant.
+/// Returns the name most similar to `given`, if one is similar enough.
 pub(crate) fn closest<'a>(
     given: &str,
     names: impl IntoIterator<Item = &'a str>,
@@ -27,7 +27,7 @@ pub(crate) fn closest<'a>(
     stopped.map(|()| found)
 }
 
-/// A question to put into a message, with a space behind it; empty where no name was meant.
+/// Formats a suggestion for a message, with a trailing space; empty if there is none.
 pub(crate) fn did_you_mean(meant: Option<&str>) -> String {
     meant.map(|meant| format!("did you mean \"{meant}\"? ")).unwrap_or_default()
 }

@@ -1,13 +1,13 @@
-//! The scenario: what a user writes, what it means, and what is wrong with it.
+//! Scenarios: reading, checking and building the network.
 //!
-//! The types in [`scenario`] are the one source of truth: the JSON Schema, the Python models and the defaults follow
-//! from them. Reading goes in three steps, and each adds its faults instead of stopping at the first: [`document`]
-//! (text to values that know their lines), [`form`] (values against the schema), [`check`] (values against each other
-//! and the machine). [`topology`] has the networks that can be written, one file each; [`build`] makes the one the
-//! engines run.
+//! The types in [`scenario`] are the only source of truth: the JSON Schema, the Python models and the defaults follow
+//! from them. Reading has three steps, and each adds its faults instead of stopping at the first: [`document`] (text to
+//! values with line numbers), [`form`] (values against the schema), [`check`] (values against each other and the
+//! machine). [`topology`] has the available topologies, one file each. [`build`] builds the network that the engines
+//! run.
 
-// What a user can set is never added or multiplied without a thought for the largest there is. The lints of casts are
-// on in all of the workspace.
+// Arithmetic on user settings must always consider the largest values. The lints of casts are on in the whole
+// workspace.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
 pub mod build;
@@ -33,39 +33,39 @@ use document::Document;
 use fault::KeyFault;
 use serde::Deserialize;
 
-/// What came of reading a scenario.
+/// The result of reading a scenario.
 #[derive(Clone, Debug)]
 pub struct Reading {
-    /// The scenario, when nothing is wrong with it.
+    /// The scenario, if it has no faults.
     pub scenario: Option<Scenario>,
-    /// Everything that is wrong.
+    /// All faults.
     pub faults: Vec<Fault>,
-    /// What to look at before trusting its results.
+    /// Warnings to consider before trusting its results.
     pub warnings: Vec<Warning>,
-    /// The memory that a run of it takes, when nothing else is wrong.
+    /// The memory that a run takes, if there are no other faults.
     pub memory: Option<MemoryEstimate>,
-    /// The network that the checks built, with the scenario's own seed, when nothing is wrong.
+    /// The network that the checks built with the scenario's own seed, if there are no faults.
     pub network: Option<Network>,
-    /// Whether one of the faults is that it does not fit the memory there is: elsewhere, or later, it may.
+    /// True if one of the faults is a lack of memory: the scenario may fit elsewhere, or later.
     pub does_not_fit: bool,
 }
 
-/// What the reader may know of the machine.
+/// Properties of the machine.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Machine {
-    /// Bytes of memory that the process may still have; `None` if they are not known.
+    /// Bytes of memory still available to the process; `None` if unknown.
     pub memory: Option<u64>,
 }
 
 impl Machine {
-    /// Returns the bytes that are free if they are too few for a run that takes `bytes`: three quarters are for one run,
-    /// or for several at once.
+    /// Returns the free bytes if they are too few for a run that takes `bytes`: three quarters of them are available to
+    /// one run, or to several at once.
     pub fn lacks(&self, bytes: u64) -> Option<u64> {
         self.memory.filter(|free| bytes > (free / 4).saturating_mul(3))
     }
 }
 
-/// Reads a scenario in TOML. `source` is the name faults are reported under, usually the file's.
+/// Reads a scenario in TOML. `source` is the name used in faults, usually the file's.
 pub fn read_toml(text: &str, source: &str, machine: Machine) -> Reading {
     Reader { source, machine, stop: &Stop::never() }.toml(text).expect("nobody stops it")
 }
@@ -75,14 +75,14 @@ pub fn read_json(text: &str, source: &str, machine: Machine) -> Reading {
     Reader { source, machine, stop: &Stop::never() }.json(text).expect("nobody stops it")
 }
 
-/// What reading a scenario goes by: its name, the machine it is for, and whether to go on. A large one takes seconds.
+/// Reader of scenarios: a name, the machine, and a cancellation check. A large scenario takes seconds.
 #[derive(Clone, Copy)]
 pub struct Reader<'a> {
-    /// The name faults are reported under, usually the file's.
+    /// The name used in faults, usually the file's.
     pub source: &'a str,
-    /// What it may be too large for.
+    /// The machine that a scenario must fit.
     pub machine: Machine,
-    /// Whether to go on.
+    /// The cancellation check.
     pub stop: &'a Stop<'a>,
 }
 
@@ -90,7 +90,7 @@ impl Reader<'_> {
     /// Reads a scenario in TOML.
     ///
     /// # Errors
-    /// When it is told to stop.
+    /// Returns [`Interrupted`] if cancelled.
     pub fn toml(self, text: &str) -> Result<Reading, Interrupted> {
         self.stop.ask()?;
         read(Document::from_toml(text), self)
@@ -99,7 +99,7 @@ impl Reader<'_> {
     /// Reads a scenario in JSON, with the keys of the TOML form; its faults carry no lines.
     ///
     /// # Errors
-    /// When it is told to stop.
+    /// Returns [`Interrupted`] if cancelled.
     pub fn json(self, text: &str) -> Result<Reading, Interrupted> {
         self.stop.ask()?;
         read(Document::from_json(text), self)
@@ -125,8 +125,8 @@ fn read(document: Result<Document, Vec<document::SyntaxFault>>, reader: Reader<'
     };
     let mut faults = form::check(&mut document.root, stop)?;
     let (mut warnings, mut memory, mut network, mut does_not_fit) = (Vec::new(), None, None, false);
-    // What has the wrong form was taken out, so the rest can be judged too; a required key that is gone ends it here.
-    // With more faults than are kept it is not known what was taken out.
+    // Malformed values were removed, so the rest can be checked too, unless a required key is gone. With more faults
+    // than are kept, the removed values are unknown.
     let scenario: Option<Scenario> = if faults.more() > 0 { None } else { Scenario::deserialize(&document.root).ok() };
     stop.ask()?;
     if let Some(scenario) = &scenario {

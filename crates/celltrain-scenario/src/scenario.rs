@@ -129,7 +129,7 @@ pub enum Infinite {
 }
 
 impl Buffer {
-    /// The limit, if there is one.
+    /// Returns the limit, if there is one.
     pub fn cells(self) -> Option<u32> {
         match self {
             Buffer::Cells(cells) => Some(cells),
@@ -173,19 +173,19 @@ fn vanilla() -> TcpConfig {
     TcpConfig::Vanilla(TcpOptions::default())
 }
 
-/// The JSON Schema of a scenario.
+/// Returns the JSON Schema of a scenario.
 #[cfg(not(target_family = "wasm"))]
 pub fn schema() -> serde_json::Value {
     schemars::schema_for!(Scenario).to_value()
 }
 
-/// The JSON Schema of a scenario, as it was provided: what makes it of the types would be a large part of the page.
+/// Returns the JSON Schema of a scenario that was provided: code to derive it would be a large part of the page.
 #[cfg(target_family = "wasm")]
 pub fn schema() -> serde_json::Value {
     SCHEMA.get().expect("the schema is provided before anything is read").clone()
 }
 
-/// Provides the schema that this version has elsewhere.
+/// Provides the schema that this version generates on other targets.
 #[cfg(target_family = "wasm")]
 pub fn provide_schema(schema: serde_json::Value) {
     SCHEMA.get_or_init(|| schema);

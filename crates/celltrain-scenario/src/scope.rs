@@ -1,4 +1,4 @@
-//! Where in a scenario the checks are, and the faults they have found.
+//! The position of the checks in a scenario, and the faults they have found.
 
 use std::fmt;
 
@@ -7,16 +7,16 @@ use celltrain_core::error;
 use crate::document::join;
 use crate::fault::{Faults, KeyFault};
 
-/// A place in a scenario, and the list that takes the faults found there. A check is handed the scope of the table it
-/// is about, and goes to the keys in it by [`Scope::at`]; the path becomes text when there is a fault to report.
+/// A place in a scenario, and the list that collects the faults found there. A check gets the scope of its table and
+/// reaches the keys in it with [`Scope::at`]. The path becomes text only when there is a fault to report.
 pub struct Scope<'a> {
     path: Path<'a>,
     found: &'a mut Faults,
-    /// Faults of form: what they are about was taken out of the scenario.
+    /// Faults of form, whose values were removed from the scenario.
     malformed: &'a [KeyFault],
 }
 
-/// A place, as a step from the place around it.
+/// A place, as a step from the enclosing place.
 #[derive(Clone, Copy)]
 enum Path<'a> {
     Root,
@@ -35,43 +35,43 @@ impl Path<'_> {
 }
 
 impl<'a> Scope<'a> {
-    /// The whole scenario. What the faults of form are about was taken out of it.
+    /// Creates the scope of a whole scenario, from which malformed values were removed.
     pub fn root(found: &'a mut Faults, malformed: &'a [KeyFault]) -> Self {
         Self { path: Path::Root, found, malformed }
     }
 
-    /// A key of this table.
+    /// Returns the scope of a key of this table.
     pub fn at<'b>(&'b mut self, key: &'b str) -> Scope<'b> {
         Scope { path: Path::Key(&self.path, key), found: self.found, malformed: self.malformed }
     }
 
-    /// A member of this list, counted from 0.
+    /// Returns the scope of an item of this list, counted from 0.
     pub fn item(&mut self, number: usize) -> Scope<'_> {
         Scope { path: Path::Item(&self.path, number), found: self.found, malformed: self.malformed }
     }
 
-    /// The path as text, for example `topology.network.flows[3].to`.
+    /// Returns the path as text, for example `topology.network.flows[3].to`.
     pub fn path(&self) -> String {
         self.path.text()
     }
 
-    /// A fault of what stands here, whatever its value.
+    /// Reports a fault of this place, without its value.
     pub fn refuse(&mut self, problem: impl Into<String>) {
         self.found.push(KeyFault::of_key(self.path(), problem));
     }
 
-    /// A fault of the value that stands here.
+    /// Reports a fault of the value at this place.
     pub fn refuse_value(&mut self, value: impl fmt::Display, problem: impl Into<String>) {
         self.found.push(KeyFault::of_value(self.path(), value, problem));
     }
 
-    /// A fault of the text that stands here.
+    /// Reports a fault of the text at this place.
     pub fn refuse_text(&mut self, value: impl fmt::Display, problem: impl Into<String>) {
         self.refuse_value(quoted(value), problem);
     }
 
-    /// A fault that a model has found in its own table, which is here. Its key may lead to a value inside a setting,
-    /// such as `thresholds.tcp1`.
+    /// Reports a fault that a model has found in its own table, which is this place. Its key may lead to a value inside
+    /// a setting, such as `thresholds.tcp1`.
     pub fn refuse_setting(&mut self, fault: error::Fault) {
         let error::Fault { key, value, problem, excerpt } = fault;
         self.at_setting(&key, |scope| {
@@ -80,14 +80,14 @@ impl<'a> Scope<'a> {
         });
     }
 
-    /// The same, unless there is a fault of this setting already.
+    /// Reports a fault of a setting unless the setting has a fault already.
     pub fn refuse_setting_once(&mut self, fault: error::Fault) {
         if !self.at_setting(&fault.key, |scope| scope.is_refused()) {
             self.refuse_setting(fault);
         }
     }
 
-    /// Does this at a setting of the table that is here, or at a value inside it.
+    /// Calls `act` at a setting of this table, or at a value inside the setting.
     fn at_setting<T>(&mut self, key: &str, act: impl FnOnce(&mut Scope<'_>) -> T) -> T {
         match key.split_once('.') {
             Some((setting, inner)) => act(&mut self.at(setting).at(inner)),
@@ -95,14 +95,14 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Does this unless there is a fault of what stands here already.
+    /// Calls `refuse` unless this place has a fault already.
     pub fn once(&mut self, refuse: impl FnOnce(&mut Self)) {
         if !self.is_refused() {
             refuse(self);
         }
     }
 
-    /// Whether there is a fault of what stands here.
+    /// Returns whether this place has a fault.
     pub fn is_refused(&self) -> bool {
         !self.found.is_empty() && {
             let path = self.path();
@@ -110,12 +110,12 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Whether what stands here, or something in it, has the wrong form.
+    /// Returns whether this place, or something in it, has the wrong form.
     pub fn is_malformed(&self) -> bool {
         self.is_among(self.malformed)
     }
 
-    /// Whether there is a fault of what stands here or of something in it, of whatever kind.
+    /// Returns whether this place, or something in it, has a fault of any kind.
     pub fn is_faulty(&self) -> bool {
         self.is_malformed() || self.is_among(self.found)
     }
@@ -128,13 +128,13 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// All faults the checks have found so far, here and elsewhere.
+    /// Returns all faults that the checks have found so far, here and elsewhere.
     pub fn found(&self) -> &Faults {
         self.found
     }
 }
 
-/// A text as a scenario has it.
+/// Quotes a text as in a scenario.
 pub fn quoted(value: impl fmt::Display) -> String {
     format!("\"{value}\"")
 }

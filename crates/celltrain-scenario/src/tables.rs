@@ -1,4 +1,4 @@
-//! Which table of a scenario is for which flow, VC, port and edge device.
+//! Assigns the tables of a scenario to flows, VCs, ports and edge devices.
 
 use std::collections::BTreeMap;
 
@@ -14,23 +14,23 @@ use crate::channels::Channels;
 use crate::scenario::{FlowOptions, PortConfig, Scenario, VcOptions};
 use crate::topology::Layout;
 
-/// The tables of everything in a layout, looked up once.
+/// The tables for everything in a layout, looked up once.
 pub struct Tables<'a> {
-    /// Of each flow: what it has of its own.
+    /// By flow: its own options.
     pub flows: TiVec<FlowIndex, Option<&'a FlowOptions>>,
-    /// Of each VC: what it has of its own, and the name of that table.
+    /// By VC: the name of its table, and its own options.
     pub vcs: TiVec<VcIndex, Option<(&'a str, &'a VcOptions)>>,
-    /// Of each link: the table of its port, and that table's name; none where it leaves no switch.
+    /// By link: the name and the content of its port's table; `None` if the link does not leave a switch.
     pub ports: TiVec<LinkIndex, Option<(&'a str, &'a PortConfig)>>,
-    /// Of each node: its table; none where it is no edge device.
+    /// By node: its table; `None` if it is not an edge device.
     pub edges: TiVec<NodeIndex, Option<&'a EdgeConfig>>,
 }
 
 impl<'a> Tables<'a> {
-    /// Looks them up.
+    /// Looks up the tables.
     ///
     /// # Errors
-    /// When it is told to stop.
+    /// Returns [`Interrupted`] if cancelled.
     pub fn of(
         scenario: &'a Scenario,
         layout: &Layout,
@@ -64,19 +64,19 @@ impl<'a> Tables<'a> {
         })
     }
 
-    /// What a VC has of its own.
+    /// Returns a VC's own options.
     pub fn vc(&self, vc: VcIndex) -> Option<&'a VcOptions> {
         self.vcs[vc].map(|(_, own)| own)
     }
 }
 
-/// The table of a VC: that of its name, or of the first range its name is in.
+/// Finds the table of a VC, by its name or the first range that contains it.
 fn of_vc<'a>(tables: &'a BTreeMap<String, VcOptions>, vc: &str) -> Option<(&'a str, &'a VcOptions)> {
     let in_range = || tables.iter().find(|(key, _)| is_in_range(key, vc));
     tables.get_key_value(vc).or_else(in_range).map(|(key, own)| (key.as_str(), own))
 }
 
-/// The table of a switch's port: that of its link's name, of the bottleneck, of a pattern, or of every other port.
+/// Finds the table of a switch port: by its link's name, as the bottleneck, by a pattern, or the default.
 fn of_port<'a>(
     tables: &'a BTreeMap<String, PortConfig>,
     link: &str,
@@ -89,17 +89,17 @@ fn of_port<'a>(
     found.map(|(name, config)| (name.as_str(), config))
 }
 
-/// The table of an edge device: that of its name, or of a pattern.
+/// Finds the table of an edge device, by its name or by a pattern.
 fn of_edge<'a>(tables: &'a BTreeMap<String, EdgeConfig>, edge: &str) -> Option<&'a EdgeConfig> {
     let by_pattern = || tables.iter().find(|(name, _)| matches(name, edge)).map(|(_, config)| config);
     tables.get(edge).or_else(by_pattern)
 }
 
-/// Whether a pattern, in which `*` stands for any characters, stands for a name.
+/// Returns whether a pattern, in which `*` matches any characters, matches a name.
 pub fn matches(pattern: &str, name: &str) -> bool {
     let Some((head, rest)) = pattern.split_once('*') else { return pattern == name };
     let (middle, tail) = rest.rsplit_once('*').unwrap_or(("", rest));
     let Some(inner) = name.strip_prefix(head).and_then(|name| name.strip_suffix(tail)) else { return false };
-    // Each piece where it first comes behind the one before: a later place leaves less for the others.
+    // Match each piece at its first position after the previous one: a later position leaves less for the others.
     middle.split('*').try_fold(inner, |inner, piece| Some(inner.split_once(piece)?.1)).is_some()
 }

@@ -1,4 +1,4 @@
-//! Whole files: what is read, and what is said of those that cannot be.
+//! Tests on whole files: the scenarios read, and the messages for faulty ones.
 
 use std::fmt::Write;
 
@@ -62,7 +62,7 @@ fn messages(text: &str) -> Vec<String> {
     read(text).faults.into_iter().map(|fault| fault.message).collect()
 }
 
-/// The one message of a good file with `from` replaced by `to`.
+/// Returns the only message of a good file with `from` replaced by `to`.
 fn message(from: &str, to: &str) -> String {
     only(GOOD, from, to)
 }
@@ -270,7 +270,7 @@ fn with_memory(bytes: u64) -> Machine {
 fn more_memory_than_the_machine_has_is_refused() {
     let billion = message("buffer = 1000", "buffer = 1_000_000_000");
     assert!(billion.contains("more than 268435456 cells") && billion.contains("infinite"), "{billion}");
-    // By its bare network, before it is laid out; and by its records.
+    // Refused by the bare network, before it is laid out; and by its records.
     for (sources, memory) in [("900000", 1 << 30), ("900", 4 << 20)] {
         let text = GOOD.replace("sources = 5", &format!("sources = {sources}"));
         let reading = read_toml(&text, "x.toml", with_memory(memory));
@@ -280,7 +280,7 @@ fn more_memory_than_the_machine_has_is_refused() {
         assert!(fault.message.contains(" times, take more than "), "{}", fault.message);
         assert!(fault.message.ends_with("smaller windows take less"), "{}", fault.message);
     }
-    // Three quarters are enough, to the byte.
+    // The limit is three quarters of the memory, to the byte.
     let needs = read_toml(GOOD, "x.toml", Machine::default()).memory.unwrap().least;
     for (free, faults) in [(needs.div_ceil(3) * 4, 0), (needs / 3 * 4 - 4, 1)] {
         assert_eq!(read_toml(GOOD, "x.toml", with_memory(free)).faults.len(), faults);
@@ -410,7 +410,7 @@ fn nodes_that_flows_cannot_reach_give_a_warning() {
     );
     let seven = warned("\"h1\", \"h2\", \"h3\", \"h4\", \"h5\", \"h6\", \"h7\"", "");
     assert!(seven[0].contains("7 nodes (\"h1\", \"h2\", \"h3\", \"h4\", \"h5\" and 2 more) are"), "{seven:?}");
-    // Linked, and no flow's end.
+    // A linked node without flows is fine.
     assert_eq!(warned("\"z\"", "{ between = [\"z\", \"t\"], delay = \"1us\" },\n"), [""; 0]);
 }
 
@@ -452,7 +452,7 @@ fn a_chain_has_long_connections_over_all_switches_and_others_over_two() {
     };
     let long = ["long-source2->sw1", "sw1->sw2", "sw2->sw3", "sw3->sw4", "sw4->long-destination2"];
     assert_eq!(path("long2"), long);
-    // Two on each link between switches, in their order.
+    // Two on each link between switches, in the order of the links.
     assert_eq!(path("cross1")[1..2], ["sw1->sw2"]);
     assert_eq!(path("cross4"), ["cross-source4->sw2", "sw2->sw3", "sw3->cross-destination4"]);
     assert_eq!(path("cross6")[1], "sw3->sw4");
@@ -557,7 +557,7 @@ fn topologies_that_cannot_be_are_refused() {
     ] {
         assert!(message.contains(expected), "{message}\n  lacks {expected}");
     }
-    // Every port that connections share needs a table, not the first alone.
+    // Every port that connections share needs a table, not only the first.
     let bottleneck_alone = messages(&CHAIN.replace("\"sw*->sw*\"", "bottleneck"));
     assert_eq!(bottleneck_alone.len(), 2);
     assert!(bottleneck_alone[0].contains("port.\"sw2->sw3\" has no buffer and no policy"));
@@ -567,7 +567,7 @@ fn goodputs_mbps(network: &Network) -> Vec<f64> {
     max_min::goodputs_mbps(network, &Stop::never()).unwrap()
 }
 
-/// Each flow's max-min fair share, in Mb/s of goodput.
+/// Returns each flow's max-min fair share, in Mb/s of goodput.
 fn fair(text: &str) -> Vec<f64> {
     let reading = read(text);
     let scenario = reading.scenario.unwrap_or_else(|| panic!("{:?}", reading.faults));
@@ -578,7 +578,7 @@ fn near(found: &[f64], expected: &[f64]) -> bool {
     found.len() == expected.len() && found.iter().zip(expected).all(|(found, expected)| (found - expected).abs() < 1e-9)
 }
 
-/// Of 12 cells of 53 bytes 512 are payload.
+/// 512 bytes of 12 cells of 53 bytes are payload.
 const PAYLOAD: f64 = 512.0 / 636.0;
 
 #[test]
@@ -588,22 +588,22 @@ fn the_shares_of_a_chain_are_those_of_its_formula() {
         let shares = vec![155.52 / f64::from(long + cross) * PAYLOAD; usize::from(long + 3 * cross)];
         assert!(near(&fair(&text), &shares), "{long} long, {cross} on each link: {:?}", fair(&text));
     }
-    // Where hosts are slow, the trunks hold nobody back.
+    // If hosts are slow, the trunks limit no flow.
     let slow = CHAIN.replace("access_delay", "access_rate = \"10Mbps\"\naccess_delay");
     assert!(near(&fair(&slow), &[10.0 * PAYLOAD; 8]));
 }
 
 #[test]
 fn shares_follow_from_the_slowest_lines_upward() {
-    // By hand: tcp2 has its 10, tcp5 its 20, and 125.52 are left to three.
+    // By hand: tcp2 gets 10, tcp5 gets 20, and 125.52 are left for three.
     let third = 125.52 / 3.0 * PAYLOAD;
     let text = GOOD.replace(
         "sources = 5",
         "sources = 5\naccess_rates = { source2 = \"10Mbps\", source5 = \"20Mbps\", source1 = \"100Mbps\" }",
     );
     assert!(near(&fair(&text), &[third, 10.0 * PAYLOAD, third, third, 20.0 * PAYLOAD]), "{:?}", fair(&text));
-    // 30 Mb/s half of the time, of which 1000 in 21 cells of 53 bytes are payload, leave 140.52 to four; one of them,
-    // with frames of 192 cells, has more payload in his share; one is paced at 5 Mb/s.
+    // 30 Mb/s half of the time, with 960 bytes of payload in 21 cells of 53 bytes, leave 140.52 to four flows. One of
+    // them, with frames of 192 cells, has more payload in its share; one is paced at 5 Mb/s.
     let own = "\n[flow.tcp3.traffic.on_off]\nrate = \"30Mbps\"\non = \"1ms\"\noff = \"1ms\"\npacket = \"960B\"\n\
                [flow.tcp4.tcp.reno]\nmss = \"9140B\"\n[flow.tcp5.tcp.reno]\npacing_rate = \"5Mbps\"\n";
     let share = (155.52 - 15.0 - 5.0) / 3.0;
@@ -642,7 +642,7 @@ fn shares_of_links_of_several_rates_are_those_found_by_hand() {
 
 #[test]
 fn fairness_by_max_min_shares_compares_parts_of_them() {
-    // Nothing is lost, so that whoever may send does.
+    // Nothing is lost, so all flows send as much as they may.
     let text = GOOD
         .replace("10s", "300ms")
         .replace("sources = 5", "sources = 5\naccess_rates = { source1-2 = \"5Mbps\" }")
@@ -664,7 +664,7 @@ fn networks_beyond_a_stated_size_are_refused_before_anything_is_laid_out() {
     let links = "{ between = [\"a\", \"s\"], delay = \"1us\" },".repeat(100_001);
     let text = GENERAL.replace("links = [", &format!("links = [{links}"));
     assert_eq!(messages(&text), ["test.toml:5: topology.network.links has 100004 items; 100000 is the most"]);
-    // A line of switches from end to end, and back.
+    // A row of switches, crossed from end to end.
     let name = |i: u32| format!("\"s{i}\", ");
     let switches: String = (0..2_001).map(name).collect();
     let trunk = |i: u32| format!("{{ between = [\"s{i}\", \"s{}\"], delay = \"1us\" }},", i + 1);
@@ -709,7 +709,7 @@ fn a_policy_given_as_a_word_is_told_to_be_a_table() {
 
 #[test]
 fn of_a_text_broken_in_a_great_many_places_the_first_are_told() {
-    // Working out a line for each of them would take minutes.
+    // Finding the line number of each error would take minutes.
     let text = format!("{GOOD}\n{}", "<a>\n".repeat(100_000));
     let faults = messages(&text);
     assert_eq!(faults.len(), 20);
@@ -844,7 +844,7 @@ fn schedulers_that_cannot_be_are_refused() {
     assert_eq!(read(&of_policy.replace("0.21", "0.2")).faults, []);
 }
 
-/// Three connections each way between two IP networks, with a table for one port.
+/// Returns a scenario of three connections each way between two IP networks, with a table for one port.
 fn abr_both_ways(port: &str) -> String {
     format!(
         r#"
@@ -871,9 +871,9 @@ fn a_port_without_a_table_that_abr_vcs_can_fill_is_refused() {
     };
     let one_way = abr_both_ways("sw1->sw2");
     assert_eq!(said(&format!("{one_way}vc.tcp1-6.abr = {{}}")), [missing("sw2->sw1", "tcp1-acks", "466.56Mbps")]);
-    // The loop back of tcp1 is filled by the data of others.
+    // The data of other flows fills the return path of tcp1's loop.
     assert_eq!(said(&format!("{one_way}vc.tcp1.abr = {{}}")), [missing("sw2->sw1", "tcp1-acks", "466.56Mbps")]);
-    // Three times 51.84 Mb/s are all of it, and cannot wait for long; a bit more can.
+    // Six VCs at this PCR fill the link exactly and cannot wait for long; slightly faster ones can.
     let with_pcr = |rate: &str| format!("{one_way}vc.tcp1-6.abr = {{ pcr = \"{rate}\" }}");
     assert_eq!(said(&with_pcr("25.92Mbps")), [""; 0]);
     assert_eq!(said(&with_pcr("25.920001Mbps")), [missing("sw2->sw1", "tcp1-acks", "155.520006Mbps")]);
@@ -882,11 +882,11 @@ fn a_port_without_a_table_that_abr_vcs_can_fill_is_refused() {
     assert_eq!(said(&format!("{}vc.tcp1-6.abr = {{}}", abr_both_ways("default"))), [""; 0]);
     let acks = one_way.replace(", bidirectional = true", "");
     assert_eq!(said(&format!("{acks}vc.tcp1-3.abr = {{}}")), [""; 0], "acknowledgements do not fill a port");
-    // A misspelt table is not missing as well.
+    // A misspelt table is not reported as missing too.
     let misspelt =
         format!("{one_way}vc.tcp1-6.abr = {{}}\nport.\"sw2->sw3\" = {{ buffer = 9, policy.tail_drop = {{}} }}");
     assert_eq!(said(&misspelt).len(), 1, "{:?}", said(&misspelt));
-    // From a fast host to a slow one, alone.
+    // A single flow, from a fast host to a slow one.
     let star = r#"
         duration = "1s"
         topology.star = { hosts = 2, pattern = "ring", link_delay = "1ms", access_rates = { host1 = "622.08Mbps" } }
@@ -922,7 +922,7 @@ fn no_vc_loses_its_service_to_another_table() {
     assert_eq!(said(&format!("[vc.tcp1-5.abr]\n[vc.tcp1.{gfr}")), [""; 0], "another service is no accident");
     assert_eq!(said("[vc.tcp2-5.abr]\n[vc.tcp1]\nclass = \"vbr\""), [""; 0]);
     assert_eq!(said("[vc.tcp1-5.abr]\n[vc.tcp1.abr]\nnrm = 16"), [""; 0]);
-    // Its acknowledgements' table has no say in it.
+    // The table of its acknowledgements does not matter.
     assert_eq!(said("[vc.tcp1-5.abr]\n[vc.tcp1-acks]\nclass = \"ubr\""), [""; 0]);
 }
 
@@ -984,7 +984,7 @@ fn a_number_in_quotes_is_told_from_a_wrong_number() {
         ("rif = \"1/32\"", "0.03125"),
         ("rif = \"1 / 32768\"", "0.000030517578125"),
         ("rdf = \"0.5\"", "0.5"),
-        // What it may mean is no such value: the default.
+        // The probable meaning is not a valid value, so the default is suggested.
         ("nrm = \"1/32\"", "32"),
         ("nrm = \"many\"", "32"),
         ("nrm = \"512\"", "32"),
@@ -996,7 +996,7 @@ fn a_number_in_quotes_is_told_from_a_wrong_number() {
             [format!("vc.tcp1-6.abr.{given} is text; write a number without quotes, such as {example}")]
         );
     }
-    // Numbers that TOML has, and JSON has not.
+    // Numbers that exist in TOML but not in JSON.
     for (given, shown) in [("nan", "nan"), ("inf", "inf"), ("-inf", "-inf")] {
         let power = "is not a power of two from 1/32768 (0.000030517578125) to 1";
         assert_eq!(said(&format!("rif = {given}")), [format!("vc.tcp1-6.abr.rif = \"{shown}\" {power}")]);
@@ -1023,7 +1023,7 @@ fn traffic_that_cannot_be_sent_is_refused() {
              collect (192)"
         )
     );
-    // Once accepted and carried, while captures and events refused them.
+    // Such packets were once accepted and carried, but captures and events refused them.
     assert_eq!(
         only("constant_rate]\nrate = \"10Mbps\"\npacket = \"65500B\""),
         format!(
@@ -1036,7 +1036,7 @@ fn traffic_that_cannot_be_sent_is_refused() {
             "constant_rate]\nrate = \"10Mbps\"\npacket = \"{payload}B\"\n[aal5]\nencapsulation = \"{encapsulation}\""
         );
         let mut faults = reading(&text).faults;
-        // The buffer holds no such frame.
+        // The buffer is too small for such a frame.
         faults.retain(|fault| fault.key != "port.bottleneck.buffer");
         faults.len()
     };
@@ -1075,7 +1075,7 @@ fn traffic_that_cannot_be_sent_is_refused() {
     assert_eq!(reading("on_off]").warnings, []);
 }
 
-/// Such a host sent a segment again each microsecond and kept all of them: 601 MB after 10 s.
+/// Such a host resent a segment every microsecond and kept all copies: 601 MB after 10 s.
 #[test]
 fn timeouts_shorter_than_a_segment_takes_are_warned_of() {
     let tcp = "[tcp.vanilla]\nmss = \"512B\"\nreceive_window = \"65535B\"\ntimer_granularity = \"100ms\"\n";
@@ -1097,7 +1097,7 @@ fn timeouts_shorter_than_a_segment_takes_are_warned_of() {
     let own = of(&format!("[tcp.reno]\n[flow.tcp2.tcp.sack]\n{short}"));
     assert_eq!(own.warnings.len(), 1);
     assert_eq!(own.warnings[0].key, "flow.tcp2.tcp.sack.maximum_rto");
-    // Six doublings make 64 us of 1 us.
+    // Six doublings turn 1 us into 64 us.
     let backed_off = short.replace("maximum_rto = \"1us\"", "maximum_rto = \"1s\"");
     assert_eq!(warned(&of(&format!("[tcp.reno]\n{backed_off}"))), [""; 0]);
     let steady = of(&format!("[tcp.reno]\nbackoff = \"none\"\n{backed_off}"));
@@ -1231,7 +1231,7 @@ proptest! {
 
 #[test]
 fn a_megabyte_in_any_place_gives_a_line_a_person_can_read() {
-    // The key of a quantity, a name and an unknown key used to be quoted whole.
+    // The value of a quantity, a name and an unknown key used to be quoted in full.
     let long = "9".repeat(1_000_000);
     for (from, to) in [
         ("\"10s\"", format!("\"{long}s\"")),
@@ -1259,7 +1259,7 @@ fn warnings_of(policy: &str) -> Vec<String> {
     reading.warnings.into_iter().map(|warning| warning.message).collect()
 }
 
-/// It passed without a word: its author saw a fairness of 1.
+/// It used to pass without a warning: its author saw a fairness of 1.
 #[test]
 fn a_policy_that_refuses_every_frame_of_an_empty_buffer_has_a_warning() {
     let dead = "X < 0.8 * K and Y * N < 1.2 * X";

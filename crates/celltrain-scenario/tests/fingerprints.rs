@@ -1,9 +1,8 @@
-//! Is every shipped scenario the same run as last time, on both engines, watched or not, on one thread or two? Whether
-//! it is right is another question, asked elsewhere.
+//! Checks that every shipped scenario gives the same run as last time, on both engines, watched or not, on one thread
+//! or two. Other tests check that the results are right.
 //!
-//! After a change that is meant to move numbers:
-//! `CELLTRAIN_BLESS=1 cargo test -p celltrain-scenario --test fingerprints` writes the table anew; it is committed
-//! alone, with the reason.
+//! After an intended change of results, rewrite the table with
+//! `CELLTRAIN_BLESS=1 cargo test -p celltrain-scenario --test fingerprints`. Commit it alone, with the reason.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -17,13 +16,13 @@ use celltrain_core::probe::{Nothing, Recorder, SeriesChoice};
 use celltrain_core::units::Duration;
 use celltrain_scenario::{Machine, build, read_toml};
 
-/// The first simulated second tells runs apart, losses and timeouts included.
+/// The first simulated second, which includes losses and timeouts, is enough to distinguish runs.
 const DURATION: &str = "1s";
 
 #[test]
 fn every_shipped_scenario_is_the_same_run_as_last_time() {
     let table = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fingerprints.csv");
-    // The slow engine's runs come last, and only once.
+    // The slow engine's runs come last, and are made only once.
     let runs = runs();
     let found = on_threads(2, &runs);
     let fast = runs.iter().take_while(|run| run.engine == Engine::Fast).count();
@@ -89,7 +88,7 @@ impl Run {
     }
 }
 
-/// Records everything, at all ports, at instants that are no event's.
+/// Records everything, at all ports, at instants without events.
 fn recorder(network: &Network) -> Recorder {
     let choice =
         SeriesChoice { queue: true, occupancy: true, windows: true, delivered: true, rates: true, edges: true };
@@ -97,7 +96,7 @@ fn recorder(network: &Network) -> Recorder {
     Recorder::new(choice, network.links.keys().collect(), step, network)
 }
 
-/// The results of all runs, which the threads share out among themselves.
+/// Returns the results of all runs, which the threads share among themselves.
 fn on_threads(threads: usize, runs: &[Run]) -> Vec<RunResult> {
     let found = Mutex::new(vec![None; runs.len()]);
     let next = Mutex::new(0..runs.len());

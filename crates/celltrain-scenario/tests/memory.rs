@@ -1,7 +1,7 @@
-//! Estimates of a run's memory against the memory it takes, with an allocator that counts.
+//! Compares estimates of a run's memory with the memory it takes, with a counting allocator.
 //!
-//! The networks are large and the runs so short that the records made at the start are nearly all there is. One test, as
-//! the allocator counts for all threads.
+//! The networks are large and the runs so short that almost all memory is for the records made at the start. There is
+//! only one test, as the allocator counts for all threads.
 
 use celltrain_core::engine::Engine;
 use celltrain_core::memory_estimate::MemoryEstimate;
@@ -14,11 +14,11 @@ use peak_alloc::PeakAlloc;
 #[global_allocator]
 static ALLOCATED: PeakAlloc = PeakAlloc;
 
-/// Topology and the rest of a scenario; the extremes of fifteen networks that were measured.
+/// Topology and the rest of a scenario: the extremes of fifteen networks that were measured.
 const NETWORKS: [(&str, &str); 4] = [
     ("n_source = {sources = 1100, link_delay = '5us'}", "buffer = 1000\npolicy.tail_drop = {}"),
     ("chain = {hops = 30, cross = 30, long = 10, link_delay = '5us'}", "buffer = 100\npolicy.epd.threshold = 80"),
-    // A switch with 2100 hosts, of which two send.
+    // A switch with 2100 hosts; two of them send.
     ("", "buffer = 100\npolicy.tail_drop = {}"),
     (
         "n_source = {sources = 520, link_delay = '5us'}",
@@ -28,7 +28,7 @@ const NETWORKS: [(&str, &str); 4] = [
 
 #[test]
 fn a_run_takes_more_than_the_bound_and_less_than_what_is_likely() {
-    // Objects made once in a process exist before.
+    // Create the objects that exist once in a process.
     network(NETWORKS[0]);
     for large in NETWORKS {
         for engine in Engine::ALL {
@@ -40,7 +40,7 @@ fn a_run_takes_more_than_the_bound_and_less_than_what_is_likely() {
             assert!((least..=likely).contains(&taken), "{large:?}, {engine}: {taken} of {least} to {likely}");
         }
     }
-    // An averaging interval of a picosecond took 10 GB in the fast engine: memory followed times instead of cells.
+    // An averaging interval of 1 ps took 10 GB in the fast engine: memory grew with time instead of cells.
     let short = "n_source = {sources = 2, link_delay = '5us'}";
     let network =
         network((short, "buffer = 1000\npolicy.tail_drop = {}\nallocator.erica.interval = '1ps'\n[vc.'tcp1-2'.abr]"));
@@ -49,7 +49,7 @@ fn a_run_takes_more_than_the_bound_and_less_than_what_is_likely() {
         let taken = peak(ALLOCATED.current_usage(), || drop(engine.run(&network, &mut Nothing, |_| true)));
         assert!(taken < 1 << 20, "{}: {taken}", engine.name());
     }
-    // Each fault took a kilobyte once, and a thousand are shown.
+    // Each fault once took a kilobyte; only a thousand are kept.
     let text = (0..100_000).map(|i| format!("key{i} = {i}")).collect::<Vec<String>>().join("\n");
     let of_text = peak(ALLOCATED.current_usage(), || drop(Document::from_toml(&text)));
     let of_faults = peak(ALLOCATED.current_usage(), || {
@@ -60,7 +60,7 @@ fn a_run_takes_more_than_the_bound_and_less_than_what_is_likely() {
     assert!(of_faults < of_text + (1 << 21), "{of_faults} bytes for a text that takes {of_text}");
 }
 
-/// The most bytes allocated during `work` beyond those of `before`.
+/// Returns the peak of allocated bytes during `work`, less `before`.
 fn peak(before: usize, work: impl FnOnce()) -> u64 {
     ALLOCATED.reset_peak_usage();
     work();

@@ -1,4 +1,4 @@
-//! Reading ends wherever it is told to.
+//! Reading can be cancelled at any check.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -6,7 +6,8 @@ use std::path::Path;
 use celltrain_core::stop::{Interrupted, Stop};
 use celltrain_scenario::{Machine, Reader, Reading};
 
-/// How often this work asks whether it may go on, asking before each piece of it; after so many times it hears no.
+/// Runs work that checks for cancellation before each piece, and cancels it after `most` checks. Returns the number of
+/// checks and the outcome.
 fn asked<T>(most: usize, work: impl FnOnce(&Stop<'_>) -> Result<T, Interrupted>) -> (usize, Result<T, Interrupted>) {
     let asked = Cell::new(0);
     let go_on = || {
@@ -21,7 +22,8 @@ fn read(text: &str, stop: &Stop<'_>) -> Result<Reading, Interrupted> {
     Reader { source: "here.toml", machine: Machine::default(), stop }.toml(text)
 }
 
-/// Names and texts of the shipped scenarios: every topology, policy, scheduler, allocator and kind of traffic.
+/// Reads the names and texts of the shipped scenarios, which cover every topology, policy, scheduler, allocator and
+/// kind of traffic.
 fn shipped() -> Vec<(String, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
     let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
@@ -38,7 +40,7 @@ fn reading_ends_at_whichever_question_is_answered_with_no() {
     for (name, text) in all {
         let (questions, whole) = asked(usize::MAX, |stop| read(&text, stop));
         assert!(whole.unwrap().scenario.is_some(), "{name}");
-        // Some hundred of them, spread over all.
+        // About a hundred of the checks, evenly spread.
         for most in (0..questions).step_by(1 + questions / 100) {
             let (told, outcome) = asked(most, |stop| read(&text, stop));
             assert!(outcome.is_err(), "{name}: question {most} of {questions}");

@@ -1,4 +1,4 @@
-//! Edge devices: each has a table, each table stands for one, each buffer holds a packet.
+//! Checks of edge devices: each has a table, each table names a device, each buffer holds a packet.
 
 use celltrain_core::index::{FlowIndex, NodeIndex};
 use celltrain_core::network::NodeKind;
@@ -28,7 +28,7 @@ pub(super) fn check(laid: &Laid<'_>, root: &mut Scope<'_>, stop: &Stop<'_>) -> R
             scope.refuse(format!("is not an edge device; {example}"));
         }
         for fault in config.check(longest_packet(laid, key, stop)?) {
-            // Those of the discard algorithm have the path to its table before them.
+            // Keys of the discard algorithm start with the path to its table.
             let discard = config.discard.name();
             match fault.key.strip_prefix(&format!("discard.{discard}.")) {
                 Some(setting) => {
@@ -46,7 +46,7 @@ pub(super) fn check(laid: &Laid<'_>, root: &mut Scope<'_>, stop: &Stop<'_>) -> R
     Ok(())
 }
 
-/// Cells of the longest packet that comes to the devices a table is for.
+/// Returns the cells of the longest packet that arrives at the devices of a table.
 fn longest_packet(laid: &Laid<'_>, table: &str, stop: &Stop<'_>) -> Result<u32, Interrupted> {
     let layout = &laid.layout;
     let mut longest = 1;

@@ -1,4 +1,4 @@
-//! Ports: which there are, what their VCs share, their buffers, policies and schedulers.
+//! Checks of ports: their tables, VCs, buffers, policies and schedulers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,11 +22,11 @@ use crate::scope::Scope;
 use crate::tables::matches;
 use crate::topology::Congests;
 
-/// 2 GiB of cells, twelve minutes of an OC-3: beyond it "infinite" is meant.
+/// 2 GiB of cells, twelve minutes of an OC-3: a larger buffer is meant to be "infinite".
 const MAX_BUFFER: u32 = 1 << 28;
 
-/// Every port that a VC crosses has a table, and every table names a port. The largest frame that crosses the ports of
-/// each table, in cells.
+/// Checks that every port that needs a table has one, and that every table names a port. Returns the largest frame
+/// that crosses the ports of each table, in cells.
 pub(super) fn check<'a>(
     laid: &Laid<'a>,
     root: &mut Scope<'_>,
@@ -42,7 +42,7 @@ pub(super) fn check<'a>(
     let meant = names(laid, root, stop)?;
     vcs(laid, &crossing, root, stop)?;
     let mut used: BTreeMap<&str, u32> = BTreeMap::new();
-    // Of tables that care for the number of VCs alone: the numbers that were looked at.
+    // Numbers of VCs already checked, for tables that depend on this number alone.
     let mut counted: BTreeSet<(&str, usize)> = BTreeSet::new();
     for ((table, vcs), (link, &frame)) in
         laid.tables.ports.iter().zip(&crossing).zip(laid.layout.graph.links.iter().zip(&largest_frame))
@@ -61,7 +61,7 @@ pub(super) fn check<'a>(
     Ok(used)
 }
 
-/// The largest frame that crosses each link, in cells.
+/// Returns the largest frame that crosses each link, in cells.
 fn largest_frames(laid: &Laid<'_>, stop: &Stop<'_>) -> Result<TiVec<LinkIndex, u32>, Interrupted> {
     let mut largest: TiVec<LinkIndex, u32> = ti_vec![0; laid.layout.graph.links.len()];
     for (number, flow) in FlowIndex::counting().zip(&laid.layout.flows) {
@@ -76,7 +76,7 @@ fn largest_frames(laid: &Laid<'_>, stop: &Stop<'_>) -> Result<TiVec<LinkIndex, u
     Ok(largest)
 }
 
-/// Every table names a port. What was meant by the names of those that do not.
+/// Checks that every table names a port. Returns suggestions for the names that do not.
 fn names<'a>(laid: &'a Laid<'_>, root: &mut Scope<'_>, stop: &Stop<'_>) -> Result<BTreeSet<&'a str>, Interrupted> {
     let Laid { scenario, layout, .. } = laid;
     let graph = &layout.graph;
@@ -102,7 +102,7 @@ fn names<'a>(laid: &'a Laid<'_>, root: &mut Scope<'_>, stop: &Stop<'_>) -> Resul
     Ok(meant.into_values().flatten().collect())
 }
 
-/// Settings that may differ from VC to VC name VCs.
+/// Checks that per-VC settings name existing VCs.
 fn vcs(
     laid: &Laid<'_>,
     crossing: &TiSlice<LinkIndex, Vec<&str>>,
@@ -130,7 +130,7 @@ fn vcs(
     Ok(())
 }
 
-/// Every port that needs a table has one; `meant` are names that others were probably meant to have.
+/// Checks that every port that needs a table has one. `meant` holds the suggestions for misspelt tables.
 fn without_table(
     laid: &Laid<'_>,
     largest_frame: &TiSlice<LinkIndex, u32>,
@@ -155,7 +155,7 @@ fn without_table(
         let names = [Some(link.name.as_str()), bottleneck, Some("default")];
         let mut of_all = root.at("port");
         let mut scope = of_all.at(shown);
-        // A table that was refused, or whose name was misspelt, is not missing as well.
+        // Do not report a refused or misspelt table as missing too.
         if scope.is_malformed() || names.into_iter().flatten().any(|name| meant.contains(name)) {
             continue;
         }
@@ -173,7 +173,7 @@ fn without_table(
     Ok(())
 }
 
-/// The ports that need a table whatever their VCs are, by link.
+/// Returns by link whether its port needs a table regardless of the kind of its VCs.
 #[expect(clippy::arithmetic_side_effects, reason = "counts of flows in memory, of which a network has 10^7 at most")]
 fn congesting(laid: &Laid<'_>, stop: &Stop<'_>) -> Result<TiVec<LinkIndex, bool>, Interrupted> {
     let Laid { scenario, layout, .. } = laid;
@@ -193,10 +193,10 @@ fn congesting(laid: &Laid<'_>, stop: &Stop<'_>) -> Result<TiVec<LinkIndex, bool>
     Ok(is_one)
 }
 
-/// The switches' ports that ABR VCs can fill, by link, and what can come there in bits per second, with the name of one
-/// of those VCs. Each carries data, and the VCs that cross it can bring more than it takes for as long as they like. A
-/// VC brings no more than the slowest link before the port, nor than its PCR; those that come over one link bring no
-/// more than that.
+/// Finds the switch ports that ABR VCs can fill: by link, the possible arrival rate in bits per second and the name of
+/// an ABR VC. Each port carries data, and its VCs can exceed its rate indefinitely. The rate of a VC is limited by the
+/// slowest link before the port and by its PCR; VCs that arrive over the same link are also limited by that link's
+/// rate in total.
 fn can_fill<'a>(laid: &'a Laid<'_>, stop: &Stop<'_>) -> Result<BTreeMap<LinkIndex, (u64, &'a str)>, Interrupted> {
     #[derive(Default)]
     struct Port<'a> {
@@ -212,7 +212,7 @@ fn can_fill<'a>(laid: &'a Laid<'_>, stop: &Stop<'_>) -> Result<BTreeMap<LinkInde
     let links = &layout.graph.links;
     let mut ports: BTreeMap<LinkIndex, Port<'_>> = BTreeMap::new();
     let ways = channels.of_flow.iter().flat_map(|&[data, acks]| [(data, data, true), (acks, data, false)]);
-    // A VC of several flows comes once.
+    // Count a VC of several flows once.
     for (vc, data_vc, is_data) in ways.collect::<BTreeSet<_>>() {
         stop.steps(channels.vcs[vc].path.len())?;
         let abr = tables.vc(data_vc).and_then(|own| own.abr.as_ref());
@@ -237,7 +237,7 @@ fn can_fill<'a>(laid: &'a Laid<'_>, stop: &Stop<'_>) -> Result<BTreeMap<LinkInde
     Ok(ports.into_iter().filter_map(filled).collect())
 }
 
-/// The names of the VCs that cross each link.
+/// Returns the names of the VCs that cross each link.
 pub(super) fn crossing<'a>(laid: &'a Laid<'_>, stop: &Stop<'_>) -> Result<TiVec<LinkIndex, Vec<&'a str>>, Interrupted> {
     let Laid { layout, channels, .. } = laid;
     let mut crossing: TiVec<LinkIndex, Vec<&str>> = ti_vec![Vec::new(); layout.graph.links.len()];
@@ -247,7 +247,7 @@ pub(super) fn crossing<'a>(laid: &'a Laid<'_>, stop: &Stop<'_>) -> Result<TiVec<
         let merge = vc.merge.map(|merge| &channels.merges[merge]);
         let mut name = &vc.name;
         for &link in &vc.path {
-            // Only what has merged comes by more than once.
+            // Only merged VCs would be listed more than once.
             if name == &vc.name || merged.insert((link, vc.merge)) {
                 crossing[link].push(name);
             }
@@ -259,7 +259,7 @@ pub(super) fn crossing<'a>(laid: &'a Laid<'_>, stop: &Stop<'_>) -> Result<TiVec<
     Ok(crossing)
 }
 
-/// A port where VCs merge keeps frames whole, so its policy must not take cells out of them.
+/// Checks ports where VCs merge: they keep frames whole, so their policy must not take cells out of them.
 fn merging(laid: &Laid<'_>, root: &mut Scope<'_>, stop: &Stop<'_>) -> Result<(), Interrupted> {
     let Laid { layout, channels, tables, .. } = laid;
     for merge in &channels.merges {
@@ -286,7 +286,7 @@ fn merging(laid: &Laid<'_>, root: &mut Scope<'_>, stop: &Stop<'_>) -> Result<(),
     Ok(())
 }
 
-/// A scheduler by class has classes to tell apart, at one at least of the ports its table stands for.
+/// Checks that a scheduler by class serves several classes at one or more of the ports of its table.
 fn classes(laid: &Laid<'_>, root: &mut Scope<'_>, stop: &Stop<'_>) -> Result<(), Interrupted> {
     let Laid { scenario, layout, channels, tables: found } = laid;
     if !scenario.port.values().any(|port| port.scheduler.by_class()) {
@@ -309,7 +309,7 @@ fn classes(laid: &Laid<'_>, root: &mut Scope<'_>, stop: &Stop<'_>) -> Result<(),
             *if is_abr { some } else { others } = true;
         }
     }
-    // Of each table: a port it stands for, and whether several classes cross one.
+    // By table: one of its ports, and whether several classes cross any of them.
     let mut tables: BTreeMap<&str, (LinkIndex, bool)> = BTreeMap::new();
     for (index, table) in found.ports.iter_enumerated().filter(|(index, _)| !crossing[*index].is_empty()) {
         stop.step()?;
@@ -338,20 +338,20 @@ fn classes(laid: &Laid<'_>, root: &mut Scope<'_>, stop: &Stop<'_>) -> Result<(),
     Ok(())
 }
 
-/// The settings in a table of a port that may differ from VC to VC.
+/// Per-VC settings of a port's policy or scheduler.
 struct ByVc<'a> {
     /// `policy` or `scheduler`.
     kind: &'static str,
-    /// Which of them it is.
+    /// The name of the policy or scheduler.
     name: &'static str,
-    /// The table in its table that has the settings, if not all of them stand in its own.
+    /// The inner table with the settings, if they are not in its own table.
     inside: Option<&'static str>,
-    /// By key.
+    /// The settings by key.
     settings: Vec<(&'a str, &'a PerVc)>,
 }
 
 impl ByVc<'_> {
-    /// Does this in the table that has the settings; `kind` is where it is named.
+    /// Calls `act` in the table that has the settings. `kind` is the scope of the enclosing table.
     fn in_table<T>(&self, kind: &mut Scope<'_>, act: impl FnOnce(&mut Scope<'_>) -> T) -> T {
         let mut own = kind.at(self.name);
         match self.inside {
@@ -372,22 +372,22 @@ fn by_vc(port: &PortConfig) -> [ByVc<'_>; 4] {
     ]
 }
 
-/// Whether a port has a setting that may differ from VC to VC.
+/// Returns whether a port has per-VC settings.
 pub(super) fn has_settings_by_vc(port: &PortConfig) -> bool {
     by_vc(port).iter().any(|table| !table.settings.is_empty())
 }
 
-/// Whether the number of VCs that cross a port matters to its settings.
+/// Returns whether the number of VCs that cross a port matters to its settings.
 pub(super) fn counts_vcs(port: &PortConfig) -> bool {
     port.policy.counts_vcs() || port.scheduler.counts_vcs()
 }
 
-/// Every one of the VCs that cross a port has a value for each setting by VC, and these make sense together.
+/// Checks that every VC that crosses a port has a value for each per-VC setting, and that the values fit together.
 fn of_vcs(config: &PortConfig, link: &str, vcs: &[&str], port: &mut Scope<'_>) {
     let mut are_there = true;
     for table in by_vc(config) {
         let mut of_kind = port.at(table.kind);
-        // What was refused has its fault; what it leaves behind has none of its own.
+        // A refused table has its fault already; do not report the consequences.
         are_there &= !of_kind.at(table.name).is_malformed()
             && table.in_table(&mut of_kind, |scope| have_values(&table.settings, link, vcs, scope));
         if table.inside.is_some() || !std::mem::replace(&mut are_there, true) {
@@ -398,14 +398,14 @@ fn of_vcs(config: &PortConfig, link: &str, vcs: &[&str], port: &mut Scope<'_>) {
             "policy" => config.policy.check_vcs(config.buffer.cells(), vcs),
             _ => config.scheduler.check_vcs(vcs),
         };
-        // A table may be for several ports.
+        // A table may apply to several ports.
         for fault in told {
             scope.refuse_setting_once(fault);
         }
     }
 }
 
-/// Whether every VC that crosses a port has a value for each of these settings.
+/// Checks that every VC that crosses a port has a value for each of these settings. Returns whether they do.
 fn have_values(settings: &[(&str, &PerVc)], link: &str, vcs: &[&str], scope: &mut Scope<'_>) -> bool {
     let mut all = true;
     for (key, setting) in settings {
@@ -422,7 +422,7 @@ fn have_values(settings: &[(&str, &PerVc)], link: &str, vcs: &[&str], scope: &mu
     all
 }
 
-/// Checks what a port's table says by itself; frames of so many cells come to its ports.
+/// Checks the settings of a port's table by themselves. `largest_frame` is the largest at its ports, in cells.
 pub(super) fn settings(config: &PortConfig, largest_frame: u32, scope: &mut Scope<'_>) {
     let capacity = config.buffer.cells();
     if let Some(cells) = capacity {
@@ -437,7 +437,7 @@ pub(super) fn settings(config: &PortConfig, largest_frame: u32, scope: &mut Scop
     let mut refuse = |kind: &str, name: &str, faults: Vec<Fault>| {
         let mut of_kind = scope.at(kind);
         let mut table = of_kind.at(name);
-        // Formulas use each other: where a part was taken out, the rest lacks names.
+        // Formulas use each other: if a part was removed, the rest lacks names.
         if matches!(name, "formula" | "wfq_formula") && table.is_malformed() {
             return;
         }

@@ -1,7 +1,7 @@
 //! Warns of policies that refuse frames although the buffer is empty or nearly empty.
 //!
-//! It is a warning and not a fault: a probe of a policy with state or random numbers proves nothing, and a port that
-//! refuses everything may be meant, to see what happens to the others. `celltrain vet` fails such a policy.
+//! This is a warning and not a fault: a probe of a policy with state or random numbers proves nothing, and a port that
+//! refuses everything may be intended, to see the effect on others. `celltrain vet` fails such a policy.
 
 use std::collections::BTreeMap;
 
@@ -63,8 +63,8 @@ pub(super) fn check(laid: &Laid<'_>, warnings: &mut Vec<Warning>, stop: &Stop<'_
     Ok(())
 }
 
-/// Returns whether a policy has to be probed. A Python class runs only in a run: to check a scenario must not run
-/// foreign code for frames that do not exist.
+/// Returns whether a policy has to be probed. Python classes are called only in runs: checking a scenario must not
+/// execute foreign code for frames that do not exist.
 fn needs_probe(port: &PortConfig) -> bool {
     !matches!(port.policy, PolicyConfig::Python(_) | PolicyConfig::TailDrop(_))
 }

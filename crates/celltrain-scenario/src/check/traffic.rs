@@ -1,4 +1,4 @@
-//! What connections send: the tables of flows, TCP, traffic, files, and frames that AAL5 can carry.
+//! Checks of the traffic: tables of flows, TCP, traffic, files, and frames that AAL5 can carry.
 
 use std::collections::BTreeSet;
 
@@ -24,19 +24,19 @@ use crate::topology::Route;
 const MAX_SDU: u64 = 65_535;
 /// RFC 768 and RFC 791: 65535 bytes less 28 of headers.
 const MAX_PACKET: u64 = 65_507;
-/// A year of an OC-3.
+/// Almost two years of an OC-3.
 const MAX_FILE: u64 = 1 << 50;
-/// Shorter is a slip of the unit.
+/// A shorter time is probably a wrong unit.
 const MIN_BURST: Duration = Duration::from_microseconds(1);
 
-/// Checks what needs no layout; whether the frames of all flows are known.
+/// Checks the settings that need no layout. Returns whether the frames of all flows are known.
 pub(super) fn check(scenario: &Scenario, root: &mut Scope<'_>) -> bool {
     each_tcp(scenario, root, |tcp, scope| {
         for fault in tcp.options().check() {
             scope.refuse_setting(fault);
         }
         let mut table = scope.at("formula");
-        // Where a part of it was taken out, the rest lacks names.
+        // If a part was removed, the rest lacks names.
         let faults = if table.is_malformed() { Vec::new() } else { tcp.options().check_formula() };
         for fault in faults {
             table.refuse_setting(fault);
@@ -71,7 +71,7 @@ pub(super) fn check(scenario: &Scenario, root: &mut Scope<'_>) -> bool {
     frames_are_sound
 }
 
-/// Goes to the TCP of all flows, and to those that some flows have of their own.
+/// Visits the TCP of all flows, and the TCPs that some flows have of their own.
 fn each_tcp(scenario: &Scenario, root: &mut Scope<'_>, mut check: impl FnMut(&TcpConfig, &mut Scope<'_>)) {
     check(&scenario.tcp, &mut root.at("tcp").at(scenario.tcp.name()));
     for (name, options) in &scenario.flow {
@@ -81,7 +81,7 @@ fn each_tcp(scenario: &Scenario, root: &mut Scope<'_>, mut check: impl FnMut(&Tc
     }
 }
 
-/// What a flow has to send can be sent.
+/// Checks the traffic of a flow.
 fn own_traffic(traffic: &TrafficConfig, options: &FlowOptions, scenario: &Scenario, flow: &mut Scope<'_>) {
     if let Some(pattern) = traffic.packets() {
         packets(&pattern, scenario, &mut flow.at("traffic").at(traffic.name()));
@@ -100,7 +100,7 @@ fn own_traffic(traffic: &TrafficConfig, options: &FlowOptions, scenario: &Scenar
     }
 }
 
-/// Packets that are not TCP's.
+/// Checks packets sent without TCP.
 fn packets(pattern: &Pattern<'_>, scenario: &Scenario, scope: &mut Scope<'_>) {
     let Pattern { rate, packet, .. } = *pattern;
     if rate < MIN_RATE || rate > MAX_RATE {
@@ -124,15 +124,15 @@ fn burst(key: &str, time: Duration, scope: &mut Scope<'_>) {
     }
 }
 
-/// A segment must fit a frame the receiver collects.
+/// Checks that a segment fits into a frame that the receiver can collect.
 fn frames(tcp: &TcpConfig, scenario: &Scenario, scope: &mut Scope<'_>) {
     let mss = tcp.options().mss;
     let (sdu, cells) = (scenario.aal5.segment_sdu(mss.bytes), scenario.aal5.segment_cells(mss.bytes));
     collected(mss, sdu, cells, scenario, &mut scope.at("mss"));
 }
 
-/// AAL5 can carry a frame with an SDU of `sdu` bytes, and a receiver collects its `cells`. `size` is what makes it so
-/// long.
+/// Checks that AAL5 can carry a frame with an SDU of `sdu` bytes, and that a receiver can collect its `cells`. `size`
+/// is the setting at fault.
 fn collected(size: Bytes, sdu: u64, cells: u32, scenario: &Scenario, scope: &mut Scope<'_>) {
     let most = scenario.aal5.max_cells();
     if cells > most {
@@ -147,7 +147,7 @@ fn collected(size: Bytes, sdu: u64, cells: u32, scenario: &Scenario, scope: &mut
     }
 }
 
-/// The files of a measure hold a segment each at least: a smaller one takes as long as the segment it is in.
+/// Checks that the measured files hold at least one segment: a smaller file takes as long as its segment.
 fn file_size(scenario: &Scenario, root: &mut Scope<'_>) {
     let Some(size) = scenario.measure.file_size else { return };
     let own = scenario.flow.values().filter_map(|options| options.tcp.as_ref());
@@ -160,7 +160,7 @@ fn file_size(scenario: &Scenario, root: &mut Scope<'_>) {
     }
 }
 
-/// What counts is a part of the run.
+/// Checks that the measuring window is a part of the run.
 fn window(scenario: &Scenario, root: &mut Scope<'_>) {
     let (duration, measure) = (scenario.duration, &scenario.measure);
     if let Some(to) = measure.to.filter(|&to| to == Duration::default() || to > duration) {
@@ -175,7 +175,7 @@ fn window(scenario: &Scenario, root: &mut Scope<'_>) {
     }
 }
 
-/// Every table of a flow is about one.
+/// Checks that every flow table names a flow.
 pub(super) fn tables(laid: &Laid<'_>, root: &mut Scope<'_>, stop: &Stop<'_>) -> Result<(), Interrupted> {
     let Laid { scenario, layout, .. } = laid;
     let known: BTreeSet<&str> = layout.flows.iter().map(|flow| flow.name.as_str()).collect();
@@ -193,7 +193,7 @@ pub(super) fn tables(laid: &Laid<'_>, root: &mut Scope<'_>, stop: &Stop<'_>) -> 
     Ok(())
 }
 
-/// There is a stream to cut into files.
+/// Checks that there is a stream to cut into files.
 pub(super) fn files(laid: &Laid<'_>, root: &mut Scope<'_>) {
     let Some(size) = laid.scenario.measure.file_size else { return };
     let traffic = |own: Option<&FlowOptions>| own.and_then(|own| own.traffic.as_ref()?.packets()).is_some();
@@ -203,7 +203,7 @@ pub(super) fn files(laid: &Laid<'_>, root: &mut Scope<'_>) {
     }
 }
 
-/// The cells of a flow's full segments or packets, and of its longest acknowledgements.
+/// Returns the cells of a flow's full segments or packets, and of its longest acknowledgements.
 pub(super) fn frame_cells(laid: &Laid<'_>, flow: FlowIndex) -> [u32; 2] {
     let (own, scenario) = (laid.tables.flows[flow], laid.scenario);
     let packets = own.and_then(|own| own.traffic.as_ref()).and_then(TrafficConfig::packets);
@@ -215,7 +215,7 @@ pub(super) fn frame_cells(laid: &Laid<'_>, flow: FlowIndex) -> [u32; 2] {
     [tcp.options().mss.bytes, ack_options].map(|bytes| scenario.aal5.segment_cells(bytes))
 }
 
-/// Packets come no faster than the host's link can send them, or its queue grows without end.
+/// Warns of packets that are faster than the host's link: its queue grows without end.
 pub(super) fn rates(laid: &Laid<'_>, warnings: &mut Vec<Warning>, stop: &Stop<'_>) -> Result<(), Interrupted> {
     let Laid { scenario, layout, .. } = laid;
     for (name, options) in &scenario.flow {
@@ -240,7 +240,7 @@ pub(super) fn rates(laid: &Laid<'_>, warnings: &mut Vec<Warning>, stop: &Stop<'_
     Ok(())
 }
 
-/// A segment leaves its host before it times out, or the host's queue grows until an acknowledgement arrives.
+/// Warns of segments that time out before they leave the host, whose queue grows until an acknowledgement arrives.
 pub(super) fn timeouts(laid: &Laid<'_>, warnings: &mut Vec<Warning>, stop: &Stop<'_>) -> Result<(), Interrupted> {
     let Laid { scenario, layout, tables, .. } = laid;
     let mut keys = BTreeSet::new();

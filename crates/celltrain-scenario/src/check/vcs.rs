@@ -1,5 +1,4 @@
-//! VCs: which there are tables for, what their contracts and their ABR loops need, and what they are promised of the
-//! links.
+//! Checks of VCs: their tables, their contracts, their ABR loops, and the link rates promised to them.
 
 use std::collections::BTreeMap;
 
@@ -21,10 +20,11 @@ use crate::hints::{closest, did_you_mean};
 use crate::scenario::VcOptions;
 use crate::scope::Scope;
 
-/// Bits per second that the VCs on each link are promised.
+/// Bits per second promised to the VCs on each link.
 type Promised = BTreeMap<LinkIndex, u64>;
 
-/// Every table of a VC is about one, its contract and its loop can hold, and no link has promised more than it has.
+/// Checks that every VC table names a VC, that contracts and loops are possible, and that no link promises more than
+/// its rate.
 pub(super) fn check(laid: &Laid<'_>, root: &mut Scope<'_>, stop: &Stop<'_>) -> Result<(), Interrupted> {
     let Laid { scenario, layout, channels, .. } = laid;
     if scenario.vc.is_empty() {
@@ -69,7 +69,7 @@ pub(super) fn check(laid: &Laid<'_>, root: &mut Scope<'_>, stop: &Stop<'_>) -> R
     Ok(())
 }
 
-/// The VCs a table of theirs is for.
+/// Returns the VCs that a table applies to.
 fn meant(laid: &Laid<'_>, key: &str, stop: &Stop<'_>) -> Result<Vec<VcIndex>, Interrupted> {
     let mut vcs = Vec::new();
     for ((number, vc), table) in laid.channels.vcs.iter_enumerated().zip(&laid.tables.vcs) {
@@ -82,7 +82,7 @@ fn meant(laid: &Laid<'_>, key: &str, stop: &Stop<'_>) -> Result<Vec<VcIndex>, In
     Ok(vcs)
 }
 
-/// A guaranteed frame rate can hold where its VC enters the network.
+/// Checks that a guaranteed frame rate is possible where its VC enters the network.
 fn contract(
     laid: &Laid<'_>,
     gfr: &Gfr,
@@ -107,8 +107,8 @@ fn promise(promised: &mut Promised, links: &[LinkIndex], rate: u64) {
     }
 }
 
-/// No table takes a VC out of a range with a service, ABR or a guaranteed frame rate, without a word: one table counts
-/// for a VC.
+/// Refuses tables that silently take a VC out of a range with ABR or a guaranteed frame rate: only one table applies
+/// to a VC.
 fn taken_out(laid: &Laid<'_>, root: &mut Scope<'_>, stop: &Stop<'_>) -> Result<(), Interrupted> {
     let Laid { scenario, channels, tables, .. } = laid;
     let service = |own: &VcOptions| match (&own.abr, &own.gfr) {
@@ -141,7 +141,7 @@ fn loops(laid: &Laid<'_>, promised: &mut Promised, root: &mut Scope<'_>, stop: &
     if scenario.vc.values().all(|own| own.abr.is_none()) {
         return Ok(());
     }
-    // Of each VC of data: that of its acknowledgements.
+    // By data VC: the VC of its acknowledgements.
     let mut way_back: TiVec<VcIndex, Option<VcIndex>> = ti_vec![None; channels.vcs.len()];
     for &[data_vc, ack_vc] in &channels.of_flow {
         way_back[data_vc] = Some(ack_vc);
@@ -173,7 +173,7 @@ fn loops(laid: &Laid<'_>, promised: &mut Promised, root: &mut Scope<'_>, stop: &
     Ok(())
 }
 
-/// One direction of a loop, whose parameters stand in the table `key`.
+/// Checks one direction of a loop, whose parameters are in the table `key`.
 fn one_way(
     laid: &Laid<'_>,
     (key, parameters): (&str, &Parameters),
@@ -185,7 +185,7 @@ fn one_way(
     if let Some((table, own)) = laid.tables.vcs[vc] {
         let mut of_all = root.at("vc");
         let mut scope = of_all.at(table);
-        // A table that takes the VC out of this one has had its fault.
+        // A table that takes the VC out of this one has a fault already.
         if !scope.is_refused() {
             without_another_service(key, own, &mut scope);
         }
@@ -193,7 +193,7 @@ fn one_way(
     let path = &laid.channels.vcs[vc].path;
     let part = atm_part(&graph.nodes, &graph.links, path);
     let wrong = parameters.check(graph.links[path[part.start]].rate);
-    // A rate that cannot be promised has had its fault.
+    // A faulty rate is not promised.
     let mcr = if wrong.iter().any(|fault| fault.key == "mcr") { 0 } else { parameters.mcr.bits_per_second };
     for fault in wrong {
         root.at("vc").at(key).at("abr").refuse_setting_once(fault);
@@ -202,7 +202,7 @@ fn one_way(
     with_allocators(laid, vc, root);
 }
 
-/// A VC has one service.
+/// Checks that an ABR VC has no other service.
 fn without_another_service(key: &str, own: &VcOptions, scope: &mut Scope<'_>) {
     if own.gfr.is_some() {
         let problem = format!("does not go with [vc.{key}.abr]; a VC has one service, a guaranteed frame rate or ABR");
@@ -223,7 +223,7 @@ fn without_another_service(key: &str, own: &VcOptions, scope: &mut Scope<'_>) {
     }
 }
 
-/// The ports that have a table and that an ABR VC crosses have an allocator: it hears from all of them.
+/// Checks that all ports with a table on the path of an ABR VC have an allocator, as each of them sets its rate.
 fn with_allocators(laid: &Laid<'_>, vc: VcIndex, root: &mut Scope<'_>) {
     let vc = &laid.channels.vcs[vc];
     for &link in &vc.path {
@@ -231,7 +231,7 @@ fn with_allocators(laid: &Laid<'_>, vc: VcIndex, root: &mut Scope<'_>) {
         let mut of_all = root.at("port");
         let mut port = of_all.at(table);
         let mut scope = port.at("allocator");
-        // An allocator that was refused, or misspelt, is not missing as well.
+        // Do not report a refused or misspelt allocator as missing too.
         if !scope.is_faulty() {
             let problem = format!(
                 "is missing, and {} carries the ABR VC {}; write which allocator tells its source the rate: {}",

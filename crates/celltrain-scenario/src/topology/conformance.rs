@@ -1,4 +1,4 @@
-//! What holds of every topology in the list, tried on the small one of each.
+//! Tests that apply to every topology, run on its small sample.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -18,7 +18,7 @@ fn laid_out(topology: &Topology) -> Layout {
     topology.config().lay_out(&Stop::never()).expect("nobody stops it")
 }
 
-/// A scenario with this topology, all ports alike.
+/// Creates a scenario with this topology and identical ports.
 fn scenario(topology: &Topology) -> Scenario {
     let has_edges = laid_out(topology).graph.nodes.iter().any(|node| node.kind == NodeKind::EdgeDevice);
     let edges = if has_edges { json!({"*": {"buffer": 1000, "discard": {"tail_drop": {}}}}) } else { json!({}) };
@@ -40,7 +40,7 @@ fn the_size_is_that_of_what_is_laid_out() {
         let found =
             [layout.graph.nodes.len(), layout.graph.links.len(), layout.flows.len()].map(|number| number as u64);
         assert_eq!([size.nodes, size.links, size.flows], found, "{}", topology.name());
-        // Only the layout of a general network shows them.
+        // In a general network only the layout shows them.
         let is_known = !matches!(topology, Topology::Network(_));
         let crossings = crossings as u64;
         assert!(size.crossings == crossings || (!is_known && size.crossings < crossings), "{}", topology.name());
@@ -102,7 +102,7 @@ fn a_topology_that_does_not_fit_is_refused_with_the_key_that_makes_it_large() {
     }
 }
 
-/// Work that asks whether to go on.
+/// Work that checks for cancellation.
 type Part<'a> = &'a dyn Fn(&Stop<'_>) -> Result<(), Interrupted>;
 
 #[test]
@@ -129,7 +129,8 @@ fn every_topology_asks_for_each_flow_while_it_is_checked_laid_out_and_built_and_
     }
 }
 
-/// How often this work asks whether it may go on, asking before each piece of it; after so many times it hears no.
+/// Runs work that checks for cancellation before each piece, and cancels it after `most` checks. Returns the number
+/// of checks and the outcome.
 fn asked(most: usize, work: Part<'_>) -> (usize, Result<(), Interrupted>) {
     let asked = Cell::new(0);
     let go_on = || {

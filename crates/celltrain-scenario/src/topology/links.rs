@@ -1,4 +1,4 @@
-//! Rates and delays of links, and the tables of those that single hosts have.
+//! Rates and delays of links, and the tables of them for single hosts.
 
 use std::collections::BTreeMap;
 
@@ -14,21 +14,21 @@ pub(super) fn oc3() -> BitRate {
     BitRate::from_bits_per_second(155_520_000)
 }
 
-/// Refuses a rate that no link has.
+/// Refuses a rate outside the range for links.
 pub(super) fn check_rate(key: &str, rate: BitRate, scope: &mut Scope<'_>) {
     if rate < MIN_RATE || rate > MAX_RATE {
         scope.at(key).refuse_text(rate, format!("is not a positive rate from {MIN_RATE} to {MAX_RATE}"));
     }
 }
 
-/// Refuses a delay that no link has.
+/// Refuses a delay outside the range for links.
 pub(super) fn check_delay(key: &str, delay: Duration, scope: &mut Scope<'_>) {
     if delay > MAX_DELAY {
         scope.at(key).refuse_text(delay, format!("is not a delay up to {MAX_DELAY}"));
     }
 }
 
-/// Tables of rates and delays by the names of hosts, which are a stem and the numbers from 1 on.
+/// Tables of rates and delays by host name. The names are a stem followed by a number, from 1.
 #[derive(Clone, Copy)]
 pub(super) struct Access<'a> {
     pub(super) rates: &'a BTreeMap<String, BitRate>,
@@ -36,7 +36,7 @@ pub(super) struct Access<'a> {
 }
 
 impl Access<'_> {
-    /// Refuses names that stand for none of the hosts `stem1` to `stemN`, and values that no link has.
+    /// Refuses names that match none of the hosts `stem1` to `stemN`, and values outside the ranges for links.
     pub(super) fn check(self, stem: &str, hosts: u32, scope: &mut Scope<'_>) {
         let names = self.rates.keys().map(|name| (RATES, name));
         for (key, name) in names.chain(self.delays.keys().map(|name| (DELAYS, name))) {
@@ -53,12 +53,12 @@ impl Access<'_> {
         }
     }
 
-    /// The rate and the delay of a host's link; those of all links where the tables have none for it.
+    /// Returns the rate and the delay of a host's link; `rate` and `delay` are the defaults.
     pub(super) fn of(self, host: &str, rate: BitRate, delay: Duration) -> (BitRate, Duration) {
         (of_host(self.rates, host).unwrap_or(rate), of_host(self.delays, host).unwrap_or(delay))
     }
 
-    /// Keys in both tables.
+    /// Counts the keys in both tables.
     pub(super) fn len(self) -> usize {
         self.rates.len().saturating_add(self.delays.len())
     }
@@ -66,26 +66,26 @@ impl Access<'_> {
 
 const RATES: &str = "access_rates";
 const DELAYS: &str = "access_delays";
-/// The key for all hosts a table does not name.
+/// The key for all hosts that a table does not name.
 const DEFAULT: &str = "default";
 
-/// What a table by hosts has for one: under its name, in the first range it is in, or for all others.
+/// Looks up a host in a table: by its name, by the first range that contains it, or under the default.
 fn of_host<T: Copy>(table: &BTreeMap<String, T>, host: &str) -> Option<T> {
     by_name(table, host).or_else(|| table.get(DEFAULT)).copied()
 }
 
-/// Whether a key is the name of a host, that of several, or that of all others.
+/// Returns whether a key names a host, several hosts, or all others.
 fn stands_for_some(name: &str, stem: &str, hosts: u32) -> bool {
     let number = |name: &str| name.parse::<u32>().ok().filter(|n| (1..=hosts).contains(n) && *name == n.to_string());
     let Some(numbers) = name.strip_prefix(stem) else { return name == DEFAULT };
     match numbers.split_once('-') {
-        // A range may go beyond the last.
+        // A range may extend beyond the last host.
         Some((first, last)) => number(first).is_some_and(|first| last.parse::<u32>().is_ok_and(|last| last >= first)),
         None => number(numbers).is_some(),
     }
 }
 
-/// The first link from which on all these paths are the same.
+/// Returns the first link from which all these paths are the same.
 #[expect(clippy::arithmetic_side_effects, reason = "indices of lists in memory")]
 pub(crate) fn meeting(paths: &[&[LinkIndex]]) -> Option<LinkIndex> {
     let (first, others) = paths.split_first()?;

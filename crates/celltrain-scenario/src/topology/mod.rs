@@ -1,8 +1,8 @@
-//! Topologies: which nodes, links and flows a scenario has.
+//! Topologies: the nodes, links and flows of a scenario.
 //!
-//! A new topology is one file beside these, two lines below, one page under `docs/models/` and one scenario;
-//! its name in scenarios, its Python class and the tests for all topologies follow. `docs/adding-a-topology.md` does it
-//! step by step.
+//! A new topology needs one file next to these, two lines below, one page under `docs/models/` and one scenario. Its
+//! name in scenarios, its Python class and the tests for all topologies follow. `docs/adding-a-topology.md` explains
+//! the steps.
 
 pub(crate) mod links;
 
@@ -41,68 +41,68 @@ registry! {
         network: Network,
     }
 
-    /// Its settings.
+    /// Returns the settings.
     pub fn config(&self) -> &dyn Configure { |config| config }
 
-    /// A small one of every kind, for tests that hold for all.
+    /// Returns a small sample of every topology, for tests that apply to all.
     #[cfg(test)]
     pub(crate) fn samples() -> Vec<Self> { |mod topology| topology::sample().into() }
 }
 
-/// What every topology's `Config` can do.
+/// Interface of every topology's `Config`.
 pub trait Configure {
-    /// How much there is of the network, worked out without laying it out.
+    /// Returns the size of the network, without laying it out.
     fn size(&self) -> Size;
 
-    /// Judges the settings; the layout, where finding their faults took one. It is handed the scope of the topology's
+    /// Checks the settings. Returns the layout if the checks had to create it. `scope` is the scope of the topology's
     /// table.
     ///
     /// # Errors
-    /// When it is told to stop.
+    /// Returns [`Interrupted`] if cancelled.
     fn check(&self, scope: &mut Scope<'_>, stop: &Stop<'_>) -> Result<Option<Layout>, Interrupted>;
 
-    /// The graph, and the paths of the flows. Asked when nothing is wrong with the settings.
+    /// Creates the graph and the paths of the flows. Called only if the settings have no faults.
     ///
     /// # Errors
-    /// When it is told to stop.
+    /// Returns [`Interrupted`] if cancelled.
     fn lay_out(&self, stop: &Stop<'_>) -> Result<Layout, Interrupted>;
 
-    /// Which ports of switches need a table; the others have room without limit unless a table is theirs.
+    /// Returns the switch ports that need a table. The others have unlimited buffers unless they have a table.
     fn congests(&self) -> Congests {
         Congests::Bottleneck
     }
 
-    /// Judges what only the layout shows, and what need not keep the rest of the scenario from being checked.
+    /// Checks properties that only the layout shows, and that need not prevent other checks of the scenario.
     ///
     /// # Errors
-    /// When it is told to stop.
+    /// Returns [`Interrupted`] if cancelled.
     fn check_layout(&self, layout: &Layout, scope: &mut Scope<'_>, stop: &Stop<'_>) -> Result<(), Interrupted> {
         let _ = (layout, scope, stop);
         Ok(())
     }
 
-    /// What to look at before trusting a result.
+    /// Returns warnings to consider before trusting a result.
     ///
     /// # Errors
-    /// When it is told to stop.
+    /// Returns [`Interrupted`] if cancelled.
     fn warnings(&self, layout: &Layout, stop: &Stop<'_>) -> Result<Vec<Warning>, Interrupted> {
         let _ = (layout, stop);
         Ok(Vec::new())
     }
 }
 
-/// How much there is of a network.
+/// The size of a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
-    /// The key that makes it large, and its value: a network that is too large is refused with them.
+    /// The key that makes it large, and its value, for the message that refuses a network as too large.
     pub key: (&'static str, u64),
-    /// Hosts, switches and edge devices.
+    /// Number of hosts, switches and edge devices.
     pub nodes: u64,
-    /// One-way links.
+    /// Number of one-way links.
     pub links: u64,
-    /// Connections.
+    /// Number of connections.
     pub flows: u64,
-    /// How often data crosses links in all; the least, where only the layout shows it.
+    /// Number of links crossed by the data of all flows; a lower bound if only the layout shows it.
     pub crossings: u64,
 }
 
@@ -113,14 +113,14 @@ impl Size {
     }
 }
 
-/// Ports of switches.
+/// The switch ports that need a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Congests {
-    /// The bottleneck alone.
+    /// Only the bottleneck.
     Bottleneck,
     /// The bottleneck, and every port that the data of several flows crosses.
     SharedLinks,
-    /// Every port that a flow crosses, each known by its own name.
+    /// Every port that a flow crosses, each under its own name.
     Everywhere,
 }
 
@@ -131,28 +131,28 @@ pub struct Layout {
     pub graph: Graph,
     /// Flows in order.
     pub flows: Vec<Route>,
-    /// The link efficiency is measured at.
+    /// The link at which efficiency is measured.
     pub bottleneck: LinkIndex,
 }
 
-/// One flow's way.
+/// The route of a flow.
 #[derive(Clone, Debug)]
 pub struct Route {
-    /// Its name.
+    /// Name of the flow.
     pub name: String,
     /// Links of its data.
     pub data: Vec<LinkIndex>,
     /// Links of its acknowledgements.
     pub acks: Vec<LinkIndex>,
-    /// When it starts.
+    /// Start time.
     pub start: Duration,
-    /// The name of its VC, if that is not its own.
+    /// Name of its VC, if it differs from the flow's name.
     pub vc: Option<String>,
 }
 
 impl Route {
-    /// A flow from time 0 on, over a VC of its own. Its acknowledgements go back the same way, over links that
-    /// [`Graph::connect`] made.
+    /// Creates the route of a flow that starts at time 0, over its own VC. Acknowledgements return the same way, over
+    /// links that [`Graph::connect`] made.
     pub fn there_and_back(name: String, data: Vec<LinkIndex>) -> Self {
         let acks = data.iter().rev().map(|&link| Graph::way_back(link)).collect();
         Self { name, data, acks, start: Duration::default(), vc: None }
@@ -160,15 +160,15 @@ impl Route {
 }
 
 impl Topology {
-    /// Checks it; its layout, where finding its faults took one. It is handed the scope of the scenario.
+    /// Checks the topology. Returns its layout if the checks had to create it. `root` is the scope of the scenario.
     ///
     /// # Errors
-    /// When it is told to stop.
+    /// Returns [`Interrupted`] if cancelled.
     pub fn check(&self, root: &mut Scope<'_>, stop: &Stop<'_>) -> Result<Option<Layout>, Interrupted> {
         let (mut of_all, size) = (root.at("topology"), self.config().size());
         let mut own = of_all.at(self.name());
         let layout = self.config().check(&mut own, stop)?;
-        // A topology written in a few numbers is not larger than what a general network may be.
+        // A topology written in a few numbers must not be larger than a general network may be.
         if size.crossings > MAX_CROSSINGS as u64 {
             let Size { key: (key, _), flows, crossings, .. } = size;
             own.at(key).refuse(format!(
@@ -178,10 +178,10 @@ impl Topology {
         Ok(layout)
     }
 
-    /// Checks what only the layout shows. It is handed the scope of the scenario.
+    /// Checks properties that only the layout shows. `root` is the scope of the scenario.
     ///
     /// # Errors
-    /// When it is told to stop.
+    /// Returns [`Interrupted`] if cancelled.
     pub fn check_layout(&self, layout: &Layout, root: &mut Scope<'_>, stop: &Stop<'_>) -> Result<(), Interrupted> {
         self.config().check_layout(layout, &mut root.at("topology").at(self.name()), stop)
     }

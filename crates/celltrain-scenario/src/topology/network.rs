@@ -1,6 +1,6 @@
 //! Any hosts, switches, edge devices, links and flows.
 //!
-//! Source: of this project. A path that is not written is one of fewest links.
+//! Source: of this project. A path that is not given has the fewest possible links.
 
 mod check;
 
@@ -35,7 +35,7 @@ pub struct Config {
     #[serde(default)]
     pub edge_devices: Vec<String>,
     /// Links, each of them both ways.
-    // With a search for paths from each of their switches a matter of seconds.
+    // At this size, path searches from every switch take seconds.
     #[schemars(length(max = 100_000))]
     pub links: Vec<LinkConfig>,
     /// Connections.
@@ -91,7 +91,7 @@ pub struct FlowConfig {
 }
 
 impl FlowConfig {
-    /// Its name, by its place in the list when it has none of its own.
+    /// Returns the name, or one made from its position in the list if it has none.
     fn name_at(&self, place: usize) -> String {
         self.name.clone().unwrap_or_else(|| format!("tcp{}", place.saturating_add(1)))
     }
@@ -135,7 +135,7 @@ impl Configure for Config {
 type Nodes<'a> = BTreeMap<&'a str, (NodeIndex, NodeKind)>;
 
 impl Config {
-    /// Names of nodes by kind, and the keys of their lists; nodes have indices in this order.
+    /// Returns the names of nodes by kind, and the keys of their lists. Nodes have indices in this order.
     fn nodes(&self) -> [(&'static str, &[String], NodeKind); 3] {
         [
             ("hosts", &self.hosts, NodeKind::Host),
@@ -154,7 +154,7 @@ impl Config {
         Ok(nodes)
     }
 
-    /// Nodes and links. Links come in pairs, there and back.
+    /// Creates nodes and links. Links come in pairs, one for each direction.
     fn graph(&self, nodes: &Nodes<'_>, stop: &Stop<'_>) -> Result<Graph, Interrupted> {
         let mut graph = Graph::default();
         for (_, names, kind) in self.nodes() {
@@ -171,7 +171,7 @@ impl Config {
         Ok(graph)
     }
 
-    /// The layout in which the flows' data takes these paths.
+    /// Creates the layout in which the flows' data takes these paths.
     fn layout(&self, graph: Graph, paths: Vec<Vec<LinkIndex>>, stop: &Stop<'_>) -> Result<Layout, Interrupted> {
         let route = |((flow, data), place): ((&FlowConfig, Vec<LinkIndex>), usize)| Route {
             start: flow.start,
@@ -187,8 +187,8 @@ impl Config {
         Ok(Layout { graph, flows, bottleneck })
     }
 
-    /// The links of the data of some flows; none for a flow whose written path misses a link, or that no path leads
-    /// for. `None` where they cross more links in all than a network may have crossings.
+    /// Returns the data paths of some flows. A flow has no path if a link of its given path is missing, or if none
+    /// exists. Returns `None` if all paths together have more than [`MAX_CROSSINGS`] links.
     #[expect(
         clippy::arithmetic_side_effects,
         reason = "no path is longer than the network, and the first above the most ends it"
@@ -205,7 +205,7 @@ impl Config {
         let by_ends: BTreeMap<(NodeIndex, NodeIndex), LinkIndex> =
             graph.links.iter_enumerated().map(|(number, link)| ((link.from, link.to), number)).collect();
         let mut paths: Vec<Option<Vec<LinkIndex>>> = vec![None; flows.len()];
-        // By where the search starts: the places of flows in `flows`, and where they go.
+        // By start node of the search: positions of flows in `flows`, and their destinations.
         let mut searches: BTreeMap<NodeIndex, (Vec<usize>, Vec<NodeIndex>)> = BTreeMap::new();
         for (place, flow) in flows.iter().map(|&flow| &self.flows[flow]).enumerate() {
             stop.step()?;
@@ -222,7 +222,7 @@ impl Config {
         let length = |path: &Option<Vec<LinkIndex>>| path.as_ref().map_or(0, Vec::len);
         let mut crossings: usize = paths.iter().map(length).sum();
         for (start, (places, to)) in searches {
-            // At worst it passes over every link.
+            // At worst a search visits every link.
             stop.steps_of([graph.links.len() / 4, places.len()])?;
             for (place, path) in places.into_iter().zip(search.paths(start, &to)) {
                 let from = index(&self.flows[flows[place]].from);
@@ -238,14 +238,14 @@ impl Config {
     }
 }
 
-/// The switch a host is at, if it has no other link: whatever goes from it goes from there, so one search will do for
-/// all its hosts.
+/// Returns the switch of a host that has no other link. All its paths lead through the switch, so one search serves
+/// all hosts of the switch.
 fn only_switch(graph: &Graph, search: &Search<'_>, host: NodeIndex) -> Option<NodeIndex> {
     let &[(_, only)] = search.leaving(host) else { return None };
     Some(only).filter(|&node| graph.nodes[node].kind == NodeKind::Switch)
 }
 
-/// The link with the most connections for its rate; the first among equals, and a switch's rather than a host's.
+/// Returns the link with the most connections for its rate. Ties go to a switch's link, then to the first.
 #[expect(clippy::arithmetic_side_effects, reason = "64 bits by 64 bits, in 128 bits")]
 fn most_loaded(graph: &Graph, flows: &[Route], stop: &Stop<'_>) -> Result<LinkIndex, Interrupted> {
     let mut crossing: TiVec<LinkIndex, u64> = ti_vec![0; graph.links.len()];

@@ -57,7 +57,7 @@ pub enum Pattern {
 }
 
 impl Pattern {
-    /// How many flows there are among `n` hosts.
+    /// Returns the number of flows among `n` hosts.
     fn flows(self, n: u64) -> u64 {
         match self {
             Pattern::ToOne => n.saturating_sub(1),
@@ -66,7 +66,7 @@ impl Pattern {
         }
     }
 
-    /// Sender and receiver of each flow among `n` hosts, counted from 0.
+    /// Returns the sender and the receiver of each flow among `n` hosts, counted from 0.
     #[expect(clippy::arithmetic_side_effects, reason = "numbers of hosts, of which there are two at least")]
     fn pairs(self, n: usize) -> Vec<(usize, usize)> {
         match self {

@@ -1,9 +1,9 @@
-//! The edges of what can be written: numbers beside powers of two, units that are none, names of all scripts.
+//! Edge cases of values: numbers next to powers of two, invalid units, names in all scripts.
 
 use celltrain_core::rng::Stream;
 use serde_json::{Value, json};
 
-/// What begins so is written into TOML as it stands behind this.
+/// Prefix of texts that are written into TOML verbatim, without it.
 pub(crate) const RAW: char = '\u{1}';
 
 const WHOLE: &[u64] = &[
@@ -32,7 +32,7 @@ const WHOLE: &[u64] = &[
     u64::MAX - 1,
     u64::MAX,
 ];
-/// What no whole number of 64 bits is.
+/// Texts that are not whole numbers of 64 bits, or have an unusual form.
 const BEYOND: &[&str] = &[
     "-1",
     "-2147483648",
@@ -110,7 +110,7 @@ fn raw(text: &str) -> Value {
     format!("{RAW}{text}").into()
 }
 
-/// A whole number: small, at an edge of what can be written, or at one of the schema's.
+/// Draws a whole number: small, an edge case, or at a limit of the schema.
 pub(crate) fn integer(rng: &mut Stream, own: &Value, schema: &Value) -> Value {
     let bound = |key: &str| own[key].as_u64().or_else(|| schema[key].as_u64());
     match rng.below(8) {
@@ -122,7 +122,7 @@ pub(crate) fn integer(rng: &mut Stream, own: &Value, schema: &Value) -> Value {
     }
 }
 
-/// The same of any number.
+/// Draws any number in the same way.
 pub(crate) fn number(rng: &mut Stream, own: &Value, schema: &Value) -> Value {
     let bound = |key: &str| own[key].as_f64().or_else(|| schema[key].as_f64());
     match rng.below(8) {
@@ -134,7 +134,7 @@ pub(crate) fn number(rng: &mut Stream, own: &Value, schema: &Value) -> Value {
     }
 }
 
-/// A number with a unit; half of them such as people write.
+/// Draws a number with a unit; half of the amounts are ordinary.
 pub(crate) fn quantity(rng: &mut Stream, kind: &str) -> String {
     let units: &[&str] = match kind {
         "rate" => &["Mbps", "Mbps", "kbps", "bps", "Gbps"],
@@ -156,7 +156,7 @@ pub(crate) fn quantity(rng: &mut Stream, kind: &str) -> String {
     format!("{amount}{space}{unit}")
 }
 
-/// A name, or what could be mistaken for one.
+/// Draws a name, or a text that could be mistaken for one.
 pub(crate) fn name(rng: &mut Stream) -> String {
     const NAMES: &[&str] = &[
         "",
@@ -217,7 +217,7 @@ pub(crate) fn name(rng: &mut Stream) -> String {
     }
 }
 
-/// What a schema seldom asks for.
+/// Draws a value of a kind that schemas rarely require.
 pub(crate) fn of_another_kind(rng: &mut Stream) -> Value {
     match rng.below(10) {
         0 => json!(true),

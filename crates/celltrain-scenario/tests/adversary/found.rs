@@ -1,4 +1,4 @@
-//! What an adversary found: values that once wrapped, panicked or took for ever, each with the answer it gets now.
+//! Regressions found by the adversary: values that once wrapped, panicked or never ended, each with its result now.
 
 use std::time::Instant;
 
@@ -8,7 +8,7 @@ use celltrain_scenario::{build, tables};
 
 use crate::{keys, scenario};
 
-/// Five sources at one port; `more` stands before its tables, or in tables of its own.
+/// Returns a scenario of five sources at one port, followed by `more`.
 fn lan(more: &str) -> String {
     format!(
         "duration = \"20ms\"\n\
@@ -19,7 +19,7 @@ fn lan(more: &str) -> String {
 
 #[test]
 fn a_burst_of_two_longest_frames_is_counted_in_more_than_32_bits() {
-    // 2 MFS was 2 in 32 bits, and every second frame was not eligible; a contract so wide takes all of them.
+    // 2 MFS was 2 in 32 bits, so every second frame was not eligible. Such a wide contract admits all frames.
     let of_mfs = |mfs: &str| {
         let text = lan(&format!("vc.tcp1.gfr = {{ mcr = \"1Mbps\", {mfs} }}"));
         let network = build::network(&scenario(&text), 1);
@@ -69,7 +69,7 @@ fn minimum_rates_that_add_up_to_more_than_64_bits_are_refused() {
 
 #[test]
 fn a_round_trip_of_a_thousand_years_is_as_long_as_time_can_be() {
-    // Ten thousand links of half an hour each way are more picoseconds than 64 bits hold.
+    // Ten thousand links of half an hour each way take more picoseconds than 64 bits can hold.
     let text = "duration = \"1ms\"\n\
                 topology.chain = { hops = 10000, long = 1, cross = 0, link_delay = \"1800s\" }\n\
                 port.default = { buffer = 100, policy.tail_drop = {}, allocator.equal_share = {} }\n\
@@ -85,7 +85,7 @@ fn a_round_trip_of_a_thousand_years_is_as_long_as_time_can_be() {
 
 #[test]
 fn a_number_has_one_meaning_in_toml_and_in_json() {
-    // Of the neighbours of such numbers JSON gave one: its reader was quick rather than exact.
+    // JSON gave a neighbour of such numbers: its reader was fast rather than exact.
     for number in ["0.30000000000000004", "0.12345678901234568", "0.9007199254740993", "0.1234567890123456789"] {
         let toml = scenario(&lan(&format!(
             "port.bottleneck.buffer = 100\nport.bottleneck.policy.fba = {{ threshold = {number} }}"
@@ -109,7 +109,7 @@ fn a_number_has_one_meaning_in_toml_and_in_json() {
 
 #[test]
 fn a_pattern_of_many_stars_is_compared_at_once() {
-    // Each star once tried every place for all behind it: thirty of them took years.
+    // Each star once tried every position for all later stars: thirty of them took years.
     let pattern = "a*".repeat(60) + "b";
     let link = "a".repeat(4000);
     let start = Instant::now();
@@ -161,8 +161,8 @@ fn a_pattern_stands_for_what_its_pieces_are_found_in_in_order() {
 
 #[test]
 fn an_averaging_interval_of_a_picosecond_is_one_interval_a_cell() {
-    // The fast engine kept a record of every interval between two cells of a run: 10 GB, and no look at the limit of
-    // time before all were made.
+    // The fast engine kept a record of every interval between two cells of a run: 10 GB. It did not check the time
+    // limit before all were made.
     for allocator in ["erica", "erica_plus"] {
         let text = "duration = \"5ms\"\n\
              topology.n_source = { sources = 3, link_delay = \"1ms\" }\n\

@@ -1,13 +1,12 @@
-//! An adversary's day: random scenarios at the edges of what can be written are read, checked, and run where they are
-//! accepted.
+//! Adversarial tests: random scenarios with edge cases as values are read, checked, and run if accepted.
 //!
-//! Nothing may panic or abort. What is refused says in which file and under which key; what is accepted is the same
-//! when it is written down and read again, runs on both engines with equal results where it ends soon, and stops soon
-//! after its limit of time where it does not. Overflow is checked in every build of this test.
+//! Nothing may panic or abort. A refused scenario reports the file and the key. An accepted one is unchanged after it
+//! is written and read again. If it ends soon, both engines give equal results; otherwise it stops soon after its time
+//! limit. Overflow is checked in every build of this test.
 //!
-//! `CELLTRAIN_ADVERSARY=20000` makes it a campaign of so many scenarios (`make campaign NAME=adversary`), which holds a run to its
-//! limit within a tenth of a second when there are more than a thousand; `CELLTRAIN_ADVERSARY_SEED=7` begins at the
-//! seventh. A scenario that fails is saved as TOML.
+//! `CELLTRAIN_ADVERSARY=20000` runs a campaign of 20,000 scenarios (`make campaign NAME=adversary`). With more than a
+//! thousand, a run must stop within a tenth of a second after its limit. `CELLTRAIN_ADVERSARY_SEED=7` begins with seed
+//! 7. Failing scenarios are saved as TOML.
 
 #[path = "../differential/compare.rs"]
 #[allow(dead_code, reason = "the differential test looks at series too")]
@@ -35,18 +34,18 @@ use celltrain_core::engine::Engine;
 use celltrain_core::probe::Nothing;
 use celltrain_scenario::{Machine, Reading, Scenario, build, read_json, read_toml};
 
-/// A small one, so that what would take long to lay out is refused.
+/// A small machine, so that networks that take long to lay out are refused.
 const MACHINE: Machine = Machine { memory: Some(1 << 28) };
-/// What is larger is not run.
+/// Larger scenarios are not run.
 const LARGEST: u64 = 1 << 26;
-/// The name of the file, to be found in every fault.
+/// The name of the file, which every fault must contain.
 const FILE: &str = "adversary.toml";
 
 #[test]
 fn nothing_an_adversary_writes_does_harm() {
     let cases = number("CELLTRAIN_ADVERSARY").unwrap_or(1_000);
     let first = number("CELLTRAIN_ADVERSARY_SEED").unwrap_or(1);
-    // In a campaign on a quiet machine what is promised; otherwise only that a run ends.
+    // A campaign on a quiet machine checks the documented limit; other tests only that a run ends.
     let (limit, beyond) = if cases > 1_000 {
         (Duration::from_millis(100), Duration::from_millis(100))
     } else {
@@ -57,7 +56,7 @@ fn nothing_an_adversary_writes_does_harm() {
     let next = AtomicU64::new(first);
     let day = Mutex::new(Day::default());
     let work = |worker: usize| {
-        // What a process held that was killed: a scenario that aborts or never ends is the last one here.
+        // The scenario of a killed process: if one aborts or never ends, it is the last one here.
         let under_way = folder.join(format!("under-way-{worker}.toml"));
         loop {
             let seed = next.fetch_add(1, Ordering::Relaxed);
@@ -89,7 +88,7 @@ fn nothing_an_adversary_writes_does_harm() {
     let day = day.into_inner().unwrap();
     println!("seeds {first} to {}: {}", first + cases - 1, day.told());
     assert!(day.failures.is_empty(), "{} fail:\n{}", day.failures.len(), day.failures.join("\n"));
-    // Most are to be accepted by a hair or refused by one.
+    // Many scenarios must be accepted, and many refused.
     if cases >= 1_000 {
         assert!(day.refused > cases / 10, "{}", day.told());
         assert!(day.compared > cases / 10, "{}", day.told());
@@ -107,16 +106,16 @@ fn words(panic: &(dyn Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string)).unwrap_or_default()
 }
 
-/// What became of all.
+/// The outcomes of all scenarios.
 #[derive(Default)]
 struct Day {
     refused: u64,
     too_large: u64,
-    /// Ran to their end on both engines.
+    /// Scenarios that ran to their end on both engines.
     compared: u64,
-    /// Came to the limit of time.
+    /// Scenarios that reached the time limit.
     stopped: u64,
-    /// How much the slowest to stop was over its limit, and its seed.
+    /// The longest time that a scenario ran over its limit, and its seed.
     late: (Duration, u64),
     failures: Vec<String>,
 }
@@ -148,7 +147,7 @@ enum Fate {
     Refused,
     TooLarge,
     Compared,
-    /// So much after the limit.
+    /// Stopped this long after the limit.
     Stopped(Duration),
 }
 
@@ -187,7 +186,7 @@ fn judge(written: &writer::Written, limit: Duration, beyond: Duration) -> Result
     Ok(Fate::Compared)
 }
 
-/// Either a scenario, or faults that say where.
+/// Checks that a reading has either a scenario, or faults that name a place.
 fn is_in_words(reading: &Reading) -> Result<(), String> {
     if reading.scenario.is_some() != reading.faults.is_empty() {
         return Err("it is neither accepted nor refused".into());
@@ -202,13 +201,13 @@ fn is_in_words(reading: &Reading) -> Result<(), String> {
     Ok(())
 }
 
-/// The scenario of a text that is sound.
+/// Reads the scenario of a valid text.
 fn scenario(text: &str) -> Scenario {
     let reading = read_toml(text, FILE, MACHINE);
     reading.scenario.unwrap_or_else(|| panic!("{:?}\n{text}", reading.faults))
 }
 
-/// The keys a text is refused for.
+/// Returns the keys for which a text is refused.
 fn keys(text: &str) -> Vec<String> {
     let reading = read_toml(text, FILE, MACHINE);
     assert!(reading.scenario.is_none(), "{text}");

@@ -1,8 +1,7 @@
-//! A writer of scenarios that means ill: keys and types are those of the schema, values the edges of what can be
-//! written.
+//! An adversarial writer of scenarios: keys and types come from the schema, values are edge cases.
 //!
-//! Most scenarios begin as sound ones of the differential test and have a few values changed; the others are drawn from
-//! the schema alone. A new key, policy or topology joins without a line here.
+//! Most scenarios are sound ones of the differential test with a few values changed; the others are drawn from the
+//! schema alone. A new key, policy or topology needs no change here.
 
 use std::sync::LazyLock;
 
@@ -23,11 +22,11 @@ static SCHEMA: LazyLock<Value> = LazyLock::new(schema);
 pub(crate) struct Written {
     /// As TOML.
     pub(crate) toml: String,
-    /// As JSON, where it says the same.
+    /// As JSON, if it has the same meaning.
     pub(crate) json: Option<String>,
 }
 
-/// The scenario of a seed.
+/// Writes the scenario of a seed.
 pub(crate) fn scenario(seed: u64) -> Written {
     let mut writer = Writer { rng: Stream::new(seed, "adversary"), names: Vec::new() };
     let mut document = match writer.rng.below(10) {
@@ -47,7 +46,7 @@ pub(crate) fn scenario(seed: u64) -> Written {
 
 struct Writer {
     rng: Stream,
-    /// Of hosts, links, flows and whatever else has one.
+    /// Names of hosts, links, flows and other items.
     names: Vec<String>,
 }
 
@@ -60,7 +59,7 @@ impl Writer {
         from[self.rng.below(u32::try_from(from.len()).expect("lists are short")) as usize].clone()
     }
 
-    /// One of the differential test's scenarios, as a user would write it.
+    /// Draws a scenario of the differential test, as a user would write it.
     fn sound(seed: u64, kind: u32) -> Value {
         let config = Config { rng_seed: RngSeed::Fixed(seed), failure_persistence: None, ..Config::default() };
         let mut runner = TestRunner::new(config);
@@ -93,8 +92,8 @@ impl Writer {
         }
     }
 
-    /// Draws the times whose shortest values once took memory or time without end: averaging intervals of ERICA from 1 ps
-    /// to 1 s, and retransmission timeouts from 1 us.
+    /// Draws times whose shortest values once took unlimited memory or time: averaging intervals of ERICA from 1 ps to
+    /// 1 s, and retransmission timeouts from 1 us.
     fn short_times(&mut self, document: &mut Value) {
         let Some(document) = document.as_object_mut() else { return };
         for port in document.get_mut("port").and_then(Value::as_object_mut).into_iter().flat_map(Map::values_mut) {
@@ -117,7 +116,7 @@ impl Writer {
         }
     }
 
-    /// A time from `least` picoseconds to a second, of any magnitude.
+    /// Draws a time from `least` picoseconds to a second, of any magnitude.
     fn time(&mut self, least: u64) -> String {
         const SECOND: u64 = 1_000_000_000_000;
         let power = 10u64.pow(self.rng.below((SECOND / least).ilog10() + 1));
@@ -194,7 +193,7 @@ impl Writer {
         }
     }
 
-    /// Any value of a schema, or nearly of it.
+    /// Draws any value that fits a schema, or almost fits.
     fn any(&mut self, schema: &'static Value, depth: u32) -> Value {
         if depth > 0 && self.one_in(150) {
             return edges::of_another_kind(&mut self.rng);
@@ -224,7 +223,7 @@ impl Writer {
             kind => kind.as_str().into_iter().collect(),
         };
         if types.is_empty() {
-            // The schema says nothing of it, or null alone.
+            // The schema allows anything, or only null.
             return edges::of_another_kind(&mut self.rng);
         }
         match self.pick(&types) {
@@ -286,7 +285,7 @@ impl Writer {
     }
 }
 
-/// A topology with the one table that suits them all.
+/// Returns a scenario with this topology and tables that suit every topology.
 fn in_numbers(topology: &Topology) -> Value {
     json!({
         "duration": "5ms",
@@ -310,7 +309,7 @@ fn allows(schema: &Value, kind: &str) -> bool {
     schema["type"] == kind || schema["type"].as_array().is_some_and(|types| types.iter().any(|one| one == kind))
 }
 
-/// A value in a line of TOML. What only TOML can say, or only JSON, is not plain.
+/// Formats a value as a line of TOML. Clears `is_plain` if only TOML or only JSON can express the value.
 fn inline(value: &Value, is_plain: &mut bool) -> String {
     match value {
         Value::Null => {
@@ -331,7 +330,7 @@ fn inline(value: &Value, is_plain: &mut bool) -> String {
         Value::Object(map) => {
             let mut keys = Vec::new();
             for (key, value) in map {
-                // A topology written by the types has them.
+                // A topology serialized from the types has nulls.
                 if !value.is_null() {
                     keys.push(format!("{} = {}", quoted(key), inline(value, is_plain)));
                 }
@@ -346,7 +345,7 @@ fn inline(value: &Value, is_plain: &mut bool) -> String {
     }
 }
 
-/// JSON's escapes are TOML's, but for one character.
+/// Quotes a text for TOML, whose escapes are the same as in JSON except for one character.
 fn quoted(text: &str) -> String {
     Value::from(text).to_string().replace('\u{7f}', "\\u007f")
 }

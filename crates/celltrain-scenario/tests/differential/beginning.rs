@@ -1,4 +1,4 @@
-//! Parts of a run: snapshots, and the counters between them.
+//! Tests of partial runs: snapshots, and the counters between them.
 
 use celltrain_core::engine::{Engine, Simulation};
 use celltrain_core::metrics::RunResult;
@@ -8,8 +8,8 @@ use celltrain_scenario::{Scenario, build};
 
 use super::compare::run;
 
-/// A snapshot after two fifths of a run has the bytes delivered, queues and windows that a recorder sees at that instant,
-/// and the counters of three parts add up to those of the whole.
+/// Checks that a snapshot after two fifths of a run has the delivered bytes, queues and windows that a recorder sees at
+/// that instant, and that the counters of three parts add up to the counters of the whole run.
 pub(crate) fn is_the_same(scenario: &Scenario) -> Result<(), String> {
     let network = build::network(scenario, scenario.seed);
     let fifth = Duration { picoseconds: network.duration.picoseconds / 5 };
@@ -31,7 +31,7 @@ pub(crate) fn is_the_same(scenario: &Scenario) -> Result<(), String> {
     same(recorder.delivered_bytes[row(2, flows)].iter().copied().eq(delivered), "bytes delivered")?;
     let windows = first.flows.iter().map(|flow| flow.cwnd_segments.to_bits());
     same(recorder.cwnd_segments[row(2, flows)].iter().map(|cwnd| cwnd.to_bits()).eq(windows), "windows")?;
-    // At an edge device the result counts the cells of a packet that is not yet whole as well.
+    // At an edge device the result also counts the cells of an incomplete packet.
     let seen = recorder.queue_cells[row(2, links)].iter().zip(&first.ports).zip(&network.links);
     let mut queues = seen.filter(|(_, link)| link.edge.is_none()).map(|((&seen, port), _)| seen == port.queue_cells);
     same(queues.all(|equal| equal), "queues")?;

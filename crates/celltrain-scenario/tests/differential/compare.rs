@@ -1,4 +1,4 @@
-//! Both engines on one scenario.
+//! Comparison of both engines on one scenario.
 
 use celltrain_core::engine::{Engine, PortMode, Sharing};
 use celltrain_core::metrics::RunResult;
@@ -8,7 +8,7 @@ use celltrain_core::units::Duration;
 use celltrain_scenario::{Scenario, build};
 use typed_index_collections::TiVec;
 
-/// The first thing the engines differ in, with and without a probe.
+/// Returns the first difference between the engines, with and without a probe, as the error.
 pub(crate) fn compare(scenario: &Scenario) -> Result<(), String> {
     let network = build::network(scenario, scenario.seed);
     let (mut by_fast, mut by_reference) = (recorder(&network), recorder(&network));
@@ -33,7 +33,8 @@ pub(crate) fn compare(scenario: &Scenario) -> Result<(), String> {
     same_in_all_ways(&network, (&reference, &by_reference))
 }
 
-/// Every way of contended ports, forced wherever it can be, gives the result and the queues of the reference engine.
+/// Checks that every mode of contended ports, forced if possible, gives the result and the queues of the reference
+/// engine.
 fn same_in_all_ways(network: &Network, (reference, by_reference): (&RunResult, &Recorder)) -> Result<(), String> {
     for ways in [PortMode::Trains, PortMode::Streams] {
         let in_that_way = |difference: String| format!("{ways:?}: {difference}");
@@ -60,7 +61,8 @@ fn same_queues(fast: &Recorder, reference: &Recorder) -> Result<(), String> {
     same("most waiting", &fast.queue_cells_largest, &reference.queue_cells_largest)
 }
 
-/// Each range contains the samples at both of its ends, and the largest of a port's ranges is its largest queue.
+/// Checks that each range contains the samples at both of its ends, and that the maximum of a port's ranges is its
+/// largest queue.
 fn ranges_fit(recorder: &Recorder, result: &RunResult, network: &Network) -> Result<(), String> {
     let ports = network.links.len();
     let ranges = || recorder.queue_cells_least.iter().zip(&recorder.queue_cells_largest);
@@ -73,7 +75,7 @@ fn ranges_fit(recorder: &Recorder, result: &RunResult, network: &Network) -> Res
     }
     for (port, found) in result.ports.iter().enumerate() {
         let largest = recorder.queue_cells_largest.iter().skip(port).step_by(ports).max();
-        // After the last sample the queue may become longer, unless that is at the end.
+        // The queue may grow after the last sample, unless the sample is at the end of the run.
         let is_whole = network.duration.picoseconds.is_multiple_of(SAMPLES);
         let fits = |&largest: &u32| largest == found.max_queue_cells || (!is_whole && largest < found.max_queue_cells);
         if !largest.is_some_and(fits) {
@@ -83,11 +85,11 @@ fn ranges_fit(recorder: &Recorder, result: &RunResult, network: &Network) -> Res
     Ok(())
 }
 
-/// How runs are shared out.
+/// Port modes and numbers of threads.
 pub(crate) const ON_THREADS: [(PortMode, usize); 3] =
     [(PortMode::Streams, 2), (PortMode::Streams, 3), (PortMode::Planned, 2)];
 
-/// The result on so many threads, however little is to be gained, where the network comes apart.
+/// Runs on several threads even if there is little to gain. Returns `None` if the network cannot be partitioned.
 pub(crate) fn on_threads(ways: PortMode, threads: usize, network: &Network) -> Option<RunResult> {
     let sharing = Sharing { threads, at_any_cost: true };
     Engine::run_in_parts(ways, sharing, network, |_| true).expect("nothing interrupts it")
@@ -97,10 +99,10 @@ pub(crate) fn run(engine: Engine, network: &Network, probe: &mut impl Probe) -> 
     engine.run(network, probe, |_| true).expect("nothing interrupts it")
 }
 
-/// Samples of a run after the first.
+/// Number of samples of a run after the first.
 const SAMPLES: u64 = 50;
 
-/// Records all there is, at all ports.
+/// Creates a recorder of everything, at all ports.
 fn recorder(network: &Network) -> Recorder {
     let choice =
         SeriesChoice { queue: true, occupancy: true, windows: true, delivered: true, rates: true, edges: true };
@@ -113,7 +115,7 @@ pub(crate) fn same_results(fast: &RunResult, reference: &RunResult) -> Result<()
     same("ports", &fast.ports.raw, &reference.ports.raw)?;
     same("contracts", &fast.contracts, &reference.contracts)?;
     same("ABR", &fast.abr, &reference.abr)?;
-    // The rest, none of which is long.
+    // The remaining fields, which are short.
     if fast != reference {
         let shown = |result: &RunResult| {
             let (flows, ports, contracts, abr) = (TiVec::new(), TiVec::new(), Vec::new(), Vec::new());
@@ -124,14 +126,14 @@ pub(crate) fn same_results(fast: &RunResult, reference: &RunResult) -> Result<()
     Ok(())
 }
 
-/// The first thing of a result that cannot be, of what no engine computes: both are asked the same, so both may be
-/// wrong alike.
+/// Returns the first impossibility in a result as the error, from checks that no engine computes: both engines may
+/// have the same error.
 pub(crate) fn is_possible(result: &RunResult, network: &Network) -> Result<(), String> {
     let must = |holds: bool, what: &str, found: &dyn std::fmt::Debug| {
         if holds { Ok(()) } else { Err(format!("{what}: {found:?}")) }
     };
     let bytes = |mbps: f64| mbps * 1e6 * (result.measured_to_s - result.measured_from_s) / 8.0;
-    // In a measuring window more may arrive than is sent.
+    // In a measuring window more may arrive than was sent.
     let is_whole = result.measured_from_s <= 0.0 && result.measured_to_s >= result.duration_s;
     for (flow, found) in network.flows.iter().zip(&result.flows) {
         let (payload, _) = flow.frame(&network.aal5);
@@ -160,7 +162,7 @@ pub(crate) fn is_possible(result: &RunResult, network: &Network) -> Result<(), S
         let frames: Vec<[u64; 2]> =
             of_vc.map(|(_, flow)| [flow.segments_sent + flow.packets_sent, flow.packets_delivered]).collect();
         let [sent, came] = [0, 1].map(|i| frames.iter().map(|of_flow| of_flow[i]).sum::<u64>());
-        // A VC that carries acknowledgements alone has as many frames as its receiver sends.
+        // A VC that only carries acknowledgements has as many frames as its receiver sends.
         must(frames.is_empty() || edge.frames <= sent, "frames at the edge were sent", found)?;
         must(edge.frames >= came, "what arrives has passed the edge", found)?;
     }

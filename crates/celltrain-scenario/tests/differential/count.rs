@@ -1,4 +1,4 @@
-//! What a scenario is made of, by name: so that a test can say that everything there is was drawn.
+//! Features of scenarios, by name, so that a test can check that all of them were drawn.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use celltrain_core::traffic::TrafficConfig;
 use celltrain_core::units::Duration;
 use celltrain_scenario::{Scenario, build};
 
-/// What else is to come.
+/// Features that are not in a list of the schema.
 const OTHERS: &[&str] = &[
     "a pace",
     "a loss at a window",
@@ -36,7 +36,7 @@ const OTHERS: &[&str] = &[
     "starts at random",
 ];
 
-/// Everything there is.
+/// Returns all features.
 pub(crate) fn every_one() -> BTreeSet<String> {
     let mut all: BTreeSet<String> = OTHERS.iter().map(ToString::to_string).collect();
     let kinds = [
@@ -55,7 +55,7 @@ pub(crate) fn every_one() -> BTreeSet<String> {
     all
 }
 
-/// What a scenario has of it, at ports that cells cross and for flows that there are.
+/// Returns the features of a scenario, counting only ports that cells cross and flows that exist.
 pub(crate) fn all_of(scenario: &Scenario) -> BTreeSet<String> {
     let network = build::network(scenario, scenario.seed);
     let mut all = BTreeSet::new();

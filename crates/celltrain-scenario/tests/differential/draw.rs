@@ -1,4 +1,4 @@
-//! Random scenarios. What shrinks, shrinks towards the first of each list: fewer nodes and flows, defaults, alike
+//! Random scenarios. They shrink towards the first item of each list: fewer nodes and flows, defaults, identical
 //! links.
 
 #[path = "meshes.rs"]
@@ -40,8 +40,8 @@ use serde_json::{Map, Value, json};
 
 use drawn::Draws;
 
-/// A chain of one to five switches with hosts on them, some behind edge devices, and flows between any two: all that
-/// may meet.
+/// Draws a chain of one to five switches with hosts on them, some behind edge devices, and flows between any two, in
+/// any combination of options.
 pub(crate) fn any_network() -> impl Strategy<Value = Scenario> {
     let host = (0usize..5, line(RATES, DELAYS), prop::option::weighted(0.2, line(RATES, DELAYS)));
     let flow = (0usize..8, 0usize..7, select(STARTS));
@@ -96,10 +96,9 @@ pub(crate) fn any_network() -> impl Strategy<Value = Scenario> {
     )
 }
 
-/// Up to forty sources that start together, or nearly so, over links that are alike, or nearly so: long trains of cells
-/// that come together again and again, or take turns. Counted once, of the cells at contended ports: 79 % in ties of
-/// their own, 8 % in rounds of ties, 9 % alone between others, 3 % in runs with nothing between them (62 % on random
-/// networks).
+/// Draws up to forty sources that start at almost the same time, over almost identical links: long trains of cells
+/// that repeatedly coincide or alternate. Measured once, of the cells at contended ports: 79 % in ties of their own,
+/// 8 % in rounds of ties, 9 % alone between others, 3 % in runs with nothing between them (62 % on random networks).
 pub(crate) fn in_step() -> impl Strategy<Value = Scenario> {
     let source = (select(&[0usize, 0, 0, 0, 1, 2][..]), select(STARTS));
     let graph = (
@@ -135,9 +134,9 @@ pub(crate) fn in_step() -> impl Strategy<Value = Scenario> {
     )
 }
 
-/// Many hosts at both ends of a trunk, over links faster and slower than it, whose frames cross one or two ports that
-/// schedule, push out or merge: long trains, alone, interleaved and in step, into queues of several classes that stay
-/// filled.
+/// Draws many hosts at both ends of a trunk, over links faster and slower than the trunk. Their frames cross one or two
+/// ports that schedule, push out or merge: long trains, alone, interleaved and in step, into queues of several classes
+/// that stay filled.
 pub(crate) fn crowded() -> impl Strategy<Value = Scenario> {
     let source = (select(&[0usize, 0, 0, 1, 2][..]), prop::bool::weighted(0.2), 0usize..4, select(STARTS));
     let graph = (
@@ -173,7 +172,7 @@ pub(crate) fn crowded() -> impl Strategy<Value = Scenario> {
     )
 }
 
-/// The networks that are written in a few numbers, as general ones; some of their links are not the same both ways.
+/// Draws topologies given by a few numbers, as general networks; some of their links differ between directions.
 pub(crate) fn written_in_numbers() -> impl Strategy<Value = Scenario> {
     let unlike = prop::collection::vec((0usize..64, line(RATES, DELAYS)), 0..4);
     let sizes = Sizes { mss: &[512, 1460, 9140], windows: &[65_535, 300_000] };
@@ -194,7 +193,7 @@ pub(crate) fn written_in_numbers() -> impl Strategy<Value = Scenario> {
     })
 }
 
-/// Sources of unequal links, chains, stars.
+/// Draws sources with unequal links, chains, and stars.
 pub(crate) fn any_topology() -> impl Strategy<Value = Topology> {
     let rate = || select(RATES).prop_map(BitRate::from_bits_per_second);
     let delay = || select(DELAYS).prop_map(Duration::from_microseconds);
@@ -227,7 +226,7 @@ pub(crate) fn any_topology() -> impl Strategy<Value = Topology> {
     prop_oneof![chain, n_source, star]
 }
 
-/// A topology as a general network: every node, link and path by name.
+/// Converts a topology to a general network, with every node, link and path by name.
 pub(crate) fn written_out(topology: &Topology) -> GeneralNetwork {
     let layout = topology.config().lay_out(&Stop::never()).unwrap();
     let nodes = &layout.graph.nodes;
@@ -267,16 +266,16 @@ pub(crate) fn written_out(topology: &Topology) -> GeneralNetwork {
     }
 }
 
-/// A variant of TCP with nothing set.
+/// Returns a TCP variant with default options.
 pub(crate) fn plain_tcp(name: &str) -> TcpConfig {
     TcpConfig::named(name, TcpOptions::default()).expect("a listed name")
 }
 
-/// Bits per second. Few, so that ties are common; two have no common unit of time with the others.
+/// Bits per second. There are few, so that ties are common; two have no common unit of time with the others.
 const RATES: &[u64] = &[155_520_000, 155_520_000, 155_520_000, 77_760_000, 149_760_000, 34_368_000];
 /// Mostly multiples of each other.
 const FEW_RATES: &[u64] = &[155_520_000, 155_520_000, 77_760_000, 77_760_000, 34_368_000];
-/// Faster than a trunk, as fast, slower.
+/// Rates that are faster than a trunk, equal to it, or slower.
 const CROWDING_RATES: &[u64] = &[155_520_000, 155_520_000, 622_080_000, 77_760_000, 149_760_000];
 /// Microseconds.
 const DELAYS: &[u64] = &[5, 5, 5, 0, 20, 1_000];
@@ -287,7 +286,7 @@ const BUFFERS: &[Option<u32>] =
     &[None, Some(100_000), Some(5_000), Some(1_000), Some(300), Some(88), Some(48), Some(13), Some(1), Some(0)];
 /// Larger ones more often.
 const LARGE_BUFFERS: &[Option<u32>] = &[None, None, None, Some(100_000), Some(5_000), Some(1_000), Some(88), Some(1)];
-/// For a policy that wants a limit where there is none.
+/// Limit for a policy that needs one at an infinite buffer.
 const HUGE: u32 = 1_000_000;
 
 type Line = (u64, u64);
@@ -296,7 +295,7 @@ fn line(rates: &'static [u64], delays: &'static [u64]) -> impl Strategy<Value = 
     (select(rates), select(delays))
 }
 
-/// Whether rates differ from link to link, and whether delays do; how often, from 0 to 1.
+/// Draws whether rates and delays differ between links, each with probability `how_often`.
 fn mixed(how_often: f64) -> impl Strategy<Value = (bool, bool)> {
     (prop::bool::weighted(how_often), prop::bool::weighted(how_often))
 }
@@ -318,7 +317,7 @@ fn flow(from: String, to: String, start: u64) -> FlowConfig {
     FlowConfig { name: None, from, to, path: None, start: Duration::from_microseconds(start), vc: None }
 }
 
-/// What every scenario has beside its network and its ports.
+/// The parts of a scenario other than its network and its ports.
 #[derive(Clone, Debug)]
 struct Rest {
     duration: Duration,
@@ -327,13 +326,13 @@ struct Rest {
     switch: SwitchOptions,
     host: HostOptions,
     encapsulation: Encapsulation,
-    /// The longest frame a receiver collects is no longer than the longest there is.
+    /// True if the longest frame that a receiver can collect is the longest in use.
     exact_sdu: bool,
-    /// VCs that end at one host are one.
+    /// True if VCs that end at one host are merged into one.
     merged: bool,
 }
 
-/// What single flows and VCs have of their own, by the flow's number; whether the VC is that of acknowledgements.
+/// Options of single flows and VCs, by the flow's number; the `bool` selects the VC of the acknowledgements.
 #[derive(Clone, Debug, Default)]
 struct Own {
     flows: Vec<(usize, FlowOptions)>,
@@ -349,7 +348,7 @@ struct Sizes {
 }
 
 impl Rest {
-    /// The scenario, less what does not go together.
+    /// Creates the scenario, without options that are incompatible.
     fn scenario(&self, network: &GeneralNetwork, ports: &(Port, Vec<(usize, Port)>), own: &Own) -> Scenario {
         let mut scenario = self.as_drawn(network.clone(), ports, own);
         loop {
@@ -368,7 +367,7 @@ impl Rest {
         (default, others): &(Port, Vec<(usize, Port)>),
         own: &Own,
     ) -> Scenario {
-        // A host without a flow would only stand in a reader's way.
+        // A host without a flow would only distract a reader.
         let is_idle = |host: &String| network.flows.iter().all(|flow| flow.from != *host && flow.to != *host);
         let idle: Vec<String> = network.hosts.iter().filter(|host| is_idle(host)).cloned().collect();
         let is_of_idle = |device: &String| {
@@ -430,7 +429,7 @@ impl Rest {
     }
 }
 
-/// Takes out of a scenario what some of these keys belong to; whether there was any of it.
+/// Removes the parts of a scenario that any of these keys belong to. Returns whether there were any.
 fn leave_out(scenario: &mut Scenario, keys: &[&str]) -> bool {
     let faulty = |path: &str| keys.iter().any(|key| *key == path || key.starts_with(&format!("{path}.")));
     let before = scenario.clone();
@@ -455,7 +454,7 @@ fn leave_out(scenario: &mut Scenario, keys: &[&str]) -> bool {
     }
     scenario.vc.retain(|name, _| !faulty(&join("vc", name)));
     if keys.contains(&"vc") {
-        // Together they promise more than a link has: one fewer, until they do not.
+        // The contracts together promise more than a link's rate: remove the last.
         let promised = |vc: &VcOptions| vc.gfr.is_some() || vc.abr.is_some();
         let last = scenario.vc.iter().rfind(|(_, vc)| promised(vc)).map(|(name, _)| name.clone());
         scenario.vc.retain(|name, _| Some(name) != last.as_ref());
@@ -468,13 +467,13 @@ fn leave_out(scenario: &mut Scenario, keys: &[&str]) -> bool {
     if *scenario == before
         && let Topology::Network(network) = &mut scenario.topology
     {
-        // What is left to go is that VCs are one.
+        // Only the merging of VCs is left to remove.
         network.flows.iter_mut().for_each(|flow| flow.vc = None);
     }
     *scenario != before
 }
 
-/// Up to so many microseconds.
+/// Draws the rest of a scenario that lasts up to `longest` microseconds.
 fn rest(sizes: Sizes, longest: u64) -> impl Strategy<Value = Rest> {
     let switch = (
         select(&[TieOrder::Fixed, TieOrder::Rotating, TieOrder::Random, TieOrder::Random][..]),
@@ -502,7 +501,7 @@ fn rest(sizes: Sizes, longest: u64) -> impl Strategy<Value = Rest> {
     })
 }
 
-/// Mostly hosts that take no time and whose clocks are right.
+/// Draws host options, mostly without processing times or clock errors.
 fn host() -> impl Strategy<Value = HostOptions> {
     let processing = (
         select(&[0u64, 1, 27, 100, 1_000][..]),
@@ -527,7 +526,7 @@ fn tcp(sizes: Sizes) -> impl Strategy<Value = TcpConfig> {
     let parts =
         (select(TcpConfig::NAMES), drawn(), select(sizes.mss), select(sizes.windows), select(&[10u64, 2, 1][..]));
     let pace = select(&[None, None, Some(155_520_000), Some(34_368_000)][..]);
-    // Segments.
+    // In segments.
     let lose_at = select(&[None, None, None, Some(2), Some(5), Some(17), Some(100)][..]);
     (parts, pace, lose_at).prop_map(|((name, drawn, mss, window, tick), pace, lose_at)| {
         let variant = TCPS.iter().find(|variant| variant.name == name).expect("a listed name");
@@ -546,7 +545,7 @@ fn tcp(sizes: Sizes) -> impl Strategy<Value = TcpConfig> {
     })
 }
 
-/// A TCP, a start, something to send.
+/// Draws a TCP, a start time and traffic.
 fn flow_options(sizes: Sizes) -> impl Strategy<Value = FlowOptions> {
     let traffic = (select(TrafficConfig::NAMES), drawn());
     let traffic = prop::option::of(traffic.prop_map(|(name, drawn)| named(&TRAFFIC, name, &drawn, 0)));
@@ -554,8 +553,8 @@ fn flow_options(sizes: Sizes) -> impl Strategy<Value = FlowOptions> {
     (prop::option::of(tcp(sizes)), start, traffic).prop_map(|(tcp, start, traffic)| FlowOptions { tcp, start, traffic })
 }
 
-/// A class, and a tagged VC, or one with a contract; its longest frame is as much longer as is said here than the
-/// longest there is.
+/// Draws a class, tagging, and a contract or ABR. The `mfs` of the contract is drawn as the excess over the longest
+/// frame.
 fn vc() -> impl Strategy<Value = VcOptions> {
     let contract = (
         select(&[1_000_000u64, 15_552_000, 31_104_000][..]),
@@ -580,7 +579,7 @@ fn vc() -> impl Strategy<Value = VcOptions> {
     })
 }
 
-/// What controls the rate of a VC.
+/// Draws the ABR parameters of a VC.
 fn abr() -> impl Strategy<Value = Parameters> {
     let factor = select(&[0.0625, 1.0, 1.0 / 32.0, 1.0 / 1024.0][..]);
     let rates = (select(&[None, Some(15_552_000u64), Some(1_000_000)][..]), select(&[0u64, 1_000_000, 7_776_000][..]));
@@ -590,7 +589,7 @@ fn abr() -> impl Strategy<Value = Parameters> {
     let parts = (factor.clone(), factor, rates, counts, times, tagged);
     parts.prop_map(|(rif, rdf, (icr, mcr), (nrm, mrm, tbe), (trm, adtf), (out_of_rate, tcr))| {
         let rate = BitRate::from_bits_per_second;
-        // A source that is never below TCR sends none.
+        // A source that is never below TCR sends no RM cells out of rate.
         let out_of_rate = out_of_rate && tcr > mcr;
         let icr = icr.map(|icr| rate(icr.max(mcr)));
         let (trm, adtf) = (Duration::from_microseconds(trm), Duration::from_microseconds(adtf));
@@ -638,7 +637,7 @@ struct Port {
     beyond_a_frame: Option<u32>,
 }
 
-/// A port; how often it has a scheduler of its own, from 0 to 1.
+/// Draws a port, which has its own scheduler with probability `how_often`.
 fn port(buffers: &'static [Option<u32>], how_often: f64) -> impl Strategy<Value = Port> {
     let scheduler = prop::option::weighted(how_often, (select(SchedulerConfig::NAMES), drawn()));
     let allocator = prop::option::weighted(0.8, (select(AllocatorConfig::NAMES), drawn()));
@@ -659,7 +658,7 @@ impl Port {
             "wfq_formula" => weights(drawn),
             name => named(&SCHEDULERS, name, drawn, 0),
         });
-        // What was drawn may not go together, and some policies want a limit.
+        // The drawn settings may be incompatible, and some policies need a limit.
         for (limit, drawn) in [(limited, drawn), (limited, &PLAIN), (Some(HUGE), &PLAIN)] {
             let policy: PolicyConfig = if *name == "formula" {
                 formula(drawn, limit)
@@ -679,7 +678,7 @@ impl Port {
     }
 }
 
-/// A policy of random formulas; a plain one if what was drawn does not go together.
+/// Creates a policy of random formulas, or a plain one if the drawn formulas are not sound.
 fn formula(drawn: &Drawn, limit: Option<u32>) -> PolicyConfig {
     let plain = json!({"formula": {"admit": "X < 100"}});
     let random = json!({"formula": Draws::new(seed(drawn)).formula("tcp1")});
@@ -693,7 +692,7 @@ fn formula(drawn: &Drawn, limit: Option<u32>) -> PolicyConfig {
     }
 }
 
-/// Fair queuing with weights of a random formula; of a plain one if what was drawn does not go together.
+/// Creates fair queuing with weights from a random formula, or from a plain one if the drawn formula is not sound.
 fn weights(drawn: &Drawn) -> SchedulerConfig {
     let [plain, random]: [SchedulerConfig; 2] = [json!({"weight": "V"}), Draws::new(seed(drawn)).weight("tcp1")]
         .map(|table| serde_json::from_value(json!({"wfq_formula": table})).expect("a formula has these keys"));
@@ -706,7 +705,7 @@ fn seed(drawn: &Drawn) -> u64 {
     drawn.iter().fold(0u64, |seed, &byte| seed.wrapping_mul(257).wrapping_add(byte.into()))
 }
 
-/// A byte for each setting, in the order of the schema: below [`DRAWN`] the default.
+/// A byte for each setting, in the order of the schema; values below [`DRAWN`] select the default.
 type Drawn = [u8; 32];
 const DRAWN: u8 = 128;
 const PLAIN: Drawn = [0; 32];
@@ -722,14 +721,13 @@ static DISCARDS: LazyLock<Vec<Kind>> = LazyLock::new(|| kinds("EdgeDiscard"));
 static TCPS: LazyLock<Vec<Kind>> = LazyLock::new(|| kinds("Tcp"));
 static TRAFFIC: LazyLock<Vec<Kind>> = LazyLock::new(|| kinds("Traffic"));
 
-/// One of these kinds with some of its settings.
+/// Creates a value of one of these kinds with some of its settings.
 fn named<T: serde::de::DeserializeOwned>(kinds: &[Kind], name: &str, drawn: &Drawn, capacity: u32) -> T {
     let kind = kinds.iter().find(|kind| kind.name == name).expect("a listed name");
     serde_json::from_value(json!({name: kind.settings(drawn, capacity)})).expect("the schema says what there is to set")
 }
 
-/// A policy, a scheduler, a TCP or a traffic and what can be set, as the schema has it: a new one joins without a line
-/// here.
+/// A policy, scheduler, TCP or traffic and its settings, from the schema: a new one needs no change here.
 struct Kind {
     name: String,
     settings: Vec<Setting>,
@@ -745,19 +743,19 @@ enum Range {
     Words(Vec<Value>),
     Threshold,
     Cells,
-    /// Those of all VCs together are to be fewer than the buffer's.
+    /// A number of cells; the sum over all VCs must be less than the buffer.
     CellsOfAVc,
     Number {
         least: f64,
         most: f64,
     },
-    /// Those of all VCs together are at most the link.
+    /// A share; the sum over all VCs is at most the link.
     ShareOfAVc,
     /// A number for all VCs, or a table.
     NumberOfAVc,
 }
 
-/// The kinds of a definition of the schema that is a choice of tables.
+/// Returns the kinds in a schema definition that is a choice of tables.
 fn kinds(definition: &str) -> Vec<Kind> {
     let schema = schema();
     let resolve = |value: &Value| match value["$ref"].as_str() {
@@ -792,7 +790,7 @@ fn range(own: &Value, schema: &Value) -> Option<Range> {
     if schema["x-threshold"] == true || schema["anyOf"][0]["x-threshold"] == true {
         return Some(Range::Threshold);
     }
-    // A number for all VCs, or for each.
+    // One number for all VCs, or one for each.
     let is_number = |choice: &Value| choice["type"] == "number";
     if schema["anyOf"].as_array().is_some_and(|choices| choices.iter().any(is_number)) {
         let is_share = own["x-expect"].as_str().is_some_and(|expect| expect.starts_with("a share of the link"));
@@ -811,12 +809,12 @@ fn range(own: &Value, schema: &Value) -> Option<Range> {
             let least = own["minimum"].as_f64().unwrap_or(0.0);
             Some(Range::Number { least, most: own["maximum"].as_f64().unwrap_or(least + 2.0) })
         }
-        // Any other is set where what is drawn is put together, or left alone.
+        // Other settings are set when the scenario is assembled, or not at all.
         _ => None,
     }
 }
 
-/// What flows send with: rates, sizes and times.
+/// Returns values for a quantity of traffic: rates, sizes or times.
 fn quantities(quantity: &str) -> Range {
     Range::Words(match quantity {
         "rate" => [10_000_000, 34_368_000, 124_416_000, 155_520_000, 200_000_000, 7_777_777]
@@ -829,12 +827,12 @@ fn quantities(quantity: &str) -> Range {
 }
 
 impl Kind {
-    /// Some of what can be set; shares of the buffer are of `capacity` cells.
+    /// Returns some of the settings; shares of the buffer refer to `capacity` cells.
     fn settings(&self, drawn: &Drawn, capacity: u32) -> Map<String, Value> {
         let quarters = |share: f64| json!((8.0 * share).ceil().max(1.0) / 4.0);
         let mut settings = Map::new();
         for (setting, &byte) in self.settings.iter().zip(drawn.iter().cycle()) {
-            // Without a draw, four fifths of the range.
+            // Four fifths of the range if nothing was drawn.
             let (part, of) = if byte < DRAWN { (4, 5) } else { (byte - DRAWN, u8::MAX - DRAWN) };
             let share = f64::from(part) / f64::from(of);
             let value = match &setting.range {
@@ -849,7 +847,7 @@ impl Kind {
                 Range::NumberOfAVc if byte % 2 == 0 => quarters(share),
                 Range::NumberOfAVc => json!({"tcp1": quarters(share), "tcp2": quarters(1.0 - share), "default": 1}),
                 Range::CellsOfAVc => json!((share * f64::from(capacity) / 50.0).ceil()),
-                // Some forty VCs at most share a link.
+                // At most about forty VCs share a link.
                 Range::ShareOfAVc if byte % 2 == 0 => json!((share * 20.0).round() / 1000.0),
                 Range::ShareOfAVc => json!({"tcp1": share / 4.0, "tcp2": (1.0 - share) / 4.0, "default": 0.01}),
                 Range::Number { least, most } => json!(((least + share * (most - least)) * 100.0).round() / 100.0),

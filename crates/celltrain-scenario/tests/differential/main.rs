@@ -1,8 +1,8 @@
-//! The fast engine against the reference engine: random scenarios, equal results and series to the last counter.
+//! Compares the fast engine with the reference engine on random scenarios: results and series must be identical.
 //!
-//! `CELLTRAIN_DIFFERENTIAL=100000` makes it a campaign of so many scenarios (`make campaign NAME=differential`). A scenario on which
-//! the engines differ is shrunk and printed as TOML; saved in this folder, under a name that says what it showed, it is
-//! a test.
+//! `CELLTRAIN_DIFFERENTIAL=100000` runs a campaign of 100,000 scenarios (`make campaign NAME=differential`). A scenario
+//! on which the engines differ is shrunk and printed as TOML. To make it a test, save it in this folder under a
+//! descriptive name.
 
 mod beginning;
 mod compare;
@@ -29,7 +29,7 @@ use serde_json::{Value, json};
 use compare::{ON_THREADS, compare, on_threads, run};
 use text::text;
 
-/// The longest of these tests, so on two threads.
+/// Runs on two threads, as the longest of these tests.
 #[test]
 fn both_engines_agree_on_random_networks() {
     let halves = [5, 15].map(|seed| {
@@ -203,15 +203,15 @@ fn a_drawn_scenario_is_sound_and_its_text_is_the_same_scenario() {
     same.unwrap();
 }
 
-/// Everything there is comes in one scenario of so many at least.
+/// Every feature must occur in at least one of this many scenarios.
 const RAREST: u32 = 100;
 
-/// How many random scenarios, unless a campaign asks for more.
+/// Returns the number of random scenarios, which a campaign can raise.
 fn cases() -> u32 {
     std::env::var("CELLTRAIN_DIFFERENTIAL").ok().and_then(|n| n.parse().ok()).unwrap_or(2_000)
 }
 
-/// How often a scenario is made smaller, unless somebody says who only asks whether there is one.
+/// Returns the maximum number of shrinking steps, which the environment can lower if only the failure matters.
 fn shrinking() -> u32 {
     std::env::var("PROPTEST_MAX_SHRINK_ITERS").ok().and_then(|n| n.parse().ok()).unwrap_or(10_000)
 }

@@ -1,4 +1,4 @@
-//! Networks with more ways than one: rings, parking lots and meshes, whose trunks carry many VCs.
+//! Networks with several paths: rings, parking lots and meshes, whose trunks carry many VCs.
 
 use std::collections::BTreeSet;
 
@@ -7,9 +7,9 @@ use super::{
     prop, rest, select, vc,
 };
 
-/// Three to seven switches in a row or a ring, with trunks across, hosts on them and up to two dozen flows between any
-/// two: single cells of many VCs go from contended port to contended port, over links that hold a hundred cells, one,
-/// or less. Where all hosts send to the last, the row is a parking lot.
+/// Draws three to seven switches in a row or a ring, with cross trunks, hosts, and up to two dozen flows between any
+/// two hosts. Single cells of many VCs go from contended port to contended port, over links that hold a hundred cells,
+/// one, or less. If all hosts send to the last, the row is a parking lot.
 pub(crate) fn meshes() -> impl Strategy<Value = Scenario> {
     let graph = (
         prop::collection::vec(line(RATES, DELAYS), 3..8),
@@ -61,7 +61,7 @@ pub(crate) fn meshes() -> impl Strategy<Value = Scenario> {
     )
 }
 
-/// Bits per second. A cell takes exactly 10 us at the third.
+/// Bits per second. At the third rate a cell takes exactly 10 us.
 const RATES: &[u64] = &[155_520_000, 155_520_000, 42_400_000, 77_760_000, 622_080_000];
 /// Microseconds.
 const DELAYS: &[u64] = &[100, 100, 10, 5, 0, 30, 1_000];

@@ -5,11 +5,11 @@ use super::{
     flow, link, prop, rest, select, vc,
 };
 
-/// Up to eight sources on links as fast as the port they meet at, or faster, and now and then slower, whose frames
-/// begin within a few cell times of each other: such a port may admit trains one after the other where cells of one
-/// queue alone do not mind when others came. Policies that ask about single cells or frames, RM cells, unequal steps,
-/// ties of all kinds and nearly full buffers all end that. In some a second port of the kind follows, with a source of
-/// its own.
+/// Draws up to eight sources on links as fast as their common port or faster, and occasionally slower. Their frames
+/// begin within a few cell times of each other. Such a port may admit trains one after the other if the cells of a
+/// queue do not depend on the arrivals in others. Policies that decide on single cells or frames, RM cells, unequal
+/// steps, ties of all kinds and nearly full buffers prevent this. Sometimes a second such port follows, with its own
+/// source.
 pub(crate) fn trains() -> impl Strategy<Value = Scenario> {
     let sizes = Sizes { mss: &[9140, 1460, 512], windows: &[300_000, 65_535] };
     let source = (select(ACCESS_RATES), select(STARTS));
@@ -46,14 +46,14 @@ pub(crate) fn trains() -> impl Strategy<Value = Scenario> {
     )
 }
 
-/// Bits per second: as fast as the trunk or faster by whole factors, faster by no whole one, slower.
+/// Bits per second: as fast as the trunk, faster by a whole factor, faster by another factor, or slower.
 const ACCESS_RATES: &[u64] =
     &[155_520_000, 155_520_000, 155_520_000, 311_040_000, 622_080_000, 160_000_000, 77_760_000];
 const TRUNK_RATES: &[u64] = &[155_520_000, 155_520_000, 149_760_000];
 /// Nanoseconds; a cell takes 2726.
 const STARTS: &[u64] = &[0, 0, 0, 2_000, 5_452, 40_000, 100_000, 700_000];
 
-/// One with a queue for each VC.
+/// Draws a port with a queue for each VC.
 fn port() -> impl Strategy<Value = Port> {
     let scheduler = (select(&["round_robin", "round_robin", "wfq", "minimum_rate"][..]), drawn());
     let policy = (select(&["tail_drop", "ppd", "tail_drop", "ppd", "epd", "selective_drop"][..]), drawn());

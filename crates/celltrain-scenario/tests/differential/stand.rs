@@ -1,4 +1,4 @@
-//! Stands for an interpreter: policies that somebody else answers for, with a state of their own and draws.
+//! A mock of the interpreter: user-supplied policies with their own state and random draws.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use celltrain_core::policy::python::{Config, Interpreter, Object, Setting, provi
 use celltrain_core::policy::{PolicyConfig, View};
 use celltrain_core::rng::Stream;
 
-/// A class with a setting that follows from this byte.
+/// Returns a class with a setting derived from this byte.
 pub(crate) fn class(drawn: u8) -> PolicyConfig {
     provide(Box::new(Stand));
     let when_full = match drawn % 3 {
@@ -45,7 +45,8 @@ fn share(config: &Config) -> Option<u8> {
     share.try_into().ok()
 }
 
-/// Above its limit it draws, and whoever was admitted more often than others is refused; it minds time and tags.
+/// A policy that, above its limit, refuses tagged frames and VCs with more admissions than the mean, and others at
+/// random, depending on the time too.
 struct In {
     limit: u32,
     admitted: Vec<u32>,

@@ -1,4 +1,4 @@
-//! Random steps, snapshots and injections: the run stays the same, and the same on both engines.
+//! Random steps, snapshots and injections: steps do not change the run, and both engines agree.
 
 use celltrain_core::engine::{Delivered, Engine, PortMode, Simulation};
 use celltrain_core::index::VcIndex;
@@ -12,7 +12,7 @@ use celltrain_scenario::{Scenario, build};
 
 use super::compare::{ON_THREADS, on_threads, run, same_results};
 
-/// Something done to a simulation.
+/// An action on a simulation.
 #[derive(Clone, Copy, Debug)]
 enum Action {
     Advance(Time),
@@ -20,8 +20,8 @@ enum Action {
     Inject(VcIndex, u64),
 }
 
-/// Steps change nothing, and with injections both engines give the same deliveries, snapshots and results. The measuring
-/// window is drawn too.
+/// Checks that steps change nothing, and that with injections both engines give the same deliveries, snapshots and
+/// results. The measuring window is drawn too.
 pub(crate) fn agree(scenario: &Scenario) -> Result<(), String> {
     let mut network = build::network(scenario, scenario.seed);
     let mut rng = Stream::new(scenario.seed, "steps");
@@ -57,7 +57,7 @@ pub(crate) fn agree(scenario: &Scenario) -> Result<(), String> {
     Ok(())
 }
 
-/// The result of a simulation under these actions, and its deliveries and snapshots.
+/// Runs a simulation with these actions. Returns its result, deliveries and snapshots.
 fn follow(
     engine: Engine,
     mode: PortMode,
@@ -81,7 +81,7 @@ fn follow(
     (simulation.finish(), seen)
 }
 
-/// Some steps of all lengths, most of them followed by something else at the same instant.
+/// Draws some steps of all lengths, most of them followed by other actions at the same instant.
 fn draw(network: &Network, rng: &mut Stream) -> Vec<Action> {
     let clock = network.clock();
     let end = network.end(clock);

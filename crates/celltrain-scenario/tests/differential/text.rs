@@ -1,4 +1,4 @@
-//! A drawn scenario as a text.
+//! Writes a drawn scenario as text.
 
 use celltrain_core::tcp::TcpConfig;
 use celltrain_scenario::Scenario;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::draw;
 
-/// A scenario as a user would write it: what is as it is by default is left out.
+/// Writes a scenario as a user would, without default values.
 pub(crate) fn text(scenario: &Scenario) -> String {
     let plain = |tcp: &TcpConfig| serde_json::to_value(draw::plain_tcp(tcp.name())).unwrap();
     let mut document = serde_json::to_value(scenario).unwrap();
@@ -36,10 +36,10 @@ pub(crate) fn text(scenario: &Scenario) -> String {
     toml::to_string(&document).unwrap()
 }
 
-/// Keys of tables that say nothing but the default.
+/// Removes the keys of tables that have the default value.
 fn leave_out(value: &mut Value, defaults: &Value) {
     if let (Value::Object(map), Value::Object(defaults)) = (value, defaults) {
-        // A table may be what was chosen, by its name alone.
+        // A table may be a choice by its name alone.
         map.retain(|key, value| value.is_object() || defaults.get(key) != Some(value));
         for (key, value) in map {
             leave_out(value, defaults.get(key).unwrap_or(&Value::Null));

@@ -1,4 +1,4 @@
-//! Events against results: what is told adds up to what is counted, and both engines tell the same.
+//! Compares events with results: events add up to the counters, and both engines emit the same events.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ use typed_index_collections::{TiVec, ti_vec};
 
 use crate::compare::{run, same_results};
 
-/// The first thing in which events and results differ, or the events of both engines.
+/// Returns the first difference between events and results, or between the engines' events, as the error.
 pub(crate) fn adds_up(scenario: &Scenario) -> Result<(), String> {
     let network = build::network(scenario, scenario.seed);
     let unwatched = run(Engine::Reference, &network, &mut Nothing);
@@ -67,18 +67,18 @@ fn same<T: PartialEq + std::fmt::Debug>(what: &str, counted: &T, events: &T) -> 
     if counted == events { Ok(()) } else { Err(format!("{what}:\n  counted {counted:?}\n  events  {events:?}")) }
 }
 
-/// Everything that was told, added up.
+/// Sums of all events.
 struct Told {
     ports: TiVec<LinkIndex, AtPort>,
     is_shaped: TiVec<LinkIndex, bool>,
     flows: TiVec<FlowIndex, OfFlow>,
-    /// By VC: the last rate told.
+    /// The last rate reported, by VC.
     rates: BTreeMap<VcIndex, f64>,
-    /// Which timers run.
+    /// The running timers.
     running: BTreeSet<(FlowIndex, u8)>,
-    /// By VC and number.
+    /// Outcomes of frames, by VC and number.
     frames: BTreeMap<(VcIndex, FrameNumber), Fate>,
-    /// What the fast engine tells too.
+    /// Events that the fast engine also emits.
     ends: Vec<(Time, Event)>,
     now: Time,
     step: Span,
@@ -130,7 +130,7 @@ struct OfFlow {
     repeated: u64,
 }
 
-/// How a frame ended, as far as it did.
+/// The outcome of a frame so far.
 #[derive(Clone, Copy, Debug, Default)]
 struct Fate {
     put_in: bool,
@@ -256,7 +256,7 @@ impl Told {
         }
     }
 
-    /// Every frame ends once at most; one that does not was lost on its way, or nothing behind it on its VC has ended.
+    /// Checks that a frame without an outcome was lost on its way, or that no later frame of its VC has one.
     fn fates(&self) -> Result<(), String> {
         let mut latest_end: BTreeMap<VcIndex, FrameNumber> = BTreeMap::new();
         for (&(vc, frame), fate) in &self.frames {
@@ -293,7 +293,7 @@ impl Probe for Told {
     fn look(&mut self, now: Time, view: &NetworkView<'_>) {
         self.next = now + self.step;
         for link in self.ports.keys() {
-            // The fast engine tells of no cells.
+            // The fast engine emits no cell events.
             if self.ports[link].arrived > 0 {
                 let (waiting, told) = (view.queues.occupancy(link), self.ports[link].waiting());
                 self.must(u64::from(waiting) == told, || format!("{link:?} at {now:?}: {waiting} wait, {told} told"));

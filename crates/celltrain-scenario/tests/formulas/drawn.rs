@@ -7,7 +7,7 @@ use celltrain_formula::samples::{Sample, Texts};
 use celltrain_formula::{Kind, Unit};
 use serde_json::{Map, Value, json};
 
-/// Random numbers of a test.
+/// Random numbers for a test.
 pub(crate) struct Draws(Stream);
 
 impl Draws {
@@ -19,14 +19,14 @@ impl Draws {
         self.0.below(bound)
     }
 
-    /// A policy of random formulas, all of which fit in their units, at ports that a VC of this name crosses.
+    /// Draws a policy of random formulas with consistent units, for ports that a VC of this name crosses.
     pub(crate) fn formula(&mut self, vc: &str) -> Value {
         let cells = Kind::Number(Some(Unit::CELLS));
         let pure = Kind::Number(Some(Unit::NONE));
         let seconds = Kind::Number(Some(Unit::SECONDS));
         let own = |name: &str, kind: Kind, by_vc: bool| Sample { name: name.into(), kind, by_vc };
         let mut constants = vec![own("R", cells, false), own("z", pure, false)];
-        // Half of them have no table by VC: what they say of V the check has to know all the same.
+        // Half of them have no per-VC table: the check must handle V in these too.
         let has_table = self.below(2) == 0;
         if has_table {
             constants.extend([own("W", pure, true), own("w", pure, true)]);
@@ -75,7 +75,7 @@ impl Draws {
         Value::Object(policy)
     }
 
-    /// A congestion control of random formulas, all of which fit in their units, for segments of so many bytes.
+    /// Draws a congestion control of random formulas with consistent units, for segments of `mss` bytes.
     pub(crate) fn control(&mut self, mss: u64) -> Value {
         let pure = Kind::Number(Some(Unit::NONE));
         let own = |name: &str, kind: Kind| Sample { name: name.into(), kind, by_vc: false };
@@ -91,7 +91,7 @@ impl Draws {
                 names.iter().filter(|sample| event == "on_ack" || sample.name != "acked").cloned().collect();
             self.updates(&mut control, event, &changing, &known, false);
         }
-        // Most often cwnd grows, so that more follows.
+        // Usually cwnd grows, so that the run goes further.
         let grown =
             control.get("on_ack").and_then(|updates| updates["cwnd"].as_str()).unwrap_or("1 / cwnd").to_string();
         let cwnd = match self.below(3) {
@@ -106,13 +106,13 @@ impl Draws {
         if table.check(mss).is_empty() { control } else { json!({"on_ack": {"cwnd": "cwnd + 1 / cwnd"}}) }
     }
 
-    /// Weights of a random formula for fair queuing, at ports that a VC of this name crosses.
+    /// Draws weights for fair queuing from a random formula, for ports that a VC of this name crosses.
     pub(crate) fn weight(&mut self, vc: &str) -> Value {
         let pure = Kind::Number(Some(Unit::NONE));
         let own = |name: &str, by_vc: bool| Sample { name: name.into(), kind: pure, by_vc };
         let mut names = vec![own("V", false), own("z", false)];
         let mut constants = json!({"z": f64::from(self.below(30)) / 10.0});
-        // Without a table by VC the weights are equal, and the check has to know V all the same.
+        // Without a per-VC table the weights are equal, but the check must still handle V.
         if self.below(3) > 0 {
             names.extend([own("W", true), own("w", true)]);
             constants["W"] = json!({vc: 1 + self.below(8), "default": 1 + self.below(3)});
@@ -123,7 +123,7 @@ impl Draws {
         json!({"weight": format!("1 / V + min(99, abs({text}))"), "constants": constants})
     }
 
-    /// Most often one that admits something, so that more follows.
+    /// Draws an admission rule, usually one that admits some frames, so that the run goes further.
     fn admit(&mut self, names: &[Sample]) -> String {
         let depth = 1 + self.below(4);
         let text = self.text(names, Kind::Truth, depth, true);

@@ -1,7 +1,7 @@
-//! Policies, windows and weights written as formulas: native ones give the same runs, random ones the same on both
+//! Policies, windows and weights written as formulas: native ones give the same runs, and random ones agree on both
 //! engines.
 //!
-//! `CELLTRAIN_FORMULA_RUNS=1000000` makes the last of these tests a campaign (`make campaign NAME=formulas`).
+//! `CELLTRAIN_FORMULA_RUNS=1000000` turns the last of these tests into a campaign (`make campaign NAME=formulas`).
 
 mod drawn;
 mod natives;
@@ -29,8 +29,8 @@ fn by(ways: PortMode, network: &Network) -> RunResult {
     Engine::Fast.run_by(ways, network, &mut Nothing, |_| true).expect("nothing interrupts it")
 }
 
-/// Only the policy's name and its threshold, which a formula does not declare, differ between a native policy's run and
-/// a formula's.
+/// Copies policy names and thresholds from `other`: only these differ between the runs of a native policy and a
+/// formula, as a formula declares no threshold.
 fn with_names_of(mut result: RunResult, other: &RunResult) -> RunResult {
     for (port, of_other) in result.ports.iter_mut().zip(&other.ports) {
         port.policy = of_other.policy;
@@ -39,7 +39,8 @@ fn with_names_of(mut result: RunResult, other: &RunResult) -> RunResult {
     result
 }
 
-/// Runs a scenario with native policies, and with these as formulas on both engines. How many policies were rewritten.
+/// Runs a scenario with native policies, and with these as formulas on both engines. Returns the number of policies
+/// rewritten.
 fn is_the_same_as_formulas(scenario: &Scenario, seed: u64, what: &str) -> usize {
     let mut rewritten = scenario.clone();
     let mut count = 0;
@@ -62,8 +63,8 @@ fn is_the_same_as_formulas(scenario: &Scenario, seed: u64, what: &str) -> usize 
     count
 }
 
-/// Runs a scenario with native controls and weights, and with these as formulas on both engines. How many of each were
-/// rewritten.
+/// Runs a scenario with native controls and weights, and with these as formulas on both engines. Returns the number of
+/// each rewritten.
 fn is_the_same_with_windows_and_weights(scenario: &Scenario, seed: u64, what: &str) -> [usize; 2] {
     let mut rewritten = scenario.clone();
     let tcps = rewritten.flow.values_mut().filter_map(|flow| flow.tcp.as_mut()).chain([&mut rewritten.tcp]);
@@ -96,7 +97,7 @@ fn is_the_same_with_windows_and_weights(scenario: &Scenario, seed: u64, what: &s
     counts
 }
 
-/// Every shipped scenario, a second of it at most, by name.
+/// Reads every shipped scenario, limited to one simulated second, with its name.
 fn shipped() -> Vec<(String, Scenario)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
     let mut found: Vec<(String, Scenario)> = Vec::new();
@@ -150,9 +151,9 @@ fn shipped_formulas_of_reno_and_tahoe_are_the_runs_of_the_native_ones() {
     }
 }
 
-/// The cubic comes by another way: exp(log(x) / 3) and a step of Newton's method instead of all of them, and seconds
-/// added up where the native one adds ticks of the clock. So windows may differ in their last place, and a run's
-/// fingerprint has these in it.
+/// The formula calculates the cubic in another way: exp(log(x) / 3) and one step of Newton's method instead of all
+/// steps, and sums of seconds instead of clock ticks. So windows may differ in their last place, and they are part of a
+/// run's fingerprint.
 #[test]
 fn cubic_as_a_formula_differs_from_the_native_one_in_the_last_place_of_windows() {
     let all: BTreeMap<String, Scenario> = shipped().into_iter().collect();
@@ -210,7 +211,7 @@ fn a_thousand_random_scenarios_are_the_same_runs_with_formulas() {
     assert!(refused_frames > 5_000, "{refused_frames} frames refused: the formulas had something to decide");
 }
 
-/// The check took V for 0 where no constant was a table by VC, and refused what divides by it.
+/// The check took V for 0 if no constant was a per-VC table, and refused formulas that divide by V.
 #[test]
 fn v_is_the_number_of_vcs_though_no_constant_differs_between_them() {
     let with = |r: &str, weight: &str| {
@@ -266,7 +267,7 @@ fn read(scenario: &serde_json::Value) -> Scenario {
     reading.scenario.unwrap_or_else(|| panic!("{:#?}\n{scenario:#}", reading.faults))
 }
 
-/// `make campaign NAME=formulas` runs a million.
+/// Runs 1,500 by default; `make campaign NAME=formulas` runs a million.
 #[test]
 fn random_formulas_are_the_same_runs_on_both_engines() {
     let number = |name: &str, default: u64| std::env::var(name).map_or(default, |text| text.parse().expect("a number"));
@@ -311,7 +312,7 @@ fn random_formulas_are_the_same_runs_on_both_engines() {
     }
 }
 
-/// What a campaign has come across, in runs.
+/// Numbers of runs of each kind in a campaign.
 #[derive(Debug, Default)]
 struct Seen {
     refused: u64,

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::drawn::Draws;
 
-/// A few sources over one switch or up to four, and the name of a VC there.
+/// Draws a few sources over one to four switches. Returns the topology and the name of a VC in it.
 pub(crate) fn topology(draws: &mut Draws) -> (Value, &'static str) {
     let delay = of(draws, &["0s", "5us", "20us", "333us"]);
     match draws.below(4) {
@@ -16,7 +16,7 @@ pub(crate) fn topology(draws: &mut Draws) -> (Value, &'static str) {
     }
 }
 
-/// A scenario of a few milliseconds.
+/// Draws a scenario of a few milliseconds.
 pub(crate) fn scenario(draws: &mut Draws, topology: &Value, policy: &Value) -> Value {
     let tcp = of(draws, &["reno", "vanilla", "newreno"]);
     let options = json!({
@@ -36,7 +36,7 @@ pub(crate) fn scenario(draws: &mut Draws, topology: &Value, policy: &Value) -> V
     })
 }
 
-/// The policy at the bottleneck alone, mostly: to read a formula at each port takes longer than such a short run.
+/// Usually restricts the policy to the bottleneck: reading a formula at each port takes longer than such a short run.
 pub(crate) fn mostly_at_the_bottleneck(draws: &mut Draws, scenario: &mut Value) {
     if draws.below(4) > 0 {
         let port = scenario["port"]["default"].take();

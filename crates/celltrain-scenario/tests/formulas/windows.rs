@@ -1,4 +1,4 @@
-//! The usual congestion control as formulas, whatever its options say; random ones.
+//! The usual congestion control as formulas, with any options, and random formulas.
 
 use celltrain_core::tcp::{
     Congestion, SlowStart, SsthreshArithmetic, SsthreshRule, TcpConfig, TcpOptions, WindowArithmetic,
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::drawn::Draws;
 
-/// What formulas say of the windows, where it is the usual control that does.
+/// Converts the usual congestion control to formulas; returns `None` for any other.
 pub(crate) fn as_formula(tcp: &TcpConfig) -> Option<TcpConfig> {
     let options = tcp.options();
     if options.congestion != Congestion::Jacobson {
@@ -45,7 +45,7 @@ pub(crate) fn as_formula(tcp: &TcpConfig) -> Option<TcpConfig> {
     TcpConfig::named(tcp.name(), options)
 }
 
-/// A TCP whose usual control has random options.
+/// Draws a TCP with the usual control and random options.
 pub(crate) fn drawn(draws: &mut Draws) -> Value {
     let mut of = |choices: &[&str]| -> String {
         choices[draws.below(u32::try_from(choices.len()).expect("a few")) as usize].to_string()
@@ -66,7 +66,7 @@ pub(crate) fn drawn(draws: &mut Draws) -> Value {
     }})
 }
 
-/// Gives a scenario windows of random formulas, and weights, each now and then.
+/// Sometimes gives a scenario windows, and sometimes weights, from random formulas.
 pub(crate) fn with_random_ones(draws: &mut Draws, scenario: &mut Value, vc: &str) {
     if draws.below(2) == 0 {
         let (_, options) = scenario["tcp"].as_object_mut().and_then(|tcp| tcp.iter_mut().next()).expect("a TCP");
@@ -78,7 +78,7 @@ pub(crate) fn with_random_ones(draws: &mut Draws, scenario: &mut Value, vc: &str
     }
     let policy = &scenario["port"]["default"]["policy"]["formula"];
     let follows = ["on_departure", "on_cells"].iter().any(|event| !policy[event].is_null());
-    // These need one queue.
+    // Policies that follow cells or push out need a single queue.
     if !follows && policy["when_full"] != "push_out_front" && draws.below(3) == 0 {
         let weight = draws.weight(vc);
         scenario["port"]["default"]["scheduler"] = json!({"wfq_formula": weight});

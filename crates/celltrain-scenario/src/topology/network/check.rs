@@ -1,4 +1,4 @@
-//! What is wrong with a general network: its nodes, links, flows and paths, and the VCs that its flows share.
+//! Checks of a general network: its nodes, links, flows and paths, and the VCs that its flows share.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,7 +29,7 @@ pub(super) fn check(config: &Config, scope: &mut Scope<'_>, stop: &Stop<'_>) -> 
     Ok(layout.filter(|_| scope.found().count() == before))
 }
 
-/// Every node has a name of its own.
+/// Checks that every node has a valid name of its own.
 fn names(config: &Config, scope: &mut Scope<'_>, stop: &Stop<'_>) -> Result<(), Interrupted> {
     let mut known = BTreeSet::new();
     for (key, names, _) in config.nodes() {
@@ -47,7 +47,7 @@ fn names(config: &Config, scope: &mut Scope<'_>, stop: &Stop<'_>) -> Result<(), 
     Ok(())
 }
 
-/// Every link joins two nodes that no other joins.
+/// Checks that every link joins two nodes that no other link joins.
 fn links(config: &Config, nodes: &Nodes<'_>, scope: &mut Scope<'_>, stop: &Stop<'_>) -> Result<(), Interrupted> {
     let mut list = scope.at("links");
     let mut joined = BTreeSet::new();
@@ -77,7 +77,7 @@ fn links(config: &Config, nodes: &Nodes<'_>, scope: &mut Scope<'_>, stop: &Stop<
     Ok(())
 }
 
-/// Whether there is no node of this name.
+/// Reports a fault if there is no node of this name. Returns whether it did.
 fn is_unknown(name: &str, nodes: &Nodes<'_>, scope: &mut Scope<'_>, stop: &Stop<'_>) -> Result<bool, Interrupted> {
     if nodes.contains_key(name) {
         return Ok(false);
@@ -88,8 +88,8 @@ fn is_unknown(name: &str, nodes: &Nodes<'_>, scope: &mut Scope<'_>, stop: &Stop<
     Ok(true)
 }
 
-/// Every flow has a name of its own, joins two hosts, and takes a path that can be. Those without a fault, by their
-/// places.
+/// Checks that every flow has its own name, joins two hosts, and takes a possible path. Returns the positions of flows
+/// without a fault.
 fn flows(
     config: &Config,
     nodes: &Nodes<'_>,
@@ -133,7 +133,7 @@ fn flows(
     Ok(sound)
 }
 
-/// A flow joins two hosts.
+/// Checks that a flow joins two hosts.
 fn ends(flow: &FlowConfig, nodes: &Nodes<'_>, scope: &mut Scope<'_>, stop: &Stop<'_>) -> Result<(), Interrupted> {
     for (key, name) in [("from", &flow.from), ("to", &flow.to)] {
         let mut scope = scope.at(key);
@@ -150,7 +150,7 @@ fn ends(flow: &FlowConfig, nodes: &Nodes<'_>, scope: &mut Scope<'_>, stop: &Stop
     Ok(())
 }
 
-/// A path as it is written: from the one end to the other, over switches, and nowhere twice.
+/// Checks the form of a given path: it joins the flow's ends, crosses no other host, and no node twice.
 fn path_form(
     flow: &FlowConfig,
     path: &[String],
@@ -177,7 +177,7 @@ fn path_form(
     Ok(())
 }
 
-/// Every flow has a way to go. The layout of the network, if it is sound.
+/// Checks that every flow has a path. Returns the layout of the network if it is sound.
 fn routes(
     config: &Config,
     nodes: &Nodes<'_>,
@@ -213,7 +213,7 @@ fn routes(
     Ok(Some(layout))
 }
 
-/// Why these flows have no path.
+/// Reports why these flows have no path.
 fn without_a_path(
     config: &Config,
     nodes: &Nodes<'_>,
@@ -245,7 +245,7 @@ fn without_a_path(
     Ok(())
 }
 
-/// Flows of one VC end at one host, and where they come from several they meet once, at a switch.
+/// Checks that flows of one VC end at one host, and that flows from several hosts meet once, at a switch.
 fn shared_vcs(config: &Config, layout: &Layout, scope: &mut Scope<'_>, stop: &Stop<'_>) -> Result<(), Interrupted> {
     let mut list = scope.at("flows");
     let mut by_vc: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
@@ -298,7 +298,7 @@ fn shared_vcs(config: &Config, layout: &Layout, scope: &mut Scope<'_>, stop: &St
     Ok(())
 }
 
-/// An edge device stands between a host and the ATM network.
+/// Checks that every edge device is between a host and the ATM network.
 pub(super) fn edge_devices(layout: &Layout, scope: &mut Scope<'_>, stop: &Stop<'_>) -> Result<(), Interrupted> {
     let mut list = scope.at("flows");
     for (i, flow) in layout.flows.iter().enumerate() {
@@ -320,10 +320,10 @@ pub(super) fn edge_devices(layout: &Layout, scope: &mut Scope<'_>, stop: &Stop<'
     Ok(())
 }
 
-/// Nodes on no link, and nodes whose links lead to none that a flow crosses: a line of the file was forgotten, perhaps.
+/// Warns of nodes on no link, and of nodes not connected to any flow: a line of the file may be missing.
 pub(super) fn islands(layout: &Layout, stop: &Stop<'_>) -> Result<Vec<Warning>, Interrupted> {
     let graph = &layout.graph;
-    // Each node points towards one that stands for all its links lead to.
+    // Each node points towards the representative of its connected component.
     let mut towards: TiVec<NodeIndex, NodeIndex> = graph.nodes.keys().collect();
     let mut is_on_a_link: TiVec<NodeIndex, bool> = ti_vec![false; graph.nodes.len()];
     for link in stop.each(&graph.links) {
@@ -374,7 +374,7 @@ fn kind_name(kind: NodeKind) -> &'static str {
     }
 }
 
-/// The node that stands for all that links lead to from this one. Each search halves the way, so that ways stay short.
+/// Returns the representative of a node's connected component. Each search halves the path, so that paths stay short.
 fn root(towards: &mut TiSlice<NodeIndex, NodeIndex>, mut node: NodeIndex) -> NodeIndex {
     while towards[node] != node {
         towards[node] = towards[towards[node]];
