@@ -116,7 +116,7 @@ mod tests {
         let mut bench = Bench::new(&config(&[("vc0", 0.5), ("default", 0.0)]), 100, 2);
         bench.offer_frame(0, 9);
         bench.offer_frame(1, 3);
-        // Q = 12: 3/4 of the link and the queue fall to VC 0, 1/4 to VC 1.
+        // Q = 12: VC 0 gets 3/4 of the link and the queue, VC 1 gets 1/4.
         bench.offer_frame(1, 1);
         assert_eq!(bench.virtual_queues(), [9, 4], "at its part of 3");
         bench.offer_frame(1, 1);
