@@ -94,7 +94,7 @@ struct Attempts {
     admitted: u32,
     /// Frames offered up to the last one that was admitted.
     until_last: u32,
-    /// Why the first refusal happened.
+    /// Reasons for the first refusal.
     clauses: Vec<Clause>,
 }
 
@@ -112,7 +112,7 @@ impl Attempts {
         self.offered > 0 && self.admitted == 0
     }
 
-    /// A refusal with its reason.
+    /// Returns a refusal with its reason.
     fn told(&self, what: &str) -> String {
         if self.clauses.is_empty() {
             return what.into();
@@ -162,7 +162,7 @@ impl Tried {
         if empty.admitted == 0 && tagged.admitted >= tagged.offered / LEAST_SHARE {
             return vec![empty.told("admits only tagged frames (CLP = 1) while the buffer is empty")];
         }
-        // By chance few frames are admitted, and the last of them early. That is no end.
+        // If few frames are admitted by chance, the last of them may be early. That does not count as an end.
         let stops = empty.until_last <= empty.offered / 2 && empty.admitted >= empty.until_last / 2;
         if stops && empty.admitted > 0 {
             return vec![empty.told(&format!(
@@ -199,7 +199,7 @@ impl Tried {
         refusals
     }
 
-    /// Returns what a policy without such refusals refuses of a VC that has cells waiting.
+    /// Returns what a policy without such refusals refuses to a VC that has cells waiting.
     fn remark(&self) -> Option<String> {
         let [cell, frame] = [&self.cell_waits, &self.frame_waits].map(|[_, its_own]| its_own);
         if cell.all_refused() {
@@ -222,7 +222,7 @@ impl Tried {
     }
 }
 
-/// A port of its own, and what its sources know.
+/// A separate port, with the state of its sources.
 struct Bench<'a> {
     port: Port,
     facts: &'a PortFacts<'a>,
@@ -263,7 +263,7 @@ impl<'a> Bench<'a> {
         port.offer_telling(cell(cells == 1), *now, |told| {
             let Told::Judged { admitted, policy, .. } = told else { return };
             judged = admitted;
-            // To read a formula takes as long as hundreds of frames, so only one refusal is explained.
+            // Reading a formula takes as long as hundreds of frames, so only one refusal is explained.
             let unexplained = attempts.as_mut().filter(|attempts| attempts.admitted == attempts.offered);
             if let Some(attempts) = unexplained.filter(|_| !admitted) {
                 attempts.clauses = Formula::of(policy).map(|it| it.why_refused(facts, vcs, vc)).unwrap_or_default();

@@ -2,9 +2,8 @@
 //!
 //! Source: Chiussi, Xia and Kumar 1997, and Siu, Wu and Ren in Computer Communications 21, 1998, as
 //! `docs/mechanisms.md` 2.8 recalls them; its symbols Q, Th, `M_j`, `N_v` and k are kept (Q is X elsewhere).
-//! Departures: neither the source's rule for discarding nor that of the minimum rates is at hand. Here a VC's
-//! part of the queue is what falls to it of the link: its minimum share, and an equal part of what nobody active was
-//! promised.
+//! Departures: the source's rules for discarding and for the minimum rates are not at hand. Here a VC's part of
+//! the queue is its part of the link: its minimum share, and an equal part of the shares not promised to active VCs.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
