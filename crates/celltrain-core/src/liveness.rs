@@ -1,7 +1,7 @@
 //! Looks for a policy that refuses frames although its buffer is empty or nearly empty.
 //!
-//! Such a policy carries little or nothing, and every other check of it passes. The probe offers frames of one cell to a
-//! port with this policy, at times spread over a run, and empties the buffer in between. It also offers a frame of 12
+//! Such a policy carries little or nothing, and every other check of it passes. The probe offers frames of one cell to
+//! a port with this policy, at times spread over a run, and empties the buffer in between. It also offers a frame of 12
 //! cells while another one waits, and while another one and a single cell of another VC wait.
 
 use typed_index_collections::{TiVec, ti_vec};
@@ -28,7 +28,8 @@ const LEAST_SHARE: u32 = 4;
 const FRAME_CELLS: u32 = 12;
 /// A buffer has to have room for this many frames: in a smaller one a policy may well admit one frame at a time.
 const LEAST_FRAMES: u32 = 10;
-/// Advice for a formula that refuses by shares alone. `<=` in place of `<` would admit into an empty buffer and no more.
+/// Advice for a formula that refuses by shares alone. `<=` in place of `<` would admit into an empty buffer and no
+/// more.
 const HINT: &str = "; add \"X <= ... or\"";
 
 /// The result of a probe.
@@ -36,9 +37,9 @@ const HINT: &str = "; add \"X <= ... or\"";
 pub struct Probe {
     /// Untagged frames offered to an empty buffer.
     pub offered: u32,
-    /// How many of them were admitted.
+    /// Number of these that were admitted.
     pub admitted: u32,
-    /// What the policy refuses, and why if it is a formula. Empty if it admits frames as it should.
+    /// Refusals of the policy, with reasons if it is a formula. Empty if it admits frames as it should.
     pub refusals: Vec<String>,
     /// A refusal of a policy that carries frames, for example if a VC may have only one frame waiting.
     pub remark: Option<String>,

@@ -110,7 +110,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Returns the result if there is no fault, otherwise the faults.
+    /// Returns the result, or the faults if any were found.
     fn or_faults<T>(mut self, made: Option<T>) -> Result<T, Vec<Fault>> {
         match made {
             Some(made) if self.faults.is_empty() => Ok(made),
@@ -174,8 +174,8 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Gives a constant or state that is a plain number the unit of what it is added to or compared with. State also
-    /// gets the unit of its new values.
+    /// Gives a constant or state that is a plain number the unit of the terms it is added to or compared with. State
+    /// also gets the unit of its new values.
     fn infer(&mut self) {
         while let Some((word, kind)) = self.inferred() {
             self.vocabulary.words[word].kind = kind;
@@ -384,7 +384,7 @@ impl<'a> Reading<'a> {
         vocabulary
     }
 
-    /// Works a constant out, and before it those it needs. Nothing is left to do where the answer is `None`.
+    /// Evaluates a constant after the constants it needs. Returns `None` if one of them has a fault.
     fn constant(&mut self, name: &'a str) -> Option<()> {
         if self.refused.contains(name) {
             return None;

@@ -1,4 +1,4 @@
-//! Buffer policies: which frames an output port admits, and what it does with a cell that finds no room.
+//! Buffer policies: which frames an output port admits, and how it treats a cell that finds no room.
 //!
 //! The port owns the queue, the per-VC counts and the frame bookkeeping. A policy only makes decisions and sees only
 //! its arguments. A new policy is one file next to these, two lines below, one page under `docs/models/` and one
@@ -114,8 +114,8 @@ impl PolicyConfig {
         self.check_for(capacity, &[])
     }
 
-    /// Checks the settings of VCs of these names, by label, that share a buffer of `capacity` cells. Every VC has a value
-    /// for every setting. Returns only faults that [`check`](Self::check) does not.
+    /// Checks the settings of VCs of these names, by label, that share a buffer of `capacity` cells. Every VC has a
+    /// value for every setting. Returns only faults that [`check`](Self::check) does not.
     pub fn check_vcs(&self, capacity: Option<u32>, vcs: &[&str]) -> Vec<Fault> {
         let mut faults = self.check_for(capacity, vcs);
         if !faults.is_empty() {
@@ -145,8 +145,9 @@ impl PolicyConfig {
         self.formula().map(formula::Table::unused).unwrap_or_default()
     }
 
-    /// Returns the threshold of a buffer of `capacity` cells (`None`: infinite): the occupancy up to which every frame is
-    /// admitted. `None` for policies that admit every frame, for thresholds of single VCs, and for policies of your own.
+    /// Returns the threshold of a buffer of `capacity` cells (`None`: infinite): the occupancy up to which every frame
+    /// is admitted. `None` for policies that admit every frame, for thresholds of single VCs, and for policies of your
+    /// own.
     pub fn threshold_cells(&self, capacity: Option<u32>) -> Option<u32> {
         if matches!(self, Self::Dfba(_) | Self::VirtualQueuingThreshold(_) | Self::Formula(_) | Self::Python(_)) {
             return None;
@@ -157,7 +158,8 @@ impl PolicyConfig {
 
 /// The decisions of a policy at one port. Both engines ask only these questions.
 ///
-/// A policy needs [`admit_frame`](Self::admit_frame) alone; everything else has a default that is right for every policy.
+/// A policy needs [`admit_frame`](Self::admit_frame) alone; everything else has a default that is right for every
+/// policy.
 ///
 /// ```
 /// use celltrain_core::error::Fault;
@@ -211,8 +213,8 @@ pub trait BufferPolicy: Any + Send {
         Overflow::LoseRestOfFrame { keep_last_cell: true }
     }
 
-    /// Returns the largest X up to which every frame is admitted: whatever the cells of its VC, tagged or not, without a
-    /// random draw, and without an effect on the policy. Engines need not ask then. `u32::MAX` if every frame is
+    /// Returns the largest X up to which every frame is admitted: whatever the cells of its VC, tagged or not, without
+    /// a random draw, and without an effect on the policy. Engines need not ask then. `u32::MAX` if every frame is
     /// admitted, `None` if there is no such number. Called once, when the port is built.
     fn admits_up_to(&self) -> Option<u32> {
         None
@@ -298,7 +300,7 @@ pub struct Decision {
     pub probability: Option<f64>,
 }
 
-/// What happens to a cell of an admitted frame that finds no room.
+/// The fate of a cell of an admitted frame that finds no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Overflow {
     /// This cell is lost; later cells of the frame enter when there is room.

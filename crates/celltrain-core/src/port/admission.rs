@@ -21,7 +21,7 @@ pub(crate) struct Admission {
     pub(crate) policy: Box<dyn BufferPolicy>,
     /// True if the policy follows single cells.
     follows_cells: bool,
-    /// Number of waiting cells from which the policy is asked. With fewer, it admits every frame.
+    /// Number of waiting cells below which the policy admits every frame and need not decide.
     asked_from: u32,
     overflow: Overflow,
     rng: Stream,
@@ -72,7 +72,7 @@ pub(crate) enum Verdict {
     Enter,
     /// The cell is lost, and counted.
     Refuse(Loss),
-    /// The cell is lost, and so are the waiting cells of its frame, which can no longer become whole.
+    /// The cell is lost, with the waiting cells of its frame, which can no longer become whole.
     DiscardHeld(Loss),
     /// Another cell makes room first, if any can; then [`Admission::final_verdict`] decides.
     PushOut,
@@ -137,13 +137,13 @@ impl Admission {
         self.asked_from < u32::MAX
     }
 
-    /// Returns the number of waiting cells from which the policy is asked. With fewer, engines need not ask.
+    /// Returns the number of waiting cells from which engines must ask the policy.
     #[inline]
     pub(crate) fn asked_from(&self) -> u32 {
         self.asked_from
     }
 
-    /// Records the arrival of a cell of a frame. Returns whether it starts one, so that the policy must be asked.
+    /// Records the arrival of a cell of a frame. Returns whether it starts one, for which the policy must decide.
     #[inline]
     pub(crate) fn on_arrival(&mut self, cell: Cell) -> bool {
         self.on_cell(cell, false).starts()

@@ -30,7 +30,7 @@ impl Arrived {
         self.0 == 0
     }
 
-    /// Returns whether the cell starts a frame for which the policy must be asked.
+    /// Returns whether the cell starts a frame for which the policy must decide.
     #[inline]
     pub(crate) fn starts(self) -> bool {
         self.0 & AT_START != 0
@@ -42,7 +42,7 @@ const MODE: u8 = 0b0011;
 const REFUSE_FRAME: u8 = 1;
 const REFUSE_REST: u8 = 2;
 const REFUSE_REST_BUT_LAST_CELL: u8 = 3;
-/// The next cell starts a frame: there is no start marker, so this means that the last cell seen ended a frame.
+/// The next cell starts a frame: frames have no start marker, so this means that the last cell seen ended a frame.
 const AT_START: u8 = 0b0100;
 /// The frame has been counted as cut.
 const CUT: u8 = 0b1000;

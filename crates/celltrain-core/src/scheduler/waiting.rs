@@ -87,8 +87,8 @@ pub(crate) struct Queue {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sent {
     pub(crate) run: Run,
-    /// Cells of the same service sent before the first of these, if each run is reported separately; otherwise before
-    /// the last.
+    /// Cells of the same service sent before the first of these with [`ReportGranularity::Each`], otherwise before the
+    /// last.
     pub(crate) after: u32,
 }
 

@@ -157,7 +157,7 @@ fn what_happens_to_a_frame_changes_the_state_of_its_vc_alone() {
         of_vc[vc as usize] = cells;
         let _ = admitted;
     }
-    // Of each VC's four frames, the third is refused.
+    // The third of each VC's four frames is refused.
     assert_eq!(of_vc, [3, 3]);
 }
 
