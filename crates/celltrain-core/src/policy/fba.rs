@@ -2,8 +2,8 @@
 //!
 //! Source: Heinanen and Kilkki; ATM Forum 96-1269, section 7; its symbols K, R, X, `Y_i`, `N_a` and Z are kept;
 //! `docs/mechanisms.md` 2.6.
-//! Departures: none known. The paper prints the threshold once as "Z(1 + (KX)/(XR))". The minus signs were lost, and Z
-//! (1 + (K - X)/(X - R)) equals Z (K - R)/(X - R), the form used here.
+//! Departures: none known. The paper prints the threshold once as "Z(1 + (KX)/(XR))". The minus signs were lost:
+//! Z (1 + (K - X)/(X - R)) equals Z (K - R)/(X - R), the form used here.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

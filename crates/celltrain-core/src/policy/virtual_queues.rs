@@ -197,7 +197,7 @@ mod tests {
         have_the_same_queues(&policy, &scheduler, [Some(2), Some(10), None, Some(5), None, None], 3_000_000);
     }
 
-    /// Tests three cells in the virtual queue of VC 0, and none in VC 1's.
+    /// Tests queues with three cells in the virtual queue of VC 0, and none in VC 1's.
     fn enter_at_once(turns: impl Turns, forgives: bool) {
         let mut queues = VirtualQueues::new(2, turns);
         let [vc_0, vc_1] = [0, 1].map(Label::new);

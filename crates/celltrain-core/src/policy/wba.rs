@@ -132,8 +132,8 @@ mod tests {
     use crate::policy::selective_drop;
     use crate::units::Time;
 
-    /// Returns whether VC `vc` of two, with weights 1 and 3, may start a frame when it holds `x_i` of `x` cells; K =
-    /// 1000.
+    /// Returns whether VC `vc` of two, with weights 1 and 3, may start a frame when it holds `x_i` of `x` cells
+    /// (K = 1000).
     fn admitted(x: u32, vc: u32, x_i: u32) -> bool {
         let weights = PerVc::ByName([("vc0".to_string(), 1.0), ("vc1".to_string(), 3.0)].into());
         asked_of_two(&Config { weights, ..sample(1000) }, x, vc, x_i)

@@ -289,7 +289,7 @@ impl Admission {
         })
     }
 
-    /// Counts a cell that finds no room. The result says if it is the first of its frame.
+    /// Counts a cell that finds no room. The result says if it is the first that its frame loses.
     fn cut(&mut self, label: Label) -> Loss {
         let refused = &mut self.refused[label];
         refused.overflow += 1;

@@ -400,7 +400,7 @@ impl BatchingPort {
         }
     }
 
-    /// Reports the departed part of runs that have only been reported as a whole so far.
+    /// Reports the departed cells of runs that have not left completely.
     pub fn report_parts(&mut self, report: impl FnMut(Run)) {
         if let Some(queues) = &mut self.queues {
             queues.report_parts(report);

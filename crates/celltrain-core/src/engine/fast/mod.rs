@@ -351,7 +351,7 @@ impl<'a> Engine<'a> {
         if let Some((mut run, period)) = port.send(now, ahead) {
             let vc = self.routing.vcs[link][run.last.label()];
             if self.edge.polices_at(vc, link) && now + period + self.plan.delays[link] <= self.horizon {
-                // A VC with a contract sends at the line's rate, and never hands on cells ahead of time.
+                // A VC with a contract sends at the line's rate. Its cells are never handed on ahead of time.
                 let at_switch = now + period + self.plan.delays[link];
                 run.last = self.edge.on_cell(vc, at_switch, run.last);
             }

@@ -2,7 +2,7 @@
 //! addition: queues under a scheduler, cells pushed out from the front, marks, frames that wait until they are whole, a
 //! policy that follows cells, an allocator.
 //!
-//! A cell's start is certain when everything that arrives before its start is settled. Only then the cell goes into the
+//! A cell's start is certain when everything that arrives before its start is settled. Only then does it go into the
 //! next port's stream.
 
 use super::batch::Batch;

@@ -51,8 +51,8 @@ impl RunQueues {
         self.scheduler.pass(self.queue_of[label], self.all.len());
     }
 
-    /// Sends the next `cells` cells, takes them off the counts and reports them, in order. At least that many wait. With
-    /// [`ReportGranularity::Each`], every earlier departure has been reported.
+    /// Sends the next `cells` cells, takes them off the counts and reports them, in order. At least that many wait.
+    /// With [`ReportGranularity::Each`], every earlier departure has been reported.
     #[inline]
     pub fn serve(
         &mut self,

@@ -1,4 +1,4 @@
-//! Facts about its port that a policy can use.
+//! Facts that a policy can use about its port.
 
 use crate::units::{BitRate, CELL_BITS, Clock};
 

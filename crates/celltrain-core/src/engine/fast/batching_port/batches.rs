@@ -14,8 +14,8 @@ impl BatchingPort {
         self.admission.fate(cell)
     }
 
-    /// Admits cells whose fate is to be admitted, with the result of single offers between and after which `gone` cells
-    /// leave. There was room for each of them, and the queue stayed within `range`.
+    /// Admits cells whose fate is [`Fate::Admitted`], with the result of single offers between and after which `gone`
+    /// cells leave. There was room for each of them, and the queue stayed within `range`.
     #[inline]
     pub fn admit(&mut self, run: Run, range: QueueRange, gone: u32) {
         debug_assert!(range.largest <= self.capacity, "no queue exceeds its buffer");
@@ -93,7 +93,7 @@ impl BatchingPort {
         }
     }
 
-    /// Loses cells whose fate is to be admitted but that find no room, at a port that loses single cells
+    /// Loses cells whose fate is [`Fate::Admitted`] but that find no room, at a port that loses single cells
     /// ([`BatchingPort::loses_single_cells`]), with the result of single offers. Others of their frame may be admitted
     /// between them.
     #[inline]
@@ -101,7 +101,7 @@ impl BatchingPort {
         self.admission.lose(run);
     }
 
-    /// Refuses cells of a frame whose fate is to be refused, with the result of single offers.
+    /// Refuses cells of a frame whose fate is [`Fate::Refused`], with the result of single offers.
     #[inline]
     pub fn refuse(&mut self, run: Run) {
         self.admission.refuse(run);
