@@ -275,7 +275,7 @@ impl Visitor<'_> for AsWritten {
     fn visit_f64<E: Error>(self, number: f64) -> Result<Threshold, E> {
         match number {
             0.0..=1.0 => Ok(Threshold::Share(number)),
-            // Programs write whole numbers that they computed this way.
+            // Programs write computed whole numbers in this form.
             _ if number > 1.0 && number.fract() == 0.0 => self.visit_u64(number as u64),
             _ => Err(refused()),
         }

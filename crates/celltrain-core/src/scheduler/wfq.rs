@@ -85,7 +85,7 @@ trait Number: Copy + Ord + Add<Output = Self> + Sub<Output = Self> + Send + 'sta
     const NO_PLAYER: Self;
     /// Limit of tags: all are lowered before one exceeds it, to stay within their bits.
     const MOST_TAG: Self;
-    /// The largest step of a VC.
+    /// The largest step that all VCs may have.
     const MOST_STEP: u128;
 
     /// Converts a step no larger than `MOST_STEP`.
