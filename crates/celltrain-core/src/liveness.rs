@@ -1,7 +1,7 @@
 //! Looks for a policy that refuses frames although its buffer is empty or nearly empty.
 //!
-//! Such a policy carries little or nothing, and every other check of it passes. The probe offers frames of one cell to a
-//! port with this policy, at times spread over a run, and empties the buffer in between. It also offers a frame of 12
+//! Such a policy carries little or nothing, and every other check of it passes. The probe offers frames of one cell to
+//! a port with this policy, at times spread over a run, and empties the buffer in between. It also offers a frame of 12
 //! cells while another one waits, and while another one and a single cell of another VC wait.
 
 use typed_index_collections::{TiVec, ti_vec};
@@ -28,7 +28,8 @@ const LEAST_SHARE: u32 = 4;
 const FRAME_CELLS: u32 = 12;
 /// A buffer has to have room for this many frames: in a smaller one a policy may well admit one frame at a time.
 const LEAST_FRAMES: u32 = 10;
-/// Advice for a formula that refuses by shares alone. `<=` in place of `<` would admit into an empty buffer and no more.
+/// Advice for a formula that refuses by shares alone. `<=` in place of `<` would admit into an empty buffer and no
+/// more.
 const HINT: &str = "; add \"X <= ... or\"";
 
 /// The result of a probe.
@@ -36,9 +37,9 @@ const HINT: &str = "; add \"X <= ... or\"";
 pub struct Probe {
     /// Untagged frames offered to an empty buffer.
     pub offered: u32,
-    /// How many of them were admitted.
+    /// Number of these that were admitted.
     pub admitted: u32,
-    /// What the policy refuses, and why if it is a formula. Empty if it admits frames as it should.
+    /// Refusals of the policy, with reasons if it is a formula. Empty if it admits frames as it should.
     pub refusals: Vec<String>,
     /// A refusal of a policy that carries frames, for example if a VC may have only one frame waiting.
     pub remark: Option<String>,
@@ -94,7 +95,7 @@ struct Attempts {
     admitted: u32,
     /// Frames offered up to the last one that was admitted.
     until_last: u32,
-    /// Why the first refusal happened.
+    /// Reasons for the first refusal.
     clauses: Vec<Clause>,
 }
 
@@ -112,7 +113,7 @@ impl Attempts {
         self.offered > 0 && self.admitted == 0
     }
 
-    /// A refusal with its reason.
+    /// Returns a refusal with its reason.
     fn told(&self, what: &str) -> String {
         if self.clauses.is_empty() {
             return what.into();
@@ -162,7 +163,7 @@ impl Tried {
         if empty.admitted == 0 && tagged.admitted >= tagged.offered / LEAST_SHARE {
             return vec![empty.told("admits only tagged frames (CLP = 1) while the buffer is empty")];
         }
-        // By chance few frames are admitted, and the last of them early. That is no end.
+        // If few frames are admitted by chance, the last of them may be early. That does not count as an end.
         let stops = empty.until_last <= empty.offered / 2 && empty.admitted >= empty.until_last / 2;
         if stops && empty.admitted > 0 {
             return vec![empty.told(&format!(
@@ -199,7 +200,7 @@ impl Tried {
         refusals
     }
 
-    /// Returns what a policy without such refusals refuses of a VC that has cells waiting.
+    /// Returns what a policy without such refusals refuses to a VC that has cells waiting.
     fn remark(&self) -> Option<String> {
         let [cell, frame] = [&self.cell_waits, &self.frame_waits].map(|[_, its_own]| its_own);
         if cell.all_refused() {
@@ -222,7 +223,7 @@ impl Tried {
     }
 }
 
-/// A port of its own, and what its sources know.
+/// A separate port, with the state of its sources.
 struct Bench<'a> {
     port: Port,
     facts: &'a PortFacts<'a>,
@@ -263,7 +264,7 @@ impl<'a> Bench<'a> {
         port.offer_telling(cell(cells == 1), *now, |told| {
             let Told::Judged { admitted, policy, .. } = told else { return };
             judged = admitted;
-            // To read a formula takes as long as hundreds of frames, so only one refusal is explained.
+            // Reading a formula takes as long as hundreds of frames, so only one refusal is explained.
             let unexplained = attempts.as_mut().filter(|attempts| attempts.admitted == attempts.offered);
             if let Some(attempts) = unexplained.filter(|_| !admitted) {
                 attempts.clauses = Formula::of(policy).map(|it| it.why_refused(facts, vcs, vc)).unwrap_or_default();

@@ -20,11 +20,11 @@ pub enum PerVc {
     ByName(BTreeMap<String, f64>),
 }
 
-/// The key for all VCs a table does not name.
+/// Key of the value for all VCs that a table does not name.
 const DEFAULT: &str = "default";
 
 impl PerVc {
-    /// The value for the VC of this name: under its name, in the first range it is in, or the default.
+    /// Returns the value for the VC of this name: under its name, in the first range that contains it, or the default.
     pub fn of(&self, name: &str) -> Option<f64> {
         match self {
             PerVc::Same(value) => Some(*value),
@@ -32,15 +32,15 @@ impl PerVc {
         }
     }
 
-    /// The values of VCs of these names.
+    /// Returns the values of VCs of these names.
     ///
     /// # Panics
-    /// When a VC has none; the scenario's checks refuse that.
+    /// If a VC has no value; the scenario's checks refuse that.
     pub fn resolve(&self, names: &[&str]) -> Vec<f64> {
         names.iter().map(|name| self.of(name).expect("every VC has a value for every setting of its ports")).collect()
     }
 
-    /// A fault for every value that is written down and not right; `key` is the setting's.
+    /// Returns a fault for every invalid value; `key` is the setting's.
     pub fn check(&self, key: &str, is_right: impl Fn(f64) -> bool, problem: &str) -> Vec<Fault> {
         match self {
             PerVc::Same(value) if is_right(*value) => Vec::new(),
@@ -52,13 +52,13 @@ impl PerVc {
         }
     }
 
-    /// A fault for every weight that is not one: only the ratios of weights count, so any positive number will do.
+    /// Returns a fault for every invalid weight: only the ratios of weights count, so any positive number will do.
     pub fn check_weights(&self) -> Vec<Fault> {
         let problem = "is not a weight; it must be a number above 0 (only the ratios of the weights count)";
         self.check("weights", |w| w > 0.0 && w.is_finite(), problem)
     }
 
-    /// Keys that name none of these VCs.
+    /// Returns the keys that name none of these VCs.
     pub fn unknown<'a>(&'a self, names: &'a [String]) -> impl Iterator<Item = &'a str> {
         let keys = match self {
             PerVc::Same(_) => None,

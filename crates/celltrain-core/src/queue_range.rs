@@ -11,7 +11,7 @@ pub struct QueueRange {
 
 /// Tracks the range of a queue that is empty at the start of the run.
 ///
-/// A cell that starts in the instant of its arrival counts as waiting for that instant, as in
+/// A cell that starts service at the time of its arrival counts as waiting at that time, as in
 /// [`PortState::max_queue`](crate::port::PortState::max_queue).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct QueueTracker {
@@ -34,14 +34,14 @@ impl QueueTracker {
         self.since_sample.largest = self.since_sample.largest.max(cells);
     }
 
-    /// Records all lengths between those of `range`.
+    /// Records all lengths within `range`.
     #[inline]
     pub(crate) fn include(&mut self, QueueRange { least, largest }: QueueRange) {
         self.fall(least);
         self.rise(largest);
     }
 
-    /// The range since the latest sample, if `cells` wait now.
+    /// Returns the range since the latest sample, if `cells` wait now.
     pub(crate) fn range(&self, cells: u32) -> QueueRange {
         let QueueRange { least, largest } = self.since_sample;
         QueueRange { least: least.min(cells), largest: largest.max(cells) }
@@ -53,7 +53,7 @@ impl QueueTracker {
         self.since_sample = QueueRange { least: cells, largest: cells };
     }
 
-    /// The largest queue since the start of the run.
+    /// Returns the largest queue since the start of the run.
     #[inline]
     pub(crate) fn max_queue(&self) -> u32 {
         self.largest_before.max(self.since_sample.largest)

@@ -34,21 +34,21 @@ pub enum Threshold {
 }
 
 impl From<u32> for Threshold {
-    /// A number of cells, 1 included.
+    /// Converts a number of cells, 1 included.
     fn from(cells: u32) -> Self {
         Threshold::Cells(cells)
     }
 }
 
 impl From<f64> for Threshold {
-    /// A share of the buffer.
+    /// Converts a share of the buffer.
     fn from(share: f64) -> Self {
         Threshold::Share(share)
     }
 }
 
 impl Threshold {
-    /// R in cells, for a buffer of `capacity` cells. The share of a buffer need not be a whole number of cells.
+    /// Returns R in cells, for a buffer of `capacity` cells. The share of a buffer need not be a whole number of cells.
     pub fn cells(self, capacity: u32) -> f64 {
         let k = f64::from(capacity);
         match self {
@@ -61,14 +61,14 @@ impl Threshold {
         }
     }
 
-    /// R in whole cells, rounded down: a whole number X exceeds R exactly if it exceeds this. The rounding error of the
-    /// product does not count, so 0.29 of 100 cells is 29 although 0.29 * 100.0 is 28.999999999999996.
+    /// Returns R in whole cells, rounded down: a whole number X exceeds R exactly if it exceeds this. The rounding
+    /// error of the product does not count, so 0.29 of 100 cells is 29 although 0.29 * 100.0 is 28.999999999999996.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to the capacity, rounded down")]
     pub fn whole_cells(self, capacity: u32) -> u32 {
         (self.cells(capacity) * (1.0 + 4.0 * f64::EPSILON)) as u32
     }
 
-    /// Faults of this threshold for a buffer of `capacity` cells (`None`: infinite).
+    /// Returns the faults of this threshold for a buffer of `capacity` cells (`None`: infinite).
     pub fn check(self, key: &str, capacity: Option<u32>) -> Vec<Fault> {
         let fault = |problem: String| vec![Fault::new(key, self.written(), problem)];
         match (self, capacity) {
@@ -91,8 +91,9 @@ impl Threshold {
         }
     }
 
-    /// A question about a value that probably means something else, for a buffer of `capacity` cells: a number of cells
-    /// that is a small part of the buffer may be a percentage, 1 may be one cell, and a tiny share may be a slip.
+    /// Returns a question about a value that probably means something else, for a buffer of `capacity` cells: a number
+    /// of cells that is a small part of the buffer may be a percentage, 1 may be one cell, and a tiny share may be a
+    /// slip.
     pub fn doubt(self, capacity: u32) -> Option<String> {
         match self {
             Threshold::Whole(1) => {
@@ -115,7 +116,7 @@ impl Threshold {
         }
     }
 
-    /// The value as a scenario writes it: texts are in quotes.
+    /// Returns the value as a scenario writes it: texts are in quotes.
     pub(crate) fn written(self) -> String {
         match self {
             Threshold::Whole(_) | Threshold::Share(_) => self.to_string(),
@@ -130,27 +131,27 @@ const SMALL: f64 = 0.2;
 /// Percentage below which a share of the buffer is questioned.
 const TINY: f64 = 2.0;
 
-/// The question about a share of `percent`, if it is tiny. `write` writes a percentage as the share was written.
+/// Returns a question about a share of `percent`, if it is tiny. `write` writes a percentage as the share was written.
 fn tiny(percent: f64, capacity: u32, write: impl Fn(f64) -> String) -> Option<String> {
     if percent <= 0.0 || percent >= TINY {
         return None;
     }
     let cells = Threshold::Percent(percent).cells(capacity);
     let cells = if cells == 1.0 { "is 1 cell".to_owned() } else { format!("are {} cells", significant(cells)) };
-    // 0.8 % is taken for 80 %, and 1.5 % for 15 %.
+    // 0.8 % may be meant as 80 %, and 1.5 % as 15 %.
     let meant = significant(percent * if percent <= 1.0 { 100.0 } else { 10.0 });
     let meant = write(meant.parse().unwrap_or(percent));
     Some(format!("{} % of {} cells {cells}; did you mean {meant}?", significant(percent), grouped(capacity)))
 }
 
-/// A number with at most three significant digits.
+/// Formats a number with at most three significant digits.
 fn significant(number: f64) -> String {
-    // Through a number with an exponent, whose digits are all significant.
+    // An exponential format has only significant digits.
     let rounded: f64 = format!("{number:.2e}").parse().unwrap_or(number);
     rounded.to_string()
 }
 
-/// A number with a comma between thousands.
+/// Formats a number with a comma between thousands.
 fn grouped(number: u32) -> String {
     let digits = number.to_string();
     let groups: Vec<&str> =
@@ -158,7 +159,7 @@ fn grouped(number: u32) -> String {
     groups.join(",")
 }
 
-/// A share as a percentage, such as `8 %` or `0.25 %`.
+/// Formats a share as a percentage, such as `8 %` or `0.25 %`.
 fn percentage(share: f64) -> String {
     let percent = share * 100.0;
     if percent < 0.01 {
@@ -169,11 +170,11 @@ fn percentage(share: f64) -> String {
     format!("{} %", digits.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// Values that are thresholds, for messages.
+/// Description of valid thresholds, for messages.
 pub const EXPECTED: &str = "a threshold: a share of the buffer (0 to 1), a whole number of cells (2 or more), or a text such \
                         as \"80%\", \"800 cells\" or \"buffer - 200 cells\"";
 
-/// The same as a regular expression.
+/// Regular expression for texts that are thresholds.
 const PATTERN: &str = r"^\s*([0-9]+\.?[0-9]*\s*%|\.[0-9]+\s*%|[0-9]+\s*cells?|buffer\s*-\s*[0-9]+\s*(cells?)?)\s*$";
 
 impl FromStr for Threshold {
@@ -208,7 +209,7 @@ impl FromStr for Threshold {
     }
 }
 
-/// A decimal number without sign and exponent.
+/// Parses a decimal number without sign and exponent.
 fn decimal(text: &str) -> Option<f64> {
     let text = text.trim();
     let written = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
@@ -274,7 +275,7 @@ impl Visitor<'_> for AsWritten {
     fn visit_f64<E: Error>(self, number: f64) -> Result<Threshold, E> {
         match number {
             0.0..=1.0 => Ok(Threshold::Share(number)),
-            // As programs write whole numbers that they have computed.
+            // Programs write computed whole numbers in this form.
             _ if number > 1.0 && number.fract() == 0.0 => self.visit_u64(number as u64),
             _ => Err(refused()),
         }
@@ -326,7 +327,7 @@ mod tests {
         serde_json::from_value(value).map_err(|error| error.to_string())
     }
 
-    /// The cells of this value in a buffer of 1000.
+    /// Returns the cells of this value in a buffer of 1000.
     fn cells(value: Value) -> f64 {
         read(value).unwrap().cells(1000)
     }
@@ -390,7 +391,7 @@ mod tests {
         assert_eq!((whole(json!("32.3%"), 1000), whole(json!(0.323), 1000)), (323, 323));
         assert_eq!((whole(json!("33.5%"), 101), whole(json!(0.335), 101)), (33, 33));
         assert_eq!(read(json!("33.5%")).unwrap().cells(101), 33.835);
-        // Every share with three decimals, of buffers in which it is a whole number of cells and others.
+        // Every share with three decimals, for buffers in which it is a whole number of cells and for others.
         for k in [1, 7, 100, 1000, 12_000, 99_999, 1 << 28] {
             for thousandths in 0..=1000u32 {
                 let expected = u32::try_from(u64::from(thousandths) * u64::from(k) / 1000).unwrap();

@@ -1,6 +1,6 @@
-//! What holds for every policy, whatever it decides, tried with random cells at a port of its own.
+//! Properties that hold for every policy, tested with random cells at a separate port.
 //!
-//! The tests of the policies in the list use it, and so does whoever vets a policy of his own (`celltrain vet`).
+//! Used by the tests of the policies in the list, and by `celltrain vet` for user policies.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,46 +17,46 @@ use crate::units::Time;
 
 /// Names of the VCs that cross the port of a trial.
 pub const VCS: [&str; 4] = ["tcp1", "tcp2", "tcp3", "tcp4"];
-/// Places for waiting cells of most trials: a buffer of the LAN scenarios in ATM Forum 96-1269.
+/// Buffer of most trials, in cells, as in the LAN scenarios of ATM Forum 96-1269.
 pub const CAPACITY: u32 = 1000;
-/// Trials of [`conformance`].
+/// Number of trials of [`conformance`].
 const TRIALS: u32 = 24;
-/// Cells that come or go in one of them.
+/// Cells that arrive or leave in one trial.
 const OPERATIONS: u32 = 8000;
-/// How many of four operations are cells that come, in turn: a buffer of a thousand places fills and empties.
+/// Arriving cells per four operations, phase by phase: a buffer of a thousand cells fills and empties.
 const PHASES: [u32; 8] = [3, 3, 3, 2, 1, 3, 1, 1];
-/// From one recount of a long queue to the next, in operations.
+/// Operations between two recounts of a long queue.
 const BETWEEN_RECOUNTS: u32 = 64;
 /// Rounds and nanoseconds of the probe of an empty buffer.
 const PROBE_ROUNDS: u32 = 512;
 const PROBED_NS: u64 = 10_000_000_000;
-/// Queues up to here are recounted every time.
+/// Queues up to this length are recounted every time.
 const SHORT: u32 = 64;
 
-/// What a port of a trial is told to do.
+/// An operation at the port of a trial.
 #[derive(Clone, Copy, Debug)]
 pub enum Operation {
-    /// A cell of this VC comes. `tagged` counts where it starts a frame, and the rest of the frame follows it.
+    /// A cell of this VC arrives. `tagged` counts if it starts a frame, and the rest of the frame follows it.
     Offer {
-        /// Which VC.
+        /// Number of the VC.
         vc: u32,
-        /// Whether it ends its frame.
+        /// True if the cell ends its frame.
         last: bool,
-        /// Whether its frame is tagged.
+        /// True if its frame is tagged.
         tagged: bool,
     },
-    /// A cell goes, if one waits.
+    /// A cell leaves, if one waits.
     Take,
 }
 
-/// Something that holds for every policy.
+/// A property that holds for every policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Check {
-    /// No more cells wait than there are places.
+    /// No more cells wait than the buffer holds.
     Capacity,
-    /// The counts that the policy is handed, and the counters of the port, equal a recount of the cells.
+    /// The counts passed to the policy, and the counters of the port, equal a recount of the cells.
     Counts,
-    /// A frame is cut only where one of its cells found no room.
+    /// A frame is cut only if one of its cells found no room.
     WholeFrames,
     /// The same cells and the same seed give the same answers.
     SameSeed,
@@ -65,10 +65,10 @@ pub enum Check {
 }
 
 impl Check {
-    /// All of them.
+    /// All checks.
     pub const ALL: [Self; 5] = [Self::Capacity, Self::Counts, Self::WholeFrames, Self::SameSeed, Self::AdmitsWhenEmpty];
 
-    /// Its name, as answers have it.
+    /// Returns its name in results.
     pub fn name(self) -> &'static str {
         match self {
             Self::Capacity => "never_above_capacity",
@@ -80,7 +80,7 @@ impl Check {
     }
 }
 
-/// What came of a trial.
+/// The result of a trial.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
     /// Cells that were sent, in order.
@@ -89,9 +89,9 @@ pub struct Outcome {
     pub counters: Vec<PortCounters>,
     /// The largest number of cells that ever waited.
     pub max_queue: u32,
-    /// How often the queue was recounted.
+    /// Number of recounts of the queue.
     pub recounts: u64,
-    /// What did not hold, the first of each check.
+    /// Violations, the first of each check.
     pub broken: BTreeMap<Check, String>,
 }
 
@@ -103,7 +103,7 @@ impl Outcome {
     }
 }
 
-/// Does all this at a port with this policy and so many places.
+/// Performs these operations at a port with this policy and a buffer of `capacity` cells.
 pub fn trial(policy: Box<dyn BufferPolicy>, capacity: u32, seed: u64, operations: &[Operation]) -> Outcome {
     let overflow = policy.overflow();
     let mut bench = Bench {
@@ -149,7 +149,7 @@ pub fn trial(policy: Box<dyn BufferPolicy>, capacity: u32, seed: u64, operations
     outcome
 }
 
-/// A port with what its sources know: frames are numbered per VC.
+/// A port, and the state of its sources: frames are numbered per VC.
 struct Bench {
     port: Port,
     frames: [u32; VCS.len()],
@@ -169,7 +169,7 @@ impl Bench {
     }
 }
 
-/// What was offered of each frame, and which frames had a cell refused.
+/// Offered cells of each frame, and the frames that had a cell refused.
 #[derive(Default)]
 struct Frames {
     offered: BTreeMap<(u32, u32), u32>,
@@ -177,7 +177,8 @@ struct Frames {
 }
 
 impl Frames {
-    /// Notes a cell of a frame; whether it may be: of a frame that had a cell refused only the last one may enter.
+    /// Records a cell of a frame. Returns whether it is allowed: after a refusal, only the last cell of a frame may
+    /// enter.
     fn offered(&mut self, frame: (u32, u32), is_refused: bool, last: bool) -> bool {
         *self.offered.entry(frame).or_insert(0) += 1;
         if is_refused {
@@ -186,7 +187,7 @@ impl Frames {
         is_refused || last || !self.cut.contains(&frame)
     }
 
-    /// Whether no frame was cut that need not be, now that all cells are gone.
+    /// Checks that no frame was cut without need, after all cells have left.
     fn whole(&self, sent: &[Cell], counters: &PortCounters, overflow: Overflow) -> Result<(), String> {
         if overflow == Overflow::LoseCell && counters.discarded_remainder > 0 {
             return Err(format!("{} cells follow a lost one that should be lost alone", counters.discarded_remainder));
@@ -211,13 +212,13 @@ impl Frames {
     }
 }
 
-/// Arriving cells that did not enter so far.
+/// Returns the number of arriving cells refused so far.
 fn refused(port: &Port) -> u64 {
     let counters = port.counters();
     counters.lost_overflow + counters.discarded()
 }
 
-/// Counts the cells of a port anew.
+/// Recounts the cells of a port, and reports a count that differs.
 fn recounted(port: &mut Port) -> Result<(), String> {
     let mut per_vc: TiVec<Label, u32> = ti_vec![0; VCS.len()];
     for cell in port.waiting() {
@@ -244,19 +245,19 @@ fn recounted(port: &mut Port) -> Result<(), String> {
     Ok(())
 }
 
-/// One of the checks, after many trials.
+/// The result of one check, after many trials.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
-    /// Which.
+    /// The check.
     pub check: Check,
-    /// Whether it held in all of them.
+    /// True if it held in all of them.
     pub holds: bool,
-    /// What was done, or where it did not hold.
+    /// Description of the trials, or of the violation.
     pub evidence: String,
 }
 
-/// Every check, with trials whose cells follow from this seed. `make` gives the policy anew for a buffer of so many
-/// places; `None` where it does not go with such a buffer.
+/// Runs every check, in trials whose cells follow from this seed. `make` creates the policy for a buffer of this many
+/// cells, or returns `None` if it does not support that buffer.
 pub fn conformance(make: impl Fn(u32) -> Option<Box<dyn BufferPolicy>>, seed: u64) -> Vec<Verdict> {
     let mut draws = Stream::new(seed, "conformance");
     let mut broken: BTreeMap<Check, String> = BTreeMap::new();
@@ -342,12 +343,12 @@ pub fn conformance(make: impl Fn(u32) -> Option<Box<dyn BufferPolicy>>, seed: u6
     Check::ALL.map(verdict).into()
 }
 
-/// Cells offered in a trial.
+/// Returns the number of cells offered in a trial.
 fn offered(operations: &[Operation]) -> u64 {
     operations.iter().filter(|operation| matches!(operation, Operation::Offer { .. })).count() as u64
 }
 
-/// A count with a comma between its thousands, as all that is printed for people has it.
+/// Formats a count with a comma between its thousands, as in all printed output.
 fn grouped(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -360,12 +361,12 @@ fn grouped(count: u64) -> String {
     text
 }
 
-/// A link at the cell rate of an OC-3, and a clock of nanoseconds.
+/// Describes a link at the cell rate of an OC-3, with a clock of nanoseconds.
 fn facts(capacity: u32) -> PortFacts<'static> {
     PortFacts { name: "trial", capacity: Some(capacity), cells_per_second: 353_207.5, units_per_second: 1e9 }
 }
 
-/// Cells that come and go, now more of these and now of those, so that the buffer fills and empties.
+/// Generates arriving and departing cells in phases, so that the buffer fills and empties.
 fn operations(draws: &mut Stream) -> Vec<Operation> {
     let mut all = Vec::new();
     for number in 0..OPERATIONS {

@@ -20,7 +20,7 @@ use crate::units::{Duration, Span, Time};
 /// The two engines. Both give the same result, to the last bit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Engine {
-    /// By the frame where nothing can happen to a single cell.
+    /// Frame by frame, if nothing can happen to a single cell.
     #[default]
     Fast,
     /// One event list, one event for every cell's arrival and departure.
@@ -31,7 +31,7 @@ impl Engine {
     /// Both engines.
     pub const ALL: [Engine; 2] = [Engine::Fast, Engine::Reference];
 
-    /// The name users know it by.
+    /// Returns the name known to users.
     pub fn name(self) -> &'static str {
         match self {
             Engine::Fast => "fast",
@@ -39,7 +39,7 @@ impl Engine {
         }
     }
 
-    /// The engine of this name.
+    /// Returns the engine of this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|engine| engine.name() == name)
     }
@@ -89,9 +89,9 @@ impl Engine {
         })
     }
 
-    /// Runs a network without a probe on several threads, which changes only the time it takes. The
-    /// reference engine has one thread only, and so have networks that do not come apart: those with a rate that is
-    /// controlled, edge devices, policies outside the core, or all nodes close together.
+    /// Runs a network without a probe on several threads, which changes only the time it takes. The reference engine
+    /// has only one thread. So have networks that cannot be partitioned: those with a controlled rate, edge devices,
+    /// policies outside the core, or all nodes close together.
     ///
     /// # Errors
     /// As [`Engine::run`].
@@ -110,7 +110,7 @@ impl Engine {
     /// Returns how many threads such a run takes.
     ///
     /// # Errors
-    /// When it is told to stop.
+    /// If it is interrupted.
     pub fn threads_of(self, sharing: Sharing, network: &Network, stop: &Stop<'_>) -> Result<usize, Interrupted> {
         match self {
             Engine::Fast => fast::parallel::number(sharing, network, stop),
@@ -137,12 +137,12 @@ impl Engine {
 /// Explains which code of the fast engine runs for each port of a network, by link.
 ///
 /// # Errors
-/// When it is told to stop.
+/// If it is interrupted.
 pub fn explain_plan(network: &Network, stop: &Stop<'_>) -> Result<Vec<PortExplanation>, Interrupted> {
     fast::explain(network, stop)
 }
 
-/// Does work that asks whether to go on.
+/// Does work that checks whether to continue.
 fn asking<T>(keep_going: impl FnMut(f64) -> bool, work: impl FnOnce(&Progress, &Stop<'_>) -> T) -> T {
     let (keep_going, progress) = (RefCell::new(keep_going), Progress::default());
     let go_on = || keep_going.borrow_mut()(progress.share());
@@ -157,7 +157,7 @@ struct Progress {
 }
 
 impl Progress {
-    /// From 0, while the engine is being built, to 1, while the run is measured.
+    /// Returns the share done: from 0, while the engine is being built, to 1, while the run is measured.
     fn share(&self) -> f64 {
         if self.end.get() == Time::default() { 0.0 } else { self.now.get().share_of(self.end.get()) }
     }

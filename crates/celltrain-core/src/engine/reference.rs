@@ -1,11 +1,10 @@
 //! The reference engine: one list of events, one event for every cell's arrival and one for the end of its
 //! transmission.
 //!
-//! It is naive on purpose: a faster engine must give the same fingerprint. The total order
+//! It is deliberately naive: a faster engine must give the same fingerprint. The total order
 //! (`docs/design/engine-order.md`): time first; within an instant the phases deliveries, end systems, sources,
 //! admission, service, timers; within a phase the index of the link, port or flow. Cells that reach one port in the
-//! same instant are put into the order the scenario asks for. What happens is told to a probe that watches
-//! ([`telling`]).
+//! same instant are put into the order given by the scenario. A probe that watches receives events ([`telling`]).
 
 mod telling;
 
@@ -53,12 +52,12 @@ pub(super) struct Engine<'a> {
     told_lost: ToldLost,
 }
 
-/// An event. Events sort by time, then by what happens, then by the link or flow it happens to.
+/// An event. Events sort by time, then by kind, then by link or flow.
 #[derive(Clone, Copy)]
 struct Event {
     time: Time,
     what: What,
-    /// The cell that arrives; without meaning for other events.
+    /// The cell that arrives; unused for other events.
     cell: Cell,
 }
 
@@ -92,7 +91,7 @@ impl PartialEq for Event {
 
 impl Eq for Event {}
 
-/// What happens in the instant being worked on; kept between instants to spare the allocations.
+/// The current instant; kept between instants to avoid allocations.
 #[derive(Default)]
 struct Instant {
     at_hosts: Vec<(VcIndex, Cell)>,
@@ -116,7 +115,7 @@ struct PortArrival {
 }
 
 impl<'a> Engine<'a> {
-    /// The engine at the start of a run.
+    /// Creates the engine at the start of a run.
     ///
     /// # Errors
     /// If it is interrupted.
@@ -166,7 +165,7 @@ impl<'a> Engine<'a> {
         self.rate_control.note_fates();
     }
 
-    /// Brings the run to `until`, that instant included, with the looks of a probe before `looks_end`.
+    /// Advances the run to `until`, that instant included, with the looks of a probe before `looks_end`.
     ///
     /// # Errors
     /// If it is interrupted.
@@ -201,7 +200,7 @@ impl<'a> Engine<'a> {
         self.serve(now, probe);
     }
 
-    /// The injected frames that have arrived since the last call.
+    /// Takes the injected frames that have arrived since the last call.
     pub(super) fn take_delivered(&mut self) -> Vec<Delivered> {
         self.end_systems.take_delivered()
     }
@@ -211,7 +210,7 @@ impl<'a> Engine<'a> {
         event.into_iter().chain(self.end_systems.next_tick()).min()
     }
 
-    /// Everything that happens at `now`, phase by phase; how many events that is.
+    /// Performs everything that happens at `now`, phase by phase. Returns the number of events.
     fn step(&mut self, now: Time, probe: &mut impl Probe) -> usize {
         let mut events = self.collect(now, probe);
         self.deliver(now, probe);
@@ -252,7 +251,7 @@ impl<'a> Engine<'a> {
         before - self.events.len()
     }
 
-    /// A cell reaches the end of a link.
+    /// Handles a cell that reaches the end of a link.
     fn arrive(&mut self, link: LinkIndex, cell: Cell, now: Time, probe: &mut impl Probe) {
         let vc = self.routing.vcs[link][cell.label()];
         if self.rate_control.ends(vc, link) {
@@ -280,7 +279,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// The phases of deliveries and end systems.
+    /// Performs the phases of deliveries and end systems.
     fn deliver(&mut self, now: Time, probe: &mut impl Probe) {
         let mut at_ends = std::mem::take(&mut self.now.at_ends);
         for (vc, number) in at_ends.drain(..) {
@@ -333,7 +332,7 @@ impl<'a> Engine<'a> {
         self.now.departures = departures;
     }
 
-    /// A cell comes to a port that shapes nothing.
+    /// Offers a cell to a port that does not shape.
     fn offer(&mut self, link: LinkIndex, cell: Cell, now: Time, probe: &mut impl Probe) {
         let Self { ports, routing, end_systems, rate_control, told_lost, .. } = self;
         let mut teller = Teller { now, probe, routing, end_systems, rate_control, told_lost };
@@ -348,7 +347,7 @@ impl<'a> Engine<'a> {
         Teller { now, probe, routing, end_systems, rate_control, told_lost }
     }
 
-    /// Tells what has become of packets at the shaped port of a link since the last time.
+    /// Reports the fates of packets at the shaped port of a link since the last time.
     fn tell_fates(&mut self, link: LinkIndex, now: Time, probe: &mut impl Probe) {
         let fates = self.rate_control.port_mut(link).map(ShapedPort::take_fates).unwrap_or_default();
         for fate in fates {
@@ -356,12 +355,12 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// ACR of a VC that is shaped at the port of a link, or what it has instead.
+    /// Returns the ACR of a VC shaped at the port of a link, the line rate if it has no ACR; 0 at other ports.
     fn acr(&self, link: LinkIndex, label: Label) -> f64 {
         self.rate_control.port(link).map_or(0.0, |port| port.acr(label))
     }
 
-    /// Allocators write into the backward RM cells that pass their switches.
+    /// Lets allocators write into the backward RM cells that pass their switches.
     fn write(&mut self, now: Time) {
         for (vc, number, place) in self.now.passing.drain(..) {
             if self.rate_control.goes_backward(vc, number) {
@@ -397,7 +396,7 @@ impl<'a> Engine<'a> {
         self.now.at_ports = at_ports;
     }
 
-    /// Every port that is free and has a cell starts to send it.
+    /// Starts a transmission at every port that is free and has a cell.
     fn serve(&mut self, now: Time, probe: &mut impl Probe) {
         let mut to_serve = std::mem::take(&mut self.now.to_serve);
         for link in to_serve.drain(..) {
@@ -442,7 +441,7 @@ impl<'a> Engine<'a> {
         self.now.to_serve = to_serve;
     }
 
-    /// The cell that a shaped port sends now, if it may.
+    /// Takes the cell that a shaped port sends now, if it may.
     fn shape<P: Probe>(&mut self, link: LinkIndex, now: Time, probe: &mut P) -> Option<Cell> {
         let vcs = || self.routing.vcs[link].keys();
         let before: TiVec<Label, f64> =

@@ -1,4 +1,4 @@
-//! A run that can be stepped, and the door for end systems outside it.
+//! A run that can be stepped, with an interface for end systems outside it.
 
 use std::fmt;
 
@@ -13,8 +13,8 @@ use crate::units::{Clock, Span, Time};
 
 /// A run of a network that can be stepped, looked into and fed with frames.
 ///
-/// Steps change nothing: a run advanced in any steps has the result of [`Engine::run`], to the last bit. A frame that is
-/// injected joins the queue of its host's port after everything else that happens at the present instant.
+/// Steps change nothing: a run advanced in any steps has the result of [`Engine::run`], to the last bit. A frame that
+/// is injected joins the queue of its host's port after everything else that happens at the present instant.
 ///
 /// ```
 /// use celltrain_core::engine::{Engine, Simulation};
@@ -64,8 +64,8 @@ impl<'a> Simulation<'a> {
 }
 
 impl<'a, P: Probe> Simulation<'a, P> {
-    /// Starts a run with a probe. The probe looks at an instant once everything that happens then has happened: when the
-    /// simulation leaves it.
+    /// Starts a run with a probe. The probe looks at an instant once everything that happens then has happened: when
+    /// the simulation leaves it.
     pub fn observed(engine: Engine, network: &'a Network, probe: P) -> Self {
         Self::by(engine, PortMode::default(), network, probe, &Stop::never()).expect("nothing interrupts it")
     }
@@ -108,17 +108,17 @@ impl<'a, P: Probe> Simulation<'a, P> {
         })
     }
 
-    /// The present: everything up to and including this instant has happened.
+    /// Returns the present: everything up to and including this instant has happened.
     pub fn now(&self) -> Time {
         self.now
     }
 
-    /// The end of the run.
+    /// Returns the end of the run.
     pub fn end(&self) -> Time {
         self.end
     }
 
-    /// The unit of all times.
+    /// Returns the unit of all times.
     pub fn clock(&self) -> Clock {
         self.clock
     }
@@ -146,7 +146,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         Ok(self.reach(until, until, &Progress::default(), stop)?)
     }
 
-    /// Measures the run as if it ended now. It goes on unchanged.
+    /// Measures the run as if it ended now. The run continues unchanged.
     ///
     /// # Errors
     /// None without a [`Stop`]: see [`Simulation::snapshot_unless`].
@@ -195,8 +195,8 @@ impl<'a, P: Probe> Simulation<'a, P> {
         Ok(())
     }
 
-    /// Takes the injected frames that have arrived whole since the last call, in the order of their arrival. A frame that
-    /// lost a cell never arrives.
+    /// Takes the injected frames that have arrived whole since the last call, in the order of their arrival. A frame
+    /// that lost a cell never arrives.
     pub fn take_deliveries(&mut self) -> Vec<Delivered> {
         match &mut self.running {
             Running::Fast(engine) => engine.take_delivered(),

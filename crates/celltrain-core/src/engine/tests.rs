@@ -1,4 +1,4 @@
-//! What every engine must get right, checked on whole small runs.
+//! Requirements for every engine, checked on whole small runs.
 
 use std::cell::Cell;
 
@@ -28,7 +28,7 @@ fn lan(sources: usize, buffer: Option<u32>, duration: &str) -> Network {
     n_source_network(sources, "5us", buffer, PolicyConfig::TailDrop(tail_drop::Config {}), &tcp, duration)
 }
 
-/// What both engines say.
+/// Returns the result of both engines, which must agree.
 fn run(network: &Network) -> RunResult {
     let [fast, reference] =
         Engine::ALL.map(|engine| engine.run(network, &mut Nothing, |_| true).expect("nothing interrupts it"));
@@ -52,7 +52,7 @@ fn the_zero_loss_queues_of_the_lan_are_exactly_those_of_96_1269() {
 #[test]
 fn a_single_segment_takes_the_time_its_hops_add_up_to() {
     // One segment a round trip: 12 cells onto the wire, one cell time more on each later hop, 5 us each way and hop,
-    // then 2 acknowledgement cells likewise. In units of 1/97.2 MHz: 14 x 265 + 3 x 486 and 4 x 265 + 3 x 486.
+    // then 2 acknowledgement cells in the same way. In units of 1/97.2 MHz: 14 x 265 + 3 x 486 and 4 x 265 + 3 x 486.
     let tcp = TcpOptions { receive_window: Bytes { bytes: 512 }, ..TcpOptions::default() };
     let mut network = lan(1, None, "1s");
     network.flows[FIRST].tcp = TcpConfig::Vanilla(tcp);
@@ -89,7 +89,7 @@ fn a_host_sends_no_faster_than_it_works() {
 
 #[test]
 fn flows_that_start_at_a_time_of_their_own_end_no_later_for_it() {
-    // What a file takes counts from its own start; both engines agree on when that is.
+    // The time of a file counts from its own start; both engines agree on that start.
     let mut network = lan(3, None, "1s");
     for flow in &mut network.flows {
         flow.traffic = TrafficConfig::File(file::Config { bytes: Bytes { bytes: 512 } });
@@ -222,7 +222,7 @@ fn a_run_that_is_told_to_stop_stops() {
     }
 }
 
-/// How often this work asks whether it may go on; after so many times it hears no.
+/// Returns how often this work asks whether it may continue; after `most` times the answer is no.
 fn asked<T>(most: usize, work: impl FnOnce(&Stop<'_>) -> Result<T, Interrupted>) -> (usize, Result<T, Interrupted>) {
     let asked = Cell::new(0);
     let go_on = || {
@@ -294,7 +294,7 @@ fn a_run_ends_at_whichever_question_is_answered_with_no() {
 
 #[test]
 fn a_batch_of_many_cells_asks_in_between_and_changes_nothing() {
-    // All that is sent in the 100 ms to the next switch comes to the port in one batch: 60,000 cells at a time.
+    // All cells sent in the 100 ms to the next switch reach the port in one batch: 60,000 cells at a time.
     let traffic = TrafficConfig::ConstantRate(constant_rate::Config {
         rate: "150Mbps".parse().unwrap(),
         packet: Bytes { bytes: 60_000 },
@@ -352,7 +352,7 @@ fn a_burst_begins_a_pause_after_the_one_before_it_was_acknowledged() {
     let delays = flow.file_delay.unwrap();
     assert_eq!((delays.files, flow.traffic), (whole + 1, "bursts"));
     assert_eq!(flow.delivered_bytes, (whole + 1) * 1536);
-    // The pauses are no part of any burst's delay.
+    // The pauses do not count for any burst's delay.
     assert!((delays.mean_ms.unwrap() - (3 * round_trip) as f64 / 97_200.0).abs() < 1e-9);
     assert_eq!(flow.completion_s, None, "there is always another");
 }
@@ -427,7 +427,7 @@ fn fairness_is_that_of_ubr_flows_where_there_are_any() {
     // (2 + 1)^2 / (2 (4 + 1)) of the two that are UBR.
     let near = |found: f64, expected: f64| assert!((found - expected).abs() < 1e-12, "{found}, not {expected}");
     near(result.fairness.unwrap(), 0.9);
-    // 1070 packets of 12 cells in a tenth of a second are of all that fit, 36,679.245 cells.
+    // 1070 packets of 12 cells in a tenth of a second, of the 36,679.245 cells that fit.
     near(result.efficiency, 1070.0 * 12.0 * 424.0 / 15.552e6);
     // All want less than their share, so each has all that is fair.
     let parts = [FIRST, SECOND].map(|flow| result.flows[flow].goodput_mbps / result.flows[flow].max_min_mbps);
@@ -502,7 +502,7 @@ fn a_contract_is_in_the_results_with_the_frames_its_edge_saw() {
     assert_eq!(result.contracts[1..], [contract("vc2", half)]);
 }
 
-/// Each source's share of what all deliver.
+/// Returns each source's share of all delivered bytes.
 fn shares(result: &RunResult) -> Vec<f64> {
     let sum: u64 = result.flows.iter().map(|flow| flow.delivered_bytes).sum();
     result.flows.iter().map(|flow| flow.delivered_bytes as f64 / sum as f64).collect()
@@ -554,7 +554,7 @@ fn a_guaranteed_rate_is_what_ubr_gets_next_to_a_greedy_class() {
     }
 }
 
-/// What files of `size` bytes take in a network, which is the same run without them.
+/// Runs a network with files of `size` bytes. Checks that the run is otherwise the same as without them.
 fn with_files(network: &Network, size: u64) -> RunResult {
     let without = run(network);
     assert_eq!(without.file_delay, None);
@@ -581,8 +581,8 @@ fn a_file_of_one_segment_takes_a_round_trip() {
 
 #[test]
 fn a_file_takes_its_size_over_the_rate_and_a_round_trip() {
-    // D = L / R + RTT. While the window of W is smaller than the pipe, R = W / RTT and the round trip is that of a
-    // segment alone; beyond, R is the line's and the window waits at the source: RTT = W / R.
+    // D = L / R + RTT. While the window of W is smaller than the pipe, R = W / RTT and the round trip is a single
+    // segment's; beyond, R is the line's and the window waits at the source: RTT = W / R.
     let alone = f64::from((14 + 4) * 265 + 6 * 486);
     let line: f64 = 512.0 / (12.0 * 265.0);
     for (segments, size) in [(1, 100_000), (2, 100_000), (2, 30_000), (20, 100_000), (127, 100_000), (127, 65_024)] {
@@ -622,7 +622,7 @@ fn a_flow_that_is_one_file_takes_as_long_as_that_file() {
         let all = whole.file_delay.unwrap();
         let of_flows: f64 = whole.flows.iter().map(|flow| flow.file_delay.unwrap().mean_ms.unwrap()).sum();
         assert!((all.mean_ms.unwrap() * 5.0 / of_flows - 1.0).abs() < 1e-12, "{name}");
-        // Three parts of 94 segments are complete, and the other 18 are no file.
+        // Three parts of 94 segments are complete; the other 18 segments do not make a file.
         let parts = with_files(&network, 512 * 94);
         assert_eq!(parts.file_delay.unwrap().files, 5 * 3, "{name}");
     }

@@ -1,7 +1,7 @@
-//! Formulas of a scenario, whoever asks for them: a policy, a congestion control, a scheduler.
+//! Formulas of a scenario for any host: a policy, a congestion control, a scheduler.
 //!
-//! The language is `celltrain-formula`'s. Here are constants, state and what carries it on, read, checked and compiled
-//! with the names that a [`Host`] hands in; `docs/design/formulas.md` says why it is as it is.
+//! The language is `celltrain-formula`'s. This module reads, checks and compiles constants, state and its updates, with
+//! the names that a [`Host`] provides. See `docs/design/formulas.md` for the reasons.
 
 mod reading;
 
@@ -45,7 +45,7 @@ impl From<Start> for Constant {
     }
 }
 
-/// Of these constants, those that differ from VC to VC, by name.
+/// Returns the constants that differ from VC to VC, by name.
 pub(crate) fn constants_by_vc(constants: &BTreeMap<String, Constant>) -> Vec<(&str, &PerVc)> {
     let by_vc = constants.iter().filter_map(|(name, constant)| match constant {
         Constant::Value(values @ PerVc::ByName(_)) => Some((name.as_str(), values)),
@@ -54,24 +54,24 @@ pub(crate) fn constants_by_vc(constants: &BTreeMap<String, Constant>) -> Vec<(&s
     by_vc.collect()
 }
 
-/// A name that a host hands in.
+/// A name that a host provides.
 pub struct Name {
     /// The name.
     pub name: &'static str,
-    /// What it is, and in which unit.
+    /// Kind of its value, with the unit.
     pub kind: Kind,
-    /// What it means, for the page.
+    /// Its meaning, for the page.
     pub about: &'static str,
 }
 
 impl Name {
-    /// A number of this unit.
+    /// Creates the name of a number with this unit.
     pub(crate) const fn number(name: &'static str, unit: Unit, about: &'static str) -> Self {
         Self { name, kind: Kind::Number(Some(unit)), about }
     }
 }
 
-/// When a formula is worked out, which decides what it may use.
+/// Time at which a formula is evaluated, which determines what it may use.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum On {
     /// Once, as the run starts.
@@ -80,94 +80,93 @@ pub(crate) enum On {
     Event(&'static str),
 }
 
-/// Whoever asks for formulas, and hands names in.
+/// A user of formulas, which provides names for them.
 pub(crate) trait Host {
-    /// Its names, with what stands for each of them then.
+    /// Returns its names, with their meanings at that time.
     fn words(&self, on: On) -> Vec<Word>;
 
-    /// Whether this name of its own stands for something that is not known before the run.
+    /// Returns whether the value of this host name is unknown before the run.
     fn is_open(&self, name: &str) -> bool {
         let _ = name;
         false
     }
 
-    /// Why no random number is drawn then: a clause; none where there are.
+    /// Returns why random numbers are not available then, as a clause; `None` if they are.
     fn no_random(&self, on: On) -> Option<&'static str>;
 
-    /// Why nothing of a single VC is known then: a clause that follows the name of a constant by VC, and one that
-    /// follows the name of state that would be changed.
+    /// Returns why values of single VCs are not available then: a clause that follows the name of a constant by VC, and
+    /// one that follows the name of state to be changed.
     fn no_vc(&self, on: On) -> Option<[&'static str; 2]> {
         let _ = on;
         None
     }
 
-    /// Whose names its own are, which a user's may not be called like, and the page that lists them.
+    /// Returns the owner of the host's names, which users may not reuse, and the page that lists them.
     fn taken(&self) -> [&'static str; 2];
 
-    /// Names of its own that events may change.
+    /// Returns the host's names that events may change.
     fn settable(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// What an event may change, in words.
+    /// Returns what an event may change, in words.
     fn targets(&self) -> &'static str;
 }
 
-/// What there is to read.
+/// The texts to compile, with their context.
 #[derive(Clone, Copy)]
 pub(crate) struct Texts<'a> {
     pub(crate) constants: &'a BTreeMap<String, Constant>,
     pub(crate) state: &'a BTreeMap<String, Start>,
     pub(crate) vc_state: &'a BTreeMap<String, Start>,
-    /// Questions during a run: key, formula, what it has to give.
+    /// Questions during a run: key, formula, kind of the answer.
     pub(crate) questions: &'a [(&'static str, &'a str, Kind)],
     /// New values by event.
     pub(crate) events: &'a [(&'static str, &'a BTreeMap<String, String>)],
-    /// The VCs, by label; `None` where they are not known yet.
+    /// The VCs, by label; `None` if they are not known yet.
     pub(crate) vcs: Option<&'a [&'a str]>,
     /// The first register for the user's own names.
     pub(crate) first: u8,
 }
 
-/// New values of state, worked out together.
+/// New values of state, computed together.
 pub(crate) type Updates = Vec<(u8, Program)>;
 
-/// Formulas that can be run.
+/// Compiled formulas.
 #[derive(Clone, Debug)]
 pub(crate) struct Rules {
-    /// By question.
+    /// Programs of the questions, in their order.
     pub(crate) answers: Vec<Program>,
-    /// By event.
+    /// Updates of the events, in their order.
     pub(crate) updates: Vec<Updates>,
-    /// With constants and the state that is not of a VC in place.
+    /// Registers with constants and shared state filled in.
     pub(crate) registers: Box<Registers>,
-    /// Of every VC, by label, what goes into the registers from the first of one's own on: constants by VC, then its
-    /// state.
+    /// Values of every VC, by label, for the registers from the user's first one on: constants by VC, then state.
     pub(crate) by_vc: Vec<f64>,
-    /// How many of these a VC has.
+    /// Number of these values per VC.
     pub(crate) per_vc: usize,
-    /// Whether a constant differs from VC to VC.
+    /// True if a constant differs from VC to VC.
     pub(crate) has_constants_by_vc: bool,
     /// All names in the texts.
     pub(crate) names: BTreeSet<String>,
-    /// Results that were replaced as constants were worked out.
+    /// Number of results replaced while computing constants.
     pub(crate) replaced: u64,
 }
 
 impl Rules {
-    /// Reads, checks and compiles.
+    /// Reads, checks and compiles the texts.
     ///
     /// # Errors
-    /// With everything that is wrong.
+    /// Returns everything that is wrong.
     pub(crate) fn of(texts: Texts<'_>, host: &dyn Host) -> Result<Self, Vec<Fault>> {
         reading::rules(texts, host)
     }
 }
 
-/// Reads the formula of a question, and the names it may use.
+/// Reads the formula of a question. Returns it with the names it may use.
 ///
 /// # Errors
-/// With everything that is wrong.
+/// Returns everything that is wrong.
 pub(crate) fn question(
     texts: Texts<'_>,
     host: &dyn Host,
@@ -176,10 +175,10 @@ pub(crate) fn question(
     reading::question(texts, host, key)
 }
 
-/// What one formula gives as a run starts, by label, where VCs are known; and whether results had to be replaced.
+/// Evaluates one formula as a run starts. Returns its values by label; none if the VCs are not known.
 ///
 /// # Errors
-/// With everything that is wrong.
+/// Returns everything that is wrong.
 pub(crate) fn at_start(
     texts: Texts<'_>,
     host: &dyn Host,
@@ -188,13 +187,13 @@ pub(crate) fn at_start(
     reading::at_start(texts, host, (key, text))
 }
 
-/// Whether a formula has this name.
+/// Returns whether a formula uses this name.
 pub(crate) fn have(texts: Texts<'_>, name: &str) -> bool {
     texts.names().iter().any(|(_, used)| used == name)
 }
 
-/// The user's own names, by their keys, that no formula has but those that say what they are themselves: they may be
-/// left out, or another was meant.
+/// Returns the user's names, by key, that no formula uses except those that define the name itself: they may be left
+/// out, or another name was meant.
 pub(crate) fn unused(texts: Texts<'_>) -> Vec<String> {
     let used = texts.names();
     let is_used = |name: &str| used.iter().any(|(of, used)| used == name && of != name);
@@ -208,7 +207,7 @@ pub(crate) fn unused(texts: Texts<'_>) -> Vec<String> {
 }
 
 impl Texts<'_> {
-    /// Every name in a formula, beside the name that this formula says the value of; empty for a question.
+    /// Returns every name used in a formula, preceded by the name that this formula defines (empty for a question).
     fn names(&self) -> BTreeSet<(String, String)> {
         let Self { constants, state, vc_state, questions, events, .. } = *self;
         let asked = questions.iter().map(|&(_, text, _)| ("", text));
@@ -224,7 +223,7 @@ impl Texts<'_> {
             events.iter().flat_map(|&(_, updates)| updates).map(|(name, text)| (name.as_str(), text.as_str()));
         let mut found = BTreeSet::new();
         for (of, text) in asked.chain(of_constants).chain(of_state).chain(of_events) {
-            // One that cannot be read has a fault.
+            // A text that cannot be parsed has a fault.
             let Ok(tree) = celltrain_formula::parse(text) else { continue };
             found.extend(tree.names().into_iter().map(|name| (of.to_string(), name.to_string())));
         }
@@ -232,10 +231,10 @@ impl Texts<'_> {
     }
 }
 
-/// Variables that one event can change.
+/// Maximum number of variables that one event can change.
 const MOST_UPDATES: usize = 34;
 
-/// New values of state, all worked out of the old ones.
+/// Updates state; all new values are computed from the old ones.
 #[inline]
 pub(crate) fn update(updates: &Updates, registers: &mut Registers, draw: &mut impl FnMut() -> f64, replaced: &mut u64) {
     match updates.as_slice() {

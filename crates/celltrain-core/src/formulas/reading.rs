@@ -1,4 +1,4 @@
-//! Formulas read, checked and compiled.
+//! Reading, checking and compiling of formulas.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,9 +11,9 @@ use super::{Constant, Host, On, Rules, Start, Texts, Updates};
 use crate::error::Fault;
 use crate::per_vc::PerVc;
 
-/// Constants that differ by VC, and variables of state, all together.
+/// Maximum number of constants that differ by VC and variables of state, together.
 const MOST_OWN: usize = 64;
-/// Constants in all.
+/// Maximum number of constants.
 const MOST_CONSTANTS: usize = 100;
 
 pub(super) fn rules(texts: Texts<'_>, host: &dyn Host) -> Result<Rules, Vec<Fault>> {
@@ -57,14 +57,14 @@ pub(super) fn at_start(texts: Texts<'_>, host: &dyn Host, (key, text): (&str, &s
     reading.or_faults(values)
 }
 
-/// A constant that differs from VC to VC, worked out.
+/// Values of a constant that differs from VC to VC.
 struct ByVc {
     register: u8,
-    /// By label; nothing while VCs are not known.
+    /// By label; empty while VCs are not known.
     values: Vec<f64>,
 }
 
-/// State with what it starts with: one value, or one for each VC while these are known.
+/// State with its initial values: one value, or one for each VC if the VCs are known.
 struct Started {
     register: u8,
     of_vc: bool,
@@ -76,7 +76,7 @@ struct Reading<'a> {
     host: &'a dyn Host,
     /// The user's own names so far; the host's are added for each formula.
     vocabulary: Vocabulary,
-    /// Every formula that could be read, by key.
+    /// Every formula that could be parsed, by key.
     trees: BTreeMap<String, Expression>,
     by_vc: Vec<ByVc>,
     started: Vec<Started>,
@@ -84,12 +84,11 @@ struct Reading<'a> {
     next: u8,
     faults: Vec<Fault>,
     replaced: u64,
-    /// Constants that are being worked out, each for the sake of the next.
+    /// Constants being evaluated; each needs the next one.
     visiting: Vec<&'a str>,
-    /// Constants with a fault; what uses them has none of its own.
+    /// Constants with a fault; formulas that use them get no fault of their own.
     refused: BTreeSet<&'a str>,
-    /// Constants that depend on a rate, or on VCs, that is not known before the run: it cannot be said whether they
-    /// divide by zero.
+    /// Constants that depend on a rate or on VCs unknown before the run, so it is unknown whether they divide by zero.
     unsure: BTreeSet<&'a str>,
 }
 
@@ -111,7 +110,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// What was made, if nothing is wrong.
+    /// Returns the result, or the faults if any were found.
     fn or_faults<T>(mut self, made: Option<T>) -> Result<T, Vec<Fault>> {
         match made {
             Some(made) if self.faults.is_empty() => Ok(made),
@@ -130,7 +129,7 @@ impl<'a> Reading<'a> {
             return None;
         }
         self.all_constants();
-        // Constants by VC and state by VC lie side by side, so that they are copied in one go.
+        // Constants by VC and state by VC are adjacent, so that one copy is enough.
         self.state(self.texts.vc_state, "vc_state", true);
         let per_vc = usize::from(self.next - self.texts.first);
         self.state(self.texts.state, "state", false);
@@ -150,7 +149,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Reads every text there is.
+    /// Parses all texts.
     fn read_all(&mut self) {
         let Texts { constants, state, vc_state, questions, events, .. } = self.texts;
         for (key, text, _) in questions {
@@ -175,12 +174,12 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// A constant or state that is a mere number has the unit of what it is added to or compared with, and state that of
-    /// what it becomes.
+    /// Gives a constant or state that is a plain number the unit of the terms it is added to or compared with. State
+    /// also gets the unit of its new values.
     fn infer(&mut self) {
         while let Some((word, kind)) = self.inferred() {
             self.vocabulary.words[word].kind = kind;
-            // What is made of it has another unit now.
+            // Constants computed from it have another unit now.
             for word in 0..self.vocabulary.words.len() {
                 let key = format!("constants.{}", self.vocabulary.words[word].name);
                 let kind = self.trees.get(&key).and_then(|tree| self.vocabulary(On::Start).check(tree).ok());
@@ -192,7 +191,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// A name whose unit is not known so far, and what it is.
+    /// Returns a name whose unit is still unknown, with the kind inferred for it.
     fn inferred(&self) -> Option<(usize, Kind)> {
         let unknown = |name: &str| {
             let is_it = |word: &Word| word.name == name && word.kind == Kind::Number(None);
@@ -222,12 +221,12 @@ impl<'a> Reading<'a> {
         None
     }
 
-    /// Checks what is worked out during the run, and compiles it.
+    /// Checks and compiles the formulas evaluated during the run.
     #[expect(clippy::arithmetic_side_effects, reason = "places of names, of which there are at most 255")]
     fn compiled(&mut self, per_vc: usize) -> Option<Rules> {
         let mut compiler = Compiler::new(self.next);
         let Texts { questions, events, first, vcs, .. } = self.texts;
-        // All of them, so that every fault is told.
+        // Compile all of them, so that every fault is reported.
         let answers: Vec<Option<Program>> = questions
             .iter()
             .map(|&(key, text, kind)| self.program((key, key), text, kind, key, &mut compiler))
@@ -259,7 +258,7 @@ impl<'a> Reading<'a> {
         })
     }
 
-    /// The formulas of an event.
+    /// Compiles the formulas of an event.
     fn updates(
         &mut self,
         event: &'static str,
@@ -291,7 +290,7 @@ impl<'a> Reading<'a> {
         made.map_err(|fault| self.refuse(key, text, &fault)).ok()
     }
 
-    /// Whether the user's own names are names, and each is one thing.
+    /// Checks that the user's names are valid, and that each is defined once.
     #[expect(clippy::arithmetic_side_effects, reason = "places of names, of which there are at most 255")]
     fn names(&mut self) {
         let Texts { constants, state, vc_state, events, .. } = self.texts;
@@ -348,7 +347,7 @@ impl<'a> Reading<'a> {
     }
 
     fn read(&mut self, key: &str, text: &str) {
-        // TOML's numbers that are none come as texts.
+        // TOML's `nan` and `inf` arrive as texts.
         let bare = text.trim_start_matches(['+', '-']);
         if matches!(bare, "nan" | "inf") && !self.texts.constants.contains_key(bare) {
             self.faults.push(Fault::new(key, text, NOT_FINITE));
@@ -366,7 +365,7 @@ impl<'a> Reading<'a> {
         self.faults.push(Fault { excerpt, ..Fault::new(key, format!("\"{line}\""), fault.problem.as_str()) });
     }
 
-    /// The names that a formula may use.
+    /// Returns the names that a formula may use.
     fn vocabulary(&self, on: On) -> Vocabulary {
         let mut vocabulary = self.vocabulary.clone();
         if let Some([by_vc, _]) = self.host.no_vc(on) {
@@ -385,7 +384,7 @@ impl<'a> Reading<'a> {
         vocabulary
     }
 
-    /// Works a constant out, and before it those it needs. Nothing is left to do where the answer is `None`.
+    /// Evaluates a constant after the constants it needs. Returns `None` if one of them has a fault.
     fn constant(&mut self, name: &'a str) -> Option<()> {
         if self.refused.contains(name) {
             return None;
@@ -411,7 +410,7 @@ impl<'a> Reading<'a> {
                     self.refused.insert(name);
                     return None;
                 }
-                // A VC without a value has a fault of its own, where it is known which VCs there are.
+                // A VC without a value gets a fault elsewhere, once the VCs are known.
                 let value = |vc: &&str| table.of(vc).filter(|value| value.is_finite()).unwrap_or(0.0);
                 let values = self.texts.vcs.map(|vcs| vcs.iter().map(value).collect()).unwrap_or_default();
                 self.define_by_vc(name, Kind::Number(None), values);
@@ -450,7 +449,7 @@ impl<'a> Reading<'a> {
 
     fn define_by_vc(&mut self, name: &str, kind: Kind, values: Vec<f64>) {
         let register = self.take_register(&format!("constants.{name}"));
-        // One that is no number is refused where `sum()` asks for it; what depends on a rate that is not known is none.
+        // An infinite sum is refused if `sum()` uses it. If it depends on an unknown rate, it is replaced instead.
         let mut sum = values.iter().sum();
         if self.unsure.contains(name) {
             sum = values.iter().fold(0.0, |sum, value| arithmetic::sum(sum, *value, &mut self.replaced));
@@ -472,7 +471,7 @@ impl<'a> Reading<'a> {
         self.next - 1
     }
 
-    /// What a formula of constants gives.
+    /// Evaluates a formula of constants.
     #[expect(clippy::arithmetic_side_effects, reason = "places of names, of which there are at most 255")]
     fn worked_out(
         &mut self,
@@ -524,7 +523,7 @@ impl<'a> Reading<'a> {
         Some((kind, values))
     }
 
-    /// Whether a formula depends on what is not known before the run, or before it is known which VCs there are.
+    /// Returns whether a formula depends on values unknown before the run, or on VCs while they are unknown.
     fn is_unsure(&self, tree: &Expression) -> bool {
         let by_vc =
             |name: &str| self.vocabulary.find(name).is_some_and(|word| matches!(word.meaning, Meaning::ByVc { .. }));
@@ -533,7 +532,7 @@ impl<'a> Reading<'a> {
         names.into_iter().any(|name| is_open(name) || (self.texts.vcs.is_none() && by_vc(name)))
     }
 
-    /// Takes registers for state, and works out what it starts with.
+    /// Takes registers for state, and computes its initial values.
     fn state(&mut self, table: &'a BTreeMap<String, Start>, key: &str, by_vc: bool) {
         let mut words = Vec::new();
         for (name, start) in table {
@@ -548,7 +547,7 @@ impl<'a> Reading<'a> {
                 }
                 Start::Formula(text) => {
                     let tree = self.trees[&key].clone();
-                    // What is wrong with a constant is said once.
+                    // Faults of a constant are reported once.
                     if tree.names().into_iter().any(|name| self.refused.contains(name)) {
                         continue;
                     }
@@ -572,10 +571,10 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// What is wrong with a number that TOML can say and no formula works with.
+/// The problem with a number that TOML allows and formulas do not.
 const NOT_FINITE: &str = "is no finite number; write one such as 0.8, or 1e300 for what is never reached";
 
-/// Such a number as a scenario has it.
+/// Formats such a number as in a scenario.
 fn in_toml(value: f64) -> String {
     value.to_string().to_lowercase()
 }

@@ -1,4 +1,4 @@
-//! Policies that carry nothing or little, by what the probe says of them; and that it says nothing of the others.
+//! Tests that the probe reports policies that carry little or nothing, and no others.
 
 use std::collections::BTreeMap;
 
@@ -147,7 +147,7 @@ fn a_threshold_of_no_cell_is_named_whoever_has_it() {
     assert_eq!(refusals_of(Box::new(policy.build(1000, &VCS))), ["refuses every frame while a single cell waits"]);
 }
 
-/// One place holds one cell, so nothing can be said of a second.
+/// A buffer of one cell says nothing about a second cell.
 #[test]
 fn a_small_buffer_is_probed_with_frames_that_fit() {
     let found = |admit: &str, capacity| {
@@ -156,7 +156,7 @@ fn a_small_buffer_is_probed_with_frames_that_fit() {
         probe(Box::new(policy), &facts, &VCS, Time(1000), ROUNDS).refusals
     };
     assert_eq!(found("X <= 0", 1), [""; 0]);
-    // A frame of 12 cells is much of a small buffer.
+    // A frame of 12 cells is a large part of a small buffer.
     assert_eq!(found("X < 10", 119), [""; 0]);
     assert_eq!(found("X < 10", 120).len(), 1);
     assert_eq!(found("X < 0", 1).len(), 1);

@@ -1,4 +1,4 @@
-//! What holds for every policy of the list, whatever it decides: a new policy gets these tests by being listed.
+//! Tests that hold for every policy in the list. A new policy gets these tests when it is listed.
 
 use proptest::prelude::*;
 use typed_index_collections::TiSlice;
@@ -11,11 +11,11 @@ use crate::rng::{Stream, proptest_seeded};
 use crate::units::Time;
 use crate::vetting::{self, Check, Operation};
 
-/// A port to try a policy on: frames are numbered per VC, as a source numbers them.
+/// A port for testing a policy. Frames are numbered per VC, as a source numbers them.
 pub(super) struct Bench {
     pub(super) port: Port,
     frames: Vec<u32>,
-    /// Whether the cells of a VC are tagged that are offered now.
+    /// By VC: true if the cells it offers now are tagged.
     tagged: Vec<bool>,
 }
 
@@ -44,7 +44,7 @@ impl Bench {
         }
     }
 
-    /// Sends so many cells.
+    /// Sends `cells` cells.
     pub(super) fn take(&mut self, cells: u32) {
         for _ in 0..cells {
             self.port.take().expect("a cell waits");
@@ -62,8 +62,8 @@ impl Bench {
     }
 }
 
-/// Whether a policy lets VC 0 start a frame when `x` cells wait in a buffer of `k`, `active` VCs hold some and VC 0
-/// `y`.
+/// Returns whether a policy lets VC 0 start a frame when `x` cells wait in a buffer of `k`, `active` VCs hold cells and
+/// VC 0 holds `y`.
 pub(super) fn admits<C: Configure>(config: &C, k: u32, x: u32, active: u32, y: u32) -> bool {
     let per_vc = &[y];
     let view = View {
@@ -77,14 +77,15 @@ pub(super) fn admits<C: Configure>(config: &C, k: u32, x: u32, active: u32, y: u
     asked(config, &view, 0, &mut Stream::new(1, "bench"))
 }
 
-/// What a policy in its first state answers to a frame of a VC, whose name is `vc0` and so on.
+/// Returns the answer of a policy in its initial state to a frame of `vc`. VCs are named `vc0` and so on.
 pub(super) fn asked<C: Configure>(config: &C, buffer: &View<'_>, vc: u32, rng: &mut Stream) -> bool {
     let mut policy = config.build(buffer.capacity, &NAMES[..buffer.per_vc.len()]);
     fill(&mut policy, buffer.per_vc);
     policy.admit_frame(buffer, Label::new(vc), rng)
 }
 
-/// What a policy in its first state answers to a frame of `vc`, one of two, that holds `x_i` of `x` cells; K = 1000.
+/// Returns the answer of a policy in its initial state to a frame of `vc`, one of two VCs. It holds `x_i` of `x` cells;
+/// K = 1000.
 pub(super) fn asked_of_two<C: Configure>(config: &C, x: u32, vc: u32, x_i: u32) -> bool {
     let per_vc = if vc == 0 { [x_i, x - x_i] } else { [x - x_i, x_i] };
     let view = View {
@@ -98,7 +99,7 @@ pub(super) fn asked_of_two<C: Configure>(config: &C, x: u32, vc: u32, x_i: u32) 
     asked(config, &view, vc, &mut Stream::new(1, "bench"))
 }
 
-/// A policy that follows cells has seen these come.
+/// Reports these cells to a policy that follows cells.
 fn fill(policy: &mut (impl BufferPolicy + ?Sized), per_vc: &TiSlice<Label, u32>) {
     if let Some(follower) = policy.follower() {
         for (vc, &cells) in per_vc.iter_enumerated().filter(|(_, cells)| **cells > 0) {
@@ -107,7 +108,7 @@ fn fill(policy: &mut (impl BufferPolicy + ?Sized), per_vc: &TiSlice<Label, u32>)
     }
 }
 
-/// The share of frames a policy in its first state refuses in this state of the buffer, of 10,000 draws.
+/// Returns the share of frames that a policy in its initial state refuses with this buffer, in 10,000 draws.
 pub(super) fn share_refused<C: Configure>(config: &C, buffer: &View<'_>, vc: u32) -> f64 {
     let mut rng = Stream::new(1, "bench");
     let mut policy = config.build(buffer.capacity, &NAMES[..buffer.per_vc.len()]);
@@ -122,7 +123,7 @@ fn operations(vcs: u32) -> impl Strategy<Value = Vec<Operation>> {
 }
 
 const VCS: u32 = 4;
-/// The VCs' names where settings are by name.
+/// Names of the VCs, for settings by name.
 const NAMES: [&str; VCS as usize] = ["vc0", "vc1", "vc2", "vc3"];
 
 proptest! {
@@ -194,8 +195,8 @@ fn overflow(config: &PolicyConfig) -> Overflow {
     config.build(Some(1), &NAMES[..1]).overflow()
 }
 
-/// A port that takes cells beyond its places, forgets a count, or goes on with a frame would be found: here a policy
-/// that answers differently each time.
+/// Vetting would find a port that exceeds its capacity, loses a count, or continues a refused frame. Here it finds a
+/// policy whose answers differ each time.
 #[test]
 fn what_does_not_hold_is_found_with_its_place() {
     struct Moody(u32);
@@ -214,7 +215,7 @@ fn what_does_not_hold_is_found_with_its_place() {
         1,
     );
     let broken: Vec<Check> = verdicts.iter().filter(|verdict| !verdict.holds).map(|verdict| verdict.check).collect();
-    // It counts what it is asked, and the probe of an empty buffer asks in a pattern.
+    // The policy counts its calls, and the probe of an empty buffer calls it in a pattern.
     assert_eq!(broken, [Check::SameSeed, Check::AdmitsWhenEmpty], "{verdicts:?}");
     assert!(verdicts[3].evidence.starts_with("in trial 0 it refuses"), "{verdicts:?}");
 }
@@ -264,7 +265,8 @@ fn a_policy_whose_thresholds_are_shares_of_the_buffer_needs_one_with_a_limit() {
     assert_eq!(with_shares, 5, "Selective Drop, WBA, FBA, weighted FBA, DFBA of 1998");
 }
 
-/// Asks a policy about frames of both of two VCs, tagged or not, while `x` cells wait, in several shares. Its answers.
+/// Asks a policy about tagged and untagged frames of two VCs while `x` cells wait, split in several ways. Returns its
+/// answers.
 fn asked_in_all_ways(policy: &mut dyn BufferPolicy, x: u32, capacity: u32, rng: &mut Stream) -> Vec<bool> {
     let mut answers = Vec::new();
     for x_1 in [0, x / 2, x] {
@@ -291,7 +293,7 @@ fn who_says_that_frames_are_admitted_up_to_a_number_admits_them_and_notes_nothin
             let queues = |policy: &mut dyn BufferPolicy| {
                 policy.follower().and_then(|follower| follower.virtual_queues().map(TiSlice::to_owned))
             };
-            // What follows cells has as many in its queues as wait: one more each time.
+            // The queues of a policy that follows cells hold all waiting cells: one more each time.
             let one_more = |x: u32, policies: [&mut Box<dyn BufferPolicy>; 2]| {
                 for policy in policies {
                     fill(&mut **policy, TiSlice::from_ref(&[u32::from(x % 3 == 1), u32::from(x > 0 && x % 3 != 1)]));
@@ -318,7 +320,7 @@ fn who_says_that_frames_are_admitted_up_to_a_number_admits_them_and_notes_nothin
 
 #[test]
 fn thresholds_are_what_frames_are_admitted_up_to() {
-    // Settings for a buffer of 100; none where the answer depends on a VC's cells or on what was asked before.
+    // Settings for a buffer of 100. `None` if the answer depends on a VC's cells or on earlier frames.
     let said = |name: &str| {
         let mut samples = PolicyConfig::samples(100).into_iter();
         let config = samples.find(|config| config.name() == name).expect("it is one of the list");
@@ -344,7 +346,7 @@ fn thresholds_are_what_frames_are_admitted_up_to() {
     }
     assert_eq!(said("epd"), Some(80));
     assert_eq!(said("double_epd"), Some(50), "the lower threshold is that of tagged frames");
-    // Thresholds of single VCs are none of the buffer.
+    // Thresholds of single VCs are not thresholds of the buffer.
     let of_vcs = ["dfba", "virtual_queuing_threshold"];
     assert_eq!(of_vcs.map(said), [Some(12), Some(0)]);
     for name in ["single_drop", "formula", "python"] {
@@ -357,7 +359,7 @@ fn thresholds_are_what_frames_are_admitted_up_to() {
     }
 }
 
-/// What a frame of five cells loses where two find room, one goes after the third, and one after the fourth.
+/// Losses of a frame of five cells if two find room, one cell leaves after the third, and one after the fourth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cut {
     /// The third cell alone.
@@ -368,8 +370,8 @@ enum Cut {
     PushedOut,
 }
 
-/// By name, the policies there are so far: what a frame loses that finds no room (`docs/mechanisms.md` 2), whether the
-/// policy admits every frame, whether it follows cells.
+/// The policies by name: the losses of a frame that finds no room (`docs/mechanisms.md` 2), whether the policy admits
+/// every frame, whether it follows cells.
 const ANSWERS: [(&str, Cut, bool, bool); 19] = [
     ("tail_drop", Cut::ThirdAlone, true, false),
     ("ppd", Cut::ButTheLast, true, false),
@@ -401,7 +403,7 @@ fn every_policy_answers_as_its_page_says() {
         let said = (policy.admits_up_to() == Some(u32::MAX), policy.follower().is_some());
         assert_eq!(said, (admits_all, follows_cells), "{name}");
 
-        // Settings for a hundred places at a port that has two, so that no threshold is reached.
+        // The settings are for a buffer of 100, the port has a buffer of two, so no threshold is reached.
         let mut port = Port::new(Some(2), VCS as usize, policy, Stream::new(1, "bench"));
         for (number, last) in [(1, false), (2, false), (3, false), (4, false), (5, true)] {
             port.offer(cell(0, 7, last));
@@ -411,9 +413,9 @@ fn every_policy_answers_as_its_page_says() {
         }
         let zero = PortCounters { offered: 5, cut_frames: 1, ..PortCounters::default() };
         let expected = match cut {
-            // Two go: of the first, second, fourth and fifth two wait.
+            // Of the first, second, fourth and fifth cell, two are sent and two wait.
             Cut::ThirdAlone => PortCounters { forwarded: 2, lost_overflow: 1, ..zero },
-            // Two go, and the fifth waits.
+            // Two are sent, and the fifth waits.
             Cut::ButTheLast => PortCounters { forwarded: 2, lost_overflow: 1, discarded_remainder: 1, ..zero },
             Cut::PushedOut => PortCounters { lost_pushed_out: 2, discarded_remainder: 2, ..zero },
         };

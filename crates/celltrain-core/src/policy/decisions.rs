@@ -1,4 +1,4 @@
-//! The numbers with which a policy explains a decision are those it went by.
+//! Checks that a policy explains a decision with the numbers it used.
 
 use proptest::prelude::*;
 
@@ -13,7 +13,7 @@ const VCS: u32 = 3;
 const NAMES: [&str; VCS as usize] = ["vc0", "vc1", "vc2"];
 const CAPACITY: u32 = 30;
 
-/// Those that answer other than by one threshold and one share.
+/// Policies that do not decide by one threshold and one share.
 const OTHERS: [&str; 3] = ["single_drop", "dfba", "dfba_1998"];
 
 proptest! {
@@ -44,13 +44,13 @@ proptest! {
                     let fits = if !asks {
                         admitted && decision.rule.is_empty()
                     } else if decision.threshold.or(decision.share).is_none() {
-                        // Such as a policy that does not override the default, and policies of your own.
+                        // For example policies that do not override the default, and user policies.
                         true
                     } else if OTHERS.contains(&name) {
                         let sure = decision.probability.is_none_or(|p| (0.0..=1.0).contains(&p));
                         sure && (admitted || reaches(decision.threshold, x) || reaches(decision.share, held))
                     } else {
-                        // A share is worked out otherwise than the policy compares, so it may be rounded otherwise.
+                        // The policy compares without computing the share, so the share may be rounded differently.
                         let is_close = decision.share.is_some_and(|share| (held - share).abs() < 1e-9);
                         is_close || admitted != (past(decision.threshold, x) && past(decision.share, held))
                     };

@@ -2,9 +2,9 @@
 //!
 //! Source: ATM Forum 97-0831, section 4 and Table 4, whose symbols K, R, `R_i`, `W_i`, X, `X_i`, Z and u are kept;
 //! `docs/mechanisms.md` 2.10.
-//! Departures: the ceiling Z `R_i` is a rule, as the source's prose has it; its pseudo-code lacks it. The
-//! scenario sets `R_i`, as the source's Table 4 does, and `W_i` = `R_i` / R follows; the source sets `W_i`, and
-//! `R_i` = `W_i` R follows.
+//! Departures: the ceiling Z `R_i` is a rule, as in the source's text; the pseudo-code lacks it. The scenario
+//! sets `R_i`, as in the source's Table 4, and `W_i` = `R_i` / R follows. The source sets `W_i`, and `R_i` = `W_i` R
+//! follows.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -110,7 +110,7 @@ impl BufferPolicy for Dfba {
     }
 
     fn admits_up_to(&self) -> Option<u32> {
-        // No VC has as many cells as its own threshold.
+        // Below the lowest threshold, no VC reaches its own.
         let least = self.r_i.iter().copied().fold(self.r, f64::min);
         super::whole_cells(least.ceil() - 1.0)
     }
@@ -137,9 +137,9 @@ impl Dfba {
 }
 
 impl Config {
-    /// The source: the sum of the weights `W_i` = `R_i` / R is below 1.
+    /// Checks the source's condition: the sum of the weights `W_i` = `R_i` / R is below 1.
     fn check_sum(&self, capacity: Option<u32>, vcs: &[&str]) -> Option<Fault> {
-        // A threshold of no cells is refused by itself.
+        // A threshold of 0 cells is refused separately.
         let r = self.r(capacity).filter(|&r| r > 0)?;
         let r_i = self.thresholds.resolve(vcs);
         let sum: f64 = r_i.iter().sum();
@@ -159,14 +159,14 @@ impl Config {
         Some(Fault::new("thresholds", "", problem))
     }
 
-    /// R, in cells; nothing where neither it nor the buffer has a limit.
+    /// Returns R, in cells, or `None` if neither R nor the buffer has a limit.
     fn r(&self, capacity: Option<u32>) -> Option<u32> {
         self.congestion_threshold.map_or(capacity, |r| Some(r.whole_cells(capacity.unwrap_or(u32::MAX))))
     }
 }
 
 const CONGESTION_THRESHOLD: &str = "congestion_threshold";
-/// So many VCs are named when their thresholds add up to too much.
+/// Maximum number of VCs named if their thresholds add up to too much.
 const SHOWN_VCS: usize = 4;
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! Double early packet discard (double EPD): early packet discard with a lower threshold for tagged frames.
 //!
-//! Source: the switch with two thresholds of the studies of the guaranteed frame rate, as in O. Bonaventure, "A
-//! simulation study of TCP with the proposed GFR service category", 1997, which calls them LBO and HBO (low and high
-//! buffer occupancy). Known at second hand; the name and the two symbols are the source's.
-//! Departures: none known. "Exceeds" is read as strictly above, as in EPD (A-05); whether a frame is tagged is told by
-//! its first cell.
+//! Source: the switch with two thresholds in studies of the guaranteed frame rate, as in O. Bonaventure, "A simulation
+//! study of TCP with the proposed GFR service category", 1997, which calls them LBO and HBO (low and high buffer
+//! occupancy). Known at second hand; the name and the two symbols are the source's.
+//! Departures: none known. "Exceeds" is read as strictly above, as in EPD (A-05). The first cell of a frame determines
+//! whether the frame is tagged.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

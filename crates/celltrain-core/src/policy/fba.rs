@@ -2,8 +2,8 @@
 //!
 //! Source: Heinanen and Kilkki; ATM Forum 96-1269, section 7; its symbols K, R, X, `Y_i`, `N_a` and Z are kept;
 //! `docs/mechanisms.md` 2.6.
-//! Departures: none known. The paper prints the threshold once as "Z(1 + (KX)/(XR))"; the minus signs were lost, and
-//! Z (1 + (K - X)/(X - R)) is the same as Z (K - R)/(X - R), which stands here.
+//! Departures: none known. The paper prints the threshold once as "Z(1 + (KX)/(XR))". The minus signs were lost:
+//! Z (1 + (K - X)/(X - R)) equals Z (K - R)/(X - R), the form used here.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -84,7 +84,7 @@ impl BufferPolicy for Fba {
     }
 }
 
-/// The formula needs K, so it needs a finite buffer whatever the threshold counts from.
+/// Checks the threshold. The formula needs K, so the buffer must be finite, even if the threshold is in cells.
 pub(super) fn check_threshold(threshold: Threshold, capacity: Option<u32>) -> Vec<Fault> {
     match capacity {
         Some(_) => threshold.check("threshold", capacity),

@@ -1,7 +1,7 @@
-//! A policy written as formulas in the scenario: which frames may enter, and how its state goes on.
+//! A policy written as formulas in the scenario: which frames may enter, and how its state changes.
 //!
-//! Source: the scenario; the language is `celltrain-formula`'s, `docs/design/formulas.md` says how it is run. Names are
-//! the symbols of `docs/mechanisms.md` 2.
+//! Source: the scenario. `celltrain-formula` defines the language, and `docs/design/formulas.md` explains how it runs.
+//! Names are the symbols of `docs/mechanisms.md` 2.
 //! Departures: none known.
 
 mod events;
@@ -74,7 +74,7 @@ pub struct Table {
     pub when_full: WhenFull,
 }
 
-/// The table of a scenario, in one place of memory: every port of a network has room for the largest policy's settings.
+/// The table of a scenario, boxed because every port of a network has room for the largest policy's settings.
 pub type Config = Box<Table>;
 
 /// What happens to a cell of an admitted frame that finds no room.
@@ -91,7 +91,7 @@ pub enum WhenFull {
 }
 
 impl WhenFull {
-    /// What a policy answers that is set so.
+    /// Returns the overflow behaviour of a policy with this setting.
     pub(super) fn overflow(self) -> Overflow {
         match self {
             Self::LoseRestOfFrame => Overflow::LoseRestOfFrame { keep_last_cell: true },
@@ -107,7 +107,7 @@ pub struct Formula {
     config: Config,
     capacity: u32,
     vcs: Vec<String>,
-    /// Made when the port is known, or when something is asked before that: to read formulas takes as long as a few
+    /// Created when the port is known, or on the first use before that. Compiling formulas takes as long as a few
     /// hundred frames.
     running: OnceCell<Running>,
 }
@@ -139,7 +139,7 @@ impl Configure for Config {
         if vcs.is_empty() {
             return [self.events_that_follow_cells(), faults(None)].concat();
         }
-        // Reading formulas takes long, so they are read without VCs again only if there are faults.
+        // Compiling formulas takes long, so they are checked without VCs again only if there are faults.
         let of_vcs = faults(Some(vcs));
         if of_vcs.is_empty() || self.check(capacity, &[]).is_empty() { of_vcs } else { Vec::new() }
     }
@@ -153,7 +153,7 @@ impl Configure for Config {
 impl BufferPolicy for Formula {
     fn at_port(&mut self, facts: &PortFacts<'_>) {
         let facts = PortFacts { capacity: Some(self.capacity), ..*facts };
-        // Names of VCs take much room, and nobody asks for them again.
+        // VC names take much memory, and nothing needs them again.
         let vcs = std::mem::take(&mut self.vcs);
         let running = Running::new(&self.config, &facts, &vcs);
         debug_assert!(vcs.is_empty() || running.is_ok(), "formulas of a checked scenario can be read: {running:?}");
@@ -193,15 +193,15 @@ impl Formula {
         (policy as &dyn Any).downcast_ref()
     }
 
-    /// Lists the parts of `admit` because of which it refused the frame of VC `vc`. Called right after
-    /// [`admit_frame`](BufferPolicy::admit_frame) returned false. `facts` and `vcs` describe the port, as when it was
+    /// Lists the parts of `admit` that made it refuse the frame of VC `vc`. Called right after
+    /// [`admit_frame`](BufferPolicy::admit_frame) returned false. `facts` and `vcs` describe the port as when it was
     /// built.
     pub(crate) fn why_refused(&self, facts: &PortFacts<'_>, vcs: &[&str], vc: Label) -> Vec<Clause> {
         let facts = PortFacts { capacity: Some(self.capacity), ..*facts };
         Rules::why_not(&self.config, &facts, vcs, &self.running().registers_of(vc))
     }
 
-    /// Number of results of formulas that were replaced so far, because they were NaN or infinite.
+    /// Returns how many formula results have been replaced because they were NaN or infinite.
     pub(crate) fn replaced_results(&self) -> u64 {
         self.running().replaced
     }
@@ -213,7 +213,7 @@ impl Table {
         formulas::constants_by_vc(&self.constants)
     }
 
-    /// Returns whether a formula uses the number of VCs. Most do not, and to know the VCs of every port takes memory.
+    /// Returns whether a formula uses the number of VCs. Most do not, and storing the VCs of every port takes memory.
     pub(super) fn counts_vcs(&self) -> bool {
         formulas::have(self.texts(&self.questions(), &self.events()), "V")
     }
@@ -223,7 +223,7 @@ impl Table {
         formulas::unused(self.texts(&self.questions(), &self.events()))
     }
 
-    /// One that says nothing yet.
+    /// Creates an empty table.
     pub(crate) fn empty() -> Self {
         Self {
             admit: String::new(),
@@ -240,12 +240,12 @@ impl Table {
         }
     }
 
-    /// What is asked of it: key, formula, what it has to give.
+    /// Returns the formulas that answer a question: key, formula, kind of result.
     fn questions(&self) -> [(&'static str, &str, Kind); 1] {
         [("admit", &self.admit, Kind::Truth)]
     }
 
-    /// All that there is to read, for VCs that are not known.
+    /// Returns all texts to compile, for unknown VCs.
     fn texts<'a>(
         &'a self,
         questions: &'a [(&'static str, &'a str, Kind)],
@@ -262,12 +262,12 @@ impl Table {
         }
     }
 
-    /// Whether its state changes with single cells.
+    /// Returns whether its state changes with single cells.
     fn follows_cells(&self) -> bool {
         !self.on_departure.is_empty() || !self.on_cells.is_empty()
     }
 
-    /// The tables of new values of state, by event.
+    /// Returns the tables of new state values, by event.
     fn events(&self) -> [(&'static str, &BTreeMap<String, String>); 5] {
         [
             ("on_frame", &self.on_frame),

@@ -1,8 +1,8 @@
-//! Buffer policies: which frames an output port admits, and what it does with a cell that finds no room.
+//! Buffer policies: which frames an output port admits, and how it treats a cell that finds no room.
 //!
-//! The port owns the queue, the per-VC counts and the frame bookkeeping; a policy only answers questions and sees only
-//! what it is handed. A new policy is one file beside these, two lines below, one page under `docs/models/` and one
-//! scenario; its name in scenarios, its Python class and the conformance tests follow.
+//! The port owns the queue, the per-VC counts and the frame bookkeeping. A policy only makes decisions and sees only
+//! its arguments. A new policy is one file next to these, two lines below, one page under `docs/models/` and one
+//! scenario. Its name in scenarios, its Python class and the conformance tests follow.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
@@ -98,12 +98,12 @@ registry! {
     /// Checks the settings, as [`Configure::check`] does.
     fn check_for(&self, capacity: Option<u32>, vcs: &[&str]) -> Vec<Fault> { |config| config.check(capacity, vcs) }
 
-    /// The policy for a buffer of `capacity` cells (`None`: without limit) crossed by VCs of these names, by label.
+    /// Creates the policy for a buffer of `capacity` cells (`None`: infinite) crossed by VCs of these names, by label.
     pub fn build(&self, capacity: Option<u32>, vcs: &[&str]) -> Box<dyn BufferPolicy> {
         |config| Box::new(config.build(capacity.unwrap_or(u32::MAX), vcs))
     }
 
-    /// Every policy with its default settings where it has them, for tests that hold for all.
+    /// Returns every policy, with default settings if it has them, for tests that hold for all policies.
     #[cfg(test)]
     pub(crate) fn samples(capacity: u32) -> Vec<Self> { |mod policy| policy::sample(capacity).into() }
 }
@@ -114,8 +114,8 @@ impl PolicyConfig {
         self.check_for(capacity, &[])
     }
 
-    /// Checks the settings of VCs of these names, by label, that share a buffer of `capacity` cells. Every VC has a value
-    /// for every setting. Returns only faults that [`check`](Self::check) does not.
+    /// Checks the settings of VCs of these names, by label, that share a buffer of `capacity` cells. Every VC has a
+    /// value for every setting. Returns only faults that [`check`](Self::check) does not.
     pub fn check_vcs(&self, capacity: Option<u32>, vcs: &[&str]) -> Vec<Fault> {
         let mut faults = self.check_for(capacity, vcs);
         if !faults.is_empty() {
@@ -145,8 +145,9 @@ impl PolicyConfig {
         self.formula().map(formula::Table::unused).unwrap_or_default()
     }
 
-    /// Returns the threshold of a buffer of `capacity` cells (`None`: infinite): the occupancy up to which every frame is
-    /// admitted. `None` for policies that admit every frame, for thresholds of single VCs, and for policies of your own.
+    /// Returns the threshold of a buffer of `capacity` cells (`None`: infinite): the occupancy up to which every frame
+    /// is admitted. `None` for policies that admit every frame, for thresholds of single VCs, and for policies of your
+    /// own.
     pub fn threshold_cells(&self, capacity: Option<u32>) -> Option<u32> {
         if matches!(self, Self::Dfba(_) | Self::VirtualQueuingThreshold(_) | Self::Formula(_) | Self::Python(_)) {
             return None;
@@ -157,7 +158,8 @@ impl PolicyConfig {
 
 /// The decisions of a policy at one port. Both engines ask only these questions.
 ///
-/// A policy needs [`admit_frame`](Self::admit_frame) alone; everything else has a default that is right for every policy.
+/// A policy needs [`admit_frame`](Self::admit_frame) alone; everything else has a default that is right for every
+/// policy.
 ///
 /// ```
 /// use celltrain_core::error::Fault;
@@ -211,8 +213,8 @@ pub trait BufferPolicy: Any + Send {
         Overflow::LoseRestOfFrame { keep_last_cell: true }
     }
 
-    /// Returns the largest X up to which every frame is admitted: whatever the cells of its VC, tagged or not, without a
-    /// random draw, and without an effect on the policy. Engines need not ask then. `u32::MAX` if every frame is
+    /// Returns the largest X up to which every frame is admitted: whatever the cells of its VC, tagged or not, without
+    /// a random draw, and without an effect on the policy. Engines need not ask then. `u32::MAX` if every frame is
     /// admitted, `None` if there is no such number. Called once, when the port is built.
     fn admits_up_to(&self) -> Option<u32> {
         None
@@ -260,7 +262,7 @@ pub trait CellFollower {
     }
 }
 
-/// How many whole cells are no more than a threshold; `None` where it is below none.
+/// Returns the largest whole number of cells up to a threshold, or `None` if the threshold is negative.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "what is more than fits is all that fits")]
 fn whole_cells(threshold: f64) -> Option<u32> {
     (threshold >= 0.0).then_some(threshold as u32)
@@ -277,9 +279,9 @@ pub struct View<'a> {
     pub active_vcs: u32,
     /// `Y_i`: cells of each VC waiting now, by label.
     pub per_vc: &'a TiSlice<Label, u32>,
-    /// Whether the frame that asks is tagged (CLP = 1).
+    /// True if the arriving frame is tagged (CLP = 1).
     pub tagged: bool,
-    /// When it asks.
+    /// Time of the decision.
     pub now: Time,
 }
 
@@ -294,18 +296,18 @@ pub struct Decision {
     pub share: Option<f64>,
     /// The cells that are compared with the share, if they are not `Y_i`.
     pub held: Option<f64>,
-    /// The probability of a refusal, if one is drawn for.
+    /// The probability of a refusal, if the policy draws.
     pub probability: Option<f64>,
 }
 
-/// What happens to a cell of an admitted frame that finds no room.
+/// The fate of a cell of an admitted frame that finds no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Overflow {
     /// This cell is lost; later cells of the frame enter when there is room.
     LoseCell,
     /// This cell is lost and the frame's remaining cells are refused.
     LoseRestOfFrame {
-        /// Whether the last cell is still admitted when there is room, so that the next frame is not glued to the
+        /// True if the last cell is still admitted when there is room, so that the next frame is not glued to the
         /// remains (A-04).
         keep_last_cell: bool,
     },
@@ -313,7 +315,7 @@ pub enum Overflow {
     PushOutFront,
 }
 
-/// The settings of a policy: what each `Config` can do.
+/// The settings of a policy, implemented by each `Config`.
 pub trait Configure {
     /// The policy that it configures.
     type Policy: BufferPolicy + 'static;

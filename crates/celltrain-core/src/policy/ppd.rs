@@ -2,7 +2,7 @@
 //!
 //! Source: Armitage and Adams 1993; Romanow and Floyd 1995; `docs/mechanisms.md` 2.2. No threshold.
 //! Departures: none known. The last cell is kept when there is room, so that the next frame is not glued to the
-//! remains; there is no reserve for last cells.
+//! remains; no room is reserved for last cells.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,7 @@
-//! A policy written as a Python class. The core knows no interpreter: whoever embeds it hands in what asks the class.
+//! A policy written as a Python class. The core contains no interpreter: the embedding program provides one.
 //!
-//! Source: the class; `docs/python-policies.md` says how one is written, `docs/design/formulas.md` how it is asked.
+//! Source: the class. See `docs/python-policies.md` for how to write one, `docs/design/formulas.md` for how it is
+//! called.
 //! Departures: none known.
 
 use std::collections::BTreeMap;
@@ -49,29 +50,29 @@ pub enum Setting {
     Text(String),
 }
 
-/// What knows the interpreter.
+/// Access to the Python interpreter.
 pub trait Interpreter: Send + Sync {
-    /// What is wrong with such a class or its settings, as faults of their keys.
+    /// Checks the class and its settings. Returns faults by key.
     fn check(&self, config: &Config) -> Vec<Fault>;
 
-    /// What the class says of a cell that finds no room, if it can be found.
+    /// Returns the class's choice for a cell that finds no room, if the class can be found.
     fn when_full(&self, config: &Config) -> Option<WhenFull>;
 
-    /// An object of the class for a port crossed by VCs of these names. What goes wrong as it is made is kept for whoever
-    /// runs it.
+    /// Creates an object of the class for a port crossed by VCs of these names. Keeps errors of the constructor for the
+    /// caller of the run.
     fn object(&self, config: &Config, facts: &PortFacts<'_>, vcs: &[String]) -> Box<dyn Object>;
 }
 
 /// An object of the class, at a port.
 pub trait Object: Send {
-    /// Whether the frame may enter. Where the class does not say so, the answer is yes, and what went wrong is kept for
-    /// whoever runs it: the run has no result then.
+    /// Decides whether the frame may enter. If the class does not answer, admits the frame and keeps the error for the
+    /// caller of the run: the run then has no result.
     fn admit(&mut self, buffer: &View<'_>, vc: Label, rng: &mut Stream) -> bool;
 }
 
 static INTERPRETER: OnceLock<Box<dyn Interpreter>> = OnceLock::new();
 
-/// Hands in what knows the interpreter of this program. The first one stays.
+/// Sets the interpreter of this program. Later calls have no effect.
 pub fn provide(interpreter: Box<dyn Interpreter>) {
     drop(INTERPRETER.set(interpreter));
 }
@@ -82,7 +83,7 @@ pub struct Python {
     vcs: Vec<String>,
     capacity: u32,
     when_full: WhenFull,
-    /// Made when the port is known; before that nothing is asked.
+    /// Created when the port is known; not used before that.
     object: Option<Box<dyn Object>>,
 }
 
@@ -140,7 +141,7 @@ impl Config {
     }
 }
 
-/// Stands for an interpreter whose class draws for every frame above half the buffer.
+/// Fake interpreter whose class draws for every frame above half the buffer.
 #[cfg(test)]
 struct Stand;
 
@@ -185,7 +186,7 @@ mod tests {
         assert!(faults[0].problem.contains("no Python here"), "{}", faults[0].problem);
     }
 
-    /// The class's own was ignored where a scenario named the class.
+    /// Regression: the class's own choice was ignored if a scenario named the class.
     #[test]
     fn a_full_buffer_does_what_the_table_says_or_else_the_class() {
         let overflow = |class: &str, when_full| {

@@ -71,13 +71,13 @@ impl BufferPolicy for SelectiveDrop {
     }
 }
 
-/// Load ratio of VC i: `Y_i` / (X / `N_a`), how many times its fair share of the occupied buffer it holds.
+/// Returns the load ratio of VC i, `Y_i` / (X / `N_a`): its cells divided by its fair share of the occupied buffer.
 pub(super) fn load_ratio(buffer: &View<'_>, vc: Label) -> f64 {
     let y_i = f64::from(buffer.per_vc[vc]);
     y_i * f64::from(buffer.active_vcs) / f64::from(buffer.occupancy)
 }
 
-/// X / `N_a`, in cells; nothing where no VC has any.
+/// Returns X / `N_a`, in cells, or `None` if no VC is active.
 pub(super) fn fair_share(buffer: &View<'_>) -> Option<f64> {
     (buffer.active_vcs > 0).then(|| f64::from(buffer.occupancy) / f64::from(buffer.active_vcs))
 }

@@ -3,7 +3,7 @@
 //! Source: ATM Forum 97-0831, section 3, whose symbols `x_i` and `r_i` are kept; `docs/mechanisms.md` 2.10, A-14. One
 //! loss is enough to halve a TCP's window, so the thresholds set the windows, and with them the rates, of VCs that
 //! share a FIFO.
-//! Departures: whether a VC is below its threshold is looked at when a frame of its own starts.
+//! Departures: a VC's cells are compared with its threshold only when one of its own frames starts.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -31,7 +31,7 @@ pub struct Config {
 #[derive(Debug)]
 pub struct SingleDrop {
     r: TiVec<Label, f64>,
-    /// By label: the VC has been below its threshold since it last lost a frame.
+    /// By label: true if the VC has been below its threshold since it last lost a frame.
     armed: TiVec<Label, bool>,
 }
 

@@ -1,4 +1,4 @@
-//! Virtual queues: counters that grow and shrink as the queues of a port would that serves each VC apart.
+//! Virtual queues: counters that grow and shrink like the queues of a port that serves each VC separately.
 //!
 //! Source: Chiussi, Xia and Kumar 1997, as `docs/mechanisms.md` 2.8 recalls it, whose symbols `M_j` and `N_v` are kept.
 
@@ -8,13 +8,13 @@ use super::CellFollower;
 use crate::index::Label;
 use crate::turns::Turns;
 
-/// The virtual queues of a port: a cell that enters its FIFO enters the virtual queue of its VC, and each that leaves,
-/// of whatever VC, is a turn of theirs.
+/// The virtual queues of a port. A cell that enters the FIFO enters the virtual queue of its VC. Every departure from
+/// the FIFO, of any VC, is one turn of the virtual queues.
 #[derive(Debug)]
 pub(super) struct VirtualQueues<T> {
     /// `M_j`, by label: a queue's number among the turns is its VC's label.
     pub(super) cells: TiVec<Label, u32>,
-    /// The sum of all.
+    /// Sum of all virtual queues.
     pub(super) sum: u32,
     pub(super) turns: T,
 }
@@ -24,7 +24,7 @@ impl<T: Turns> VirtualQueues<T> {
         Self { cells: ti_vec![0; vcs], sum: 0, turns }
     }
 
-    /// `M_j`, for a decision: the virtual queues hold as many cells as the real one.
+    /// Returns `M_j` for a decision. The virtual queues hold as many cells as the real one.
     #[inline]
     pub(super) fn of(&self, vc: Label, occupancy: u32) -> f64 {
         assert_eq!(self.sum, occupancy, "the virtual queues hold as many cells as the FIFO");
@@ -59,7 +59,7 @@ impl<T: Turns> CellFollower for VirtualQueues<T> {
         }
     }
 
-    /// True if its virtual queue is at no turn empty in truth and not here.
+    /// Returns true if no turn finds the virtual queue truly empty but not empty here.
     fn enters_at_once(&self, vc: Label, left: u32, close: bool) -> bool {
         (T::FORGIVES && close) || self.cells[vc] >= left
     }
@@ -88,12 +88,12 @@ mod tests {
     const VCS: usize = 6;
     const NAMES: [&str; VCS] = ["vc0", "vc1", "vc2", "vc3", "vc4", "vc5"];
 
-    /// Real queues as naively as can be, as `docs/mechanisms.md` 2.7 and 2.8 tell them.
+    /// Naive model with real queues, as described in `docs/mechanisms.md` 2.7 and 2.8.
     struct Twin {
         queues: Vec<VecDeque<u32>>,
-        /// VCs with cells, the next to be served first.
+        /// VCs with cells, in the order of service.
         active: Vec<usize>,
-        /// Turns from a cell of a VC's minimum share to the next, if it has one, and when that is due.
+        /// Turns between two cells of a VC's minimum share, if it has one, and the turn at which the next is due.
         shares: [Option<(u64, u64)>; VCS],
         turns: u64,
     }
@@ -135,8 +135,8 @@ mod tests {
         }
     }
 
-    /// Cells of random bursts come to a FIFO with virtual queues, to a port with real ones, and to naive real ones;
-    /// each sends one a slot. In every slot all three have the same queues.
+    /// Sends random bursts to a FIFO with virtual queues, to a port with real queues, and to the naive model. Each
+    /// sends one cell a slot. Checks that all three have the same queues in every slot.
     fn have_the_same_queues(policy: &PolicyConfig, scheduler: &SchedulerConfig, steps: [Option<u64>; VCS], slots: u32) {
         let stream = || Stream::new(1, "bench");
         let mut fifo = Port::new(None, VCS, policy.build(None, &NAMES), stream());
@@ -150,7 +150,7 @@ mod tests {
         for slot in 0..slots {
             for (label, burst) in (0..).zip(&mut bursts) {
                 if *burst == 0 {
-                    // VC 0 comes in frames of 190 cells now and then, VC 5 in single cells.
+                    // VC 0 sends occasional bursts of 190 cells on average, VC 5 sends one or two cells.
                     let mean = [190, 60, 30, 12, 3, 1][label as usize];
                     *burst = if rng.below(6 * mean) == 0 { 1 + rng.below(2 * mean) } else { 0 };
                 }
@@ -197,7 +197,7 @@ mod tests {
         have_the_same_queues(&policy, &scheduler, [Some(2), Some(10), None, Some(5), None, None], 3_000_000);
     }
 
-    /// The virtual queue of VC 0 has three cells, that of VC 1 none.
+    /// Tests queues with three cells in the virtual queue of VC 0, and none in VC 1's.
     fn enter_at_once(turns: impl Turns, forgives: bool) {
         let mut queues = VirtualQueues::new(2, turns);
         let [vc_0, vc_1] = [0, 1].map(Label::new);

@@ -2,8 +2,8 @@
 //!
 //! Source: Chiussi, Xia and Kumar 1997, and Siu, Wu and Ren in Computer Communications 21, 1998, as
 //! `docs/mechanisms.md` 2.8 recalls them; its symbols Q, Th, `M_j`, `N_v` and k are kept (Q is X elsewhere).
-//! Departures: the source's rule for discarding is not at hand. Here it is that of per-VC accounting, on `M_j`
-//! instead of `Y_j`.
+//! Departures: the source's rule for discarding is not at hand. Here it is the rule of per-VC accounting, with
+//! `M_j` instead of `Y_j`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -2,9 +2,8 @@
 //!
 //! Source: Chiussi, Xia and Kumar 1997, and Siu, Wu and Ren in Computer Communications 21, 1998, as
 //! `docs/mechanisms.md` 2.8 recalls them; its symbols Q, Th, `M_j`, `N_v` and k are kept (Q is X elsewhere).
-//! Departures: neither the source's rule for discarding nor that of the minimum rates is at hand. Here a VC's
-//! part of the queue is what falls to it of the link: its minimum share, and an equal part of what nobody active was
-//! promised.
+//! Departures: the source's rules for discarding and for the minimum rates are not at hand. Here a VC's part of
+//! the queue is its part of the link: its minimum share, and an equal part of the shares not promised to active VCs.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -116,7 +115,7 @@ mod tests {
         let mut bench = Bench::new(&config(&[("vc0", 0.5), ("default", 0.0)]), 100, 2);
         bench.offer_frame(0, 9);
         bench.offer_frame(1, 3);
-        // Q = 12: 3/4 of the link and the queue fall to VC 0, 1/4 to VC 1.
+        // Q = 12: VC 0 gets 3/4 of the link and the queue, VC 1 gets 1/4.
         bench.offer_frame(1, 1);
         assert_eq!(bench.virtual_queues(), [9, 4], "at its part of 3");
         bench.offer_frame(1, 1);

@@ -106,12 +106,13 @@ impl Weights {
         Self { sum: of.iter().sum(), of }
     }
 
-    /// Weighted load ratio of VC i: (`X_i` W) / (`W_i` X), how many times its share of the occupied buffer it holds.
+    /// Returns the weighted load ratio of VC i, (`X_i` W) / (`W_i` X): its cells divided by its share of the occupied
+    /// buffer.
     pub(super) fn load_ratio(&self, buffer: &View<'_>, vc: Label) -> f64 {
         f64::from(buffer.per_vc[vc]) * self.sum / (self.of[vc] * f64::from(buffer.occupancy))
     }
 
-    /// X `W_i` / W: VC i's share of the occupied buffer, in cells.
+    /// Returns X `W_i` / W: VC i's share of the occupied buffer, in cells.
     pub(super) fn share(&self, buffer: &View<'_>, vc: Label) -> f64 {
         f64::from(buffer.occupancy) * self.of[vc] / self.sum
     }
@@ -131,7 +132,8 @@ mod tests {
     use crate::policy::selective_drop;
     use crate::units::Time;
 
-    /// Whether VC `vc` of two, with weights 1 and 3, may start a frame when it holds `x_i` of `x` cells; K = 1000.
+    /// Returns whether VC `vc` of two, with weights 1 and 3, may start a frame when it holds `x_i` of `x` cells
+    /// (K = 1000).
     fn admitted(x: u32, vc: u32, x_i: u32) -> bool {
         let weights = PerVc::ByName([("vc0".to_string(), 1.0), ("vc1".to_string(), 3.0)].into());
         asked_of_two(&Config { weights, ..sample(1000) }, x, vc, x_i)

@@ -2,7 +2,7 @@
 //!
 //! Source: ATM Forum 97-0607, as remembered; `docs/mechanisms.md` 2.12, whose symbols K, R, X, `X_i`, `W_i`, W and Z
 //! are kept.
-//! Departures: those of Weighted Buffer Allocation.
+//! Departures: as in Weighted Buffer Allocation.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -109,7 +109,8 @@ mod tests {
     use crate::policy::fba;
     use crate::units::Time;
 
-    /// Whether VC `vc` of two, with weights 1 and 4, may start a frame when it holds `x_i` of `x` cells; K = 1000.
+    /// Returns whether VC `vc` of two, with weights 1 and 4, may start a frame when it holds `x_i` of `x` cells
+    /// (K = 1000).
     fn admitted(x: u32, vc: u32, x_i: u32) -> bool {
         let weights = PerVc::ByName([("vc0".to_string(), 1.0), ("vc1".to_string(), 4.0)].into());
         asked_of_two(&Config { weights, ..sample(1000) }, x, vc, x_i)

@@ -1,7 +1,7 @@
-//! Admission: which of the cells that come to a port enter its buffer, and why the others do not.
+//! Admission: decides which arriving cells enter a port's buffer, and why the others do not.
 //!
-//! Source: `docs/mechanisms.md` 2.0. Both kinds of port ask it, [`Port`](super::Port) for a cell at a time and the fast
-//! engine's for many at once; the cells themselves and their counts are the port's own.
+//! Source: `docs/mechanisms.md` 2.0. Both kinds of port use it: [`Port`](super::Port) for one cell at a time, and the
+//! fast engine's for many at once. The ports keep the cells and their counts.
 
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
@@ -14,14 +14,14 @@ use crate::policy::formula::Formula;
 use crate::policy::{BufferPolicy, CellFollower, Overflow, View};
 use crate::rng::Stream;
 
-/// The frames under way of all VCs that cross a port, what was refused of them, and the policy that decides.
+/// The current frames of all VCs that cross a port, counts of refused cells, and the policy that decides.
 pub(crate) struct Admission {
     vcs: TiVec<Label, VcState>,
     refused: TiVec<Label, Refused>,
     pub(crate) policy: Box<dyn BufferPolicy>,
     /// True if the policy follows single cells.
     follows_cells: bool,
-    /// The policy is asked from so many waiting cells on; it admits every frame while there are fewer.
+    /// Number of waiting cells below which the policy admits every frame and need not decide.
     asked_from: u32,
     overflow: Overflow,
     rng: Stream,
@@ -54,32 +54,32 @@ impl Refused {
     }
 }
 
-/// What will become of a VC's next cells, as long as there is room for them.
+/// The fate of a VC's next cells, as long as there is room for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// They are admitted.
     Admitted,
     /// They are discarded, up to and with the last cell of their frame.
     Refused,
-    /// It differs from one to the next: each has to be offered.
+    /// It differs from cell to cell: each must be offered.
     CellByCell,
 }
 
-/// What a port does about a cell.
+/// A port's decision about a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// It enters.
+    /// The cell enters.
     Enter,
-    /// It is gone, and counted.
+    /// The cell is lost, and counted.
     Refuse(Loss),
-    /// It is gone, and with it what waits of its frame, which cannot become whole any more.
+    /// The cell is lost, with the waiting cells of its frame, which can no longer become whole.
     DiscardHeld(Loss),
-    /// Another makes room first, if any can; then [`Admission::final_verdict`] decides.
+    /// Another cell makes room first, if any can; then [`Admission::final_verdict`] decides.
     PushOut,
 }
 
 impl Admission {
-    /// That of a port crossed by so many VCs.
+    /// Creates the admission state of a port with `vcs` VCs.
     pub(crate) fn new(vcs: usize, mut policy: Box<dyn BufferPolicy>, rng: Stream) -> Self {
         let start = VcState { offered: 0, current: FrameNumber::default(), under_way: UnderWay::NONE };
         Self {
@@ -93,12 +93,12 @@ impl Admission {
         }
     }
 
-    /// That VCs may merge at its port.
+    /// Asserts that VCs may merge at the port.
     pub(crate) fn assert_may_merge(&self) {
         assert!(!self.follows_cells, "a policy follows cells only where none wait for others");
     }
 
-    /// That its port may have a scheduler's queues; `merges`: VCs merge there.
+    /// Asserts that the port may have a scheduler's queues; `merges`: VCs merge there.
     pub(crate) fn assert_may_be_scheduled(&self, merges: bool) {
         assert!(!merges, "VCs merge only where one queue holds all");
         assert!(!self.follows_cells, "a policy follows cells only where one queue holds all");
@@ -110,47 +110,47 @@ impl Admission {
         self.follows_cells
     }
 
-    /// The part of the policy that follows single cells, if it has one.
+    /// Returns the part of the policy that follows single cells, if it has one.
     #[inline]
     pub(crate) fn follower(&mut self) -> Option<&mut dyn CellFollower> {
         if self.follows_cells { self.policy.follower() } else { None }
     }
 
-    /// Number of results of formulas that were replaced, because they were NaN or infinite.
+    /// Returns how many formula results were replaced because they were NaN or infinite.
     pub(crate) fn replaced_results(&self) -> u64 {
         Formula::of(&*self.policy).map_or(0, Formula::replaced_results)
     }
 
-    /// Whether a cell that finds no room pushes out another.
+    /// Returns whether a cell that finds no room pushes out another.
     pub(crate) fn pushes_out(&self) -> bool {
         self.overflow == Overflow::PushOutFront
     }
 
-    /// Whether a cell that finds no room is lost alone, with no effect on the others of its frame.
+    /// Returns whether a cell that finds no room is lost alone, with no effect on the others of its frame.
     pub(crate) fn loses_single_cells(&self) -> bool {
         self.overflow == Overflow::LoseCell
     }
 
-    /// Whether there is a frame the policy could refuse.
+    /// Returns whether the policy could refuse any frame.
     #[inline]
     pub(crate) fn may_refuse_frames(&self) -> bool {
         self.asked_from < u32::MAX
     }
 
-    /// The policy is asked from so many waiting cells on, and an engine may leave asking out while there are fewer.
+    /// Returns the number of waiting cells from which engines must ask the policy.
     #[inline]
     pub(crate) fn asked_from(&self) -> u32 {
         self.asked_from
     }
 
-    /// A cell of a frame arrives; whether it starts one, about which the policy is to be asked.
+    /// Records the arrival of a cell of a frame. Returns whether it starts one, for which the policy must decide.
     #[inline]
     pub(crate) fn on_arrival(&mut self, cell: Cell) -> bool {
         self.on_cell(cell, false).starts()
     }
 
-    /// The same, with what is known of a cell that starts none. `is_calm`: so few cells wait that a frame is admitted
-    /// without asking.
+    /// Records the arrival of a cell of a frame. Returns how it is treated. `is_calm`: so few cells wait that a frame
+    /// is admitted without asking.
     #[inline]
     pub(crate) fn on_cell(&mut self, cell: Cell, is_calm: bool) -> Arrived {
         let vc = &mut self.vcs[cell.label()];
@@ -159,14 +159,14 @@ impl Admission {
         vc.under_way.on_cell(cell.last_cell(), is_calm)
     }
 
-    /// Cells arrive that neither start nor end a frame: cells within one, or resource management cells, which belong to
-    /// none and are lost only for want of room.
+    /// Records the arrival of cells that neither start nor end a frame: cells within one, or resource management cells,
+    /// which belong to no frame and are lost only for lack of room.
     #[inline]
     pub(crate) fn on_cells_between(&mut self, label: Label, cells: u32) {
         self.vcs[label].offered += u64::from(cells);
     }
 
-    /// Cells of a frame arrive whose fate was asked for before.
+    /// Records the arrival of cells of a frame whose fate has already been decided.
     #[inline]
     pub(crate) fn on_run(&mut self, run: Run) {
         let vc = &mut self.vcs[run.last.label()];
@@ -175,7 +175,8 @@ impl Admission {
         vc.under_way.set_at_start(run.last.last_cell());
     }
 
-    /// Cells of an admitted frame arrive that find no room, where single cells are lost. Their fate was asked for.
+    /// Records cells of an admitted frame that find no room, if single cells are lost. Their fate has already been
+    /// decided.
     #[inline]
     pub(crate) fn lose(&mut self, run: Run) {
         self.on_run(run);
@@ -183,24 +184,25 @@ impl Admission {
         self.refused[run.last.label()].overflow += u64::from(run.cells - 1);
     }
 
-    /// A resource management cell found no room.
+    /// Counts a resource management cell that found no room.
     pub(crate) fn lose_rm(&mut self, label: Label) {
         self.refused[label].overflow += 1;
     }
 
-    /// Whether the cells of a VC's frame under way are admitted as long as there is room for them.
+    /// Returns whether the cells of a VC's current frame are admitted as long as there is room for them.
     #[inline]
     pub(crate) fn is_passing(&self, label: Label) -> bool {
         self.vcs[label].under_way.passes()
     }
 
-    /// Whether a VC's next cell starts a frame.
+    /// Returns whether a VC's next cell starts a frame.
     #[inline]
     pub(crate) fn starts_frame(&self, label: Label) -> bool {
         self.vcs[label].under_way.is_at_start()
     }
 
-    /// The same; if so, the start is used up: the caller asks the policy now, ahead of the arrival.
+    /// Returns whether a VC's next cell starts a frame, and clears that state: the caller asks the policy now, ahead of
+    /// the arrival.
     #[inline]
     pub(crate) fn take_start(&mut self, label: Label) -> bool {
         let under_way = &mut self.vcs[label].under_way;
@@ -209,13 +211,13 @@ impl Admission {
         is_at_start
     }
 
-    /// A frame starts about which no policy need be asked.
+    /// Starts a frame without asking the policy.
     #[inline]
     pub(crate) fn pass_frame(&mut self, label: Label) {
         self.vcs[label].under_way.start(Mode::Pass);
     }
 
-    /// Asks the policy about the frame whose first cell has arrived; whether it may enter.
+    /// Asks the policy about the frame whose first cell has arrived. Returns whether it may enter.
     #[inline]
     pub(crate) fn judge_frame(&mut self, view: &View<'_>, label: Label) -> bool {
         let admitted = self.policy.admit_frame(view, label, &mut self.rng);
@@ -226,7 +228,7 @@ impl Admission {
         admitted
     }
 
-    /// What will become of a VC's next cells, of which this is one, as long as there is room for them.
+    /// Returns the fate of a VC's next cells, starting with this one, as long as there is room for them.
     #[inline]
     pub(crate) fn fate(&self, cell: Cell) -> Fate {
         match self.vcs[cell.label()].under_way.mode() {
@@ -248,7 +250,7 @@ impl Admission {
         }
     }
 
-    /// What becomes of a cell that has arrived. `holds`: its VC merges with others, and its frame waits until it is
+    /// Decides about a cell that has arrived. `holds`: its VC merges with others, and its frame waits until it is
     /// whole.
     pub(crate) fn verdict(&mut self, cell: Cell, is_full: bool, holds: bool) -> Verdict {
         let vc = cell.label();
@@ -269,7 +271,7 @@ impl Admission {
         self.final_verdict(cell, is_full)
     }
 
-    /// What becomes of it when no room can be made, or none is needed.
+    /// Decides about a cell if no room can be made, or none is needed.
     pub(crate) fn final_verdict(&mut self, cell: Cell, is_full: bool) -> Verdict {
         let vc = cell.label();
         let refused = &mut self.refused[vc];
@@ -287,7 +289,7 @@ impl Admission {
         })
     }
 
-    /// A cell finds no room; whether it is the first of its frame.
+    /// Counts a cell that finds no room. The result says if it is the first that its frame loses.
     fn cut(&mut self, label: Label) -> Loss {
         let refused = &mut self.refused[label];
         refused.overflow += 1;
@@ -296,18 +298,18 @@ impl Admission {
         Loss::NoRoom { cuts }
     }
 
-    /// Cells of a frame that waited to become whole were discarded.
+    /// Counts discarded cells of a frame that waited to become whole.
     pub(crate) fn on_held_discarded(&mut self, label: Label, cells: u32) {
         self.refused[label].pushed_out += u64::from(cells);
     }
 
-    /// `cells` waiting cells of the frame of `victim` made room for `arriving`. If that frame is under way, its rest is
-    /// refused but for the last cell, which keeps the next frame apart from the remains.
+    /// Records that `cells` waiting cells of the frame of `victim` made room for `arriving`. If that frame is still
+    /// arriving, refuses its rest except for the last cell, which keeps the next frame apart from the remains.
     pub(crate) fn on_pushed_out(&mut self, victim: Cell, cells: u32, arriving: Cell) {
         let vc = victim.label();
         let refused = &mut self.refused[vc];
         refused.pushed_out += u64::from(cells);
-        // The last cell that is kept ends the frame, so what is pushed out of one frame is pushed out at once.
+        // The kept last cell ends the frame, so all cells pushed out of one frame are pushed out together.
         refused.cut_frames += u64::from(cells > 0);
         let frame = &mut self.vcs[vc];
         let arrives = is_of_frame(arriving, victim);
@@ -317,7 +319,7 @@ impl Admission {
         }
     }
 
-    /// The fate of each VC's cells, by label, of which so many wait.
+    /// Returns the fate of each VC's cells, by label, if this many wait.
     pub(crate) fn counters<'a>(&'a self, waiting: &'a TiSlice<Label, u32>) -> impl Iterator<Item = PortCounters> + 'a {
         let all = self.vcs.iter().zip(&self.refused).zip(waiting);
         all.map(|((vc, refused), &waiting)| PortCounters {
@@ -333,7 +335,7 @@ impl Admission {
     }
 }
 
-/// Whether a cell is one of the frame of another.
+/// Returns whether a cell belongs to the frame of another.
 pub(crate) fn is_of_frame(cell: Cell, other: Cell) -> bool {
     cell.label() == other.label() && cell.frame == other.frame && !cell.is_rm()
 }

@@ -1,11 +1,11 @@
 //! The output port: one buffer, its per-VC counts, the frame bookkeeping every policy shares, and its counters.
 //!
-//! Source: `docs/mechanisms.md` 2.0, whose skeleton [`Port::offer`] is. The queue counts waiting cells, not the one in
-//! service: [`Port::take`] hands a cell to the transmitter, and it stops being counted.
+//! Source: `docs/mechanisms.md` 2.0, whose skeleton [`Port::offer`] follows. The queue counts waiting cells, not the
+//! cell in service: a cell that [`Port::take`] hands to the transmitter no longer counts.
 //!
-//! [`Port`] is naive on purpose, as the reference engine that uses it is: single cells in plain queues, counted one by
-//! one. The fast engine's port ([`BatchingPort`](crate::engine::fast::batching_port::BatchingPort)) has queues and
-//! counts of its own and is held against this one. Both ask the same [`Admission`] which cells enter.
+//! [`Port`] is deliberately naive, like the reference engine that uses it: single cells in plain queues, counted one by
+//! one. The fast engine's port ([`BatchingPort`](crate::engine::fast::batching_port::BatchingPort)) has its own queues
+//! and counts and is tested against this one. Both ask the same [`Admission`] which cells enter.
 
 pub(crate) mod admission;
 mod queues;
@@ -51,17 +51,17 @@ pub struct PortCounters {
 }
 
 impl PortCounters {
-    /// Cells lost for want of room, whatever the way.
+    /// Returns the number of cells lost for want of room, arriving or waiting.
     pub fn lost(&self) -> u64 {
         self.lost_overflow + self.lost_pushed_out
     }
 
-    /// Cells discarded by decision of the policy.
+    /// Returns the number of cells discarded by decision of the policy.
     pub fn discarded(&self) -> u64 {
         self.discarded_frame + self.discarded_remainder
     }
 
-    /// All VCs of a port together.
+    /// Adds the counters of all VCs of a port.
     pub fn sum(counters: impl IntoIterator<Item = PortCounters>) -> PortCounters {
         let mut sum = PortCounters::default();
         for counters in counters {
@@ -82,31 +82,31 @@ impl PortCounters {
     }
 }
 
-/// What a port tells of a cell that came, to whoever watches.
+/// An event that a port reports when a cell arrives.
 pub enum Told<'a> {
-    /// A cell that starts a frame found this buffer, and the policy admitted the frame or did not.
+    /// The first cell of a frame arrived, and the policy decided about the frame.
     Judged {
-        /// What it saw.
+        /// The buffer that the policy saw.
         view: &'a View<'a>,
-        /// What it answered.
+        /// True if it admitted the frame.
         admitted: bool,
         /// The policy, which can explain its decision.
         policy: &'a dyn BufferPolicy,
     },
-    /// This waiting cell is gone; whether that is the first its frame loses at this port for want of room.
+    /// A waiting cell was removed.
     PushedOut {
-        /// Which.
+        /// The cell.
         cell: Cell,
-        /// See above.
+        /// True if it is the first cell that its frame loses at this port for want of room.
         cuts: bool,
     },
-    /// The cell that came does not enter.
+    /// The arriving cell does not enter.
     Lost(Loss),
-    /// It waits now.
+    /// The arriving cell waits now.
     Admitted,
 }
 
-/// A port at the end of a run, however an engine kept it.
+/// The state of a port at the end of a run, in any engine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PortState {
     /// The fate of each VC's cells, by label.
@@ -115,19 +115,19 @@ pub struct PortState {
     pub waiting: TiVec<Label, u32>,
     /// The largest number of cells that ever waited.
     pub max_queue: u32,
-    /// Results of its policy's formulas that were replaced, because they are no numbers.
+    /// Number of its policy's formula results that were replaced because they were NaN or infinite.
     pub replaced_results: u64,
 }
 
-/// An output port's buffer with its policy, a cell at a time.
+/// An output port's buffer with its policy, for one cell at a time.
 pub struct Port {
     capacity: u32,
     /// Cells waiting.
     occupancy: u32,
     tracker: QueueTracker,
-    /// Cells that can be sent, where one queue holds all.
+    /// Cells that can be sent, if one queue holds all.
     fifo: VecDeque<Cell>,
-    /// Where cells wait instead if this is not first in, first out.
+    /// The queues used instead if this is not first in, first out.
     queues: Option<CellQueues>,
     /// By label: the cells of a frame that is not yet whole; `None` for a VC that merges with no other.
     held: TiVec<Label, Option<Vec<Cell>>>,
@@ -139,7 +139,7 @@ pub struct Port {
 }
 
 impl Port {
-    /// A port with room for `capacity` waiting cells (`None`: without limit), crossed by `vcs` VCs.
+    /// Creates a port with room for `capacity` waiting cells (`None`: infinite), crossed by `vcs` VCs.
     pub fn new(capacity: Option<u32>, vcs: usize, policy: Box<dyn BufferPolicy>, rng: Stream) -> Self {
         Self {
             capacity: capacity.unwrap_or(u32::MAX),
@@ -154,8 +154,8 @@ impl Port {
         }
     }
 
-    /// The same port where VCs merge: frames of those `merging` says, by label, wait until they are whole and are then
-    /// sent in one go. One that loses a cell is discarded whole.
+    /// Makes VCs merge at this port: frames of the VCs in `merging`, by label, wait until they are whole and are then
+    /// sent in one go. A frame that loses a cell is discarded whole.
     #[must_use]
     pub fn merging(mut self, merging: &TiSlice<Label, bool>) -> Self {
         if merging.contains(&true) {
@@ -165,8 +165,8 @@ impl Port {
         self
     }
 
-    /// The same port with a scheduler's queues instead of one, where it has any. No VCs merge there, and its policy
-    /// pushes out no cell.
+    /// Replaces the port's queue by a scheduler's queues, if there are any. No VCs merge there, and its policy pushes
+    /// out no cell.
     #[must_use]
     pub fn scheduled(mut self, service: Option<Service>) -> Self {
         if service.is_some() {
@@ -176,12 +176,12 @@ impl Port {
         self
     }
 
-    /// Admits a cell that arrives as time begins, or counts the reason for its refusal. Returns whether it was admitted.
+    /// Admits a cell that arrives at time 0, or counts the reason for its refusal. Returns whether it was admitted.
     pub fn offer(&mut self, cell: Cell) -> bool {
         self.offer_telling(cell, Time::default(), |_| {})
     }
 
-    /// The same of one that arrives `now`; what becomes of it and of others is told as it happens.
+    /// Offers a cell that arrives `now`, and reports events to `tell` as they happen.
     pub fn offer_telling(&mut self, cell: Cell, now: Time, mut tell: impl FnMut(Told<'_>)) -> bool {
         let label = cell.label();
         if cell.is_rm() {
@@ -259,7 +259,7 @@ impl Port {
             self.tracker.fall(self.occupancy);
             self.per_vc[cell.label()] -= 1;
             self.admission.on_held_discarded(label, 1);
-            // The cell that came is the one its frame was cut by.
+            // The arriving cell is the one that cut the frame.
             tell(Told::PushedOut { cell, cuts: false });
         }
     }
@@ -304,32 +304,32 @@ impl Port {
         Some(cell)
     }
 
-    /// X: cells waiting.
+    /// Returns X, the number of waiting cells.
     pub fn occupancy(&self) -> u32 {
         self.occupancy
     }
 
-    /// `Y_i`: cells waiting of each VC, by label.
+    /// Returns `Y_i`, the waiting cells of each VC, by label.
     pub fn per_vc(&self) -> &TiSlice<Label, u32> {
         &self.per_vc
     }
 
-    /// `N_a`: VCs with at least one cell waiting.
+    /// Returns `N_a`, the number of VCs with at least one cell waiting.
     pub fn active_vcs(&self) -> u32 {
         u32::try_from(self.per_vc.iter().filter(|&&cells| cells > 0).count()).expect("labels fit 32 bits")
     }
 
-    /// `M_j`: the cells of the policy's virtual queues, by label, if it has any.
+    /// Returns `M_j`, the cells of the policy's virtual queues, by label, if it has any.
     pub fn virtual_queues(&mut self) -> Option<&TiSlice<Label, u32>> {
         self.admission.follower()?.virtual_queues()
     }
 
-    /// The largest number of cells that ever waited.
+    /// Returns the largest number of cells that ever waited.
     pub fn max_queue(&self) -> u32 {
         self.tracker.max_queue()
     }
 
-    /// The fewest and the most cells waiting since the latest sample.
+    /// Returns the fewest and the most cells waiting since the latest sample.
     pub fn range(&self) -> QueueRange {
         self.tracker.range(self.occupancy)
     }
@@ -339,25 +339,25 @@ impl Port {
         self.tracker.start_range(self.occupancy);
     }
 
-    /// The waiting cells, the next to be sent first where one queue holds all, those of frames that are not yet whole
+    /// Returns the waiting cells: next to be sent first if one queue holds all, cells of frames that are not yet whole
     /// last.
     pub fn waiting(&self) -> impl Iterator<Item = Cell> {
         let queued = self.queues.iter().flat_map(CellQueues::waiting);
         self.fifo.iter().chain(self.held.iter().flatten().flatten()).copied().chain(queued)
     }
 
-    /// Whether a VC's next cell starts a frame.
+    /// Returns whether a VC's next cell starts a frame.
     #[cfg(test)]
     pub(crate) fn starts_frame(&self, label: Label) -> bool {
         self.admission.starts_frame(label)
     }
 
-    /// The fate of each VC's cells, by label.
+    /// Returns the fate of each VC's cells, by label.
     pub fn vc_counters(&self) -> impl Iterator<Item = PortCounters> {
         self.admission.counters(&self.per_vc)
     }
 
-    /// The port as results show it.
+    /// Returns the state of the port, as results show it.
     pub fn state(&self) -> PortState {
         let counters: TiVec<Label, _> = self.vc_counters().collect();
         let forwarded = counters.iter().map(|vc| vc.forwarded);
@@ -366,7 +366,7 @@ impl Port {
         PortState { counters, waiting: self.per_vc.clone(), max_queue: self.max_queue(), replaced_results }
     }
 
-    /// The fate of all cells together.
+    /// Returns the fate of all cells together.
     pub fn counters(&self) -> PortCounters {
         PortCounters::sum(self.vc_counters())
     }

@@ -1,4 +1,4 @@
-//! The queues of a port that is not first in, first out: single cells in them, and a scheduler that chooses.
+//! The queues of a port that is not first in, first out: single cells, and a scheduler that chooses.
 
 use std::collections::VecDeque;
 
@@ -10,14 +10,14 @@ use crate::scheduler::{AnyScheduler, Service, WaitingCells};
 
 /// Single cells that wait in several queues.
 pub struct CellQueues {
-    /// By label.
+    /// Number of each VC's queue, by label.
     queue_of: TiVec<Label, usize>,
     waiting: WaitingCells,
     scheduler: Box<dyn AnyScheduler>,
 }
 
 impl CellQueues {
-    /// Those that a scheduler asks for, none with a cell.
+    /// Creates the queues of a scheduler, all empty.
     pub fn new(Service { queues, queue_of, scheduler }: Service) -> Self {
         let waiting = WaitingCells { queues: vec![VecDeque::new(); queues], sent: VecDeque::new() };
         Self { queue_of, waiting, scheduler }
@@ -32,7 +32,7 @@ impl CellQueues {
         }
     }
 
-    /// Takes the cell that is sent next; one waits.
+    /// Takes the next cell to send; at least one must wait.
     pub fn pop(&mut self) -> Cell {
         self.scheduler.serve_cells(1, &mut self.waiting);
         let cell = self.waiting.sent.pop_front().expect("a scheduler sends as many cells as it is asked for");
@@ -40,13 +40,13 @@ impl CellQueues {
         cell
     }
 
-    /// A cell of a VC comes where none waits, and is sent before another comes.
+    /// Passes a cell of a VC through the empty queues: it is sent before another arrives.
     #[cfg(test)]
     pub(crate) fn pass(&mut self, label: Label) {
         self.scheduler.pass(self.queue_of[label], self.waiting.queues.len());
     }
 
-    /// The waiting cells, queue by queue.
+    /// Returns the waiting cells, queue by queue.
     pub fn waiting(&self) -> impl Iterator<Item = Cell> {
         self.waiting.queues.iter().flatten().copied()
     }

@@ -18,7 +18,7 @@ fn sent(port: &mut Port) -> Vec<(u32, u32)> {
 #[test]
 fn frames_of_merged_vcs_leave_whole_and_in_the_order_they_became_whole() {
     let mut port = merging_port(100);
-    // Cells of A and B come in turns; B's frame is whole first; C does not wait.
+    // Cells of A and B alternate; B's frame is whole first; C does not wait.
     for (label, last) in [(0, false), (1, false), (2, false), (0, false), (1, true), (2, true), (0, true)] {
         assert!(port.offer(cell(label, 7, last)));
     }
@@ -43,19 +43,20 @@ fn a_frame_that_finds_no_room_for_a_cell_is_discarded_whole() {
     for (label, last) in [(0, false), (1, false), (0, false), (1, false), (1, true), (0, true)] {
         port.offer(cell(label, 1, last));
     }
-    // The second cell of B finds three waiting: its first one goes too, and leaves room for the end of A's frame.
+    // The second cell of B finds three waiting: B's first cell is discarded too, which leaves room for the end of A's
+    // frame.
     assert_eq!(sent(&mut port), [(0, 1); 3]);
     let of_b = port.vc_counters().nth(1).unwrap();
     assert_eq!((of_b.lost_overflow, of_b.lost_pushed_out, of_b.discarded_remainder, of_b.cut_frames), (1, 1, 1, 1));
 }
 
-/// A policy that admits every frame, so nothing but what frames lost is looked at when one starts.
+/// The policy admits every frame, so only lost cells matter when a frame starts.
 #[test]
 fn each_frame_that_loses_a_cell_for_want_of_room_is_counted_once() {
     let policy = PolicyConfig::TailDrop(tail_drop::Config {}).build(Some(2), &["a", "b"]);
     let mut port = Port::new(Some(2), 2, policy, Stream::new(1, "test"));
-    // Of the first frame's four cells two find room, of the second's two cells none; the third, of the other VC, loses
-    // its only one. Then one goes, and of the fourth frame's two cells the first is admitted.
+    // Two of the first frame's four cells find room, none of the second's two. The third frame, of the other VC, loses
+    // its only cell. Then one cell is sent, and the first of the fourth frame's two cells is admitted.
     for (label, frame, last) in [(0, 1, false), (0, 1, false), (0, 1, false), (0, 1, true), (0, 2, false), (0, 2, true)]
     {
         assert_eq!(port.offer(cell(label, frame, last)), port.counters().offered <= 2);
@@ -63,14 +64,14 @@ fn each_frame_that_loses_a_cell_for_want_of_room_is_counted_once() {
     assert!(!port.offer(cell(1, 1, true)));
     assert!(port.take().is_some());
     assert!(port.offer(cell(0, 3, false)) && !port.offer(cell(0, 3, true)));
-    // A whole frame later it is as before.
+    // Afterwards a whole frame is admitted as before.
     assert_eq!([port.take(), port.take()].map(|cell| cell.map(|cell| cell.frame.number())), [Some(1), Some(3)]);
     assert!(port.offer(cell(0, 4, false)) && port.offer(cell(0, 4, true)));
     let counters: Vec<_> = port.vc_counters().collect();
     assert_eq!(
         counters,
         [
-            // 4 + 2 + 2 + 2 cells came, 2 + 2 + 1 were lost, of frames 1, 2 and 3; two wait.
+            // 4 + 2 + 2 + 2 cells arrived, 2 + 2 + 1 of frames 1, 2 and 3 were lost; two wait.
             PortCounters { offered: 10, forwarded: 3, lost_overflow: 5, cut_frames: 3, ..PortCounters::default() },
             PortCounters { offered: 1, lost_overflow: 1, cut_frames: 1, ..PortCounters::default() },
         ]
@@ -90,17 +91,18 @@ fn what_is_pushed_out_is_counted_by_cell_and_by_frame_and_last_cells_stay() {
         }
         (waits(&port), port.per_vc().raw.to_vec(), port.active_vcs())
     };
-    // A's frame of three cells and the first of B's; for B's last the two cells of A's frame go that do not end it.
+    // A's frame of three cells and the first of B's. B's last cell pushes out the two cells that do not end A's frame.
     let found = offer(&[(0, 0, false), (0, 0, false), (0, 0, true), (1, 0, false), (1, 0, true)]);
     assert_eq!(found, (vec![(0, 0, true), (1, 0, false), (1, 0, true)], vec![1, 2], 2));
-    // B's next frame of two cells: for its last the first cell of B's frame 0 goes.
+    // B's next frame of two cells: its last cell pushes out the first cell of B's frame 0.
     let found = offer(&[(1, 1, false), (1, 1, true)]);
     assert_eq!(found, (vec![(0, 0, true), (1, 0, true), (1, 1, false), (1, 1, true)], vec![1, 3], 2));
-    // Frame 2 of B: its first cell pushes out that of frame 1, its second the first; it is under way, so the second
-    // goes too.
+    // Frame 2 of B: its first cell pushes out the first cell of frame 1, its second cell pushes out its first. The
+    // frame is still arriving, so the second is discarded too.
     let found = offer(&[(1, 2, false), (1, 2, false)]);
     assert_eq!(found, (vec![(0, 0, true), (1, 0, true), (1, 1, true)], vec![1, 2], 2));
-    // A's next frame is none of that: its one cell finds room, and frame 2's last cell finds none, nor any to push out.
+    // A's next frame is unaffected: its one cell finds room. Frame 2's last cell finds no room, and no cell to push
+    // out.
     let found = offer(&[(0, 1, true), (1, 2, true)]);
     assert_eq!(found, (vec![(0, 0, true), (1, 0, true), (1, 1, true), (0, 1, true)], vec![2, 2], 2));
     let counters: Vec<_> = port.vc_counters().collect();
@@ -108,7 +110,7 @@ fn what_is_pushed_out_is_counted_by_cell_and_by_frame_and_last_cells_stay() {
         counters,
         [
             PortCounters { offered: 4, lost_pushed_out: 2, cut_frames: 1, ..PortCounters::default() },
-            // Seven came: one cell each of frames 0, 1 and 2 was pushed out, one was a remainder, one found no room.
+            // Seven arrived: one cell each of frames 0, 1 and 2 was pushed out, one was a remainder, one found no room.
             PortCounters {
                 offered: 7,
                 lost_pushed_out: 3,
@@ -125,8 +127,8 @@ fn what_is_pushed_out_is_counted_by_cell_and_by_frame_and_last_cells_stay() {
 fn frames_the_policy_refuses_are_counted_whole_and_their_cells_apart_from_those_lost() {
     let policy = PolicyConfig::Epd(epd::Config { threshold: 1.into() }).build(Some(3), &["a", "b"]);
     let mut port = Port::new(Some(3), 2, policy, Stream::new(1, "test"));
-    // A's frame of two cells fills the queue beyond the threshold: B's frames of three and of one are refused. One
-    // goes, and A's next frame of four begins: two cells find room, and the third does not.
+    // A's frame of two cells fills the queue beyond the threshold, so B's frames of three cells and of one are refused.
+    // One cell is sent, and A's next frame of four begins: two cells find room, and the third does not.
     for (label, frame, last) in [(0, 1, false), (0, 1, true), (1, 1, false), (1, 1, false), (1, 1, true), (1, 2, true)]
     {
         assert_eq!(port.offer(cell(label, frame, last)), label == 0);

@@ -1,36 +1,36 @@
-//! What is known of the frame of a VC that is under way at a port, in one byte.
+//! State of a VC's current frame at a port, in one byte.
 //!
-//! Cells of many VCs come one after the other, and which of them starts a frame cannot be foreseen. In one byte it is
-//! read once and worked out without a branch.
+//! Cells of many VCs arrive one after another, and which of them starts a frame is unpredictable. One byte is read once
+//! and evaluated without a branch.
 
-/// What happens to the cells of a frame from now on.
+/// Treatment of a frame's cells from now on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
     /// They are admitted as long as there is room.
     Pass,
-    /// They are refused, as the policy refused the frame.
+    /// They are refused because the policy refused the frame.
     RefuseFrame,
-    /// They are refused, as one of them was lost.
+    /// They are refused because one of them was lost.
     RefuseRest { keep_last_cell: bool },
 }
 
-/// The frame of a VC under way.
+/// State of a VC's current frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct UnderWay(u8);
 
-/// A cell that arrives: 0 if it is admitted as long as there is room for it.
+/// Treatment of an arriving cell: 0 if it is admitted as long as there is room for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Arrived(u8);
 
 impl Arrived {
-    /// Whether it is admitted if there is room for it. Otherwise it starts a frame, or is refused with its frame or its
-    /// rest, or looked at on its own.
+    /// Returns whether the cell is admitted if there is room for it. Otherwise it starts a frame, is refused with its
+    /// frame or the rest of its frame, or needs a decision of its own.
     #[inline]
     pub(crate) fn passes(self) -> bool {
         self.0 == 0
     }
 
-    /// Whether it starts a frame, about which the policy is to be asked.
+    /// Returns whether the cell starts a frame for which the policy must decide.
     #[inline]
     pub(crate) fn starts(self) -> bool {
         self.0 & AT_START != 0
@@ -42,13 +42,13 @@ const MODE: u8 = 0b0011;
 const REFUSE_FRAME: u8 = 1;
 const REFUSE_REST: u8 = 2;
 const REFUSE_REST_BUT_LAST_CELL: u8 = 3;
-/// The next cell starts a frame: there is no start marker, so this means that the last one seen ended one.
+/// The next cell starts a frame: frames have no start marker, so this means that the last cell seen ended a frame.
 const AT_START: u8 = 0b0100;
-/// The frame is counted among those that were cut.
+/// The frame has been counted as cut.
 const CUT: u8 = 0b1000;
 
 impl UnderWay {
-    /// No frame came so far.
+    /// No frame has arrived yet.
     pub(super) const NONE: Self = Self(AT_START);
 
     #[inline]
@@ -86,7 +86,7 @@ impl UnderWay {
         self.0 = self.0 & !AT_START | (u8::from(is_at_start) * AT_START);
     }
 
-    /// The frame counts as cut; whether it did not so far.
+    /// Marks the frame as cut. Returns whether it was not marked before.
     #[inline]
     pub(super) fn cut(&mut self) -> bool {
         let was_cut = self.0 & CUT != 0;
@@ -94,19 +94,20 @@ impl UnderWay {
         !was_cut
     }
 
-    /// A frame starts with this mode.
+    /// Starts a frame with this mode.
     #[inline]
     pub(super) fn start(&mut self, mode: Mode) {
         self.set_mode(mode);
         self.0 &= !CUT;
     }
 
-    /// A cell comes; where it starts a frame and `admits`, that frame is admitted, and no policy to be asked.
+    /// Records an arriving cell. If it starts a frame and `admits` is true, that frame is admitted without asking the
+    /// policy.
     #[inline]
     pub(super) fn on_cell(&mut self, is_last: bool, admits: bool) -> Arrived {
         let admits = u8::from(admits) * AT_START;
         let asks = self.0 & AT_START & !admits;
-        // What was known goes where the frame is admitted.
+        // The old state is dropped if the frame is admitted.
         let known = if self.0 & admits == 0 { self.0 & (MODE | CUT) } else { 0 };
         self.0 = known | (u8::from(is_last) * AT_START);
         Arrived(known & MODE | asks)
@@ -124,7 +125,7 @@ mod tests {
         Mode::RefuseRest { keep_last_cell: true },
     ];
 
-    /// The same with a field for each.
+    /// Model of [`UnderWay`] with a field for each value.
     #[derive(Clone, Copy, Debug, PartialEq)]
     struct Plain {
         mode: Mode,

@@ -1,4 +1,4 @@
-//! What holds for every scheduler of the list.
+//! Tests that hold for every scheduler in the list.
 
 use super::{Class, SchedulerConfig, VcKind};
 use crate::cell::tests::cell;
@@ -8,12 +8,12 @@ use crate::rng::Stream;
 
 const NAMES: [&str; 6] = ["vc0", "vc1", "vc2", "vc3", "vc4", "vc5"];
 
-/// VCs of these classes, by label.
+/// Returns VCs of these classes, by label.
 pub(super) fn kinds(classes: &[Class]) -> Vec<VcKind<'static>> {
     NAMES.iter().zip(classes).map(|(&name, &class)| VcKind { name, class }).collect()
 }
 
-/// The labels of the next cells that are sent after one cell each of these VCs has come.
+/// Adds one cell for each VC in `come`, then returns the labels of the next cells sent.
 pub(super) fn sent(queues: &mut CellQueues, come: &[u32], number: usize) -> Vec<u32> {
     for &label in come {
         queues.put(label, 1);
@@ -22,7 +22,7 @@ pub(super) fn sent(queues: &mut CellQueues, come: &[u32], number: usize) -> Vec<
 }
 
 impl CellQueues {
-    /// So many cells of a VC come, each a frame of its own.
+    /// Adds `cells` cells of a VC, each a frame of its own.
     pub(super) fn put(&mut self, label: u32, cells: u32) {
         for _ in 0..cells {
             self.push(cell(label, 0, true));

@@ -1,8 +1,8 @@
 //! Guaranteed rate: the UBR class yields to the others but for a share of the link.
 //!
 //! Source: ATM Forum 97-0424, as `docs/mechanisms.md` 2.14 recalls it; its symbol g is kept.
-//! Departures: time counts in cells sent, so the credit stands still while the link is idle (it could have grown by one
-//! cell at most). The credit does not fall below nothing: what UBR takes while no other class wants it is not held
+//! Departures: time counts in cells sent, so the credit does not change while the link is idle (it could have grown by
+//! one cell at most). The credit does not fall below 0: cells that UBR sends while no other class has any do not count
 //! against it.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
@@ -37,7 +37,7 @@ impl Configure for Config {
     }
 }
 
-/// The two queues.
+/// Numbers of the two queues.
 const OTHERS: usize = 0;
 const UBR: usize = 1;
 
@@ -46,9 +46,9 @@ const CELL: u64 = ONE;
 
 /// The scheduler.
 struct GuaranteedRate {
-    /// g: what the credit grows by in a cell time.
+    /// g: growth of the credit in a cell time.
     g: u64,
-    /// What UBR may still claim.
+    /// Credit that UBR may still claim.
     credit: u64,
 }
 
@@ -56,7 +56,7 @@ struct GuaranteedRate {
 impl Scheduler for GuaranteedRate {
     fn serve(&mut self, cells: u32, waiting: &mut impl Waiting) {
         for _ in 0..cells {
-            // "1 + small": of a whole cell's credit nothing is lost that came with its last part.
+            // "1 + small": the limit is above one cell, so the step that completes a cell loses nothing.
             self.credit = (self.credit + self.g).min(CELL + self.g);
             let queue = if waiting.cells(UBR) > 0 && (self.credit >= CELL || waiting.cells(OTHERS) == 0) {
                 self.credit = self.credit.saturating_sub(CELL);
@@ -116,7 +116,7 @@ mod tests {
             let mut vbr = 0u32;
             let (mut slots, mut ubr, mut least) = (0u32, 0u32, 0.0_f64);
             for _ in 0..50_000 {
-                // Bursts: the other class comes and goes.
+                // Bursts of the other class.
                 if vbr == 0 && rng.below(50) == 0 {
                     vbr = 1 + rng.below(200);
                     queues.put(0, vbr);
@@ -125,7 +125,7 @@ mod tests {
                 slots += 1;
                 ubr += cell.label().number();
                 vbr -= 1 - cell.label().number();
-                // The lead over the share never falls back by more than a cell, from any slot on.
+                // From any slot on, the lead over the share never falls by more than a cell.
                 let lead = f64::from(ubr) - share * f64::from(slots);
                 assert!(lead > least - 1.000_001, "{share}: {slots}");
                 least = least.max(lead);

@@ -2,8 +2,8 @@
 //!
 //! Source: `docs/mechanisms.md` 2.8, variant (b), on real queues: minimum-rate credits served first, excess round
 //! robin.
-//! Departures: the source serves virtual queues so (`virtual_queuing_weighted`); this is the service they emulate, not
-//! their rule for discarding.
+//! Departures: the source serves virtual queues this way (`virtual_queuing_weighted`). This is the service they
+//! emulate, without their rule for discarding.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 

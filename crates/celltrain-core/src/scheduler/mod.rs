@@ -1,8 +1,8 @@
-//! Schedulers: which of the waiting cells an output port sends next.
+//! Schedulers: choose the next cell that an output port sends.
 //!
 //! The buffer policy decides what enters; a scheduler decides what leaves. Under `fifo` all VCs of a port share one
-//! queue; under any other there are several, by class or by VC, each of them first in, first out, and the scheduler
-//! says which of them goes next. A new scheduler is one file beside these, two lines below and one page under
+//! queue. Under any other scheduler there are several queues, by class or by VC, each first in, first out, and the
+//! scheduler chooses the next one. A new scheduler is one file next to these, two lines below and one page under
 //! `docs/models/`.
 
 pub(crate) mod waiting;
@@ -49,31 +49,31 @@ registry! {
         minimum_rate: MinimumRate,
     }
 
-    /// What is wrong with the settings.
+    /// Checks the settings.
     pub fn check(&self) -> Vec<Fault> { |config| config.check() }
 
-    /// The settings that may differ from VC to VC, by key.
+    /// Returns the settings that may differ from VC to VC, by key.
     pub fn per_vc(&self) -> Vec<(&'static str, &PerVc)> { |config| config.per_vc() }
 
-    /// Of the constants in its `constants` table, those that differ from VC to VC, by name.
+    /// Returns the constants in the `constants` table that differ from VC to VC, by name.
     pub fn constants_by_vc(&self) -> Vec<(&str, &PerVc)> { |config| config.constants_by_vc() }
 
-    /// Whether the number of VCs matters to the settings, though none of these differs from VC to VC.
+    /// Returns whether the settings depend on the number of VCs, though none of them differs from VC to VC.
     pub fn counts_vcs(&self) -> bool { |config| config.counts_vcs() }
 
-    /// Names in its tables that nothing uses, by their keys.
+    /// Returns the names in its tables that nothing uses, by their keys.
     pub fn unused(&self) -> Vec<String> { |config| config.unused() }
 
-    /// What is wrong with the settings of VCs of these names, by label, that share a link.
+    /// Checks the settings of VCs of these names, by label, that share a link.
     pub fn check_vcs(&self, vcs: &[&str]) -> Vec<Fault> { |config| config.check_vcs(vcs) }
 
-    /// Whether it has to do with the classes of VCs.
+    /// Returns whether the scheduler distinguishes classes of VCs.
     pub fn by_class(&self) -> bool { |config| config.by_class() }
 
-    /// The queues of a port crossed by these VCs, by label; none where one queue holds all, first in, first out.
+    /// Creates the queues of a port crossed by these VCs, by label; `None` if one queue holds all, first in, first out.
     pub fn build(&self, vcs: &[VcKind<'_>]) -> Option<Service> { |config| config.build(vcs) }
 
-    /// Every scheduler with settings for any VCs, for tests that hold for all.
+    /// Returns every scheduler with settings for any VCs, for tests that hold for all schedulers.
     #[cfg(test)]
     pub(crate) fn samples() -> Vec<Self> { |mod scheduler| scheduler::sample().into() }
 }
@@ -98,10 +98,10 @@ pub enum Class {
 }
 
 impl Class {
-    /// All of them, the first to be served first.
+    /// All classes, the highest priority first.
     pub const ALL: [Class; 3] = [Class::Cbr, Class::Vbr, Class::Ubr];
 
-    /// Its name in scenarios.
+    /// Returns its name in scenarios.
     pub fn name(self) -> &'static str {
         match self {
             Class::Cbr => "cbr",
@@ -120,19 +120,19 @@ pub struct VcKind<'a> {
     pub class: Class,
 }
 
-/// What a scheduler is asked. Both engines ask only this; the reference engine for one cell at a time.
+/// A service discipline. Both engines use only these methods; the reference engine for one cell at a time.
 ///
-/// It is written once for all that may wait, single cells and runs of them; a port keeps it as [`AnyScheduler`].
+/// It is generic over single cells and runs of them; a port keeps it as [`AnyScheduler`].
 pub trait Scheduler: Send {
-    /// A cell has come to `queue`, where none waited.
+    /// Records that a cell has arrived at `queue`, which was empty.
     fn on_backlog(&mut self, queue: usize) {
         let _ = queue;
     }
 
-    /// Sends the next `cells` cells, of which there are as many, and none comes meanwhile.
+    /// Sends the next `cells` cells. At least that many wait, and none arrives meanwhile.
     fn serve(&mut self, cells: u32, waiting: &mut impl Waiting);
 
-    /// A cell comes to `queue`, one of so many of which none has a cell, and is sent before another comes.
+    /// Serves a cell that arrives at `queue` when all `queues` queues are empty, and leaves before another arrives.
     fn pass(&mut self, queue: usize, queues: usize)
     where
         Self: Sized,
@@ -143,36 +143,36 @@ pub trait Scheduler: Send {
         debug_assert_eq!(alone.queue, None, "a scheduler that is asked for a cell sends it");
     }
 
-    /// How much of the filling of empty queues matters to it. Asked once.
+    /// Returns how much the filling of empty queues matters. Called once.
     fn backlog_sensitivity(&self) -> BacklogSensitivity {
         BacklogSensitivity::Insensitive
     }
 }
 
-/// What waits at a port, as a scheduler serves it.
+/// The cells waiting at a port, as a scheduler serves them.
 pub trait Waiting {
-    /// The queues.
+    /// Returns the numbers of the queues.
     fn queues(&self) -> Range<usize>;
 
-    /// Cells waiting in a queue.
+    /// Returns the number of cells waiting in a queue.
     fn cells(&self, queue: usize) -> u32;
 
-    /// Sends the first cells of a queue: `most`, or fewer, at least one of those in front. How many they were.
+    /// Sends `most` cells from the front of a queue, or fewer, but at least one. Returns how many were sent.
     fn send(&mut self, queue: usize, most: u32) -> u32;
 
-    /// Sends the first cell of a queue, of which there is one. Whether others wait behind it.
+    /// Sends the first cell of a queue that has one. Returns whether others wait behind it.
     fn send_one(&mut self, queue: usize) -> bool;
 }
 
-/// A scheduler of the list, whichever it is.
+/// Object-safe form of [`Scheduler`].
 pub trait AnyScheduler: Send {
     /// [`Scheduler::on_backlog`].
     fn on_backlog(&mut self, queue: usize);
 
-    /// [`Scheduler::serve`] where single cells wait.
+    /// [`Scheduler::serve`] for single cells.
     fn serve_cells(&mut self, cells: u32, waiting: &mut WaitingCells);
 
-    /// [`Scheduler::serve`] where runs of cells wait.
+    /// [`Scheduler::serve`] for runs of cells.
     fn serve_runs(&mut self, cells: u32, waiting: &mut WaitingRuns<'_>);
 
     /// [`Scheduler::pass`].
@@ -205,78 +205,78 @@ impl<S: Scheduler> AnyScheduler for S {
     }
 }
 
-/// How much of the filling of empty queues matters to a scheduler. In any case it learns of each before the next cell
-/// is sent.
+/// Sensitivity of a scheduler to the filling of empty queues. In any case it learns of each before the next cell is
+/// sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BacklogSensitivity {
-    /// Nothing more.
+    /// Nothing else matters.
     Insensitive,
-    /// The order in which queues fill matters; not that one was empty for less than a cell time.
+    /// The order in which queues fill matters, but not that one was empty for less than a cell time.
     Order,
-    /// All of it matters.
+    /// Everything matters.
     Exact,
 }
 
-/// What every scheduler's `Config` can do.
+/// Methods of every scheduler's `Config`.
 pub trait Configure {
-    /// What is wrong with the settings.
+    /// Checks the settings.
     fn check(&self) -> Vec<Fault> {
         Vec::new()
     }
 
-    /// The settings that may differ from VC to VC, by key: whether every VC has a value is checked for all alike.
+    /// Returns the settings that may differ from VC to VC, by key. A common check ensures that every VC has a value.
     fn per_vc(&self) -> Vec<(&'static str, &PerVc)> {
         Vec::new()
     }
 
-    /// Of the constants in a `constants` table, those that differ from VC to VC, by name.
+    /// Returns the constants in a `constants` table that differ from VC to VC, by name.
     fn constants_by_vc(&self) -> Vec<(&str, &PerVc)> {
         Vec::new()
     }
 
-    /// Whether the number of VCs matters to the settings, though none of these differs from VC to VC.
+    /// Returns whether the settings depend on the number of VCs, though none of them differs from VC to VC.
     fn counts_vcs(&self) -> bool {
         false
     }
 
-    /// Names in its tables that nothing uses, by their keys.
+    /// Returns the names in its tables that nothing uses, by their keys.
     fn unused(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// What is wrong with the settings of VCs of these names, by label, taken together: they share a link. Asked for
-    /// every port, when every VC has a value for every setting.
+    /// Checks the settings of VCs of these names, by label, that share a link. Called for every port, when every VC has
+    /// a value for every setting.
     fn check_vcs(&self, vcs: &[&str]) -> Vec<Fault> {
         let _ = vcs;
         Vec::new()
     }
 
-    /// Whether it has to do with the classes of VCs.
+    /// Returns whether the scheduler distinguishes classes of VCs.
     fn by_class(&self) -> bool {
         false
     }
 
-    /// The queues of a port crossed by these VCs, by label; none where one queue holds all, first in, first out.
+    /// Creates the queues of a port crossed by these VCs, by label; `None` if one queue holds all, first in, first out.
     fn build(&self, vcs: &[VcKind<'_>]) -> Option<Service>;
 }
 
-/// How cells wait at a port that is not first in, first out: in queues, of which a scheduler chooses the next.
+/// The queues of a port that is not first in, first out, with the scheduler that chooses among them.
 pub struct Service {
-    /// How many queues there are.
+    /// Number of queues.
     pub queues: usize,
-    /// By label: where a VC's cells wait.
+    /// Queue of each VC's cells, by label.
     pub queue_of: TiVec<Label, usize>,
-    /// The scheduler that chooses.
+    /// The scheduler that chooses the next queue.
     pub scheduler: Box<dyn AnyScheduler>,
 }
 
 impl Service {
-    /// So many queues; `queue_of` says by label where a VC's cells wait.
+    /// Creates a service with this many queues; `queue_of` gives each VC's queue by label.
     pub fn new(queues: usize, queue_of: Vec<usize>, scheduler: impl Scheduler + 'static) -> Self {
         Self { queues, queue_of: queue_of.into(), scheduler: Box::new(scheduler) }
     }
 
-    /// Whether cells may ever wait in more than one queue.
+    /// Returns whether cells may ever wait in more than one queue.
     pub fn has_a_choice(&self) -> bool {
         let mut queues = self.queue_of.iter();
         queues.next().is_some_and(|first| queues.any(|other| other != first))

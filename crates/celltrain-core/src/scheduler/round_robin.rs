@@ -1,7 +1,7 @@
 //! Round robin: a queue for each VC, served in turns, a cell a turn.
 //!
 //! Source: Li, Siu, Tzeng, Ikeda and Suzuki 1996 (per-VC queuing), as `docs/mechanisms.md` 2.7 recalls it.
-//! Departures: the source does not say where a queue joins that becomes non-empty; here it is last.
+//! Departures: the source does not say where a queue joins when it becomes non-empty; here it joins last.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! What waits at a port in several queues, as a scheduler serves it: single cells, or runs of them.
+//! Cells waiting at a port in several queues, as a scheduler serves them: single cells, or runs of them.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -12,7 +12,7 @@ use crate::index::Label;
 /// Single cells that wait in several queues, as the reference engine's port has them.
 pub struct WaitingCells {
     pub(crate) queues: Vec<VecDeque<Cell>>,
-    /// What was sent and is still to be taken, in order.
+    /// Cells sent but not yet taken, in order.
     pub(crate) sent: VecDeque<Cell>,
 }
 
@@ -37,11 +37,11 @@ impl Waiting for WaitingCells {
     }
 }
 
-/// One cell, and none other at the port.
+/// A single cell at an otherwise empty port.
 pub(super) struct WaitingCell {
     /// Its queue, until it is sent.
     pub(super) queue: Option<usize>,
-    /// How many queues there are.
+    /// Number of queues.
     pub(super) queues: usize,
 }
 
@@ -76,7 +76,7 @@ impl Waiting for WaitingCell {
 pub(crate) struct Queue {
     /// Cells waiting.
     pub(crate) cells: u32,
-    /// Those of one frame that go first; none when the queue is empty.
+    /// The cells of one frame at the front; an empty run if the queue is empty.
     pub(crate) front: Run,
     pub(crate) behind: VecDeque<Run>,
     /// Cells of the first run that were sent and not yet reported.
@@ -87,18 +87,18 @@ pub(crate) struct Queue {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sent {
     pub(crate) run: Run,
-    /// Of the cells of the same service, how many went before the first of these, where each is reported; otherwise
-    /// before the last.
+    /// Cells of the same service sent before the first of these with [`ReportGranularity::Each`], otherwise before the
+    /// last.
     pub(crate) after: u32,
 }
 
-/// How finely departures are reported.
+/// Granularity of departure reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReportGranularity {
-    /// Runs of cells that go one after the other: how many cells went before the first.
+    /// Runs of consecutive cells, with the number of cells sent before the first.
     Each,
-    /// What waits together may go with other queues' cells in between, and is reported when the last of it has gone:
-    /// how many cells went before that one.
+    /// Runs of cells that waited together, reported when the last has left, with the number of cells sent before it.
+    /// Cells of other queues may leave in between.
     Runs,
 }
 
@@ -157,7 +157,7 @@ impl Waiting for WaitingRuns<'_> {
 }
 
 impl WaitingRuns<'_> {
-    /// Notes what was sent of the run in front, and turns to the next one if that was all.
+    /// Records departures from the run in front, and moves to the next run if that was all of it.
     #[inline(never)]
     fn report_departures(&mut self, queue: usize) {
         let Queue { front, behind, unreported, .. } = &mut self.queues[queue];
@@ -175,19 +175,19 @@ impl WaitingRuns<'_> {
 /// Waiting cells by VC.
 #[derive(Clone, Debug)]
 pub struct Counts {
-    /// By label.
+    /// Cells of each VC, by label.
     pub(crate) per_vc: TiVec<Label, u32>,
-    /// VCs with at least one.
+    /// Number of VCs with at least one cell.
     pub(crate) active_vcs: u32,
 }
 
 impl Counts {
-    /// None of any of so many VCs.
+    /// Creates empty counts for `vcs` VCs.
     pub fn new(vcs: usize) -> Self {
         Self { per_vc: ti_vec![0; vcs], active_vcs: 0 }
     }
 
-    /// Cells of a VC come.
+    /// Counts arriving cells of a VC.
     #[inline]
     pub fn put(&mut self, label: Label, cells: u32) {
         let count = &mut self.per_vc[label];
@@ -195,7 +195,7 @@ impl Counts {
         *count += cells;
     }
 
-    /// Cells of a VC go.
+    /// Counts departing cells of a VC.
     #[inline]
     pub fn take(&mut self, label: Label, cells: u32) {
         let count = &mut self.per_vc[label];

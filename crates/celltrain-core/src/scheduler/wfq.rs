@@ -2,9 +2,9 @@
 //!
 //! Source: Golestani 1994 (self-clocked fair queuing), `docs/mechanisms.md` 2.15, whose symbols F, v and `w_v` are
 //! kept.
-//! Departures: only differences of tags matter, so they are counted from a later `v_now` before they grow too large. Of
-//! a queue only its first cell's tag is kept. The others' follow from it: while a VC has cells waiting, `F_prev(v)` is
-//! not below `v_now`, so each tag is the one before it plus `1 / w_v`.
+//! Departures: only differences of tags matter, so they are counted from a later `v_now` before they grow too large.
+//! Only the tag of a queue's first cell is kept, and the others follow from it: while a VC has cells waiting,
+//! `F_prev(v)` is not below `v_now`, so each tag is the one before it plus `1 / w_v`.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
@@ -47,7 +47,7 @@ impl Configure for Config {
     }
 }
 
-/// A queue for each VC, served in proportion to these weights, by label.
+/// Creates a queue for each VC, served in proportion to these weights, by label.
 pub(super) fn service(weights: &[f64]) -> Service {
     let steps = steps(weights);
     let queue_of = (0..weights.len()).collect();
@@ -61,8 +61,8 @@ pub(super) fn service(weights: &[f64]) -> Service {
 /// The scheduler.
 struct Wfq<N> {
     vcs: Vec<Vc<N>>,
-    /// Who has the smallest F of each two VCs, of the winners of each two, and so on; the lower label among equals. The
-    /// last winner is at 1, the VCs themselves are the second half.
+    /// The smallest F of each two VCs, then of the winners of each two, and so on; ties go to the lower label. The
+    /// overall winner is at 1, the VCs themselves are the second half.
     tournament: Vec<N>,
     /// `v_now`: F of the cell in service.
     v_now: N,
@@ -72,35 +72,35 @@ struct Wfq<N> {
 struct Vc<N> {
     /// `1 / w_v`, in a unit in which all of them are whole.
     step: N,
-    /// F of its latest cell that was sent, as of when its queue ran empty.
+    /// F of the last cell sent, updated when its queue runs empty.
     previous: N,
 }
 
-/// A number of a width that holds tags, and players: a VC by F of its first waiting cell. F stands above the label, so
-/// that comparing two is one subtraction, and among equals the lower label comes first.
+/// An integer that holds tags and players. A player is a VC with F of its first waiting cell. F is above the label, so
+/// comparing two players is one subtraction, and ties go to the lower label.
 trait Number: Copy + Ord + Add<Output = Self> + Sub<Output = Self> + Send + 'static {
-    /// Nothing.
+    /// Zero.
     const ZERO: Self;
-    /// The player of a VC where no cell waits.
+    /// The player of a VC without waiting cells.
     const NO_PLAYER: Self;
-    /// All tags are lowered before one exceeds this, to stay within their bits.
+    /// Limit of tags: all are lowered before one exceeds it, to stay within their bits.
     const MOST_TAG: Self;
-    /// A step all VCs may have.
+    /// The largest step that all VCs may have.
     const MOST_STEP: u128;
 
-    /// A step no larger than that.
+    /// Converts a step no larger than `MOST_STEP`.
     fn step(step: u128) -> Self;
-    /// A tag as it stands in a player.
+    /// Shifts a tag to its position in a player.
     fn raised(self) -> Self;
-    /// The player of a VC.
+    /// Creates the player of a VC with this tag.
     fn player(self, vc: usize) -> Self;
-    /// A player's tag.
+    /// Returns a player's tag.
     fn tag(self) -> Self;
-    /// A player's VC.
+    /// Returns a player's VC.
     fn vc(self) -> usize;
 }
 
-/// A cell's label has so many bits.
+/// Number of bits of a cell's label.
 const LABEL_BITS: u32 = 24;
 
 macro_rules! numbers {
@@ -139,7 +139,7 @@ macro_rules! numbers {
     };
 }
 
-// Steps of 2^28 lower the tags once in two thousand cells.
+// With steps of 2^28, tags are lowered once in two thousand cells.
 numbers! {
     u64: 28,
     u128: 64,
@@ -156,7 +156,7 @@ impl<N: Number> Wfq<N> {
         }
     }
 
-    /// Counts tags from `v_now` on: only their differences matter, and none that is to come or waits is below it.
+    /// Counts tags from `v_now` on: only their differences matter, and no present or future tag is below it.
     #[cold]
     fn lower_tags(&mut self) {
         let base = std::mem::replace(&mut self.v_now, N::ZERO);
@@ -178,7 +178,7 @@ impl<N: Number> Scheduler for Wfq<N> {
         play(&mut self.tournament, queue, (previous.max(self.v_now) + step).player(queue));
     }
 
-    /// Nobody plays before it or after it.
+    /// Computes the tag directly, because no other VC competes.
     fn pass(&mut self, queue: usize, _queues: usize) {
         debug_assert!(self.tournament[1] == N::NO_PLAYER, "no queue has a cell");
         let Vc { step, previous } = &mut self.vcs[queue];
@@ -208,9 +208,9 @@ impl<N: Number> Scheduler for Wfq<N> {
     }
 }
 
-/// `1 / w_v` in a common unit. Weights are taken as the decimal numbers they are written as; their inverses are whole
-/// in one over their least common multiple. Where that would be too large for tags, steps are rounded to one part in
-/// 2^32 of the heaviest VC's; they are still whole, so nothing drifts.
+/// Returns `1 / w_v` in a common unit. Weights are read as exact decimal numbers; their inverses are multiples of one
+/// over their least common multiple. If these are too large for tags, steps are rounded to one part in 2^32 of the
+/// heaviest VC's. They are still whole numbers, so nothing drifts.
 fn steps(weights: &[f64]) -> Vec<u128> {
     exact_steps(weights).unwrap_or_else(|| {
         let heaviest = weights.iter().fold(0.0_f64, |a, &b| a.max(b));
@@ -249,9 +249,9 @@ fn exact_steps(weights: &[f64]) -> Option<Vec<u128>> {
     Some(weights.iter().map(|w| multiple / (w / divisor)).collect())
 }
 
-/// As many as a number of 64 bits certainly holds.
+/// Number of digits that certainly fits in 64 bits.
 const MOST_DIGITS: usize = 19;
-/// The heaviest VC's step where steps are rounded: 2^32.
+/// The heaviest VC's step if steps are rounded: 2^32.
 const UNIT: f64 = 4_294_967_296.0;
 /// The largest step, before and after rounding.
 const MOST_STEP: u128 = u128::MOST_STEP;
@@ -326,7 +326,7 @@ mod tests {
         let mut wide = CellQueues::new(Service::new(steps.len(), all(), Wfq::<u128>::new(&steps)));
         let mut rng = Stream::new(1, "arrivals");
         let (mut waiting, mut passed) = (0, 0);
-        // The tags of 64 bits are lowered some tens of times, those of 128 bits never.
+        // The 64-bit tags are lowered some tens of times, the 128-bit tags never.
         for _ in 0..100_000 {
             if waiting == 0 {
                 let label = Label::new(rng.below(4));

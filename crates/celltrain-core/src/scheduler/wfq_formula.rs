@@ -1,4 +1,4 @@
-//! Weighted fair queuing whose weights a formula says.
+//! Weighted fair queuing with weights from a formula.
 //!
 //! Source: the scenario for the weights; the scheduler is [`wfq`](super::wfq)'s, `docs/mechanisms.md` 2.15.
 //! Departures: none known.
@@ -33,7 +33,7 @@ pub struct Table {
     pub constants: BTreeMap<String, Constant>,
 }
 
-/// The table of a scenario, in one place of memory: every port of a network has room for the largest settings.
+/// The table of a scenario, boxed because every port of a network has room for the largest settings.
 pub type Config = Box<Table>;
 
 impl Configure for Config {
@@ -55,7 +55,7 @@ impl Configure for Config {
     }
 
     fn check_vcs(&self, vcs: &[&str]) -> Vec<Fault> {
-        // What is wrong whatever the VCs is told once, of the scheduler. Where none crosses, nothing has a weight.
+        // Faults that do not depend on the VCs are reported once, for the scheduler. A port without VCs has no weights.
         if vcs.is_empty() || !self.check().is_empty() {
             return Vec::new();
         }
@@ -81,12 +81,12 @@ impl Configure for Config {
 }
 
 impl Table {
-    /// Its constants, and no state.
+    /// Returns its texts: constants, and no state.
     fn texts<'a>(&'a self, state: &'a BTreeMap<String, Start>, vcs: Option<&'a [&'a str]>) -> Texts<'a> {
         Texts { constants: &self.constants, state, vc_state: state, questions: &[], events: &[], vcs, first: 0 }
     }
 
-    /// The weights of these VCs, by label; `None` where it is not known which there are.
+    /// Returns the weights of these VCs, by label; `None` if the VCs are not known.
     fn weights(&self, vcs: Option<&[&str]>) -> Result<Vec<f64>, Vec<Fault>> {
         let state = BTreeMap::new();
         formulas::at_start(self.texts(&state, vcs), &Vcs(vcs.map(<[&str]>::len)), ("weight", &self.weight))
@@ -97,10 +97,10 @@ fn is_weight(weight: f64) -> bool {
     weight > 0.0 && weight.is_finite()
 }
 
-/// How many VCs cross the port, where that is known.
+/// Number of VCs that cross the port, if known.
 struct Vcs(Option<usize>);
 
-/// Every name that a weight may have beside constants.
+/// All names that a weight may use besides constants.
 pub const NAMES: &[Name] = &[Name::number("V", Unit::NONE, "VCs that cross the port")];
 
 impl Host for Vcs {

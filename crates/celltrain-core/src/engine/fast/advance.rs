@@ -26,7 +26,7 @@ pub(super) const PIECES_OF_AN_EVENT: usize = 4;
 pub(super) const EVENTS_AT_ONCE: usize = 8;
 
 impl<'a> Engine<'a> {
-    /// The engine at the start of a run of the whole network. `traced`: as in [`Engine::new`].
+    /// Creates the engine at the start of a run of the whole network. `traced`: as in [`Engine::new`].
     ///
     /// # Errors
     /// If it is interrupted.
@@ -39,7 +39,7 @@ impl<'a> Engine<'a> {
         Self::new(network, mode, traced, None, stop)
     }
 
-    /// Brings the run to `until`, that instant included, with the looks of a probe before `looks_end`.
+    /// Advances the run to `until`, that instant included, with the looks of a probe before `looks_end`.
     ///
     /// # Errors
     /// If it is interrupted.
@@ -93,13 +93,13 @@ impl<'a> Engine<'a> {
             self.nics[exit.nic].begin_phase(now);
         }
         self.depart(now, Phase::Timers);
-        // The host may take time over it.
+        // The host may take time to process it.
         self.schedule_ticks();
         // A shaped port may send at once.
         self.advance((now, now), probe, &Progress::default(), stop)
     }
 
-    /// The injected frames that have arrived since the last call.
+    /// Takes the injected frames that have arrived since the last call.
     pub(in crate::engine) fn take_delivered(&mut self) -> Vec<Delivered> {
         self.end_systems.take_delivered()
     }
@@ -135,7 +135,8 @@ impl<'a> Engine<'a> {
             );
         }
         self.rm_events.move_horizon(&self.plan, before, horizon);
-        // Cells that a port takes at once are held back on their way to hosts after later cells on their way to the port.
+        // Cells that a port takes at once are held back on their way to hosts after later cells on their way to the
+        // port.
         let is_to_host =
             |held: &Held| matches!(self.plan.stages[held.link][held.run.last.label()].end, StageEnd::Host { .. });
         let (to_hosts, others): (Vec<Held>, Vec<Held>) =

@@ -60,7 +60,7 @@ impl Batch {
         self.cells.clear();
     }
 
-    /// The keys with the sentinel behind them, the cells at their places, and the first place of each input.
+    /// Returns the keys with the sentinel behind them, the cells at their places, and the first place of each input.
     #[inline]
     pub(super) fn parts(&mut self) -> (&mut [u64], &[Cell], &[u32]) {
         let keys = match &mut self.keys[..] {
@@ -70,7 +70,7 @@ impl Batch {
         (keys, &self.cells, &self.firsts)
     }
 
-    /// Adds those of some cells on their way, which are in order, that arrive before `until`; how many.
+    /// Adds the cells of `on_their_way`, which are in order, that arrive before `until`. Returns how many.
     #[inline]
     pub(super) fn extend_before(&mut self, until: Time, on_their_way: &[Arriving]) -> usize {
         let (base, before) = (self.base, self.cells.len());
@@ -93,7 +93,7 @@ impl Batch {
         self.cells.push(run.last);
     }
 
-    /// Puts them in order; those of each link are so already.
+    /// Sorts the cells; those of each link are already in order.
     #[inline]
     pub(super) fn sort(&mut self) {
         if !self.runs.is_empty() {
@@ -131,9 +131,9 @@ impl Batch {
     }
 }
 
-/// Merges two runs into a third, each with the sentinels before and behind all. Which key is next cannot be foreseen,
-/// nor when a run ends, so neither is a branch. The lesser half is merged from the front and the greater from the back:
-/// each key waits for the one before it, and so two are on their way at a time.
+/// Merges two runs into a third, each with the sentinels before and behind all. The next key and the end of a run are
+/// unpredictable, so neither is a branch. The lesser half is merged from the front and the greater from the back: each
+/// key waits for the one before it, so two are in progress at a time.
 #[inline]
 #[expect(clippy::many_single_char_names, reason = "places in two runs, from the front and from the back")]
 fn merge(one: &[u64], other: &[u64], into: &mut [u64]) {
@@ -162,13 +162,13 @@ fn merge(one: &[u64], other: &[u64], into: &mut [u64]) {
     }
 }
 
-/// Of a key: the time since the base of its batch.
+/// Returns the time of a key since the base of its batch.
 #[inline]
 pub(super) fn since(key: u64) -> Span {
     Span(key >> PLACE)
 }
 
-/// Of a key: the place of its cell.
+/// Returns the place of a key's cell.
 #[inline]
 #[expect(clippy::cast_possible_truncation, reason = "a place has 16 bits")]
 pub(super) fn place(key: u64) -> usize {
@@ -181,7 +181,7 @@ mod tests {
     use crate::cell::tests::cell;
     use crate::rng::Stream;
 
-    /// The times and places of what arrives at these instants, by input, as a batch has them in order.
+    /// Returns the times and places of cells that arrive at these instants, by input, in the order of a batch.
     fn in_order(inputs: &[Vec<u64>]) -> Vec<(u64, usize)> {
         let mut batch = Batch { base: Time(1000), ..Batch::default() };
         for arrivals in inputs {
@@ -246,7 +246,7 @@ mod tests {
         for (cells, in_time) in (0..19).flat_map(|cells| (0..=cells).map(move |in_time| (cells, in_time))) {
             let arriving = |i: u32| Arriving { time: Time(1000 + 3 * u64::from(i)), cell: cell(0, i, false) };
             let on_their_way: Vec<_> = (0..).map(arriving).take(cells).collect();
-            // At the instant itself is not before it.
+            // A cell at the instant itself does not arrive before it.
             let until = Time(1000 + 3 * in_time as u64);
             let mut batch = Batch { base: Time(1000), ..Batch::default() };
             batch.begin_input();

@@ -94,7 +94,7 @@ impl BatchingPort {
         }
     }
 
-    /// The same port with a scheduler's queues, as in [`Port::scheduled`](crate::port::Port::scheduled).
+    /// Replaces the queue by a scheduler's queues, as [`Port::scheduled`](crate::port::Port::scheduled) does.
     #[must_use]
     pub fn scheduled(mut self, service: Option<Service>) -> Self {
         if let Some(service) = service {
@@ -107,7 +107,7 @@ impl BatchingPort {
 
     /// Drops the queue of a port that no probe looks at before the end of the run. The port only counts how many wait,
     /// if nothing else of it depends on which they are: it is first in, first out, and its policy does not read counts.
-    /// Its user knows when each cell starts, and tells of those that would start after the end
+    /// Its user knows when each cell starts, and reports cells that would start after the end
     /// ([`BatchingPort::leave_waiting`]).
     #[must_use]
     pub fn without_queue(mut self) -> Self {
@@ -118,20 +118,20 @@ impl BatchingPort {
         self
     }
 
-    /// Returns whether it knows which cells wait.
+    /// Returns whether the port knows which cells wait.
     #[inline]
     pub fn keeps_queue(&self) -> bool {
         self.keeps_queue
     }
 
-    /// Admitted cells of a VC will still wait at the horizon: a port without a queue notes them for its results.
+    /// Records admitted cells of a VC that will still wait at the horizon, for the results of a port without a queue.
     pub fn leave_waiting(&mut self, label: Label, cells: u32) {
         if !self.keeps_queue && cells > 0 {
             self.counts.put(label, cells);
         }
     }
 
-    /// Such cells have been noted for a horizon that has moved.
+    /// Removes such cells after the horizon has moved.
     pub fn stop_waiting(&mut self, label: Label, cells: u32) {
         if !self.keeps_queue && cells > 0 {
             self.counts.take(label, cells);
@@ -152,7 +152,7 @@ impl BatchingPort {
         self.admission.loses_single_cells()
     }
 
-    /// Sets the arrival of the next cells offered, before a policy may be asked.
+    /// Sets the arrival of the next cells offered, before the policy may decide.
     #[inline]
     pub fn set_now(&mut self, now: Time) {
         self.now = now;
@@ -198,13 +198,13 @@ impl BatchingPort {
         true
     }
 
-    /// Returns whether so few cells wait that the policy need not be asked about a frame.
+    /// Returns whether so few cells wait that the policy need not decide about a frame.
     #[inline]
     fn is_calm(&self) -> bool {
         self.occupancy < self.admission.asked_from()
     }
 
-    /// A resource management cell belongs to no frame: it is lost only if there is no room.
+    /// Offers a resource management cell. It belongs to no frame, so it is lost only for lack of room.
     #[inline(never)]
     fn offer_rm(&mut self, cell: Cell) -> bool {
         self.admission.on_cells_between(cell.label(), 1);
@@ -223,7 +223,7 @@ impl BatchingPort {
         self.admission.is_passing(label) && !self.admission.starts_frame(label)
     }
 
-    /// Returns whether a VC's next cells are admitted as long as there is room for them, and no policy is asked.
+    /// Returns whether a VC's next cells are admitted without asking the policy, as long as there is room for them.
     #[inline]
     pub fn admits_unasked(&self, label: Label) -> bool {
         if self.admission.starts_frame(label) {
@@ -233,8 +233,8 @@ impl BatchingPort {
         }
     }
 
-    /// The scheduler's sensitivity to the order of cells of different VCs, if each VC has a queue of its own. While
-    /// there is room for all, this order decides only when queues fill.
+    /// Returns the scheduler's sensitivity to the order of cells of different VCs, if each VC has a queue of its own.
+    /// While there is room for all, this order decides only when queues fill.
     pub fn keeps_vcs_apart(&self) -> Option<BacklogSensitivity> {
         self.queues.as_ref().filter(|queues| queues.one_a_vc()).map(|queues| queues.backlog_sensitivity())
     }
@@ -245,7 +245,7 @@ impl BatchingPort {
     }
 
     /// Returns whether departures must be reported ([`BatchingPort::report_departures`]) before a VC's next cell is
-    /// offered to a port with deferred order: the policy is asked, a cell may be pushed out, or the VC's queue may be
+    /// offered to a port with deferred order: the policy decides, a cell may be pushed out, or the VC's queue may be
     /// empty.
     #[inline]
     pub fn must_report_before(&self, label: Label) -> bool {
@@ -255,19 +255,19 @@ impl BatchingPort {
                 || self.ahead(label) <= self.deferred_dequeues)
     }
 
-    /// Cells in the queue of a VC, those among them included whose departure was not reported.
+    /// Returns the number of cells in the queue of a VC, including departures not yet reported.
     #[inline]
     pub fn ahead(&self, label: Label) -> u32 {
         self.queues.as_ref().map_or(self.occupancy + self.deferred_dequeues, |queues| queues.ahead(label))
     }
 
-    /// A lower bound on the number of departures up to the next end of a frame, in a port with deferred order and
-    /// waiting cells.
+    /// Returns a lower bound on the number of departures up to the next end of a frame, in a port with deferred order
+    /// and waiting cells.
     pub fn least_to_an_end(&self) -> u32 {
         self.queues.as_ref().map_or(1, |queues| queues.least_to_an_end())
     }
 
-    /// No fewer cells than this will go before a cell of the VC that arrives now.
+    /// Returns a lower bound on the number of departures before a cell of the VC that arrives now.
     pub fn least_ahead(&self, label: Label) -> u32 {
         // Cells in front may be pushed out.
         self.queues.as_ref().map_or(0, |queues| queues.ahead(label)).saturating_sub(self.deferred_dequeues)
@@ -279,12 +279,12 @@ impl BatchingPort {
         self.admission.starts_frame(label)
     }
 
-    /// The part of the policy that follows cells, which it has.
+    /// Returns the part of the policy that follows cells, which it must have.
     fn follower(&mut self) -> &mut dyn CellFollower {
         self.admission.follower().expect("the policy follows cells")
     }
 
-    /// Reports to a policy that follows cells those that have gone: before it is asked, and before another enters.
+    /// Reports departures to a policy that follows cells, before it decides and before another cell enters.
     #[inline]
     pub(super) fn report_to_policy(&mut self) {
         if self.follows && self.reported_gone < self.gone {
@@ -293,14 +293,14 @@ impl BatchingPort {
         }
     }
 
-    /// `M_j`: the cells of the policy's virtual queues, by label, if it has any.
+    /// Returns `M_j`, the cells of the policy's virtual queues, by label, if it has any.
     #[cfg(test)]
     pub(crate) fn virtual_queues(&mut self) -> Option<&TiSlice<Label, u32>> {
         self.report_to_policy();
         self.admission.follower()?.virtual_queues()
     }
 
-    /// The places of the buffer.
+    /// Returns the capacity of the buffer.
     #[inline]
     pub fn capacity(&self) -> u32 {
         self.capacity
@@ -326,7 +326,7 @@ impl BatchingPort {
         self.admission.judge_frame(&view, cell.label());
     }
 
-    /// A cell of a refused frame, or one that finds no room.
+    /// Offers a cell of a refused frame, or one that finds no room.
     #[cold]
     fn offer_unwelcome(&mut self, cell: Cell) -> bool {
         let mut verdict = self.admission.verdict(cell, self.occupancy >= self.capacity, self.holds(cell.label()));
@@ -359,8 +359,8 @@ impl BatchingPort {
     }
 
     /// Hands the next `cells` to the transmitter and defers their removal from the queue. At least that many must be
-    /// ready. In a FIFO the caller knows which they are; where the order is deferred,
-    /// [`BatchingPort::report_departures`] finds out.
+    /// ready. In a FIFO the caller knows which they are; if the order is deferred, [`BatchingPort::report_departures`]
+    /// finds out.
     #[inline]
     pub fn defer_dequeue(&mut self, cells: u32) {
         self.occupancy -= cells;
@@ -375,15 +375,15 @@ impl BatchingPort {
         }
     }
 
-    /// Deferred dequeues: cells that have gone and are still in the queue and the per-VC counts.
+    /// Returns the number of deferred dequeues: cells that have left, but are still in the queue and the per-VC counts.
     #[inline]
     pub fn deferred_dequeues(&self) -> u32 {
         self.deferred_dequeues
     }
 
-    /// Brings the per-VC counts up to date with what has gone since the last time, and calls `report(run, after)` for
-    /// each run of it: `after` of these cells went before the run's first cell ([`ReportGranularity::Each`]) or before
-    /// its last ([`ReportGranularity::Runs`]).
+    /// Brings the per-VC counts up to date with the departures since the last time, and calls `report(run, after)` for
+    /// each run of them: `after` of these cells left before the run's first cell ([`ReportGranularity::Each`]) or
+    /// before its last ([`ReportGranularity::Runs`]).
     #[inline]
     pub fn report_departures(&mut self, granularity: ReportGranularity, mut report: impl FnMut(Run, u32)) {
         let gone = std::mem::take(&mut self.deferred_dequeues);
@@ -400,15 +400,15 @@ impl BatchingPort {
         }
     }
 
-    /// Reports what has gone of runs that were reported as a whole so far.
+    /// Reports the departed cells of runs that have not left completely.
     pub fn report_parts(&mut self, report: impl FnMut(Run)) {
         if let Some(queues) = &mut self.queues {
             queues.report_parts(report);
         }
     }
 
-    /// Brings the per-VC counts up to date with what has gone. A reader of the counts calls this first after
-    /// [`BatchingPort::defer_dequeue`]; the port itself does before it asks the policy.
+    /// Brings the per-VC counts up to date with all departures. A reader of the counts calls this first after
+    /// [`BatchingPort::defer_dequeue`]; the port itself does so before it asks the policy.
     #[inline]
     pub fn dequeue_deferred(&mut self) {
         debug_assert!(
@@ -431,31 +431,31 @@ impl BatchingPort {
         }
     }
 
-    /// Cells that can be sent: all that wait, but for frames that wait until they are whole.
+    /// Returns the number of cells that can be sent: all that wait, except for frames that are not yet whole.
     #[inline]
     pub fn ready(&self) -> u32 {
         self.occupancy - self.held_cells
     }
 
-    /// X: cells waiting.
+    /// Returns X, the number of waiting cells.
     pub fn occupancy(&self) -> u32 {
         self.occupancy
     }
 
-    /// `Y_i`: cells waiting of each VC, by label.
+    /// Returns `Y_i`, the waiting cells of each VC, by label.
     pub fn per_vc(&self) -> &TiSlice<Label, u32> {
         assert_eq!(self.deferred_dequeues, 0, "counts are looked at when they are up to date");
         &self.counts.per_vc
     }
 
-    /// `N_a`: VCs with at least one cell waiting.
+    /// Returns `N_a`, the number of VCs with at least one cell waiting.
     #[cfg(test)]
     pub(crate) fn active_vcs(&self) -> u32 {
         assert_eq!(self.deferred_dequeues, 0, "counts are looked at when they are up to date");
         self.counts.active_vcs
     }
 
-    /// The fewest and the most cells waiting since the latest sample, if everything before now is settled.
+    /// Returns the fewest and the most cells waiting since the latest sample, if everything before now is settled.
     pub fn range(&self) -> QueueRange {
         self.tracker.range(self.occupancy)
     }
@@ -465,13 +465,13 @@ impl BatchingPort {
         self.tracker.start_range(self.occupancy);
     }
 
-    /// The largest number of cells that ever waited.
+    /// Returns the largest number of cells that ever waited.
     #[cfg(test)]
     pub(crate) fn max_queue(&self) -> u32 {
         self.tracker.max_queue()
     }
 
-    /// The waiting cells, the next to be sent first where one queue holds all, those of frames that are not yet whole
+    /// Returns the waiting cells: next to be sent first if one queue holds all, cells of frames that are not yet whole
     /// last.
     #[cfg(test)]
     pub(crate) fn waiting(&self) -> impl Iterator<Item = Cell> {
@@ -480,12 +480,12 @@ impl BatchingPort {
         self.fifo.iter().flat_map(|run| run.iter()).skip(self.deferred_dequeues as usize).chain(held).chain(queued)
     }
 
-    /// The fate of each VC's cells, by label.
+    /// Returns the fate of each VC's cells, by label.
     pub fn vc_counters(&self) -> impl Iterator<Item = PortCounters> {
         self.admission.counters(self.per_vc())
     }
 
-    /// The port as results show it.
+    /// Returns the state of the port, as results show it.
     pub fn state(&self) -> PortState {
         let state = PortState {
             counters: self.vc_counters().collect(),
@@ -497,7 +497,7 @@ impl BatchingPort {
         state
     }
 
-    /// The fate of all cells together.
+    /// Returns the fate of all cells together.
     pub fn counters(&self) -> PortCounters {
         PortCounters::sum(self.vc_counters())
     }

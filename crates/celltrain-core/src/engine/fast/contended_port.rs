@@ -19,11 +19,11 @@ use crate::units::{Span, Time};
 
 /// A contended port, by the way in which it works.
 pub(super) enum ContendedPort {
-    /// Trains come in and go on.
+    /// Trains arrive and leave.
     Trains(TrainPort),
-    /// Cells come in and go on one by one, first in, first out.
+    /// Cells arrive and leave one by one, first in, first out.
     Stream(StreamPort),
-    /// Cells come in and leave one by one, and wait in queues.
+    /// Cells arrive and leave one by one, and wait in queues.
     Queues(QueuePort),
     /// Each cell is worked on before it arrives, downstream of the port that sends it.
     AtOnce(AtOnceIndex),
@@ -77,7 +77,7 @@ impl ContendedPort {
         Worked { reached, next_effect }
     }
 
-    /// The arrivals noted for the port's allocator since the last call.
+    /// Takes the arrivals noted for the port's allocator since the last call.
     #[inline]
     pub(super) fn take_arrivals(&mut self, note: impl FnMut(Arrival)) {
         if let ContendedPort::Trains(TrainPort { output, .. }) | ContendedPort::Queues(QueuePort { output, .. }) = self
@@ -108,7 +108,7 @@ impl ContendedPort {
         }
     }
 
-    /// The buffer.
+    /// Returns the buffer.
     pub(super) fn buffer<'a>(&'a self, at_once: &'a TiSlice<AtOnceIndex, AtOncePort>) -> Buffer<'a> {
         match self {
             ContendedPort::Trains(TrainPort { output, .. }) | ContendedPort::Queues(QueuePort { output, .. }) => {
@@ -163,7 +163,7 @@ pub(super) enum Buffer<'a> {
 }
 
 impl Buffer<'_> {
-    /// X: cells waiting.
+    /// Returns X, the number of waiting cells.
     pub(super) fn occupancy(&self) -> u32 {
         match self {
             Buffer::Queues(port) => port.occupancy(),
@@ -171,7 +171,7 @@ impl Buffer<'_> {
         }
     }
 
-    /// The fewest and the most cells waiting since the latest sample.
+    /// Returns the fewest and the most cells waiting since the latest sample.
     pub(super) fn range(&self) -> QueueRange {
         match self {
             Buffer::Queues(port) => port.range(),
@@ -179,7 +179,7 @@ impl Buffer<'_> {
         }
     }
 
-    /// `Y_i`: cells waiting of each VC, by label.
+    /// Returns `Y_i`, the waiting cells of each VC, by label.
     pub(super) fn per_vc(&self) -> &TiSlice<Label, u32> {
         match self {
             Buffer::Queues(port) => port.per_vc(),
@@ -187,7 +187,7 @@ impl Buffer<'_> {
         }
     }
 
-    /// Cells of a VC's frame that waits until it is whole.
+    /// Returns the number of waiting cells of a VC's frame that is not yet whole.
     pub(super) fn held(&self, label: Label) -> u32 {
         match self {
             Buffer::Queues(port) => port.held(label),
@@ -195,7 +195,7 @@ impl Buffer<'_> {
         }
     }
 
-    /// The port as results show it.
+    /// Returns the state of the port, as results show it.
     pub(super) fn state(&self) -> PortState {
         match self {
             Buffer::Queues(port) => port.state(),

@@ -27,7 +27,7 @@ impl Downstream<'_> {
         }
     }
 
-    /// [`Downstream::go`] where it is rare.
+    /// [`Downstream::go`] for rare callers.
     #[inline(never)]
     pub(super) fn go_rarely(&mut self, link: LinkIndex, run: Run, first_start: Time, period: Span) {
         self.go(link, run, first_start, period);
@@ -62,7 +62,7 @@ impl Downstream<'_> {
         }
     }
 
-    /// A cell arrives in a stream that may matter elsewhere before all others known there.
+    /// Schedules a port for a cell that may matter elsewhere before all others known in its stream.
     #[inline(never)]
     fn bring_forward(&mut self, stream: StreamIndex, arrival: Time) {
         let port = self.links.stream(stream).port;

@@ -19,7 +19,7 @@ pub(super) struct Egress {
 /// The next place of a VC's cells, in 16 bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hop {
-    /// From the start of a cell to its arrival there.
+    /// Time from the start of a cell to its arrival there.
     pub(super) lead: Span,
     /// A [`HopEnd`] as a number.
     to: u32,
@@ -55,7 +55,7 @@ impl Hop {
         Self { lead, to, label }
     }
 
-    /// The place at its end.
+    /// Returns the place at its end.
     #[inline]
     pub(super) fn to(&self) -> HopEnd {
         match self.to {
@@ -72,7 +72,7 @@ impl Egress {
         Self { hops, to_hosts }
     }
 
-    /// A cell starts.
+    /// Sends a cell that starts at `start`.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "once a cell")]
     pub(super) fn send(&mut self, cell: Cell, start: Time, downstream: &mut Downstream<'_>) {
@@ -88,7 +88,7 @@ impl Egress {
         self.send_elsewhere(cell, hop.to(), start, downstream);
     }
 
-    /// Cells of a frame start, one after the other.
+    /// Sends cells of a frame that start one after the other.
     #[inline]
     pub(super) fn send_run(&mut self, run: Run, first_start: Time, downstream: &mut Downstream<'_>) {
         let mut start = first_start;

@@ -1,4 +1,4 @@
-//! The event list: when each source of events is due next.
+//! The event list: the next event of each source.
 
 use super::plan::{LaneIndex, Plan, PortIndex, RmLaneIndex, ShapedIndex};
 use super::tournament_tree::{Key, Rank, TournamentTree};
@@ -39,13 +39,13 @@ impl EventList {
         Self { keys, first_lane, first_shaped, first_rm_lane }
     }
 
-    /// The first event.
+    /// Returns the first event.
     #[inline]
     pub(super) fn first(&self) -> Key {
         self.keys.first()
     }
 
-    /// The source of an event.
+    /// Returns the source of an event.
     #[inline]
     pub(super) fn leaf(&self, event: Key) -> Leaf {
         let number = event.leaf();

@@ -1,5 +1,5 @@
-//! The fabric between ports: given the departure of cells from a port, where and when they arrive, and which end
-//! system, shaped port or contended port receives them.
+//! The fabric between ports: computes where and when cells that leave a port arrive, and which end system, shaped port
+//! or contended port receives them.
 
 use std::collections::VecDeque;
 
@@ -23,9 +23,9 @@ pub(super) struct Delivery {
     /// Index of the link it comes in on.
     pub(super) link: LinkIndex,
     pub(super) vc: VcIndex,
-    /// Its number in its VC's log.
+    /// Number of the frame in its VC's log.
     pub(super) frame: FrameNumber,
-    /// Its cells; 0 on the way to a host, which has them in the log.
+    /// Its cells; 0 on the way to a host, because the log has them.
     pub(super) cells: u32,
 }
 
@@ -38,7 +38,7 @@ pub(super) struct Fabric<'e> {
     pub(super) late: &'e mut Late,
     pub(super) rate_control: &'e mut RateControl,
     pub(super) rm_events: &'e mut RmEvents,
-    /// The instant the run is to reach now.
+    /// The instant up to which the run advances now.
     pub(super) horizon: Time,
 }
 
@@ -52,7 +52,7 @@ pub(super) struct Late {
     pub(super) end: Time,
 }
 
-/// Cells that reach the end of their stage only after the horizon. They go on when it moves.
+/// Cells that reach the end of their stage only after the horizon. They continue when it moves.
 #[derive(Clone, Copy)]
 pub(super) struct Held {
     pub(super) link: LinkIndex,
@@ -163,7 +163,7 @@ impl Fabric<'_> {
         let missed = self.change_late(&whole, self.horizon, |late, cells| *late += cells);
         let goes_whole = matches!(self.plan.stages[link][run.last.label()].end, StageEnd::Shaped { .. });
         let in_time = if goes_whole { 0 } else { run.cells - missed };
-        // After the end nothing goes on.
+        // Nothing continues after the end.
         if self.horizon < self.late.end {
             let run = Run { cells: run.cells - in_time, ..run };
             self.late.held.push(Held { run, first_start: first_start + period * u64::from(in_time), ..whole });

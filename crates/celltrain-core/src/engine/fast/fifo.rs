@@ -1,4 +1,4 @@
-//! First in, first out, without a queue: how many wait follows from when the link will be free.
+//! First in, first out, without a queue: the number of waiting cells follows from the time when the link will be free.
 
 use typed_index_collections::TiSlice;
 
@@ -16,20 +16,20 @@ use crate::units::{Span, Time};
 /// The buffer of a port from which cells leave in the order of their arrival. A cell that is admitted starts when
 /// everything before it has been sent.
 pub(super) struct Fifo {
-    /// When everything that was admitted will have been sent.
+    /// Time when all admitted cells will have been sent.
     free_at: Time,
     /// Waits of this length or more take the slow path: the buffer may be full.
     full_above: u64,
     /// At shorter waits the policy admits every frame and is not asked.
     admit_all_below: u64,
-    /// The longest wait of a cell admitted since the latest sample, and one; 0 if none was.
+    /// The longest wait of a cell admitted since the latest sample, plus one; 0 if there was none.
     longest: u64,
-    /// The shortest, if cells are noted in `admitted`.
+    /// The shortest wait, if cells are noted in `admitted`.
     shortest: u64,
     cell_time: Span,
     admission: Admission,
-    /// Cells that were admitted, oldest first: those that wait, and those that went since the list was last cut. If no
-    /// probe looks at queues, only those that may wait at the horizon.
+    /// Admitted cells, oldest first: those that wait, and those that left since the list was last cut. If no probe
+    /// looks at queues, only those that may wait at the horizon.
     admitted: Pipe<Label>,
     /// Time after which admitted cells are recorded in `admitted`.
     noted_from: Time,
@@ -43,7 +43,7 @@ pub(super) struct Fifo {
     tracker: QueueTracker,
     /// The departure of an instant comes before its arrivals.
     serves_first: bool,
-    /// The latest instant in which cells came to an idle port, where the departure comes first.
+    /// The latest instant in which cells came to an idle port, if the departure comes first.
     begun: Option<Time>,
     /// True if the policy reads the counts of VCs.
     counts_vcs: bool,
@@ -92,16 +92,16 @@ impl Fifo {
         }
     }
 
-    /// Moves the instant at which the results ask who waits.
+    /// Moves the instant at which the results need the waiting cells.
     pub(super) fn ask_at(&mut self, horizon: Time) {
         if !self.always_records {
-            // No cell waits longer than a full buffer takes, and a cell or two where the departure comes first.
+            // No cell waits longer than a full buffer takes, plus a cell or two if the departure comes first.
             let longest = self.cell_time.0.saturating_mul(u64::from(self.capacity) + 2);
             self.noted_from = Time(horizon.0.saturating_sub(longest));
         }
     }
 
-    /// When everything that was admitted will have been sent.
+    /// Returns the time when all admitted cells will have been sent.
     #[inline]
     pub(super) fn free_at(&self) -> Time {
         self.free_at
@@ -174,7 +174,7 @@ impl Fifo {
         self.admission.judge_frame(&view, cell.label())
     }
 
-    /// Returns how many wait when a cell arrives.
+    /// Returns how many cells wait when a cell arrives.
     #[inline]
     fn waiting_at(&self, now: Time) -> u32 {
         let wait = self.free_at.0.saturating_sub(now.0);
@@ -206,13 +206,14 @@ impl Fifo {
         }
     }
 
-    /// Returns how many wait when all that starts before `until` has gone.
+    /// Returns how many cells wait when all that start before `until` have left.
     #[inline]
     fn waiting_before(&self, until: Time) -> u32 {
         whole(self.free_at.0.saturating_sub(until.0) / self.cell_time.0)
     }
 
-    /// Brings the counts to `until`; everything before it is settled. Not before the horizon, unless a probe looks at queues.
+    /// Brings the counts to `until`; everything before it is settled. Not before the horizon, unless a probe looks at
+    /// queues.
     pub(super) fn look_at(&mut self, until: Time) {
         self.forget(until);
         assert_eq!(self.occupancy(), self.waiting_before(until), "who waits when it is asked was noted");
@@ -224,18 +225,18 @@ impl Fifo {
         }
     }
 
-    /// X: cells waiting, after a look.
+    /// Returns X, the number of waiting cells, after a look.
     pub(super) fn occupancy(&self) -> u32 {
         u32::try_from(self.admitted.rest().len()).expect("a queue stays below 2^32 cells")
     }
 
-    /// `Y_i`: cells waiting of each VC, by label, after a look.
+    /// Returns `Y_i`, the waiting cells of each VC, by label, after a look.
     pub(super) fn per_vc(&self) -> &TiSlice<Label, u32> {
         &self.counts.per_vc
     }
 
-    /// The tracker of the queue, brought up to date from the longest and the shortest wait. An arriving cell finds as
-    /// many cells waiting as will start before it.
+    /// Returns the tracker of the queue, brought up to date from the longest and the shortest wait. An arriving cell
+    /// finds as many cells waiting as will start before it.
     fn tracked(&self) -> QueueTracker {
         let mut tracker = self.tracker;
         if !self.serves_first && self.longest > 0 {
@@ -248,7 +249,7 @@ impl Fifo {
         tracker
     }
 
-    /// The fewest and the most cells waiting since the latest sample, after a look.
+    /// Returns the fewest and the most cells waiting since the latest sample, after a look.
     pub(super) fn range(&self) -> QueueRange {
         self.tracked().range(self.occupancy())
     }
@@ -260,7 +261,7 @@ impl Fifo {
         (self.longest, self.shortest) = (0, u64::MAX);
     }
 
-    /// The port as results show it, after a look.
+    /// Returns the state of the port, as results show it, after a look.
     pub(super) fn state(&self) -> PortState {
         PortState {
             counters: self.admission.counters(&self.counts.per_vc).collect(),
@@ -271,8 +272,8 @@ impl Fifo {
     }
 }
 
-/// While a cell would wait for less than this, fewer than `asked_from` cells wait. If the departure of an instant comes
-/// first, a cell that came to the idle port in the same instant still waits.
+/// Returns the wait below which fewer than `asked_from` cells are waiting. If the departure of an instant comes first,
+/// a cell that came to the idle port in the same instant still waits.
 fn admit_all_below(asked_from: u32, cell_time: Span, serves_first: bool) -> u64 {
     match asked_from {
         u32::MAX => u64::MAX,

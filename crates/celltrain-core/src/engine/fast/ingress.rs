@@ -9,19 +9,19 @@ use crate::cell::Cell;
 use crate::tie::TieBreaker;
 use crate::units::{Span, Time};
 
-/// The streams of a port; it makes batches of them: what arrives before an instant, in order, ties as the scenario
-/// says.
+/// The streams of a port. It collects cells that arrive before an instant in batches, in order, with ties as the
+/// scenario says.
 pub(super) struct CellIngress {
     ties: TieBreaker,
     /// Its streams are a row among all.
     first_stream: StreamIndex,
     /// Numbers of its links at the node, which decide ties.
     at_node: Vec<u32>,
-    /// The first arrival, among what is on its way, that matters elsewhere.
+    /// The first arrival, among cells in flight, that matters elsewhere.
     next_to_matter: Option<Time>,
     /// Everything before is settled.
     reached: Time,
-    /// The time in which all inputs together bring no more cells than have places.
+    /// The time in which all inputs together bring no more cells than a batch holds.
     most_in_one_go: Span,
     /// True if cells that end no frame have an effect elsewhere.
     every_cell_matters: bool,
@@ -33,9 +33,9 @@ const MOST: u64 = if cfg!(test) { 1 << 9 } else { batch::MOST as u64 / 2 };
 pub(super) const MOST_INPUTS: usize = 1 << 7;
 
 impl CellIngress {
-    /// Streams from the `first_stream` on. `at_node` has the numbers of their links among those of the node, in order;
-    /// the fastest of them brings a cell every `least_spacing`. `every_cell_matters`: also those that end no frame have
-    /// an effect elsewhere.
+    /// Creates the ingress for the streams from `first_stream` on. `at_node` has the numbers of their links among those
+    /// of the node, in order; the fastest of them brings a cell every `least_spacing`. `every_cell_matters`: cells that
+    /// end no frame have an effect elsewhere too.
     pub(super) fn new(
         ties: TieBreaker,
         first_stream: StreamIndex,
@@ -62,14 +62,14 @@ impl CellIngress {
         self.first_stream..StreamIndex::from(first + self.at_node.len())
     }
 
-    /// The first arrival, among what was on its way at the end of the latest batch, that matters elsewhere.
+    /// Returns the first arrival that matters elsewhere, among cells in flight at the end of the latest batch.
     #[inline]
     pub(super) fn next_to_matter(&self) -> Option<Time> {
         self.next_to_matter
     }
 
-    /// The end of the next batch: a cell has a place in it. `first_of` says where a batch begins that would begin with
-    /// an arrival.
+    /// Returns the end of the next batch, so that every cell has a place. `first_of` returns the beginning of a batch
+    /// that would begin with an arrival.
     #[inline]
     pub(super) fn reach(&self, until: Time, links: &Links, first_of: impl Fn(Time) -> Time) -> Time {
         if until <= self.reached || until - self.reached <= self.most_in_one_go {
@@ -79,7 +79,7 @@ impl CellIngress {
         until.min(first_of(first).max(self.reached) + self.most_in_one_go)
     }
 
-    /// Collects what arrives before `until`, in order. The batch is empty.
+    /// Collects the cells that arrive before `until`, in order. The batch must be empty.
     #[inline]
     pub(super) fn gather(&mut self, until: Time, links: &mut Links, batch: &mut Batch) {
         batch.base = self.reached;
@@ -94,8 +94,8 @@ impl CellIngress {
         batch.sort();
     }
 
-    /// Hands over what was collected: `arrive` has the instant of a cell, the cell, and its place among those of the
-    /// instant.
+    /// Hands over the collected cells: `arrive` gets the instant of a cell, the cell, and its place among the cells of
+    /// the instant.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "what is done for a cell belongs into its loop")]
     pub(super) fn hand_over(&mut self, batch: &mut Batch, mut arrive: impl FnMut(Time, Cell, Among)) {

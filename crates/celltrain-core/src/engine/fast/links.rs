@@ -19,7 +19,7 @@ use crate::index::indices;
 use crate::units::{Span, Time};
 
 indices! {
-    /// A stream of single cells: what comes in on one link of a port that takes streams.
+    /// A stream of single cells: the cells on one link of a port that takes streams.
     StreamIndex;
 }
 
@@ -35,7 +35,7 @@ pub(super) struct Links {
     streams: TiVec<StreamIndex, Stream>,
 }
 
-/// How cells come in at a port.
+/// Form in which cells arrive at a port.
 pub(super) enum Ingress {
     /// In trains. The port at work borrows them and leaves an empty box here.
     Trains(Box<TrainIngress>),
@@ -53,7 +53,7 @@ struct Horizon {
 }
 
 impl StreamIndex {
-    /// The stream of an input, if this is that of the first.
+    /// Returns the stream of an input, if this is the first input's.
     #[inline]
     pub(super) fn input(self, input: u32) -> Self {
         Self::new(self.number() + input)
@@ -76,7 +76,7 @@ impl Links {
         first
     }
 
-    /// The way cells come in at a port.
+    /// Returns the form in which cells arrive at a port.
     pub(super) fn ingress(&self, port: PortIndex) -> &Ingress {
         &self.ingress[port]
     }
@@ -106,13 +106,13 @@ impl Links {
         self.horizons[port].free_at = free_at;
     }
 
-    /// The way cells come in at a port.
+    /// Returns the form in which cells arrive at a port.
     #[inline]
     pub(super) fn ingress_mut(&mut self, port: PortIndex) -> &mut Ingress {
         &mut self.ingress[port]
     }
 
-    /// The earliest effect elsewhere of a cell that arrives at a port.
+    /// Returns the earliest effect elsewhere of a cell that arrives at a port.
     #[inline]
     pub(super) fn effect_of(&self, port: PortIndex, arrival: Time) -> Time {
         let Horizon { free_at, least_lead } = self.horizons[port];
@@ -156,7 +156,7 @@ impl Links {
         }
     }
 
-    /// The first arrival in a row of streams.
+    /// Returns the first arrival in a row of streams.
     #[inline]
     pub(super) fn first(&self, row: Range<StreamIndex>) -> Time {
         self.next[row].iter().copied().min().unwrap_or(NEVER)

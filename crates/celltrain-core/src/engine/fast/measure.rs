@@ -89,7 +89,7 @@ impl Engine<'_> {
                     // Branches of a merge have the same label here.
                     port.counters[*label].offered += passed;
                     port.counters[*label].forwarded += passed;
-                    // It arrives, and leaves in the same instant.
+                    // The cell arrives, and leaves in the same instant.
                     port.max_queue = port.max_queue.max(u32::from(passed > 0));
                 }
                 let arrived = known - late.last().expect("every way has an end");
@@ -131,7 +131,7 @@ pub(super) struct PortEnd {
     state: PortState,
     /// True if the order of departures is worked out later than the admission.
     defers_order: bool,
-    /// By VC: cells of a frame that waits until it is whole; empty where none do.
+    /// By VC: cells of a frame that waits until it is whole; empty if no frame does.
     held: TiVec<Label, u32>,
 }
 

@@ -1,10 +1,10 @@
-//! The fast engine: exact cells, worked on by the frame where nothing can happen to a single one.
+//! The fast engine: exact cells, processed frame by frame if nothing can happen to a single cell.
 //!
-//! `docs/design/fast-engine.md` says why it is exact and how much work it is. In short: cells wait at hosts' ports,
+//! `docs/design/fast-engine.md` explains why it is exact and how much work it is. In short: cells wait at hosts' ports,
 //! where arithmetic gives the start of each cell ([`nic`]), at shaped ports, and at contended ports
 //! ([`contended_port`]). Everything between is a delay ([`plan`]). Events are whole frames reaching hosts, ticks,
-//! starts, and the batches in which contended ports catch up ([`tournament_tree`]). When the clock stands at an
-//! instant, everything that happened in the network before it is settled.
+//! starts, and the batches in which contended ports catch up ([`tournament_tree`]). When the clock reaches an instant,
+//! everything that happened in the network before it is settled.
 
 mod advance;
 mod at_once;
@@ -82,11 +82,11 @@ pub(super) struct Engine<'a> {
     routing: Routing,
     clock: Clock,
     end: Time,
-    /// The instant the run is to reach now. Nothing arrives later before it moves.
+    /// The instant up to which the run advances now. Nothing arrives later before it moves.
     horizon: Time,
     plan: Plan,
     nics: TiVec<NicIndex, Nic>,
-    /// By VC; none where the host's own port shapes it.
+    /// By VC; `None` if the host's own port shapes it.
     exits: TiVec<VcIndex, Option<Exit>>,
     ports: TiVec<PortIndex, ContendedPort>,
     links: Links,
@@ -111,8 +111,8 @@ pub(super) struct Engine<'a> {
 }
 
 impl<'a> Engine<'a> {
-    /// The engine at the start of a run. `traced`: if queues are looked at during the run, the ports whose range is
-    /// read.
+    /// Creates the engine at the start of a run. `traced`: if queues are looked at during the run, the ports whose
+    /// range is read.
     fn new(
         network: &'a Network,
         mode: PortMode,
@@ -214,7 +214,7 @@ impl<'a> Engine<'a> {
             }
         };
         if self.end_systems.paced() {
-            // A paced sender may want to go on before the next tick.
+            // A paced sender may want to send before the next tick.
             self.schedule_ticks();
         }
         self.depart(now, phase);
@@ -245,7 +245,7 @@ impl<'a> Engine<'a> {
         self.departures = departures;
     }
 
-    /// Everything behind the ports, the ports, and the batch that is lent to the port at work.
+    /// Returns everything behind the ports, the ports, and the batch that is lent to the port at work.
     #[inline]
     fn downstream(&mut self) -> (Downstream<'_>, &mut TiSlice<PortIndex, ContendedPort>, &mut Batch) {
         let fabric = Fabric {
@@ -268,7 +268,7 @@ impl<'a> Engine<'a> {
         self.downstream().0.go(link, run, first_start, period);
     }
 
-    /// A contended port catches up with everything before `now`.
+    /// Makes a contended port catch up with everything before `now`.
     fn work(&mut self, port: PortIndex, now: Time, stop: &Stop<'_>) -> Result<(), Interrupted> {
         let until = now.min(self.horizon + Span(1));
         let mut reached = Time::default();
@@ -295,7 +295,7 @@ impl<'a> Engine<'a> {
         reached
     }
 
-    /// The first RM cell of a lane with something to do at `now` does it.
+    /// Performs the first RM event of a lane, which is due at `now`.
     fn run_rm_event(&mut self, lane: RmLaneIndex, now: Time, stop: &Stop<'_>) -> Result<(), Interrupted> {
         let RmEvent { vc, number, what, .. } =
             self.rm_events.pop(lane).expect("a lane on the event list has an RM event");
@@ -325,7 +325,7 @@ impl<'a> Engine<'a> {
         Ok(())
     }
 
-    /// A whole packet joins a shaped port.
+    /// Adds a whole packet to a shaped port.
     fn put_in(&mut self, place: Place, packet: Packet, now: Time, phase: Phase) {
         let not_started = match phase {
             Phase::BeforeService => now,
@@ -340,8 +340,8 @@ impl<'a> Engine<'a> {
         self.schedule_shaped(place.link, now);
     }
 
-    /// A shaped port sends the cells that may start at `now`, and hands on the cells that will follow if nothing comes
-    /// in between.
+    /// Sends the cells of a shaped port that may start at `now`, and hands on the cells that follow if nothing comes in
+    /// between.
     fn shape(&mut self, number: ShapedIndex, now: Time) {
         let link = self.plan.shaped[number];
         let port = self.rate_control.port_mut(link).expect("it has this role");
@@ -351,7 +351,7 @@ impl<'a> Engine<'a> {
         if let Some((mut run, period)) = port.send(now, ahead) {
             let vc = self.routing.vcs[link][run.last.label()];
             if self.edge.polices_at(vc, link) && now + period + self.plan.delays[link] <= self.horizon {
-                // A VC with a contract sends at the line's rate, and none of its cells is handed on ahead of time.
+                // A VC with a contract sends at the line's rate. Its cells are never handed on ahead of time.
                 let at_switch = now + period + self.plan.delays[link];
                 run.last = self.edge.on_cell(vc, at_switch, run.last);
             }
@@ -395,8 +395,8 @@ impl<'a> Engine<'a> {
     }
 }
 
-/// The longest lead of the cells of a shaped port that may hand them on ahead of time. All of them must go to contended
-/// ports, which can give them back. Policing cannot be undone.
+/// Returns the longest lead of the cells of a shaped port that may hand them on ahead of time. All of them must go to
+/// contended ports, which can give them back. Policing cannot be undone.
 fn ahead(routing: &Routing, plan: &Plan, edge: &Edge, link: LinkIndex) -> Option<Span> {
     let stages = &plan.stages[link];
     let can_come_back = |stage: &Stage| matches!(stage.end, StageEnd::Port { .. });

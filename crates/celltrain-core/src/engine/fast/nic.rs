@@ -1,8 +1,8 @@
-//! A host's own port: a queue without limit in front of a link, known by arithmetic.
+//! A host's own port: an infinite queue in front of a link, computed arithmetically.
 //!
-//! Frames join whole and leave in order, one cell a cell time, so when each cell of a frame will start is known as the
-//! frame joins. The reference engine's queue length is kept to the letter: it counts the cells that have not started,
-//! and within an instant service comes after the end systems but before the timers.
+//! Frames join whole and leave in order, one cell a cell time, so the start of each cell is known when its frame joins.
+//! The queue length of the reference engine is reproduced exactly: it counts the cells that have not started, and
+//! within an instant service comes after the end systems but before the timers.
 
 use std::collections::VecDeque;
 
@@ -18,7 +18,7 @@ use crate::units::{Span, Time};
 #[repr(align(64))]
 pub(super) struct Nic {
     cell_time: Span,
-    /// When the last cell that joined will have been sent.
+    /// Time when the last cell that joined will have been sent.
     free_at: Time,
     /// The instant and phase of the latest frames to join, and how many cells waited then, all of them counted.
     joined: Time,
@@ -40,7 +40,7 @@ struct ByVc {
 /// Message of an assertion: counts of cells fit 32 bits.
 const SHORT: &str = "a queue stays below 2^32 cells";
 
-/// When in an instant a frame joins: end systems and sources before service, timers after it.
+/// Phase of an instant in which a frame joins: end systems and sources before service, timers after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     BeforeService,
@@ -71,7 +71,7 @@ impl Nic {
         }
     }
 
-    /// Begins a phase of its own at the end of an instant, for a frame that is injected there.
+    /// Begins a new phase at the end of an instant, for a frame that is injected there.
     pub(super) fn begin_phase(&mut self, now: Time) {
         (self.joined, self.phase) = (now, Phase::Timers);
         self.waiting = self.waiting_at(now, Phase::Timers);
@@ -97,7 +97,7 @@ impl Nic {
         first_start
     }
 
-    /// The port at `now`, after everything that happens then.
+    /// Returns the state of the port at `now`, after everything that happens then.
     pub(super) fn state(&self, now: Time) -> PortState {
         let (offered, waiting): (TiVec<Label, u64>, TiVec<Label, u32>) = if let Some(by_vc) = &self.by_vc {
             (by_vc.offered.clone(), by_vc.waiting(now, self.cell_time))
@@ -118,7 +118,8 @@ impl Nic {
         }
     }
 
-    /// Cells that have not started before the phase's place in the instant: the last of them ends at `free_at`.
+    /// Returns the number of cells that have not started before the phase in this instant: the last of them ends at
+    /// `free_at`.
     fn waiting_at(&self, now: Time, phase: Phase) -> u32 {
         if self.free_at <= now {
             return 0;
@@ -131,7 +132,7 @@ impl Nic {
         u32::try_from(cells).expect(SHORT)
     }
 
-    /// The fewest and the most cells waiting since the latest sample, up to and including `now`.
+    /// Returns the fewest and the most cells waiting since the latest sample, up to and including `now`.
     pub(super) fn range(&self, now: Time) -> QueueRange {
         self.tracker.range(self.waiting_at(now, Phase::Timers))
     }
@@ -151,7 +152,7 @@ impl ByVc {
         self.frames.push_back(frame);
     }
 
-    /// Cells that start after `now`, by label.
+    /// Returns the number of cells that start after `now`, by label.
     fn waiting(&self, now: Time, cell_time: Span) -> TiVec<Label, u32> {
         let mut waiting = ti_vec![0; self.offered.len()];
         for frame in &self.frames {
@@ -166,7 +167,7 @@ impl Queued {
         self.first_start + cell_time * u64::from(self.cells - 1)
     }
 
-    /// Cells that start after `now`.
+    /// Returns the number of cells that start after `now`.
     fn not_started(&self, now: Time, cell_time: Span) -> u32 {
         if self.first_start > now {
             return self.cells;

@@ -1,4 +1,5 @@
-//! The buffer of a contended port and the link behind it: what waits, when it starts, and which cells have gone.
+//! The buffer of a contended port and the link behind it: the waiting cells, their starts, and the cells that have
+//! left.
 //!
 //! If the order is deferred, the number of waiting cells follows from arithmetic, and their order is worked out later.
 
@@ -7,10 +8,10 @@ use super::run_queues::ReportGranularity;
 use crate::cell::{Cell, Run};
 use crate::units::{Span, Time};
 
-/// A contended port from the arrival of a cell on.
+/// The part of a contended port that handles cells after their arrival.
 pub(super) struct Output {
     pub(super) port: BatchingPort,
-    /// When the next transmission can start: the waiting head's start, or when the link is free.
+    /// Earliest start of the next transmission: the waiting head's start, or the time when the link is free.
     pub(super) next_start: Time,
     /// Deferred order: admitted cells may be pushed out again, overtaken or marked, so which cells leave is worked out
     /// later.
@@ -22,7 +23,7 @@ pub(super) struct Output {
     /// If the order is deferred: each start is reported, not only of cells that end a run. Set once a
     /// departure may matter by itself: another contended port follows, or the run is near its end.
     reports_each: bool,
-    /// Cells that have gone from a port that marks, with their starts, as they were marked.
+    /// Cells that have left a port that marks, with their starts, as they were marked.
     gone: Vec<(Cell, Time)>,
     arrivals: Vec<Arrival>,
 }
@@ -38,7 +39,7 @@ pub(super) struct Timing {
     pub(super) longest_lead: Span,
     /// A cell that starts no later than this arrives by the horizon, on every way.
     pub(super) latest_start: Time,
-    /// The instant the run is to reach now: nothing is settled after it.
+    /// The instant up to which the run advances now: nothing is settled after it.
     pub(super) horizon: Time,
     /// The end of the run: a cell that would start later stays in the queue.
     pub(super) end: Time,
@@ -87,12 +88,12 @@ impl Output {
         }
     }
 
-    /// The arrivals noted since the last call.
+    /// Takes the arrivals noted since the last call.
     pub(super) fn arrivals(&mut self) -> impl Iterator<Item = Arrival> {
         self.arrivals.drain(..)
     }
 
-    /// The earliest effect elsewhere of cells that wait and may leave in another order than they came.
+    /// Returns the earliest effect elsewhere of cells that wait and may leave in another order than they came.
     #[inline]
     pub(super) fn effect_of_waiting(&self) -> Option<Time> {
         if !self.defers_order || self.port.ready() == 0 {
@@ -102,21 +103,21 @@ impl Output {
         Some(self.next_start + self.timing.cell_time * u64::from(ahead) + self.timing.least_lead)
     }
 
-    /// The earliest start of a cell that arrives from now on.
+    /// Returns the earliest start of a cell that arrives from now on.
     #[inline]
     pub(super) fn free_at(&self) -> Time {
         if self.defers_order { self.next_start } else { self.tail_start() }
     }
 
-    /// When something that arrives at `arrival` can matter elsewhere: not before its transmission could start. Where
-    /// the order is deferred, `ahead` cells go before it.
+    /// Returns the earliest time when an arrival at `arrival` can matter elsewhere: not before its transmission could
+    /// start. If the order is deferred, `ahead` cells go before it.
     #[inline]
     pub(super) fn effect_at(&self, arrival: Time, ahead: u32) -> Time {
         let ahead = if self.defers_order { ahead } else { self.port.ready() };
         arrival.max(self.next_start + self.timing.cell_time * u64::from(ahead)) + self.timing.least_lead
     }
 
-    /// The first instant, from `arrival` on or before, at which there is something to settle.
+    /// Returns the first instant, at `arrival` or before, at which there is something to settle.
     #[inline]
     pub(super) fn first_of(&self, arrival: Time) -> Time {
         let waits_late = self.defers_order && self.port.ready() > 0;
@@ -141,7 +142,7 @@ impl Output {
         }
     }
 
-    /// The same, one by one, where cells that leave behind them more than `most` are marked.
+    /// Hands on the cells one by one, and marks those that leave more than `most` cells behind.
     fn mark_before(&mut self, until: Time, most: u32) {
         while self.next_start < until {
             let Some(cell) = self.port.take() else { break };
@@ -158,7 +159,7 @@ impl Output {
         self.serve_before(if self.timing.serve_first { now + Span(1) } else { now });
     }
 
-    /// Settles what leaves before `until`; all that arrives before it is settled.
+    /// Settles the departures before `until`; all arrivals before it are settled.
     #[inline]
     pub(super) fn settle(&mut self, until: Time, depart: &mut impl FnMut(Run, Time, Span)) {
         if self.defers_order {
@@ -173,13 +174,13 @@ impl Output {
         self.port.dequeue_deferred();
     }
 
-    /// When all that wait will have been sent, if nothing else comes.
+    /// Returns the time when all waiting cells will have been sent, if nothing else comes.
     #[inline]
     pub(super) fn tail_start(&self) -> Time {
         self.next_start + self.timing.cell_time * u64::from(self.port.ready())
     }
 
-    /// An idle port starts a cell that arrives at `now` at once, or when the link is free.
+    /// Makes an idle port start a cell that arrives at `now` at once, or when the link is free.
     #[inline]
     pub(super) fn start_anew_if_idle(&mut self, now: Time, depart: &mut impl FnMut(Run, Time, Span)) {
         if self.port.ready() == 0 && self.next_start < now {
@@ -190,8 +191,8 @@ impl Output {
         }
     }
 
-    /// Offers a cell that arrives at `now`. Returns when it will start, where that is known and it waits for no other;
-    /// what is known of others goes to `depart`.
+    /// Offers a cell that arrives at `now`. Returns its start, if that is known and the cell waits for no other. Starts
+    /// of other cells go to `depart`.
     #[inline]
     pub(super) fn offer(&mut self, now: Time, cell: Cell, depart: &mut impl FnMut(Run, Time, Span)) -> Option<Time> {
         self.start_anew_if_idle(now, depart);
@@ -234,17 +235,17 @@ impl Output {
             self.next_start += self.timing.cell_time;
             return Some(now);
         }
-        // The last cell of a frame whose rest is refused may have been put in.
+        // The last cell of a frame whose rest is refused may have entered.
         (!self.defers_order && self.port.ready() > 0).then_some(now)
     }
 
-    /// Notes which cells of a run start only after the horizon.
+    /// Notes the cells of a run that start only after the horizon.
     #[cold]
     pub(super) fn leave_waiting(&mut self, run: Run, first_start: Time, period: Span) {
         self.port.leave_waiting(run.last.label(), waiting_at(self.timing.horizon, run, first_start, period));
     }
 
-    /// Updates which cells of a run wait after the horizon has moved from `before`.
+    /// Updates the waiting cells of a run after the horizon has moved from `before`.
     #[cold]
     pub(super) fn update_waiting(&mut self, run: Run, first_start: Time, period: Span, before: Time) {
         self.port.stop_waiting(run.last.label(), waiting_at(before, run, first_start, period));
@@ -271,7 +272,7 @@ impl Output {
         }
     }
 
-    /// Reports which cells have gone from a port with deferred order. The link was never idle since it last did.
+    /// Reports the departures from a port with deferred order. The link was never idle since the last report.
     #[inline(never)]
     pub(super) fn report_departures(&mut self, depart: &mut impl FnMut(Run, Time, Span)) {
         for (cell, start) in self.gone.drain(..) {

@@ -1,9 +1,9 @@
 //! The plan of a network, made before it runs: the places where cells can wait, and the stages between them.
 //!
 //! A switch port is *transparent* if no cell ever waits there: every cell leaves in the instant it arrives, and the
-//! port is only a delay. That holds where a single link feeds it that is no faster than its own, no VCs merge there, it
-//! has no allocator, its buffer has a place, and its policy admits whatever finds it empty. All other ports are hosts'
-//! own ports, whose queues follow from arithmetic ([`super::nic`]), *shaped* ports ([`crate::shaped_port`]) or
+//! port is only a delay. That holds if a single link feeds it that is not faster than its own, no VCs merge there, it
+//! has no allocator, its buffer has a place, and its policy admits everything that finds it empty. All other ports are
+//! hosts' own ports, whose queues follow from arithmetic ([`super::nic`]), *shaped* ports ([`crate::shaped_port`]) or
 //! *contended* ports ([`super::contended_port`]).
 //!
 //! A *stage* is the way of a VC from one of these to the next, or to its host. Its *lead* is the time from the start of
@@ -36,7 +36,7 @@ indices! {
     /// A lane: a queue of frames on their way.
     LaneIndex;
 
-    /// A queue of RM events: what RM cells from one port do after one lead.
+    /// A queue of RM events: those of RM cells from one port after one lead.
     RmLaneIndex;
 }
 
@@ -53,10 +53,10 @@ pub(super) enum Role {
     Transparent,
 }
 
-/// The way of one VC's cells from where they may wait to where they may wait or end.
+/// The way of one VC's cells from a place where they may wait to the next such place, or to their end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stage {
-    /// From the start of a cell's transmission to its arrival at the end of the stage.
+    /// Time from the start of a cell's transmission to its arrival at the end of the stage.
     pub(super) lead: Span,
     /// The place at its end.
     pub(super) end: StageEnd,
@@ -101,15 +101,14 @@ pub(super) struct Passed {
     pub(super) link: LinkIndex,
     /// The VC's label there.
     pub(super) label: Label,
-    /// From the start of transmission at the stage's beginning to the arrival here.
+    /// Time from the start of transmission at the stage's beginning to the arrival here.
     pub(super) lead: Span,
 }
 
 /// The transparent ports on the ways of the stages that begin at one port.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PassedPorts {
-    /// By label: the place in `passed` of the first port on its way; one more for the end of `passed`. Empty at a port
-    /// where no stage begins.
+    /// Row offsets into `passed`, one per label, plus a final end offset. Empty at a port where no stage begins.
     first: Vec<u32>,
     passed: Vec<Passed>,
 }
@@ -121,28 +120,28 @@ impl PassedPorts {
         Self { first, passed: Vec::new() }
     }
 
-    /// Ends the way of a label: the ports put in since the last call are on it.
+    /// Ends the way of a label: it has the ports added since the last call.
     fn end_way(&mut self) {
         self.first.push(index(self.passed.len()));
     }
 
-    /// Returns how many were put in since the last way ended.
+    /// Returns how many ports were added since the last way ended.
     fn under_way(&self) -> usize {
         self.passed.len() - self.first.last().map_or(0, |&first| first as usize)
     }
 
-    /// The ports on the way of the stage with this label, in order.
+    /// Returns the ports on the way of the stage with this label, in order.
     pub(super) fn of(&self, label: Label) -> &[Passed] {
         let label = usize::from(label);
         &self.passed[self.first[label] as usize..self.first[label + 1] as usize]
     }
 
-    /// A row with a place for each of them, and one more for the end of each way.
+    /// Creates a row with a place for each port, and one for the end of each way.
     pub(super) fn row(&self) -> Vec<u64> {
         vec![0; self.passed.len() + self.first.len().saturating_sub(1)]
     }
 
-    /// The places of one way in such a row.
+    /// Returns the places of one way in such a row.
     pub(super) fn places(&self, label: Label) -> Range<usize> {
         let label = usize::from(label);
         self.first[label] as usize + label..self.first[label + 1] as usize + label + 1
@@ -154,18 +153,18 @@ impl PassedPorts {
 pub(super) struct RmWay {
     /// The VC.
     pub(super) vc: VcIndex,
-    /// The switches whose allocators write into backward ones.
+    /// The switches whose allocators write into backward RM cells.
     pub(super) passes: Vec<RmPass>,
     /// The end of their loop, if it is on the way.
     pub(super) end: Option<RmEnd>,
 }
 
-/// A switch where RM cells are written into.
+/// A switch that writes into RM cells.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RmPass {
-    /// From the start of transmission at the stage's beginning to the arrival here.
+    /// Time from the start of transmission at the stage's beginning to the arrival here.
     pub(super) lead: Span,
-    /// The place of the allocator that does.
+    /// The place of its allocator.
     pub(super) place: Place,
     /// Index of the link they come in on.
     pub(super) link: LinkIndex,
@@ -176,7 +175,7 @@ pub(super) struct RmPass {
 /// The place at which RM cells leave their VC.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RmEnd {
-    /// From the start of transmission at the stage's beginning to the arrival here.
+    /// Time from the start of transmission at the stage's beginning to the arrival here.
     pub(super) lead: Span,
     /// Index of the link they come in on.
     pub(super) link: LinkIndex,
@@ -206,19 +205,19 @@ pub(super) struct Plan {
     pub(super) controls: bool,
     /// True if any port marks cells.
     pub(super) marks: bool,
-    /// By link and label: the way of RM cells, where there are some; empty where no rate is controlled.
+    /// By link and label: the way of RM cells, if there are any; empty if no rate is controlled.
     pub(super) rm_ways: TiVec<LinkIndex, TiVec<Label, Option<RmWay>>>,
     /// By lane: the place its packets go to, if that is a shaped port.
     pub(super) lanes: TiVec<LaneIndex, Option<Place>>,
-    /// Lanes of RM events: what RM cells from one port do after one lead.
+    /// Number of lanes of RM events, one for RM cells from one port after one lead.
     pub(super) rm_event_lanes: usize,
     /// Propagation by link.
     pub(super) delays: TiVec<LinkIndex, Span>,
 }
 
 impl Plan {
-    /// The plan of a network. `part_of`: the part that simulates a node, 0 where there is one only. The ports of
-    /// `traced` count as contended, as a transparent port does not know when cells pass it.
+    /// Creates the plan of a network. `part_of`: the part that simulates a node, 0 if there is only one. The ports of
+    /// `traced` count as contended, because a transparent port does not know when cells pass it.
     pub(super) fn new(
         network: &Network,
         routing: &Routing,
@@ -279,8 +278,8 @@ impl Plan {
         Ok(plan)
     }
 
-    /// The stages that begin at a port, by label, and the transparent ports on their ways. Frames that go to hosts over
-    /// the same lead share a lane.
+    /// Returns the stages that begin at a port, by label, and the transparent ports on their ways. Frames that go to
+    /// hosts over the same lead share a lane.
     fn stages_of(
         &mut self,
         routing: &Routing,

@@ -28,7 +28,7 @@ use crate::stop::{Interrupted, Stop, all};
 use crate::tie::{ServiceOrder, TieBreaker};
 use crate::units::{Span, Time};
 
-/// A port before the streams of others are known.
+/// A port before the streams of the others are known.
 struct Draft {
     link: LinkIndex,
     timing: Timing,
@@ -48,7 +48,7 @@ impl PortBuilder<'_> {
     /// Builds all contended ports and the links into them.
     ///
     /// # Errors
-    /// When it is told to stop.
+    /// If it is interrupted.
     pub(super) fn ports(
         &self,
         options: PortOptions,
@@ -112,7 +112,7 @@ impl PortBuilder<'_> {
     /// Returns, by contended port, whether cells come to it in streams from other contended ports.
     ///
     /// # Errors
-    /// When it is told to stop.
+    /// If it is interrupted.
     pub(super) fn takes_cells(
         &self,
         mode: PortMode,
@@ -163,7 +163,7 @@ impl PortBuilder<'_> {
         Draft { link, timing, reason, body }
     }
 
-    /// The times that govern a port.
+    /// Returns the times that govern a port.
     fn timing(&self, index: LinkIndex, marks_above: Option<u32>) -> Timing {
         let &Self { network, routing, times, plan, end, .. } = self;
         let cell_time = times[index].cell_time;
@@ -195,7 +195,7 @@ impl PortBuilder<'_> {
         }
     }
 
-    /// The streams of a port, in the order of its inputs.
+    /// Returns the streams of a port, in the order of its inputs.
     fn streams(&self, Draft { link, timing, .. }: &Draft, port: PortIndex) -> impl Iterator<Item = Stream> {
         self.plan.feeders.of(*link).iter().map(move |&from| {
             if self.has(self.beginning(from)) && !self.has(*link) {
@@ -214,7 +214,7 @@ impl PortBuilder<'_> {
         TieBreaker::new(network.tie_order, routing.inputs[network.links[link].from], self.draws(link, "ties"))
     }
 
-    /// Numbers of the inputs of a port at its node, which decide ties.
+    /// Returns the numbers of a port's inputs at its node, which decide ties.
     fn at_node(&self, link: LinkIndex) -> Vec<u32> {
         self.plan.feeders.of(link).iter().map(|&from| self.routing.input[from]).collect()
     }
@@ -252,7 +252,7 @@ impl PortBuilder<'_> {
         Egress::new(hops, self.to_hosts(link, timing))
     }
 
-    /// The next place of a VC's cells behind a port of single cells.
+    /// Returns the next place of a VC's cells behind a port of single cells.
     fn hop(&self, links: &Links, link: LinkIndex, label: Label, stage: &Stage) -> Hop {
         let plan = self.plan;
         let is_watched = plan.marks && plan.rm_ways.get(link).is_some_and(|ways| ways[label].is_some());
@@ -269,10 +269,10 @@ impl PortBuilder<'_> {
         }
     }
 
-    /// By VC, the route of its frames out of their host; none if the host's own port shapes it.
+    /// Returns, by VC, the route of its frames out of their host; `None` if the host's own port shapes it.
     ///
     /// # Errors
-    /// When it is told to stop.
+    /// If it is interrupted.
     pub(super) fn exits(&self, edge: &Edge, stop: &Stop<'_>) -> Result<TiVec<VcIndex, Option<Exit>>, Interrupted> {
         let exits = self.network.vcs.iter_enumerated().map(|(vc, of_vc)| {
             stop.step()?;

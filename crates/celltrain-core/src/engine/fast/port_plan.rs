@@ -1,4 +1,4 @@
-//! Which code runs for each contended port, decided once before the run. `celltrain run FILE --explain-plan` prints it.
+//! Selects the code of each contended port, once before the run. `celltrain run FILE --explain-plan` prints it.
 
 use std::fmt;
 
@@ -17,10 +17,10 @@ use crate::scheduler::{BacklogSensitivity, Service};
 use crate::stop::{Interrupted, Stop, all};
 use crate::units::{Clock, Time};
 
-/// Selects the code of contended ports.
+/// Selection of the code of contended ports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PortMode {
-    /// By what is faster.
+    /// Whichever is faster.
     #[default]
     Planned,
     /// Trains everywhere, for tests and measurements.
@@ -75,7 +75,7 @@ pub(super) struct TrainPlan {
 pub(super) enum QueuePlan {
     /// Only their number.
     Counted,
-    /// Their order, which is that of their arrival.
+    /// Their order, which is the order of arrival.
     Fifo,
     /// Their number; their order is worked out later.
     Deferred,
@@ -168,7 +168,7 @@ pub(super) struct PortFacts<'a> {
     pub(super) is_looked_at: bool,
 }
 
-/// How cells come in at a port.
+/// Form in which cells arrive at a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arrivals {
     Trains,
@@ -177,8 +177,8 @@ pub(super) enum Arrivals {
 }
 
 impl PortBuilder<'_> {
-    /// Decides how cells come in. Streams of single cells gain something where single cells come or go: a contended
-    /// port feeds the port, or follows it. Elsewhere trains stay whole, and an allocator notes whole trains.
+    /// Decides the form in which cells arrive. Streams of single cells gain something if single cells come or go: a
+    /// contended port feeds the port, or follows it. Elsewhere trains stay whole, and an allocator notes whole trains.
     pub(super) fn arrivals(&self, facts: &PortFacts<'_>, mode: PortMode) -> (Arrivals, Reason) {
         let &PortFacts { link, timing, is_looked_at, .. } = facts;
         let feeders = self.plan.feeders.of(link);
@@ -223,7 +223,7 @@ impl PortBuilder<'_> {
         matches!(self.plan.roles[self.beginning(link)], Role::Contended(_))
     }
 
-    /// The link on which the stage that ends with this link begins.
+    /// Returns the link on which the stage that ends with this link begins.
     pub(super) fn beginning(&self, link: LinkIndex) -> LinkIndex {
         let mut from = link;
         while let (Role::Transparent, &[feeder]) = (self.plan.roles[from], self.plan.feeders.of(from)) {
@@ -232,8 +232,8 @@ impl PortBuilder<'_> {
         from
     }
 
-    /// Returns whether one partition simulates the ports of both links. Every partition gets the same answer, so streams
-    /// have the same numbers in all of them.
+    /// Returns whether one partition simulates the ports of both links. Every partition gets the same answer, so
+    /// streams have the same numbers in all of them.
     fn are_together(&self, one: LinkIndex, other: LinkIndex) -> bool {
         let part_of = |part: Part<'_>, link: LinkIndex| part.partition.of(self.network.links[link].from);
         self.part.is_none_or(|part| part_of(part, one) == part_of(part, other))
@@ -263,7 +263,7 @@ pub struct PortExplanation {
 /// Explains which code runs for each port of a network when no probe looks at queues, by link.
 ///
 /// # Errors
-/// When it is told to stop.
+/// If it is interrupted.
 pub(in crate::engine) fn explain(network: &Network, stop: &Stop<'_>) -> Result<Vec<PortExplanation>, Interrupted> {
     let clock = network.clock();
     let routing = network.routing(stop)?;

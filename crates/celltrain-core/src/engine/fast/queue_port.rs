@@ -1,9 +1,9 @@
-//! A contended port whose cells come one by one in the streams of its links, where more is to be done for a departure
-//! than to add up: queues under a scheduler, cells pushed out from the front, marks, frames that wait until they are
-//! whole, a policy that follows cells, an allocator.
+//! A contended port whose cells arrive one by one in the streams of its links, and whose departures need more than
+//! addition: queues under a scheduler, cells pushed out from the front, marks, frames that wait until they are whole, a
+//! policy that follows cells, an allocator.
 //!
-//! A cell starts for certain when everything that arrives before its start is settled, and goes into the next port's
-//! stream then.
+//! A cell's start is certain when everything that arrives before its start is settled. Only then does it go into the
+//! next port's stream.
 
 use super::batch::Batch;
 use super::batching_port::BatchingPort;
@@ -27,7 +27,7 @@ impl QueuePort {
         Self { ingress, output: Output::new(port, timing).reporting_each(), egress }
     }
 
-    /// The end of the next batch.
+    /// Returns the end of the next batch.
     #[inline]
     pub(super) fn reach(&self, until: Time, links: &Links) -> Time {
         self.ingress.reach(until, links, |first| self.output.first_of(first))
@@ -56,7 +56,7 @@ impl QueuePort {
         output.settle(until, &mut |run, start, _| egress.send_run(run, start, downstream));
     }
 
-    /// The earliest instant at which unsettled arrivals or departures can have an effect elsewhere.
+    /// Returns the earliest instant at which unsettled arrivals or departures can have an effect elsewhere.
     #[inline]
     pub(super) fn next_effect(&self) -> Option<Time> {
         let to_come = self.ingress.next_to_matter().map(|arrival| self.output.effect_at(arrival, 0));

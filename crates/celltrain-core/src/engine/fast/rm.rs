@@ -1,4 +1,4 @@
-//! RM events: an RM cell passes a switch that writes into it, or comes to the end of its loop. The cells themselves
+//! RM events: an RM cell passes a switch that writes into it, or reaches the end of its loop. The cells themselves
 //! travel like any others.
 
 use std::collections::VecDeque;
@@ -28,23 +28,23 @@ pub(super) struct RmEvent {
 /// The kind of an RM event.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum What {
-    /// The cell comes to the end of its loop. A forward cell is turned around as the given cell.
+    /// The cell reaches the end of its loop. A forward cell is turned around as the given cell.
     End(Option<RmCell>),
     /// It passes the switch of this place, whose allocator writes into it if it goes backward.
     Pass(Place),
 }
 
-/// All of them, and the count of RM cells that leave their VC within a stage.
+/// All RM events, and the count of RM cells that leave their VC within a stage.
 pub(super) struct RmEvents {
-    /// By lane: those of RM cells that leave one port for places equally far, in order of time.
+    /// Events by lane: RM cells that leave one port for places equally far, in order of time.
     lanes: TiVec<RmLaneIndex, VecDeque<RmEvent>>,
-    /// By link and label, empty where no rate is controlled: RM cells whose departure is known and that leave their VC
+    /// By link and label, empty if no rate is controlled: RM cells whose departure is known and that leave their VC
     /// before the stage ends.
     leaving: TiVec<LinkIndex, TiVec<Label, u64>>,
     /// By link and label, for every transparent port they pass and then for the end of their loop: the number of them
     /// that arrive there only after the horizon.
     late: TiVec<LinkIndex, TiVec<Label, Vec<u64>>>,
-    /// Those whose loop ends only after the horizon: link and label, and start.
+    /// RM cells whose loop ends only after the horizon: link and label, and start.
     under_way: Vec<((LinkIndex, Label), Time)>,
 }
 
@@ -71,7 +71,7 @@ impl RmEvents {
         behind + 1 == lane.len()
     }
 
-    /// The first of a lane.
+    /// Returns the first event of a lane.
     pub(super) fn first(&self, lane: RmLaneIndex) -> Option<&RmEvent> {
         self.lanes[lane].front()
     }
@@ -80,7 +80,8 @@ impl RmEvents {
         self.lanes[lane].pop_front()
     }
 
-    /// An RM cell that starts at `start` leaves its VC within the stage. Returns whether it does so before the run ends.
+    /// Records an RM cell that starts at `start` and leaves its VC within the stage. Returns whether it does so before
+    /// the run ends.
     pub(super) fn leaves(
         &mut self,
         at: (LinkIndex, Label),
@@ -96,7 +97,7 @@ impl RmEvents {
         arrival <= end
     }
 
-    /// RM cells whose loop ends only after the horizon: link and label, and start.
+    /// Returns the RM cells whose loop ends only after the horizon: link and label, and start.
     pub(super) fn under_way(&self) -> &[((LinkIndex, Label), Time)] {
         &self.under_way
     }
@@ -131,7 +132,7 @@ impl RmEvents {
         start + end.lead
     }
 
-    /// Of the RM cells that leave their VC within a stage: how many there were, how many have passed its `i`th
+    /// Counts the RM cells that leave their VC within a stage: how many there were, how many have passed its `i`th
     /// transparent port, and how many have left.
     pub(super) fn counted(&self, link: LinkIndex, label: Label) -> Leaving<'_> {
         match (self.leaving.get(link), self.late.get(link)) {

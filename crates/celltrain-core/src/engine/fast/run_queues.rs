@@ -1,5 +1,5 @@
-//! Queues of runs of cells, and what a scheduler sent of them: [`CellQueues`](crate::port::CellQueues) for many cells
-//! at once.
+//! Queues of runs of cells, and the cells a scheduler sent: [`CellQueues`](crate::port::CellQueues) for many cells at
+//! once.
 
 use std::collections::VecDeque;
 
@@ -13,7 +13,7 @@ use crate::scheduler::{AnyScheduler, BacklogSensitivity, Service};
 
 /// Runs of cells that wait in several queues.
 pub struct RunQueues {
-    /// By label.
+    /// Number of each VC's queue, by label.
     queue_of: TiVec<Label, usize>,
     all: Vec<Queue>,
     scheduler: Box<dyn AnyScheduler>,
@@ -22,7 +22,7 @@ pub struct RunQueues {
 }
 
 impl RunQueues {
-    /// Those that a scheduler asks for, none with a cell.
+    /// Creates the queues of a scheduler, all empty.
     pub fn new(Service { queues, queue_of, scheduler }: Service) -> Self {
         let none = Run { last: Cell::NONE, cells: 0 };
         let queue = Queue { cells: 0, front: none, behind: VecDeque::new(), unreported: 0 };
@@ -45,14 +45,14 @@ impl RunQueues {
         }
     }
 
-    /// A cell of a VC comes where none waits, and is sent before another comes.
+    /// Passes a cell of a VC through the empty queues: it is sent before another arrives.
     #[inline]
     pub fn pass(&mut self, label: Label) {
         self.scheduler.pass(self.queue_of[label], self.all.len());
     }
 
-    /// Sends the next `cells` cells, of which there are as many, takes them off the counts and reports them, in order.
-    /// Where each is reported, every earlier departure was reported.
+    /// Sends the next `cells` cells, takes them off the counts and reports them, in order. At least that many wait.
+    /// With [`ReportGranularity::Each`], every earlier departure has been reported.
     #[inline]
     pub fn serve(
         &mut self,
@@ -68,7 +68,7 @@ impl RunQueues {
         }
     }
 
-    /// Reports what was sent of runs that have not gone as a whole.
+    /// Reports the sent cells of runs that have not left completely.
     pub fn report_parts(&mut self, mut report: impl FnMut(Run)) {
         for Queue { front, unreported, .. } in self.all.iter_mut().filter(|queue| queue.unreported > 0) {
             report(Run { last: front.last.not_last(), cells: std::mem::take(unreported) });
@@ -85,13 +85,13 @@ impl RunQueues {
         self.queue_of.iter().copied().eq(0..self.all.len())
     }
 
-    /// Cells waiting in the queue of a VC.
+    /// Returns the number of cells waiting in the queue of a VC.
     #[inline]
     pub fn ahead(&self, label: Label) -> u32 {
         self.all[self.queue_of[label]].cells
     }
 
-    /// A lower bound on the number of cells that go up to the next last cell of a frame, itself among them, in queues
+    /// Returns a lower bound on the number of cells sent up to and including the next last cell of a frame, in queues
     /// with waiting cells.
     pub fn least_to_an_end(&self) -> u32 {
         if self.all.len() > FEW {
@@ -101,7 +101,7 @@ impl RunQueues {
         waiting.map(|queue| queue.front.cells).min().unwrap_or(1)
     }
 
-    /// The waiting cells, queue by queue.
+    /// Returns the waiting cells, queue by queue.
     #[cfg(test)]
     pub(crate) fn waiting(&self) -> impl Iterator<Item = Cell> {
         let runs = |queue: &Queue| std::iter::once(queue.front).chain(queue.behind.clone());

@@ -26,7 +26,7 @@ impl<T: Copy> Pipe<T> {
         self.items.push(item);
     }
 
-    /// The items not taken.
+    /// Returns the items not taken.
     #[inline]
     pub(super) fn rest(&self) -> &[T] {
         &self.items[self.taken..]
@@ -44,7 +44,7 @@ impl<T: Copy> Pipe<T> {
         self.items.is_empty()
     }
 
-    /// Takes all.
+    /// Takes all items.
     fn clear(&mut self) {
         self.items.clear();
         self.taken = 0;
@@ -55,7 +55,7 @@ impl<T: Copy> Pipe<T> {
     pub(super) fn take(&mut self, items: usize) {
         self.taken += items;
         debug_assert!(self.taken <= self.items.len(), "no more is taken than there is");
-        // Each move of the rest is paid for by as many that were taken.
+        // The cost of moving the rest is amortized over the items taken.
         if self.taken * 2 >= self.items.len() {
             self.items.copy_within(self.taken.., 0);
             self.items.truncate(self.items.len() - self.taken);
@@ -83,7 +83,7 @@ pub(super) struct Stream {
 #[derive(Default)]
 struct Ends(VecDeque<Time>);
 
-/// How cells are on their way.
+/// Form in which cells are in flight.
 enum Way {
     /// One by one, behind a contended port.
     Cells(Pipe<Arriving>),
@@ -91,7 +91,7 @@ enum Way {
     Trains(VecDeque<Train>),
 }
 
-/// Later than all.
+/// Later than all events.
 pub(super) const NEVER: Time = Time(u64::MAX);
 
 impl Stream {
@@ -111,7 +111,7 @@ impl Stream {
         Self { is_elsewhere: true, ..Self::new(port, false, true) }
     }
 
-    /// The cells for another partition.
+    /// Returns the cells for another partition.
     pub(super) fn cells_elsewhere(&self) -> &[Arriving] {
         debug_assert!(self.is_elsewhere, "what comes here stays here");
         let Way::Cells(cells) = &self.way else { unreachable!("{ONE_BY_ONE}") };
@@ -163,8 +163,7 @@ impl Stream {
         }
     }
 
-    /// A cell is on its way. Returns whether it is to be noted: it is the first, or ends a frame where only these
-    /// matter.
+    /// Adds a cell. Returns whether it must be noted: it is the first, or it ends a frame and only these matter.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "once a cell")]
     pub(super) fn push(&mut self, time: Time, cell: Cell) -> bool {
@@ -175,7 +174,7 @@ impl Stream {
         is_first | (!self.every_cell_matters & (cell.last_cell() | cell.is_rm()))
     }
 
-    /// Notes such a cell. Returns its arrival where that may be the first here that matters elsewhere.
+    /// Notes such a cell. Returns its arrival if that may be the first here that matters elsewhere.
     #[inline(never)]
     pub(super) fn note(&mut self, next: &mut Time, time: Time, cell: Cell) -> Option<Time> {
         if self.is_elsewhere {
@@ -193,7 +192,7 @@ impl Stream {
         (ends.len() == 1).then_some(time)
     }
 
-    /// The first arrival of the end of a frame; one that never is where there is none.
+    /// Returns the first arrival of a frame's end, or [`NEVER`].
     pub(super) fn next_end(&self) -> Time {
         let end = match (&self.way, &self.ends) {
             (Way::Trains(trains), _) => trains.front().map(Train::last),

@@ -1,4 +1,4 @@
-//! A contended port whose cells come one by one, in the streams of its links, and leave one by one.
+//! A contended port whose cells arrive one by one, in the streams of its links, and leave one by one.
 //!
 //! First in, first out: a cell that is admitted is on its way at once, as its start is known.
 //! `docs/design/link-streams.md`.
@@ -25,7 +25,7 @@ impl StreamPort {
         Self { ingress, fifo, egress, leads }
     }
 
-    /// The end of the next batch.
+    /// Returns the end of the next batch.
     #[inline]
     pub(super) fn reach(&self, until: Time, links: &Links) -> Time {
         self.ingress.reach(until, links, |first| first)
@@ -44,7 +44,7 @@ impl StreamPort {
         fifo.forget(until);
     }
 
-    /// The earliest instant at which unsettled arrivals can have an effect elsewhere.
+    /// Returns the earliest instant at which unsettled arrivals can have an effect elsewhere.
     #[inline]
     pub(super) fn next_effect(&self) -> Option<Time> {
         self.ingress.next_to_matter().map(|arrival| arrival.max(self.fifo.free_at()) + self.leads[0])

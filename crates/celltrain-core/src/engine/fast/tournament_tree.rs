@@ -7,12 +7,12 @@
 use crate::index::LinkIndex;
 use crate::units::Time;
 
-/// The kind of an event. The order of this list is that of the events of one instant; those of one kind go by link.
+/// The kind of an event. Events of one instant are in the order of this list; events of one kind go by link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rank {
     /// A contended port settles what came before the instant.
     Settle,
-    /// An RM cell comes to the end of its loop.
+    /// An RM cell reaches the end of its loop.
     RmEnd(LinkIndex),
     /// A frame is delivered to its host, or a packet to a shaped port.
     Delivery(LinkIndex),
@@ -37,16 +37,16 @@ const KIND: u32 = LINK + u32::BITS;
 const TIME: u32 = 64;
 
 impl Key {
-    /// Never.
+    /// The key of no event, after all others.
     pub const NEVER: Key = Key(u128::MAX);
     /// Most leaves of a tree.
     pub const MAX_LEAVES: usize = 1 << LINK;
 
-    /// The event of `leaf` at `time`; within an instant the least rank comes first.
+    /// Creates the key of the event of `leaf` at `time`; within an instant the least rank comes first.
     #[inline]
     pub fn new(time: Time, rank: Rank, leaf: usize) -> Self {
         debug_assert!(leaf < Self::MAX_LEAVES, "leaves fit 29 bits");
-        // The kinds are numbered in their order: a test holds keys against ranks.
+        // The kinds are numbered in their order: a test compares keys with ranks.
         let (kind, link) = match rank {
             Rank::Settle => (0, 0),
             Rank::RmEnd(link) => (1, link.number()),
@@ -59,13 +59,13 @@ impl Key {
         Self(u128::from(time.0) << TIME | u128::from((kind << KIND) | (u64::from(link) << LINK) | leaf as u64))
     }
 
-    /// When.
+    /// Returns the time.
     #[inline]
     pub fn time(self) -> Time {
         Time((self.0 >> TIME) as u64)
     }
 
-    /// Its place among what happens in the same instant.
+    /// Returns the rank among events of the same instant.
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "the link is 32 bits of the key")]
     pub fn rank(self) -> Rank {
@@ -82,7 +82,7 @@ impl Key {
         }
     }
 
-    /// The leaf.
+    /// Returns the leaf.
     #[inline]
     pub fn leaf(self) -> usize {
         self.0 as usize & (Self::MAX_LEAVES - 1)
@@ -116,20 +116,20 @@ impl TournamentTree {
         }
     }
 
-    /// The least key.
+    /// Returns the least key.
     #[inline]
     pub fn first(&self) -> Key {
         least(&self.levels[0][0])
     }
 
-    /// The key of one.
+    /// Returns the key of a leaf.
     #[inline]
     pub fn key(&self, leaf: usize) -> Key {
         let keys = self.levels.last().expect("there is at least one level");
         keys[leaf / GROUP][leaf % GROUP]
     }
 
-    /// Changes the key of one.
+    /// Changes the key of a leaf.
     #[inline]
     pub fn set(&mut self, leaf: usize, key: Key) {
         let (mut place, mut key) = (leaf, key);

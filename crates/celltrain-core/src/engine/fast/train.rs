@@ -8,16 +8,16 @@ use crate::units::{Span, Time};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arriving {
     pub(super) time: Time,
-    /// Under its label at the port.
+    /// The cell, under its label at the port.
     pub(super) cell: Cell,
 }
 
 /// Cells of one frame that arrive a period apart.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Train {
-    /// Arrival of the next one.
+    /// Arrival of the next cell.
     pub(super) next: Time,
-    /// From one to the next.
+    /// Time from one cell to the next.
     pub(super) period: Span,
     /// Cells still to come.
     pub(super) cells: u32,
@@ -28,7 +28,7 @@ pub(super) struct Train {
 }
 
 impl Train {
-    /// The cells of a run under a new label, the first arriving at `next`.
+    /// Creates a train of the cells of a run under a new label, the first arriving at `next`.
     #[inline]
     pub(super) fn of(Run { last, cells }: Run, next: Time, period: Span, label: Label) -> Self {
         Self { next, period, cells, ends_frame: last.last_cell(), cell: last.not_last().relabelled(label) }
@@ -39,7 +39,7 @@ impl Train {
         self.next + self.period * u64::from(self.cells - 1)
     }
 
-    /// Returns how many arrive before `until`, at least one.
+    /// Returns how many cells arrive before `until`, at least one.
     #[inline]
     pub(super) fn cells_before(&self, until: Time) -> u32 {
         if self.last() < until {
@@ -52,7 +52,7 @@ impl Train {
         }
     }
 
-    /// Takes those that arrive before `until`, at least one.
+    /// Takes the cells that arrive before `until`, at least one.
     #[inline]
     pub(super) fn take_before(&mut self, until: Time) -> Run {
         self.take(self.cells_before(until))
@@ -67,7 +67,7 @@ impl Train {
         Run { last: if ends_frame { self.cell.ending_frame() } else { self.cell }, cells }
     }
 
-    /// All its cells.
+    /// Returns all its cells.
     pub(super) fn run(&self) -> Run {
         Run { last: if self.ends_frame { self.cell.ending_frame() } else { self.cell }, cells: self.cells }
     }
@@ -98,7 +98,7 @@ impl Train {
     /// Returns whether a later train of the same frame continues this one in step.
     #[inline]
     fn goes_on_with(&self, later: &Train) -> bool {
-        // RM cells have numbers of their own, so none is like another.
+        // RM cells have numbers of their own, so no two are equal.
         self.cell == later.cell && self.period == later.period && self.last() + self.period == later.next
     }
 }

@@ -106,7 +106,7 @@ impl Turn {
         Self(u128::from(time.0) << 64 | u128::from(input))
     }
 
-    /// The arrival; after any instant for an empty place.
+    /// Returns the arrival; after any instant for an empty place.
     #[inline]
     pub(super) fn time(self) -> Time {
         Time((self.0 >> 64) as u64)
@@ -147,13 +147,13 @@ impl Turns {
         self.first.wrapping_add(i) & (self.ring.len() - 1)
     }
 
-    /// The `i`th turn; an empty place beyond the last.
+    /// Returns the `i`th turn; an empty place beyond the last.
     #[inline]
     pub(super) fn at(&self, i: usize) -> Turn {
         self.ring[self.place(i)]
     }
 
-    /// The first turn; an empty place where there is none.
+    /// Returns the first turn, or an empty place if there is none.
     #[inline]
     pub(super) fn first(&self) -> Turn {
         self.at(0)
@@ -163,7 +163,7 @@ impl Turns {
         (0..self.len).map(|i| self.at(i))
     }
 
-    /// Returns how many of the first are at the same time, and the time of the next after them.
+    /// Returns how many of the first turns are at the same time, and the time of the next after them.
     #[inline]
     pub(super) fn tied(&self) -> (usize, Time) {
         let now = self.first().time();
@@ -223,7 +223,7 @@ impl Turns {
         self.len += 1;
     }
 
-    /// The first input takes another place; whether it is first again.
+    /// Moves the first input to another place. Returns whether it is first again.
     #[inline]
     pub(super) fn put_back_first(&mut self, turn: Turn) -> bool {
         let first = self.first;
@@ -244,7 +244,7 @@ impl Turns {
         false
     }
 
-    /// An input has no turn any more.
+    /// Removes the turn of an input.
     pub(super) fn remove(&mut self, input: u32) {
         let mut place = (0..self.len).find(|&i| self.at(i).input() == input).expect("an input with a train has a turn");
         while place + 1 < self.len {

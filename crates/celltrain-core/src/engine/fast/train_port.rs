@@ -1,4 +1,4 @@
-//! A contended port: trains of cells come in on several links, one cell leaves a cell time.
+//! A contended port: trains of cells arrive on several links, and one cell leaves per cell time.
 //!
 //! The cells of a frame that left together arrive as an arithmetic sequence, a [`Train`]; the port takes single cells
 //! from its trains in the order of their arrival, ties as the scenario says, and offers them to its
@@ -30,7 +30,7 @@ pub(super) struct TrainPort {
     ties: TieBreaker,
     /// The trains on its input links, which it borrows from [`super::links::Links`] while it is at work.
     pub(super) ingress: Box<TrainIngress>,
-    /// Their numbers at the node, which decide ties.
+    /// Numbers of the links at the node, which decide ties.
     at_node: Vec<u32>,
     /// A list that is empty between calls, as are `in_step`, `stretch`, `touched` and `tied`: its room is kept.
     together: Vec<(u32, Cell)>,
@@ -86,7 +86,7 @@ impl TrainPort {
         }
     }
 
-    /// The earliest instant at which unsettled arrivals of this port can have an effect elsewhere.
+    /// Returns the earliest instant at which unsettled arrivals of this port can have an effect elsewhere.
     pub(super) fn next_effect(&self) -> Option<Time> {
         let to_come = if self.ingress.next.len() == 0 {
             None
@@ -98,8 +98,8 @@ impl TrainPort {
         to_come.into_iter().chain(self.output.effect_of_waiting()).min()
     }
 
-    /// The end of the next batch, given that everything before `since` is settled: `until`, or earlier where the batch
-    /// could take too long for an interrupt.
+    /// Returns the end of the next batch, given that everything before `since` is settled: `until`, or earlier if the
+    /// batch could take too long for an interrupt.
     #[inline]
     pub(super) fn reach(&self, since: Time, until: Time) -> Time {
         let from = self.output.first_of(self.ingress.next.first().time()).max(since);
@@ -187,15 +187,15 @@ impl TrainPort {
         }
     }
 
-    /// Reports all such cells, at the end of the run.
+    /// Reports all gathered cells, at the end of the run.
     pub(super) fn report_all_gathered(&mut self, mut depart: impl FnMut(Run, Time, Span)) {
         for label in self.gathered.labels() {
             self.report_gathered(label, &mut depart);
         }
     }
 
-    /// The earliest effect elsewhere of the trains on a link. Trains behind the first come later; where the order is
-    /// deferred, they may leave before it all the same.
+    /// Returns the earliest effect elsewhere of the trains on a link. Trains behind the first come later, but if the
+    /// order is deferred, they may leave before it.
     fn effect_of_input(&self, Input { train, behind, .. }: &Input) -> Time {
         let first = self.effect_of(train);
         match behind.front() {
@@ -204,7 +204,7 @@ impl TrainPort {
         }
     }
 
-    /// The earliest effect of a train elsewhere.
+    /// Returns the earliest effect of a train elsewhere.
     fn effect_of(&self, train: &Train) -> Time {
         if self.output.timing.every_cell_matters {
             return self.output.effect_at(train.next, 0);

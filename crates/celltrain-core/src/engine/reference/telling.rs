@@ -1,4 +1,4 @@
-//! What the reference engine tells a probe that watches: frames and cells at ports, and rates.
+//! Events that the reference engine reports to a probe that watches: frames and cells at ports, and rates.
 
 use std::collections::BTreeMap;
 
@@ -15,10 +15,10 @@ use crate::probe::Probe;
 use crate::rate_control::RateControl;
 use crate::units::Time;
 
-/// By link and label: the frame whose loss was told last, of one that came and of one that waited.
+/// By link and label: the latest frame reported as lost on arrival, and while waiting.
 pub(super) type ToldLost = BTreeMap<(LinkIndex, Label), [Option<FrameNumber>; 2]>;
 
-/// Tells what happens at an instant. Where the probe does not watch, every method is nothing.
+/// Reports the events of an instant. If the probe does not watch, every method does nothing.
 pub(super) struct Teller<'a, P> {
     pub(super) now: Time,
     pub(super) probe: &'a mut P,
@@ -29,7 +29,7 @@ pub(super) struct Teller<'a, P> {
 }
 
 impl<P: Probe> Teller<'_, P> {
-    /// A cell at the port of a link, under its label there.
+    /// Reports a cell at the port of a link, under its label there.
     pub(super) fn cell(&mut self, link: LinkIndex, cell: Cell, step: CellStep) {
         if P::WATCHES {
             let (vc, rm) = self.vc_and_rm(link, cell);
@@ -38,7 +38,7 @@ impl<P: Probe> Teller<'_, P> {
         }
     }
 
-    /// What the port of a link says of a cell that came.
+    /// Reports an event of a link's port about an arriving cell.
     pub(super) fn port(&mut self, link: LinkIndex, cell: Cell, occupancy: u32, told: &Told<'_>) {
         if !P::WATCHES {
             return;
@@ -81,7 +81,7 @@ impl<P: Probe> Teller<'_, P> {
         }
     }
 
-    /// What became of a packet at a shaped port.
+    /// Reports the fate of a packet at a shaped port.
     pub(super) fn packet(&mut self, link: LinkIndex, fate: &PacketFate) {
         let PacketFate { label, packet, occupancy, vc_cells, active_vcs, step } = *fate;
         let last = Cell::new(label, packet.frame, true).with_tag(packet.tagged);
@@ -105,7 +105,7 @@ impl<P: Probe> Teller<'_, P> {
         }
     }
 
-    /// The last cell of a frame of `vc` reached the host, and the frame is not whole.
+    /// Reports that the last cell of a frame of `vc` reached the host, and the frame is not whole.
     pub(super) fn failed(&mut self, vc: VcIndex, frame: FrameNumber, why: Failure) {
         if P::WATCHES {
             let vc = self.end_systems.sender_of(vc, frame);
@@ -114,7 +114,7 @@ impl<P: Probe> Teller<'_, P> {
         }
     }
 
-    /// The rate of a VC that is shaped at the port of a link, which was `before`, if it has changed.
+    /// Reports the rate of a VC that is shaped at the port of a link, if it differs from `before`.
     pub(super) fn rate(&mut self, link: LinkIndex, label: Label, before: f64) {
         let Some(source) = self.rate_control.port(link).and_then(|port| port.source(label)) else { return };
         let (after, rule) = (source.acr(), source.rule());
@@ -124,7 +124,7 @@ impl<P: Probe> Teller<'_, P> {
         }
     }
 
-    /// A frame that comes in is lost.
+    /// Reports that an arriving frame is lost.
     fn lost(&mut self, link: LinkIndex, cell: Cell, step: FrameStep) {
         self.told_lost.entry((link, cell.label())).or_default()[0] = Some(cell.frame);
         self.frame(link, cell, step);
@@ -135,7 +135,7 @@ impl<P: Probe> Teller<'_, P> {
         self.probe.on_event(self.now, Event::Frame(FrameEvent { vc, frame: cell.frame, step }));
     }
 
-    /// The VC a cell was sent on, and what it says if it is an RM cell.
+    /// Returns the VC a cell was sent on, and its content if it is an RM cell.
     fn vc_and_rm(&self, link: LinkIndex, cell: Cell) -> (VcIndex, Option<RmCell>) {
         let vc = self.routing.vcs[link][cell.label()];
         if cell.is_rm() {

@@ -92,7 +92,7 @@ fn frames_injected_at_one_instant_leave_in_order_and_each_finds_the_port_at_work
         }
         let link = network.vcs[DATA].path[0];
         let port = &simulation.snapshot().unwrap().ports[link];
-        // One cell of the first frame has started before the others come.
+        // One cell of the first frame has started before the others arrive.
         assert_eq!((port.max_queue_cells, port.queue_cells), (95, 95));
         simulation.advance(simulation.end()).unwrap();
         assert_eq!(simulation.take_deliveries().iter().map(|frame| frame.tag).collect::<Vec<_>>(), [3, 1, 2]);

@@ -1,4 +1,4 @@
-//! A policy of formulas as it runs: what it is told and asked, and how its state goes on.
+//! A running policy of formulas: its inputs, its decisions, and the updates of its state.
 
 use celltrain_formula::Registers;
 
@@ -17,27 +17,27 @@ use crate::rng::Stream;
 pub(super) struct Running {
     pub(super) rules: Rules,
     units_per_second: f64,
-    /// Cells waiting, where it follows cells.
+    /// Cells waiting, if the policy follows cells.
     waiting: u32,
-    /// From one `on_cells` to the next, in cells, and how many are left.
+    /// Number of cells from one `on_cells` to the next, and how many are left.
     every: u32,
     left: u32,
-    /// Results that were replaced.
+    /// Number of replaced results.
     pub(super) replaced: u64,
 }
 
 #[expect(clippy::arithmetic_side_effects, reason = "cell path: places of names, and counts of cells that are there")]
 impl Running {
-    /// The policy at a port, crossed by VCs of these names.
+    /// Creates the policy of a port crossed by VCs of these names.
     ///
     /// # Errors
-    /// With everything that is wrong with its formulas.
+    /// Returns everything that is wrong with the formulas.
     pub(super) fn new(config: &Table, facts: &PortFacts<'_>, vcs: &[String]) -> Result<Self, Vec<Fault>> {
         let vcs: Vec<&str> = vcs.iter().map(String::as_str).collect();
         Ok(Self::with(Rules::of(config, facts, Some(&vcs))?, config, facts))
     }
 
-    /// One that admits every frame: formulas need not be readable before they are checked, and where no VC crosses.
+    /// Creates a policy that admits every frame, for formulas that are not checked yet and ports without VCs.
     pub(super) fn admits_all(config: &Table, facts: &PortFacts<'_>) -> Self {
         Self::with(Rules::admit_all(), config, facts)
     }
@@ -48,7 +48,7 @@ impl Running {
         Self { rules, units_per_second: facts.units_per_second, waiting: 0, every, left: every, replaced }
     }
 
-    /// Whether a frame may enter.
+    /// Decides whether a frame may enter.
     pub(super) fn admits(&mut self, buffer: &View<'_>, vc: Label, rng: &mut Stream) -> bool {
         let Self { rules, units_per_second, replaced, .. } = self;
         let Rules { admit, on_frame, on_admission, on_refusal, registers, by_vc, per_vc, .. } = rules;
@@ -60,7 +60,7 @@ impl Running {
         let own = usize::from(FIRST_OWN)..usize::from(FIRST_OWN) + *per_vc;
         let of_vc = vc.number() as usize * *per_vc;
         let of_vc = &mut by_vc[of_vc..of_vc + *per_vc];
-        // Most policies keep nothing for a VC, and a copy of nothing is a call all the same.
+        // Most policies keep nothing per VC, and copying an empty slice still costs a call.
         if !of_vc.is_empty() {
             registers[own.clone()].copy_from_slice(of_vc);
         }
@@ -74,7 +74,7 @@ impl Running {
         admitted
     }
 
-    /// Registers as the latest frame left them, and the constants and state of VC `vc`.
+    /// Returns the registers after the latest frame, with the constants and state of VC `vc`.
     pub(super) fn registers_of(&self, vc: Label) -> Box<Registers> {
         let Rules { registers, by_vc, per_vc, .. } = &self.rules;
         let mut registers = registers.clone();
@@ -83,7 +83,8 @@ impl Running {
         registers
     }
 
-    /// Returns the X up to which every frame is admitted with nothing to draw, to keep or to count: any, none, or 0.
+    /// Returns the X up to which every frame is admitted without drawing, updating state or counting: `u32::MAX`, 0 or
+    /// `None`.
     pub(super) fn admits_up_to(&self) -> Option<u32> {
         if !self.admits_when_empty() {
             return None;

@@ -1,11 +1,11 @@
-//! What a policy may know of the port it is at.
+//! Facts that a policy can use about its port.
 
 use crate::units::{BitRate, CELL_BITS, Clock};
 
-/// What stays the same at a port during a run.
+/// Properties of a port that stay constant during a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PortFacts<'a> {
-    /// The name of its link.
+    /// Name of its link.
     pub name: &'a str,
     /// K: places for waiting cells; `None` for a buffer without limit.
     pub capacity: Option<u32>,
@@ -16,7 +16,7 @@ pub struct PortFacts<'a> {
 }
 
 impl<'a> PortFacts<'a> {
-    /// Those of a port of this name with this buffer and rate, in a run by this clock.
+    /// Creates the facts of a port with this name, buffer and rate, in a run with this clock.
     pub(crate) fn of(name: &'a str, buffer: Option<u32>, rate: BitRate, clock: Clock) -> Self {
         Self {
             name,
@@ -26,9 +26,8 @@ impl<'a> PortFacts<'a> {
         }
     }
 
-    /// Before the port is known, where only it matters whether a formula can be read. The rate is one that no formula
-    /// has as a number too: equal numbers share a place, and a formula for which there is just room must have it at any
-    /// rate.
+    /// Creates facts for checking formulas before the port is known. The rate is a number that no formula contains:
+    /// equal numbers share a register, and a formula that barely fits must fit at any rate.
     pub(super) fn unknown() -> Self {
         Self { name: "", capacity: None, cells_per_second: 353_207.547_169_811_3, units_per_second: 1.0 }
     }

@@ -1,10 +1,10 @@
-//! The names of the port that formulas may use, and the registers they are in.
+//! Names that the port provides to formulas, and their registers.
 
 use celltrain_formula::{Kind, Unit};
 
 use crate::formulas::Name;
 
-/// Registers of what the port hands in; those of the user's own names follow.
+/// Registers of the port's values; the registers of the user's own names follow.
 pub(super) const X: u8 = 0;
 pub(super) const N: u8 = 1;
 pub(super) const Y: u8 = 2;
@@ -12,14 +12,14 @@ pub(super) const TAGGED: u8 = 3;
 pub(super) const NOW: u8 = 4;
 pub(super) const FIRST_OWN: u8 = 5;
 
-/// Where the value of a name comes from.
+/// Origin of a name's value.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Source {
-    /// It stays the same during a run.
+    /// Constant during a run.
     Port,
-    /// It changes as cells come and go; in this register.
+    /// Changes as cells come and go; held in this register.
     Queue(u8),
-    /// It is of the frame that asks, or the instant at which it does; in this register.
+    /// Depends on the arriving frame or its arrival time; held in this register.
     Frame(u8),
 }
 
@@ -27,7 +27,7 @@ const fn of(name: &'static str, unit: Unit, from: Source, about: &'static str) -
     (Name::number(name, unit, about), from)
 }
 
-/// Every name of the port's, and where it comes from.
+/// All names that the port provides, with their origins.
 pub const PORT_NAMES: &[(Name, Source)] = &[
     of("X", Unit::CELLS, Source::Queue(X), "cells waiting now, the arriving one and the one in service not counted"),
     of("K", Unit::CELLS, Source::Port, "places for waiting cells: `buffer` of the port"),

@@ -1,4 +1,4 @@
-//! The formulas of a policy, and what a port hands in.
+//! The compiled formulas of a policy, and the values that a port provides.
 
 use celltrain_formula::{Clause, Evaluator, Meaning, Program, Registers, Word};
 
@@ -8,7 +8,7 @@ use super::names::{N, PORT_NAMES, Source, Y};
 use crate::error::Fault;
 use crate::formulas::{self, Host, On, Texts, Updates};
 
-/// All of it, ready to run.
+/// All compiled formulas of a policy.
 #[derive(Clone, Debug)]
 pub(super) struct Rules {
     pub(super) admit: Program,
@@ -17,20 +17,20 @@ pub(super) struct Rules {
     pub(super) on_refusal: Updates,
     pub(super) on_departure: Updates,
     pub(super) on_cells: Updates,
-    /// With constants and the port's state in place.
+    /// Registers with constants and the port's state filled in.
     pub(super) registers: Box<Registers>,
-    /// Of every VC, by label, what goes into the registers from the first of one's own on when a frame of it comes:
-    /// constants by VC, then its state.
+    /// Values of every VC, by label, copied to the registers from `FIRST_OWN` on when a frame of that VC arrives:
+    /// constants by VC, then state.
     pub(super) by_vc: Vec<f64>,
-    /// How many of these a VC has.
+    /// Number of these values per VC.
     pub(super) per_vc: usize,
-    /// Whether it is the same at every port with this buffer.
+    /// True if the rules are the same at every port with this buffer.
     pub(super) is_the_same_everywhere: bool,
-    /// Results that were replaced as constants were worked out.
+    /// Number of results replaced while computing constants.
     pub(super) replaced: u64,
 }
 
-/// A port, as far as it is known, and the VCs that cross it where they are.
+/// The known facts of a port, and the VCs that cross it if they are known.
 struct AtPort<'a> {
     facts: &'a PortFacts<'a>,
     vcs: Option<&'a [&'a str]>,
@@ -84,13 +84,13 @@ impl Host for AtPort<'_> {
     }
 }
 
-/// Whether something happens then as single cells come and go.
+/// Returns whether this is an event of single cells.
 fn is_of_cells(on: On) -> bool {
     matches!(on, On::Event("on_departure" | "on_cells"))
 }
 
 impl Rules {
-    /// Those of a policy at a port, for VCs of these names; `None` where they are not known yet.
+    /// Compiles the rules of a policy at a port, for VCs of these names; `None` if they are not known yet.
     pub(super) fn of(config: &Table, facts: &PortFacts<'_>, vcs: Option<&[&str]>) -> Result<Self, Vec<Fault>> {
         let (questions, events) = (config.questions(), config.events());
         let texts = Texts { vcs, ..config.texts(&questions, &events) };
@@ -115,7 +115,7 @@ impl Rules {
         })
     }
 
-    /// Lists the parts of `admit` that make it false with the values in these registers.
+    /// Lists the parts of `admit` that are false with the values in these registers.
     pub(super) fn why_not(config: &Table, facts: &PortFacts<'_>, vcs: &[&str], registers: &Registers) -> Vec<Clause> {
         let (questions, events) = (config.questions(), config.events());
         let texts = Texts { vcs: Some(vcs), ..config.texts(&questions, &events) };
@@ -125,8 +125,8 @@ impl Rules {
         Evaluator::new(&vocabulary, registers, &mut || 0.5).why_not(&tree, &config.admit)
     }
 
-    /// Those of a policy that admits every frame, and stands for one that cannot be read here: so nobody takes it for
-    /// the same at other ports.
+    /// Creates rules that admit every frame, in place of rules that cannot be compiled here. Other ports may differ, so
+    /// they are not marked as the same everywhere.
     pub(super) fn admit_all() -> Self {
         let config: Table = Table { admit: "true".into(), ..Table::empty() };
         let rules = Self::of(&config, &PortFacts::unknown(), Some(&[])).expect("what is always true can be read");

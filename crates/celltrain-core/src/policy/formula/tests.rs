@@ -1,4 +1,4 @@
-//! Formulas as policies: what they admit, what they remember, and what is said of those that cannot be.
+//! Tests of formula policies: admission, state, and faults of invalid formulas.
 
 use typed_index_collections::TiSlice;
 
@@ -28,7 +28,7 @@ fn text(formula: &str) -> Constant {
     Constant::Formula(formula.into())
 }
 
-/// Holds a formula against a policy of the list, in many states of the buffer and with the same draws.
+/// Compares a formula with a policy of the list, in many states of the buffer and with the same draws.
 fn is_the_same<C: Configure>(ours: &Config, theirs: &C, capacity: u32) {
     let names = ["vc0", "vc1", "vc2"];
     assert_eq!(ours.check(Some(capacity), &[]), [], "{ours:?}");
@@ -131,7 +131,7 @@ fn an_average_goes_on_before_a_frame_is_judged() {
     config.on_frame = table(&[("average", "average + 0.5 * (X - average)")]);
     assert_eq!(config.check(Some(1000), &[]), []);
     let mut bench = Bench::new(&config, 1000, 1);
-    // Averages 0, 2, 5: the frame that finds 8 cells is refused; then it falls with the queue.
+    // Averages 0, 2, 5: the frame that finds 8 cells is refused; then the average falls with the queue.
     for expected in [4, 8, 8] {
         bench.offer_frame(0, 4);
         assert_eq!(bench.port.occupancy(), expected);
@@ -157,7 +157,7 @@ fn what_happens_to_a_frame_changes_the_state_of_its_vc_alone() {
         of_vc[vc as usize] = cells;
         let _ = admitted;
     }
-    // Of VC 0's four the third is refused, of VC 1's four too.
+    // The third of each VC's four frames is refused.
     assert_eq!(of_vc, [3, 3]);
 }
 
@@ -340,7 +340,7 @@ fn what_depends_on_vcs_is_judged_when_they_are_known() {
     assert!(faults[0].problem.contains("gives no number"), "{faults:?}");
 }
 
-/// A sum beyond the largest number was infinite, in an arithmetic that has no infinities.
+/// Regression: a sum beyond the largest number became infinite, although the arithmetic has no infinities.
 #[test]
 fn a_sum_that_is_no_number_is_refused_where_it_is_asked_for() {
     let most = || Constant::Value(by_name(&[("default", 1e308)]));
@@ -350,9 +350,9 @@ fn a_sum_that_is_no_number_is_refused_where_it_is_asked_for() {
     assert_eq!(faults.len(), 1, "{faults:?}");
     assert_eq!(faults[0].excerpt, ["Y <= sum(W)", "     ^^^^^^"]);
     assert!(faults[0].problem.contains("comes to more than 1.8e308"), "{faults:?}");
-    // What nobody adds up may be as large.
+    // A constant may be this large if no formula adds it up.
     assert_eq!(formula("Y <= W", &[("W", most())]).check(Some(10), &["vc0", "vc1"]), []);
-    // What depends on a rate is judged as the run starts, and counted then.
+    // A value that depends on a rate is checked when the run starts, and counted then.
     let config = formula("Y <= sum(w) * 1 s", &[("W", most()), ("w", text("W * C"))]);
     assert_eq!(config.check(Some(10), &["vc0", "vc1"]), []);
     let mut policy = config.build(10, &["vc0", "vc1"]);
@@ -367,7 +367,7 @@ fn state_that_grows_stays_a_number() {
     config.on_frame = table(&[("sum_of", "sum_of * sum_of")]);
     let mut bench = Bench::new(&config, 1000, 1);
     (0..20).for_each(|_| bench.offer_frame(0, 1));
-    // 2^(2^n) is beyond 1e300 from the tenth frame on, and no number.
+    // From the tenth frame on, 2^(2^n) exceeds 1e300 and is replaced.
     assert_eq!((bench.port.occupancy(), bench.port.state().replaced_results), (9, 11));
 }
 

@@ -4,8 +4,8 @@ use super::{BatchingPort, Cell, Fate, MOST_DEFERRED_DEQUEUES, QueueRange, Run};
 use crate::index::Label;
 
 impl BatchingPort {
-    /// Returns the fate of a VC's next cells, of which this is one, as long as there is room for them. It asks the
-    /// policy where a frame starts, as the first cell's arrival would, and is followed by that arrival.
+    /// Returns the fate of a VC's next cells, starting with this one, as long as there is room for them. Asks the
+    /// policy if a frame starts, as the first cell's arrival would. That arrival must follow.
     #[inline]
     pub fn fate(&mut self, cell: Cell) -> Fate {
         if self.admission.take_start(cell.label()) {
@@ -14,8 +14,8 @@ impl BatchingPort {
         self.admission.fate(cell)
     }
 
-    /// Admits cells whose fate that is: as many single offers, between and after which `gone` cells have gone. There
-    /// was room for each of them, and the queue stayed within `range`.
+    /// Admits cells whose fate is [`Fate::Admitted`], with the result of single offers between and after which `gone`
+    /// cells leave. There was room for each of them, and the queue stayed within `range`.
     #[inline]
     pub fn admit(&mut self, run: Run, range: QueueRange, gone: u32) {
         debug_assert!(range.largest <= self.capacity, "no queue exceeds its buffer");
@@ -26,8 +26,8 @@ impl BatchingPort {
         self.defer_dequeue(gone);
     }
 
-    /// Admits a cell of each of some VCs, in this order, all of which pass and find room, and none of which ends its
-    /// frame. A port with deferred order must not have to report departures before any of them.
+    /// Admits one cell each of some VCs, in this order. All of them pass and find room, and none ends its frame. A port
+    /// with deferred order must not have to report departures before any of them.
     #[inline]
     pub fn admit_round(&mut self, cells: impl ExactSizeIterator<Item = Cell>) {
         let arrived = u32::try_from(cells.len()).expect("fewer cells than the buffer has places");
@@ -44,8 +44,8 @@ impl BatchingPort {
         self.tracker.rise(self.occupancy);
     }
 
-    /// Admits cells of several VCs to a port without a queue: as many single offers, between and after which `gone`
-    /// cells have gone. There was room for each of them, and the queue stayed within `range`.
+    /// Admits cells of several VCs to a port without a queue, with the result of single offers between and after which
+    /// `gone` cells leave. There was room for each of them, and the queue stayed within `range`.
     #[inline]
     pub fn admit_in_any_order(&mut self, cells: u32, range: QueueRange, gone: u32) {
         debug_assert!(!self.keeps_queue, "the order of cells has no effect");
@@ -55,8 +55,8 @@ impl BatchingPort {
         self.defer_dequeue(gone);
     }
 
-    /// Cells of a VC arrive between those of others: what as many single offers count of them alone. They are admitted
-    /// ([`BatchingPort::admit_in_turns`]).
+    /// Counts cells of a VC that arrive between cells of others, as single offers would.
+    /// [`BatchingPort::admit_in_turns`] admits them.
     #[inline]
     pub fn count_in_turns(&mut self, run: Run) {
         if run.last.is_rm() {
@@ -66,8 +66,9 @@ impl BatchingPort {
         }
     }
 
-    /// Admits cells of several VCs, in this order, to a port whose one queue holds all: as many single offers, between
-    /// and after which `gone` cells have gone. There was room for each of them, and the queue stayed within `range`.
+    /// Admits cells of several VCs, in this order, to a port whose one queue holds all, with the result of single
+    /// offers between and after which `gone` cells leave. There was room for each of them, and the queue stayed within
+    /// `range`.
     pub fn admit_in_turns(&mut self, cells: &[Cell], range: QueueRange, gone: u32) {
         debug_assert!(self.queues.is_none() && !self.merges(), "one queue holds all");
         debug_assert!(range.largest <= self.capacity, "no queue exceeds its buffer");
@@ -92,15 +93,15 @@ impl BatchingPort {
         }
     }
 
-    /// Cells whose fate is to be admitted find no room, at a port that loses single cells
-    /// ([`BatchingPort::loses_single_cells`]): the same as single offers. Others of their frame may be admitted
+    /// Loses cells whose fate is [`Fate::Admitted`] but that find no room, at a port that loses single cells
+    /// ([`BatchingPort::loses_single_cells`]), with the result of single offers. Others of their frame may be admitted
     /// between them.
     #[inline]
     pub fn lose(&mut self, run: Run) {
         self.admission.lose(run);
     }
 
-    /// Refuses cells of a frame whose fate that is: as many single offers.
+    /// Refuses cells of a frame whose fate is [`Fate::Refused`], with the result of single offers.
     #[inline]
     pub fn refuse(&mut self, run: Run) {
         self.admission.refuse(run);

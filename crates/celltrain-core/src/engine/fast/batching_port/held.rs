@@ -14,7 +14,7 @@ pub(super) struct Held {
 }
 
 impl BatchingPort {
-    /// The same port where VCs merge, as in [`Port::merging`](crate::port::Port::merging).
+    /// Makes VCs merge at this port, as [`Port::merging`](crate::port::Port::merging) does.
     #[must_use]
     pub fn merging(mut self, merging: &TiSlice<Label, bool>) -> Self {
         if merging.contains(&true) {
@@ -31,7 +31,7 @@ impl BatchingPort {
         !self.held.is_empty()
     }
 
-    /// Cells of a VC's frame that waits until it is whole.
+    /// Returns the number of waiting cells of a VC's frame that is not yet whole.
     pub fn held(&self, label: Label) -> u32 {
         self.held.get(label).and_then(Option::as_ref).map_or(0, |held| held.cells)
     }

@@ -13,7 +13,7 @@ fn cells_admitted_in_turns_count_as_single_ones_do() {
     let rm = Cell::rm(Label::new(2), FrameNumber::new(9));
     let cells = [(0, false), (1, false), (0, true), (1, false)].map(|(label, last)| cell(label, 5, last));
     let cells = [cells[0], cells[1], rm, cells[2], cells[3]];
-    // Two wait before. Then one goes, or all that wait but one, or all, between the first and the last of the cells.
+    // Two wait before. Then one, or all but one, or all leave between the first and the last of the cells.
     for gone in [1, 6, 7] {
         let policy = || PolicyConfig::TailDrop(tail_drop::Config {}).build(Some(10), &["a", "b", "c"]);
         let mut ports = [(); 2].map(|()| BatchingPort::new(Some(10), 3, policy(), Stream::new(1, "test")));
@@ -47,7 +47,7 @@ fn cells_admitted_in_turns_count_as_single_ones_do() {
 fn cells_admitted_in_turns_are_of_the_frame_that_is_under_way() {
     let policy = PolicyConfig::DropFromFront(drop_from_front::Config {}).build(Some(3), &["a", "b"]);
     let mut port = BatchingPort::new(Some(3), 2, policy, Stream::new(1, "test"));
-    // The first cells of A's frame 8 and of B's frame 3 come in turns, and A's second; B's second pushes out A's two.
+    // The first two cells of A's frame 8 and the first of B's frame 3 alternate; B's second pushes out A's two.
     let cells = [(0, 8), (1, 3), (0, 8)].map(|(label, frame)| cell(label, frame, false));
     for (last, cells) in [(cells[2], 2), (cells[1], 1)] {
         assert_eq!(port.fate(last), Fate::Admitted);
@@ -55,7 +55,7 @@ fn cells_admitted_in_turns_are_of_the_frame_that_is_under_way() {
     }
     port.admit_in_turns(&cells, QueueRange { least: 0, largest: 3 }, 0);
     assert!(port.offer(cell(1, 3, true)));
-    // What is still to come of frame 8 is the rest of a frame that was cut.
+    // Frame 8 is cut, so the cells that still arrive are its rest.
     assert_eq!([false, true].map(|last| port.offer(cell(0, 8, last))), [false, true]);
     assert_eq!(port.vc_counters().next().map(|of_a| (of_a.lost_pushed_out, of_a.discarded_remainder)), Some((2, 1)));
 }
@@ -70,7 +70,7 @@ fn cells_admitted_at_once_are_of_the_frame_that_is_under_way() {
     assert_eq!(port.fate(run.last), Fate::Admitted);
     port.admit(run, QueueRange { least: 0, largest: 2 }, 0);
     assert!(port.offer(cell(1, 3, false)) && port.offer(cell(1, 3, true)));
-    // So what comes of frame 8 is the rest of a frame that was cut, of which the last cell alone enters.
+    // Frame 8 is now cut, so only its last cell still enters.
     assert_eq!([false, true].map(|last| port.offer(cell(0, 8, last))), [false, true]);
     port.dequeue_deferred();
     let of_a = port.vc_counters().next();
@@ -96,7 +96,7 @@ fn only_a_policy_that_follows_cells_minds_that_they_enter_at_once() {
     assert!(port.enters_at_once(Label::new(0), 1, false), "the cell that leaves is the one before");
 }
 
-/// Sends what waits.
+/// Sends all waiting cells.
 fn drain(port: &mut BatchingPort) -> Vec<Cell> {
     std::iter::from_fn(|| port.take()).collect()
 }
@@ -126,7 +126,7 @@ fn a_cell_that_passes_counts_as_one_that_is_offered_and_taken() {
         let (mut passing, mut offered) = (port(), port());
         let mut passed = 0;
         for frame in 0..2000 {
-            // Some cells find others waiting, and some of these no room.
+            // Some cells find others waiting, and some of these find no room.
             for _ in 0..draws.below(6) {
                 let cell = cell(draws.below(2), frame, draws.below(3) == 0);
                 assert_eq!(passing.offer(cell), offered.offer(cell));

@@ -103,7 +103,7 @@ pub(super) fn lanes_elsewhere(engine: &Engine<'_>, part: Part<'_>) -> BTreeSet<(
     ends.filter(|&(_, to)| to != part.number).collect()
 }
 
-/// Returns, by VC, the partition that collects its cells into frames: that of the last port where they can wait.
+/// Returns, by VC, the partition that collects its cells into frames: it has the last port where they can wait.
 fn collected(engine: &Engine<'_>, part: Part<'_>) -> TiVec<VcIndex, u32> {
     let Engine { network, plan, .. } = engine;
     let mut collected = ti_vec![0; network.vcs.len()];

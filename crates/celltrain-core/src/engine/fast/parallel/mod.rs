@@ -234,7 +234,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Everything that happens before `until`.
+    /// Processes everything that happens before `until`.
     fn work_until(&mut self, until: Time, progress: &Progress, stop: &Stop<'_>) -> Result<(), Interrupted> {
         let mut events = 0;
         loop {
@@ -326,7 +326,7 @@ impl Engine<'_> {
     pub(super) fn keep(&mut self, part: Part<'_>) {
         self.end_systems.keep(&simulated_by(self.network, part));
         for (lane, _) in exchange::lanes_elsewhere(self, part) {
-            // A lane is put on the event list when its first frame comes. Behind this one no frame is the first.
+            // A lane is put on the event list when its first frame arrives. Behind this frame no frame is the first.
             let (link, vc, frame) = Default::default();
             self.lanes[lane].push_back(Delivery { time: NEVER, link, vc, frame, cells: 0 });
         }
@@ -361,7 +361,7 @@ impl Engine<'_> {
     }
 }
 
-/// In a lane whose frames are for another partition: the place of the first of them.
+/// Place of the first frame in a lane whose frames are for another partition.
 const FOR_ANOTHER: usize = 1;
 
 /// Returns the ends of connections that a partition simulates.

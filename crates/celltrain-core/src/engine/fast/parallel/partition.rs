@@ -22,11 +22,11 @@ pub(in crate::engine::fast) struct Partition {
     part_of: TiVec<NodeIndex, u32>,
     /// Number of parts, at least two.
     pub(in crate::engine::fast) parts: usize,
-    /// From the start of a cell in one part to its arrival in another, at the least.
+    /// Least time from the start of a cell in one part to its arrival in another.
     pub(in crate::engine::fast) lookahead: Span,
 }
 
-/// One of its parts.
+/// One part of a partition.
 #[derive(Clone, Copy)]
 pub(in crate::engine::fast) struct Part<'p> {
     pub(in crate::engine::fast) partition: &'p Partition,
@@ -34,20 +34,20 @@ pub(in crate::engine::fast) struct Part<'p> {
 }
 
 impl Part<'_> {
-    /// Returns whether it simulates this node.
+    /// Returns whether the part simulates this node.
     pub(in crate::engine::fast) fn has(self, node: NodeIndex) -> bool {
         self.partition.part_of[node] == self.number
     }
 }
 
 impl Partition {
-    /// The part of a node.
+    /// Returns the part of a node.
     pub(in crate::engine::fast) fn of(&self, node: NodeIndex) -> u32 {
         self.part_of[node]
     }
 
-    /// Partitions a network into up to `threads` parts, if that pays. `takes_cells`: by contended port, whether single
-    /// cells come to it in streams.
+    /// Partitions a network into up to `threads` parts, if that pays. `takes_cells`: by contended port, true if single
+    /// cells arrive in streams.
     pub(super) fn new(
         network: &Network,
         plan: &Plan,
@@ -84,18 +84,18 @@ impl Partition {
     }
 }
 
-/// Returns whether a policy outside the core answers, which only one thread may ask.
+/// Returns whether a policy outside the core decides, which only one thread may ask.
 fn asks_outside(network: &Network) -> bool {
     network.links.iter().any(|link| matches!(link.policy, PolicyConfig::Python(_)))
 }
 
 /// Connectivity between nodes, used for partitioning.
 struct Connectivity {
-    /// Nodes that are in one part in any case.
+    /// Nodes that must be in one part.
     together: Vec<(NodeIndex, NodeIndex)>,
-    /// From one node to another, the shortest way of cells that may go from part to part.
+    /// The shortest way of cells from one node to another that may cross between parts.
     apart: BTreeMap<(NodeIndex, NodeIndex), Span>,
-    /// By node: how many VCs cross its ports.
+    /// Number of VCs that cross a node's ports, by node.
     work: TiVec<NodeIndex, u64>,
 }
 
@@ -154,7 +154,7 @@ impl Connectivity {
         *shortest = lead.min(*shortest);
     }
 
-    /// Lengths that the shortest way between parts may have, longest first.
+    /// Returns possible lengths of the shortest way between parts, longest first.
     fn candidates(&self) -> Vec<Span> {
         let mut leads: Vec<_> = self.apart.values().copied().collect();
         leads.sort_unstable();
@@ -167,9 +167,8 @@ impl Connectivity {
         candidates
     }
 
-    /// By node: the number of its part, where nodes that are closer than `least_lead` are in one; `None` if that does
-    /// not make that many parts with about equal work. `most_work`, in quarters of the average, is the most that one
-    /// may have.
+    /// Returns the part of each node, with nodes closer than `least_lead` in one part. `None` if that does not make
+    /// that many parts with about equal work. `most_work` is the most work of one part, in quarters of the average.
     fn parts(
         &self,
         network: &Network,
@@ -188,7 +187,7 @@ impl Connectivity {
             neighbours.entry(groups.of[from]).or_default().push(groups.of[to]);
             neighbours.entry(groups.of[to]).or_default().push(groups.of[from]);
         }
-        // Neighbours stay together where they can, so groups are gone through in rings around the first.
+        // Neighbours stay together if possible, so groups are visited in rings around the first.
         let all: u64 = work.iter().sum();
         let (mut given, mut of_part) = (0, vec![0; parts]);
         let mut part_of: TiVec<NodeIndex, Option<u32>> = ti_vec![None; network.nodes.len()];
@@ -217,7 +216,7 @@ impl Connectivity {
 
     fn shortest_across(&self, part_of: &TiVec<NodeIndex, u32>) -> Span {
         let across = self.apart.iter().filter(|&(&(from, to), _)| part_of[from] != part_of[to]);
-        // Parts that nothing joins never wait for each other.
+        // Parts without a way between them never wait for each other.
         across.map(|(_, &lead)| lead).min().unwrap_or(Span(u64::MAX))
     }
 }
@@ -232,7 +231,7 @@ impl Groups {
         let mut groups = Self { of: (0..nodes).map(NodeIndex::from).collect() };
         for (one, other) in together {
             let (one, other) = (groups.root(one), groups.root(other));
-            // The least number stays, so groups do not depend on the order.
+            // The lowest number stays, so groups do not depend on the order.
             groups.of[one.max(other)] = one.min(other);
         }
         for node in (0..nodes).map(NodeIndex::from) {

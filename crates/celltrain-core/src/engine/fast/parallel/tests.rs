@@ -1,4 +1,4 @@
-//! Runs on several threads, of networks that are small but come apart.
+//! Tests of runs on several threads, with small networks that can be partitioned.
 
 use crate::engine::{Engine, Interrupted, Sharing};
 use crate::metrics::RunResult;
@@ -11,7 +11,7 @@ use crate::tcp::{TcpConfig, TcpOptions};
 use crate::traffic::{TrafficConfig, constant_rate};
 use crate::units::{BitRate, Bytes, Duration};
 
-/// Over 50 ms each side has enough to do until cells of the other come.
+/// With a delay of 50 ms each side has enough to do until cells of the other arrive.
 fn apart(sources: usize, delay: &str) -> Network {
     let tcp = TcpConfig::Sack(TcpOptions::default());
     n_source_network(sources, delay, Some(100), PolicyConfig::TailDrop(tail_drop::Config {}), &tcp, "8s")

@@ -8,8 +8,8 @@ use crate::queue_range::QueueRange;
 use crate::units::{Span, Time};
 
 impl TrainPort {
-    /// Cells that arrive in the same instant, `now`, and at once those that arrive together with them again and again
-    /// as long as nothing else comes before `until`.
+    /// Handles cells that arrive in the same instant, `now`, and at once those that arrive together with them again and
+    /// again as long as nothing else comes before `until`.
     pub(super) fn tie(&mut self, now: Time, until: Time, depart: &mut impl FnMut(Run, Time, Span)) {
         // Departures make room, on which the number of rounds depends.
         self.output.catch_up(now);
@@ -34,9 +34,9 @@ impl TrainPort {
         self.together = together;
     }
 
-    /// How often the cells of the first `tied` inputs arrive together, from `now` on and before `until`, all of them
-    /// admitted or lost alone for want of room, the policy not asked, none of them the last of a frame, and all in time
-    /// for the end of the run or all too late for it; 0 where each departure is reported as its cell arrives.
+    /// Returns how often the cells of the first `tied` inputs arrive together, from `now` on and before `until`. All of
+    /// them are admitted or lost alone for want of room, without asking the policy; none is the last of a frame; all
+    /// are in time for the end of the run or all too late. Returns 0 if each departure is reported as its cell arrives.
     pub(super) fn rounds_in_step(&self, now: Time, tied: usize, until: Time) -> u32 {
         if self.output.timing.every_cell_matters && !self.output.defers_order {
             return 0;
@@ -95,7 +95,7 @@ impl TrainPort {
             let mut run = Run { last: cell, cells: rounds };
             self.output.note(run, now, period);
             if !self.output.port.keeps_queue() {
-                // Uses up the start of a frame, if this is one; no policy is asked.
+                // Uses up the start of a frame, if this is one, without asking the policy.
                 self.output.port.fate(cell);
                 if may_lose {
                     run.cells = self.entered[rank];
@@ -145,8 +145,8 @@ impl TrainPort {
         self.together = together;
     }
 
-    /// The same at a port that loses single cells and keeps no queue, where there may not be room for all. Counts in
-    /// `entered`, by rank, how many cells of each input get in.
+    /// Like `admit_rounds`, at a port that loses single cells and keeps no queue, if there may not be room for all.
+    /// Counts in `entered`, by rank, how many cells of each input enter.
     fn lose_rounds(
         &mut self,
         now: Time,
@@ -178,8 +178,8 @@ impl TrainPort {
         self.tied = ranks;
     }
 
-    /// The same at a port without a queue, all admitted: `tied` cells in each of the rounds, their order of no effect.
-    /// All that depends on them is the number of draws, and how many wait.
+    /// Like `admit_rounds`, at a port without a queue that admits all: `tied` cells in each of the rounds, in any
+    /// order. They affect only the number of draws and of waiting cells.
     fn count_rounds(
         &mut self,
         now: Time,

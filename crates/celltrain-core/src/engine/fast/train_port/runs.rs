@@ -123,12 +123,11 @@ impl TrainPort {
             .expect("a queue stays below 2^32 cells")
     }
 
-    /// Admits a run where the order is deferred. The number of waiting cells does not depend on which of them goes
-    /// first.
+    /// Admits a run if the order is deferred. The number of waiting cells does not depend on which of them goes first.
     ///
-    /// The i-th of them is sent no sooner than i cell times after the next start, and so has arrived by then if they
-    /// arrive a cell time apart or closer: that it is there already changes nothing. Neither does it if cells of the
-    /// same queue will still wait when the last of them arrives.
+    /// The i-th of them is sent no sooner than i cell times after the next start. If they arrive a cell time apart or
+    /// closer, it has arrived by then, so its early presence changes nothing. Nor does it if cells of the same queue
+    /// will still wait when the last of them arrives.
     #[inline(never)]
     pub(super) fn admit_deferred(
         &mut self,
@@ -193,8 +192,8 @@ impl TrainPort {
         true
     }
 
-    /// The fewest cells waiting while `gone` cells go and cells that are held arrive a period apart from `now` on: they
-    /// wait at first, or when the last of those that go has gone.
+    /// Returns the fewest cells waiting while `gone` cells leave and held cells arrive a period apart from `now` on: at
+    /// first, or when the last of the leaving cells has left.
     fn least_while_held(&self, now: Time, period: Span, gone: u32) -> u32 {
         let waiting = self.output.port.occupancy();
         let Some(before_last) = gone.checked_sub(1) else { return waiting };

@@ -1,4 +1,4 @@
-//! Trains that overlap where each VC has a queue of its own: they are admitted one after the other.
+//! Overlapping trains if each VC has a queue of its own: they are admitted one after the other.
 
 use super::{Input, TrainPort};
 use crate::cell::Run;
@@ -18,7 +18,7 @@ pub(super) struct Part {
     first: Time,
     /// The arrival within a period: parts of equal phase tie in every common round.
     phase: Span,
-    /// The first one's round, counted from the beginning of the stretch.
+    /// Round of the first cell, counted from the beginning of the stretch.
     round: u32,
 }
 

@@ -12,13 +12,13 @@ const FEW_IN_A_ROW: u32 = 4;
 /// The queue while cells that take turns join it.
 pub(super) struct Line {
     waiting: u32,
-    /// When the first that waits starts, or the next that comes.
+    /// Start of the first waiting cell, or of the next that comes.
     next_start: Time,
     range: QueueRange,
     gone: u32,
     /// Number of cells that joined.
     came: u32,
-    /// Those that join start after the end of the run.
+    /// True if the cells that join start after the end of the run.
     stays: bool,
 }
 
@@ -104,7 +104,7 @@ impl TrainPort {
         let mut touched = std::mem::take(&mut self.touched);
         for input in touched.drain(..) {
             let Input { train, interleaved, interleaved_since, .. } = &mut self.ingress.inputs[input as usize];
-            // A train that has ended since may have none left.
+            // A train that has ended since may have no cells left.
             if *interleaved > 0 {
                 let (first, period) = (*interleaved_since, train.period);
                 let run = Run { last: train.cell, cells: std::mem::take(interleaved) };
@@ -158,7 +158,7 @@ impl TrainPort {
         true
     }
 
-    /// The next cell of an input, which arrives `now`; the arrival of the one after.
+    /// Interleaves the next cell of an input, which arrives `now`. Returns the arrival of the one after.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "once a cell that takes turns")]
     pub(super) fn interleave_one(
@@ -172,7 +172,7 @@ impl TrainPort {
         let Input { train, interleaved, interleaved_since, .. } = &mut self.ingress.inputs[input as usize];
         if *interleaved == 0 {
             if !train.cell.is_rm() {
-                // Uses up the start of a frame, if this is one; no policy is asked (`is_welcome`).
+                // Uses up the start of a frame, if this is one, without asking the policy (`is_welcome`).
                 self.output.port.fate(train.cell);
             }
             *interleaved_since = now;
@@ -260,7 +260,7 @@ impl TrainPort {
         line.next_start = line.next_start.max(start_anew);
     }
 
-    /// When one that joins a line starts.
+    /// Returns the start of a cell that joins a line.
     #[inline]
     pub(super) fn start(&self, line: &Line) -> Time {
         line.next_start + self.output.timing.cell_time * u64::from(line.waiting)
@@ -273,7 +273,7 @@ impl TrainPort {
         *interleaved > 0 || train.cell.is_rm() || self.output.port.admits_unasked(train.cell.label())
     }
 
-    /// Work for the interleaved cells of one train, except their departure.
+    /// Does the work for the interleaved cells of one train, except their departure.
     #[inline]
     pub(super) fn end_turns(&mut self, run: Run, first: Time, period: Span) {
         self.output.port.count_in_turns(run);

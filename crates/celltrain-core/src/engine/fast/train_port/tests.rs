@@ -25,8 +25,8 @@ struct Case {
     inputs: Vec<Link>,
 }
 
-/// A link by which a VC comes: the time from cell to cell, and trains by the pause before each, its cells, and whether
-/// the last of them ends the frame.
+/// A link on which a VC arrives: the time from cell to cell, and trains by the pause before each, its cells, and
+/// whether the last of them ends the frame.
 #[derive(Clone, Debug)]
 struct Link {
     period: u64,
@@ -73,7 +73,7 @@ impl Case {
 struct Reported {
     /// Cells that start in the run.
     in_time: [u64; 4],
-    /// Those that start after it.
+    /// Cells that start after it.
     late: [u64; 4],
     /// Frames and the starts of their last cells.
     ended: Vec<(u32, FrameNumber, Time)>,
@@ -140,14 +140,14 @@ proptest! {
         }
         for (port, reported) in ports.iter_mut().zip(&mut reported) {
             port.report_all_gathered(|run, first_start, period| reported.add(run, first_start, period));
-            // Those of one batch may be reported in another order.
+            // Frames of one batch may be reported in another order.
             reported.ended.sort_unstable();
         }
         let [kept, counted] = &ports;
         prop_assert_eq!(kept.output.port.state(), counted.output.port.state());
         let [of_kept, of_counted] = reported;
         prop_assert_eq!(&of_kept, &of_counted);
-        // Where the order is deferred, what waits at the end is not reported.
+        // If the order is deferred, cells waiting at the end are not reported.
         if !kept.output.defers_order {
             let waiting: Vec<_> = kept.output.port.per_vc().iter().map(|&cells| u64::from(cells)).collect();
             prop_assert_eq!(&of_kept.late[..], &waiting[..]);

@@ -1,5 +1,5 @@
-//! The port of the fast engine beside the naive one: whatever is admitted, refused and taken at once comes to the same
-//! as one cell after the other.
+//! Compares the fast engine's port with the naive one: cells admitted, refused and taken at once must give the same
+//! result as one cell after another.
 
 use proptest::prelude::*;
 use typed_index_collections::TiSlice;
@@ -13,34 +13,34 @@ use crate::scheduler::{Class, SchedulerConfig, VcKind};
 
 const NAMES: [&str; 4] = ["vc0", "vc1", "vc2", "vc3"];
 const VCS: u32 = 4;
-/// Of the scripts that are drawn. Many are short: faults show in a few steps or not at all.
+/// Number of scripts drawn. Many are short: faults show in a few steps or not at all.
 const CASES: u32 = 4_000;
 
-/// A port of each kind, and what has left them.
+/// A port of each kind, and the cells that have left them.
 struct Pair {
     naive: Port,
     batching: BatchingPort,
-    /// By label: the number of the frame under way, and of the latest RM cell.
+    /// Number of the current frame, by label, and of the latest RM cell.
     frames: [u32; VCS as usize],
     rms: u32,
     left_naive: Vec<Cell>,
     left_batching: Vec<Cell>,
 }
 
-/// Something that happens at the port.
+/// An operation at the port.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// So many cells of a VC's frame come in a row; the last of them may end it.
+    /// Cells of a VC's frame arrive in a row; the last of them may end it.
     Run { label: Label, cells: u32, ends: bool },
-    /// An RM cell comes.
+    /// An RM cell arrives.
     Rm { label: Label },
-    /// So many rounds of a cell each of some VCs come, none of which ends its frame.
+    /// Rounds of one cell each of some VCs arrive; none of them ends its frame.
     Rounds { labels: [bool; VCS as usize], rounds: u32 },
-    /// The same, and then one cell more of each, which may end its frame, admitted in turns.
+    /// Like `Rounds`, then one more cell of each, which may end its frame, admitted in turns.
     Turns { labels: [bool; VCS as usize], rounds: u32, ends: bool },
-    /// So many cells go, and are reported later.
+    /// Cells leave, and are reported later.
     Gone { cells: u32 },
-    /// A cell goes, and is reported at once.
+    /// A cell leaves, and is reported at once.
     Take,
     /// Departures are reported.
     Report,
@@ -81,7 +81,8 @@ impl BufferPolicy for Silent {
 }
 
 impl Pair {
-    /// Of a policy and a scheduler by their places in the lists, or none if they cannot be at one port.
+    /// Creates the pair for a policy and a scheduler by their places in the lists; `None` if they cannot be at one
+    /// port.
     fn new((policy, silent): (usize, bool), scheduler: usize, capacity: u32, merging: [bool; 4]) -> Option<Self> {
         let policies = PolicyConfig::samples(capacity);
         let schedulers = SchedulerConfig::samples();
@@ -117,7 +118,7 @@ impl Pair {
     }
 
     fn report_before(&mut self, label: Label) {
-        // What a port without deferred order defers it brings up to date by itself, and nobody sees the cells.
+        // A port without deferred order updates deferred state by itself, and does not expose the cells.
         if !self.batching.defers_order() || self.batching.must_report_before(label) {
             self.report();
         }
@@ -171,7 +172,7 @@ impl Pair {
         }
     }
 
-    /// At once where there is room for all, one by one otherwise.
+    /// Admits a run at once if there is room for all, otherwise one by one.
     fn run(&mut self, run: Run) {
         let label = run.last.label();
         self.next_frame(label, run.last.last_cell());
@@ -190,7 +191,7 @@ impl Pair {
                 self.batching.admit(run, QueueRange { least, largest: least + run.cells }, 0);
             }
             Fate::Refused => {
-                // One that ends a frame whose last cell is kept is asked for on its own.
+                // A cell that ends a frame whose last cell is kept needs a decision of its own.
                 let (refused, last) = if run.last.last_cell() && self.batching.fate(run.last) == Fate::CellByCell {
                     (run.at_most(run.cells - 1), Some(run.last))
                 } else {
@@ -208,7 +209,7 @@ impl Pair {
         }
     }
 
-    /// A cell each of VCs that are within a frame that passes.
+    /// Admits one cell each of VCs that are within a frame that passes.
     fn rounds(&mut self, labels: &[Label], rounds: u32) {
         for _ in 0..rounds {
             for &label in labels {
@@ -227,7 +228,7 @@ impl Pair {
         }
     }
 
-    /// Cells of VCs that no policy is asked about, admitted in turns and counted VC by VC; some go meanwhile.
+    /// Admits cells without asking the policy, in turns and counted VC by VC; some leave meanwhile.
     fn turns(&mut self, labels: &[Label], rounds: u32, ends: bool) {
         if self.batching.defers_order() || self.batching.merges() || labels.is_empty() {
             return;
@@ -258,7 +259,7 @@ impl Pair {
             self.batching.count_in_turns(Run { last: self.of_frame(label, ends), cells: each });
             self.next_frame(label, ends);
         }
-        // Of those that waited before some go after the last has come.
+        // Some of the cells that waited before leave after the last has arrived.
         let gone = waited.min(each);
         self.left_naive.extend((0..gone).map(|_| self.naive.take().expect("as many waited")));
         let range = QueueRange { least: waited, largest: waited + vcs * each };
@@ -274,7 +275,7 @@ impl Pair {
         }
     }
 
-    /// When all that has left is known.
+    /// Compares the ports after all departures are reported.
     fn compare_all(&mut self) {
         self.report();
         assert_eq!(self.left_naive, self.left_batching);
