@@ -50,7 +50,8 @@ def test_no_bar_of_a_comparison_leaves_its_measure() -> None:
     figure = compared.plot(measures=["fairness", "goodput_mbps"])
     assert figure.get_suptitle().splitlines() == [
         "TCP: vanilla (no fast retransmit, 100 ms ticks)",
-        "means of 3 seeds; bars: 95 % intervals, cut at impossible values",
+        "set: duration = 2 s",
+        "lan-tail-drop: means of 3 seeds; bars: 95 % intervals, cut at impossible values",
     ]
     for axes, measure in zip(figure.axes, (fairness, goodput), strict=True):
         low, high = bounds(compared.measures[measure].name)
