@@ -46,7 +46,8 @@ _SAME = (DELIVERED, "goodput_mbps", "efficiency")
 LITTLE = 0.1
 #: Seeds hardly change a case if there are at least so many and no standard deviation exceeds this share of its mean.
 LEAST_ALIKE, NARROW = 3, 0.003
-#: Measures that decide about it; counts such as those of cells vary with the order of ties. Without any of them all decide.
+#: The first of these that is measured decides about it; counts such as those of cells vary with the order of ties. Without
+#: any of them all decide.
 DECISIVE = ("efficiency", "fairness", "fairness_max_min", "goodput_mbps")
 #: Runs of a store that is judged: of more the rows would take much memory.
 MOST_RUNS = 1_000_000
@@ -195,8 +196,8 @@ def narrow(measures: Sequence[str], mean: NDArray[np.float64], sd: NDArray[np.fl
         mean: By measure and case.
         sd: Their standard deviations.
     """
-    wanted = [place for place, name in enumerate(measures) if name in DECISIVE] or range(len(measures))
-    rows = list(wanted)
+    names = list(measures)
+    rows = [names.index(name) for name in DECISIVE if name in names][:1] or list(range(len(names)))
     with np.errstate(invalid="ignore"):
         return np.asarray(~(sd[rows] > NARROW * np.abs(mean[rows])).any(axis=0))
 
