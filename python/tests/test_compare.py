@@ -604,3 +604,9 @@ def test_whole_numbers_are_whole_in_tables(celltrain):
 def test_a_figure_says_what_was_set(celltrain, tmp_path):
     celltrain("compare", "lan-epd", "lan-fba", "--seeds", 2, "--set", "duration=5ms", "--plot", tmp_path / "a.svg")
     assert "set: duration = 5 ms" in (tmp_path / "a.svg").read_text()
+
+
+def test_a_measuring_window_is_named(celltrain):
+    options = ("--seeds", 2, "--set", "duration=200ms", "--set", "measure.from=50ms")
+    assert "from 50ms to the end; largest queues are of the whole run" in celltrain("run", "lan-epd", *options).out
+    assert "largest queues" not in celltrain("run", "lan-epd", *options[:4]).out

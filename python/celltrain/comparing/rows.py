@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -76,6 +77,8 @@ def about(compared: Compared) -> Iterator[str]:
         yield f"varied: {', '.join(varied)}"
     if compared.fixed:
         yield fixed(compared)
+    if window := _window(compared):
+        yield window
     named: dict[str, list[str]] = {}
     if any(axis.name == SCENARIO for axis in compared.conditions):
         cases = zip([str(one[SCENARIO]) for one in compared.settings], zip(*compared.tcp, strict=True), strict=True)
@@ -86,6 +89,16 @@ def about(compared: Compared) -> Iterator[str]:
         names.extend({name} - set(names))
     for tcp, names in named.items():
         yield f"TCP: {tcp}" if len(named) == 1 else f"TCP of {', '.join(map(shown, names))}: {tcp}"
+
+
+def _window(compared: Compared) -> str:
+    """The measuring windows of the scenarios; empty if all are measured as a whole."""
+    tables = [json.loads(text).get("measure", {}) for own in compared.configurations for text in own]
+    windows = dict.fromkeys((table.get("from") or "0s", table.get("to") or "the end") for table in tables)
+    if list(windows) == [("0s", "the end")]:
+        return ""
+    said = "; ".join(f"from {begin} to {end}" for begin, end in windows)
+    return f"measured {said}; largest queues are of the whole run"
 
 
 def fixed(compared: Compared) -> str:
