@@ -34,7 +34,8 @@ export function Help(): JSX.Element {
             </li>
             <li>
               A <strong>hatched</strong> cell belongs to a frame that has already lost a cell. The receiver will throw
-              the frame away, so the link that carries the cell is wasted.
+              the frame away, so the link that carries the cell is wasted. If it was the frame’s last cell, the receiver joins
+              the next frame to the rest and throws that away too, although all its cells arrive and none is hatched.
             </li>
             <li>
               A bar in the network is the queue of a port. The cells on its link are those it sent last; cells of
