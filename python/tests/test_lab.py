@@ -127,7 +127,7 @@ def node_tests(tests: list[Path], tmp_path: Path, **environment: str) -> None:
         subprocess.run(["node", "build.mjs", "--tests", str(folder)], cwd=ROOT / "lab", check=True)
         files = [str(folder / test.with_suffix(".mjs")) for test in tests]
         done = subprocess.run(
-            ["node", "--test", *files],
+            ["node", "--test", "--test-reporter=spec", *files],
             cwd=ROOT / "lab",
             env={**os.environ, "CELLTRAIN_LAB": str(PAGE), **environment},
             capture_output=True,

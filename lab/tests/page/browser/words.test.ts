@@ -16,11 +16,14 @@ test(
         for (const [i, step] of story.steps.entries()) {
           await page.evaluate(
             (hash) => {
+              if (document.activeElement instanceof HTMLElement) document.activeElement.blur();
               location.hash = hash;
             },
             `#/learn/${story.id}/${String(i + 1)}`,
           );
           await page.getByRole("heading", { name: step.title, level: 1 }).waitFor();
+          // The page moves the focus to the new step after drawing it.
+          await page.waitForFunction(() => document.activeElement?.id === "main");
           for (const word of await page.locator(".word").all()) {
             await word.focus();
             const box = await word.locator(".word-meaning").boundingBox();
