@@ -9,7 +9,6 @@ pub mod aal5;
 pub mod abr;
 pub mod cancellation;
 pub mod cell;
-pub mod codec;
 pub mod contracts;
 pub mod edge_device;
 pub mod end_systems;

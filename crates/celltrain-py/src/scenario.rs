@@ -3,10 +3,10 @@
 use std::num::NonZeroUsize;
 use std::sync::atomic::AtomicBool;
 
+use celltrain_capture::CaptureChoice;
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::engine::{Engine, Sharing};
 use celltrain_run::answer::outlined;
-use celltrain_run::capture::CaptureChoice;
 use celltrain_run::events::Choice;
 use celltrain_run::runner::{self, Captured, Finished, How, Kept, Share, Watched};
 use celltrain_run::scenario::{Checked, Handle};

@@ -6,11 +6,10 @@
 //!
 //! The crate also runs scenarios. A [`scenario::Handle`] is read and checked once. [`runner`] executes one run or many
 //! on [`threads`], each within its limit, and turns a panic into that run's error. The [`events`] of a run are tables
-//! too, a [`capture`] contains the bytes of the observed traffic, and [`buffer`] shows a port's buffer cell by cell.
+//! too, a capture (`celltrain-capture`) contains the bytes of the observed traffic, and [`buffer`] shows a port's buffer cell by cell.
 
 pub mod answer;
 pub mod buffer;
-pub mod capture;
 pub mod clock;
 pub mod describe;
 pub mod events;

@@ -244,7 +244,7 @@ pub(super) mod tests {
     }
 
     proptest! {
-        #![proptest_config(crate::rng::proptest_seeded(0x6970_7634))]
+        #![proptest_config(crate::tests::proptest_seeded(0x6970_7634))]
 
         #[test]
         fn any_packet_that_can_be_built_is_parsed_back(

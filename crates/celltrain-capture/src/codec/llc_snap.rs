@@ -103,7 +103,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        #![proptest_config(crate::rng::proptest_seeded(0x0073_6e61))]
+        #![proptest_config(crate::tests::proptest_seeded(0x0073_6e61))]
 
         #[test]
         fn any_packet_that_is_wrapped_is_unwrapped_again(packet in vec(any::<u8>(), 0..200)) {

@@ -48,8 +48,11 @@
 
 mod cells;
 pub mod choice;
+pub mod codec;
 mod fates;
 mod pcapng;
+pub mod selection;
+pub mod sequence;
 mod trails;
 pub mod watch;
 mod wire;
@@ -59,9 +62,10 @@ use std::io::{self, Write};
 
 use celltrain_core::aal5::{Aal5Options, Encapsulation};
 use celltrain_core::abr;
-use celltrain_core::codec::cell_header::{HEADER_BYTES, PAYLOAD_BYTES};
-use celltrain_core::codec::rm_cell::RmCell;
-use celltrain_core::codec::{CELL_BYTES, CellHeader};
+
+use crate::codec::cell_header::{HEADER_BYTES, PAYLOAD_BYTES};
+use crate::codec::rm_cell::RmCell;
+use crate::codec::{CELL_BYTES, CellHeader};
 
 pub use choice::CaptureChoice;
 pub use pcapng::Direction;

@@ -7,25 +7,25 @@ use std::io::{self, Write};
 
 /// Writes blocks one after the other; holds no more than one of them.
 #[derive(Debug)]
-pub(super) struct Writer<W> {
+pub(crate) struct Writer<W> {
     out: W,
     block: Vec<u8>,
 }
 
 /// Name, description and link type of an interface.
-pub(super) struct InterfaceBlock<'a> {
-    pub(super) name: &'a str,
-    pub(super) description: &'a str,
-    pub(super) link_type: u16,
+pub(crate) struct InterfaceBlock<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) description: &'a str,
+    pub(crate) link_type: u16,
 }
 
 /// Metadata of a packet.
 #[derive(Clone, Copy)]
-pub(super) struct PacketBlock<'a> {
-    pub(super) interface: u32,
-    pub(super) time_ns: u64,
-    pub(super) direction: Direction,
-    pub(super) comment: Option<&'a str>,
+pub(crate) struct PacketBlock<'a> {
+    pub(crate) interface: u32,
+    pub(crate) time_ns: u64,
+    pub(crate) direction: Direction,
+    pub(crate) comment: Option<&'a str>,
 }
 
 /// Direction of traffic at an interface.
@@ -39,7 +39,7 @@ pub enum Direction {
 
 impl<W: Write> Writer<W> {
     /// Begins a file with its section header.
-    pub(super) fn new(out: W, application: &str, comment: &str) -> io::Result<Self> {
+    pub(crate) fn new(out: W, application: &str, comment: &str) -> io::Result<Self> {
         let mut writer = Self { out, block: Vec::new() };
         writer.begin(SECTION_HEADER);
         writer.word(BYTE_ORDER_MAGIC);
@@ -52,7 +52,7 @@ impl<W: Write> Writer<W> {
     }
 
     /// Adds an interface, numbered from 0. All interfaces precede the first packet.
-    pub(super) fn interface(&mut self, interface: &InterfaceBlock<'_>) -> io::Result<()> {
+    pub(crate) fn interface(&mut self, interface: &InterfaceBlock<'_>) -> io::Result<()> {
         self.begin(INTERFACE_DESCRIPTION);
         // The link type in 16 bits, and 16 reserved; then the limit on packet lengths: no limit.
         self.word(u32::from(interface.link_type));
@@ -64,7 +64,7 @@ impl<W: Write> Writer<W> {
     }
 
     /// Adds a packet, untruncated.
-    pub(super) fn packet(&mut self, packet: PacketBlock<'_>, bytes: &[u8]) -> io::Result<()> {
+    pub(crate) fn packet(&mut self, packet: PacketBlock<'_>, bytes: &[u8]) -> io::Result<()> {
         let length = u32::try_from(bytes.len()).expect("packets are at most some 65 kilobytes long");
         let (high, low) = (packet.time_ns >> 32, packet.time_ns & u64::from(u32::MAX));
         self.begin(ENHANCED_PACKET);
@@ -88,7 +88,7 @@ impl<W: Write> Writer<W> {
     }
 
     /// Flushes the output, and returns the underlying writer.
-    pub(super) fn finish(mut self) -> io::Result<W> {
+    pub(crate) fn finish(mut self) -> io::Result<W> {
         self.out.flush()?;
         Ok(self.out)
     }

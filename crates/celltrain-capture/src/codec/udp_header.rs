@@ -140,7 +140,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(crate::rng::proptest_seeded(0x0000_7564))]
+        #![proptest_config(crate::tests::proptest_seeded(0x0000_7564))]
 
         #[test]
         fn any_datagram_is_parsed_back_and_no_flipped_bit_is_taken(

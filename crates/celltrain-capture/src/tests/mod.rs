@@ -5,11 +5,18 @@ use std::io;
 
 use celltrain_core::rng::Stream;
 use celltrain_core::tcp::{Ack, SackBlocks, Segment};
+use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 
 use super::*;
 use reader::{Options, Packet, big16, big32, crc10_is_right, crc32_is_right, hec_is_right, read, sdu, transport};
 
 const MSS: u64 = 512;
+
+/// Returns settings of property tests with this seed.
+pub(crate) fn proptest_seeded(seed: u64) -> ProptestConfig {
+    ProptestConfig { rng_seed: RngSeed::Fixed(seed), failure_persistence: None, ..ProptestConfig::default() }
+}
 
 fn connection() -> Connection {
     Connection {

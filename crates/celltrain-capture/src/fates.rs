@@ -10,12 +10,10 @@ use celltrain_core::events::{FrameEvent, FrameStep, Judged};
 use celltrain_core::index::{LinkIndex, VcIndex};
 use celltrain_core::network::Network;
 
-use super::{Frame, Place};
-use crate::events::log::link_of;
-use crate::events::tables::{occupancy_of, reason_of_frame};
+use crate::{Frame, Place};
 
 /// Packets in order of time, from the first one whose outcome is open.
-pub(super) struct Fates {
+pub(crate) struct Fates {
     waiting: VecDeque<Waiting>,
     /// Number of the first waiting packet, counted from the start.
     first: u64,
@@ -26,18 +24,18 @@ pub(super) struct Fates {
 }
 
 /// A packet to be written.
-pub(super) struct Waiting {
-    pub(super) time_ns: u64,
-    pub(super) at: Place,
-    pub(super) frame: Frame,
-    pub(super) comment: Option<Box<str>>,
+pub(crate) struct Waiting {
+    pub(crate) time_ns: u64,
+    pub(crate) at: Place,
+    pub(crate) frame: Frame,
+    pub(crate) comment: Option<Box<str>>,
     /// Its frame on its VC, while the outcome is open.
     open: Option<(VcIndex, FrameNumber)>,
 }
 
 impl Waiting {
     /// Creates a packet that waits for nothing.
-    pub(super) fn settled(time_ns: u64, at: Place, frame: Frame) -> Self {
+    pub(crate) fn settled(time_ns: u64, at: Place, frame: Frame) -> Self {
         Self { time_ns, at, frame, comment: None, open: None }
     }
 }
@@ -53,7 +51,7 @@ impl Default for Fates {
 
 impl Fates {
     /// Queues a packet behind all others; `of` is its frame if it waits for that frame's outcome.
-    pub(super) fn push(&mut self, packet: Waiting, of: Option<(VcIndex, FrameNumber)>) {
+    pub(crate) fn push(&mut self, packet: Waiting, of: Option<(VcIndex, FrameNumber)>) {
         if let Some(frame) = of {
             self.open.insert(frame, self.first + self.waiting.len() as u64);
         }
@@ -61,7 +59,7 @@ impl Fates {
     }
 
     /// Records the outcome of a frame. `comment` describes a loss, and is called only if a packet waits for it.
-    pub(super) fn settle(&mut self, frame: (VcIndex, FrameNumber), comment: impl FnOnce() -> Option<String>) {
+    pub(crate) fn settle(&mut self, frame: (VcIndex, FrameNumber), comment: impl FnOnce() -> Option<String>) {
         let Some(number) = self.open.remove(&frame) else { return };
         let place = usize::try_from(number - self.first).expect("what waits is in memory");
         let packet = &mut self.waiting[place];
@@ -70,13 +68,13 @@ impl Fates {
     }
 
     /// Returns the next packet that can be written, if there is one.
-    pub(super) fn next(&mut self) -> Option<Waiting> {
+    pub(crate) fn next(&mut self) -> Option<Waiting> {
         let front = self.waiting.front()?;
         if front.open.is_some() && self.waiting.len() <= self.most { None } else { self.take() }
     }
 
     /// Returns the next packet, whether its outcome is known or not.
-    pub(super) fn take(&mut self) -> Option<Waiting> {
+    pub(crate) fn take(&mut self) -> Option<Waiting> {
         let packet = self.waiting.pop_front()?;
         self.first += 1;
         if let Some(frame) = packet.open {
@@ -87,14 +85,14 @@ impl Fates {
 }
 
 /// Names used in comments.
-pub(super) struct Names {
+pub(crate) struct Names {
     ports: TiVec<LinkIndex, String>,
     /// By VC: the host at its end.
     hosts: TiVec<VcIndex, String>,
 }
 
 impl Names {
-    pub(super) fn of(network: &Network) -> Self {
+    pub(crate) fn of(network: &Network) -> Self {
         let host = |path: &Vec<LinkIndex>| {
             let last = path.last().expect("a VC crosses a link");
             network.nodes[network.links[*last].to].name.clone()
@@ -106,7 +104,7 @@ impl Names {
     }
 
     /// Describes where and why a frame was lost, if it was.
-    pub(super) fn loss(&self, event: &FrameEvent) -> Option<String> {
+    pub(crate) fn loss(&self, event: &FrameEvent) -> Option<String> {
         let how = match event.step {
             FrameStep::Admitted(_) | FrameStep::Delivered => return None,
             FrameStep::Refused(_) => "refused: ",
@@ -114,12 +112,12 @@ impl Names {
             FrameStep::Dropped { rate_fell: true, .. } => "dropped: ",
             FrameStep::LostJoined { .. } | FrameStep::Failed(_) => "",
         };
-        let reason = reason_of_frame(&event.step);
-        let Some(link) = link_of(event) else {
+        let reason = event.step.reason();
+        let Some(link) = event.step.link() else {
             return Some(format!("not delivered at {}: {how}{reason}", self.hosts[event.vc]));
         };
         let mut text = format!("lost at {}: {how}{reason}", self.ports[link]);
-        if let Some(occupancy) = occupancy_of(&event.step) {
+        if let Some(occupancy) = event.step.occupancy() {
             write!(text, " (X = {occupancy} cells").expect("a text takes all that is written");
         }
         if let FrameStep::Refused(judged) = event.step {
@@ -154,8 +152,8 @@ fn write_numbers(text: &mut String, judged: &Judged) {
 mod tests {
     use celltrain_core::tcp::Segment;
 
-    use super::super::Carries;
     use super::*;
+    use crate::Carries;
 
     fn packet(number: u32) -> Waiting {
         let carries = Carries::Data(Segment { seq: 0, len: 1 });

@@ -6,14 +6,14 @@
 
 use std::net::Ipv4Addr;
 
+use crate::codec::ipv4::{self, Ipv4Header};
+use crate::codec::tcp_header::{self, SackBlock, TcpFlags, TcpHeader, TcpOption, word_aligned};
+use crate::codec::udp_header::{self, UdpHeader};
+use crate::codec::{aal5, llc_snap};
 use celltrain_core::aal5::{Aal5Options, Encapsulation};
-use celltrain_core::codec::ipv4::{self, Ipv4Header};
-use celltrain_core::codec::tcp_header::{self, SackBlock, TcpFlags, TcpHeader, TcpOption, word_aligned};
-use celltrain_core::codec::udp_header::{self, UdpHeader};
-use celltrain_core::codec::{aal5, llc_snap};
-use celltrain_core::tcp::{Ack, SackBlocks, Segment, sequence, window_scale};
+use celltrain_core::tcp::{Ack, SackBlocks, Segment, window_scale};
 
-use super::CaptureError;
+use crate::{CaptureError, sequence};
 
 /// A connection, or a flow of unanswered packets: the content of its headers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,7 +109,7 @@ pub enum Carries {
 
 /// Step of a handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(crate) enum Step {
     Syn,
     SynAck,
     Ack,
@@ -117,14 +117,14 @@ pub(super) enum Step {
 
 /// All connections, and the framing of their packets.
 #[derive(Debug)]
-pub(super) struct Wire {
-    pub(super) connections: Vec<Connection>,
-    pub(super) framing: Aal5Options,
+pub(crate) struct Wire {
+    pub(crate) connections: Vec<Connection>,
+    pub(crate) framing: Aal5Options,
 }
 
 impl Wire {
     /// Checks the connections: addresses and ports must distinguish them, and their segments must fit a frame.
-    pub(super) fn new(connections: Vec<Connection>, framing: Aal5Options) -> Result<Self, CaptureError> {
+    pub(crate) fn new(connections: Vec<Connection>, framing: Aal5Options) -> Result<Self, CaptureError> {
         let wire = Self { connections, framing };
         for (number, connection) in (0..).zip(&wire.connections) {
             let refuse = |problem: String| Err(CaptureError::Refused(format!("{}: {problem}", connection.name)));
@@ -145,12 +145,12 @@ impl Wire {
         Ok(wire)
     }
 
-    pub(super) fn connection(&self, frame: &Frame) -> &Connection {
+    pub(crate) fn connection(&self, frame: &Frame) -> &Connection {
         &self.connections[frame.connection as usize]
     }
 
     /// Returns the IPv4 packet of a frame.
-    pub(super) fn packet(&self, frame: &Frame) -> Result<Vec<u8>, CaptureError> {
+    pub(crate) fn packet(&self, frame: &Frame) -> Result<Vec<u8>, CaptureError> {
         let connection = self.connection(frame);
         let Some(Tcp { receive_window, .. }) = connection.tcp else {
             return self.udp(frame, connection);
@@ -186,7 +186,7 @@ impl Wire {
     }
 
     /// Returns a packet of the handshake that the model leaves out.
-    pub(super) fn handshake(&self, connection: u32, tcp: Tcp, step: Step) -> Vec<u8> {
+    pub(crate) fn handshake(&self, connection: u32, tcp: Tcp, step: Step) -> Vec<u8> {
         let (flags, sequence, acknowledgement) = match step {
             Step::Syn => (TcpFlags::SYN, INITIAL, 0),
             Step::SynAck => (TcpFlags::SYN | TcpFlags::ACK, INITIAL, sequence_number(0)),
@@ -208,7 +208,7 @@ impl Wire {
     }
 
     /// Returns the AAL5 frame around a packet: whole cells.
-    pub(super) fn frame(&self, packet: &[u8]) -> Vec<u8> {
+    pub(crate) fn frame(&self, packet: &[u8]) -> Vec<u8> {
         match self.framing.encapsulation {
             Encapsulation::LlcSnap => aal5::encode(&llc_snap::encode(packet), 0),
             Encapsulation::VcMux => aal5::encode(packet, 0),
@@ -281,7 +281,7 @@ impl Wire {
 }
 
 /// Returns a frame in the direction of a handshake's step, which belongs to no frame of the model.
-pub(super) fn like(connection: u32, step: Step) -> Frame {
+pub(crate) fn like(connection: u32, step: Step) -> Frame {
     let carries = match step {
         Step::Syn | Step::Ack => Carries::Data(Segment { seq: 0, len: 0 }),
         Step::SynAck => Carries::Ack(Ack { ack: 0, window: 0 }, SackBlocks::NONE),

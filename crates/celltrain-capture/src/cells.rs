@@ -11,15 +11,13 @@ use celltrain_core::index::{LinkIndex, VcIndex};
 use celltrain_core::network::Network;
 use celltrain_core::tcp::SackBlocks;
 
-use super::fates::Names;
-use super::trails::{Followed, Trails};
-use super::watch::{Writing, seen};
-use super::{CaptureError, Carries, CellKind, Circuit, Direction, Frame, SeenCell};
-use crate::events::log::link_of;
-use crate::events::tables::reason_of_loss;
+use crate::fates::Names;
+use crate::trails::{Followed, Trails};
+use crate::watch::{Writing, seen};
+use crate::{CaptureError, Carries, CellKind, Circuit, Direction, Frame, SeenCell};
 
 /// The cells of the chosen VCs at the chosen ports.
-pub(super) struct Cells {
+pub(crate) struct Cells {
     /// Departing and arriving cells: true if written.
     ways: [bool; 2],
     /// By link: the number of its interface.
@@ -55,7 +53,7 @@ struct Coming {
 }
 
 impl Cells {
-    pub(super) fn new(
+    pub(crate) fn new(
         network: &Network,
         ways: [bool; 2],
         ports: &TiVec<LinkIndex, bool>,
@@ -77,7 +75,7 @@ impl Cells {
     }
 
     /// Follows an event; writes the selected cells, if it is in the window.
-    pub(super) fn on_event(
+    pub(crate) fn on_event(
         &mut self,
         (time_ns, in_window): (u64, bool),
         event: &Event,
@@ -91,8 +89,8 @@ impl Cells {
                 let way = match event.step {
                     CellStep::Arrived => Direction::Inbound,
                     CellStep::Departed => Direction::Outbound,
-                    CellStep::Lost(loss) => {
-                        self.on_lost(event, reason_of_loss(loss));
+                    CellStep::Lost(_) => {
+                        self.on_lost(event, event.step.reason());
                         return self.flush(capture);
                     }
                     _ => return self.flush(capture),
@@ -117,7 +115,7 @@ impl Cells {
     }
 
     /// Writes the last cell that arrived.
-    pub(super) fn flush(&mut self, capture: &mut Writing<'_>) -> Result<(), CaptureError> {
+    pub(crate) fn flush(&mut self, capture: &mut Writing<'_>) -> Result<(), CaptureError> {
         let Some(Coming { seen, comment, .. }) = self.coming.take() else { return Ok(()) };
         capture.cell(&SeenCell { comment: comment.as_deref(), ..seen })
     }
@@ -162,7 +160,7 @@ impl Cells {
     /// Notes the loss of a frame whose cell has arrived.
     fn on_frame(&mut self, event: &FrameEvent) {
         if let Some(Coming { event: cell, comment, .. }) = &mut self.coming
-            && (cell.vc, cell.frame, Some(cell.link)) == (event.vc, event.frame, link_of(event))
+            && (cell.vc, cell.frame, Some(cell.link)) == (event.vc, event.frame, event.step.link())
         {
             *comment = self.names.loss(event);
         }

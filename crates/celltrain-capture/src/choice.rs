@@ -2,18 +2,18 @@
 
 use celltrain_core::units::Duration;
 
-use super::CaptureKind;
-use crate::events::{Choice, Wrong};
+use crate::CaptureKind;
+use crate::selection::{Selection, Wrong};
 
 /// Selection of the traffic to capture. Default: IPv4 packets of all flows at their senders for the whole run, or cells
 /// of all VCs as they leave the bottleneck.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CaptureChoice {
-    pub(super) kind: CaptureKind,
+    pub(crate) kind: CaptureKind,
     /// Senders and receivers (at ports, departures and arrivals): true if observed.
-    pub(super) looks_at: [bool; 2],
+    pub(crate) looks_at: [bool; 2],
     /// Ports, VCs, flows and the window.
-    pub(super) of: Choice,
+    pub(crate) of: Selection,
 }
 
 /// Names of kinds.
@@ -48,16 +48,16 @@ impl CaptureChoice {
             let problem = "chooses among cells; packets are seen at hosts, so choose flows".to_owned();
             return Err(Wrong { option: "ports", value: ports.join(", "), problem });
         }
-        Ok(Self { kind, looks_at, of: Choice::new(duration, &[], [ports, vcs, flows], window)? })
+        Ok(Self { kind, looks_at, of: Selection::new(duration, [ports, vcs, flows], window)? })
     }
 
     /// Returns true for cells, false for packets.
-    pub(crate) fn of_cells(&self) -> bool {
+    pub fn of_cells(&self) -> bool {
         self.kind.of_cells()
     }
 
     /// Returns the end of the window, if there is one.
-    pub(crate) fn until(&self) -> Option<Duration> {
+    pub fn until(&self) -> Option<Duration> {
         self.of.until()
     }
 }

@@ -180,7 +180,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(crate::rng::proptest_seeded(0x0063_6865))]
+        #![proptest_config(crate::tests::proptest_seeded(0x0063_6865))]
 
         #[test]
         fn any_header_that_can_be_built_is_parsed_back(header in any_header()) {

@@ -69,7 +69,7 @@ fn parsed_options(options: &[u8]) -> Result<Vec<TcpOption>, TcpHeaderError> {
 }
 
 proptest! {
-    #![proptest_config(crate::rng::proptest_seeded(0x0074_6370))]
+    #![proptest_config(crate::tests::proptest_seeded(0x0074_6370))]
 
     #[test]
     fn any_segment_that_can_be_built_is_parsed_back(

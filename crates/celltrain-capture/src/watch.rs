@@ -13,14 +13,13 @@ use celltrain_core::probe::Probe;
 use celltrain_core::tcp::Segment;
 use celltrain_core::units::{Clock, Time};
 
-use super::cells::Cells;
-use super::choice::CaptureChoice;
-use super::fates::{Fates, Names, Waiting};
-use super::{
+use crate::cells::Cells;
+use crate::choice::CaptureChoice;
+use crate::fates::{Fates, Names, Waiting};
+use crate::{
     About, Capture, CaptureError, CaptureKind, Carries, Circuit, Connection, End, Frame, Interface, Labels, Place,
     SeenFrame, Setting, Tcp,
 };
-use crate::Unfinished;
 
 /// Observer that captures a run.
 pub struct Watch<'a> {
@@ -36,7 +35,7 @@ pub struct Watch<'a> {
 }
 
 /// A capture that delivers its bytes in blocks.
-pub(super) type Writing<'a> = Capture<BufWriter<Handing<'a>>>;
+pub(crate) type Writing<'a> = Capture<BufWriter<Handing<'a>>>;
 
 /// Destination and description of a capture.
 pub struct Destination<'a> {
@@ -70,10 +69,10 @@ impl<'a> Watch<'a> {
     ///
     /// # Errors
     /// If a port, VC or flow does not exist, or the traffic cannot be represented.
-    pub fn new(choice: &CaptureChoice, network: &Network, into: Destination<'a>) -> Result<Self, Unfinished> {
+    pub fn new(choice: &CaptureChoice, network: &Network, into: Destination<'a>) -> Result<Self, String> {
         let Destination { sink, about, tells_fates, stopped } = into;
         let CaptureChoice { kind, looks_at, of } = choice;
-        let chosen = of.of(network)?;
+        let chosen = of.of(network).map_err(|wrong| wrong.to_string())?;
         let routing = network.routing();
         let circuits = circuits(network, &routing, *kind)?;
         let hosts = if kind.of_cells() { [false; 2] } else { *looks_at };
@@ -88,12 +87,12 @@ impl<'a> Watch<'a> {
         }
         let out = BufWriter::with_capacity(BLOCK_BYTES, Handing { sink, has_failed: false });
         let setting = Setting { kind: *kind, framing: network.aal5.clone(), interfaces, connections };
-        let capture = Capture::new(out, &about, setting).map_err(|error| refusal(&error))?;
+        let capture = Capture::new(out, &about, setting).map_err(|error| error.to_string())?;
         for (number, flow) in (0..).zip(&network.flows).filter(|(number, _)| chosen.flows[FlowIndex::new(*number)]) {
             let (bytes, _) = flow.frame(&network.aal5);
             let segment = Segment { seq: 0, len: u32::try_from(bytes).unwrap_or(u32::MAX) };
             let carries = data(segment, flow.traffic.packets().is_none());
-            capture.fits(&Frame { connection: number, number: 0, carries }).map_err(|error| refusal(&error))?;
+            capture.fits(&Frame { connection: number, number: 0, carries }).map_err(|error| error.to_string())?;
         }
         let looks = if kind.of_cells() {
             Looks::AtPorts(Box::new(Cells::new(network, *looks_at, &chosen.cells, chosen.vcs, circuits)))
@@ -198,7 +197,7 @@ fn put(capture: &mut Writing<'_>, packet: &Waiting) -> Result<(), CaptureError> 
 }
 
 /// Returns the end where a segment or ACK is seen, its frame's content, and whether it leaves there.
-pub(super) fn seen(event: &SegmentEvent) -> (Place, Carries, bool) {
+pub(crate) fn seen(event: &SegmentEvent) -> (Place, Carries, bool) {
     let is_tcp = event.sender.is_some();
     match event.step {
         SegmentStep::Sent { segment, .. } | SegmentStep::Retransmitted { segment, .. } => {
@@ -221,18 +220,12 @@ fn data(segment: Segment, is_tcp: bool) -> Carries {
 }
 
 /// Returns VPI and VCI of all VCs on the links of their paths; IPv4 packets do not show them.
-fn circuits(
-    network: &Network,
-    routing: &Routing,
-    kind: CaptureKind,
-) -> Result<TiVec<VcIndex, Vec<Circuit>>, Unfinished> {
+fn circuits(network: &Network, routing: &Routing, kind: CaptureKind) -> Result<TiVec<VcIndex, Vec<Circuit>>, String> {
     let of_vc = |vc: VcIndex| {
         let circuit = |label| match Circuit::of_label(label) {
             None if kind != CaptureKind::Ip => {
                 let name = &network.vcs[vc].name;
-                Err(Unfinished::Refused(format!(
-                    "a link of the VC {name} has more VCs than VPI and VCI can tell apart"
-                )))
+                Err(format!("a link of the VC {name} has more VCs than VPI and VCI can tell apart"))
             }
             circuit => Ok(circuit.unwrap_or_default()),
         };
@@ -299,11 +292,6 @@ fn at_hosts(
     (interfaces, connections)
 }
 
-/// Converts an error before the run to a refusal in words.
-fn refusal(error: &CaptureError) -> Unfinished {
-    Unfinished::Refused(error.to_string())
-}
-
 /// Converts a time to whole nanoseconds since the start.
 fn nanoseconds(clock: Clock, time: Time) -> u64 {
     let nanoseconds = u128::from(time.0) * NS_PER_SECOND / u128::from(clock.units_per_second);
@@ -311,7 +299,7 @@ fn nanoseconds(clock: Clock, time: Time) -> u64 {
 }
 
 /// Writer that delivers a capture to its sink.
-pub(super) struct Handing<'a> {
+pub(crate) struct Handing<'a> {
     sink: &'a mut dyn FnMut(&[u8]) -> bool,
     has_failed: bool,
 }

@@ -10,9 +10,8 @@ use celltrain_core::units::Time;
 use celltrain_scenario::{Machine, build, read_toml};
 
 use super::reader::{File, crc32_is_right, read};
-use crate::Unfinished;
-use crate::capture::watch::Destination;
-use crate::capture::{About, CaptureChoice, Watch};
+use crate::watch::Destination;
+use crate::{About, CaptureChoice, Watch};
 
 /// Returns a scenario with three sources and a port that loses cells within frames.
 fn lossy(policy: &str) -> String {
@@ -277,7 +276,7 @@ fn packets_too_long_for_their_link_type_are_refused_before_the_run() {
     let destination = Destination { sink: &mut sink, about: About::default(), tells_fates: true, stopped: &stopped };
     let choice = choice(&network, "aal5", None, None);
     let refused = Watch::new(&choice, &network, destination).err();
-    let Some(Unfinished::Refused(problem)) = refused else { panic!("it is refused, and not {refused:?}") };
+    let problem = refused.expect("it is refused");
     assert!(problem.contains("do not fit"), "{problem}");
 }
 

@@ -11,8 +11,8 @@ use std::fmt;
 
 use super::cell_header::{CELL_BYTES, HEADER_BYTES, PAYLOAD_BYTES};
 use super::{CellHeader, CellHeaderError};
-use crate::abr;
-pub use crate::abr::Rate;
+use celltrain_core::abr;
+pub use celltrain_core::abr::Rate;
 
 /// An RM cell as on the wire.
 #[expect(clippy::struct_excessive_bools, reason = "the cell's own bits")]
@@ -256,7 +256,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(crate::rng::proptest_seeded(0x0072_6d63))]
+        #![proptest_config(crate::tests::proptest_seeded(0x0072_6d63))]
 
         #[test]
         fn any_cell_that_can_be_built_is_parsed_back(cell in any_cell()) {

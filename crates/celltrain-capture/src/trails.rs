@@ -14,7 +14,7 @@ use celltrain_core::index::{LinkIndex, VcIndex};
 use celltrain_core::network::Network;
 
 /// Positions of the cells of all VCs.
-pub(super) struct Trails(TiVec<VcIndex, Trail>);
+pub(crate) struct Trails(TiVec<VcIndex, Trail>);
 
 /// A cell: its frame, and its index in the frame, from 0.
 type Place = (FrameNumber, u32);
@@ -41,31 +41,31 @@ struct Hop {
 
 /// The cell of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Followed {
+pub(crate) struct Followed {
     /// Its index in the frame, from 0.
-    pub(super) index: u32,
+    pub(crate) index: u32,
     /// Index of the port in the VC's path.
-    pub(super) hop: usize,
+    pub(crate) hop: usize,
     /// True if it reaches no other port after this event.
-    pub(super) is_gone: bool,
+    pub(crate) is_gone: bool,
 }
 
 impl Trails {
     /// Starts before any cell has entered.
-    pub(super) fn of(network: &Network) -> Self {
+    pub(crate) fn of(network: &Network) -> Self {
         let hops = |links: &[LinkIndex]| links.iter().map(|_| Hop::default()).collect();
         let trail = |path: &Vec<LinkIndex>| Trail { path: path.clone(), hops: hops(path), next: 0 };
         Self(network.vcs.iter().map(|vc| trail(&vc.path)).collect())
     }
 
     /// Returns the index of a port in the path of a VC.
-    pub(super) fn hop(&self, vc: VcIndex, link: LinkIndex) -> usize {
+    pub(crate) fn hop(&self, vc: VcIndex, link: LinkIndex) -> usize {
         self.0[vc].hop(link)
     }
 
     /// Follows the cell of this event, which is not an RM cell; `None` if the event does not move it. Requires every
     /// event at every port of the VC.
-    pub(super) fn follow(&mut self, event: &CellEvent) -> Option<Followed> {
+    pub(crate) fn follow(&mut self, event: &CellEvent) -> Option<Followed> {
         let CellEvent { link, vc, frame, step, last, .. } = *event;
         let hop = self.hop(vc, link);
         let Trail { hops, next, .. } = &mut self.0[vc];

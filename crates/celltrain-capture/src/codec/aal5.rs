@@ -283,7 +283,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(crate::rng::proptest_seeded(0x6161_6c35))]
+        #![proptest_config(crate::tests::proptest_seeded(0x6161_6c35))]
 
         #[test]
         fn any_frame_that_can_be_built_is_parsed_back(payload in any_payload(), uu in any::<u8>()) {

@@ -7,7 +7,7 @@
 //! [`udp_header`], for packets without feedback, and [`rm_cell`], for cells that carry no user data.
 //!
 //! ```
-//! use celltrain_core::codec::{
+//! use celltrain_capture::codec::{
 //!     Ipv4Header, TcpHeader, TcpSegment, encode_tcp_segment, parse_tcp_segment,
 //! };
 //!
@@ -290,7 +290,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(crate::rng::proptest_seeded(0x0000_6174_6d35))]
+        #![proptest_config(crate::tests::proptest_seeded(0x0000_6174_6d35))]
 
         #[test]
         fn any_segment_that_can_be_built_is_parsed_back(segment in any_segment(0..600)) {
