@@ -52,6 +52,8 @@ def test_the_policy_of_the_page_compiles_and_passes_its_tests_and_those_for_ever
     assert sorted(own) == sorted(named), "the page names the tests there are"
     assert len(own) >= 4
     assert len(re.findall(r"^test policy::conformance::\w+ \.\.\. ok$", output, re.MULTILINE)) >= 5
+    vetted = cargo(project, "test", "--locked", "--package", "celltrain-run", "--lib", "vetting::")
+    assert len(re.findall(r"^test vetting::tests::\w+ \.\.\. ok$", vetted, re.MULTILINE)) >= 5
 
 
 def test_the_scenario_of_the_page_is_read_and_runs(project: Path):

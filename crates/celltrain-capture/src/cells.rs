@@ -12,8 +12,9 @@ use celltrain_core::network::Network;
 use celltrain_core::tcp::SackBlocks;
 
 use crate::fates::Names;
+use crate::sink::Writing;
 use crate::trails::{Followed, Trails};
-use crate::watch::{Writing, seen};
+use crate::wire::seen;
 use crate::{CaptureError, Carries, CellKind, Circuit, Direction, Frame, SeenCell};
 
 /// The cells of the chosen VCs at the chosen ports.

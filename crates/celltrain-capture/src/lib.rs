@@ -53,6 +53,7 @@ mod fates;
 mod pcapng;
 pub mod selection;
 pub mod sequence;
+mod sink;
 mod trails;
 pub mod watch;
 mod wire;

@@ -1,12 +1,11 @@
 //! The probe that captures a run while it is running.
 
-use std::io::{self, BufWriter};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use typed_index_collections::{TiVec, ti_vec};
 
 use celltrain_core::cell::FrameNumber;
-use celltrain_core::events::{Event, FrameStep, SegmentEvent, SegmentStep, Watcher};
+use celltrain_core::events::{Event, FrameStep, Watcher};
 use celltrain_core::index::{FlowIndex, LinkIndex, NodeIndex, VcIndex};
 use celltrain_core::network::{Flow, Link, Network, NodeKind, Routing};
 use celltrain_core::probe::Probe;
@@ -16,9 +15,11 @@ use celltrain_core::units::{Clock, Time};
 use crate::cells::Cells;
 use crate::choice::CaptureChoice;
 use crate::fates::{Fates, Names, Waiting};
+use crate::sink::{Writing, blocks};
+use crate::wire::{data, seen};
 use crate::{
-    About, Capture, CaptureError, CaptureKind, Carries, Circuit, Connection, End, Frame, Interface, Labels, Place,
-    SeenFrame, Setting, Tcp,
+    About, Capture, CaptureError, CaptureKind, Circuit, Connection, End, Frame, Interface, Labels, Place, SeenFrame,
+    Setting, Tcp,
 };
 
 /// Observer that captures a run.
@@ -33,9 +34,6 @@ pub struct Watch<'a> {
     refused: Option<String>,
     stopped: &'a AtomicBool,
 }
-
-/// A capture that delivers its bytes in blocks.
-pub(crate) type Writing<'a> = Capture<BufWriter<Handing<'a>>>;
 
 /// Destination and description of a capture.
 pub struct Destination<'a> {
@@ -85,9 +83,8 @@ impl<'a> Watch<'a> {
             };
             interfaces = links.map(|(link, _)| port(link)).collect();
         }
-        let out = BufWriter::with_capacity(BLOCK_BYTES, Handing { sink, has_failed: false });
         let setting = Setting { kind: *kind, framing: network.aal5.clone(), interfaces, connections };
-        let capture = Capture::new(out, &about, setting).map_err(|error| error.to_string())?;
+        let capture = Capture::new(blocks(sink), &about, setting).map_err(|error| error.to_string())?;
         for (number, flow) in (0..).zip(&network.flows).filter(|(number, _)| chosen.flows[FlowIndex::new(*number)]) {
             let (bytes, _) = flow.frame(&network.aal5);
             let segment = Segment { seq: 0, len: u32::try_from(bytes).unwrap_or(u32::MAX) };
@@ -196,29 +193,6 @@ fn put(capture: &mut Writing<'_>, packet: &Waiting) -> Result<(), CaptureError> 
     capture.frame(&SeenFrame { time_ns: *time_ns, at: *at, frame: *frame, comment: comment.as_deref() })
 }
 
-/// Returns the end where a segment or ACK is seen, its frame's content, and whether it leaves there.
-pub(crate) fn seen(event: &SegmentEvent) -> (Place, Carries, bool) {
-    let is_tcp = event.sender.is_some();
-    match event.step {
-        SegmentStep::Sent { segment, .. } | SegmentStep::Retransmitted { segment, .. } => {
-            (Place::Sender, data(segment, is_tcp), true)
-        }
-        SegmentStep::Arrived { segment, .. } => (Place::Receiver, data(segment, is_tcp), false),
-        SegmentStep::AckSent { ack, blocks } => (Place::Receiver, Carries::Ack(ack, blocks), true),
-        SegmentStep::Acknowledged { ack, blocks, .. } => (Place::Sender, Carries::Ack(ack, blocks), false),
-    }
-}
-
-/// Returns data of a connection, or of a flow without TCP, whose packets have one size.
-fn data(segment: Segment, is_tcp: bool) -> Carries {
-    let Segment { seq, len } = segment;
-    if is_tcp {
-        return Carries::Data(segment);
-    }
-    let bytes = u64::from(len);
-    Carries::Packet { number: seq.checked_div(bytes).unwrap_or(0), bytes }
-}
-
 /// Returns VPI and VCI of all VCs on the links of their paths; IPv4 packets do not show them.
 fn circuits(network: &Network, routing: &Routing, kind: CaptureKind) -> Result<TiVec<VcIndex, Vec<Circuit>>, String> {
     let of_vc = |vc: VcIndex| {
@@ -298,23 +272,4 @@ fn nanoseconds(clock: Clock, time: Time) -> u64 {
     u64::try_from(nanoseconds).unwrap_or(u64::MAX)
 }
 
-/// Writer that delivers a capture to its sink.
-pub(crate) struct Handing<'a> {
-    sink: &'a mut dyn FnMut(&[u8]) -> bool,
-    has_failed: bool,
-}
-
-impl io::Write for Handing<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.has_failed = self.has_failed || !(self.sink)(bytes);
-        if self.has_failed { Err(io::Error::other("nobody takes it")) } else { Ok(bytes.len()) }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 const NS_PER_SECOND: u128 = 1_000_000_000;
-/// Bytes per block.
-const BLOCK_BYTES: usize = 1 << 20;

@@ -11,9 +11,10 @@ use crate::codec::tcp_header::{self, SackBlock, TcpFlags, TcpHeader, TcpOption, 
 use crate::codec::udp_header::{self, UdpHeader};
 use crate::codec::{aal5, llc_snap};
 use celltrain_core::aal5::{Aal5Options, Encapsulation};
+use celltrain_core::events::{SegmentEvent, SegmentStep};
 use celltrain_core::tcp::{Ack, SackBlocks, Segment, window_scale};
 
-use crate::{CaptureError, sequence};
+use crate::{CaptureError, Place, sequence};
 
 /// A connection, or a flow of unanswered packets: the content of its headers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -287,6 +288,29 @@ pub(crate) fn like(connection: u32, step: Step) -> Frame {
         Step::SynAck => Carries::Ack(Ack { ack: 0, window: 0 }, SackBlocks::NONE),
     };
     Frame { connection, number: 0, carries }
+}
+
+/// Returns the end where a segment or ACK is seen, its frame's content, and whether it leaves there.
+pub(crate) fn seen(event: &SegmentEvent) -> (Place, Carries, bool) {
+    let is_tcp = event.sender.is_some();
+    match event.step {
+        SegmentStep::Sent { segment, .. } | SegmentStep::Retransmitted { segment, .. } => {
+            (Place::Sender, data(segment, is_tcp), true)
+        }
+        SegmentStep::Arrived { segment, .. } => (Place::Receiver, data(segment, is_tcp), false),
+        SegmentStep::AckSent { ack, blocks } => (Place::Receiver, Carries::Ack(ack, blocks), true),
+        SegmentStep::Acknowledged { ack, blocks, .. } => (Place::Sender, Carries::Ack(ack, blocks), false),
+    }
+}
+
+/// Returns data of a connection, or of a flow without TCP, whose packets have one size.
+pub(crate) fn data(segment: Segment, is_tcp: bool) -> Carries {
+    let Segment { seq, len } = segment;
+    if is_tcp {
+        return Carries::Data(segment);
+    }
+    let bytes = u64::from(len);
+    Carries::Packet { number: seq.checked_div(bytes).unwrap_or(0), bytes }
 }
 
 /// Source and destination.

@@ -23,6 +23,7 @@ pub mod scenario;
 pub mod series;
 pub mod tables;
 pub mod threads;
+pub mod vetting;
 
 use std::fmt::{self, Display, Formatter};
 use std::time::Duration;

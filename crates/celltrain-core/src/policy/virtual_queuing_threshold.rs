@@ -82,7 +82,7 @@ impl BufferPolicy for VirtualQueuingThreshold {
     }
 }
 
-#[cfg(test)]
+#[cfg(any(test, feature = "samples"))]
 pub(super) fn sample(capacity: u32) -> Config {
     Config { threshold: (capacity * 4 / 5).into(), k: k() }
 }

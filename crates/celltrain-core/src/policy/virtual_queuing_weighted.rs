@@ -95,7 +95,7 @@ impl BufferPolicy for VirtualQueuingWeighted {
     }
 }
 
-#[cfg(test)]
+#[cfg(any(test, feature = "samples"))]
 pub(super) fn sample(capacity: u32) -> Config {
     Config { minimum_share: PerVc::Same(0.2), threshold: (capacity * 4 / 5).into(), k: k() }
 }

@@ -4,18 +4,22 @@
 //! a port with this policy, at times spread over a run, and empties the buffer in between. It also offers a frame of 12
 //! cells while another one waits, and while another one and a single cell of another VC wait.
 
+#![expect(clippy::arithmetic_side_effects, reason = "counts of the few frames of a probe")]
+
 use typed_index_collections::{TiVec, ti_vec};
 
 use celltrain_formula::Clause;
 
-use crate::cell::{Cell, FrameNumber};
-use crate::index::Label;
-use crate::policy::BufferPolicy;
-use crate::policy::formula::{Formula, PortFacts};
-use crate::port::{Port, Told};
-use crate::rng::Stream;
-use crate::units::Time;
+use celltrain_core::cell::{Cell, FrameNumber};
+use celltrain_core::index::Label;
+use celltrain_core::policy::BufferPolicy;
+use celltrain_core::policy::formula::{Formula, PortFacts};
+use celltrain_core::port::{Port, Told};
+use celltrain_core::rng::Stream;
+use celltrain_core::units::Time;
 
+/// Names of VCs for policies whose settings name none.
+pub const VCS: [&str; 4] = ["tcp1", "tcp2", "tcp3", "tcp4"];
 /// Rounds in which a scenario's policy is probed: a check takes some 50 microseconds.
 pub const ROUNDS: u32 = 64;
 /// Most rounds, however many VCs there are.

@@ -6,17 +6,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use typed_index_collections::{TiVec, ti_vec};
 
-use crate::cell::{Cell, FrameNumber};
-use crate::index::Label;
-use crate::liveness;
-use crate::policy::formula::PortFacts;
-use crate::policy::{BufferPolicy, Overflow};
-use crate::port::{Port, PortCounters};
-use crate::rng::Stream;
-use crate::units::Time;
+use celltrain_core::cell::{Cell, FrameNumber};
+use celltrain_core::index::Label;
+use celltrain_core::policy::formula::PortFacts;
+use celltrain_core::policy::{BufferPolicy, Overflow};
+use celltrain_core::port::{Port, PortCounters};
+use celltrain_core::rng::Stream;
+use celltrain_core::units::Time;
+use celltrain_scenario::liveness::{self, VCS};
 
-/// Names of the VCs that cross the port of a trial.
-pub const VCS: [&str; 4] = ["tcp1", "tcp2", "tcp3", "tcp4"];
 /// Buffer of most trials, in cells, as in the LAN scenarios of ATM Forum 96-1269.
 pub const CAPACITY: u32 = 1000;
 /// Number of trials of [`conformance`].
@@ -296,7 +294,7 @@ pub fn conformance(make: impl Fn(u32) -> Option<Box<dyn BufferPolicy>>, seed: u6
                 )
             });
         }
-        all.add(&PortCounters::sum(outcome.counters.iter().copied()));
+        all = PortCounters::sum([all].into_iter().chain(outcome.counters.iter().copied()));
         if outcome != again {
             broken.entry(Check::SameSeed).or_insert_with(|| {
                 let told = |outcome: &Outcome| PortCounters::sum(outcome.counters.iter().copied()).discarded_frames;
@@ -382,12 +380,4 @@ fn operations(draws: &mut Stream) -> Vec<Operation> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::grouped;
-
-    #[test]
-    fn counts_have_a_comma_between_their_thousands() {
-        let counts = [0, 999, 1000, 101_842, 1_000_000].map(grouped);
-        assert_eq!(counts, ["0", "999", "1,000", "101,842", "1,000,000"]);
-    }
-}
+mod tests;

@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::per_vc::PerVc;
-use crate::policy::formula::{Constant, Start, Table};
-use crate::policy::{Configure, PolicyConfig, epd};
-use crate::threshold::Threshold;
+use celltrain_core::policy::PerVc;
+use celltrain_core::policy::formula::{Constant, Start, Table};
+use celltrain_core::policy::{Configure, PolicyConfig, epd};
+use celltrain_core::threshold::Threshold;
 
-const VCS: [&str; 4] = ["tcp1", "tcp2", "tcp3", "tcp4"];
 const FACTS: PortFacts<'static> =
     PortFacts { name: "trial", capacity: Some(1000), cells_per_second: 353_207.5, units_per_second: 1e9 };
 
