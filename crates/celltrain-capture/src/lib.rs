@@ -511,5 +511,10 @@ const NS_PER_SECOND: u64 = 1_000_000_000;
 /// More than the VCs of most ports; at most 16 megabytes with the longest frames.
 const FRAMES_KEPT: usize = 256;
 
+/// Compiles and runs the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 #[cfg(test)]
 mod tests;

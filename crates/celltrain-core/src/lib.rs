@@ -23,7 +23,6 @@ pub mod gfr;
 pub mod host;
 pub mod index;
 pub mod max_min;
-pub mod memory_estimate;
 pub mod metrics;
 pub mod names;
 pub mod network;

@@ -5,19 +5,20 @@ use celltrain_core::engine;
 use celltrain_core::max_min;
 use celltrain_core::network::{Network, NodeKind};
 use celltrain_core::policy::PolicyConfig;
-use celltrain_scenario::Reading;
 use celltrain_scenario::document::{Document, SyntaxFault};
 use celltrain_scenario::liveness::VCS;
 use serde_json::{Value, json};
 
+use crate::scenario::Estimated;
 use crate::{Unfinished, outside, vetting};
 
 /// Reports the outcome of reading a scenario, without the scenario.
-pub fn reading(reading: &Reading) -> String {
+pub fn reading(read: &Estimated) -> String {
+    let Estimated { reading, memory } = read;
     json!({
         "faults": reading.faults,
         "warnings": reading.warnings,
-        "memory_bytes": reading.memory.map(|memory| memory.likely),
+        "memory_bytes": memory.map(|memory| memory.likely),
         "does_not_fit": reading.does_not_fit,
     })
     .to_string()

@@ -73,3 +73,8 @@ impl From<String> for Unfinished {
         Self::Refused(problem)
     }
 }
+
+/// Compiles and runs the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,13 +1,13 @@
 //! A handle for a scenario that is read and checked once, however often it is used or run.
 
+use std::cell::Cell;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
-use celltrain_core::memory_estimate::MemoryEstimate;
 use celltrain_core::network::Network;
-use celltrain_scenario::{Reader, Reading, Scenario, build};
+use celltrain_scenario::{Candidate, Fits, Reader, Reading, Scenario, build};
 
-use crate::memory::machine;
+use crate::memory::{Machine, MemoryEstimate, machine};
 use crate::{Unfinished, describe};
 
 /// A scenario that is read and checked once: before the handle is created, or on first use.
@@ -15,6 +15,68 @@ pub struct Handle {
     /// The text to read; `None` if it has already been read.
     text: Option<String>,
     read: Mutex<Option<Read>>,
+}
+
+/// The result of reading a scenario that must fit the memory for runs.
+#[derive(Clone, Debug)]
+pub struct Estimated {
+    /// The result of reading it.
+    pub reading: Reading,
+    /// The memory that a run takes, if the scenario has no other faults.
+    pub memory: Option<MemoryEstimate>,
+}
+
+impl From<Reading> for Estimated {
+    fn from(reading: Reading) -> Self {
+        let memory = reading.network.as_ref().map(MemoryEstimate::of);
+        Self { reading, memory }
+    }
+}
+
+/// Reads a scenario in TOML that must fit a machine. `source` is the name used in faults.
+///
+/// # Errors
+/// If it is interrupted.
+pub fn read_toml(
+    text: &str,
+    source: &str,
+    machine: Machine,
+    token: &CancellationToken<'_>,
+) -> Result<Estimated, Interrupted> {
+    estimated(machine, |fits| Reader { source, fits, token }.toml(text))
+}
+
+/// Reads a scenario in JSON that must fit a machine, as [`read_toml`] does.
+///
+/// # Errors
+/// If it is interrupted.
+pub fn read_json(
+    text: &str,
+    source: &str,
+    machine: Machine,
+    token: &CancellationToken<'_>,
+) -> Result<Estimated, Interrupted> {
+    estimated(machine, |fits| Reader { source, fits, token }.json(text))
+}
+
+fn estimated(
+    machine: Machine,
+    read: impl FnOnce(&Fits<'_>) -> Result<Reading, Interrupted>,
+) -> Result<Estimated, Interrupted> {
+    let memory = Cell::new(None);
+    let fits = |candidate: Candidate<'_>| {
+        let estimate = match candidate {
+            Candidate::Planned(size) => MemoryEstimate::of_size(&size),
+            Candidate::Built(network) => {
+                let estimate = MemoryEstimate::of(network);
+                memory.set(Some(estimate));
+                estimate
+            }
+        };
+        machine.fits(&estimate)
+    };
+    let reading = read(&fits)?;
+    Ok(Estimated { reading, memory: memory.get() })
 }
 
 /// A checked scenario, or the reason for refusing it.
@@ -28,11 +90,12 @@ impl Handle {
 
     /// Moves the scenario and network of `reading` into a handle if nothing is wrong. Returns it with the rest of the
     /// reading.
-    pub fn of_reading(mut reading: Reading) -> (Option<Self>, Reading) {
-        let network = Mutex::new(reading.network.take());
-        let checked = reading.scenario.take().zip(reading.memory);
+    pub fn of_reading(read: impl Into<Estimated>) -> (Option<Self>, Estimated) {
+        let mut read = read.into();
+        let network = Mutex::new(read.reading.network.take());
+        let checked = read.reading.scenario.take().zip(read.memory);
         let checked = checked.map(|(scenario, memory)| Checked { scenario, memory, network });
-        (checked.map(|checked| Self { text: None, read: Mutex::new(Some(Ok(Arc::new(checked)))) }), reading)
+        (checked.map(|checked| Self { text: None, read: Mutex::new(Some(Ok(Arc::new(checked)))) }), read)
     }
 
     /// Returns the checked scenario. If reading is interrupted, the next call starts again.
@@ -50,8 +113,7 @@ impl Handle {
 
     fn read(&self, token: &CancellationToken<'_>) -> Result<Read, Interrupted> {
         let text = self.text.as_deref().expect("a handle without a text was read before");
-        let reading = Reader { source: "scenario", machine: machine(), token }.json(text)?;
-        let (handle, reading) = Self::of_reading(reading);
+        let (handle, reading) = Self::of_reading(read_json(text, "scenario", machine(), token)?);
         let read = handle.and_then(|handle| handle.read.into_inner().unwrap_or_else(PoisonError::into_inner));
         Ok(read.unwrap_or_else(|| Err(describe::reading(&reading))))
     }
@@ -147,7 +209,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use std::cell::Cell;
 
-    use celltrain_scenario::{Machine, read_json, read_toml};
+    use celltrain_scenario::{read_json, read_toml};
 
     use super::*;
 
@@ -164,7 +226,7 @@ mod tests {
     "#;
 
     fn handle() -> Handle {
-        let (handle, reading) = Handle::of_reading(read_toml(TEXT, "two.toml", Machine::default()));
+        let (handle, Estimated { reading, .. }) = Handle::of_reading(read_toml(TEXT, "two.toml"));
         assert!(reading.faults.is_empty(), "{:?}", reading.faults);
         handle.expect("it has no faults")
     }
@@ -180,7 +242,7 @@ mod tests {
         let again = Handle::of_text(text.clone());
         assert_eq!(again.json(), text);
         assert_eq!(checked(&again).json(), text);
-        let reading = read_json(&text, "scenario", Machine::default());
+        let reading = read_json(&text, "scenario");
         assert_eq!(Some(&serde_json::from_str(&text).expect("it is JSON")), reading.scenario.as_ref());
     }
 

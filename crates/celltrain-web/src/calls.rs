@@ -12,7 +12,7 @@ use celltrain_run::buffer::Buffer;
 use celltrain_run::events::{Choice, Log};
 use celltrain_run::memory::Watch;
 use celltrain_run::runner::{self, How, LookersOn, Share};
-use celltrain_run::scenario::{Checked, Handle};
+use celltrain_run::scenario::{Checked, Estimated, Handle};
 use celltrain_run::series::{Array, Over, Recorded, SERIES, Trace};
 use celltrain_run::{Unfinished, describe};
 use celltrain_scenario::document::Document;
@@ -190,14 +190,14 @@ fn seconds(number: f64) -> Duration {
 }
 
 fn checked(toml: &str, deadline: Deadline) -> Result<Value, Refusal> {
-    let (handle, reading) = read(toml, &deadline)?;
+    let (handle, Estimated { reading, memory }) = read(toml, &deadline)?;
     let go_on = || deadline.is_ahead();
     let token = CancellationToken::new(&go_on);
     let mut answer = json!({
         "faults": reading.faults,
         "warnings": reading.warnings,
         "does_not_fit": reading.does_not_fit,
-        "memory_bytes": reading.memory.map(|memory| memory.likely),
+        "memory_bytes": memory.map(|memory| memory.likely),
         "network": null,
         "defaults": null,
     });

@@ -7,7 +7,7 @@ use celltrain_core::events::{CellStep, Event, FrameStep, SegmentStep, Watcher};
 use celltrain_core::network::Network;
 use celltrain_core::probe::Probe;
 use celltrain_core::units::Time;
-use celltrain_scenario::{Machine, build, read_toml};
+use celltrain_scenario::{build, read_toml};
 
 use super::reader::{File, crc32_is_right, read};
 use crate::watch::Destination;
@@ -33,7 +33,7 @@ const MERGING: &str = "duration = \"30ms\"\n[topology.vc_merge]\nvcs = 2\nsource
                        [port.\"local*->sw1\".policy.tail_drop]\n";
 
 fn network(text: &str) -> Network {
-    let reading = read_toml(text, "test", Machine::default());
+    let reading = read_toml(text, "test");
     build::network(&reading.scenario.unwrap_or_else(|| panic!("{:?}", reading.faults)), 1)
 }
 

@@ -2,12 +2,12 @@
 //!
 //! There are two: a lower bound, above which a run is refused, and the memory that a run takes with all its windows
 //! open, for runs that share a process. The constants were measured once (`docs/design/memory.md`); records may change
-//! their sizes without them. A test holds the bound against a counting allocator, `tests/memory.rs` of
-//! `celltrain-scenario`.
+//! their sizes without them. A test holds the bound against a counting allocator, `tests/memory.rs`.
 
-use crate::index::LinkIndex;
-use crate::network::{Flow, Network};
-use crate::units::CELL_BITS;
+use celltrain_core::index::LinkIndex;
+use celltrain_core::network::{Flow, Network};
+use celltrain_core::units::CELL_BITS;
+use celltrain_scenario::Size;
 
 /// Estimates of the memory of a run, and the numbers behind them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,9 +25,9 @@ pub struct MemoryEstimate {
 }
 
 impl MemoryEstimate {
-    /// Estimates a network from its size, before it is laid out. A flow has two VCs, one of them for acknowledgements;
-    /// `crossings` is how often the data of flows crosses links.
-    pub fn of_size(nodes: u64, links: u64, flows: u64, crossings: u64) -> Self {
+    /// Estimates a network from its size, before it is laid out. A flow has two VCs, one of them for acknowledgements.
+    pub fn of_size(size: &Size) -> Self {
+        let &Size { nodes, links, flows, crossings, .. } = size;
         Self::of_numbers(nodes, links, flows, [flows.saturating_mul(2), crossings.saturating_mul(2)])
     }
 
@@ -84,7 +84,7 @@ fn window(network: &Network, flow: &Flow) -> u64 {
 }
 
 /// Formats bytes for people: 1.5 GiB.
-pub fn in_units(bytes: u64) -> String {
+fn in_units(bytes: u64) -> String {
     let (whole, unit) = if bytes >= 1 << 30 { (1u64 << 30, "GiB") } else { (1 << 20, "MiB") };
     format!("{:.1} {unit}", bytes as f64 / whole as f64)
 }
@@ -108,13 +108,15 @@ const FRAME: u64 = 150;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::network::tests::{FIRST, n_source_network, ring_network};
-    use crate::policy::{PolicyConfig, tail_drop};
-    use crate::tcp::{TcpConfig, TcpOptions};
+    use celltrain_core::index::FlowIndex;
+    use celltrain_scenario::{build, read_toml};
 
     fn sources(number: usize, duration: &str) -> Network {
-        let tcp = TcpConfig::Vanilla(TcpOptions::default());
-        n_source_network(number, "5us", Some(1000), PolicyConfig::TailDrop(tail_drop::Config {}), &tcp, duration)
+        let text = format!(
+            "duration = '{duration}'\ntopology.n_source = {{sources = {number}, link_delay = '5us'}}\ntcp.vanilla = {{}}\n\
+             port.bottleneck = {{buffer = 1000, policy.tail_drop = {{}}}}"
+        );
+        build::network(&read_toml(&text, "sources").scenario.expect("it has no fault"), 1)
     }
 
     #[test]
@@ -123,7 +125,10 @@ mod tests {
         let least = 8 * NODE + 14 * LINK + 3 * FLOW + 6 * VC + 18 * HOP;
         let likely = LARGEST * least + 3 * 127 * FRAME;
         assert_eq!(estimate, MemoryEstimate { nodes: 8, vcs: 6, hops: 18, least, likely });
-        assert_eq!(MemoryEstimate::of_size(8, 14, 3, 9), MemoryEstimate { likely: LARGEST * least, ..estimate });
+        assert_eq!(
+            MemoryEstimate::of_size(&Size { key: ("sources", 3), nodes: 8, links: 14, flows: 3, crossings: 9 }),
+            MemoryEstimate { likely: LARGEST * least, ..estimate }
+        );
         let recorded = estimate.with_series(1000);
         assert_eq!([recorded.least - least, recorded.likely - likely], [8000, 16_000]);
         let words = estimate.in_words(7 << 30, 5 << 20);
@@ -134,8 +139,7 @@ mod tests {
 
     #[test]
     fn twice_the_network_is_estimated_at_twice_the_memory() {
-        let ring = |hosts| MemoryEstimate::of(&ring_network(hosts, "1ms"));
-        let [one, two] = [1000, 2000].map(ring);
+        let [one, two] = [1000, 2000].map(|number| MemoryEstimate::of(&sources(number, "1ms")));
         for (one, two) in [(one.least, two.least), (one.likely, two.likely)] {
             assert!((1.9..2.1).contains(&(two as f64 / one as f64)), "{one} {two}");
         }
@@ -145,12 +149,12 @@ mod tests {
     fn what_is_on_its_way_is_a_window_a_file_or_what_is_sent_in_the_run() {
         // 65535 bytes are 127 segments of 512 bytes. A segment is 12 cells, so a host sends 30,566 a
         // second.
-        assert_eq!(window(&sources(1, "1s"), &sources(1, "1s").flows[FIRST]), 127);
-        assert_eq!(window(&sources(1, "1ms"), &sources(1, "1ms").flows[FIRST]), 31);
+        assert_eq!(window(&sources(1, "1s"), &sources(1, "1s").flows[FlowIndex::new(0)]), 127);
+        assert_eq!(window(&sources(1, "1ms"), &sources(1, "1ms").flows[FlowIndex::new(0)]), 31);
         let of = |traffic: &str| {
             let mut network = sources(1, "1s");
-            network.flows[FIRST].traffic = serde_json::from_str(traffic).unwrap();
-            window(&network, &network.flows[FIRST])
+            network.flows[FlowIndex::new(0)].traffic = serde_json::from_str(traffic).unwrap();
+            window(&network, &network.flows[FlowIndex::new(0)])
         };
         assert_eq!(of(r#"{"file": {"bytes": "1025B"}}"#), 3);
         assert_eq!(of(r#"{"constant_rate": {"rate": "4.24Mbps", "packet": "520B"}}"#), 0);

@@ -8,17 +8,17 @@
 //! thousand, a run must stop within a tenth of a second after its limit. `CELLTRAIN_ADVERSARY_SEED=7` begins with seed
 //! 7. Failing scenarios are saved as TOML.
 
-#[path = "../differential/compare.rs"]
+#[path = "../../../celltrain-scenario/tests/differential/compare.rs"]
 #[allow(dead_code, reason = "the differential test looks at series too")]
 mod compare;
-#[path = "../differential/draw.rs"]
+#[path = "../../../celltrain-scenario/tests/differential/draw.rs"]
 #[allow(dead_code, reason = "the differential test draws in more ways")]
 mod draw;
 mod edges;
 mod found;
-#[path = "../differential/stand.rs"]
+#[path = "../../../celltrain-scenario/tests/differential/stand.rs"]
 mod stand;
-#[path = "../differential/text.rs"]
+#[path = "../../../celltrain-scenario/tests/differential/text.rs"]
 mod text;
 mod writer;
 
@@ -30,9 +30,12 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::engine::Engine;
 use celltrain_core::probe::Nothing;
-use celltrain_scenario::{Machine, Reading, Scenario, build, read_json, read_toml};
+use celltrain_run::memory::Machine;
+use celltrain_run::scenario::{Estimated, read_json, read_toml};
+use celltrain_scenario::{Reading, Scenario, build};
 
 /// A small machine, so that networks that take long to lay out are refused.
 const MACHINE: Machine = Machine { memory: Some(1 << 28) };
@@ -152,10 +155,10 @@ enum Fate {
 }
 
 fn judge(written: &writer::Written, limit: Duration, beyond: Duration) -> Result<Fate, String> {
-    let reading = read_toml(&written.toml, FILE, MACHINE);
+    let Estimated { reading, memory } = whole(read_toml(&written.toml, FILE, MACHINE, &CancellationToken::never()));
     is_in_words(&reading)?;
     if let Some(json) = &written.json {
-        let by_json = read_json(json, FILE, MACHINE);
+        let by_json = whole(read_json(json, FILE, MACHINE, &CancellationToken::never())).reading;
         is_in_words(&by_json)?;
         if by_json.scenario != reading.scenario {
             return Err("it is another scenario in JSON".into());
@@ -163,12 +166,12 @@ fn judge(written: &writer::Written, limit: Duration, beyond: Duration) -> Result
     }
     let Some(scenario) = reading.scenario else { return Ok(Fate::Refused) };
     let again = serde_json::to_string(&scenario).map_err(|error| error.to_string())?;
-    let again = read_json(&again, FILE, MACHINE);
+    let again = whole(read_json(&again, FILE, MACHINE, &CancellationToken::never())).reading;
     if again.scenario.as_ref() != Some(&scenario) {
         return Err(format!("it is not the same when read again: {:?}", again.faults));
     }
     let network = build::network(&scenario, scenario.seed);
-    if reading.memory.is_none_or(|memory| memory.likely > LARGEST) {
+    if memory.is_none_or(|memory| memory.likely > LARGEST) {
         return Ok(Fate::TooLarge);
     }
     let mut results = Vec::new();
@@ -201,15 +204,19 @@ fn is_in_words(reading: &Reading) -> Result<(), String> {
     Ok(())
 }
 
+fn whole(read: Result<Estimated, Interrupted>) -> Estimated {
+    read.expect("nobody stops it")
+}
+
 /// Reads the scenario of a valid text.
 fn scenario(text: &str) -> Scenario {
-    let reading = read_toml(text, FILE, MACHINE);
+    let reading = whole(read_toml(text, FILE, MACHINE, &CancellationToken::never())).reading;
     reading.scenario.unwrap_or_else(|| panic!("{:?}\n{text}", reading.faults))
 }
 
 /// Returns the keys for which a text is refused.
 fn keys(text: &str) -> Vec<String> {
-    let reading = read_toml(text, FILE, MACHINE);
+    let reading = whole(read_toml(text, FILE, MACHINE, &CancellationToken::never())).reading;
     assert!(reading.scenario.is_none(), "{text}");
     reading.faults.into_iter().map(|fault| fault.key).collect()
 }

@@ -4,11 +4,11 @@
 //! only one test, as the allocator counts for all threads.
 
 use celltrain_core::engine::Engine;
-use celltrain_core::memory_estimate::MemoryEstimate;
 use celltrain_core::network::Network;
 use celltrain_core::probe::Nothing;
+use celltrain_run::memory::MemoryEstimate;
 use celltrain_scenario::document::Document;
-use celltrain_scenario::{Machine, build, read_toml};
+use celltrain_scenario::{build, read_toml};
 use peak_alloc::PeakAlloc;
 
 #[global_allocator]
@@ -53,7 +53,7 @@ fn a_run_takes_more_than_the_bound_and_less_than_what_is_likely() {
     let text = (0..100_000).map(|i| format!("key{i} = {i}")).collect::<Vec<String>>().join("\n");
     let of_text = peak(ALLOCATED.current_usage(), || drop(Document::from_toml(&text)));
     let of_faults = peak(ALLOCATED.current_usage(), || {
-        let faults = read_toml(&text, "many", Machine::default()).faults;
+        let faults = read_toml(&text, "many").faults;
         assert_eq!(faults.len(), 1_001);
         assert!(faults[1_000].message.contains("more faults, which are not shown"), "{}", faults[1_000].message);
     });
@@ -70,7 +70,7 @@ fn peak(before: usize, work: impl FnOnce()) -> u64 {
 fn network((topology, rest): (&str, &str)) -> Network {
     let topology = if topology.is_empty() { idle_links() } else { topology.to_string() };
     let text = format!("duration = '1us'\n[topology]\n{topology}\n[tcp.sack]\n[port.default]\n{rest}\n");
-    let reading = read_toml(&text, "large", Machine::default());
+    let reading = read_toml(&text, "large");
     build::network(&reading.scenario.unwrap_or_else(|| panic!("{:?}", reading.faults)), 1)
 }
 

@@ -100,7 +100,7 @@ fn a_number_has_one_meaning_in_toml_and_in_json() {
             },
         });
         let text = json.to_string().replace("-1.5", number);
-        let json = celltrain_scenario::read_json(&text, "json", crate::MACHINE).scenario.expect("it is sound");
+        let json = celltrain_scenario::read_json(&text, "json").scenario.expect("it is sound");
         assert_eq!(json, toml);
         let policy = serde_json::to_value(&json.port["bottleneck"].policy).unwrap();
         assert_eq!(policy["fba"]["threshold"].as_f64(), Some(meant));
