@@ -82,7 +82,9 @@ mod tests {
             let mut read_blocks = SackBlocks::default();
             for option in read.options {
                 if let TcpOption::Sack(edges) = option {
-                    edges.iter().for_each(|edge| read_blocks.push(offset(edge.left), offset(edge.right)));
+                    for edge in edges {
+                        read_blocks.push(offset(edge.left), offset(edge.right));
+                    }
                 }
             }
             prop_assert_eq!(read_blocks, blocks);

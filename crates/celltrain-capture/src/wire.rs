@@ -194,7 +194,7 @@ impl Wire {
             Step::Ack => (TcpFlags::ACK, sequence_number(0), sequence_number(0)),
         };
         let scale = window_scale(tcp.receive_window);
-        let mut header = TcpHeader { flags, sequence, acknowledgement, ..TcpHeader::default() };
+        let mut header = TcpHeader { sequence, acknowledgement, flags, ..TcpHeader::default() };
         header.window = window_field(tcp.receive_window >> scale);
         if step != Step::Ack {
             // RFC 7323 (2.2): the window of a SYN is not scaled.

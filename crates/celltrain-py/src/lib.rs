@@ -16,7 +16,7 @@ use celltrain_core::engine::Engine;
 use celltrain_core::threshold::{EXPECTED, Threshold};
 use celltrain_run::answer::Build;
 use celltrain_run::memory::machine;
-use celltrain_run::scenario::{read_json, read_toml};
+use celltrain_run::reading::{read_json, read_toml};
 use celltrain_run::series::{Array, Recorded};
 use celltrain_run::{Unfinished, describe, tables};
 use celltrain_scenario::document::Document;

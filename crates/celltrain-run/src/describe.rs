@@ -9,7 +9,7 @@ use celltrain_scenario::document::{Document, SyntaxFault};
 use celltrain_scenario::liveness::VCS;
 use serde_json::{Value, json};
 
-use crate::scenario::Estimated;
+use crate::reading::Estimated;
 use crate::{Unfinished, outside, vetting};
 
 /// Reports the outcome of reading a scenario, without the scenario.

@@ -18,6 +18,7 @@ pub mod measure;
 pub mod memory;
 pub mod outside;
 mod panics;
+pub mod reading;
 pub mod runner;
 pub mod scenario;
 pub mod series;

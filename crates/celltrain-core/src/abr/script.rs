@@ -205,7 +205,7 @@ impl Player {
                     }
                 }
             };
-            self.note(start, kind, content, Some(cell))?;
+            self.note(start, kind, content, Some(cell));
         }
         loop {
             let data_waits = self.data > 0;
@@ -218,20 +218,20 @@ impl Player {
             if self.source().goes_out_of_rate(start, data_waits) {
                 let content = self.source().sent_out_of_rate(start);
                 let kind = if content.backward { "out_of_rate brm" } else { "out_of_rate frm" };
-                self.note(start, kind, Some(content), None)?;
+                self.note(start, kind, Some(content), None);
                 continue;
             }
             let data_waits = self.data > 0;
             match self.source().next_kind(start, data_waits).expect("something waits") {
                 Kind::ForwardRm => {
                     let content = self.source().sent(start, Kind::ForwardRm);
-                    self.note(start, "frm", content, None)?;
+                    self.note(start, "frm", content, None);
                 }
                 Kind::BackwardRm => {
                     let content = self.source().sent(start, Kind::BackwardRm);
-                    self.note(start, "brm", content, None)?;
+                    self.note(start, "brm", content, None);
                 }
-                Kind::Data => self.send_data(start, until)?,
+                Kind::Data => self.send_data(start, until),
             }
         }
         self.now = until;
@@ -246,7 +246,7 @@ impl Player {
         }
     }
 
-    fn send_data(&mut self, start: Time, until: Time) -> Result<(), String> {
+    fn send_data(&mut self, start: Time, until: Time) {
         let interval = self.source().interval();
         let cells = match self.mode {
             Mode::OneByOne | Mode::Port => {
@@ -267,13 +267,14 @@ impl Player {
             }
         };
         self.data -= cells;
-        (0..cells).try_for_each(|i| self.note(start + interval * u64::from(i), "data", None, None))
+        for i in 0..cells {
+            self.note(start + interval * u64::from(i), "data", None, None);
+        }
     }
 
-    fn note(&mut self, at: Time, kind: &str, content: Option<RmCell>, cell: Option<Cell>) -> Result<(), String> {
+    fn note(&mut self, at: Time, kind: &str, content: Option<RmCell>, cell: Option<Cell>) {
         let content = content.map(|content| as_read(&content, self.rate_format));
         self.sent.push_back(Sent { at, kind: kind.into(), content, cell });
-        Ok(())
     }
 
     fn expect(&mut self, at: u64, words: &[&str]) -> Result<(), String> {

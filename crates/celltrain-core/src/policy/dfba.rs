@@ -171,7 +171,7 @@ const SHOWN_VCS: usize = 4;
 
 #[cfg(any(test, feature = "samples"))]
 pub(super) fn sample(capacity: u32) -> Config {
-    Config { thresholds: PerVc::Same(f64::from(capacity / 8 + 1)), congestion_threshold: None, z: z() }
+    Config { thresholds: PerVc::Same(f64::from((capacity / 8).saturating_add(1))), congestion_threshold: None, z: z() }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use celltrain_scenario::read_toml;
 use serde_json::Value;
 
 use super::*;
-use crate::scenario::Estimated;
+use crate::reading::Estimated;
 
 /// Returns a scenario with `sources` sources.
 fn text(sources: u32, duration: &str, buffer: u32) -> String {

@@ -34,7 +34,7 @@ use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::engine::Engine;
 use celltrain_core::probe::Nothing;
 use celltrain_run::memory::Machine;
-use celltrain_run::scenario::{Estimated, read_json, read_toml};
+use celltrain_run::reading::{Estimated, read_json, read_toml};
 use celltrain_scenario::{Reading, Scenario, build};
 
 /// A small machine, so that networks that take long to lay out are refused.
