@@ -52,7 +52,6 @@ pub mod codec;
 mod fates;
 mod pcapng;
 pub mod selection;
-pub mod sequence;
 mod sink;
 mod trails;
 pub mod watch;

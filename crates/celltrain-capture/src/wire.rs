@@ -12,9 +12,9 @@ use crate::codec::udp_header::{self, UdpHeader};
 use crate::codec::{aal5, llc_snap};
 use celltrain_core::aal5::{Aal5Options, Encapsulation};
 use celltrain_core::events::{SegmentEvent, SegmentStep};
-use celltrain_core::tcp::{Ack, SackBlocks, Segment, window_scale};
+use celltrain_core::tcp::{Ack, SackBlocks, Segment, sequence, window_scale};
 
-use crate::{CaptureError, Place, sequence};
+use crate::{CaptureError, Place};
 
 /// A connection, or a flow of unanswered packets: the content of its headers.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,11 +4,14 @@ mod watch;
 use std::io;
 
 use celltrain_core::rng::Stream;
-use celltrain_core::tcp::{Ack, SackBlocks, Segment};
+use celltrain_core::tcp::{Ack, SackBlocks, Segment, sequence};
+use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
 use super::*;
+use crate::codec::tcp_header::word_aligned;
+use crate::codec::{SackBlock, TcpHeader, TcpOption};
 use reader::{Options, Packet, big16, big32, crc10_is_right, crc32_is_right, hec_is_right, read, sdu, transport};
 
 const MSS: u64 = 512;
@@ -485,4 +488,40 @@ fn a_full_disk_is_the_writers_error_at_the_packet_that_found_it_full() {
     assert!(full(Capture::new(Disk(enough - 1), &about, setting.clone()).map(drop)));
     let mut capture = Capture::new(Disk(enough), &about, setting).expect("it is enough for the handshake");
     assert!(full(capture.frame(&seen(5, Place::Sender, data(0, 0, 1)))));
+}
+
+proptest! {
+    #![proptest_config(proptest_seeded(7))]
+
+    #[test]
+    fn an_acknowledgement_and_its_blocks_come_back_from_a_header(
+        near in 0u64..8 << 32,
+        gaps in vec((1u64..1 << 20, 1u64..1 << 20), 0..=3),
+        initial in any::<u32>(),
+    ) {
+        let (mut blocks, mut end) = (SackBlocks::default(), near);
+        for (gap, length) in gaps {
+            blocks.push(end + gap, end + gap + length);
+            end += gap + length;
+        }
+        let number = |offset| sequence::number(offset, initial);
+        let edges: Vec<_> =
+            blocks.iter().map(|(start, end)| SackBlock { left: number(start), right: number(end) }).collect();
+        let options = if edges.is_empty() { Vec::new() } else { word_aligned(&[TcpOption::Sack(edges)]) };
+        let header = TcpHeader { acknowledgement: number(near), options, ..TcpHeader::default() };
+        prop_assert_eq!(header.bytes() as u64, 20 + blocks.option_bytes(), "the model counts the options' bytes");
+        let (a, b) = ([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
+        let (read, _) = TcpHeader::parse(&header.encode(&[], a, b), a, b).expect("it is a header");
+        let offset = |number| sequence::offset(number, near, initial);
+        prop_assert_eq!(offset(read.acknowledgement), near);
+        let mut read_blocks = SackBlocks::default();
+        for option in read.options {
+            if let TcpOption::Sack(edges) = option {
+                for edge in edges {
+                    read_blocks.push(offset(edge.left), offset(edge.right));
+                }
+            }
+        }
+        prop_assert_eq!(read_blocks, blocks);
+    }
 }

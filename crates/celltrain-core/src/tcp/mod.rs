@@ -2,8 +2,8 @@
 //!
 //! Source: `docs/mechanisms.md` section 3; Jacobson 1988; RFC 793, 1122, 7323. The parts: [`sender`], [`receiver`],
 //! [`rtt`] (the estimator), [`timers`] (the coarse clock), `congestion/` (growth and reduction of the window),
-//! `recovery/` (reactions to loss), [`scoreboard`] (selective acknowledgements) and [`WindowLoss`] (deliberate
-//! losses).
+//! `recovery/` (reactions to loss), [`scoreboard`] (selective acknowledgements), [`sequence`] (32-bit sequence numbers)
+//! and [`WindowLoss`] (deliberate losses).
 //! The connection is open and the application endless; only full segments are sent.
 
 pub mod congestion;
@@ -13,6 +13,7 @@ pub mod recovery;
 pub mod rtt;
 pub mod scoreboard;
 pub mod sender;
+pub mod sequence;
 pub mod timers;
 mod window_loss;
 

@@ -24,7 +24,8 @@
 //! the line five times (`ack 7 x5`). Segments count from 0, so `ack 7` acknowledges 0 to 6 and requests 7.
 //!
 //! Three settings are not options: `first_segment` (everything before it is sent and acknowledged), `segments` (the
-//! number to send) and `pace` (the milliseconds between segments).
+//! number to send) and `pace` (the milliseconds between segments). Everything sent or received goes through the 32 bits
+//! of sequence numbers, which wrap after 8000 bytes.
 //!
 //! A script must list everything sent: it fails on a segment too many as on one too few. `#` begins a comment, which
 //! quotes the sentence of the source that requires the behaviour. A number alone in the comment after an
@@ -34,7 +35,7 @@ use std::collections::VecDeque;
 use std::fmt::Write;
 use std::path::Path;
 
-use super::{Ack, Receiver, SackBlocks, Segment, Sender, TcpConfig, TcpOptions, window_scale};
+use super::{Ack, Receiver, SackBlocks, Segment, Sender, TcpConfig, TcpOptions, sequence, window_scale};
 use crate::units::{Clock, Span, Time};
 
 struct Player {
@@ -45,10 +46,28 @@ struct Player {
     sent: VecDeque<String>,
     window: Option<u64>,
     now: Time,
+    /// First byte not acknowledged by anything that reached the sender.
+    una: u64,
 }
 
+/// Sequence number of the stream's first byte: the numbers wrap within the first segments of most scripts.
+const INITIAL: u32 = u32::MAX - 8000;
 /// Scripts count milliseconds.
 const CLOCK: Clock = Clock { units_per_second: 1000, exact: true };
+
+/// Returns an offset in the stream as read from a 32-bit sequence number; `near` is close to it.
+fn through_number(offset: u64, near: u64) -> u64 {
+    sequence::offset(sequence::number(offset, INITIAL), near, INITIAL)
+}
+
+/// Returns an acknowledgement and its blocks as read from 32-bit sequence numbers.
+fn as_read(ack: Ack, blocks: &SackBlocks, near: u64) -> (Ack, SackBlocks) {
+    let mut read = SackBlocks::default();
+    for (start, end) in blocks.iter() {
+        read.push(through_number(start, near), through_number(end, near));
+    }
+    (Ack { ack: through_number(ack.ack, near), ..ack }, read)
+}
 
 impl Player {
     /// Plays a line after the settings. Returns why it fails, if it does.
@@ -93,14 +112,16 @@ impl Player {
             ["receive", segment] => {
                 let len = u32::try_from(mss).map_err(|e| e.to_string())?;
                 let segment = Segment { seq: number(segment)? * mss, len };
-                self.receiver.on_segment(segment)
+                let seq = through_number(segment.seq, self.receiver.delivered());
+                self.receiver.on_segment(Segment { seq, ..segment })
             }
             ["delayed", "tick"] => self.receiver.on_delayed_ack_tick(),
             words => return self.happen_to_sender(words),
         };
         if let Some(ack) = ack {
+            let (ack, blocks) = as_read(ack, &self.receiver.blocks(), ack.ack);
             let mut line = format!("< ack {}", ack.ack / mss);
-            for ((start, end), which) in self.receiver.blocks().iter().zip(0..) {
+            for ((start, end), which) in blocks.iter().zip(0..) {
                 let (first, last) = (start / mss, end / mss - 1);
                 let sack = if which == 0 { " sack" } else { "" };
                 let to = if first == last { String::new() } else { format!("-{last}") };
@@ -131,7 +152,9 @@ impl Player {
                     }
                     _ => return Err(format!("{rest:?} is not `sack` and blocks")),
                 }
-                self.sender.on_ack(Ack { ack, window }, &blocks, self.now);
+                let (ack, blocks) = as_read(Ack { ack, window }, &blocks, self.una);
+                self.una = self.una.max(ack.ack);
+                self.sender.on_ack(ack, &blocks, self.now);
             }
             ["at", milliseconds] => self.now = Time(number(milliseconds)?),
             ["tick"] => {
@@ -155,6 +178,7 @@ impl Player {
         loop {
             let retransmitted = self.sender.counters().retransmitted_segments;
             let Some(segment) = self.sender.next_segment(self.now) else { break };
+            let segment = Segment { seq: through_number(segment.seq, self.una), ..segment };
             assert_eq!(segment.seq % mss, 0, "segments begin where one would (A-17)");
             if segment.len == 1 && mss > 1 {
                 self.sent.push_back(format!("> probe {}", segment.seq / mss));
@@ -244,7 +268,7 @@ fn begin(variant: &str, settings: &serde_json::Map<String, serde_json::Value>) -
         None => sender,
     };
     let receiver = Receiver::new(&config).starting_at(start);
-    Ok(Player { sender, receiver, options, sent: VecDeque::new(), window: None, now: Time::default() })
+    Ok(Player { sender, receiver, options, sent: VecDeque::new(), window: None, now: Time::default(), una: start })
 }
 
 #[test]

@@ -19,13 +19,9 @@ pub fn offset(number: u32, near: u64, initial: u32) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use celltrain_core::tcp::SackBlocks;
-    use proptest::collection::vec;
     use proptest::prelude::*;
 
     use super::*;
-    use crate::codec::tcp_header::word_aligned;
-    use crate::codec::{SackBlock, TcpHeader, TcpOption};
 
     const WRAP: u64 = 1 << 32;
 
@@ -45,7 +41,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(crate::tests::proptest_seeded(7))]
+        #![proptest_config(crate::rng::proptest_seeded(7))]
 
         #[test]
         fn every_offset_within_reach_comes_back(
@@ -56,38 +52,6 @@ mod tests {
             if let Some(there) = near.checked_add_signed(distance) {
                 prop_assert_eq!(offset(number(there, initial), near, initial), there);
             }
-        }
-
-        #[test]
-        fn an_acknowledgement_and_its_blocks_come_back_from_a_header(
-            near in 0u64..8 << 32,
-            gaps in vec((1u64..1 << 20, 1u64..1 << 20), 0..=3),
-            initial in any::<u32>(),
-        ) {
-            let (mut blocks, mut end) = (SackBlocks::default(), near);
-            for (gap, length) in gaps {
-                blocks.push(end + gap, end + gap + length);
-                end += gap + length;
-            }
-            let number = |offset| number(offset, initial);
-            let edges: Vec<_> =
-                blocks.iter().map(|(start, end)| SackBlock { left: number(start), right: number(end) }).collect();
-            let options = if edges.is_empty() { Vec::new() } else { word_aligned(&[TcpOption::Sack(edges)]) };
-            let header = TcpHeader { acknowledgement: number(near), options, ..TcpHeader::default() };
-            prop_assert_eq!(header.bytes() as u64, 20 + blocks.option_bytes(), "the model counts the options' bytes");
-            let (a, b) = ([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
-            let (read, _) = TcpHeader::parse(&header.encode(&[], a, b), a, b).expect("it is a header");
-            let offset = |number| offset(number, near, initial);
-            prop_assert_eq!(offset(read.acknowledgement), near);
-            let mut read_blocks = SackBlocks::default();
-            for option in read.options {
-                if let TcpOption::Sack(edges) = option {
-                    for edge in edges {
-                        read_blocks.push(offset(edge.left), offset(edge.right));
-                    }
-                }
-            }
-            prop_assert_eq!(read_blocks, blocks);
         }
     }
 }
