@@ -28,8 +28,8 @@ use serde_json::{Value, json};
 fn an_answer_has_the_measure_of_the_page() {
     let text = std::fs::read_to_string("../../scenarios/lan-epd.toml").unwrap();
     let text = text.replace("duration = \\"10s\\"", "duration = \\"100ms\\"");
-    let (handle, reading) = Handle::of_reading(read_toml(&text, "lan-epd.toml"));
-    assert_eq!(reading.faults, []);
+    let (handle, read) = Handle::of_reading(read_toml(&text, "lan-epd.toml"));
+    assert_eq!(read.reading.faults, []);
     let handle = handle.unwrap();
     let run = one(&handle, None, How::default(), &AtomicBool::new(false), &Share::default()).unwrap();
     let answer: Value = serde_json::from_str(&run.answer).unwrap();

@@ -68,3 +68,36 @@ fn estimated(
     let reading = read(&fits)?;
     Ok(Estimated { reading, memory: memory.get() })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(sources: &str, memory: Option<u64>) -> Estimated {
+        let text = format!(
+            "duration = '10ms'\n[topology.n_source]\nsources = {sources}\nlink_delay = '5us'\n[port.bottleneck]\n\
+             buffer = 1000\npolicy.tail_drop = {{}}"
+        );
+        read_toml(&text, "x.toml", Machine { memory }, &CancellationToken::never()).expect("nothing cancels it")
+    }
+
+    #[test]
+    fn more_memory_than_the_machine_has_is_refused() {
+        // Refused from the numbers of the topology, before it is laid out, and from the network.
+        for (sources, memory) in [("900000", 1 << 30), ("900", 4 << 20)] {
+            let Estimated { reading, .. } = read(sources, Some(memory));
+            assert!(reading.does_not_fit);
+            let [fault] = &reading.faults[..] else { panic!("{:?}", reading.faults) };
+            let begins = format!("x.toml:3: topology.n_source.sources = {sources} makes a network that does not fit: ");
+            assert!(fault.message.starts_with(&begins), "{}", fault.message);
+            assert!(fault.message.contains(" times, take more than "), "{}", fault.message);
+            assert!(fault.message.ends_with("smaller windows take less"), "{}", fault.message);
+        }
+        // The limit is three quarters of the memory, to the byte.
+        let needs = read("5", None).memory.expect("it has no fault").least;
+        for (free, faults) in [(needs.div_ceil(3) * 4, 0), (needs / 3 * 4 - 4, 1)] {
+            let Estimated { reading, memory } = read("5", Some(free));
+            assert_eq!((reading.faults.len(), memory.map(|memory| memory.least)), (faults, Some(needs)));
+        }
+    }
+}
