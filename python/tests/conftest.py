@@ -120,6 +120,15 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return seeds
 
 
+@pytest.fixture
+def without_pdf(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replaces the PDF of each figure by its first bytes: embedding fonts takes half the time of a report."""
+    from celltrain.pages.drawing import Drawing
+
+    drawn = Drawing._drawn
+    monkeypatch.setattr(Drawing, "_drawn", lambda self, kind: b"%PDF-" if kind == "pdf" else drawn(self, kind))
+
+
 @pytest.fixture(scope="session")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Tuned, Path]:
     """A search that nothing came in the way of, and its folder."""

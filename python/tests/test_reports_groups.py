@@ -14,6 +14,7 @@ from celltrain.reports import groups
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
+pytestmark = pytest.mark.usefixtures("without_pdf")
 
 POLICIES = {
     "path": "port.bottleneck.policy",
