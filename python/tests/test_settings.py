@@ -341,10 +341,12 @@ def test_a_plan_is_swept_and_tuned_with_settings(celltrain: Command) -> None:
     assert celltrain("tune", "tune-selective-drop", "--dry-run", "--set", "seed=4").code == 0
 
 
+@pytest.mark.usefixtures("without_pdf")
 def test_the_folder_of_runs_is_called_store_on_every_command(
     celltrain: Command,
 ) -> None:
-    Path("plan.toml").write_text('scenario = "small.toml"\nseeds = 2\n[axes]\n"port.bottleneck.buffer" = [100, 200]\n')
+    text = 'scenario = "small.toml"\nmeasures = ["efficiency"]\nseeds = 2\n[axes]\n"port.bottleneck.buffer" = [100, 200]\n'
+    Path("plan.toml").write_text(text)
     assert celltrain("sweep", "plan.toml", "--store", "store").code == 0
     assert celltrain("report", "--store", "store").code == 0
     assert Path("store/report/report.html").is_file()
