@@ -306,7 +306,7 @@ def test_vet_fails_a_policy_that_carries_less_than_half_of_tail_drop(celltrain, 
     assert answer["remarks"][0].startswith("selective_drop carries 1")
 
 
-@pytest.mark.usefixtures("without_pdf")
+@pytest.mark.usefixtures("empty_figures")
 def test_comparisons_sweeps_and_reports_say_who_carries_little(celltrain, tmp_path):
     policies = {"tail": {"tail_drop": {}}, "d16": NEARLY_DEAD}
     over = {"policy": {"path": "port.bottleneck.policy", "values": policies}, "duration": ["100ms", "200ms"]}

@@ -155,8 +155,21 @@ def test_the_page_runs_every_shipped_scenario_as_this_machine_does(page, native,
     node_tests(files_in("engine", "page"), tmp_path, CELLTRAIN_NATIVE=native)
 
 
-def test_the_page_does_in_a_browser_what_a_person_asks_of_it(page, native, tmp_path):
+#: Files of browser tests whose runs take long; the nightly job and `make lab-test` run them.
+LONG = {"bench.test.ts", "compare.test.ts", "inside.test.ts"}
+BROWSER_TESTS = files_in("engine/browser", "page/browser")
+
+
+@pytest.mark.parametrize(
+    "tests",
+    [
+        pytest.param([test for test in BROWSER_TESTS if test.name not in LONG], id="short"),
+        pytest.param([test for test in BROWSER_TESTS if test.name in LONG], id="long", marks=pytest.mark.nightly),
+    ],
+)
+def test_the_page_does_in_a_browser_what_a_person_asks_of_it(page, native, tmp_path, tests):
+    assert tests
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
     if chromium is None:
         pytest.skip("neither chromium nor google-chrome is there")
-    node_tests(files_in("engine/browser", "page/browser"), tmp_path, CHROMIUM=chromium, CELLTRAIN_NATIVE=native)
+    node_tests(tests, tmp_path, CHROMIUM=chromium, CELLTRAIN_NATIVE=native)

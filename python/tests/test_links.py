@@ -48,7 +48,7 @@ def store(tmp_path_factory) -> ct.Store:
     return ct.sweep(base, over=over, seeds=2, measures=["efficiency"], store=tmp_path_factory.mktemp("of") / "s")
 
 
-@pytest.mark.usefixtures("without_pdf")
+@pytest.mark.usefixtures("empty_figures")
 @pytest.mark.parametrize("what", ["run", "report", "study"])
 def test_links_in_a_folder_are_replaced(tmp_path, mine, store, what):
     pytest.importorskip("matplotlib")

@@ -128,7 +128,7 @@ def test_the_means_are_those_of_the_store(grid):
             assert one == other if isinstance(other, str | None) else one == pytest.approx(other, abs=1e-3), name
 
 
-@pytest.mark.usefixtures("without_pdf")
+@pytest.mark.usefixtures("empty_figures")
 def test_a_report_says_how_much_of_the_plan_is_still_to_be_run(tmp_path):
     plan = Plan.of_toml(
         'scenario = "lan-selective-drop"\nmeasures = ["efficiency"]\nseeds = 2\n[axes]\nduration = ["1ms", "2ms", "3ms"]\nsame = '
@@ -302,7 +302,7 @@ def test_names_of_any_characters_are_shown_as_they_are(tmp_path):
         assert f">{name}</text>" in text, name
 
 
-@pytest.mark.usefixtures("without_pdf")
+@pytest.mark.usefixtures("empty_figures")
 def test_one_point_shows_what_its_seeds_gave(tmp_path):
     report = ct.report(swept(tmp_path / "s", seeds=6), out=tmp_path / "r")
     assert [drawing.name for drawing in report.drawings()] == ["spread"]
@@ -310,7 +310,7 @@ def test_one_point_shows_what_its_seeds_gave(tmp_path):
     assert report.to_dict()["front"] is None
 
 
-@pytest.mark.usefixtures("without_pdf")
+@pytest.mark.usefixtures("empty_figures")
 def test_one_seed_has_means_and_no_intervals(tmp_path):
     store = swept(tmp_path / "s", axes={"buffer": BUFFER}, seeds=1)
     report = ct.report(store, out=tmp_path / "r")
@@ -331,7 +331,7 @@ def test_the_front_is_that_of_the_means(tmp_path):
     assert ct.report(store).to_dict()["front"]["doubtful"] == [2, 4]
 
 
-@pytest.mark.usefixtures("without_pdf")
+@pytest.mark.usefixtures("empty_figures")
 def test_failed_runs_are_named_and_count_nowhere(tmp_path):
     errors = {(0, 2): "the run took longer than <1s>", (1, 1): "it panicked", (1, 3): "it panicked"}
     values = [[(0.5, 0.5)] * 3, [(0.7, 0.7)] * 3]
@@ -351,7 +351,7 @@ def test_failed_runs_are_named_and_count_nowhere(tmp_path):
     assert (tmp_path / "r" / "failures.csv").read_text().count("\n") == 4
 
 
-@pytest.mark.usefixtures("without_pdf")
+@pytest.mark.usefixtures("empty_figures")
 def test_a_point_all_of_whose_runs_failed_is_shown_without_values(tmp_path):
     errors = {(1, 1): "no", (1, 2): "no"}
     store = made(tmp_path / "s", [[(0.5, 0.5)] * 2, [(0.7, 0.7)] * 2, [(0.6, 0.6)] * 2], seeds=(1, 2), errors=errors)
@@ -386,7 +386,7 @@ def drawn(points=3, seeds=8, spread=0.1):
     return [[tuple(rng.normal(0.5, spread, 2)) for _ in range(seeds)] for _ in range(points)]
 
 
-@pytest.mark.usefixtures("without_pdf")
+@pytest.mark.usefixtures("empty_figures")
 def test_with_the_same_seeds_the_difference_is_of_pairs(tmp_path):
     values = drawn()
     first = made(tmp_path / "a", values, seeds=range(8))
@@ -444,7 +444,7 @@ def test_stores_that_cannot_be_compared_say_why(grid, sampled, tmp_path):
         ct.report(second, compare_with=elsewhere)
 
 
-@pytest.mark.usefixtures("without_pdf")
+@pytest.mark.usefixtures("empty_figures")
 def test_a_store_of_another_version_is_read_and_says_so(tmp_path):
     first, second = (swept(tmp_path / name, axes={"buffer": BUFFER}) for name in "ab")
     manifest = json.loads((second.path / "manifest.json").read_text())
@@ -487,7 +487,7 @@ def test_bad_input_is_named_with_what_would_be_right(celltrain, grid, tmp_path):
         assert celltrain("report", *arguments, "--json").json["faults"]
 
 
-@pytest.mark.usefixtures("without_pdf")
+@pytest.mark.usefixtures("empty_figures")
 def test_the_command_writes_the_report_and_its_json_has_the_promised_fields(celltrain, sampled, tmp_path):
     out = tmp_path / "out"
     arguments = ["--out", out, "--measures", "efficiency,fairness", "--front", "efficiency,-fairness"]
@@ -516,7 +516,7 @@ def test_the_command_writes_the_report_and_its_json_has_the_promised_fields(cell
     assert f"wrote {tmp_path / 'plain' / 'report.html'}" in plain.out
 
 
-@pytest.mark.usefixtures("without_pdf")
+@pytest.mark.usefixtures("empty_figures")
 def test_without_a_folder_the_report_goes_into_the_store(celltrain, tmp_path):
     store = swept(tmp_path / "s", axes={"buffer": BUFFER}, seeds=2)
     assert celltrain("report", store.path, "--measures", "efficiency").code == 0

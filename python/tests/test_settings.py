@@ -341,7 +341,7 @@ def test_a_plan_is_swept_and_tuned_with_settings(celltrain: Command) -> None:
     assert celltrain("tune", "tune-selective-drop", "--dry-run", "--set", "seed=4").code == 0
 
 
-@pytest.mark.usefixtures("without_pdf")
+@pytest.mark.usefixtures("empty_figures")
 def test_the_folder_of_runs_is_called_store_on_every_command(
     celltrain: Command,
 ) -> None:
