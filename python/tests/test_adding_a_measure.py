@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import re
 
+import pytest
 from pages import ROOT
 from project_copy import added, build, is_formatted, page_of
+
+pytestmark = pytest.mark.slow
 
 PAGE = page_of("measure")
 

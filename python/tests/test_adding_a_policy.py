@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from pages import MODEL_HEADINGS, headings, prose, section
 from project_copy import added, build, is_formatted
+
+pytestmark = pytest.mark.slow
 
 
 def test_the_policy_of_the_page_compiles_and_passes_its_tests_and_those_for_every_policy():

@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from pages import MODEL_HEADINGS, ROOT, headings, prose, section
 from project_copy import added, build, is_formatted, page_of
+
+pytestmark = pytest.mark.slow
 
 PAGE = page_of("topology")
 

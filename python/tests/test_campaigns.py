@@ -12,6 +12,8 @@ from collections import Counter
 import pytest
 from pages import ROOT
 
+pytestmark = pytest.mark.slow
+
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="signals are different there")
 
 

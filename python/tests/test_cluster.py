@@ -31,7 +31,7 @@ from celltrain.store import Store
 from celltrain.tuning import TunePlan, run_tune
 from small_sweep import thresholds
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals are different there")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform == "win32", reason="signals are different there")]
 
 # A worker that is to die does so in the middle of its work, and again when its nanny has started it anew; a run that is to
 # panic ends as one that did.

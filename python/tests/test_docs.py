@@ -86,6 +86,7 @@ def checkout(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [page for page in PAGES if code(page, "python")], ids=named)
 def test_the_python_of_a_page_runs(page, checkout):
     names = {"__name__": "__main__"}
@@ -224,6 +225,7 @@ MODULES = sorted(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["celltrain", *MODULES])
 def test_the_examples_in_docstrings_run(name, checkout):
     results = doctest.testmod(importlib.import_module(name))

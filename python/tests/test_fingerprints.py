@@ -12,6 +12,8 @@ from conftest import ROOT
 from celltrain import _core
 from celltrain.scenario import Reading
 
+pytestmark = pytest.mark.slow
+
 # The first simulated second, as in the Rust test that keeps the table.
 DURATION = "1s"
 TABLE = ROOT / "crates" / "celltrain-scenario" / "tests" / "fingerprints.csv"

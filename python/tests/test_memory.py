@@ -23,6 +23,8 @@ from celltrain.store import Store
 sys.path.insert(0, str(ROOT / "scripts"))
 import memory_campaign as campaign
 
+pytestmark = pytest.mark.slow
+
 #: Of addresses: enough for the interpreter and its libraries, and little besides.
 LIMIT = 2 << 30
 #: Hosts of a ring whose bare network takes more than that.

@@ -6,7 +6,10 @@ import os
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
 from project_copy import COPY, FAULTS, build
+
+pytestmark = pytest.mark.slow
 
 #: The modules whose tests look for them.
 MODULES = ("engine::fast::batching_port", "engine::fast::run_queues", "port::", "scheduler::")

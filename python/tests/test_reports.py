@@ -20,6 +20,8 @@ from celltrain.running import Local
 from celltrain.store import RunRecord, Store
 from celltrain.store.manifest import checksum
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
 

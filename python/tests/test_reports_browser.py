@@ -17,7 +17,10 @@ import celltrain as ct
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "google-chrome", "chromium-browser"))), None)
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="no chromium or google-chrome on PATH to open a report in")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(BROWSER is None, reason="no chromium or google-chrome on PATH to open a report in"),
+]
 
 
 def opened(page, folder, *options):

@@ -12,6 +12,8 @@ from test_reports import made
 import celltrain as ct
 from celltrain.reports import groups
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
 
