@@ -64,8 +64,8 @@ def formulas(count: int, seed: int) -> Iterable[str]:
         "--package celltrain-formula --lib bytecode -- --nocapture"
     )
     yield (
-        f"CELLTRAIN_FORMULA_RUNS={count // 10} CELLTRAIN_FORMULAS_SEED={seed} {SCENARIO_TESTS} --test formulas "
-        "random_formulas -- --nocapture"
+        f"CELLTRAIN_FORMULA_RUNS={count // 10} CELLTRAIN_FORMULAS_SEED={seed} {SCENARIO_TESTS} --test integration "
+        "formulas::random_formulas -- --nocapture"
     )
 
 
@@ -101,13 +101,13 @@ CAMPAIGNS = {
     "adversary": Campaign(
         "random scenarios at the edges of what can be written, on a build that checks overflow",
         "20 min",
-        f"CELLTRAIN_ADVERSARY={{count}} CELLTRAIN_ADVERSARY_SEED={{seed}} {SCENARIO_TESTS} --test adversary -- --nocapture",
+        f"CELLTRAIN_ADVERSARY={{count}} CELLTRAIN_ADVERSARY_SEED={{seed}} {SCENARIO_TESTS} --test integration adversary:: -- --nocapture",
         count=20_000,
     ),
     "differential": Campaign(
         "both engines on random scenarios, and half as many whose cells come in step",
         "1 h",
-        "CELLTRAIN_DIFFERENTIAL={count} cargo test --release --package celltrain-scenario --test differential --",
+        "CELLTRAIN_DIFFERENTIAL={count} cargo test --release --package celltrain-scenario --test integration differential::",
         count=100_000,
     ),
     "exits": Campaign(

@@ -107,10 +107,11 @@ def cargo(*arguments: str) -> str:
     """Runs cargo in the copy; without a network if the crates are there already."""
     environment = {
         **os.environ,
-        "CARGO_TARGET_DIR": str(TARGET / "build"),
+        # Where `cargo test` has compiled what the crates depend on.
+        "CARGO_TARGET_DIR": os.environ.get("CARGO_TARGET_DIR", str(ROOT / "target")),
         # Quick to compile rather than quick to run.
-        **{f"CARGO_PROFILE_{profile}_OPT_LEVEL": "0" for profile in ("DEV", "TEST")},
-        **{f"CARGO_PROFILE_{profile}_DEBUG": "0" for profile in ("DEV", "TEST")},
+        "CARGO_PROFILE_DEV_OPT_LEVEL": "0",
+        "CARGO_PROFILE_DEV_DEBUG": "0",
     }
     command = ["cargo", *arguments]
     ended = subprocess.run(command, cwd=COPY, env=environment, capture_output=True, text=True, check=False)
@@ -163,6 +164,7 @@ def _files() -> dict[str, str]:
         tests[crate] = f"{tests.get(crate, '')}mod {kind};\n"
     for crate, text in tests.items():
         files[f"crates/{crate}/tests/adding/main.rs"] = text
+        files[f"crates/{crate}/Cargo.toml"] += '\n[[test]]\nname = "adding"\npath = "tests/adding/main.rs"\n'
     core = "crates/celltrain-core/src"
     for number, fault in enumerate(FAULTS):
         name, statement = f"{core}/{fault['file']}", fault["statement"]

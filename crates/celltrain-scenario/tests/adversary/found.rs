@@ -6,7 +6,7 @@ use celltrain_core::engine::Engine;
 use celltrain_core::probe::Nothing;
 use celltrain_scenario::{build, tables};
 
-use crate::{keys, scenario};
+use super::{keys, scenario};
 
 /// Returns a scenario of five sources at one port, followed by `more`.
 fn lan(more: &str) -> String {
@@ -100,7 +100,7 @@ fn a_number_has_one_meaning_in_toml_and_in_json() {
             },
         });
         let text = json.to_string().replace("-1.5", number);
-        let json = celltrain_scenario::read_json(&text, "json", crate::MACHINE).scenario.expect("it is sound");
+        let json = celltrain_scenario::read_json(&text, "json", super::MACHINE).scenario.expect("it is sound");
         assert_eq!(json, toml);
         let policy = serde_json::to_value(&json.port["bottleneck"].policy).unwrap();
         assert_eq!(policy["fba"]["threshold"].as_f64(), Some(meant));
@@ -173,7 +173,7 @@ fn an_averaging_interval_of_a_picosecond_is_one_interval_a_cell() {
         let start = Instant::now();
         let [fast, reference] =
             Engine::ALL.map(|engine| engine.run(&network, &mut Nothing, |_| true).expect("nothing interrupts it"));
-        crate::compare::same_results(&fast, &reference).unwrap();
+        crate::differential::compare::same_results(&fast, &reference).unwrap();
         assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
     }
 }

@@ -8,18 +8,8 @@
 //! thousand, a run must stop within a tenth of a second after its limit. `CELLTRAIN_ADVERSARY_SEED=7` begins with seed
 //! 7. Failing scenarios are saved as TOML.
 
-#[path = "../differential/compare.rs"]
-#[allow(dead_code, reason = "the differential test looks at series too")]
-mod compare;
-#[path = "../differential/draw.rs"]
-#[allow(dead_code, reason = "the differential test draws in more ways")]
-mod draw;
 mod edges;
 mod found;
-#[path = "../differential/stand.rs"]
-mod stand;
-#[path = "../differential/text.rs"]
-mod text;
 mod writer;
 
 use std::any::Any;
@@ -33,6 +23,8 @@ use std::time::{Duration, Instant};
 use celltrain_core::engine::Engine;
 use celltrain_core::probe::Nothing;
 use celltrain_scenario::{Machine, Reading, Scenario, build, read_json, read_toml};
+
+use crate::differential::compare;
 
 /// A small machine, so that networks that take long to lay out are refused.
 const MACHINE: Machine = Machine { memory: Some(1 << 28) };

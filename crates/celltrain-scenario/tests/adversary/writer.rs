@@ -13,8 +13,8 @@ use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngSeed, TestRunner};
 use serde_json::{Map, Value, json};
 
-use crate::edges;
-use crate::{draw, text};
+use super::edges;
+use crate::differential::{draw, text};
 
 static SCHEMA: LazyLock<Value> = LazyLock::new(schema);
 
