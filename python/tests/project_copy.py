@@ -1,4 +1,4 @@
-"""A copy of the project with everything the pages about adding something add, and with the planted faults.
+"""A copy of the project with the additions of the pages about adding something, and with the planted faults.
 
 One build of the copy serves the tests of all these pages and the test that looks for the faults.
 """
@@ -107,7 +107,7 @@ def cargo(*arguments: str) -> str:
     """Runs cargo in the copy; without a network if the crates are there already."""
     environment = {
         **os.environ,
-        # Where `cargo test` has compiled what the crates depend on.
+        # `cargo test` has compiled the dependencies there.
         "CARGO_TARGET_DIR": os.environ.get("CARGO_TARGET_DIR", str(ROOT / "target")),
         # Quick to compile rather than quick to run.
         "CARGO_PROFILE_DEV_OPT_LEVEL": "0",

@@ -157,12 +157,12 @@ def test_the_page_runs_every_shipped_scenario_as_this_machine_does(page, native,
     node_tests(files_in("engine", "page"), tmp_path, CELLTRAIN_NATIVE=native)
 
 
-#: What takes longest in a browser: each story, each place in each size, and the microscope in all its parts.
+#: The longest tests in a browser: each story, each place in each size, and all parts of the microscope.
 LONG = {"inside.test.ts", "shell.test.ts", "stories.test.ts", "words.test.ts"}
 
 
 def chromium() -> str:
-    """Where the browser is; skips if there is none."""
+    """Returns the path of the browser; skips if there is none."""
     found = shutil.which("chromium") or shutil.which("google-chrome")
     if found is None:
         pytest.skip("neither chromium nor google-chrome is there")

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.slow
 LIMIT = 2 << 30
 #: Hosts of a ring whose bare network takes more than that.
 LARGE = 600_000
-#: Hosts of a ring that a run outgrows so many more bytes with, and the command line in a process that may take these.
+#: Hosts of a ring whose run outgrows this number of bytes, beyond those the process has at first, and that process.
 GROWING, MORE = 20_000, 320 << 20
 GROWN = f"""
 import resource, sys
