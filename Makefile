@@ -18,7 +18,10 @@ UV := 0.13.9
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 
-.PHONY: help demo test lint format setup setup-dev models docs wheel lab lab-test lock campaign clean
+# Tests of pytest that `make test` leaves to the nightly job, which sets NIGHTLY=1.
+LATER := $(if $(NIGHTLY),,-m "not nightly")
+
+.PHONY: help demo test check lint format setup setup-dev models docs wheel lab lab-test lock campaign clean
 .DELETE_ON_ERROR:
 
 help:
@@ -39,10 +42,14 @@ out/demo/report.txt: .make/built $(SOURCES)
 	@COLUMNS=120 $(BIN)/celltrain reproduce af-96-1269 --table 1 --table 2 --table 3 --seeds 10 --wan-seeds 2 \
 	    --out out/demo > $@
 
-test: lint ## every check: lints, types, Rust and Python tests, instruction counts
+test: lint ## every check: lints, types, Rust and Python tests, instruction counts; NIGHTLY=1 adds the longest tests
 	cargo test --workspace --quiet
-	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
+	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal $(LATER)
 	$(BIN)/python scripts/instruction_guard.py
+
+check: lint ## before each commit: lints, types, unit tests and the fast tests of Python
+	cargo test --workspace --lib --quiet
+	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal --quiet -m "not nightly and not slow"
 
 setup: .make/built ## build the package into .venv, with figures and reports; demo and test do it themselves
 

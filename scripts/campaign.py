@@ -64,8 +64,8 @@ def formulas(count: int, seed: int) -> Iterable[str]:
         "--package celltrain-formula --lib bytecode -- --nocapture"
     )
     yield (
-        f"CELLTRAIN_FORMULA_RUNS={count // 10} CELLTRAIN_FORMULAS_SEED={seed} {SCENARIO_TESTS} --test formulas "
-        "random_formulas -- --nocapture"
+        f"CELLTRAIN_FORMULA_RUNS={count // 10} CELLTRAIN_FORMULAS_SEED={seed} {SCENARIO_TESTS} --test integration "
+        "formulas::random_formulas -- --nocapture"
     )
 
 
@@ -108,7 +108,7 @@ CAMPAIGNS = {
     "differential": Campaign(
         "both engines on random scenarios, and half as many whose cells come in step",
         "1 h",
-        "CELLTRAIN_DIFFERENTIAL={count} cargo test --release --package celltrain-scenario --test differential --",
+        "CELLTRAIN_DIFFERENTIAL={count} cargo test --release --package celltrain-scenario --test integration differential::",
         count=100_000,
     ),
     "exits": Campaign(

@@ -71,6 +71,7 @@ def test_a_file_larger_than_any_memory_is_refused_before_it_is_read(celltrain, t
     expect_refusal(celltrain, path, "1099511.6 MB", "at most 16 MiB")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["a = " + "[" * 500_000, "a = " + "{b=" * 150_000, "[" + "a." * 400_000 + "a]"])
 def test_brackets_up_to_the_limit(celltrain, tmp_path, text):
     path = tmp_path / "deep.toml"
@@ -118,6 +119,7 @@ def test_a_file_cut_off_anywhere(celltrain, tmp_path, end):
     assert bool(answer.err) == (answer.code == 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "old, new, line, words",
     [
@@ -208,6 +210,7 @@ def test_the_scenarios_of_the_next_test_are_sound(celltrain, tmp_path):
         assert celltrain("check", path).code == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "base, old, new, line, fault",
     [
@@ -431,10 +434,11 @@ def test_a_range_beyond_the_last_vc_is_warned_of(celltrain, tmp_path):
     assert "the range vc.tcp1-4 goes on to tcp4, and tcp3 is the last there is" in answer.err
 
 
+@pytest.mark.slow
 def test_random_damage_never_surprises(celltrain, tmp_path):
     chance = random.Random(20)
     path = tmp_path / "damaged.toml"
-    for _ in range(150):
+    for _ in range(60):
         text = bytearray(SMALL.encode())
         for _ in range(chance.randint(1, 6)):
             text[chance.randrange(len(text))] = chance.choice(b'0123456789abcs"=[].#\n-+{}\xff\x00')

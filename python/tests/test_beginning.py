@@ -33,6 +33,7 @@ def test_a_new_scenario_may_start_from_a_shipped_one_and_overwrites_nothing(cell
     assert celltrain("new", "no/folder").code == 2
 
 
+@pytest.mark.slow
 def test_why_lists_times_to_ask_about_and_its_command_explains_the_first(celltrain):
     answer = celltrain("why", "lan-tail-drop")
     assert answer.code == 0
@@ -48,6 +49,7 @@ def test_why_lists_times_to_ask_about_and_its_command_explains_the_first(celltra
     assert len(celltrain("why", "lan-tail-drop", "--json").json["episodes"]) > 10
 
 
+@pytest.mark.slow
 def test_why_needs_no_flow(celltrain):
     assert celltrain("why", "lan-epd", "--seed", 18, "--at", "2.2s", "--json").json["is_well"] is False
 

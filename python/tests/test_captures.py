@@ -178,8 +178,15 @@ def shortened(name: str, duration: str, folder: Path) -> Path:
     return path
 
 
+#: One of each kind of network and of traffic; the nightly job does all.
+FEW = {"chain-epd", "gfr-tagging", "internetwork-abr-ada", "lan-epd", "lan-sack", "lan-unresponsive", "vc-merge"}
+
+
+@pytest.mark.slow
 @needs_tshark
-@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name in FEW else [pytest.mark.nightly]) for name in SCENARIOS]
+)
 def test_tshark_and_tcptrace_count_what_the_run_counts(name: str, tmp_path: Path) -> None:
     scenario = shortened(name, SCENARIOS[name], tmp_path)
     capture = tmp_path / "run.pcapng"
@@ -226,6 +233,7 @@ def test_captures_of_one_host_and_of_several_are_read_as_they_are(
         assert f"{len(packets)} packets seen, {len(packets)} TCP packets traced" in said
 
 
+@pytest.mark.slow
 @needs_tshark
 @needs_tcptrace
 @pytest.mark.parametrize("name", ["lan-reno", "lan-sack", "lan-tahoe", "wan-dfba"])
@@ -246,6 +254,7 @@ def test_at_the_receiver_tcptrace_counts_what_comes_again_and_what_fills_gaps(na
         assert (counts.resent, counts.out_of_order) == (flows[flow].repeated, flows[flow].out_of_order), flow
 
 
+@pytest.mark.slow
 @needs_tshark
 @pytest.mark.parametrize("encapsulation", ["llc_snap", "vc_mux"])
 def test_tshark_reads_aal5_frames(encapsulation: str, tmp_path: Path) -> None:
@@ -344,6 +353,7 @@ def decoded(path: Path) -> Cells:
     return found
 
 
+@pytest.mark.slow
 def test_a_decoder_of_no_relation_finds_every_crc_of_10000_frames(tmp_path: Path) -> None:
     capture = tmp_path / "cells.pcapng"
     result = ct.run(shortened("lan-epd", "1s", tmp_path), pcap=ct.Capture(capture, kind="cells"))
@@ -361,6 +371,7 @@ def test_a_decoder_of_no_relation_finds_every_crc_of_10000_frames(tmp_path: Path
         assert (again.chksum, again[TCP].chksum) == sums
 
 
+@pytest.mark.slow
 def test_a_decoder_of_no_relation_finds_every_crc_of_rm_cells(tmp_path: Path) -> None:
     capture = tmp_path / "cells.pcapng"
     choice = ct.Capture(capture, kind="cells", ports=["sw1->sw2", "sw2->sw1"])
@@ -512,6 +523,7 @@ def lengths(capture: bytes) -> Iterator[int]:
     assert at == len(capture)
 
 
+@pytest.mark.slow
 def test_a_disk_that_is_full_leaves_nothing(small: Path, tmp_path: Path) -> None:
     file, events = tmp_path / "run.pcapng", tmp_path / "events"
     ended = subprocess.run(

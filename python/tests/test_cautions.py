@@ -28,6 +28,8 @@ duration = ["500ms"]
 """
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("empty_figures")
 def test_an_axis_that_changes_nothing_is_said_in_dry_run_end_and_report(celltrain, tmp_path):
     """EPD with 800 cells never lets more than a thousand wait, so a buffer of 5000 gives the very same runs."""
     plan, store = planned(tmp_path, IDLE), tmp_path / "store"
@@ -81,6 +83,7 @@ def test_a_threshold_above_the_buffer_of_some_points_is_refused_with_the_point(c
     assert "at point 0 (port.bottleneck.buffer = 500)" in answer.err
 
 
+@pytest.mark.slow
 def test_a_mean_over_different_networks_is_said(celltrain, tmp_path):
     """Not where the network is all that varies: then there is no mean over it."""
     sources = '"topology.n_source.sources" = [3, 5]\n'
@@ -174,6 +177,8 @@ def test_a_setting_of_a_policy_that_the_scenario_does_not_have_is_still_refused(
         Plan.load(planned(tmp_path, '[axes]\n"port.bottleneck.policy.selective_drop.z" = [0.5, 0.8]\n'))
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("empty_figures")
 def test_the_warnings_of_the_check_reach_every_command(celltrain, tmp_path):
     """A constant that no formula uses, once for all points, seeds and scenarios."""
     told = "used by no formula; leave it out, or look whether another name was meant"
@@ -212,6 +217,8 @@ def test_a_warning_of_some_points_names_the_first_and_only_five_are_told():
     assert thresholds.of_check[-1] == "2 more warnings of this kind; celltrain check prints those of a scenario"
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("empty_figures")
 def test_points_that_seeds_hardly_change_are_told_at_the_end_of_a_sweep_and_in_the_report(celltrain, tmp_path):
     """All flows time out at each common tick, so that seeds agree to three digits; random ticks show another result."""
     formula = 'policy = { path = "port.bottleneck.policy", values = { fs = { formula = { admit = "Y < 0.8 * K / max(N, 1)" } } } }'

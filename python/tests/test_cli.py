@@ -103,6 +103,7 @@ def test_tracing_and_writing_change_nothing_in_the_run(celltrain, small, tmp_pat
     assert (out / "cwnd.csv").read_text().startswith('"time_s","flow","cwnd_segments","ssthresh_segments"')
 
 
+@pytest.mark.slow
 def test_run_plots(celltrain, small, tmp_path):
     pytest.importorskip("matplotlib")
     answer = celltrain("run", small, "--plot", "--out", tmp_path / "out", "--step", "1ms")
@@ -124,6 +125,7 @@ def test_many_flows_are_cut_to_the_extremes(celltrain, small):
     assert out.count("tcp") == 24
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", catalog.KINDS)
 def test_list_lists(celltrain, kind):
     listed = celltrain("list", kind, "--json").json
@@ -172,6 +174,7 @@ def test_list_knows_what_the_models_know(celltrain):
     assert "af-96-1269" in names_of(celltrain, "papers")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("entry", catalog.everything(), ids=lambda entry: entry.name)
 def test_everything_that_has_a_name_is_explained(celltrain, entry):
     name = f"{entry.kind}/{entry.name}"
@@ -331,6 +334,7 @@ def test_the_schema_is_the_cores(celltrain):
     assert celltrain("schema").json == json.loads(_core.schema())
 
 
+@pytest.mark.slow
 def test_the_json_of_reproduce_has_the_promised_fields(celltrain):
     answer = celltrain("reproduce", "af-96-1269", "--table", 2, "--network", "LAN", "--seeds", 1, "--jobs", 2, "--json")
     assert answer.code == 0
@@ -349,6 +353,7 @@ def test_the_json_of_reproduce_has_the_promised_fields(celltrain):
     assert all(set(by.split()) <= set(group) for group in summary["by"])
 
 
+@pytest.mark.slow
 def test_reproduce_writes_and_prints(celltrain, tmp_path):
     answer = celltrain(
         "reproduce", "af-96-1269", "--table", 1, "--network", "LAN", "--seeds", 1, "--out", tmp_path / "out", "--strict"
@@ -367,9 +372,11 @@ def test_reproduce_refuses_what_there_is_not(celltrain, arguments):
     assert celltrain("reproduce", *arguments, "--json").json["faults"]
 
 
-def test_the_json_of_bench_has_exactly_the_promised_fields(celltrain):
+@pytest.mark.slow
+def test_the_json_of_bench_has_exactly_the_promised_fields(celltrain, monkeypatch):
     if _core.build()["profile"] != "release":
         pytest.skip("a debug build is not measured")
+    monkeypatch.setattr(bench, "QUICK", ("n-source-lan-5-infinite", "idle"))
     answer = celltrain("bench", "--quick", "--json")
     assert answer.code == 0
     assert [(row["scenario"], row["engine"]) for row in answer.json] == [
@@ -385,6 +392,7 @@ def test_the_json_of_bench_has_exactly_the_promised_fields(celltrain):
     assert fast["cell_hops"] == pytest.approx(12.8e6, rel=0.02)
 
 
+@pytest.mark.slow
 def test_bench_measures_the_scenarios_it_names():
     every = {case["scenario"]: case for case in bench.cases()}
     for network in ("lan", "wan"):
@@ -472,6 +480,7 @@ def test_a_fault_of_ours_ends_with_3_and_asks_for_a_report(celltrain, small, mon
     assert "Traceback" in celltrain("run", small).err
 
 
+@pytest.mark.slow
 def test_the_module_is_the_command_and_is_silent_in_a_pipe(small):
     done = subprocess.run([sys.executable, "-m", "celltrain", "run", small, "--json"], capture_output=True, text=True)
     assert done.returncode == 0
@@ -497,6 +506,7 @@ def test_every_command_is_known_by_the_module_that_has_it():
     assert set(whole.commands) == set(cli.COMMANDS)
 
 
+@pytest.mark.slow
 def test_a_run_imports_no_models_and_no_other_command(small):
     code = "import sys; from celltrain.cli import main\ntry: main()\nfinally: print(*sys.modules, file=sys.stderr)"
     done = subprocess.run([sys.executable, "-c", code, "run", small, "--json"], capture_output=True, text=True)

@@ -31,7 +31,7 @@ from celltrain.store import Store
 from celltrain.tuning import TunePlan, run_tune
 from small_sweep import thresholds
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals are different there")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform == "win32", reason="signals are different there")]
 
 # A worker that is to die does so in the middle of its work, and again when its nanny has started it anew; a run that is to
 # panic ends as one that did.
@@ -164,6 +164,8 @@ def assert_warned_of_lock_step(err: str) -> None:
     assert line.startswith("warning: 4 of 4 points may hinge on lock-step: at point 0 (threshold 50.0)"), line
 
 
+# The campaign `kills` does it too. Others below lose a worker and a scheduler, test_campaigns.py kills drivers.
+@pytest.mark.nightly
 def test_drivers_and_workers_killed_at_random_lose_nothing_and_store_nothing_twice(tmp_path, machines, client):
     count, seed = 2000, 20261121
     path, store = tmp_path / "plan.toml", tmp_path / "s"

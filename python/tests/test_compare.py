@@ -130,6 +130,7 @@ def test_policies_are_known_as_people_write_them_and_red_is_where_it_is():
         of_texts(["port.bottleneck.policy=RED,epd"])
 
 
+@pytest.mark.slow
 def test_ticks_stand_only_where_something_was_run(lan):
     """Between 500 and 4000 there were ticks at 1000, 2000 and 3000, and none at 500."""
     buffers = [60, 120, 240, 480]
@@ -470,6 +471,7 @@ def test_what_is_no_whole_number_is_refused_in_words(celltrain, monkeypatch, opt
     is_refused(celltrain("compare", *LAN, option, value), [words])
 
 
+@pytest.mark.slow
 def test_help_speaks_of_no_int_range(celltrain):
     for command in ("run", "compare", "vet", "why", "reproduce", "sweep", "import"):
         told = celltrain(command, "--help").out
@@ -487,6 +489,7 @@ def titles(figure):
     return [axes.get_title() for axes in figure.axes]
 
 
+@pytest.mark.slow
 def test_a_figure_over_several_tcps_names_the_tcp_of_each_panel_or_line():
     short = [ct.load(name).replace(duration="20ms") for name in ("lan-epd", "lan-sack")]
     policies = {"port.bottleneck.policy": ["tail_drop", "epd"]}

@@ -152,6 +152,7 @@ def test_nothing_is_said_of_a_formula_that_admits_into_an_empty_buffer(admit):
     assert failed(ct.vet(policy, scenarios=["lan-5"], beside=[], seeds=1)) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "policy, expected",
     [
@@ -183,6 +184,7 @@ def test_a_policy_that_carried_nothing_does_not_make_an_axis_idle():
     assert not [one for one in found.warnings if "changes nothing" in one]
 
 
+@pytest.mark.slow
 def test_a_class_that_admits_into_an_empty_buffer_passes_vet():
     assert failed(ct.vet(Fair(), scenarios=["lan-5"], beside=[], seeds=1)) == []
 
@@ -306,6 +308,8 @@ def test_vet_fails_a_policy_that_carries_less_than_half_of_tail_drop(celltrain, 
     assert answer["remarks"][0].startswith("selective_drop carries 1")
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("empty_figures")
 def test_comparisons_sweeps_and_reports_say_who_carries_little(celltrain, tmp_path):
     policies = {"tail": {"tail_drop": {}}, "d16": NEARLY_DEAD}
     over = {"policy": {"path": "port.bottleneck.policy", "values": policies}, "duration": ["100ms", "200ms"]}
@@ -313,7 +317,8 @@ def test_comparisons_sweeps_and_reports_say_who_carries_little(celltrain, tmp_pa
         both = ct.compare(lan("tail_drop"), vary={"port.bottleneck.policy": {"values": policies}}, seeds=2)
     assert re.fullmatch(r"d16 carries \d+(\.\d)? % of what tail carries; ignore its other measures", both.warnings[0])
     with pytest.warns(ct.CelltrainWarning, match=r"policy = d16, duration = .* of what policy = tail, dur"):
-        store = ct.sweep(lan("tail_drop"), over=over, seeds=2, store=tmp_path / "store")
+        measures = ["efficiency", "fairness"]
+        store = ct.sweep(lan("tail_drop"), over=over, seeds=2, measures=measures, store=tmp_path / "store")
     report = ct.report(store)
     assert "; ignore its other measures, and 1 more such point" in report.warnings[0]
     told = celltrain("report", tmp_path / "store").out
@@ -353,6 +358,7 @@ def test_a_report_says_first_which_points_carried_nothing(tmp_path):
     assert store.table(["fairness"])["value"].null_count == 2
 
 
+@pytest.mark.slow
 def test_a_search_warns_at_the_head_of_a_front_that_carries_less_than_half_of_tail_drop(tmp_path, celltrain):
     """Fairness and a short queue: a policy that admits a frame only into a nearly empty buffer is good at both."""
     text = PLAN.replace(

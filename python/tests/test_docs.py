@@ -13,9 +13,11 @@ from __future__ import annotations
 import contextlib
 import doctest
 import importlib
+import itertools
 import os
 import pkgutil
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -23,15 +25,34 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer
 from pages import ROOT, Block, blocks
+from typer.core import TyperGroup
+from typer.main import get_command
 
 import celltrain
+from celltrain.cli import program
 
+COMMAND_LINE = get_command(program())
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 # These set up what the tests run in, or take the place of a person.
 NOT_RUN = re.compile(r"^(make|pip|git|cd|cargo|\$EDITOR)\b")
 #: Programs that read what celltrain writes; Debian's packages have the same names.
 OTHERS = ("tshark", "tcptrace")
+#: Pages whose commands simulate for long. The nightly job runs them; the other tests read their commands.
+LONG = {
+    "README.md",
+    "docs/comparing.md",
+    "docs/gallery.md",
+    "docs/lessons/five-hundred-runs.md",
+    "docs/looking-inside.md",
+    "docs/reports.md",
+    "docs/scenarios.md",
+    "docs/sweeps.md",
+    "docs/tuning.md",
+    "docs/tutorial.md",
+    "docs/your-own-policy.md",
+}
 
 
 def code(page: Path, *languages: str) -> list[Block]:
@@ -65,6 +86,7 @@ def checkout(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [page for page in PAGES if code(page, "python")], ids=named)
 def test_the_python_of_a_page_runs(page, checkout):
     names = {"__name__": "__main__"}
@@ -114,7 +136,53 @@ def test_an_output_is_what_was_printed_but_for_what_is_left_out():
         assert not matches(shown, printed), shown
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=named)
+def calls(text: str) -> list[list[str]]:
+    """The words of each call of celltrain in the text of a command, without what a shell makes of its output."""
+    found = []
+    for line in re.sub(r"\\\n *", "", text).splitlines():
+        if line.startswith("celltrain "):
+            words = shlex.shlex(line, posix=True, punctuation_chars=True)
+            words.whitespace_split = True
+            found.append(list(itertools.takewhile(lambda word: not set(word) <= set("|&<>;"), words))[1:])
+    return found
+
+
+#: Of click, for which typer has no public name.
+UsageError = typer.BadParameter.__base__
+
+
+def is_accepted(command, name: str, arguments: list[str], parent: typer.Context | None = None) -> None:
+    """Reads arguments as the command line does; a wrong option is a `UsageError`, an unknown command a `KeyError`."""
+    if isinstance(command, TyperGroup):
+        group = typer.Context(command, parent, name)
+        is_accepted(command.commands[arguments[0]], arguments[0], arguments[1:], group)
+    else:
+        command.make_context(name, list(arguments), parent)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if any(calls(text) for _, text in commands(page))], ids=named)
+def test_the_command_line_accepts_every_command_of_a_page(page):
+    for _, text in commands(page):
+        for arguments in calls(text):
+            is_accepted(COMMAND_LINE, "celltrain", arguments)
+
+
+def test_an_option_that_is_not_there_is_not_accepted():
+    is_accepted(COMMAND_LINE, "celltrain", ["run", "lan-epd", "--seed", "2"])
+    for arguments in (["run", "lan-epd", "--sede", "2"], ["run", "lan-epd", "--step"], ["store", "verify"]):
+        with pytest.raises(UsageError):
+            is_accepted(COMMAND_LINE, "celltrain", arguments)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, id=named(page), marks=[pytest.mark.nightly] if named(page) in LONG else [])
+        for page in PAGES
+        if commands(page)
+    ],
+)
 def test_the_commands_of_a_page_run(page, checkout):
     shown, left = outputs(page), {}
     # Tables are as wide as those of the pages.
@@ -157,6 +225,7 @@ MODULES = sorted(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["celltrain", *MODULES])
 def test_the_examples_in_docstrings_run(name, checkout):
     results = doctest.testmod(importlib.import_module(name))

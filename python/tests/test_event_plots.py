@@ -60,6 +60,7 @@ def test_the_tables_are_read_when_they_are_asked_for(result: ct.RunResult) -> No
     assert (metadata[b"scenario"], metadata[b"seed"]) == (b"three", b"1")
 
 
+@pytest.mark.slow
 def test_a_folder_of_csv_gives_the_same_tables(result: ct.RunResult, tmp_path: Path) -> None:
     ct.run(scenario(), events=ct.Events(folder=tmp_path, ports=PORTS, format="csv"))
     log = ct.read_events(tmp_path)
@@ -171,6 +172,7 @@ def test_the_anatomy_shows_pauses_as_they_are() -> None:
     assert total[rows].max() == 800
 
 
+@pytest.mark.slow
 def test_the_anatomy_has_the_threshold_the_buffer_and_marks(result: ct.RunResult, cut: ct.RunResult) -> None:
     axes = result.plot.anatomy("sw1->sw2")
     refused = sum(row["event"] == "refused" for row in result.events["frames"].to_pylist())
@@ -228,6 +230,7 @@ def test_the_ladder_says_that_there_is_nothing_to_see(celltrain: Command, tmp_pa
     )
 
 
+@pytest.mark.slow
 def test_without_a_connection_the_one_in_most_trouble_is_drawn(celltrain: Command, tmp_path: Path) -> None:
     out = tmp_path / "out"
     assert celltrain("run", "lan-epd", "--set", "duration=50ms", "--events", out).code == 0
@@ -306,6 +309,7 @@ def test_vcs_that_have_merged_are_one_in_the_anatomy(tmp_path: Path) -> None:
     assert labels(axes) == ["vc1", "vc2"]
 
 
+@pytest.mark.slow
 def test_a_file_that_was_not_drawn_here_is_not_written_over(
     celltrain: Command, result: ct.RunResult, tmp_path: Path
 ) -> None:
@@ -321,6 +325,7 @@ def test_a_file_that_was_not_drawn_here_is_not_written_over(
             assert celltrain("plot", "sequence", events, "--flow", flow, "--out", there).code == 0
 
 
+@pytest.mark.slow
 def test_the_same_run_draws_the_same_files(celltrain: Command, small: Path, tmp_path: Path) -> None:
     drawn: list[list[bytes]] = []
     for name in ("a", "b"):

@@ -259,6 +259,7 @@ def test_a_folder_has_the_events_of_one_run_in_one_format(celltrain: Command, sm
         ct.read_events(out)
 
 
+@pytest.mark.slow
 def test_where_vcs_merge_a_port_counts_what_they_have_become(tmp_path: Path) -> None:
     path = tmp_path / "merge.toml"
     path.write_text(MERGE)
@@ -306,6 +307,7 @@ buffer = "infinite"
 """
 
 
+@pytest.mark.slow
 def test_a_packet_that_an_edge_device_drops_as_the_rate_fell_is_so_in_all_tables(tmp_path: Path) -> None:
     path = tmp_path / "edge.toml"
     text = (ROOT / "scenarios" / "abr-shared-edge.toml").read_text()
@@ -375,6 +377,7 @@ def test_a_run_that_is_interrupted_keeps_what_it_has(tmp_path: Path) -> None:
     assert b"interrupted_at_s" in ct.read_events(tmp_path)["segments"].schema.metadata
 
 
+@pytest.mark.slow
 def test_ctrl_c_says_what_was_kept_and_until_when(tmp_path: Path) -> None:
     scenario = tmp_path / "long.toml"
     scenario.write_text(SMALL.replace('duration = "20ms"', 'duration = "1000s"'))
@@ -393,6 +396,7 @@ def test_ctrl_c_says_what_was_kept_and_until_when(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_disk_that_is_full_leaves_nothing(tmp_path: Path) -> None:
     scenario = tmp_path / "small.toml"
     scenario.write_text(SMALL)

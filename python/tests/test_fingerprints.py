@@ -12,6 +12,8 @@ from conftest import ROOT
 from celltrain import _core
 from celltrain.scenario import Reading
 
+pytestmark = pytest.mark.slow
+
 # The first simulated second, as in the Rust test that keeps the table.
 DURATION = "1s"
 TABLE = ROOT / "crates" / "celltrain-scenario" / "tests" / "fingerprints.csv"
@@ -36,7 +38,10 @@ def scenarios(table) -> dict[str, _core.Scenario]:
     return found
 
 
-@pytest.mark.parametrize("engine, jobs", [("fast", 1), ("fast", 2), ("reference", 2)])
+# The slow engine is held to the table by the Rust test too.
+@pytest.mark.parametrize(
+    "engine, jobs", [("fast", 1), ("fast", 2), pytest.param("reference", 2, marks=pytest.mark.nightly)]
+)
 def test_many_runs_give_the_fingerprints_of_the_table(table, scenarios, engine, jobs):
     names = list(scenarios)
     runs = [(names.index(name), seed) for name, seed in table]

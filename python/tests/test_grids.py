@@ -36,6 +36,7 @@ def grids(draw: st.DrawFn) -> Grid:
     return grid
 
 
+@pytest.mark.slow
 @given(grids(), st.integers(20, 150))
 def test_no_number_is_cut_or_broken_on_a_screen_of_any_width(grid: Grid, width: int) -> None:
     text = grid.text(width)

@@ -25,6 +25,7 @@ def lines(beginning: str) -> list[str]:
     return block.text.splitlines()
 
 
+@pytest.mark.slow
 def test_a_clone_is_installed_and_draws_a_figure_as_the_page_says(tmp_path):
     # Without a network: the packages are those of this environment, and the compiler finds its work done.
     offline = {

@@ -43,6 +43,7 @@ def wait_until_the_engine_runs(process: subprocess.Popen[str]) -> None:
     time.sleep(3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [[], ["--json"]])
 def test_a_run_ends_with_130_and_a_word(tmp_path, arguments):
     path = tmp_path / "long.toml"
@@ -88,6 +89,7 @@ celltrain.cli.main()
 """
 
 
+@pytest.mark.slow
 def test_a_reproduction_keeps_what_is_done(tmp_path):
     command = [sys.executable, "-c", INTERRUPTED_REPRODUCTION, "--json", "--out", tmp_path]
     done = subprocess.run(command, capture_output=True, text=True, timeout=30 * GENEROUS_SECONDS)

@@ -48,6 +48,8 @@ def store(tmp_path_factory) -> ct.Store:
     return ct.sweep(base, over=over, seeds=2, measures=["efficiency"], store=tmp_path_factory.mktemp("of") / "s")
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("empty_figures")
 @pytest.mark.parametrize("what", ["run", "report", "study"])
 def test_links_in_a_folder_are_replaced(tmp_path, mine, store, what):
     pytest.importorskip("matplotlib")
@@ -116,6 +118,7 @@ def test_a_pipe_or_a_device_is_not_written_to(tmp_path, celltrain, command):
         assert f"{path}: is not a regular file, and nothing is written to it: name another file" in told.err
 
 
+@pytest.mark.slow
 def test_a_search_does_not_write_through_links(tmp_path, mine):
     pytest.importorskip("optuna")
     from tunes import PLAN

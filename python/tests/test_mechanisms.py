@@ -78,6 +78,7 @@ def test_a_choice_has_a_default_a_reason_and_a_weight(choice: str):
         assert re.search(rf"^\* {word}: \S", sections()[choice], re.MULTILINE), f"{choice} has no {word.lower()}"
 
 
+@pytest.mark.slow
 def test_every_citation_in_code_names_a_section_or_choice_of_the_register():
     wrong = [f"{name}: {found[0]}" for name, found in citations() if not cited(found)]
     wrong += [f"{name}: {n}" for name, found in citations() for n in cited(found) if n not in sections()]

@@ -193,6 +193,7 @@ def test_numbers_of_other_libraries_are_numbers():
         ct.Fba(z=float("nan"))
 
 
+@pytest.mark.slow
 @seed(1)
 @settings(max_examples=50, deadline=None)
 @given(

@@ -16,6 +16,8 @@ import celltrain as ct
 from celltrain import progress
 from celltrain.cards import MOST_ROWS, Card, Grid
 
+pytestmark = pytest.mark.slow
+
 NOTEBOOKS = sorted((ROOT / "docs/notebooks").glob("*.ipynb"))
 HARMFUL = "<script>alert('x')</script>\x1b[31m & \u202e"
 
@@ -184,7 +186,14 @@ def test_a_notebook_holds_no_outputs(path):
         assert cell["cell_type"] == "markdown" or (cell["outputs"], cell["execution_count"]) == ([], None)
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+# Each is a kernel of its own; the nightly job runs all.
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, id=path.stem, marks=[] if path.stem == "first-figure" else [pytest.mark.nightly])
+        for path in NOTEBOOKS
+    ],
+)
 def test_a_notebook_runs_and_shows_tables_and_figures(path, tmp_path, monkeypatch):
     nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
     pytest.importorskip("ipykernel")

@@ -7,6 +7,8 @@ import sys
 import pytest
 from conftest import ROOT
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.skipif(shutil.which("ns") is None, reason="ns-2 is not installed (the command ns; Debian's package ns2)")
 def test_our_tcp_agrees_with_that_of_ns_2():

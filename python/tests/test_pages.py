@@ -33,6 +33,7 @@ def test_every_model_has_a_page_of_its_own_and_every_page_a_model():
     assert sorted(page.stem for page in MODELS.glob("*.md")) == sorted(registered())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", registered())
 def test_a_models_page_has_its_name_in_the_title_and_the_required_headings_in_order(page: str):
     _, name = registered()[page]
@@ -47,6 +48,7 @@ def test_a_models_page_shows_a_scenario(name: str):
     assert any(is_scenario(block) for block in blocks(page)) or "scenarios/" in page.read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in registered() if name not in WITHOUT_TABLE])
 def test_the_parameters_of_a_models_page_are_those_of_the_code(name: str):
     kind, own = registered()[name]

@@ -56,6 +56,7 @@ def groups():
     return make()
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(groups(), st.integers(1, 4))
 def test_the_points_are_those_of_the_naive_twin(made, seeds):
@@ -85,6 +86,7 @@ def test_the_points_are_those_of_the_naive_twin(made, seeds):
     assert [point.values for point in again.points] == twin
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.integers(1, 999), st.integers(1, 999), st.integers(2, 9), st.sampled_from(["ns", "us", "ms"]), st.booleans())
 def test_a_range_is_exact_where_its_ends_are(low, more, count, unit, by_step):
@@ -161,6 +163,7 @@ def test_a_sample_is_the_same_again_and_fills_its_box(method):
     assert 45 <= sum(v["delay"] < 1e-6 * 1000**0.5 for v in drawn) <= 55
 
 
+@pytest.mark.slow
 def test_ten_million_points_are_not_built():
     text = (
         '[axes]\nb = { path = "port.bottleneck.buffer", from = 1001, to = 11000, step = 1 }\n'

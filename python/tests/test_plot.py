@@ -27,6 +27,7 @@ def closed():
     pyplot.close("all")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name, unit, lines", [("queue", "cells", 2), ("occupancy", "cells", 3), ("cwnd", "segments", 3)]
 )
@@ -65,6 +66,7 @@ def test_packets_at_an_edge_device_are_drawn_with_dots_in_phase_1(controlled):
     assert len(again.get_lines()) == 22
 
 
+@pytest.mark.slow
 def test_the_series_and_the_table_of_rate_control_are_written(controlled, tmp_path):
     names = {file.name for file in controlled.write(tmp_path, plots=True)}
     assert {"acr.png", "acr.svg", "acr.csv", "edge.png", "edge.svg", "edge.parquet", "abr.csv", "abr.parquet"} <= names
@@ -105,6 +107,7 @@ def test_without_matplotlib_the_error_names_the_extra(result, monkeypatch):
         result.plot.queue()
 
 
+@pytest.mark.slow
 def test_the_same_run_draws_the_same_files(result, tmp_path):
     first = result.write(tmp_path / "a", plots=True)
     second = result.write(tmp_path / "b", plots=True)

@@ -349,6 +349,7 @@ NAMES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", NAMES)
 def test_wrong_arguments_raise_our_errors(name, lan, store):
@@ -586,6 +587,7 @@ def test_a_handle_is_of_this_process():
             take(ct.Cancel())
 
 
+@pytest.mark.slow
 def test_values_in_messages_are_short_and_say_which_option_they_are_of(lan):
     long = "a" * 10**6
     for call, key in (

@@ -203,6 +203,7 @@ def test_nonsense_for_what_a_full_buffer_does_is_refused():
         assert words in fault.message, fault.message
 
 
+@pytest.mark.slow
 def test_a_module_is_imported_for_a_scenario_only_where_its_user_names_it(tmp_path):
     (tmp_path / "elsewhere_mine.py").write_text(
         textwrap.dedent("""

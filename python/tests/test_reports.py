@@ -20,6 +20,8 @@ from celltrain.running import Local
 from celltrain.store import RunRecord, Store
 from celltrain.store.manifest import checksum
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
 
@@ -75,7 +77,7 @@ def sampled(folder):
 @pytest.fixture(scope="module")
 def written(grid, folder):
     """The folder of a report, and the report."""
-    report = ct.report(grid, out=folder / "report")
+    report = ct.report(grid, measures=["efficiency", "fairness"], out=folder / "report")
     return folder / "report", report
 
 
@@ -128,9 +130,10 @@ def test_the_means_are_those_of_the_store(grid):
             assert one == other if isinstance(other, str | None) else one == pytest.approx(other, abs=1e-3), name
 
 
+@pytest.mark.usefixtures("empty_figures")
 def test_a_report_says_how_much_of_the_plan_is_still_to_be_run(tmp_path):
     plan = Plan.of_toml(
-        'scenario = "lan-selective-drop"\nseeds = 2\n[axes]\nduration = ["1ms", "2ms", "3ms"]\nsame = '
+        'scenario = "lan-selective-drop"\nmeasures = ["efficiency"]\nseeds = 2\n[axes]\nduration = ["1ms", "2ms", "3ms"]\nsame = '
         '{ path = "port.bottleneck.policy.selective_drop.z", values = [0.8, 0.9] }'
     )
 
@@ -195,13 +198,17 @@ def test_axes_and_measures_are_called_in_words_where_they_are_not_set(tmp_path):
     assert all(f"<strong>{name}</strong>" in text for name in (*axes, *measures))
 
 
-def test_the_same_store_gives_the_same_files(written, grid, tmp_path):
-    folder, _ = written
-    again = ct.report(Store.open(grid.path)).write(tmp_path)
-    names = sorted(path.relative_to(tmp_path) for path in again)
+def test_the_same_store_gives_the_same_files(tmp_path):
+    axes = {"delay": {**DELAY, "count": 2}, "buffer": BUFFER}
+    store = swept(tmp_path / "s", axes=axes, measures=["efficiency", "fairness"], seeds=2)
+    folder, other = tmp_path / "one", tmp_path / "other"
+    ct.report(store, out=folder)
+    again = ct.report(Store.open(store.path)).write(other)
+    names = sorted(path.relative_to(other) for path in again)
+    assert {"front.pdf", "effects-efficiency.svg", "map-efficiency.pdf"} <= {path.name for path in names}
     assert names == sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
     for name in names:
-        assert (tmp_path / name).read_bytes() == (folder / name).read_bytes(), name
+        assert (other / name).read_bytes() == (folder / name).read_bytes(), name
 
 
 def test_every_figure_is_written_as_svg_and_pdf(written):
@@ -284,6 +291,7 @@ def test_axes_that_move_together_are_one(tmp_path):
     }
 
 
+@pytest.mark.usefixtures("without_pdf")
 def test_names_of_any_characters_are_shown_as_they_are(tmp_path):
     names = ["$x_{$ and $", "_hidden", "a\x07b", "\u03b1 & <i>"]
     kinds = [{"epd": {"threshold": threshold}} for threshold in (50, 60, 70, 80)]
@@ -296,6 +304,7 @@ def test_names_of_any_characters_are_shown_as_they_are(tmp_path):
         assert f">{name}</text>" in text, name
 
 
+@pytest.mark.usefixtures("empty_figures")
 def test_one_point_shows_what_its_seeds_gave(tmp_path):
     report = ct.report(swept(tmp_path / "s", seeds=6), out=tmp_path / "r")
     assert [drawing.name for drawing in report.drawings()] == ["spread"]
@@ -303,6 +312,7 @@ def test_one_point_shows_what_its_seeds_gave(tmp_path):
     assert report.to_dict()["front"] is None
 
 
+@pytest.mark.usefixtures("empty_figures")
 def test_one_seed_has_means_and_no_intervals(tmp_path):
     store = swept(tmp_path / "s", axes={"buffer": BUFFER}, seeds=1)
     report = ct.report(store, out=tmp_path / "r")
@@ -323,6 +333,7 @@ def test_the_front_is_that_of_the_means(tmp_path):
     assert ct.report(store).to_dict()["front"]["doubtful"] == [2, 4]
 
 
+@pytest.mark.usefixtures("empty_figures")
 def test_failed_runs_are_named_and_count_nowhere(tmp_path):
     errors = {(0, 2): "the run took longer than <1s>", (1, 1): "it panicked", (1, 3): "it panicked"}
     values = [[(0.5, 0.5)] * 3, [(0.7, 0.7)] * 3]
@@ -342,6 +353,7 @@ def test_failed_runs_are_named_and_count_nowhere(tmp_path):
     assert (tmp_path / "r" / "failures.csv").read_text().count("\n") == 4
 
 
+@pytest.mark.usefixtures("empty_figures")
 def test_a_point_all_of_whose_runs_failed_is_shown_without_values(tmp_path):
     errors = {(1, 1): "no", (1, 2): "no"}
     store = made(tmp_path / "s", [[(0.5, 0.5)] * 2, [(0.7, 0.7)] * 2, [(0.6, 0.6)] * 2], seeds=(1, 2), errors=errors)
@@ -351,6 +363,7 @@ def test_a_point_all_of_whose_runs_failed_is_shown_without_values(tmp_path):
     json.loads(report.to_json())
 
 
+@pytest.mark.usefixtures("without_pdf")
 def test_many_points_are_drawn_as_an_image_and_cut_in_the_table(tmp_path):
     rng = np.random.default_rng(1)
     values = [[tuple(pair)] for pair in rng.uniform(0, 1, (3000, 2)).tolist()]
@@ -375,6 +388,7 @@ def drawn(points=3, seeds=8, spread=0.1):
     return [[tuple(rng.normal(0.5, spread, 2)) for _ in range(seeds)] for _ in range(points)]
 
 
+@pytest.mark.usefixtures("empty_figures")
 def test_with_the_same_seeds_the_difference_is_of_pairs(tmp_path):
     values = drawn()
     first = made(tmp_path / "a", values, seeds=range(8))
@@ -432,6 +446,7 @@ def test_stores_that_cannot_be_compared_say_why(grid, sampled, tmp_path):
         ct.report(second, compare_with=elsewhere)
 
 
+@pytest.mark.usefixtures("empty_figures")
 def test_a_store_of_another_version_is_read_and_says_so(tmp_path):
     first, second = (swept(tmp_path / name, axes={"buffer": BUFFER}) for name in "ab")
     manifest = json.loads((second.path / "manifest.json").read_text())
@@ -474,6 +489,7 @@ def test_bad_input_is_named_with_what_would_be_right(celltrain, grid, tmp_path):
         assert celltrain("report", *arguments, "--json").json["faults"]
 
 
+@pytest.mark.usefixtures("empty_figures")
 def test_the_command_writes_the_report_and_its_json_has_the_promised_fields(celltrain, sampled, tmp_path):
     out = tmp_path / "out"
     arguments = ["--out", out, "--measures", "efficiency,fairness", "--front", "efficiency,-fairness"]
@@ -502,6 +518,7 @@ def test_the_command_writes_the_report_and_its_json_has_the_promised_fields(cell
     assert f"wrote {tmp_path / 'plain' / 'report.html'}" in plain.out
 
 
+@pytest.mark.usefixtures("empty_figures")
 def test_without_a_folder_the_report_goes_into_the_store(celltrain, tmp_path):
     store = swept(tmp_path / "s", axes={"buffer": BUFFER}, seeds=2)
     assert celltrain("report", store.path, "--measures", "efficiency").code == 0

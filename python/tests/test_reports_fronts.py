@@ -17,6 +17,7 @@ from celltrain.pages.drawing import new_figure
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("empty_figures")]
 
 NETWORK = {"path": "topology.n_source.link_delay", "values": {"LAN": "5us", "WAN": "1ms"}}
 SOURCES = {"path": "topology.n_source.sources", "values": [3, 5]}

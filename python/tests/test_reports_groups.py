@@ -12,6 +12,8 @@ from test_reports import made
 import celltrain as ct
 from celltrain.reports import groups
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
 
@@ -74,6 +76,7 @@ def test_any_axis_may_go_anywhere(store, tmp_path):
     assert "Averaged over buffer." in drawn(report, "lines-fairness").caption
 
 
+@pytest.mark.usefixtures("empty_figures")
 def test_differences_are_paired_by_seed_and_by_everything_else(store, tmp_path):
     """The spread that all policies share is gone: what is left is a twentieth of it."""
     report = ct.report(store[0], baseline="policy=tail", out=tmp_path / "page")
@@ -109,6 +112,7 @@ def test_a_seed_that_one_side_lacks_makes_no_pair(tmp_path):
     assert {row["n"] for row in report.differences.to_pylist()} == {3}
 
 
+@pytest.mark.usefixtures("empty_figures")
 def test_a_value_above_the_baseline_here_and_below_it_there_is_said_with_the_axis(celltrain, tmp_path):
     """`fba` has more in the LAN and less in the WAN; `ppd` changes sides with the buffer and the network."""
     rng = np.random.default_rng(3)
@@ -132,6 +136,7 @@ def test_a_value_above_the_baseline_here_and_below_it_there_is_said_with_the_axi
     assert told["counts"][0] == {"measure": "efficiency", "value": "fba", "above": 4, "below": 4, "points": 8}
 
 
+@pytest.mark.usefixtures("empty_figures")
 def test_the_table_of_points_is_printed_in_latex_and_markdown(celltrain, store, tmp_path):
     out = ("--out", tmp_path / "page")
     markdown = celltrain("report", store[0].path, "--measures", "efficiency", "--md", *out)
@@ -163,6 +168,7 @@ def test_a_long_table_is_cut_and_says_so(celltrain, tmp_path):
     assert "The first 200 of 201 points; summary.csv next to the page has all of them." in told
 
 
+@pytest.mark.usefixtures("empty_figures")
 def test_the_command_says_how_many_points_differ(celltrain, store, tmp_path):
     folder = store[0].path
     options = (

@@ -144,6 +144,7 @@ def test_claims_are_judged_where_their_tables_were_run(short: Reproduction) -> N
     assert "same-slope" in short.claims_left_out
 
 
+@pytest.mark.slow
 def test_alternatives_change_something_and_are_accepted(paper: Paper) -> None:
     default = find(paper, "5", vc=1, column="a").configuration
     for choice in paper.choices:
@@ -153,6 +154,7 @@ def test_alternatives_change_something_and_are_accepted(paper: Paper) -> None:
         assert text != paper.configurations[default].text
 
 
+@pytest.mark.slow
 def test_the_figures_are_drawn(short: Reproduction, tmp_path: Path) -> None:
     names = {path.name for path in figures.write(short, tmp_path)}
     for figure in ("figure2", "figure4", "figure5", "table2", "table5"):

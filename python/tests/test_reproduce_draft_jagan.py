@@ -188,6 +188,7 @@ def test_every_claim_can_be_judged_and_the_printed_numbers_bear_them_out(paper: 
     assert all(in_print.values()), in_print
 
 
+@pytest.mark.slow
 def test_the_figures_are_drawn(paper: Paper, tmp_path: Path) -> None:
     """Filled by hand instead of by runs: every run gave what the last table that needs it prints."""
     numbers = paper.numbers()
@@ -219,6 +220,7 @@ def test_every_configuration_is_accepted(paper: Paper) -> None:
         assert Reading.of_core(_core.parse_json(configuration.text, "paper")).faults == [], configuration.text
 
 
+@pytest.mark.slow
 @needs_edge_devices
 def test_alternatives_change_something_and_are_accepted(paper: Paper) -> None:
     before = {configuration.text for configuration in paper.configurations}

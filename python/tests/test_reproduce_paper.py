@@ -220,6 +220,7 @@ def test_overrides_reach_every_scenario_and_nothing_else() -> None:
         assert json.loads(after.text) == expected
 
 
+@pytest.mark.slow
 def test_every_alternative_to_an_open_choice_is_accepted_and_changes_something(paper: Paper) -> None:
     assert paper.choices
     default = Reading.of_core(_core.parse_json(paper.configurations[0].text, "default")).scenario

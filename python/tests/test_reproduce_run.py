@@ -101,6 +101,7 @@ def test_the_answer_has_the_promised_keys(table1: Reproduction) -> None:
     assert (everything["draws"], everything["ks"]) == (0, None)
 
 
+@pytest.mark.slow
 def test_policies_as_columns_are_part_of_the_row(as_printed: Reproduction) -> None:
     [number] = [
         n
@@ -124,6 +125,7 @@ def test_the_answer_is_free_of_what_json_has_no_word_for(as_printed: Reproductio
     walk(json.loads(as_printed.to_json()))
 
 
+@pytest.mark.slow
 def test_the_number_of_threads_changes_nothing(table1: Reproduction) -> None:
     alone = reproduce(AF_96_1269, tables=["1"], networks=["LAN"], seeds=2, jobs=1)
     assert alone.fingerprints == table1.fingerprints
@@ -206,6 +208,7 @@ def test_the_comparison_shows_every_table_and_says_what_is_not_scored(as_printed
     assert "selective-drop-best-z" in text
 
 
+@pytest.mark.slow
 def test_everything_can_be_written(table1: Reproduction, tmp_path: Path) -> None:
     written = table1.write(tmp_path / "new" / "folder")
     assert all(path.stat().st_size > 0 for path in written)
@@ -242,6 +245,7 @@ def test_every_table_can_be_exported(as_printed: Reproduction) -> None:
     assert seeds.num_rows == 3 * (2 + 24 + 24 + 24 + 54 + 36) + 2 * (2 + 24 + 24 + 20 + 54)
 
 
+@pytest.mark.slow
 def test_figures_are_the_same_file_every_time(as_printed: Reproduction, tmp_path: Path) -> None:
     contents = []
     for folder in (tmp_path / "first", tmp_path / "second"):
@@ -286,6 +290,7 @@ def test_traced_runs_go_through_the_runner_all_at_once(monkeypatch: pytest.Monke
     assert len(handed) <= 2 and {threads for _, threads in handed} == {2}
 
 
+@pytest.mark.slow
 def test_large_runs_of_a_paper_have_processes_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Chunk] = []
     run = apart._Children.run

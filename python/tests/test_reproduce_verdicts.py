@@ -123,6 +123,7 @@ def test_the_exported_table_has_the_verdicts(rates: Reproduction) -> None:
     assert of_published.column("pit").null_count == of_published.column("inside_range").null_count == 0
 
 
+@pytest.mark.slow
 def test_a_page_has_a_column_for_each_verdict_there_is(rates: Reproduction) -> None:
     text = paper_page.numbers(rates.to_dict(), rates.paper)
     assert "| tcp group | column | throughput mbps | ours | in range | near mean | PIT |" in text

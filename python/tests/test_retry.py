@@ -143,6 +143,7 @@ print(fault.message)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="memory that is free is known on Linux")
 def test_what_did_not_fit_is_tried_again_where_there_is_more_memory(monkeypatch):
     error = subprocess.run([sys.executable, "-c", LARGE], capture_output=True, text=True, check=True).stdout

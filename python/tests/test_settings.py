@@ -248,6 +248,7 @@ def test_a_plan_starts_from_a_scenario_with_settings() -> None:
     assert tune.document["scenario"]["seed"] == 7
 
 
+@pytest.mark.slow
 def test_a_class_is_loaded_by_permission_only(celltrain: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CELLTRAIN_POLICIES", raising=False)
     for said in ("settingsmine.py", "settingsmine.py:Half", "settingsmine:Half"):
@@ -298,6 +299,7 @@ def test_options_for_settings_are_refused_with_their_value() -> None:
 SET = ("--set", "port.bottleneck.buffer=200", "--set", "port.bottleneck.policy=epd:threshold=80%")
 
 
+@pytest.mark.slow
 def test_one_option_sets_a_setting_on_every_command_that_takes_a_scenario(celltrain: Command, tmp_path: Path) -> None:
     settings = {"port.bottleneck.buffer": 200, "port.bottleneck.policy": "epd:threshold=80%"}
     lan = ct.load("small.toml", settings=settings)
@@ -329,6 +331,7 @@ def test_one_option_sets_a_setting_on_every_command_that_takes_a_scenario(celltr
     is_refused(celltrain("explain", "fba", *SET), ["--set", "fba is one of the policies"])
 
 
+@pytest.mark.slow
 def test_a_plan_is_swept_and_tuned_with_settings(celltrain: Command) -> None:
     Path("plan.toml").write_text('scenario = "small.toml"\nseeds = 1\n[axes]\n"port.bottleneck.buffer" = [100, 200]\n')
     assert celltrain("sweep", "plan.toml", "--store", "store", "--set", "duration=5ms").code == 0
@@ -341,10 +344,15 @@ def test_a_plan_is_swept_and_tuned_with_settings(celltrain: Command) -> None:
     assert celltrain("tune", "tune-selective-drop", "--dry-run", "--set", "seed=4").code == 0
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("empty_figures")
 def test_the_folder_of_runs_is_called_store_on_every_command(
     celltrain: Command,
 ) -> None:
-    Path("plan.toml").write_text('scenario = "small.toml"\nseeds = 2\n[axes]\n"port.bottleneck.buffer" = [100, 200]\n')
+    text = (
+        'scenario = "small.toml"\nmeasures = ["efficiency"]\nseeds = 2\n[axes]\n"port.bottleneck.buffer" = [100, 200]\n'
+    )
+    Path("plan.toml").write_text(text)
     assert celltrain("sweep", "plan.toml", "--store", "store").code == 0
     assert celltrain("report", "--store", "store").code == 0
     assert Path("store/report/report.html").is_file()
@@ -353,6 +361,7 @@ def test_the_folder_of_runs_is_called_store_on_every_command(
     is_refused(celltrain("tune", "tune-selective-drop", "--store", "a", "--out", "b"), ["--out is the former name"])
 
 
+@pytest.mark.slow
 def test_a_run_is_drawn_into_a_file(celltrain: Command) -> None:
     drawn = celltrain("run", "small.toml", "--plot", "run.svg", "--trace", "queue")
     assert drawn.out.endswith("wrote run.svg\n")
@@ -374,6 +383,7 @@ def test_a_run_is_drawn_into_a_file(celltrain: Command) -> None:
         is_refused(answer, ["Cannot draw run.gif: use .svg, .pdf or .png."])
 
 
+@pytest.mark.slow
 def test_check_tells_a_policy_file_from_a_scenario(celltrain: Command) -> None:
     answer = celltrain("check", "sah.toml", "small.toml")
     assert answer.code == 0
@@ -410,6 +420,7 @@ def test_a_comparison_takes_policy_files_and_formulas_with_commas(
 WAN = SMALL.replace('name = "small"', 'name = "wan"').replace("5us", "500us").replace("sources = 3", "sources = 2")
 
 
+@pytest.mark.slow
 def test_policies_are_compared_within_each_network(celltrain: Command) -> None:
     Path("wan.toml").write_text(WAN)
     policies = ["tail_drop", "fba", "epd:threshold=60%"]

@@ -199,6 +199,7 @@ def cut(text: str) -> list[str]:
     return [line for line in text.splitlines() if "\u2026" in line]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", commands(), ids=slug)
 def test_a_command_prints_what_it_did(
     command: str, celltrain: Command, folder: Path, monkeypatch: pytest.MonkeyPatch

@@ -88,6 +88,7 @@ def test_students_quantiles_keep_their_shape_and_are_undefined_below_one_degree_
     assert np.isnan(quantiles).tolist() == [[False, False], [True, True]]
 
 
+@pytest.mark.slow
 @given(st.lists(VALUES, min_size=2, max_size=12), st.lists(VALUES, min_size=2, max_size=12))
 def test_the_difference_of_independent_means_is_welchs(first, second):
     ours = statistics.welch(sample(*first), sample(*second))
@@ -135,6 +136,7 @@ def test_an_effects_interval_counts_seeds_that_move_all_points_together_once():
     assert (effect.n[0], effect.half[0]) == (10, pytest.approx(sample(*together[:10]).half[0]))
 
 
+@pytest.mark.slow
 def test_an_effects_interval_covers_the_truth_as_often_as_it_says():
     rng = np.random.default_rng(5)
     point, seed = runs(4, 6)

@@ -52,6 +52,7 @@ def soon(handle: ct.Cancel, seconds: float = 0.1) -> threading.Timer:
     return timer
 
 
+@pytest.mark.slow
 def test_a_limit_that_passes_before_the_engine_runs_is_an_error_of_that_run_alone():
     # The run itself has some events only: it used to end before anybody asked, and to be fine.
     store = ct.sweep(
@@ -134,6 +135,7 @@ def test_a_run_in_asyncio_ends_with_its_task():
     assert time.monotonic() - started < GENEROUS_SECONDS
 
 
+@pytest.mark.slow
 def test_a_sweep_keeps_what_is_done_and_goes_on(tmp_path):
     handle, reports = ct.Cancel(), []
     plan = {"base": LAN.replace(duration="5ms"), "over": {"port.bottleneck.buffer": [900, 1000]}, "seeds": 1000}
@@ -177,6 +179,7 @@ def test_a_search_keeps_what_is_done(tmp_path):
     assert sum(len(ct.Store.open(store).wide()) for store in stores) >= 10
 
 
+@pytest.mark.slow
 def test_a_reproduction_returns_what_is_done():
     handle = ct.Cancel()
     found = ct.reproduce(
@@ -291,6 +294,7 @@ inside.wait()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("callback", ["policy", "progress", "both", "no"])
 def test_a_process_exits_cleanly_during_a_callback_of_a_daemon_threads_run(callback):
     # The interpreter ended the thread by unwinding its stack, which has Rust frames: SIGABRT, nearly every time.
@@ -316,6 +320,7 @@ lan = ct.n_source(sources=3, link_delay="5us", buffer_cells=100, policy=ct.Ppd()
 """
 
 
+@pytest.mark.slow
 def test_a_run_started_after_celltrain_has_ended_its_threads_is_cancelled():
     done = subprocess.run([sys.executable, "-c", AFTER_EXIT], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, "cancelled: the process exits\n", "")

@@ -250,6 +250,7 @@ def test_values_that_were_changed_are_not_taken_for_what_was_run(store, made):
     ]
 
 
+@pytest.mark.slow
 def test_whatever_bits_are_flipped_is_a_fault_and_is_mended(made, tmp_path):
     chance = random.Random(20)
     before = Store.open(made).table()
@@ -283,6 +284,7 @@ def test_whatever_bits_are_flipped_is_a_fault_and_is_mended(made, tmp_path):
     assert len(told) > 1
 
 
+@pytest.mark.slow
 def test_damage_to_a_part_that_no_ledger_knows_comes_to_a_fault_too(made, tmp_path):
     chance = random.Random(21)
     shutil.copytree(made, tmp_path / "s")
@@ -491,6 +493,7 @@ main()
 """
 
 
+@pytest.mark.slow
 @POSIX
 def test_a_full_disk_is_said_and_costs_nothing_that_was_there(tmp_path):
     text = PLAN.replace("count = 4", "count = 200").replace('"5ms"', '"2ms"')
@@ -519,8 +522,11 @@ def test_a_full_disk_is_said_and_costs_nothing_that_was_there(tmp_path):
     assert rows(tmp_path / "s") == rows(tmp_path / "one")
 
 
+@pytest.mark.slow
 @POSIX
-@pytest.mark.parametrize("limit", [0, 1_000, 5_000, 20_000])
+@pytest.mark.parametrize(
+    "limit", [pytest.param(0, marks=pytest.mark.nightly), 1_000, pytest.param(5_000, marks=pytest.mark.nightly), 20_000]
+)
 def test_a_disk_that_is_full_from_the_first_is_said_and_gone_on_with(tmp_path, limit):
     (tmp_path / "plan.toml").write_text(PLAN)
     ends = []
@@ -578,6 +584,7 @@ def test_a_store_that_may_not_be_written_is_said_and_still_read(store, tmp_path,
     assert messages(store) == []
 
 
+@pytest.mark.slow
 def test_a_finished_store_is_seen_to_be_finished_quickly(tmp_path):
     text = PLAN.replace("count = 4", "count = 1000").replace('"5ms"', '"1us"')
     run_plan(plan(text), tmp_path / "s", Local(2))

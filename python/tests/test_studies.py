@@ -89,6 +89,7 @@ def test_claims_have_reasons_and_look_at_rows_that_exist(study: Paper) -> None:
                     assert {n.keys[key] for n in found} == set(_list(wanted)), (claim["id"], key)
 
 
+@pytest.mark.slow
 def test_studies_quote_the_paper_that_they_follow_and_nothing_else() -> None:
     followed = {
         "edge-different-rtts": "draft-jagan-e2e-traf-mgmt-00",
@@ -108,6 +109,7 @@ def test_studies_quote_the_paper_that_they_follow_and_nothing_else() -> None:
     assert quoting == followed
 
 
+@pytest.mark.slow
 def test_a_short_study_runs_through_the_command(celltrain: Command, tmp_path: Path) -> None:
     arguments = ["study", "different-rtts", "--table", "buffers", "--seeds", 1, "--duration", "50ms", "--jobs", 2]
     answer = celltrain(*arguments, "--out", tmp_path / "out", "--json")
@@ -133,6 +135,7 @@ def test_a_short_study_runs_through_the_command(celltrain: Command, tmp_path: Pa
         assert not (tmp_path / "out" / "different-rtts-ratios.png").exists()
 
 
+@pytest.mark.slow
 def test_a_study_is_told_in_words(celltrain: Command) -> None:
     told = celltrain("study", "tagging", "--table", "link", "--seeds", 1, "--duration", "20ms")
     assert told.code == 0
@@ -142,6 +145,7 @@ def test_a_study_is_told_in_words(celltrain: Command) -> None:
     assert "in print" not in told.out
 
 
+@pytest.mark.slow
 def test_the_python_call_gives_the_same_as_the_command(celltrain: Command, short: Reproduction) -> None:
     told = celltrain("study", "tagging", "--table", "link", "--seeds", 1, "--duration", "50ms", "--json").json
     assert told["numbers"] == short.to_dict()["numbers"]

@@ -174,6 +174,7 @@ def test_a_run_past_its_time_is_a_row_with_its_error(tmp_path):
     assert set(failed["error"].to_pylist()) == {"took longer than 0.2 s of real time"}
 
 
+@pytest.mark.slow
 def test_a_point_refused_late_is_a_row_with_its_error(tmp_path):
     # Too many points to look at them all; those whose threshold is above the buffer are refused.
     text = PLAN.replace("values = [50, 60]", "from = 2, to = 3001, step = 1").replace("count = 4", "count = 1")
@@ -353,6 +354,7 @@ def test_from_python_with_scenario_classes(tmp_path):
         ct.sweep(lan, jobs=0)
 
 
+@pytest.mark.slow
 def test_the_command_line(tmp_path, celltrain):
     path = tmp_path / "plan.toml"
     path.write_text(PLAN)
@@ -393,6 +395,9 @@ def test_the_command_prints_every_measure_or_names_it(count, hidden, tmp_path, c
 MANY = PLAN.replace("count = 4", "count = 400").replace('"5ms"', '"10ms"')
 
 
+# The campaign `kills` in its small size, in test_campaigns.py, kills drivers at random too.
+@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are different there")
 def test_a_driver_killed_again_and_again_loses_nothing(tmp_path):
     path, store = tmp_path / "plan.toml", tmp_path / "s"
@@ -411,6 +416,7 @@ def test_a_driver_killed_again_and_again_loses_nothing(tmp_path):
     assert rows(tmp_path / "one") == rows(store)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are different there")
 def test_ctrl_c_keeps_what_is_done_and_says_so(tmp_path):
     path = tmp_path / "plan.toml"

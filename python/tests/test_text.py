@@ -98,6 +98,7 @@ def test_warnings_escape_names():
     assert warned[0].filename == __file__
 
 
+@pytest.mark.slow
 def test_a_megabyte_in_a_message_is_shortened(celltrain, tmp_path):
     path = tmp_path / "long.toml"
     long = "9" * 1_000_000
@@ -196,6 +197,7 @@ def _is_number(cell: str) -> bool:
     return True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [DOLLARS, "$x_{$ and $", "_hidden", ODD, "long" * 5_000])
 def test_a_plot_of_any_name_is_drawn(celltrain, tmp_path, name):
     # `$\x$` is a formula that the typesetter of figures does not know: it ended the command with exit code 3.
@@ -219,6 +221,7 @@ def test_plots_keep_dollars_in_titles_and_legends():
     assert [(one.get_text(), one.get_parse_math()) for one in axes.get_legend().get_texts()] == [(DOLLARS, False)]
 
 
+@pytest.mark.slow
 def test_pages_of_reports_escape_names(tmp_path):
     pytest.importorskip("jinja2")
     axes = {f"<script>{ODD}": {"path": "port.bottleneck.buffer", "values": [150, 200]}}
@@ -259,6 +262,7 @@ def test_what_is_described_never_fails_and_is_short():
         assert len(text.described(value)) <= text.MOST_VALUE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [["list", "policies"], ["schema"], ["explain", "lan-epd"], ["run", "scenarios/lan-epd.toml", "--json"]],

@@ -153,6 +153,7 @@ def test_python_takes_texts_and_writes_them_again():
     assert ct.SelectiveDrop(threshold="60 cells").threshold == "60 cells"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("policy", "value", "buffer", "said"),
     [
@@ -235,6 +236,7 @@ def test_texts_are_values_of_an_axis_and_of_a_comparison(celltrain):
     assert "buffer - 200" in answer.out
 
 
+@pytest.mark.slow
 def test_a_small_plain_threshold_asks_whether_per_cent_was_meant(celltrain, tmp_path):
     question = '80 cells are 8 % of the buffer; did you mean 80%? Write "80 cells" if not'
 

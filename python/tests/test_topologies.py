@@ -112,6 +112,7 @@ def test_a_chain_fits_a_page_and_its_names_lie_apart(tmp_path):
         assert not any(one.overlaps(other) for other in boxes[:i]), names[i]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
 def test_check_draws_a_network_the_same_each_time(celltrain, tmp_path, ending):
     pytest.importorskip("matplotlib")
@@ -134,6 +135,7 @@ def test_a_picture_says_what_the_network_is(tmp_path):
     assert any("bottleneck: sw->host1" in text and "8 hosts, 1 switch, 7 flows" in text for text in texts)
 
 
+@pytest.mark.slow
 def test_a_large_network_has_a_picture_without_names(tmp_path):
     pytest.importorskip("matplotlib")
     large = ct.n_source(sources=400, link_delay="5us", buffer_cells=1000, policy=ct.TailDrop())
@@ -295,6 +297,7 @@ def test_hosts_made_for_flows_keep_clear_of_the_names_of_the_graph(line):
     assert topology.hosts == ("source1-host", "destination1")
 
 
+@pytest.mark.slow
 def test_more_links_than_a_scenario_has_are_counted_not_shown(line):
     names = [f"n{i}" for i in range(100_002)]
     links = [{"source": a, "target": b} for a, b in pairwise(names)]
@@ -440,10 +443,10 @@ def line_of_hosts(links: int) -> str:
     return json.dumps({"duration": "1ms", "topology": {"network": network}, "port": port}, separators=(",", ":"))
 
 
-def test_a_million_links_are_refused_and_a_hundred_thousand_are_not(celltrain, tmp_path):
-    answer = Reading.of_core(_core.parse_json(line_of_hosts(1_000_000), "large"))
+def test_more_than_a_hundred_thousand_links_are_refused(celltrain, tmp_path):
+    answer = Reading.of_core(_core.parse_json(line_of_hosts(100_001), "large"))
     [fault] = answer.faults
-    assert fault.message == "large: topology.network.links has 1000000 items; 100000 is the most"
+    assert fault.message == "large: topology.network.links has 100001 items; 100000 is the most"
     assert Reading.of_core(_core.parse_json(line_of_hosts(100_000), "large")).faults == []
     path = tmp_path / "large.toml"
     link = '{ between = ["h%d", "sw"], delay = "1us" },\n'
@@ -454,6 +457,7 @@ def test_a_million_links_are_refused_and_a_hundred_thousand_are_not(celltrain, t
     assert (answer.code, "MB; a scenario is at most 16 MiB" in answer.err) == (2, True)
 
 
+@pytest.mark.slow
 def test_a_network_of_ten_thousand_nodes_is_checked_drawn_and_run(celltrain, tmp_path):
     draws = random.Random(1)
     switches, hosts = 1000, 9000
@@ -515,6 +519,7 @@ RAYS = [{"source": 0, "target": i, "delay": "1ms"} for i in range(1, 3000)]
 MIDDLING = [{"id": f"{i}{'n' * 990}"} for i in range(9000)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "graph, options, words",
     [

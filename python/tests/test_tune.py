@@ -109,6 +109,7 @@ def test_the_stages_have_no_seed_in_common_and_settings_of_a_stage_have_all(undi
     assert by_stage == {"search": {1, 2}, "selection": {3, 4, 5}, "confirmation": set(range(6, 11))}
 
 
+@pytest.mark.slow
 def test_a_seed_gives_one_search_for_any_number_of_threads_and_another_seed_another(undisturbed, tmp_path):
     tuned, folder = undisturbed
     again = run_tune(plan(), tmp_path / "again", Local(1))
@@ -144,6 +145,7 @@ class Stops(Local):
         super().work(chunks, counted)
 
 
+@pytest.mark.slow
 def test_interrupted_again_and_again_and_resumed_it_equals_the_undisturbed(undisturbed, tmp_path):
     tuned, whole = undisturbed
     folder = tmp_path / "stopped"
@@ -159,6 +161,7 @@ def test_interrupted_again_and_again_and_resumed_it_equals_the_undisturbed(undis
     assert run_tune(plan(), folder, Local(2), resume=True).to_json() == tuned.to_json()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are different there")
 def test_killed_at_any_moment_it_goes_on_as_if_nothing_had_happened(undisturbed, tmp_path):
     tuned, whole = undisturbed
@@ -268,6 +271,7 @@ sources = { path = "topology.n_source.sources", from = 2, to = 9 }
     assert (delay.unit, r.unit) == ("s", "")
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8)), max_size=25), st.integers(1, 12))
 def test_finalists_are_peeled_front_by_front_as_the_naive_twin_does(points, count):

@@ -19,6 +19,8 @@ from celltrain.tuning import Estimate, Tuned, TunePlan
 from celltrain.tuning.ask import ask
 from celltrain.tuning.folder import title
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 STUDIES = ROOT / "docs" / "studies"
 

@@ -11,6 +11,8 @@ import celltrain as ct
 from celltrain.running import Local
 from celltrain.tuning import TunePlan, run_tune
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("matplotlib")
 
 TWO = PLAN.replace("Z = 0.8 }\n", "Z = 0.8 }\ncautious = { R = 0.5, Z = 0.6 }\n")

@@ -106,6 +106,7 @@ def test_a_check_that_does_not_hold_is_exit_code_one(tmp_path, celltrain):
     ]
 
 
+@pytest.mark.slow
 def test_results_that_are_no_numbers_are_a_warning_and_no_fault(tmp_path, celltrain):
     """The page of the language recommends such a condition, and vetting refused it."""
     policy = file(tmp_path, '[policy.formula]\nadmit = "X <= 0.5 * K or Y * N / X <= 0.8"\n')
@@ -117,6 +118,7 @@ def test_results_that_are_no_numbers_are_a_warning_and_no_fault(tmp_path, celltr
     assert "warning: lan-5: mine: " in told.err and "results of its formulas had to be replaced" in told.err
 
 
+@pytest.mark.slow
 def test_columns_are_told_apart_and_names_do_nothing_to_the_table(tmp_path, celltrain):
     answer = ct.vet({"fba": {}}, scenarios=["lan-5"], beside=["fba"], seeds=1)
     assert answer["artifacts"]["table"].splitlines()[0] == "| metric | this fba | fba |"
@@ -265,6 +267,7 @@ def test_durations_are_in_the_table_and_random_clocks_at_the_head(tmp_path, cell
     assert "\nlan-5, 2 s\n" in told and "\nlan-5-random, 2 s\n" in told
 
 
+@pytest.mark.slow
 def test_the_tcp_is_in_the_answer_and_in_the_table(tmp_path, celltrain):
     policy = file(tmp_path, f"[policy.formula]\n{FBA}")
     told = celltrain("vet", policy, "--scenarios", "lan-5,lan-5-sack", "--seeds", 2, "--beside", "epd")

@@ -35,6 +35,7 @@ def vanilla() -> ct.Why:
     return ct.why(scenario(tcp=ct.Vanilla()), flow="tcp1", at="100ms")
 
 
+@pytest.mark.slow
 def test_a_refused_frame_is_told_with_the_numbers_the_policy_judged_by(
     everything: ct.RunResult, vanilla: ct.Why
 ) -> None:
@@ -49,6 +50,7 @@ def test_a_refused_frame_is_told_with_the_numbers_the_policy_judged_by(
     )
 
 
+@pytest.mark.slow
 def test_every_sentence_has_rows_that_are_events_of_the_run(everything: ct.RunResult, vanilla: ct.Why) -> None:
     tables = {
         kind: Counter(
@@ -84,6 +86,7 @@ def test_the_timeout_the_repair_and_the_cost_are_those_of_the_tables(everything:
     assert (f"{vain} segment" in said(vanilla)) if vain else ("Nothing was retransmitted needlessly" in said(vanilla))
 
 
+@pytest.mark.slow
 def test_a_doubled_timeout_and_a_threshold_that_is_set_again_are_told() -> None:
     answer = ct.why("lan-epd", flow="tcp4", at="5.805s")
     told = said(answer)
@@ -111,6 +114,7 @@ def test_what_the_sender_did_is_told_with_its_reason(tcp: ct.Tcp, words: str) ->
     assert notice in result
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("policy", "at", "words"),
     [
@@ -133,6 +137,7 @@ def test_what_the_end_of_the_run_leaves_open_is_said_so() -> None:
     assert result.splitlines()[0].endswith("; not all was acknowledged before the end of the run.")
 
 
+@pytest.mark.slow
 def test_vcs_that_have_merged_are_counted_as_the_port_sees_them() -> None:
     answer = ct.why(ROOT / "scenarios" / "vc-merge.toml", flow="tcp2", at="250ms", seed=3)
     refused = [r for one in answer.sentences for r in one.rows if r["kind"] == "frames" and r["port"] == "sw1->sw2"]
@@ -151,6 +156,7 @@ def test_an_edge_device_that_drops_a_packet_is_named() -> None:
     assert "at edge1->sw1, to make room for another" in said(answer)
 
 
+@pytest.mark.slow
 def test_where_all_was_well_it_says_so_and_names_the_nearest_losses() -> None:
     calm = ct.n_source(sources=1, link_delay="5us", buffer_cells=100, policy=ct.TailDrop(), duration="5ms")
     answer = ct.why(calm, flow="tcp1", at="2ms")
@@ -168,6 +174,7 @@ def test_where_all_was_well_it_says_so_and_names_the_nearest_losses() -> None:
     assert not ct.why(busy, flow="tcp1", at=f"{later[1]}s").is_well
 
 
+@pytest.mark.slow
 def test_an_instant_is_as_exact_as_it_is_written() -> None:
     first = ct.why(scenario(), flow="tcp1", at="2ms").from_s
     assert first is not None
@@ -188,6 +195,7 @@ def test_packets_without_tcp_are_lost_and_not_sent_again() -> None:
             assert "has no TCP: lost data is not retransmitted" in said(answer)
 
 
+@pytest.mark.slow
 def test_it_is_cut_to_twelve_lines_and_says_so() -> None:
     answer = ct.why(scenario(tcp=ct.Reno(), sources=5, duration="2s"), flow="tcp1", at="1s")
     assert len(str(answer).splitlines()) <= 12 or "left out" not in str(answer)
@@ -196,6 +204,7 @@ def test_it_is_cut_to_twelve_lines_and_says_so() -> None:
         assert str(answer).splitlines()[0] == answer.sentences[0].text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", [ct.Epd(threshold=60), ct.Ppd()])
 def test_the_first_cause_stays_and_nothing_refers_to_what_is_left_out(policy: models.Policy) -> None:
     answer = ct.why(scenario(tcp=ct.Reno(), sources=5, duration="2s", policy=policy), flow="tcp1", at="1900ms")
@@ -248,6 +257,7 @@ def test_it_ends_when_its_handle_is_cancelled() -> None:
         ct.why(scenario(duration="100000s"), flow="tcp1", at="90000s", cancel=handle)
 
 
+@pytest.mark.slow
 def test_episodes_are_listed_longest_silence_first_and_each_can_be_asked_about() -> None:
     found = ct.episodes(scenario())
     assert found.flow in {"tcp1", "tcp2", "tcp3"} and len(found) > 1
@@ -262,6 +272,7 @@ def test_episodes_are_listed_longest_silence_first_and_each_can_be_asked_about()
     assert found.to_dict()["episodes"][0]["flow"] == found.flow
 
 
+@pytest.mark.slow
 def test_the_worst_connection_is_the_one_with_the_longest_silence() -> None:
     lan = scenario(tcp=ct.Vanilla())
     longest = {flow: max(one.silent_s for one in ct.episodes(lan, flow=flow)) for flow in ("tcp1", "tcp2", "tcp3")}
@@ -301,6 +312,7 @@ def test_a_flow_whose_frames_are_refused_to_the_last_has_lost_them(
     assert all(sentence.rows for sentence in answer.sentences)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::celltrain.CelltrainWarning")
 def test_a_run_that_carried_nothing_is_said_first(celltrain: Command, tmp_path: Path) -> None:
     dead = scenario(policy=NEVER, duration="100ms")

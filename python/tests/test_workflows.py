@@ -24,6 +24,7 @@ def judged(schema, *files) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_workflows_are_what_github_reads(tmp_path):
     answer = judged("vendor.github-workflows", *RELEASE.parent.glob("*.yml"))
     assert answer.returncode == 0, answer.stdout + answer.stderr

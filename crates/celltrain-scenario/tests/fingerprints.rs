@@ -2,7 +2,7 @@
 //! or two. Other tests check that the results are right.
 //!
 //! After an intended change of results, rewrite the table with
-//! `CELLTRAIN_BLESS=1 cargo test -p celltrain-scenario --test fingerprints`. Commit it alone, with the reason.
+//! `CELLTRAIN_BLESS=1 cargo test -p celltrain-scenario --test integration fingerprints`. Commit it alone, with the reason.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

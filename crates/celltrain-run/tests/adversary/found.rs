@@ -6,7 +6,7 @@ use celltrain_core::engine::Engine;
 use celltrain_core::probe::Nothing;
 use celltrain_scenario::{build, tables};
 
-use crate::{keys, scenario};
+use super::{keys, scenario};
 
 /// Returns a scenario of five sources at one port, followed by `more`.
 fn lan(more: &str) -> String {

@@ -14,7 +14,14 @@ mod compare;
 #[path = "../../../celltrain-scenario/tests/differential/draw.rs"]
 #[allow(dead_code, reason = "the differential test draws in more ways")]
 mod draw;
+#[path = "../../../celltrain-scenario/tests/formulas/drawn.rs"]
+#[allow(dead_code, reason = "the test of formulas draws more")]
+mod drawn;
 mod edges;
+/// Path of a module in the tests of scenarios.
+mod formulas {
+    pub(crate) use crate::drawn;
+}
 mod found;
 #[path = "../../../celltrain-scenario/tests/differential/stand.rs"]
 mod stand;

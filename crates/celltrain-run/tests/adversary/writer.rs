@@ -13,7 +13,7 @@ use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngSeed, TestRunner};
 use serde_json::{Map, Value, json};
 
-use crate::edges;
+use super::edges;
 use crate::{draw, text};
 
 static SCHEMA: LazyLock<Value> = LazyLock::new(schema);

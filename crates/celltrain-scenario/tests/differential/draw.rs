@@ -6,9 +6,6 @@ pub(crate) mod meshes;
 #[path = "overlapping.rs"]
 pub(crate) mod overlapping;
 
-#[path = "../formulas/drawn.rs"]
-mod drawn;
-
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
@@ -38,7 +35,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Map, Value, json};
 
-use drawn::Draws;
+use crate::formulas::drawn::Draws;
 
 /// Draws a chain of one to five switches with hosts on them, some behind edge devices, and flows between any two, in
 /// any combination of options.

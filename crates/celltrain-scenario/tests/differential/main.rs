@@ -5,12 +5,12 @@
 //! descriptive name.
 
 mod beginning;
-mod compare;
+pub(crate) mod compare;
 mod count;
-mod draw;
+pub(crate) mod draw;
 mod stand;
 mod steps;
-mod text;
+pub(crate) mod text;
 mod watch;
 
 use std::cell::RefCell;

@@ -4,7 +4,7 @@ use celltrain_core::tcp::TcpConfig;
 use celltrain_scenario::Scenario;
 use serde_json::{Value, json};
 
-use crate::draw;
+use super::draw;
 
 /// Writes a scenario as a user would, without default values.
 pub(crate) fn text(scenario: &Scenario) -> String {

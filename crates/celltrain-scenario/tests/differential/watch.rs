@@ -16,7 +16,7 @@ use celltrain_core::units::{CELL_BITS, Span, Time};
 use celltrain_scenario::{Scenario, build};
 use typed_index_collections::{TiVec, ti_vec};
 
-use crate::compare::{run, same_results};
+use super::compare::{run, same_results};
 
 /// Returns the first difference between events and results, or between the engines' events, as the error.
 pub(crate) fn adds_up(scenario: &Scenario) -> Result<(), String> {

@@ -3,7 +3,7 @@
 //!
 //! `CELLTRAIN_FORMULA_RUNS=1000000` turns the last of these tests into a campaign (`make campaign NAME=formulas`).
 
-mod drawn;
+pub(crate) mod drawn;
 mod natives;
 mod small;
 mod windows;

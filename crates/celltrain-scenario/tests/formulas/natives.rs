@@ -4,7 +4,7 @@ use celltrain_core::policy::PolicyConfig;
 use celltrain_core::scheduler::SchedulerConfig;
 use serde_json::{Value, json};
 
-use crate::drawn::Draws;
+use super::drawn::Draws;
 
 /// Converts a native policy to a formula, if it has one here.
 pub(crate) fn as_formula(policy: &PolicyConfig) -> Option<PolicyConfig> {

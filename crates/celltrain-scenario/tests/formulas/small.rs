@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::drawn::Draws;
+use super::drawn::Draws;
 
 /// Draws a few sources over one to four switches. Returns the topology and the name of a VC in it.
 pub(crate) fn topology(draws: &mut Draws) -> (Value, &'static str) {

@@ -5,7 +5,7 @@ use celltrain_core::tcp::{
 };
 use serde_json::{Value, json};
 
-use crate::drawn::Draws;
+use super::drawn::Draws;
 
 /// Converts the usual congestion control to formulas; returns `None` for any other.
 pub(crate) fn as_formula(tcp: &TcpConfig) -> Option<TcpConfig> {

@@ -1,0 +1,188 @@
+"""A copy of the project with the additions of the pages about adding something, and with the planted faults.
+
+One build of the copy serves the tests of all these pages and the test that looks for the faults.
+"""
+
+from __future__ import annotations
+
+import csv
+import functools
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from pages import ROOT, blocks
+
+TARGET = ROOT / "target" / "adding"
+COPY = TARGET / "copy"
+COPIED = [
+    "Cargo.toml",
+    "Cargo.lock",
+    "crates",
+    "docs/abr.md",
+    "docs/gfr.md",
+    "docs/measures.md",
+    "docs/models",
+    "scenarios",
+    "papers",
+    "studies",
+]
+#: By kind of model what its page adds: the crate whose tests check it in a whole run.
+PAGES = {
+    "congestion_control": "celltrain-scenario",
+    "measure": "celltrain-run",
+    "policy": "celltrain-scenario",
+    "topology": "celltrain-scenario",
+}
+#: One statement of a function each; its fault leaves it out.
+FAULTS = list(csv.DictReader((ROOT / "crates/celltrain-core/tests/planted.csv").open()))
+SWITCH = """
+/// Returns whether a planted fault is in force.
+mod planted {
+    pub(crate) fn is_on(fault: &str) -> bool {
+        static ON: std::sync::LazyLock<Option<String>> = std::sync::LazyLock::new(|| std::env::var("PLANTED").ok());
+        ON.as_deref() == Some(fault)
+    }
+}
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Programs:
+    """The test programs of the copy."""
+
+    by_name: dict[tuple[str, str], str]
+    """Paths, by crate and target: the name of a library with underscores, or `adding`."""
+
+    def run(self, package: str, target: str, *arguments: str) -> str:
+        """Runs tests of a program that have to pass; returns what it prints."""
+        program = self.by_name[package, target]
+        done = subprocess.run([program, *arguments], cwd=COPY / "crates" / package, capture_output=True, text=True)
+        assert done.returncode == 0, f"{program} {' '.join(arguments)}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+
+def page_of(kind: str) -> Path:
+    """The page about adding a model of a kind."""
+    return ROOT / "docs" / f"adding-a-{kind.replace('_', '-')}.md"
+
+
+@functools.cache
+def build() -> Programs:
+    """Writes the copy and builds its test programs; skips if there is no cargo."""
+    if shutil.which("cargo") is None:
+        pytest.skip("cargo is needed")
+    packages = [f"--package={crate}" for crate in ("celltrain-core", *sorted({*PAGES.values()}))]
+    with alone():
+        _write(_files())
+        built = cargo("test", "--locked", *packages, "--lib", "--test", "adding", "--no-run", "--message-format=json")
+    messages = [json.loads(line) for line in built.splitlines() if line.startswith("{")]
+    return Programs(
+        by_name={
+            (Path(message["manifest_path"]).parent.name, message["target"]["name"]): message["executable"]
+            for message in messages
+            if message.get("executable")
+        }
+    )
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Keeps other test processes from the copy."""
+    import fcntl
+
+    TARGET.mkdir(parents=True, exist_ok=True)
+    with (TARGET / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def cargo(*arguments: str) -> str:
+    """Runs cargo in the copy; without a network if the crates are there already."""
+    environment = {
+        **os.environ,
+        # `cargo test` has compiled the dependencies there.
+        "CARGO_TARGET_DIR": os.environ.get("CARGO_TARGET_DIR", str(ROOT / "target")),
+        # Quick to compile rather than quick to run.
+        "CARGO_PROFILE_DEV_OPT_LEVEL": "0",
+        "CARGO_PROFILE_DEV_DEBUG": "0",
+    }
+    command = ["cargo", *arguments]
+    ended = subprocess.run(command, cwd=COPY, env=environment, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, f"{' '.join(command)}\n{ended.stdout}\n{ended.stderr}"
+    return ended.stdout
+
+
+def added(kind: str) -> dict[str, str]:
+    """The files that a page adds or changes, with their new text, by path; without the planted faults."""
+    found: dict[str, str] = {}
+    for block in blocks(page_of(kind)):
+        if block.comment.startswith("file: "):
+            found[block.comment.removeprefix("file: ")] = block.text
+        elif block.comment.startswith("insert-after: "):
+            name, _, line = block.comment.removeprefix("insert-after: ").partition(" | ")
+            lines = (found.get(name) or (ROOT / name).read_text()).splitlines(keepends=True)
+            [place] = [number for number, text in enumerate(lines, start=1) if line in text]
+            found[name] = "".join([*lines[:place], block.text, *lines[place:]])
+    return found
+
+
+def is_formatted(kind: str) -> None:
+    """Fails if `cargo fmt` would change a file of a page; skips if there is no rustfmt."""
+    if shutil.which("rustfmt") is None:
+        pytest.skip("rustfmt is needed")
+    command = ["rustfmt", "--check", "--edition", "2024", "--config-path", str(ROOT)]
+    sources = {name: text for name, text in added(kind).items() if name.endswith(".rs")}
+    assert sources
+    for name, text in sources.items():
+        done = subprocess.run(command, input=text, capture_output=True, text=True)
+        assert done.returncode == 0, f"{name}\n{done.stdout}{done.stderr}"
+
+
+def _files() -> dict[str, str]:
+    """The text of each file of the copy, by path."""
+    files: dict[str, str] = {}
+    for name in COPIED:
+        source = ROOT / name
+        for path in source.rglob("*") if source.is_dir() else [source]:
+            if path.is_file():
+                files[path.relative_to(ROOT).as_posix()] = path.read_text(encoding="utf-8")
+    tests: dict[str, str] = {}
+    changed: set[str] = set()
+    for kind, crate in PAGES.items():
+        changes = added(kind)
+        assert not changed & changes.keys(), f"{kind}: another page changes {changed & changes.keys()}"
+        changed |= changes.keys()
+        files |= changes
+        files[f"crates/{crate}/tests/adding/{kind}.rs"] = (ROOT / f"python/tests/rust/adding_a_{kind}.rs").read_text()
+        tests[crate] = f"{tests.get(crate, '')}mod {kind};\n"
+    for crate, text in tests.items():
+        files[f"crates/{crate}/tests/adding/main.rs"] = text
+        files[f"crates/{crate}/Cargo.toml"] += '\n[[test]]\nname = "adding"\npath = "tests/adding/main.rs"\n'
+    core = "crates/celltrain-core/src"
+    for number, fault in enumerate(FAULTS):
+        name, statement = f"{core}/{fault['file']}", fault["statement"]
+        before, function, rest = files[name].partition(f"fn {fault['function']}(")
+        assert statement in rest, f"{fault}: put the statement into the table that took the place of this one"
+        rest = rest.replace(statement, f'if !crate::planted::is_on("{number}") {{ {statement} }}', 1)
+        files[name] = before + function + rest
+    files[f"{core}/lib.rs"] += SWITCH
+    return files
+
+
+def _write(files: dict[str, str]) -> None:
+    """Brings the copy up to date. Leaves a file that is right untouched, as cargo compiles what is younger."""
+    for path in COPY.rglob("*"):
+        if path.is_file() and path.relative_to(COPY).as_posix() not in files:
+            path.unlink()
+    for name, text in files.items():
+        path = COPY / name
+        if not path.exists() or path.read_bytes() != text.encode():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(text.encode())

@@ -1,0 +1,39 @@
+//! Reads the scenario of the page's model with the page's control in place, and runs a little of it on both engines.
+
+use celltrain_core::engine::Engine;
+use celltrain_core::probe::Nothing;
+use celltrain_core::tcp::Congestion;
+use celltrain_scenario::{build, read_toml};
+
+/// cwnd of every connection after a fifth of a second, on one of the engines.
+fn windows(text: &str, engine: Engine) -> Vec<f64> {
+    let reading = read_toml(text, "scalable.toml");
+    assert_eq!(reading.faults, []);
+    let network = build::network(&reading.scenario.unwrap(), 1);
+    let result = engine.run(&network, &mut Nothing, |_| true).unwrap();
+    result.flows.iter().map(|flow| flow.cwnd_segments).collect()
+}
+
+#[test]
+fn a_scenario_chooses_the_control_by_its_name() {
+    let page = std::fs::read_to_string("../../docs/models/scalable.md").unwrap();
+    let text = page.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
+    let scenario = read_toml(text, "scalable.toml").scenario.unwrap();
+    assert_eq!(scenario.tcp.options().congestion, Congestion::Scalable);
+
+    // So that slow start is over at once.
+    let text = text.replace("duration = \"1s\"", "duration = \"200ms\"");
+    let text = text.replace("[tcp.sack]", "[tcp.sack]\ninitial_ssthresh = \"10240B\"");
+    let scalable = windows(&text, Engine::Reference);
+    assert_eq!(scalable, windows(&text, Engine::Fast), "both engines run it");
+    // 20 segments, and 0.01 with every acknowledgement.
+    for cwnd in &scalable {
+        let acknowledgements = (cwnd - 20.0) / 0.01;
+        assert!(acknowledgements > 1.0 && (acknowledgements - acknowledgements.round()).abs() < 1e-6, "{cwnd}");
+    }
+    let other = windows(&text.replace("\"scalable\"", "\"jacobson\""), Engine::Reference);
+    assert_ne!(scalable, other, "it is its own");
+
+    let refused = read_toml(&text.replace("\"scalable\"", "\"scaleable\""), "s.toml");
+    assert!(refused.faults[0].message.contains("\"scalable\""), "{:?}", refused.faults);
+}
