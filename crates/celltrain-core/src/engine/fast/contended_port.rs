@@ -52,29 +52,31 @@ impl ContendedPort {
         batch: &mut Batch,
         downstream: &mut Downstream<'_>,
     ) -> Worked {
-        let (reached, free_at, next_effect) = match self {
+        let (reached, free_at, next_arrival, effect_of_waiting) = match self {
             ContendedPort::Trains(port) => {
                 downstream.links.swap_trains(at.port, &mut port.ingress);
                 let until = port.reach(since, until);
                 port.work(until, |run, first_start, period| downstream.go(at.link, run, first_start, period));
-                let next_effect = port.next_effect();
+                let next_arrival = port.next_to_matter();
                 downstream.links.swap_trains(at.port, &mut port.ingress);
-                (until, port.output.free_at(), next_effect)
+                (until, port.output.free_at(), next_arrival, port.output.effect_of_waiting())
             }
             ContendedPort::Stream(port) => {
                 let until = port.reach(until, downstream.links);
                 port.work(until, batch, downstream);
-                (until, port.fifo.free_at(), port.next_effect())
+                (until, port.fifo.free_at(), port.ingress.next_to_matter(), None)
             }
             ContendedPort::Queues(port) => {
                 let until = port.reach(until, downstream.links);
                 port.work(until, batch, downstream);
-                (until, port.output.free_at(), port.next_effect())
+                let output = &port.output;
+                (until, output.free_at(), port.ingress.next_to_matter(), output.effect_of_waiting())
             }
             ContendedPort::AtOnce(_) => return Worked { reached: until, next_effect: None },
         };
         downstream.links.set_free_at(at.port, free_at);
-        Worked { reached, next_effect }
+        let effect_of_next = next_arrival.map(|arrival| downstream.links.effect_of(at.port, arrival));
+        Worked { reached, next_effect: effect_of_next.into_iter().chain(effect_of_waiting).min() }
     }
 
     /// Takes the arrivals noted for the port's allocator since the last call.

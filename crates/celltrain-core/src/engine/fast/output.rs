@@ -109,14 +109,6 @@ impl Output {
         if self.defers_order { self.next_start } else { self.tail_start() }
     }
 
-    /// Returns the earliest time when an arrival at `arrival` can matter elsewhere: not before its transmission could
-    /// start. If the order is deferred, `ahead` cells go before it.
-    #[inline]
-    pub(super) fn effect_at(&self, arrival: Time, ahead: u32) -> Time {
-        let ahead = if self.defers_order { ahead } else { self.port.ready() };
-        arrival.max(self.next_start + self.timing.cell_time * u64::from(ahead)) + self.timing.least_lead
-    }
-
     /// Returns the first instant, at `arrival` or before, at which there is something to settle.
     #[inline]
     pub(super) fn first_of(&self, arrival: Time) -> Time {

@@ -88,7 +88,7 @@ impl PortBuilder<'_> {
                 Body::Stream(fifo) => {
                     let (ingress, egress) =
                         (self.ingress(link, &timing, number, &links), self.egress(link, &timing, &links));
-                    let port = StreamPort::new(ingress, fifo, egress, [timing.least_lead, timing.longest_lead]);
+                    let port = StreamPort::new(ingress, fifo, egress, timing.longest_lead);
                     (PortPlan::Stream, ContendedPort::Stream(port))
                 }
                 Body::Queues(port) => {

@@ -56,13 +56,6 @@ impl QueuePort {
         output.settle(until, &mut |run, start, _| egress.send_run(run, start, downstream));
     }
 
-    /// Returns the earliest instant at which unsettled arrivals or departures can have an effect elsewhere.
-    #[inline]
-    pub(super) fn next_effect(&self) -> Option<Time> {
-        let to_come = self.ingress.next_to_matter().map(|arrival| self.output.effect_at(arrival, 0));
-        to_come.into_iter().chain(self.output.effect_of_waiting()).min()
-    }
-
     /// Moves the horizon.
     pub(super) fn set_horizon(&mut self, horizon: Time) {
         self.output.set_horizon(horizon);

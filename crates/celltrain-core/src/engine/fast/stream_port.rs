@@ -16,13 +16,13 @@ pub(super) struct StreamPort {
     pub(super) ingress: CellIngress,
     pub(super) fifo: Fifo,
     pub(super) egress: Egress,
-    /// Time from the start of a cell to its earliest effect, and to the end of its stage at the latest.
-    leads: [Span; 2],
+    /// Most time from the start of a cell to the end of its stage.
+    longest_lead: Span,
 }
 
 impl StreamPort {
-    pub(super) fn new(ingress: CellIngress, fifo: Fifo, egress: Egress, leads: [Span; 2]) -> Self {
-        Self { ingress, fifo, egress, leads }
+    pub(super) fn new(ingress: CellIngress, fifo: Fifo, egress: Egress, longest_lead: Span) -> Self {
+        Self { ingress, fifo, egress, longest_lead }
     }
 
     /// Returns the end of the next batch.
@@ -44,15 +44,9 @@ impl StreamPort {
         fifo.forget(until);
     }
 
-    /// Returns the earliest instant at which unsettled arrivals can have an effect elsewhere.
-    #[inline]
-    pub(super) fn next_effect(&self) -> Option<Time> {
-        self.ingress.next_to_matter().map(|arrival| arrival.max(self.fifo.free_at()) + self.leads[0])
-    }
-
     /// Moves the horizon.
     pub(super) fn set_horizon(&mut self, horizon: Time) {
         self.fifo.ask_at(horizon);
-        self.egress.to_hosts.latest_start = Time(horizon.0.saturating_sub(self.leads[1].0));
+        self.egress.to_hosts.latest_start = Time(horizon.0.saturating_sub(self.longest_lead.0));
     }
 }

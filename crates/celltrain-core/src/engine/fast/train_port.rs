@@ -16,7 +16,6 @@ use super::batching_port::BatchingPort;
 use super::output::{Output, Timing};
 use super::partial_frames::PartialFrames;
 use super::port_plan::TrainPlan;
-use super::train::Train;
 use super::train_ingress::{Input, TrainIngress, number};
 use crate::cell::{Cell, Run};
 use crate::index::Label;
@@ -54,7 +53,7 @@ pub(super) struct TrainPort {
 /// engines also checks that it has no effect.
 const CELLS_IN_ONE_GO: u64 = if cfg!(test) { 1 << 10 } else { 1 << 20 };
 
-/// With more active inputs than this, a simpler bound on effects is used.
+/// With more active inputs than this, the first arrival is taken instead of the first last cell.
 const FEW: usize = 8;
 
 impl TrainPort {
@@ -86,16 +85,14 @@ impl TrainPort {
         }
     }
 
-    /// Returns the earliest instant at which unsettled arrivals of this port can have an effect elsewhere.
-    pub(super) fn next_effect(&self) -> Option<Time> {
-        let to_come = if self.ingress.next.len() == 0 {
-            None
-        } else if self.output.timing.every_cell_matters || self.ingress.next.len() > FEW {
-            Some(self.output.effect_at(self.ingress.next.first().time(), 0))
-        } else {
-            self.ingress.next.iter().map(|turn| self.effect_of_input(&self.ingress.inputs[turn.input() as usize])).min()
-        };
-        to_come.into_iter().chain(self.output.effect_of_waiting()).min()
+    /// Returns the first arrival that matters elsewhere among the cells in flight, or an earlier instant.
+    #[inline]
+    pub(super) fn next_to_matter(&self) -> Option<Time> {
+        let TrainIngress { next, inputs, .. } = &*self.ingress;
+        if self.output.timing.every_cell_matters || next.len() > FEW {
+            return (next.len() > 0).then(|| next.first().time());
+        }
+        next.iter().map(|turn| inputs[turn.input() as usize].train.last()).min()
     }
 
     /// Returns the end of the next batch, given that everything before `since` is settled: `until`, or earlier if the
@@ -192,25 +189,6 @@ impl TrainPort {
         for label in self.gathered.labels() {
             self.report_gathered(label, &mut depart);
         }
-    }
-
-    /// Returns the earliest effect elsewhere of the trains on a link. Trains behind the first come later, but if the
-    /// order is deferred, they may leave before it.
-    fn effect_of_input(&self, Input { train, behind, .. }: &Input) -> Time {
-        let first = self.effect_of(train);
-        match behind.front() {
-            Some(next) if self.output.defers_order => first.min(self.output.effect_at(next.last(), 0)),
-            _ => first,
-        }
-    }
-
-    /// Returns the earliest effect of a train elsewhere.
-    fn effect_of(&self, train: &Train) -> Time {
-        if self.output.timing.every_cell_matters {
-            return self.output.effect_at(train.next, 0);
-        }
-        let ahead = if self.output.defers_order { self.output.port.least_ahead(train.cell.label()) } else { 0 };
-        self.output.effect_at(train.last(), ahead)
     }
 }
 

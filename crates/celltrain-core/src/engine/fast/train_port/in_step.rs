@@ -75,14 +75,11 @@ impl TrainPort {
         let cell = |turn: Turn| (turn.input(), self.ingress.inputs[turn.input() as usize].train.cell);
         in_step.extend(self.ingress.next.iter().take(tied).map(cell));
         let period = self.ingress.inputs[in_step[0].0 as usize].train.period;
-        let room = self.output.port.capacity() - self.output.port.occupancy();
-        let may_lose = u64::from(number(tied)) * u64::from(rounds) > u64::from(room);
-        if self.output.port.keeps_queue() {
+        let keeps_queue = self.output.port.keeps_queue();
+        if keeps_queue {
             self.admit_rounds(now, &in_step, rounds, period, depart);
-        } else if may_lose {
-            self.lose_rounds(now, &in_step, rounds, period, depart);
         } else {
-            self.count_rounds(now, number(tied), rounds, period, depart);
+            self.count_rounds(now, &in_step, rounds, period, depart);
         }
         let at = now + period * u64::from(rounds);
         // None of them completes a frame, so it is enough to report them all with the start of the last.
@@ -94,18 +91,15 @@ impl TrainPort {
             self.ingress.next.put_back_first(Turn::new(at, input));
             let mut run = Run { last: cell, cells: rounds };
             self.output.note(run, now, period);
-            if !self.output.port.keeps_queue() {
+            if !keeps_queue {
                 // Uses up the start of a frame, if this is one, without asking the policy.
                 self.output.port.fate(cell);
-                if may_lose {
-                    run.cells = self.entered[rank];
-                    let lost = rounds - run.cells;
-                    if lost > 0 {
-                        self.output.port.lose(Run { last: cell, cells: lost });
-                    }
-                    if run.cells == 0 {
-                        continue;
-                    }
+                run.cells = self.entered[rank];
+                if run.cells < rounds {
+                    self.output.port.lose(Run { last: cell, cells: rounds - run.cells });
+                }
+                if run.cells == 0 {
+                    continue;
                 }
                 self.output.port.count_in_turns(run);
             }
@@ -145,9 +139,9 @@ impl TrainPort {
         self.together = together;
     }
 
-    /// Like `admit_rounds`, at a port that loses single cells and keeps no queue, if there may not be room for all.
-    /// Counts in `entered`, by rank, how many cells of each input enter.
-    fn lose_rounds(
+    /// Like `admit_rounds`, at a port without a queue. Cells for which there is no room are lost one by one. Counts in
+    /// `entered`, by rank, how many cells of each input enter. If all enter, their order affects only the draws.
+    fn count_rounds(
         &mut self,
         now: Time,
         in_step: &[(u32, Cell)],
@@ -157,46 +151,31 @@ impl TrainPort {
     ) {
         let tied = number(in_step.len());
         let mut ranks = std::mem::take(&mut self.tied);
+        let (mut at, mut whole_rounds) = (now, 0);
         self.entered.clear();
         self.entered.resize(in_step.len(), 0);
-        let mut at = now;
         for _ in 0..rounds {
-            ranks.extend(0..tied);
-            self.ties.order(&mut ranks, |&rank| self.at_node[in_step[rank as usize].0 as usize]);
             self.output.catch_up(at);
             self.output.start_anew_if_idle(at, depart);
             let before = self.output.port.occupancy();
             let enter = tied.min(self.output.port.capacity() - before);
-            for &rank in &ranks[..enter as usize] {
-                self.entered[rank as usize] += 1;
+            if enter == tied {
+                self.ties.pass_over(tied);
+                whole_rounds += 1;
+            } else {
+                ranks.extend(0..tied);
+                self.ties.order(&mut ranks, |&rank| self.at_node[in_step[rank as usize].0 as usize]);
+                for rank in ranks.drain(..).take(enter as usize) {
+                    self.entered[rank as usize] += 1;
+                }
             }
             let range = QueueRange { least: before, largest: before + enter };
             self.output.port.admit_in_any_order(enter, range, 0);
-            ranks.clear();
             at += period;
+        }
+        for entered in &mut self.entered {
+            *entered += whole_rounds;
         }
         self.tied = ranks;
-    }
-
-    /// Like `admit_rounds`, at a port without a queue that admits all: `tied` cells in each of the rounds, in any
-    /// order. They affect only the number of draws and of waiting cells.
-    fn count_rounds(
-        &mut self,
-        now: Time,
-        tied: u32,
-        rounds: u32,
-        period: Span,
-        depart: &mut impl FnMut(Run, Time, Span),
-    ) {
-        let mut at = now;
-        for _ in 0..rounds {
-            self.ties.pass_over(tied);
-            self.output.catch_up(at);
-            self.output.start_anew_if_idle(at, depart);
-            let waiting = self.output.port.occupancy();
-            let range = QueueRange { least: waiting, largest: waiting + tied };
-            self.output.port.admit_in_any_order(tied, range, 0);
-            at += period;
-        }
     }
 }

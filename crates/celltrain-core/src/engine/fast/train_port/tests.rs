@@ -5,6 +5,7 @@ use proptest::prelude::*;
 
 use super::super::output::Arrival;
 use super::*;
+use crate::engine::fast::train::Train;
 use crate::cell::FrameNumber;
 use crate::policy::{PolicyConfig, tail_drop};
 use crate::rng::Stream;
@@ -136,7 +137,8 @@ proptest! {
             }
             let [kept, counted] = &ports;
             prop_assert_eq!(kept.output.port.occupancy(), counted.output.port.occupancy());
-            prop_assert_eq!(kept.next_effect(), counted.next_effect());
+            prop_assert_eq!(kept.next_to_matter(), counted.next_to_matter());
+            prop_assert_eq!(kept.output.effect_of_waiting(), counted.output.effect_of_waiting());
         }
         for (port, reported) in ports.iter_mut().zip(&mut reported) {
             port.report_all_gathered(|run, first_start, period| reported.add(run, first_start, period));
@@ -181,7 +183,8 @@ proptest! {
             }
             let [of_rounds, of_each] = &ports;
             prop_assert_eq!(of_rounds.output.port.occupancy(), of_each.output.port.occupancy());
-            prop_assert_eq!(of_rounds.next_effect(), of_each.next_effect());
+            prop_assert_eq!(of_rounds.next_to_matter(), of_each.next_to_matter());
+            prop_assert_eq!(of_rounds.output.free_at(), of_each.output.free_at());
         }
         for (port, reported) in ports.iter_mut().zip(&mut reported) {
             port.report_all_gathered(|run, first_start, period| reported.add(run, first_start, period));
