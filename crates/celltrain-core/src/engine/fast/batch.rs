@@ -73,15 +73,12 @@ impl Batch {
     /// Adds the cells of `on_their_way`, which are in order, that arrive before `until`. Returns how many.
     #[inline]
     pub(super) fn extend_before(&mut self, until: Time, on_their_way: &[Arriving]) -> usize {
-        let (base, before) = (self.base, self.cells.len());
-        for &Arriving { time, cell } in on_their_way {
-            if time >= until {
-                break;
-            }
-            self.keys.push((time - base).0 << PLACE | self.cells.len() as u64);
-            self.cells.push(cell);
-        }
-        self.cells.len() - before
+        let in_time = on_their_way.iter().take_while(|arriving| arriving.time < until).count();
+        let (base, first) = (self.base, self.cells.len() as u64);
+        let key = |(arriving, place): (&Arriving, u64)| (arriving.time - base).0 << PLACE | place;
+        self.keys.extend(on_their_way[..in_time].iter().zip(first..).map(key));
+        self.cells.extend(on_their_way[..in_time].iter().map(|arriving| arriving.cell));
+        in_time
     }
 
     #[inline]
