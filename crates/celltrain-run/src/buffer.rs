@@ -99,7 +99,8 @@ pub struct Frames {
     pub arrived_s: Vec<f64>,
     /// Seconds when it was damaged; NaN if it can become whole.
     pub damaged_s: Vec<f64>,
-    /// Port that damaged it, an index into [`History::ports`]; -1 if undamaged.
+    /// Port that damaged it, an index into [`History::ports`]; -1 if undamaged, or if the receiver will join it to the
+    /// previous frame, whose last cell was lost.
     pub damaged_at: Vec<i32>,
     /// Outcome at the port: `admitted`, `refused`, `cut`, `joined` or `dropped`.
     pub fate: Vec<&'static str>,
@@ -190,8 +191,10 @@ pub struct Buffer<'a> {
     has_begun: bool,
     /// Rows of frames in the history.
     rows: BTreeMap<Frame, i32>,
-    /// Damaged frames under way: the time and port of the damage.
-    damaged: BTreeMap<Frame, (Time, LinkIndex)>,
+    /// Damaged frames under way: the time and port of the damage. No port if the frame joins a previous one.
+    damaged: BTreeMap<Frame, (Time, Option<LinkIndex>)>,
+    /// By index of the VC's name: the frame that has entered the buffer in part, without its last cell.
+    unfinished: BTreeMap<i32, Frame>,
     /// Segments in the frames under way.
     segments: BTreeMap<Frame, (u64, u32)>,
     /// Judgement that admitted the next cell to arrive.
@@ -247,6 +250,7 @@ impl<'a> Buffer<'a> {
             has_begun: false,
             rows: BTreeMap::new(),
             damaged: BTreeMap::new(),
+            unfinished: BTreeMap::new(),
             segments: BTreeMap::new(),
             judged: NONE,
             history: History {
@@ -299,7 +303,7 @@ impl<'a> Buffer<'a> {
         frames.number.push(i32::try_from(number).unwrap_or(i32::MAX));
         frames.arrived_s.push(f64::NAN);
         frames.damaged_s.push(damaged_s);
-        frames.damaged_at.push(damaged.map_or(NONE, |(_, link)| whole(usize::from(link))));
+        frames.damaged_at.push(damaged.and_then(|(_, link)| link).map_or(NONE, |link| whole(usize::from(link))));
         frames.fate.push("admitted");
         frames.sequence.push(segment.map_or(f64::NAN, |(sequence, _)| sequence as f64));
         frames.length.push(segment.map_or(f64::NAN, |(_, length)| f64::from(length)));
@@ -351,6 +355,31 @@ impl<'a> Buffer<'a> {
         steps.judgement.push(judgement);
     }
 
+    /// Records that a frame cannot become whole from `now` on.
+    fn damage(&mut self, frame: Frame, now: Time, link: Option<LinkIndex>) {
+        self.damaged.entry(frame).or_insert((now, link));
+        if let Some(&row) = self.rows.get(&frame)
+            && let Ok(row) = usize::try_from(row)
+            && self.history.frames.damaged_s[row].is_nan()
+        {
+            self.history.frames.damaged_s[row] = self.clock.seconds(now);
+            self.history.frames.damaged_at[row] = link.map_or(NONE, |link| whole(usize::from(link)));
+        }
+    }
+
+    /// Finds the frames that the receiver will join to the frame before, whose last cell never entered the buffer.
+    fn on_admitted(&mut self, now: Time, frame: Frame, last: bool) {
+        let vc = self.places_of[frame.0].expect("its cells are at the port");
+        if self.unfinished.get(&vc).is_some_and(|before| *before != frame) {
+            self.damage(frame, now, None);
+        }
+        if last {
+            self.unfinished.remove(&vc);
+        } else {
+            self.unfinished.insert(vc, frame);
+        }
+    }
+
     fn on_cell(&mut self, now: Time, event: CellEvent) {
         let index = self.places.of(&event);
         let CellEvent { vc, frame: number, last, step, .. } = event;
@@ -381,6 +410,9 @@ impl<'a> Buffer<'a> {
             let Some(cell) = found.and_then(|at| self.waiting.remove(at)) else { return };
             cell.row
         };
+        if kind == Step::Admitted && !is_rm {
+            self.on_admitted(now, (vc, number), last);
+        }
         if !keeps {
             return;
         }
@@ -412,14 +444,7 @@ impl<'a> Buffer<'a> {
         let is_in_window = now < self.window[1] && !self.full.get();
         let is_damaged = !matches!(event.step, FrameStep::Admitted(_));
         if is_damaged && is_in_window {
-            self.damaged.entry(frame).or_insert((now, link));
-            if let Some(&row) = self.rows.get(&frame)
-                && let Ok(row) = usize::try_from(row)
-                && self.history.frames.damaged_s[row].is_nan()
-            {
-                self.history.frames.damaged_s[row] = self.clock.seconds(now);
-                self.history.frames.damaged_at[row] = whole(usize::from(link));
-            }
+            self.damage(frame, now, Some(link));
         }
         if !here || !self.keeps(now) {
             return;

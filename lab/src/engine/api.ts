@@ -232,7 +232,7 @@ export interface CellView {
   index: number;
   /** Whether it ends its frame. */
   last: boolean;
-  /** Whether its frame had lost a cell by then, here or before: it is carried in vain. */
+  /** True if the receiver will discard its frame: see {@link FrameView.damaged_s}. */
   damaged: boolean;
 }
 
@@ -243,9 +243,9 @@ export interface FrameView {
   number: number;
   /** Its first cell came to the port then; NaN where that was before the window. */
   arrived_s: number;
-  /** Since when it cannot become whole: it was refused or lost a cell, here or before; NaN where it can. */
+  /** Time from which it cannot become whole: it was refused, lost a cell, or joins the frame before; NaN if it can. */
   damaged_s: number;
-  /** The port where that was; empty where it can. */
+  /** Port that refused it or lost its cell; empty if it can become whole or joins the frame before. */
   damaged_at: string;
   fate: "admitted" | "refused" | "cut" | "joined" | "dropped";
   /** Bytes of the segment it carries; NaN where it carries none (an ACK). */

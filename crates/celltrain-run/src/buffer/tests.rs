@@ -135,7 +135,9 @@ fn a_frame_that_was_cut_is_damaged_from_then_on_and_carries_its_segment() {
         let frame = usize::try_from(history.steps.frame[row]).expect("it is a frame");
         let since = history.frames.damaged_s[frame];
         assert!(since <= history.steps.time_s[row]);
-        assert_eq!(history.ports[usize::try_from(history.frames.damaged_at[frame]).expect("a port")], history.port);
+        // -1: it was cut after it had joined the frame before.
+        let port = history.frames.damaged_at[frame];
+        assert!(port == -1 || history.ports[whole_index(port)] == history.port);
         assert!(history.frames.length[frame] > 0.0, "data");
     }
     let whole = (0..history.frames.vc.len()).filter(|&row| history.frames.damaged_s[row].is_nan());
@@ -143,6 +145,55 @@ fn a_frame_that_was_cut_is_damaged_from_then_on_and_carries_its_segment() {
     assert!(
         whole.into_iter().all(|row| history.frames.damaged_at[row] == -1 && history.frames.fate[row] == "admitted")
     );
+}
+
+/// Collects the frames that end at their host, and whether they are delivered.
+#[derive(Default)]
+struct Ends(BTreeMap<Frame, bool>);
+
+impl Probe for Ends {}
+
+impl Watcher for Ends {
+    const WATCHES: bool = true;
+
+    fn on_event(&mut self, _: Time, event: Event) {
+        if let Event::Frame(FrameEvent { vc, frame, step: step @ (FrameStep::Delivered | FrameStep::Failed(_)) }) =
+            event
+        {
+            self.0.insert((vc, frame), matches!(step, FrameStep::Delivered));
+        }
+    }
+}
+
+#[test]
+fn a_frame_is_damaged_if_and_only_if_its_host_does_not_deliver_it() {
+    for policy in ["tail_drop", "drop_from_front", "ppd"] {
+        let text = format!(
+            "duration = \"700ms\"\n[topology.n_source]\nsources = 3\nlink_delay = \"5us\"\n[tcp.vanilla]\n\
+             [port.bottleneck]\nbuffer = 60\n[port.bottleneck.policy.{policy}]\n"
+        );
+        let reading = read_toml(&text, "test", Machine::default());
+        let network = build::network(&reading.scenario.unwrap_or_else(|| panic!("{:?}", reading.faults)), 1);
+        let history = history(&network, ["0s", "700ms"], usize::MAX);
+        let mut ends = Ends::default();
+        Engine::Reference.run(&network, &mut ends, |_| true).expect("nothing interrupts it");
+        let frames = &history.frames;
+        let mut joined = 0;
+        for row in 0..frames.vc.len() {
+            let (name, number) = (&history.vcs[whole_index(frames.vc[row])], frames.number[row]);
+            let vc = network.vcs.position(|vc| vc.name == *name).expect("the VC is there");
+            let frame = (vc, FrameNumber::new(u32::try_from(number).expect("it has a number")));
+            let is_under_way = ends.0.range(frame..=(vc, FrameNumber::new(u32::MAX))).next().is_none();
+            let is_delivered = ends.0.get(&frame).is_some_and(|&delivered| delivered);
+            assert!(is_under_way || is_delivered == frames.damaged_s[row].is_nan(), "{policy}: {name}, frame {number}");
+            joined += u32::from(!is_delivered && !is_under_way && frames.damaged_at[row] == -1);
+        }
+        assert_eq!(joined == 0, policy == "drop_from_front", "{policy}: {joined} frames join the frame before");
+    }
+}
+
+fn whole_index(index: i32) -> usize {
+    usize::try_from(index).expect("it is not negative")
 }
 
 #[test]

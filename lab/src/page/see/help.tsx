@@ -33,9 +33,9 @@ export function Help(): JSX.Element {
               other frame, and a dark edge ends a frame.
             </li>
             <li>
-              A <strong>hatched</strong> cell belongs to a frame that has already lost a cell. The receiver will throw
-              the frame away, so the link that carries the cell is wasted. If it was the frame’s last cell, the receiver joins
-              the next frame to the rest and throws that away too, although all its cells arrive and none is hatched.
+              A <strong>hatched</strong> cell belongs to a frame that the receiver will throw away, so the link that carries
+              the cell is wasted. Either its frame has lost a cell, or the frame before has lost its last cell and the
+              receiver joins both.
             </li>
             <li>
               A bar in the network is the queue of a port. The cells on its link are those it sent last; cells of

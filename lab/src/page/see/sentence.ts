@@ -51,7 +51,7 @@ export function told(history: BufferHistory, step: number, rules: Rules = { poli
   const judgement = history.judgements[steps.judgement[i] ?? -1];
   const wasted = kind === "departed" && frame !== undefined && frame.damaged_s <= (steps.time_s[i] ?? 0);
   return {
-    what: `${time(steps.time_s[i] ?? 0)}: ${what[kind]}.${wasted ? " Its frame has lost a cell, so sending it is wasted." : ""}`,
+    what: `${time(steps.time_s[i] ?? 0)}: ${what[kind]}.${wasted ? ` ${frame.damaged_at === "" ? "The frame before has lost its last cell" : "Its frame has lost a cell"}, so sending it is wasted.` : ""}`,
     why: judgement === undefined || JUDGES_NOTHING.test(rules.policy) ? "" : reason(judgement, bad, history.capacity, rules),
     bad,
   };
@@ -88,9 +88,10 @@ export function toldCell(history: BufferHistory, step: number, place: number): s
   const bytes = Number.isNaN(frame.sequence)
     ? ""
     : `, bytes ${count(frame.sequence)} to ${count(frame.sequence + frame.length - 1)}`;
-  const where = frame.damaged_at === "" ? "" : ` at ${frame.damaged_at}`;
-  const damage = cell.damaged
-    ? ` Its frame lost a cell at ${time(frame.damaged_s)}${where}, so sending it is wasted.`
-    : "";
+  const why =
+    frame.damaged_at === ""
+      ? "The last cell of the frame before was lost: the receiver joins both frames and discards them"
+      : `Its frame lost a cell at ${time(frame.damaged_s)} at ${frame.damaged_at}`;
+  const damage = cell.damaged ? ` ${why}, so sending it is wasted.` : "";
   return `Position ${count(place + 1)}: cell ${String(cell.index + 1)} of ${vc}’s frame ${count(frame.number)}${bytes}.${damage}`;
 }
