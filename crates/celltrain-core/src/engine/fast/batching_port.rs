@@ -12,14 +12,13 @@ use super::run_queues::{ReportGranularity, RunQueues};
 use crate::cell::{Cell, Run};
 use crate::index::Label;
 use crate::policy::{BufferPolicy, CellFollower, View};
-use crate::port::admission::{Admission, Verdict};
+use crate::port::admission::{Admission, Verdict, is_of_frame};
 use crate::port::{Fate, PortCounters, PortState};
 use crate::queue_range::{QueueRange, QueueTracker};
 use crate::rng::Stream;
 use crate::scheduler::waiting::Counts;
 use crate::scheduler::{BacklogSensitivity, Service};
 use crate::units::Time;
-use held::Held;
 
 /// An output port's buffer with its policy.
 pub struct BatchingPort {
@@ -530,8 +529,116 @@ impl BatchingPort {
     }
 }
 
-mod batches;
-mod held;
-mod push_out;
+mod runs;
+
+impl BatchingPort {
+    /// Makes room for `arriving`: removes the waiting cell nearest to transmission that does not end a frame, and the
+    /// waiting rest of its frame but for the last cell, which keeps the next frame apart from the remains.
+    pub(super) fn push_out_front(&mut self, arriving: Cell) {
+        self.dequeue_deferred();
+        let ends_frame = |run: &Run| run.cells == 1 && run.last.last_cell();
+        let data = || self.fifo.iter().filter(|run| !run.last.is_rm());
+        let Some(&victim) = data().find(|run| !ends_frame(run)).or_else(|| data().next()) else {
+            return; // Nothing can be pushed out: the arriving cell is lost.
+        };
+        let keeps_last = !ends_frame(&victim);
+        let victim = victim.last;
+        let mut pushed_out = 0;
+        self.fifo.retain_mut(|run| {
+            if !is_of_frame(run.last, victim) {
+                return true;
+            }
+            let kept = u32::from(keeps_last && run.last.last_cell());
+            pushed_out += run.cells - kept;
+            run.cells = kept;
+            kept > 0
+        });
+        self.counts.take(victim.label(), pushed_out);
+        self.occupancy -= pushed_out;
+        self.tracker.fall(self.occupancy);
+        self.admission.on_pushed_out(victim, pushed_out, arriving);
+    }
+}
+
+/// The waiting cells of a VC's frame that is not yet whole.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Held {
+    pub(super) runs: Vec<Run>,
+    cells: u32,
+}
+
+impl BatchingPort {
+    /// Makes VCs merge at this port, as [`Port::merging`](crate::port::Port::merging) does.
+    #[must_use]
+    pub fn merging(mut self, merging: &TiSlice<Label, bool>) -> Self {
+        if merging.contains(&true) {
+            self.admission.assert_may_merge();
+            self.held = merging.iter().map(|&merges| merges.then(Held::default)).collect();
+            self.apart = true;
+        }
+        self
+    }
+
+    /// Returns whether frames of some VC wait until they are whole.
+    #[inline]
+    pub fn merges(&self) -> bool {
+        !self.held.is_empty()
+    }
+
+    /// Returns the number of waiting cells of a VC's frame that is not yet whole.
+    pub fn held(&self, label: Label) -> u32 {
+        self.held.get(label).and_then(Option::as_ref).map_or(0, |held| held.cells)
+    }
+
+    /// Returns the runs that the latest offer, to a port where VCs merge, made ready to be sent.
+    pub fn released(&self) -> impl Iterator<Item = Run> {
+        self.fifo.range(self.fifo.len() - self.released..).copied()
+    }
+
+    /// Puts cells of a port where VCs merge at the end of the queue, or with those of their frame that is not yet
+    /// whole.
+    pub(super) fn hold(&mut self, run: Run) {
+        self.released = 0;
+        let Some(held) = &mut self.held[run.last.label()] else {
+            self.fifo.push_back(run);
+            self.released = 1;
+            return;
+        };
+        match held.runs.last_mut() {
+            Some(before) if before.goes_on_with(run) => {
+                *before = Run { last: run.last, cells: before.cells + run.cells }
+            }
+            _ => held.runs.push(run),
+        }
+        held.cells += run.cells;
+        self.held_cells += run.cells;
+        if run.last.last_cell() {
+            self.held_cells -= std::mem::take(&mut held.cells);
+            self.released = held.runs.len();
+            self.fifo.extend(held.runs.drain(..));
+        }
+    }
+
+    /// Returns whether a VC's frames wait until they are whole.
+    #[inline]
+    pub fn holds(&self, label: Label) -> bool {
+        self.held.get(label).is_some_and(Option::is_some)
+    }
+
+    /// Discards the waiting cells of a frame that cannot become whole.
+    pub(super) fn discard_held(&mut self, label: Label) {
+        let Some(held) = &mut self.held[label] else { return };
+        held.runs.clear();
+        let cells = std::mem::take(&mut held.cells);
+        self.held_cells -= cells;
+        self.occupancy -= cells;
+        self.tracker.fall(self.occupancy);
+        self.admission.on_held_discarded(label, cells);
+        if cells > 0 {
+            self.counts.take(label, cells);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests;

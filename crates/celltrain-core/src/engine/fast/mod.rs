@@ -3,17 +3,14 @@
 //! `docs/design/fast-engine.md` explains why it is exact and how much work it is. In short: cells wait at hosts' ports,
 //! where arithmetic gives the start of each cell ([`nic`]), at shaped ports, and at contended ports
 //! ([`contended_port`]). Everything between is a delay ([`plan`]). Events are whole frames reaching hosts, ticks,
-//! starts, and the batches in which contended ports catch up ([`tournament_tree`]). When the clock reaches an instant,
+//! starts, and the batches in which contended ports catch up ([`event_list`]). When the clock reaches an instant,
 //! everything that happened in the network before it is settled.
 
 mod advance;
-mod at_once;
-mod batch;
 pub mod batching_port;
 mod contended_port;
-mod downstream;
 mod egress;
-mod event_list;
+pub mod event_list;
 mod fabric;
 mod fifo;
 mod ingress;
@@ -22,20 +19,14 @@ mod measure;
 mod nic;
 mod output;
 pub mod parallel;
-mod partial_frames;
 mod plan;
 mod port_builder;
 mod port_plan;
-mod queue_port;
 mod rm;
 // For the benchmarks.
 #[doc(hidden)]
 pub mod run_queues;
-mod stream;
-mod stream_port;
-pub mod tournament_tree;
 mod train;
-mod train_ingress;
 mod train_port;
 
 use std::collections::VecDeque;
@@ -60,12 +51,10 @@ pub(super) use port_plan::explain;
 pub use port_plan::{PortExplanation, PortMode};
 
 use advance::{EVENTS_AT_ONCE, PIECES_OF_AN_EVENT};
-use at_once::{AtOnceIndex, AtOncePort};
-use batch::Batch;
-use contended_port::{At, ContendedPort, Worked};
-use downstream::Downstream;
-use event_list::{EventList, Leaf};
-use fabric::{Delivery, Fabric, Late, schedule_lane, schedule_rm_events};
+use contended_port::{At, AtOnceIndex, AtOncePort, ContendedPort, Worked};
+use event_list::{EventList, Key, Leaf, Rank};
+use fabric::{Delivery, Downstream, Fabric, Late, schedule_lane, schedule_rm_events};
+use ingress::Batch;
 use links::{Links, StreamIndex};
 use nic::{Nic, Phase};
 use output::Arrival;
@@ -74,7 +63,6 @@ use plan::{LaneIndex, NicIndex, PassedPorts, Plan, PortIndex, RmLaneIndex, Role,
 use port_builder::{Exit, PortSet};
 use port_plan::{PortBuilder, PortOptions};
 use rm::{RmEvent, RmEvents, What};
-use tournament_tree::{Key, Rank};
 use train::Arriving;
 
 pub(super) struct Engine<'a> {
@@ -414,6 +402,6 @@ mod tests {
         assert_eq!(size_of::<train::Train>(), 32);
         assert_eq!(size_of::<Delivery>(), 24);
         assert_eq!(nic::QUEUED_BYTES, 16);
-        assert_eq!([size_of::<Nic>(), size_of::<stream::Stream>()], [64, 64], "a line of the cache");
+        assert_eq!([size_of::<Nic>(), size_of::<links::Stream>()], [64, 64], "a line of the cache");
     }
 }

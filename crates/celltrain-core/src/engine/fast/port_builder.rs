@@ -2,21 +2,21 @@
 
 use typed_index_collections::TiVec;
 
-use super::at_once::{AtOnceIndex, AtOncePort};
 use super::batching_port::BatchingPort;
 use super::contended_port::ContendedPort;
+use super::contended_port::QueuePort;
+use super::contended_port::StreamPort;
+use super::contended_port::{AtOnceIndex, AtOncePort};
 use super::egress::{Egress, Hop, HopEnd};
+use super::egress::{PartialFrames, ToHosts};
 use super::fifo::{Fifo, FifoOptions};
 use super::ingress::CellIngress;
+use super::links::Stream;
 use super::links::{Ingress, Links};
 use super::output::Timing;
-use super::partial_frames::{PartialFrames, ToHosts};
 use super::plan::{NicIndex, PortIndex, Role, Stage, StageEnd};
 use super::port_plan::{Arrivals, PortBuilder, PortFacts, PortMode, PortOptions, PortPlan, Reason, TrainPlan};
-use super::queue_port::QueuePort;
-use super::stream::Stream;
-use super::stream_port::StreamPort;
-use super::train_ingress::TrainIngress;
+use super::train::TrainIngress;
 use super::train_port::TrainPort;
 use crate::cancellation::{CancellationToken, Interrupted, all};
 use crate::contracts::Edge;

@@ -40,11 +40,11 @@ pub(super) const MANY: usize = 5;
 pub(super) enum PortPlan {
     /// [`TrainPort`](super::train_port::TrainPort): cells come and go in trains.
     Trains(TrainPlan),
-    /// [`StreamPort`](super::stream_port::StreamPort): single cells, first in, first out.
+    /// [`StreamPort`](super::contended_port::StreamPort): single cells, first in, first out.
     Stream,
-    /// [`QueuePort`](super::queue_port::QueuePort): single cells, and queues whose order is worked out later.
+    /// [`QueuePort`](super::contended_port::QueuePort): single cells, and queues whose order is worked out later.
     Queues,
-    /// [`AtOncePort`](super::at_once::AtOncePort): single cells, each worked on before it arrives.
+    /// [`AtOncePort`](super::contended_port::AtOncePort): single cells, each worked on before it arrives.
     AtOnce,
 }
 

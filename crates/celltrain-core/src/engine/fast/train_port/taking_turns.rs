@@ -2,7 +2,7 @@
 
 use super::{Input, TrainPort};
 use crate::cell::Run;
-use crate::engine::fast::train_ingress::Turn;
+use crate::engine::fast::train::Turn;
 use crate::queue_range::QueueRange;
 use crate::units::{Span, Time};
 

@@ -5,8 +5,8 @@ use proptest::prelude::*;
 
 use super::super::output::Arrival;
 use super::*;
-use crate::engine::fast::train::Train;
 use crate::cell::FrameNumber;
+use crate::engine::fast::train::Train;
 use crate::policy::{PolicyConfig, tail_drop};
 use crate::rng::Stream;
 use crate::tie::TieOrder;
