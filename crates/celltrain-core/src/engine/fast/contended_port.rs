@@ -135,22 +135,22 @@ impl ContendedPort {
     }
 
     /// Reports all cells that were gathered.
-    pub(super) fn report_all_gathered(&mut self, link: LinkIndex, downstream: &mut Downstream<'_>) {
+    pub(super) fn report_partial_frames(&mut self, link: LinkIndex, downstream: &mut Downstream<'_>) {
         match self {
             ContendedPort::Trains(port) => {
-                port.report_all_gathered(|run, first_start, period| downstream.go(link, run, first_start, period));
+                port.report_partial_frames(|run, first_start, period| downstream.go(link, run, first_start, period));
                 port.output.port.report_to_policy();
             }
-            ContendedPort::Stream(port) => port.egress.to_hosts.report_all_gathered(&mut downstream.fabric),
+            ContendedPort::Stream(port) => port.egress.to_hosts.report_partial_frames(&mut downstream.fabric),
             ContendedPort::Queues(port) => {
-                port.egress.to_hosts.report_all_gathered(&mut downstream.fabric);
+                port.egress.to_hosts.report_partial_frames(&mut downstream.fabric);
                 port.output.port.report_to_policy();
             }
             &mut ContendedPort::AtOnce(port) => {
                 let Downstream { fabric, at_once, .. } = downstream;
                 let AtOncePort { fifo, to_hosts, .. } = &mut at_once[port];
                 fifo.look_at(fabric.horizon + Span(1));
-                to_hosts.report_all_gathered(fabric);
+                to_hosts.report_partial_frames(fabric);
             }
         }
     }
@@ -190,9 +190,9 @@ impl Buffer<'_> {
     }
 
     /// Returns the number of waiting cells of a VC's frame that is not yet whole.
-    pub(super) fn held(&self, label: Label) -> u32 {
+    pub(super) fn awaiting_reassembly(&self, label: Label) -> u32 {
         match self {
-            Buffer::Queues(port) => port.held(label),
+            Buffer::Queues(port) => port.awaiting_reassembly(label),
             Buffer::Fifo(_) => 0,
         }
     }
@@ -248,15 +248,15 @@ impl QueuePort {
     #[inline(never)]
     pub(super) fn work(&mut self, until: Time, batch: &mut Batch, downstream: &mut Downstream<'_>) {
         let Self { ingress, output, egress } = self;
-        ingress.gather(until, downstream.links, batch);
+        ingress.take_batch(until, downstream.links, batch);
         ingress.hand_over(batch, |now, cell, Among { is_first, is_last }| {
             if is_first {
                 output.catch_up(now);
             }
             output.note(Run { last: cell, cells: 1 }, now, Span(0));
             let mut depart = |run, start, _| egress.send_run(run, start, downstream);
-            let start = if is_first && is_last && output.lets_pass(now, cell) {
-                output.pass(now, cell, &mut depart)
+            let start = if is_first && is_last && output.sends_at_once(now, cell) {
+                output.send_at_once(now, cell, &mut depart)
             } else {
                 output.offer(now, cell, &mut depart)
             };
@@ -299,7 +299,7 @@ impl StreamPort {
     #[inline(never)]
     pub(super) fn work(&mut self, until: Time, batch: &mut Batch, downstream: &mut Downstream<'_>) {
         let Self { ingress, fifo, egress, .. } = self;
-        ingress.gather(until, downstream.links, batch);
+        ingress.take_batch(until, downstream.links, batch);
         ingress.hand_over(batch, |now, cell, _| {
             if let Some(start) = fifo.enter(now, cell) {
                 egress.send(cell, start, downstream);

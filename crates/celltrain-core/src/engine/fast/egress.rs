@@ -174,11 +174,11 @@ impl ToHosts {
     fn send_what_matters(&mut self, cell: Cell, start: Time, fabric: &mut Fabric<'_>) {
         let run = Run { last: cell, cells: 1 };
         if cell.is_rm() || start > self.latest_start {
-            self.report_gathered(cell.label(), fabric);
+            self.report_partial_frame(cell.label(), fabric);
             self.report(run, start, self.cell_time, fabric);
         } else {
             let cells = self.frames.take_before(run) + 1;
-            self.report_gathered(cell.label(), fabric);
+            self.report_partial_frame(cell.label(), fabric);
             self.report(Run { cells, ..run }, start, Span(0), fabric);
         }
     }
@@ -190,16 +190,16 @@ impl ToHosts {
     }
 
     /// Reports the collected cells of a VC, whose starts have no effect.
-    fn report_gathered(&mut self, label: Label, fabric: &mut Fabric<'_>) {
+    fn report_partial_frame(&mut self, label: Label, fabric: &mut Fabric<'_>) {
         if let Some(gathered) = self.frames.take(label) {
             self.report(gathered, Time::default(), Span(0), fabric);
         }
     }
 
     /// Reports all gathered cells, at the end of the run.
-    pub(super) fn report_all_gathered(&mut self, fabric: &mut Fabric<'_>) {
+    pub(super) fn report_partial_frames(&mut self, fabric: &mut Fabric<'_>) {
         for label in self.frames.labels() {
-            self.report_gathered(label, fabric);
+            self.report_partial_frame(label, fabric);
         }
     }
 }

@@ -80,7 +80,7 @@ impl CellIngress {
 
     /// Collects the cells that arrive before `until`, in order. The batch must be empty.
     #[inline]
-    pub(super) fn gather(&mut self, until: Time, links: &mut Links, batch: &mut Batch) {
+    pub(super) fn take_batch(&mut self, until: Time, links: &mut Links, batch: &mut Batch) {
         batch.base = self.reached;
         if until > self.reached && until - self.reached > self.most_in_one_go {
             batch.base = links.first(self.row()).min(until);
@@ -99,7 +99,7 @@ impl CellIngress {
     #[expect(clippy::inline_always, reason = "what is done for a cell belongs into its loop")]
     pub(super) fn hand_over(&mut self, batch: &mut Batch, mut arrive: impl FnMut(Time, Cell, Among)) {
         let base = batch.base;
-        let (mut keys, cells, firsts) = batch.parts();
+        let (mut keys, cells, firsts) = batch.sorted();
         let (mut before, mut tied) = (None, None);
         // The sentinel behind all is the last, and has the instant of no cell.
         while let [first, next, ..] = keys {
@@ -192,7 +192,7 @@ impl Batch {
 
     /// Returns the keys with the sentinel behind them, the cells at their places, and the first place of each input.
     #[inline]
-    pub(super) fn parts(&mut self) -> (&mut [u64], &[Cell], &[u32]) {
+    pub(super) fn sorted(&mut self) -> (&mut [u64], &[Cell], &[u32]) {
         let keys = match &mut self.keys[..] {
             [BEFORE_ALL, keys @ ..] => keys,
             _ => &mut [],
@@ -320,7 +320,7 @@ mod tests {
             }
         }
         batch.sort();
-        let (keys, cells, firsts) = batch.parts();
+        let (keys, cells, firsts) = batch.sorted();
         let keys = keys.split_last_mut().map_or(&mut [][..], |(_, keys)| keys);
         assert_eq!((keys.len(), firsts.len()), (cells.len(), inputs.len()));
         keys.iter().map(|&key| (since(key).0, place(key))).collect()
@@ -380,7 +380,7 @@ mod tests {
             batch.begin_run();
             assert_eq!(batch.extend_before(until, &on_their_way), in_time, "of {cells}");
             batch.sort();
-            let (keys, cells, _) = batch.parts();
+            let (keys, cells, _) = batch.sorted();
             let times: Vec<_> = keys.iter().take(in_time).map(|&key| since(key).0).collect();
             assert_eq!(times, (0..in_time as u64).map(|i| 3 * i).collect::<Vec<_>>());
             let frames: Vec<_> = cells.iter().map(|cell| cell.frame.number() as usize).collect();

@@ -1,7 +1,7 @@
 //! Cells in flight on the links into contended ports.
 //!
 //! A port hands cells to the links behind it and takes cells that have arrived from the links in front of it, so ports
-//! do not know each other. Links also hold each port's [`Horizon`], from which the earliest effect of an arrival
+//! do not know each other. Links also hold each port's [`EffectBound`], from which the earliest effect of an arrival
 //! follows.
 
 use std::collections::VecDeque;
@@ -26,7 +26,7 @@ indices! {
 #[derive(Default)]
 pub(super) struct Links {
     ingress: TiVec<PortIndex, Ingress>,
-    horizons: TiVec<PortIndex, Horizon>,
+    bounds: TiVec<PortIndex, EffectBound>,
     /// By stream, the arrival of its next cell, or [`NEVER`]. They are adjacent in memory because a port checks all of
     /// its streams for each batch, and most links bring nothing.
     next: TiVec<StreamIndex, Time>,
@@ -46,7 +46,7 @@ pub(super) enum Ingress {
 
 /// The earliest start of a cell that arrives at a port, and how long after it the cell can have an effect elsewhere.
 #[derive(Clone, Copy)]
-struct Horizon {
+struct EffectBound {
     free_at: Time,
     least_lead: Span,
 }
@@ -64,7 +64,7 @@ impl Links {
     /// their start.
     pub(super) fn add_port(&mut self, ingress: Ingress, least_lead: Span) {
         self.ingress.push(ingress);
-        self.horizons.push(Horizon { free_at: Time::default(), least_lead });
+        self.bounds.push(EffectBound { free_at: Time::default(), least_lead });
     }
 
     /// Adds a row of streams. Returns the first.
@@ -102,7 +102,7 @@ impl Links {
     /// Sets the earliest start of cells that arrive at `port` from now on.
     #[inline]
     pub(super) fn set_free_at(&mut self, port: PortIndex, free_at: Time) {
-        self.horizons[port].free_at = free_at;
+        self.bounds[port].free_at = free_at;
     }
 
     /// Returns the form in which cells arrive at a port.
@@ -114,7 +114,7 @@ impl Links {
     /// Returns the earliest effect elsewhere of a cell that arrives at a port.
     #[inline]
     pub(super) fn effect_of(&self, port: PortIndex, arrival: Time) -> Time {
-        let Horizon { free_at, least_lead } = self.horizons[port];
+        let EffectBound { free_at, least_lead } = self.bounds[port];
         arrival.max(free_at) + least_lead
     }
 

@@ -110,7 +110,7 @@ impl Train {
 pub(super) struct TrainIngress {
     pub(super) inputs: Vec<Input>,
     /// Inputs that have a train, by the arrival of its next cell, then by number.
-    pub(super) next: Turns,
+    pub(super) next: ArrivalOrder,
     /// True if cells that end no frame have an effect elsewhere.
     every_cell_matters: bool,
 }
@@ -132,7 +132,7 @@ pub(super) fn number(input: usize) -> u32 {
 impl TrainIngress {
     pub(super) fn new(inputs: usize, every_cell_matters: bool) -> Self {
         let none = Input { train: Train::NONE, behind: VecDeque::new(), interleaved: 0, interleaved_since: Time(0) };
-        Self { inputs: vec![none; inputs], next: Turns::new(inputs), every_cell_matters }
+        Self { inputs: vec![none; inputs], next: ArrivalOrder::new(inputs), every_cell_matters }
     }
 
     /// Adds a train behind those on an input. Returns the arrival of its first cell that may matter elsewhere before
@@ -142,7 +142,7 @@ impl TrainIngress {
         let Input { train: head, behind, .. } = &mut self.inputs[input];
         if head.cells == 0 {
             *head = train;
-            self.next.put(Turn::new(train.next, number(input)));
+            self.next.put(InputArrival::new(train.next, number(input)));
             if self.every_cell_matters {
                 return Some(train.next);
             }
@@ -187,18 +187,18 @@ impl TrainIngress {
             *train = next;
         }
         let next = train.next;
-        self.next.put_back_first(Turn::new(next, input));
+        self.next.put_back_first(InputArrival::new(next, input));
         (run, period)
     }
 }
 
 /// An input and the arrival of its next cell, as one wide number, so that comparing two is one subtraction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Turn(u128);
+pub(super) struct InputArrival(u128);
 
-impl Turn {
-    /// An empty place; it sorts after all turns.
-    const NONE: Turn = Turn(u128::MAX);
+impl InputArrival {
+    /// An empty place; it sorts after all arrivals.
+    const NONE: InputArrival = InputArrival(u128::MAX);
 
     #[inline]
     pub(super) fn new(time: Time, input: u32) -> Self {
@@ -218,22 +218,22 @@ impl Turn {
     }
 }
 
-/// Turns in order: by time, then by number of the input. Each input has at most one.
+/// ArrivalOrder in order: by time, then by number of the input. Each input has at most one.
 ///
-/// They are kept in a ring. A new turn usually belongs at the end, because trains arrive in the order in which hosts
-/// send them, and cells of trains under way take turns. Most others belong near the front.
+/// They are kept in a ring. A new arrival usually belongs at the end, because trains arrive in the order in which hosts
+/// send them, and cells of trains under way alternate. Most others belong near the front.
 #[derive(Default)]
-pub(super) struct Turns {
-    /// A power of two of places, two of them free at least; a free one has [`Turn::NONE`].
-    ring: Vec<Turn>,
+pub(super) struct ArrivalOrder {
+    /// A power of two of places, two of them free at least; a free one has [`InputArrival::NONE`].
+    ring: Vec<InputArrival>,
     first: usize,
     len: usize,
 }
 
-impl Turns {
+impl ArrivalOrder {
     /// Creates an empty ring for `inputs` inputs.
     pub(super) fn new(inputs: usize) -> Self {
-        Self { ring: vec![Turn::NONE; (inputs + 2).next_power_of_two()], first: 0, len: 0 }
+        Self { ring: vec![InputArrival::NONE; (inputs + 2).next_power_of_two()], first: 0, len: 0 }
     }
 
     #[inline]
@@ -246,23 +246,23 @@ impl Turns {
         self.first.wrapping_add(i) & (self.ring.len() - 1)
     }
 
-    /// Returns the `i`th turn; an empty place beyond the last.
+    /// Returns the `i`th arrival; an empty place beyond the last.
     #[inline]
-    pub(super) fn at(&self, i: usize) -> Turn {
+    pub(super) fn at(&self, i: usize) -> InputArrival {
         self.ring[self.place(i)]
     }
 
-    /// Returns the first turn, or an empty place if there is none.
+    /// Returns the first arrival, or an empty place if there is none.
     #[inline]
-    pub(super) fn first(&self) -> Turn {
+    pub(super) fn first(&self) -> InputArrival {
         self.at(0)
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = Turn> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = InputArrival> {
         (0..self.len).map(|i| self.at(i))
     }
 
-    /// Returns how many of the first turns are at the same time, and the time of the next after them.
+    /// Returns how many of the first arrivals are at the same time, and the time of the next after them.
     #[inline]
     pub(super) fn tied(&self) -> (usize, Time) {
         let now = self.first().time();
@@ -279,80 +279,81 @@ impl Turns {
     #[inline]
     pub(super) fn pop_first(&mut self) {
         let first = self.first;
-        self.ring[first] = Turn::NONE;
+        self.ring[first] = InputArrival::NONE;
         self.first = self.place(1);
         self.len -= 1;
     }
 
     /// Puts an input in its place.
     #[inline]
-    pub(super) fn put(&mut self, turn: Turn) {
+    pub(super) fn put(&mut self, arrival: InputArrival) {
         let end = self.place(self.len);
-        if self.len == 0 || turn > self.at(self.len - 1) {
-            self.ring[end] = turn;
+        if self.len == 0 || arrival > self.at(self.len - 1) {
+            self.ring[end] = arrival;
             self.len += 1;
             return;
         }
-        self.insert(turn);
+        self.insert(arrival);
     }
 
-    /// Inserts before the end: the turns on the shorter side move.
+    /// Inserts before the end: the arrivals on the shorter side move.
     #[inline(never)]
-    fn insert(&mut self, turn: Turn) {
+    fn insert(&mut self, arrival: InputArrival) {
         let mut place = self.place(0);
-        if turn < self.at(self.len / 2) {
+        if arrival < self.at(self.len / 2) {
             self.first = self.place(self.ring.len() - 1);
             let mut hole = self.first;
-            while self.ring[place] < turn {
+            while self.ring[place] < arrival {
                 self.ring[hole] = self.ring[place];
                 hole = place;
                 place = (place + 1) & (self.ring.len() - 1);
             }
-            self.ring[hole] = turn;
+            self.ring[hole] = arrival;
         } else {
             let mut hole = self.place(self.len);
             place = self.place(self.len - 1);
-            while self.ring[place] > turn {
+            while self.ring[place] > arrival {
                 self.ring[hole] = self.ring[place];
                 hole = place;
                 place = place.wrapping_sub(1) & (self.ring.len() - 1);
             }
-            self.ring[hole] = turn;
+            self.ring[hole] = arrival;
         }
         self.len += 1;
     }
 
     /// Moves the first input to another place. Returns whether it is first again.
     #[inline]
-    pub(super) fn put_back_first(&mut self, turn: Turn) -> bool {
+    pub(super) fn put_back_first(&mut self, arrival: InputArrival) -> bool {
         let first = self.first;
-        if turn < self.at(1) {
-            self.ring[first] = turn;
+        if arrival < self.at(1) {
+            self.ring[first] = arrival;
             return true;
         }
         let (last, end) = (self.place(self.len - 1), self.place(self.len));
-        self.ring[first] = Turn::NONE;
+        self.ring[first] = InputArrival::NONE;
         self.first = self.place(1);
-        if turn > self.ring[last] {
-            // They take turns.
-            self.ring[end] = turn;
+        if arrival > self.ring[last] {
+            // They alternate.
+            self.ring[end] = arrival;
         } else {
             self.len -= 1;
-            self.insert(turn);
+            self.insert(arrival);
         }
         false
     }
 
-    /// Removes the turn of an input.
+    /// Removes the arrival of an input.
     pub(super) fn remove(&mut self, input: u32) {
-        let mut place = (0..self.len).find(|&i| self.at(i).input() == input).expect("an input with a train has a turn");
+        let mut place =
+            (0..self.len).find(|&i| self.at(i).input() == input).expect("an input with a train has a arrival");
         while place + 1 < self.len {
             let (here, next) = (self.place(place), self.at(place + 1));
             self.ring[here] = next;
             place += 1;
         }
         let last = self.place(place);
-        self.ring[last] = Turn::NONE;
+        self.ring[last] = InputArrival::NONE;
         self.len -= 1;
     }
 }
@@ -363,43 +364,43 @@ mod tests {
     use crate::rng::Stream;
 
     #[test]
-    fn turns_stay_in_order_after_any_changes() {
+    fn arrivals_stay_in_order_after_any_changes() {
         let mut rng = Stream::new(1, "turns");
         for inputs in [1, 2, 3, 7, 40] {
-            let mut turns = Turns::new(inputs as usize);
-            let mut expected: Vec<Turn> = Vec::new();
+            let mut order = ArrivalOrder::new(inputs as usize);
+            let mut expected: Vec<InputArrival> = Vec::new();
             for _ in 0..2000 {
                 let input = rng.below(inputs);
-                let turn = Turn::new(Time(u64::from(rng.below(50))), input);
-                let held = expected.iter().position(|other| other.input() == input);
-                match (held, rng.below(3)) {
+                let arrival = InputArrival::new(Time(u64::from(rng.below(50))), input);
+                let place = expected.iter().position(|other| other.input() == input);
+                match (place, rng.below(3)) {
                     (None, _) => {
-                        turns.put(turn);
-                        expected.push(turn);
+                        order.put(arrival);
+                        expected.push(arrival);
                     }
                     (Some(0), 0) => {
-                        turns.pop_first();
+                        order.pop_first();
                         expected.remove(0);
                     }
                     (Some(0), _) => {
-                        let is_first = turns.put_back_first(turn);
-                        expected[0] = turn;
-                        assert_eq!(is_first, expected.iter().min() == Some(&turn));
+                        let is_first = order.put_back_first(arrival);
+                        expected[0] = arrival;
+                        assert_eq!(is_first, expected.iter().min() == Some(&arrival));
                     }
                     (Some(i), 0) => {
-                        turns.remove(input);
+                        order.remove(input);
                         expected.remove(i);
                     }
                     (Some(_), _) => {}
                 }
                 expected.sort_unstable();
-                assert!(turns.iter().eq(expected.iter().copied()));
-                assert_eq!((turns.len(), turns.at(expected.len())), (expected.len(), Turn::NONE));
-                let now = expected.first().map(|turn| turn.time());
-                let tied = expected.iter().take_while(|turn| Some(turn.time()) == now).count();
+                assert!(order.iter().eq(expected.iter().copied()));
+                assert_eq!((order.len(), order.at(expected.len())), (expected.len(), InputArrival::NONE));
+                let now = expected.first().map(|arrival| arrival.time());
+                let tied = expected.iter().take_while(|arrival| Some(arrival.time()) == now).count();
                 if tied > 0 {
-                    let after = expected.get(tied).map_or(Turn::NONE, |&turn| turn).time();
-                    assert_eq!(turns.tied(), (tied, after));
+                    let after = expected.get(tied).map_or(InputArrival::NONE, |&arrival| arrival).time();
+                    assert_eq!(order.tied(), (tied, after));
                 }
             }
         }

@@ -7,7 +7,7 @@
 //! has been sent. So the port is worked on in batches, some time after the instants in question, and never later than
 //! the earliest effect these could have anywhere else.
 
-use in_step::Part;
+use in_step::StretchTrain;
 
 use super::batching_port::BatchingPort;
 use super::egress::PartialFrames;
@@ -22,7 +22,7 @@ use crate::tie::TieBreaker;
 use crate::units::{Span, Time};
 
 mod in_step;
-mod taking_turns;
+mod interleaving;
 
 /// A contended port.
 pub(super) struct TrainPort {
@@ -36,9 +36,9 @@ pub(super) struct TrainPort {
     together: Vec<(u32, Cell)>,
     in_step: Vec<(u32, Cell)>,
     pub(super) plan: TrainPlan,
-    stretch: Vec<Part>,
+    stretch: Vec<StretchTrain>,
     /// By label: cells of a frame under way whose departure is known and not yet reported, because it has no effect.
-    gathered: PartialFrames,
+    partial_frames: PartialFrames,
     /// The interleaved cells, and their inputs.
     interleaved: Vec<Cell>,
     touched: Vec<u32>,
@@ -82,7 +82,7 @@ impl TrainPort {
             at_node,
             together: Vec::new(),
             in_step: Vec::new(),
-            gathered: PartialFrames::new(vcs),
+            partial_frames: PartialFrames::new(vcs),
         }
     }
 
@@ -93,7 +93,7 @@ impl TrainPort {
         if self.output.timing.every_cell_matters || next.len() > FEW {
             return (next.len() > 0).then(|| next.first().time());
         }
-        next.iter().map(|turn| inputs[turn.input() as usize].train.last()).min()
+        next.iter().map(|arrival| inputs[arrival.input() as usize].train.last()).min()
     }
 
     /// Returns the end of the next batch, given that everything before `since` is settled: `until`, or earlier if the
@@ -123,7 +123,7 @@ impl TrainPort {
             if self.plan.interleaves
                 && self.ingress.next.len() > 1
                 && self.interleaving_pays()
-                && self.takes_turns(until)
+                && self.is_interleaved(until)
                 && self.interleave(until, &mut depart)
             {
                 continue;
@@ -152,11 +152,11 @@ impl TrainPort {
         let run = Run { last: cell, cells: 1 };
         let matters = cell.last_cell() || cell.is_rm() || start > self.output.timing.latest_start;
         if matters || self.output.timing.every_cell_matters {
-            self.report_gathered(cell.label(), depart);
+            self.report_partial_frame(cell.label(), depart);
             self.hand_on(run, start, self.output.timing.cell_time, depart);
             return;
         }
-        self.gather(run, depart);
+        self.collect(run, depart);
     }
 
     /// Hands on cells whose departure is known: the first starts at `first_start`, the others a `period` apart.
@@ -171,24 +171,24 @@ impl TrainPort {
 
     /// Collects cells of a frame under way whose start has no effect.
     #[inline]
-    fn gather(&mut self, run: Run, depart: &mut impl FnMut(Run, Time, Span)) {
-        if let Some(before) = self.gathered.add(run) {
+    fn collect(&mut self, run: Run, depart: &mut impl FnMut(Run, Time, Span)) {
+        if let Some(before) = self.partial_frames.add(run) {
             depart(before, Time::default(), Span(0));
         }
     }
 
     /// Reports the collected cells of a VC, whose starts have no effect.
     #[inline]
-    fn report_gathered(&mut self, label: Label, depart: &mut impl FnMut(Run, Time, Span)) {
-        if let Some(gathered) = self.gathered.take(label) {
+    fn report_partial_frame(&mut self, label: Label, depart: &mut impl FnMut(Run, Time, Span)) {
+        if let Some(gathered) = self.partial_frames.take(label) {
             depart(gathered, Time::default(), Span(0));
         }
     }
 
     /// Reports all gathered cells, at the end of the run.
-    pub(super) fn report_all_gathered(&mut self, mut depart: impl FnMut(Run, Time, Span)) {
-        for label in self.gathered.labels() {
-            self.report_gathered(label, &mut depart);
+    pub(super) fn report_partial_frames(&mut self, mut depart: impl FnMut(Run, Time, Span)) {
+        for label in self.partial_frames.labels() {
+            self.report_partial_frame(label, &mut depart);
         }
     }
 }
@@ -244,8 +244,8 @@ impl TrainPort {
     ) -> bool {
         if self.output.defers_order {
             self.admit_deferred(now, period, run, depart)
-        } else if self.output.port.holds(run.last.label()) {
-            self.admit_held(now, period, run, depart)
+        } else if self.output.port.reassembles(run.last.label()) {
+            self.admit_awaiting(now, period, run, depart)
         } else {
             self.admit_in_step(now, period, run, depart)
         }
@@ -271,13 +271,13 @@ impl TrainPort {
         let last_start = in_a_row.max(last_arrival);
         // Of those that wait, frames that are not yet whole stay.
         let ready = self.output.port.ready();
-        let held = self.output.port.occupancy() - ready;
+        let awaiting = self.output.port.occupancy() - ready;
         let ready_at_last = if period == self.output.timing.cell_time {
             ready + 1
         } else {
             self.waiting_with(last_start, last_arrival)
         };
-        let peak = ready_at_last.max(ready + 1) + held;
+        let peak = ready_at_last.max(ready + 1) + awaiting;
         if peak > self.output.port.capacity() {
             return false;
         }
@@ -285,8 +285,8 @@ impl TrainPort {
         if !self.output.port.enters_at_once(run.last.label(), gone, period <= self.output.timing.cell_time) {
             return false;
         }
-        self.report_gathered(run.last.label(), depart);
-        let range = QueueRange { least: held + ready.min(ready_at_last - 1), largest: peak };
+        self.report_partial_frame(run.last.label(), depart);
+        let range = QueueRange { least: awaiting + ready.min(ready_at_last - 1), largest: peak };
         self.output.port.admit(run, range, gone);
         self.output.next_start = Time(last_start.0 - self.output.timing.cell_time.0 * u64::from(ready_at_last - 1));
         if last_start == in_a_row {
@@ -348,7 +348,7 @@ impl TrainPort {
     /// shrinks or stays until all others have gone and grows from then on, or only grows: its largest is at one of the
     /// ends.
     #[inline(never)]
-    pub(super) fn admit_held(
+    pub(super) fn admit_awaiting(
         &mut self,
         now: Time,
         period: Span,
@@ -362,7 +362,7 @@ impl TrainPort {
         let gone = u32::try_from(starts).unwrap_or(ready).min(ready);
         let at_first = self.output.port.occupancy() + 1;
         let at_last = at_first + run.cells - 1 - gone;
-        let range = QueueRange { least: self.least_while_held(now, period, gone), largest: at_first.max(at_last) };
+        let range = QueueRange { least: self.least_while_awaiting(now, period, gone), largest: at_first.max(at_last) };
         if range.largest > self.output.port.capacity() {
             return false;
         }
@@ -378,9 +378,9 @@ impl TrainPort {
         true
     }
 
-    /// Returns the fewest cells waiting while `gone` cells leave and held cells arrive a period apart from `now` on: at
+    /// Returns the fewest cells waiting while `gone` cells leave and cells of a partial frame arrive a period apart from `now` on: at
     /// first, or when the last of the leaving cells has left.
-    fn least_while_held(&self, now: Time, period: Span, gone: u32) -> u32 {
+    fn least_while_awaiting(&self, now: Time, period: Span, gone: u32) -> u32 {
         let waiting = self.output.port.occupancy();
         let Some(before_last) = gone.checked_sub(1) else { return waiting };
         let last_gone = self.output.next_start + self.output.timing.cell_time * u64::from(before_last);

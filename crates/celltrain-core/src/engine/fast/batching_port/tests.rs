@@ -32,10 +32,10 @@ fn cells_admitted_in_turns_count_as_single_ones_do() {
         single.defer_dequeue(gone);
         for (label, cells, last) in [(0, 2, true), (1, 2, false)] {
             interleaved.fate(cell(label, 5, false));
-            interleaved.count_in_turns(Run { last: cell(label, 5, last), cells });
+            interleaved.count_interleaved(Run { last: cell(label, 5, last), cells });
         }
-        interleaved.count_in_turns(Run { last: rm, cells: 1 });
-        interleaved.admit_in_turns(&cells, QueueRange { least: 0, largest: 7 }, gone);
+        interleaved.count_interleaved(Run { last: rm, cells: 1 });
+        interleaved.admit_interleaved(&cells, QueueRange { least: 0, largest: 7 }, gone);
         for port in [&mut *single, &mut *interleaved] {
             port.dequeue_deferred();
         }
@@ -56,9 +56,9 @@ fn cells_admitted_in_turns_are_of_the_frame_that_is_under_way() {
     let cells = [(0, 8), (1, 3), (0, 8)].map(|(label, frame)| cell(label, frame, false));
     for (last, cells) in [(cells[2], 2), (cells[1], 1)] {
         assert_eq!(port.fate(last), Fate::Admitted);
-        port.count_in_turns(Run { last, cells });
+        port.count_interleaved(Run { last, cells });
     }
-    port.admit_in_turns(&cells, QueueRange { least: 0, largest: 3 }, 0);
+    port.admit_interleaved(&cells, QueueRange { least: 0, largest: 3 }, 0);
     assert!(port.offer(cell(1, 3, true)));
     // Frame 8 is cut, so the cells that still arrive are its rest.
     assert_eq!([false, true].map(|last| port.offer(cell(0, 8, last))), [false, true]);
@@ -139,7 +139,7 @@ fn a_cell_that_passes_counts_as_one_that_is_offered_and_taken() {
             assert_eq!(drain(&mut passing), drain(&mut offered));
             let cell = cell(draws.below(2), frame, draws.below(3) == 0);
             let enters = offered.offer(cell);
-            let sent = passing.pass(cell);
+            let sent = passing.send_at_once(cell);
             assert_eq!(sent || passing.ready() > 0, enters, "{policy:?}");
             passed += u32::from(sent);
             assert_eq!(drain(&mut offered), Vec::from_iter(enters.then_some(cell)));
@@ -180,7 +180,7 @@ enum Step {
     /// Rounds of one cell each of some VCs arrive; none of them ends its frame.
     Rounds { labels: [bool; VCS as usize], rounds: u32 },
     /// Like `Rounds`, then one more cell of each, which may end its frame, admitted in turns.
-    Turns { labels: [bool; VCS as usize], rounds: u32, ends: bool },
+    ArrivalOrder { labels: [bool; VCS as usize], rounds: u32, ends: bool },
     /// Cells leave, and are reported later.
     Gone { cells: u32 },
     /// A cell leaves, and is reported at once.
@@ -198,7 +198,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => label().prop_map(|label| Step::Rm { label }),
         2 => (any::<[bool; 4]>(), 1u32..4).prop_map(|(labels, rounds)| Step::Rounds { labels, rounds }),
         2 => (any::<[bool; 4]>(), 0u32..4, any::<bool>())
-            .prop_map(|(labels, rounds, ends)| Step::Turns { labels, rounds, ends }),
+            .prop_map(|(labels, rounds, ends)| Step::ArrivalOrder { labels, rounds, ends }),
         3 => (1u32..9).prop_map(|cells| Step::Gone { cells }),
         2 => Just(Step::Take),
         1 => Just(Step::Report),
@@ -292,7 +292,7 @@ impl Pair {
                 self.offer(Cell::rm(label, FrameNumber::new(self.rms)));
             }
             Step::Rounds { labels, rounds } => self.rounds(&chosen(labels), rounds),
-            Step::Turns { labels, rounds, ends } => self.turns(&chosen(labels), rounds, ends),
+            Step::ArrivalOrder { labels, rounds, ends } => self.turns(&chosen(labels), rounds, ends),
             Step::Gone { cells } => {
                 let cells = cells.min(self.batching.ready());
                 self.left_naive.extend((0..cells).map(|_| self.naive.take().expect("as many are ready")));
@@ -321,7 +321,7 @@ impl Pair {
         self.next_frame(label, run.last.last_cell());
         self.report_before(label);
         let first = run.split_first().0;
-        let has_room = run.cells <= self.room() && !self.batching.holds(label);
+        let has_room = run.cells <= self.room() && !self.batching.reassembles(label);
         let policy_may_follow = self.batching.enters_at_once(label, 0, true);
         if !has_room || !policy_may_follow {
             run.iter().for_each(|cell| self.offer(cell));
@@ -399,14 +399,14 @@ impl Pair {
             }
         }
         for &label in labels {
-            self.batching.count_in_turns(Run { last: self.of_frame(label, ends), cells: each });
+            self.batching.count_interleaved(Run { last: self.of_frame(label, ends), cells: each });
             self.next_frame(label, ends);
         }
         // Some of the cells that waited before leave after the last has arrived.
         let gone = waited.min(each);
         self.left_naive.extend((0..gone).map(|_| self.naive.take().expect("as many waited")));
         let range = QueueRange { least: waited, largest: waited + vcs * each };
-        self.batching.admit_in_turns(&cells, range, gone);
+        self.batching.admit_interleaved(&cells, range, gone);
     }
 
     fn compare(&mut self) {

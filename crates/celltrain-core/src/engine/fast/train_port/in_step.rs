@@ -3,7 +3,7 @@
 use super::{Input, TrainPort, number};
 use crate::cell::{Cell, Run};
 use crate::engine::fast::output::Output;
-use crate::engine::fast::train::{Train, Turn};
+use crate::engine::fast::train::{InputArrival, Train};
 use crate::index::Label;
 use crate::port::Fate;
 use crate::queue_range::QueueRange;
@@ -46,8 +46,8 @@ impl TrainPort {
         let period = self.ingress.inputs[self.ingress.next.first().input() as usize].train.period;
         let Output { port, timing, .. } = &self.output;
         let (mut rounds, mut cells) = (u32::MAX, 0);
-        for turn in self.ingress.next.iter().take(tied) {
-            let train = &self.ingress.inputs[turn.input() as usize].train;
+        for arrival in self.ingress.next.iter().take(tied) {
+            let train = &self.ingress.inputs[arrival.input() as usize].train;
             let label = train.cell.label();
             // A queue that is kept may notice where a frame starts.
             let passes = if port.keeps_queue() { port.passes(label) } else { port.admits_unasked(label) };
@@ -74,7 +74,7 @@ impl TrainPort {
     /// Takes `rounds` rounds of the first `tied` inputs.
     pub(super) fn keep_step(&mut self, now: Time, tied: usize, rounds: u32, depart: &mut impl FnMut(Run, Time, Span)) {
         let mut in_step = std::mem::take(&mut self.in_step);
-        let cell = |turn: Turn| (turn.input(), self.ingress.inputs[turn.input() as usize].train.cell);
+        let cell = |arrival: InputArrival| (arrival.input(), self.ingress.inputs[arrival.input() as usize].train.cell);
         in_step.extend(self.ingress.next.iter().take(tied).map(cell));
         let period = self.ingress.inputs[in_step[0].0 as usize].train.period;
         let keeps_queue = self.output.port.keeps_queue();
@@ -90,7 +90,7 @@ impl TrainPort {
             let train = &mut self.ingress.inputs[input as usize].train;
             train.cells -= rounds;
             train.next = at;
-            self.ingress.next.put_back_first(Turn::new(at, input));
+            self.ingress.next.put_back_first(InputArrival::new(at, input));
             let mut run = Run { last: cell, cells: rounds };
             self.output.note(run, now, period);
             if !keeps_queue {
@@ -103,10 +103,10 @@ impl TrainPort {
                 if run.cells == 0 {
                     continue;
                 }
-                self.output.port.count_in_turns(run);
+                self.output.port.count_interleaved(run);
             }
-            if !self.output.defers_order && !self.output.port.holds(cell.label()) {
-                self.report_gathered(cell.label(), depart);
+            if !self.output.defers_order && !self.output.port.reassembles(cell.label()) {
+                self.report_partial_frame(cell.label(), depart);
                 self.hand_on(run, Time(last_start), Span(0), depart);
             }
         }
@@ -184,12 +184,12 @@ impl TrainPort {
 
 /// Cells of one train that arrive in a stretch of several.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Part {
+pub(super) struct StretchTrain {
     input: u32,
     cells: u32,
     /// Arrival of the first.
     first: Time,
-    /// The arrival within a period: parts of equal phase tie in every common round.
+    /// The arrival within a period: trains of equal phase tie in every common round.
     phase: Span,
     /// Round of the first cell, counted from the beginning of the stretch.
     round: u32,
@@ -208,8 +208,8 @@ impl TrainPort {
         let cell_time = self.output.timing.cell_time;
         let (mut until, mut busy_until, mut period) = (until, now, None);
         let mut trains = 0;
-        for turn in self.ingress.next.iter() {
-            let (first, input) = (turn.time(), turn.input());
+        for arrival in self.ingress.next.iter() {
+            let (first, input) = (arrival.time(), arrival.input());
             if first >= until {
                 break;
             }
@@ -237,8 +237,8 @@ impl TrainPort {
         let period = period.unwrap_or(cell_time);
         let (mut cells, mut last_arrival) = (0, now);
         let mut stretch = std::mem::take(&mut self.stretch);
-        for turn in self.ingress.next.iter().take(trains) {
-            let (first, input) = (turn.time(), turn.input());
+        for arrival in self.ingress.next.iter().take(trains) {
+            let (first, input) = (arrival.time(), arrival.input());
             if first >= until {
                 break;
             }
@@ -248,7 +248,7 @@ impl TrainPort {
             last_arrival = last_arrival.max(first + train.period * u64::from(of_train - 1));
             let (round, phase) = ((first - now).0 / period.0, Span((first - now).0 % period.0));
             let round = u32::try_from(round).expect("a stretch has fewer than 2^32 rounds");
-            stretch.push(Part { input, cells: of_train, first, phase, round });
+            stretch.push(StretchTrain { input, cells: of_train, first, phase, round });
         }
         self.output.catch_up(now);
         if stretch.len() < 2 || cells > self.output.port.capacity() - self.output.port.occupancy() {
@@ -264,7 +264,7 @@ impl TrainPort {
         for _ in &stretch {
             self.ingress.next.pop_first();
         }
-        for &Part { input, cells, first, .. } in &stretch {
+        for &StretchTrain { input, cells, first, .. } in &stretch {
             let Input { train, behind, .. } = &mut self.ingress.inputs[input as usize];
             let run = train.take(cells);
             if train.cells == 0 {
@@ -272,7 +272,7 @@ impl TrainPort {
             }
             if train.cells > 0 {
                 let next = train.next;
-                self.ingress.next.put(Turn::new(next, input));
+                self.ingress.next.put(InputArrival::new(next, input));
             }
             self.output.catch_up(first);
             if self.output.port.must_report_before(run.last.label()) {
@@ -295,20 +295,20 @@ impl TrainPort {
     }
 
     /// Draws for the ties of a stretch, in order of time.
-    pub(super) fn pass_over_ties(&mut self, stretch: &mut [Part]) {
-        stretch.sort_unstable_by_key(|part| part.phase);
+    pub(super) fn pass_over_ties(&mut self, stretch: &mut [StretchTrain]) {
+        stretch.sort_unstable_by_key(|train_part| train_part.phase);
         if stretch.windows(2).all(|two| two[0].phase != two[1].phase) {
             return;
         }
-        let rounds = stretch.iter().map(|part| part.round + part.cells).max().unwrap_or(0);
+        let rounds = stretch.iter().map(|train_part| train_part.round + train_part.cells).max().unwrap_or(0);
         for round in 0..rounds {
             let (mut phase, mut tied) = (Span(0), 0);
-            for part in &*stretch {
-                if part.phase != phase {
+            for train_part in &*stretch {
+                if train_part.phase != phase {
                     self.ties.pass_over(tied);
-                    (phase, tied) = (part.phase, 0);
+                    (phase, tied) = (train_part.phase, 0);
                 }
-                tied += u32::from(round.wrapping_sub(part.round) < part.cells);
+                tied += u32::from(round.wrapping_sub(train_part.round) < train_part.cells);
             }
             self.ties.pass_over(tied);
         }

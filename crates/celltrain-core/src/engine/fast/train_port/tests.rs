@@ -141,7 +141,7 @@ proptest! {
             prop_assert_eq!(kept.output.effect_of_waiting(), counted.output.effect_of_waiting());
         }
         for (port, reported) in ports.iter_mut().zip(&mut reported) {
-            port.report_all_gathered(|run, first_start, period| reported.add(run, first_start, period));
+            port.report_partial_frames(|run, first_start, period| reported.add(run, first_start, period));
             // Frames of one batch may be reported in another order.
             reported.ended.sort_unstable();
         }
@@ -187,7 +187,7 @@ proptest! {
             prop_assert_eq!(of_rounds.output.free_at(), of_each.output.free_at());
         }
         for (port, reported) in ports.iter_mut().zip(&mut reported) {
-            port.report_all_gathered(|run, first_start, period| reported.add(run, first_start, period));
+            port.report_partial_frames(|run, first_start, period| reported.add(run, first_start, period));
             reported.ended.sort_unstable();
         }
         let [of_rounds, of_each] = &ports;
