@@ -83,6 +83,7 @@ impl ContendedPort {
     #[inline]
     pub(super) fn take_arrivals(&mut self, note: impl FnMut(Arrival)) {
         if let ContendedPort::Trains(TrainPort { output, .. }) | ContendedPort::Queues(QueuePort { output, .. }) = self
+            && output.timing.notes
         {
             output.arrivals().for_each(note);
         }
@@ -255,8 +256,8 @@ impl QueuePort {
             }
             output.note(Run { last: cell, cells: 1 }, now, Span(0));
             let mut depart = |run, start, _| egress.send_run(run, start, downstream);
-            let start = if is_first && is_last && output.sends_at_once(now, cell) {
-                output.send_at_once(now, cell, &mut depart)
+            let start = if is_first && is_last && output.may_bypass_queue(now, cell) {
+                output.bypass_queue(now, cell, &mut depart)
             } else {
                 output.offer(now, cell, &mut depart)
             };

@@ -1,4 +1,5 @@
-//! The egress of a port of single cells: each cell goes into a stream of the next port, or to a host.
+//! The egress of a port of single cells: each cell goes into a stream of the next port, or to a host. On their way to
+//! hosts cells are collected by VC until the frame is whole, because only a whole frame has an effect there.
 
 use typed_index_collections::{TiVec, ti_vec};
 

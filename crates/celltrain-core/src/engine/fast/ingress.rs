@@ -1,4 +1,4 @@
-//! The ingress of a port of single cells: takes cells from its streams in order of arrival.
+//! The ingress of a port of single cells: takes cells from its streams in batches, in order of arrival.
 
 use std::ops::Range;
 

@@ -19,7 +19,7 @@ pub(super) struct Output {
     pub(super) timing: Timing,
     /// True if cells that find nothing waiting may start at once: none is marked, and none waits for others of its
     /// frame.
-    sends_at_once: bool,
+    may_bypass_queue: bool,
     /// If the order is deferred: each start is reported, not only of cells that end a run. Set once a
     /// departure may matter by itself: another contended port follows, or the run is near its end.
     reports_each: bool,
@@ -65,7 +65,7 @@ impl Output {
     pub(super) fn new(port: BatchingPort, timing: Timing) -> Self {
         Self {
             defers_order: port.defers_order() || timing.marks_above.is_some(),
-            sends_at_once: timing.marks_above.is_none() && !port.merges(),
+            may_bypass_queue: timing.marks_above.is_none() && !port.merges(),
             port,
             next_start: Time::default(),
             timing,
@@ -209,13 +209,13 @@ impl Output {
 
     /// Returns whether a cell that arrives at `now`, when no other does, starts at once if it is admitted.
     #[inline]
-    pub(super) fn sends_at_once(&self, now: Time, cell: Cell) -> bool {
-        self.sends_at_once && self.next_start <= now && self.port.ready() == 0 && !cell.is_rm()
+    pub(super) fn may_bypass_queue(&self, now: Time, cell: Cell) -> bool {
+        self.may_bypass_queue && self.next_start <= now && self.port.ready() == 0 && !cell.is_rm()
     }
 
     /// [`Output::offer`] for such a cell, which is not put in a queue.
     #[inline]
-    pub(super) fn send_at_once(
+    pub(super) fn bypass_queue(
         &mut self,
         now: Time,
         cell: Cell,
@@ -228,7 +228,7 @@ impl Output {
         }
         self.next_start = now;
         self.port.set_now(now);
-        if self.port.send_at_once(cell) {
+        if self.port.bypass_queue(cell) {
             self.next_start += self.timing.cell_time;
             return Some(now);
         }

@@ -3,16 +3,11 @@
 use typed_index_collections::TiVec;
 
 use super::batching_port::BatchingPort;
-use super::contended_port::ContendedPort;
-use super::contended_port::QueuePort;
-use super::contended_port::StreamPort;
-use super::contended_port::{AtOnceIndex, AtOncePort};
-use super::egress::{Egress, Hop, HopEnd};
-use super::egress::{PartialFrames, ToHosts};
+use super::contended_port::{AtOnceIndex, AtOncePort, ContendedPort, QueuePort, StreamPort};
+use super::egress::{Egress, Hop, HopEnd, PartialFrames, ToHosts};
 use super::fifo::{Fifo, FifoOptions};
 use super::ingress::CellIngress;
-use super::links::Stream;
-use super::links::{Ingress, Links};
+use super::links::{Ingress, Links, Stream};
 use super::output::Timing;
 use super::plan::{NicIndex, PortIndex, Role, Stage, StageEnd};
 use super::port_plan::{Arrivals, PortBuilder, PortFacts, PortMode, PortOptions, PortPlan, Reason, TrainPlan};

@@ -2,8 +2,7 @@
 
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
-use super::contended_port::ContendedPort;
-use super::contended_port::{AtOnceIndex, AtOncePort};
+use super::contended_port::{AtOnceIndex, AtOncePort, ContendedPort};
 use super::nic::Nic;
 use super::plan::{NicIndex, Passed, Plan, PortIndex, Role, StageEnd};
 use super::{Engine, Outcome};

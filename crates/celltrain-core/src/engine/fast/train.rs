@@ -1,4 +1,5 @@
-//! Cells in flight: alone, or as a train of cells of one frame that arrive a period apart.
+//! Cells in flight: alone, or as a train of cells of one frame that arrive a period apart. A port that takes trains keeps
+//! those on its links in the order of their next arrivals.
 
 use std::collections::VecDeque;
 

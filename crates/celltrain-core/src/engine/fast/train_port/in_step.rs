@@ -1,4 +1,5 @@
-//! Trains in step: cells that tie do so again a period later, and are taken in rounds.
+//! Several trains at once: trains in step, whose cells tie again a period later and are taken in rounds, and
+//! overlapping trains at ports with a queue for each VC, which are admitted one after the other.
 
 use super::{Input, TrainPort, number};
 use crate::cell::{Cell, Run};
@@ -141,7 +142,7 @@ impl TrainPort {
         self.together = together;
     }
 
-    /// Like `admit_rounds`, at a port without a queue. Cells for which there is no room are lost one by one. Counts in
+    /// Like `admit_rounds`, at a port without a queue. Loses the cells that find no room one by one. Counts in
     /// `entered`, by rank, how many cells of each input enter. If all enter, their order affects only the draws.
     fn count_rounds(
         &mut self,
