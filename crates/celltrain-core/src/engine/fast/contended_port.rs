@@ -135,7 +135,7 @@ impl ContendedPort {
         }
     }
 
-    /// Reports all cells that were gathered.
+    /// Reports all cells that were collected.
     pub(super) fn report_partial_frames(&mut self, link: LinkIndex, downstream: &mut Downstream<'_>) {
         match self {
             ContendedPort::Trains(port) => {

@@ -109,7 +109,7 @@ impl Egress {
     }
 }
 
-/// By label: the cells gathered of its frame, if there are any.
+/// By label: the cells collected of its frame, if there are any.
 pub(super) struct PartialFrames(TiVec<Label, Run>);
 
 const NOTHING: Run = Run { last: Cell::NONE, cells: 0 };
@@ -124,28 +124,28 @@ impl PartialFrames {
         self.0.keys()
     }
 
-    /// Adds cells. Returns gathered cells of another frame, if there are any.
+    /// Adds cells. Returns collected cells of another frame, if there are any.
     #[inline]
     pub(super) fn add(&mut self, run: Run) -> Option<Run> {
-        let gathered = &mut self.0[run.last.label()];
-        if gathered.cells > 0 && gathered.goes_on_with(run) {
-            gathered.cells += run.cells;
+        let collected = &mut self.0[run.last.label()];
+        if collected.cells > 0 && collected.goes_on_with(run) {
+            collected.cells += run.cells;
             return None;
         }
-        Some(std::mem::replace(gathered, run)).filter(|before| before.cells > 0)
+        Some(std::mem::replace(collected, run)).filter(|before| before.cells > 0)
     }
 
-    /// Takes the cells gathered of a VC.
+    /// Takes the cells collected of a VC.
     #[inline]
     pub(super) fn take(&mut self, label: Label) -> Option<Run> {
         Some(std::mem::replace(&mut self.0[label], NOTHING)).filter(|run| run.cells > 0)
     }
 
-    /// Takes the cells gathered of the frame that this run continues. Returns how many.
+    /// Takes the cells collected of the frame that this run continues. Returns how many.
     #[inline]
     pub(super) fn take_before(&mut self, run: Run) -> u32 {
-        let gathered = &mut self.0[run.last.label()];
-        if gathered.goes_on_with(run) { std::mem::replace(gathered, NOTHING).cells } else { 0 }
+        let collected = &mut self.0[run.last.label()];
+        if collected.goes_on_with(run) { std::mem::replace(collected, NOTHING).cells } else { 0 }
     }
 }
 
@@ -160,7 +160,7 @@ pub(super) struct ToHosts {
 
 impl ToHosts {
     /// Hands on a cell on its way to a host. It matters only if it ends a frame, is an RM cell, or may be too late for
-    /// the end of the run; others are gathered.
+    /// the end of the run; others are collected.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "once a cell; what else is done is done once a frame")]
     pub(super) fn send(&mut self, cell: Cell, start: Time, fabric: &mut Fabric<'_>) {
@@ -187,17 +187,17 @@ impl ToHosts {
     #[inline(never)]
     fn report(&self, run: Run, start: Time, period: Span, fabric: &mut Fabric<'_>) {
         let onward = fabric.go(self.link, run, start, period);
-        assert!(onward.is_none(), "cells are gathered only on their way to hosts");
+        assert!(onward.is_none(), "cells are collected only on their way to hosts");
     }
 
     /// Reports the collected cells of a VC, whose starts have no effect.
     fn report_partial_frame(&mut self, label: Label, fabric: &mut Fabric<'_>) {
-        if let Some(gathered) = self.frames.take(label) {
-            self.report(gathered, Time::default(), Span(0), fabric);
+        if let Some(collected) = self.frames.take(label) {
+            self.report(collected, Time::default(), Span(0), fabric);
         }
     }
 
-    /// Reports all gathered cells, at the end of the run.
+    /// Reports all collected cells, at the end of the run.
     pub(super) fn report_partial_frames(&mut self, fabric: &mut Fabric<'_>) {
         for label in self.frames.labels() {
             self.report_partial_frame(label, fabric);

@@ -146,7 +146,7 @@ impl TrainPort {
     }
 
     /// Reports an admitted cell's start. If only whole frames matter, it does so if the cell ends a frame, is an RM
-    /// cell or may be too late for the end of the run; other cells are gathered.
+    /// cell or may be too late for the end of the run; other cells are collected.
     #[inline]
     fn depart_one(&mut self, cell: Cell, start: Time, depart: &mut impl FnMut(Run, Time, Span)) {
         let run = Run { last: cell, cells: 1 };
@@ -180,12 +180,12 @@ impl TrainPort {
     /// Reports the collected cells of a VC, whose starts have no effect.
     #[inline]
     fn report_partial_frame(&mut self, label: Label, depart: &mut impl FnMut(Run, Time, Span)) {
-        if let Some(gathered) = self.partial_frames.take(label) {
-            depart(gathered, Time::default(), Span(0));
+        if let Some(collected) = self.partial_frames.take(label) {
+            depart(collected, Time::default(), Span(0));
         }
     }
 
-    /// Reports all gathered cells, at the end of the run.
+    /// Reports all collected cells, at the end of the run.
     pub(super) fn report_partial_frames(&mut self, mut depart: impl FnMut(Run, Time, Span)) {
         for label in self.partial_frames.labels() {
             self.report_partial_frame(label, &mut depart);

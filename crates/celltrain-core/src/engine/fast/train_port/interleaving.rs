@@ -218,7 +218,7 @@ impl TrainPort {
         self.finish_interleaved(run, first, period);
         let stays = start > self.output.timing.end;
         if !stays && (last.is_rm() || last.last_cell()) {
-            // Cells of the frame that were gathered before go with the last one.
+            // Cells of the frame that were collected before go with the last one.
             let cells = self.partial_frames.take_before(run);
             self.report_partial_frame(last.label(), depart);
             depart(Run { last, cells: cells + run.cells }, start, Span(0));
