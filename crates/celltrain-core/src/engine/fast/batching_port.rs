@@ -471,7 +471,7 @@ impl BatchingPort {
         self.tracker.max_queue()
     }
 
-    /// Returns the waiting cells: next to be sent first if one queue reassembles all, cells of frames that are not yet whole
+    /// Returns the waiting cells: next to be sent first if one queue holds all, cells of frames that are not yet whole
     /// last.
     #[cfg(test)]
     pub(crate) fn waiting(&self) -> impl Iterator<Item = Cell> {

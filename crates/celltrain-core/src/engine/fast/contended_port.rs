@@ -321,9 +321,9 @@ indices! {
     AtOnceIndex;
 }
 
-/// A port that takes each cell as soon as its arrival is known. It is first in, first out, a single contended link feeds
-/// it, all its cells go to hosts, and no probe looks at it before the horizon. So no other cell can come first, and the
-/// port needs no batches and no events.
+/// A port that takes each cell as soon as its arrival is known. It is first in, first out, a single contended link
+/// feeds it, all its cells go to hosts, and no probe looks at it before the horizon. So no other cell can come first,
+/// and the port needs no batches and no events.
 pub(super) struct AtOncePort {
     pub(super) fifo: Fifo,
     pub(super) to_hosts: ToHosts,

@@ -215,8 +215,8 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// Creates the plan of a network. `partition_of`: the partition that simulates a node, 0 if there is only one. The ports of
-    /// `traced` count as contended, because a transparent port does not know when cells pass it.
+    /// Creates the plan of a network. `partition_of`: the partition that simulates a node, 0 if there is only one. The
+    /// ports of `traced` count as contended, because a transparent port does not know when cells pass it.
     pub(super) fn new(
         network: &Network,
         routing: &Routing,

@@ -1,5 +1,5 @@
-//! Cells in flight: alone, or as a train of cells of one frame that arrive a period apart. A port that takes trains keeps
-//! those on its links in the order of their next arrivals.
+//! Cells in flight: alone, or as a train of cells of one frame that arrive a period apart. A port that takes trains
+//! keeps those on its links in the order of their next arrivals.
 
 use std::collections::VecDeque;
 
@@ -219,7 +219,7 @@ impl InputArrival {
     }
 }
 
-/// ArrivalOrder in order: by time, then by number of the input. Each input has at most one.
+/// Inputs in the order of their next arrivals: by time, then by number of the input. Each input has at most one.
 ///
 /// They are kept in a ring. A new arrival usually belongs at the end, because trains arrive in the order in which hosts
 /// send them, and cells of trains under way alternate. Most others belong near the front.

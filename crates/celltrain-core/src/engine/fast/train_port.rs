@@ -378,8 +378,8 @@ impl TrainPort {
         true
     }
 
-    /// Returns the fewest cells waiting while `gone` cells leave and cells of a partial frame arrive a period apart from `now` on: at
-    /// first, or when the last of the leaving cells has left.
+    /// Returns the fewest cells waiting while `gone` cells leave and cells of a partial frame arrive a period apart
+    /// from `now` on: at first, or when the last of the leaving cells has left.
     fn least_while_awaiting(&self, now: Time, period: Span, gone: u32) -> u32 {
         let waiting = self.output.port.occupancy();
         let Some(before_last) = gone.checked_sub(1) else { return waiting };

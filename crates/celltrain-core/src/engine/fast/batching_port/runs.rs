@@ -66,11 +66,11 @@ impl BatchingPort {
         }
     }
 
-    /// Admits cells of several VCs, in this order, to a port whose one queue reassembles all, with the result of single
+    /// Admits cells of several VCs, in this order, to a port whose one queue holds all, with the result of single
     /// offers between and after which `gone` cells leave. There was room for each of them, and the queue stayed within
     /// `range`.
     pub fn admit_interleaved(&mut self, cells: &[Cell], range: QueueRange, gone: u32) {
-        debug_assert!(self.queues.is_none() && !self.merges(), "one queue reassembles all");
+        debug_assert!(self.queues.is_none() && !self.merges(), "one queue holds all");
         debug_assert!(range.largest <= self.capacity, "no queue exceeds its buffer");
         let arrived = u32::try_from(cells.len()).expect("a stretch has fewer than 2^32 cells");
         let queued = self.occupancy + self.deferred_dequeues;
@@ -107,8 +107,8 @@ impl BatchingPort {
         self.admission.refuse(run);
     }
 
-    /// Reports an interleaved cell to a policy that follows cells, before [`BatchingPort::admit_interleaved`] admits it;
-    /// `gone` cells have left since the interleaving began.
+    /// Reports an interleaved cell to a policy that follows cells, before [`BatchingPort::admit_interleaved`] admits
+    /// it; `gone` cells have left since the interleaving began.
     #[inline]
     pub fn follow(&mut self, label: Label, gone: u32) {
         if self.follows {

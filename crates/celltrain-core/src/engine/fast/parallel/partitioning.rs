@@ -46,8 +46,8 @@ impl Partitioning {
         self.partition_of[node]
     }
 
-    /// Partitions a network into up to `threads` partitions, if that pays. `takes_cells`: by contended port, true if single
-    /// cells arrive in streams.
+    /// Partitions a network into up to `threads` partitions, if that pays. `takes_cells`: by contended port, true if
+    /// single cells arrive in streams.
     pub(super) fn new(
         network: &Network,
         plan: &Plan,
@@ -163,8 +163,9 @@ impl Connectivity {
         candidates
     }
 
-    /// Returns the partition of each node, with nodes closer than `least_lead` in one partition. `None` if that does not make
-    /// that many partitions with about equal work. `most_work` is the most work of one partition, in quarters of the average.
+    /// Returns the partition of each node, with nodes closer than `least_lead` in one partition. `None` if that does
+    /// not make that many partitions with about equal work. `most_work` is the most work of one partition, in quarters
+    /// of the average.
     fn partition(
         &self,
         network: &Network,

@@ -297,19 +297,19 @@ impl TrainPort {
 
     /// Draws for the ties of a stretch, in order of time.
     pub(super) fn pass_over_ties(&mut self, stretch: &mut [StretchTrain]) {
-        stretch.sort_unstable_by_key(|train_part| train_part.phase);
+        stretch.sort_unstable_by_key(|train| train.phase);
         if stretch.windows(2).all(|two| two[0].phase != two[1].phase) {
             return;
         }
-        let rounds = stretch.iter().map(|train_part| train_part.round + train_part.cells).max().unwrap_or(0);
+        let rounds = stretch.iter().map(|train| train.round + train.cells).max().unwrap_or(0);
         for round in 0..rounds {
             let (mut phase, mut tied) = (Span(0), 0);
-            for train_part in &*stretch {
-                if train_part.phase != phase {
+            for train in &*stretch {
+                if train.phase != phase {
                     self.ties.pass_over(tied);
-                    (phase, tied) = (train_part.phase, 0);
+                    (phase, tied) = (train.phase, 0);
                 }
-                tied += u32::from(round.wrapping_sub(train_part.round) < train_part.cells);
+                tied += u32::from(round.wrapping_sub(train.round) < train.cells);
             }
             self.ties.pass_over(tied);
         }
