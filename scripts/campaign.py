@@ -96,12 +96,13 @@ def mutants(count: int, seed: int) -> Iterable[str]:
 
 
 SCENARIO_TESTS = "cargo test --profile adversary --package celltrain-scenario"
+RUN_TESTS = "cargo test --profile adversary --package celltrain-run"
 CAMPAIGNS = {
     # Checks.
     "adversary": Campaign(
         "random scenarios at the edges of what can be written, on a build that checks overflow",
         "20 min",
-        f"CELLTRAIN_ADVERSARY={{count}} CELLTRAIN_ADVERSARY_SEED={{seed}} {SCENARIO_TESTS} --test adversary -- --nocapture",
+        f"CELLTRAIN_ADVERSARY={{count}} CELLTRAIN_ADVERSARY_SEED={{seed}} {RUN_TESTS} --test adversary -- --nocapture",
         count=20_000,
     ),
     "differential": Campaign(

@@ -3,7 +3,7 @@
 
 use celltrain_core::aal5::{Reassembled, Reassembler};
 use celltrain_core::cell::{Cell, FrameNumber};
-use celltrain_core::codec::aal5;
+use celltrain_capture::codec::aal5;
 use celltrain_core::index::Label;
 use libfuzzer_sys::fuzz_target;
 

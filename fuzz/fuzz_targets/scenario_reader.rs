@@ -1,13 +1,22 @@
 //! No text may panic the reader, and a scenario that passes must build.
 #![no_main]
 
-use celltrain_scenario::{Machine, build, read_json, read_toml};
+use celltrain_core::cancellation::CancellationToken;
+use celltrain_scenario::{Candidate, Reader, build};
 use libfuzzer_sys::fuzz_target;
+
+/// Larger networks are refused before they are laid out.
+const LARGEST: u64 = 100_000;
 
 fuzz_target!(|data: &[u8]| {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    let machine = Machine { memory: Some(1 << 26), addresses: None };
-    for reading in [read_toml(text, "fuzz", machine), read_json(text, "fuzz", machine)] {
+    let fits = |candidate: Candidate<'_>| match candidate {
+        Candidate::Planned(size) if size.nodes + size.flows + size.crossings > LARGEST => Err("it is too large".into()),
+        _ => Ok(()),
+    };
+    let reader = Reader { source: "fuzz", fits: &fits, token: &CancellationToken::never() };
+    for reading in [reader.toml(text), reader.json(text)] {
+        let reading = reading.expect("nobody stops it");
         assert_eq!(reading.scenario.is_some(), reading.faults.is_empty());
         if let Some(scenario) = reading.scenario {
             build::network(&scenario, 1);

@@ -15,11 +15,11 @@ SCENARIO_TEST = """\
 use celltrain_core::engine::Engine;
 use celltrain_core::probe::Nothing;
 use celltrain_core::tcp::Congestion;
-use celltrain_scenario::{Machine, build, read_toml};
+use celltrain_scenario::{build, read_toml};
 
 /// cwnd of every connection after a fifth of a second, on one of the engines.
 fn windows(text: &str, engine: Engine) -> Vec<f64> {
-    let reading = read_toml(text, "scalable.toml", Machine::default());
+    let reading = read_toml(text, "scalable.toml");
     assert_eq!(reading.faults, []);
     let network = build::network(&reading.scenario.unwrap(), 1);
     let result = engine.run(&network, &mut Nothing, |_| true).unwrap();
@@ -30,7 +30,7 @@ fn windows(text: &str, engine: Engine) -> Vec<f64> {
 fn a_scenario_chooses_the_control_by_its_name() {
     let page = std::fs::read_to_string("../../docs/models/scalable.md").unwrap();
     let text = page.split("```toml\\n").nth(1).unwrap().split("```").next().unwrap();
-    let scenario = read_toml(text, "scalable.toml", Machine::default()).scenario.unwrap();
+    let scenario = read_toml(text, "scalable.toml").scenario.unwrap();
     assert_eq!(scenario.tcp.options().congestion, Congestion::Scalable);
 
     // So that slow start is over at once.
@@ -46,7 +46,7 @@ fn a_scenario_chooses_the_control_by_its_name() {
     let other = windows(&text.replace("\\"scalable\\"", "\\"jacobson\\""), Engine::Reference);
     assert_ne!(scalable, other, "it is its own");
 
-    let refused = read_toml(&text.replace("\\"scalable\\"", "\\"scaleable\\""), "s.toml", Machine::default());
+    let refused = read_toml(&text.replace("\\"scalable\\"", "\\"scaleable\\""), "s.toml");
     assert!(refused.faults[0].message.contains("\\"scalable\\""), "{:?}", refused.faults);
 }
 """

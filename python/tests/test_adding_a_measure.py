@@ -21,14 +21,14 @@ use celltrain_run::answer::outlined;
 use celltrain_run::runner::{How, Share, one};
 use celltrain_run::scenario::Handle;
 use celltrain_run::tables;
-use celltrain_scenario::{Machine, read_toml};
+use celltrain_scenario::read_toml;
 use serde_json::{Value, json};
 
 #[test]
 fn an_answer_has_the_measure_of_the_page() {
     let text = std::fs::read_to_string("../../scenarios/lan-epd.toml").unwrap();
     let text = text.replace("duration = \\"10s\\"", "duration = \\"100ms\\"");
-    let (handle, reading) = Handle::of_reading(read_toml(&text, "lan-epd.toml", Machine::default()));
+    let (handle, reading) = Handle::of_reading(read_toml(&text, "lan-epd.toml"));
     assert_eq!(reading.faults, []);
     let handle = handle.unwrap();
     let run = one(&handle, None, How::default(), &AtomicBool::new(false), &Share::default()).unwrap();

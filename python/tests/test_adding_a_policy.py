@@ -14,12 +14,12 @@ PAGE = ROOT / "docs" / "adding-a-policy.md"
 SCENARIO_TEST = """\
 use celltrain_core::engine::Engine;
 use celltrain_core::probe::Nothing;
-use celltrain_scenario::{Machine, build, read_toml};
+use celltrain_scenario::{build, read_toml};
 
 #[test]
 fn the_scenario_of_the_page_is_read_and_runs() {
     let text = std::fs::read_to_string("../../scenarios/lan-dynamic-threshold.toml").unwrap();
-    let reading = read_toml(&text, "lan-dynamic-threshold.toml", Machine::default());
+    let reading = read_toml(&text, "lan-dynamic-threshold.toml");
     assert_eq!(reading.faults, []);
     let mut scenario = reading.scenario.unwrap();
     assert_eq!(scenario.port["bottleneck"].policy.name(), "dynamic_threshold");
@@ -30,9 +30,9 @@ fn the_scenario_of_the_page_is_read_and_runs() {
     assert!(port.counters.discarded_frame > 0, "the policy refused frames");
     assert!(port.max_queue_cells < 1000, "and left part of the buffer empty");
 
-    let refused = read_toml(&text.replace("alpha = 1.0", "alpha = 0.0"), "s.toml", Machine::default());
+    let refused = read_toml(&text.replace("alpha = 1.0", "alpha = 0.0"), "s.toml");
     assert!(refused.faults[0].message.contains("dynamic_threshold.alpha = 0 admits no frame"), "{:?}", refused.faults);
-    let listed = read_toml(&text.replace("policy.dynamic_threshold", "policy.x"), "s.toml", Machine::default());
+    let listed = read_toml(&text.replace("policy.dynamic_threshold", "policy.x"), "s.toml");
     assert!(listed.faults[0].message.contains("dynamic_threshold"), "{:?}", listed.faults);
 }
 """
@@ -52,6 +52,8 @@ def test_the_policy_of_the_page_compiles_and_passes_its_tests_and_those_for_ever
     assert sorted(own) == sorted(named), "the page names the tests there are"
     assert len(own) >= 4
     assert len(re.findall(r"^test policy::conformance::\w+ \.\.\. ok$", output, re.MULTILINE)) >= 5
+    vetted = cargo(project, "test", "--locked", "--package", "celltrain-run", "--lib", "vetting::")
+    assert len(re.findall(r"^test vetting::tests::\w+ \.\.\. ok$", vetted, re.MULTILINE)) >= 5
 
 
 def test_the_scenario_of_the_page_is_read_and_runs(project: Path):

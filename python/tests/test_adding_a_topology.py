@@ -14,12 +14,12 @@ PAGE = ROOT / "docs" / "adding-a-topology.md"
 SCENARIO_TEST = """\
 use celltrain_core::engine::Engine;
 use celltrain_core::probe::Nothing;
-use celltrain_scenario::{Machine, build, read_toml};
+use celltrain_scenario::{build, read_toml};
 
 #[test]
 fn the_scenario_of_the_page_is_read_and_runs() {
     let text = std::fs::read_to_string("../../scenarios/ring-selective-drop.toml").unwrap();
-    let read = |text: &str| read_toml(text, "ring.toml", Machine::default());
+    let read = |text: &str| read_toml(text, "ring.toml");
     let reading = read(&text);
     assert_eq!((&reading.faults[..], &reading.warnings[..]), (&[][..], &[][..]));
     let mut scenario = reading.scenario.unwrap();

@@ -10,9 +10,9 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use celltrain_bench::{Group, all};
+use celltrain_capture::codec::{Ipv4Header, TcpHeader, TcpSegment, encode_tcp_segment, parse_tcp_segment};
 use celltrain_core::aal5::{Aal5Options, Reassembler};
 use celltrain_core::cell::{Cell, FrameNumber, Run};
-use celltrain_core::codec::{Ipv4Header, TcpHeader, TcpSegment, encode_tcp_segment, parse_tcp_segment};
 use celltrain_core::engine::Engine;
 use celltrain_core::engine::fast::batching_port::BatchingPort;
 use celltrain_core::engine::fast::event_list::{Key, Rank, TournamentTree};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use celltrain_core::network::Network;
-use celltrain_scenario::{Machine, build, read_toml};
+use celltrain_scenario::{build, read_toml};
 
 use crate::networks::{INFINITE, Mesh, NSource, TAIL_DROP, chain, groups, internetwork, parking_lot};
 
@@ -95,7 +95,7 @@ impl Case {
 
     /// Builds the network that the engines run, with the scenario's own seed.
     pub fn network(&self) -> Network {
-        let reading = read_toml(&self.toml(), &self.name, Machine::default());
+        let reading = read_toml(&self.toml(), &self.name);
         let faults: Vec<String> = reading.faults.iter().map(|fault| fault.message.clone()).collect();
         let Some(scenario) = reading.scenario else { panic!("a benchmark's scenario is good: {faults:?}") };
         build::network(&scenario, scenario.seed)
@@ -362,7 +362,7 @@ mod tests {
     fn every_case_is_a_good_scenario_under_a_name_of_its_own() {
         let mut names = BTreeSet::new();
         for case in all() {
-            let reading = read_toml(&case.toml(), &case.name, Machine::default());
+            let reading = read_toml(&case.toml(), &case.name);
             assert!(reading.faults.is_empty() && reading.warnings.is_empty(), "{reading:?}");
             assert!(names.insert(case.name.clone()), "{} names two cases", case.name);
         }

@@ -1,7 +1,7 @@
 //! AAL5 for the engines: cells per segment, and the frames a receiver gets whole.
 //!
 //! Source: ITU-T I.363.5 and RFC 2684 for the framing, `docs/mechanisms.md` sections 1.1 and 1.3. The encoding in bytes
-//! is in [`crate::codec::aal5`]; tests check that both give the same counts.
+//! is in `celltrain-capture`, whose tests check that both give the same counts.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 

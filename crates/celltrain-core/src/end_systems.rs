@@ -2,7 +2,7 @@
 //!
 //! An engine delivers each cell that reaches a host and calls at each instant when something is due. It gets back
 //! frames for the output port of a host, and alone determines when that port sends them. Events go to a watcher if it
-//! wants them ([`telling`]).
+//! wants them (`telling`).
 
 pub(crate) mod apart;
 mod clocks;

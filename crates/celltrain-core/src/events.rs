@@ -241,6 +241,46 @@ pub enum FrameStep {
     Failed(Failure),
 }
 
+impl FrameStep {
+    /// Returns the link of the port where it happened; `None` at a host.
+    pub fn link(&self) -> Option<LinkIndex> {
+        match *self {
+            Self::Admitted(judged) | Self::Refused(judged) | Self::NoRoom(judged) => Some(judged.link),
+            Self::Cut { link, .. } | Self::LostJoined { link, .. } | Self::Dropped { link, .. } => Some(link),
+            Self::Delivered | Self::Failed(_) => None,
+        }
+    }
+
+    /// Returns X: the cells waiting at the port where it happened.
+    pub fn occupancy(&self) -> Option<u32> {
+        match *self {
+            Self::Admitted(judged) | Self::Refused(judged) | Self::NoRoom(judged) => Some(judged.occupancy),
+            Self::Cut { occupancy, .. } | Self::LostJoined { occupancy, .. } | Self::Dropped { occupancy, .. } => {
+                Some(occupancy)
+            }
+            Self::Delivered | Self::Failed(_) => None,
+        }
+    }
+
+    /// Returns why the frame was refused, cut, joined, dropped or failed, in words; empty if it was not.
+    pub fn reason(&self) -> &'static str {
+        match *self {
+            Self::Admitted(_) | Self::Delivered => "",
+            Self::Refused(judged) => judged.decision.rule,
+            Self::Cut { pushed_out: false, .. } => NO_ROOM,
+            Self::Cut { pushed_out: true, .. } => "made room for another",
+            Self::NoRoom(_) => "no room for the packet",
+            Self::Dropped { rate_fell: false, .. } => "the packet made room for another",
+            Self::LostJoined { .. } | Self::Failed(Failure::Joined) => {
+                "joined with the frame before, whose last cell was lost"
+            }
+            Self::Dropped { rate_fell: true, .. } => RATE_FELL,
+            Self::Failed(Failure::Incomplete) => "cells are missing",
+            Self::Failed(Failure::Damaged) => "a bit was changed on purpose",
+        }
+    }
+}
+
 /// State of a port when it judged a frame.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Judged {
@@ -311,6 +351,19 @@ pub enum CellStep {
     Tagged,
 }
 
+impl CellStep {
+    /// Returns why the cell was lost or dropped, in words; empty if it was not.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Lost(Loss::NoRoom { .. }) => NO_ROOM,
+            Self::Lost(Loss::WithFrame) => "its frame was refused",
+            Self::Lost(Loss::WithRest) => "its frame had lost a cell",
+            Self::Dropped => RATE_FELL,
+            _ => "",
+        }
+    }
+}
+
 /// Reason why a cell does not enter a port's buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
@@ -337,3 +390,6 @@ pub struct RateEvent {
     /// Rule of the source that changed it.
     pub rule: Rule,
 }
+
+const NO_ROOM: &str = "no room";
+const RATE_FELL: &str = "the rate fell";

@@ -1,8 +1,8 @@
 //! GFR at the edge of the network: tests which cells of a VC conform to its contract and which frames are eligible for
 //! its guarantee, and tags the frames that are not.
 //!
-//! Source: ATM Forum TM 4.1 as `docs/mechanisms.md` 2.13 recalls it [R]; its names PCR, MCR, MBS, MFS, CDVT, T and tau
-//! are kept.
+//! Source: ATM Forum TM 4.1 as `docs/mechanisms.md` 2.13 recalls it \[R\]; its names PCR, MCR, MBS, MFS, CDVT, T and
+//! tau are kept.
 //! Departures: all cells of a frame have the CLP of its first, so the test for a CLP that changes within a frame never
 //! fails. Cells that do not conform are counted and forwarded.
 

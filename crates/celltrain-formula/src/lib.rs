@@ -34,5 +34,10 @@ pub use vocabulary::{Meaning, Vocabulary, Word, is_name};
 /// Maximum length of a text in bytes; longer texts are rejected before they are read.
 pub const MOST_TEXT: usize = 4000;
 
+/// Compiles and runs the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 #[cfg(test)]
 mod tests;

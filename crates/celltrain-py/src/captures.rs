@@ -1,7 +1,7 @@
 //! The capture of a run in Python: its bytes, block by block.
 
+use celltrain_capture::CaptureChoice;
 use celltrain_core::units::Duration;
-use celltrain_run::capture::CaptureChoice;
 use pyo3::prelude::*;
 
 use crate::Failure;

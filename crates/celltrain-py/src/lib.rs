@@ -16,9 +16,9 @@ use celltrain_core::engine::Engine;
 use celltrain_core::threshold::{EXPECTED, Threshold};
 use celltrain_run::answer::Build;
 use celltrain_run::memory::machine;
+use celltrain_run::reading::{read_json, read_toml};
 use celltrain_run::series::{Array, Recorded};
 use celltrain_run::{Unfinished, describe, tables};
-use celltrain_scenario::Reader;
 use celltrain_scenario::document::Document;
 use numpy::ndarray::Array2;
 use numpy::{IntoPyArray, PyArray2};
@@ -94,7 +94,7 @@ fn measures() -> String {
 #[pyfunction]
 #[pyo3(signature = (text, source, cancel=None))]
 fn parse(py: Python<'_>, text: &str, source: &str, cancel: Option<Py<Cancel>>) -> PyResult<(Option<Scenario>, String)> {
-    let read = |token: &CancellationToken<'_>| Reader { source, machine: machine(), token }.toml(text);
+    let read = |token: &CancellationToken<'_>| read_toml(text, source, machine(), token);
     cancel::watched(py, cancel.as_ref(), |token| Ok(Scenario::of_reading(read(token)?)))
 }
 
@@ -107,7 +107,7 @@ fn parse_json(
     source: &str,
     cancel: Option<Py<Cancel>>,
 ) -> PyResult<(Option<Scenario>, String)> {
-    let read = |token: &CancellationToken<'_>| Reader { source, machine: machine(), token }.json(text);
+    let read = |token: &CancellationToken<'_>| read_json(text, source, machine(), token);
     cancel::watched(py, cancel.as_ref(), |token| Ok(Scenario::of_reading(read(token)?)))
 }
 

@@ -3,17 +3,17 @@
 use std::num::NonZeroUsize;
 use std::sync::atomic::AtomicBool;
 
+use celltrain_capture::CaptureChoice;
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::engine::{Engine, ParallelOptions};
 use celltrain_run::answer::outlined;
-use celltrain_run::capture::CaptureChoice;
 use celltrain_run::events::Choice;
+use celltrain_run::reading::Estimated;
 use celltrain_run::runner::{self, Captured, Finished, How, Kept, Share, Watched};
 use celltrain_run::scenario::{Checked, Handle};
 use celltrain_run::series::Trace;
 use celltrain_run::threads::{self, Event};
 use celltrain_run::{Unfinished, describe};
-use celltrain_scenario::Reading;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
@@ -147,7 +147,7 @@ type Handed<'a, C> = Option<(&'a C, &'a Sink<'a>)>;
 
 impl Scenario {
     /// Splits a reading into its handle, unless it is refused, and the rest as JSON.
-    pub(crate) fn of_reading(reading: Reading) -> (Option<Self>, String) {
+    pub(crate) fn of_reading(reading: Estimated) -> (Option<Self>, String) {
         let (handle, rest) = Handle::of_reading(reading);
         (handle.map(|handle| Self { handle }), describe::reading(&rest))
     }

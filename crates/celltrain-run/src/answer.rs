@@ -159,7 +159,7 @@ impl<T> Serialize for Rows<'_, T> {
 mod tests {
     use celltrain_core::engine::Engine;
     use celltrain_core::probe::Nothing;
-    use celltrain_scenario::{Machine, build, read_toml};
+    use celltrain_scenario::{build, read_toml};
 
     use super::*;
 
@@ -188,7 +188,7 @@ mod tests {
     "#;
 
     fn network() -> Network {
-        let reading = read_toml(SCENARIO, "test", Machine::default());
+        let reading = read_toml(SCENARIO, "test");
         assert!(reading.faults.is_empty(), "{:?}", reading.faults);
         build::network(&reading.scenario.expect("it has no faults"), 1)
     }

@@ -17,9 +17,7 @@ use celltrain_core::probe::Probe;
 use celltrain_core::units::{Clock, Duration, Time};
 
 use crate::events::Wrong;
-use crate::events::log::link_of;
 use crate::events::places::Places;
-use crate::events::tables::{occupancy_of, reason_of_frame};
 
 /// Event at a buffer, named by [`STEPS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -434,7 +432,7 @@ impl<'a> Buffer<'a> {
     fn on_frame(&mut self, now: Time, event: FrameEvent) {
         let frame = (event.vc, event.frame);
         let Some(vc) = self.places_of[event.vc] else { return };
-        let Some(link) = link_of(&event) else {
+        let Some(link) = event.step.link() else {
             // This frame and all earlier ones have reached the end of their path.
             forget(&mut self.damaged, frame);
             forget(&mut self.segments, frame);
@@ -481,8 +479,8 @@ impl<'a> Buffer<'a> {
         judgements.frame.push(row);
         judgements.time_s.push(seconds);
         judgements.admitted.push(i8::from(matches!(step, FrameStep::Admitted(_))));
-        judgements.reason.push(reason_of_frame(step));
-        judgements.occupancy.push(number(occupancy_of(step).map(f64::from)));
+        judgements.reason.push(step.reason());
+        judgements.occupancy.push(number(step.occupancy().map(f64::from)));
         judgements.vc_cells.push(f64::from(judged.vc_cells));
         judgements.active_vcs.push(f64::from(judged.active_vcs));
         judgements.threshold_cells.push(number(judged.decision.threshold));

@@ -5,19 +5,20 @@ use celltrain_core::engine;
 use celltrain_core::max_min;
 use celltrain_core::network::{Network, NodeKind};
 use celltrain_core::policy::PolicyConfig;
-use celltrain_core::vetting;
-use celltrain_scenario::Reading;
 use celltrain_scenario::document::{Document, SyntaxFault};
+use celltrain_scenario::liveness::VCS;
 use serde_json::{Value, json};
 
-use crate::{Unfinished, outside};
+use crate::reading::Estimated;
+use crate::{Unfinished, outside, vetting};
 
 /// Reports the outcome of reading a scenario, without the scenario.
-pub fn reading(reading: &Reading) -> String {
+pub fn reading(read: &Estimated) -> String {
+    let Estimated { reading, memory } = read;
     json!({
         "faults": reading.faults,
         "warnings": reading.warnings,
-        "memory_bytes": reading.memory.map(|memory| memory.likely),
+        "memory_bytes": memory.map(|memory| memory.likely),
         "does_not_fit": reading.does_not_fit,
     })
     .to_string()
@@ -99,9 +100,9 @@ pub fn conformance(policy: &str, seed: u64) -> Result<String, Unfinished> {
     let make = |capacity| {
         let knows = |vc: &&str| config.settings().per_vc.iter().all(|(_, values)| values.of(vc).is_some());
         let fits = config.check(Some(capacity)).is_empty()
-            && vetting::VCS.iter().all(knows)
-            && config.check_vcs(Some(capacity), &vetting::VCS).is_empty();
-        fits.then(|| config.build(Some(capacity), &vetting::VCS))
+            && VCS.iter().all(knows)
+            && config.check_vcs(Some(capacity), &VCS).is_empty();
+        fits.then(|| config.build(Some(capacity), &VCS))
     };
     drop(outside::take());
     let verdicts = vetting::conformance(make, seed);

@@ -6,11 +6,10 @@
 //!
 //! The crate also runs scenarios. A [`scenario::Handle`] is read and checked once. [`runner`] executes one run or many
 //! on [`threads`], each within its limit, and turns a panic into that run's error. The [`events`] of a run are tables
-//! too, a [`capture`] contains the bytes of the observed traffic, and [`buffer`] shows a port's buffer cell by cell.
+//! too, a capture (`celltrain-capture`) contains the bytes of the observed traffic, and [`buffer`] shows a port's buffer cell by cell.
 
 pub mod answer;
 pub mod buffer;
-pub mod capture;
 pub mod clock;
 pub mod describe;
 pub mod events;
@@ -19,11 +18,13 @@ pub mod measure;
 pub mod memory;
 pub mod outside;
 mod panics;
+pub mod reading;
 pub mod runner;
 pub mod scenario;
 pub mod series;
 pub mod tables;
 pub mod threads;
+pub mod vetting;
 
 use std::fmt::{self, Display, Formatter};
 use std::time::Duration;
@@ -73,3 +74,8 @@ impl From<String> for Unfinished {
         Self::Refused(problem)
     }
 }
+
+/// Compiles and runs the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

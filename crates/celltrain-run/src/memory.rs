@@ -1,5 +1,7 @@
 //! Memory of this process: what runs may use, their reservations, and a check that they stay within them.
 
+mod estimate;
+
 #[cfg(target_family = "wasm")]
 mod provided;
 #[cfg(not(target_family = "wasm"))]
@@ -10,10 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use celltrain_core::memory_estimate::MemoryEstimate;
-use celltrain_scenario::Machine;
-
 use crate::clock::Instant;
+pub use estimate::MemoryEstimate;
 
 #[cfg(target_family = "wasm")]
 pub use provided::allow;
@@ -41,6 +41,29 @@ const LOOK: Duration = Duration::from_millis(20);
 /// Time for which a reading of the machine's memory stays valid.
 const FRESH: Duration = Duration::from_secs(1);
 
+/// Memory of the machine.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Machine {
+    /// Bytes of memory still available to the process; `None` if unknown.
+    pub memory: Option<u64>,
+}
+
+impl Machine {
+    /// Returns the free bytes if they are too few for a run that takes `bytes`: three quarters of them are available to
+    /// one run, or to several at once.
+    fn lacks(self, bytes: u64) -> Option<u64> {
+        self.memory.filter(|free| bytes > (free / 4).saturating_mul(3))
+    }
+
+    /// Checks that a run with this estimate fits.
+    ///
+    /// # Errors
+    /// The sizes in words, if it does not.
+    pub fn fits(self, estimate: &MemoryEstimate) -> Result<(), String> {
+        self.lacks(estimate.least).map_or(Ok(()), |free| Err(estimate.in_words(estimate.least, free)))
+    }
+}
+
 /// Returns the memory that a run may use if no other run is active.
 pub fn machine() -> Machine {
     reservations().look()
@@ -64,9 +87,7 @@ impl Watch {
     pub fn reserve(&self, estimate: MemoryEstimate, stopped: &AtomicBool) -> Result<bool, String> {
         let mut reservations = reservations();
         loop {
-            if let Some(free) = reservations.look().lacks(estimate.least) {
-                return Err(format!("does not fit: {}", estimate.in_words(estimate.least, free)));
-            }
+            reservations.look().fits(&estimate).map_err(|words| format!("does not fit: {words}"))?;
             let together = estimate.likely.saturating_add(reservations.bytes);
             if reservations.runs == 0 || reservations.machine.lacks(together).is_none() {
                 reservations.runs += 1;

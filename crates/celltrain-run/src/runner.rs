@@ -16,7 +16,6 @@ use celltrain_core::units::{self, Time};
 use crate::Unfinished;
 use crate::answer::{Answer, Wanted};
 use crate::buffer::Buffer;
-use crate::capture::{About, CaptureChoice, Watch, watch};
 use crate::clock::Instant;
 use crate::events::{Block, Choice, Log};
 use crate::limit::Limit;
@@ -27,6 +26,7 @@ use crate::scenario::Handle;
 use crate::series::{Recorded, Trace};
 use crate::tables::EndedRun;
 use crate::threads::{self, Event};
+use celltrain_capture::{About, CaptureChoice, Watch, watch};
 
 /// Options for runs.
 #[derive(Clone, Copy, Default)]

@@ -3,11 +3,11 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
-use celltrain_core::memory_estimate::MemoryEstimate;
 use celltrain_core::network::Network;
-use celltrain_scenario::{Reader, Reading, Scenario, build};
+use celltrain_scenario::{Scenario, build};
 
-use crate::memory::machine;
+use crate::memory::{MemoryEstimate, machine};
+use crate::reading::{Estimated, read_json};
 use crate::{Unfinished, describe};
 
 /// A scenario that is read and checked once: before the handle is created, or on first use.
@@ -28,11 +28,12 @@ impl Handle {
 
     /// Moves the scenario and network of `reading` into a handle if nothing is wrong. Returns it with the rest of the
     /// reading.
-    pub fn of_reading(mut reading: Reading) -> (Option<Self>, Reading) {
-        let network = Mutex::new(reading.network.take());
-        let checked = reading.scenario.take().zip(reading.memory);
+    pub fn of_reading(read: impl Into<Estimated>) -> (Option<Self>, Estimated) {
+        let mut read = read.into();
+        let network = Mutex::new(read.reading.network.take());
+        let checked = read.reading.scenario.take().zip(read.memory);
         let checked = checked.map(|(scenario, memory)| Checked { scenario, memory, network });
-        (checked.map(|checked| Self { text: None, read: Mutex::new(Some(Ok(Arc::new(checked)))) }), reading)
+        (checked.map(|checked| Self { text: None, read: Mutex::new(Some(Ok(Arc::new(checked)))) }), read)
     }
 
     /// Returns the checked scenario. If reading is interrupted, the next call starts again.
@@ -50,8 +51,7 @@ impl Handle {
 
     fn read(&self, token: &CancellationToken<'_>) -> Result<Read, Interrupted> {
         let text = self.text.as_deref().expect("a handle without a text was read before");
-        let reading = Reader { source: "scenario", machine: machine(), token }.json(text)?;
-        let (handle, reading) = Self::of_reading(reading);
+        let (handle, reading) = Self::of_reading(read_json(text, "scenario", machine(), token)?);
         let read = handle.and_then(|handle| handle.read.into_inner().unwrap_or_else(PoisonError::into_inner));
         Ok(read.unwrap_or_else(|| Err(describe::reading(&reading))))
     }
@@ -147,7 +147,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use std::cell::Cell;
 
-    use celltrain_scenario::{Machine, read_json, read_toml};
+    use celltrain_scenario::{read_json, read_toml};
 
     use super::*;
 
@@ -164,7 +164,7 @@ mod tests {
     "#;
 
     fn handle() -> Handle {
-        let (handle, reading) = Handle::of_reading(read_toml(TEXT, "two.toml", Machine::default()));
+        let (handle, Estimated { reading, .. }) = Handle::of_reading(read_toml(TEXT, "two.toml"));
         assert!(reading.faults.is_empty(), "{:?}", reading.faults);
         handle.expect("it has no faults")
     }
@@ -180,7 +180,7 @@ mod tests {
         let again = Handle::of_text(text.clone());
         assert_eq!(again.json(), text);
         assert_eq!(checked(&again).json(), text);
-        let reading = read_json(&text, "scenario", Machine::default());
+        let reading = read_json(&text, "scenario");
         assert_eq!(Some(&serde_json::from_str(&text).expect("it is JSON")), reading.scenario.as_ref());
     }
 

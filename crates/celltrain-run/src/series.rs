@@ -449,7 +449,7 @@ impl Recorded {
 #[cfg(test)]
 mod tests {
     use celltrain_core::engine::Engine;
-    use celltrain_scenario::{Machine, build, read_toml};
+    use celltrain_scenario::{build, read_toml};
 
     use super::*;
 
@@ -458,7 +458,7 @@ mod tests {
             "duration = \"1ms\"\n[topology.n_source]\nsources = 2\nlink_delay = \"5us\"\n[tcp.reno]\n\
              [port.bottleneck]\nbuffer = 100\n[port.bottleneck.policy.ppd]\n{more}"
         );
-        let reading = read_toml(&text, "test", Machine::default());
+        let reading = read_toml(&text, "test");
         build::network(&reading.scenario.unwrap_or_else(|| panic!("{:?}", reading.faults)), 1)
     }
 

@@ -12,12 +12,10 @@ mod vcs;
 use std::collections::BTreeMap;
 
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
-use celltrain_core::memory_estimate::MemoryEstimate;
 use celltrain_core::names::{number_in_range, range};
 use celltrain_core::network::Network;
 use celltrain_core::units::Duration;
 
-use crate::Machine;
 use crate::build::Laid;
 use crate::document::join;
 use crate::fault::{Faults, KeyFault, Warning};
@@ -25,6 +23,7 @@ use crate::limits::MAX_DURATION;
 use crate::scenario::Scenario;
 use crate::scope::Scope;
 use crate::topology::Topology;
+use crate::{Candidate, Fits};
 
 /// The findings of the checks.
 #[derive(Debug, Default)]
@@ -33,11 +32,9 @@ pub struct Verdict {
     pub faults: Faults,
     /// Warnings to consider before trusting a result.
     pub warnings: Vec<Warning>,
-    /// The memory that a run takes, if there are no other faults.
-    pub memory: Option<MemoryEstimate>,
     /// The network that would be run, if there are no other faults.
     pub network: Option<Network>,
-    /// True if one of the faults is a lack of memory.
+    /// True if one of the faults is the size of the network.
     pub does_not_fit: bool,
 }
 
@@ -48,7 +45,7 @@ pub struct Verdict {
 pub fn check(
     scenario: &Scenario,
     malformed: &[KeyFault],
-    machine: Machine,
+    fits: &Fits<'_>,
     token: &CancellationToken<'_>,
 ) -> Result<Verdict, Interrupted> {
     let mut verdict = Verdict::default();
@@ -62,7 +59,7 @@ pub fn check(
     let laid_out = scenario.topology.check(&mut root)?;
     let size = scenario.topology.config().size();
     verdict.does_not_fit = !root.at("topology").at(scenario.topology.name()).at(size.key.0).is_refused()
-        && refused_as_too_large(&scenario.topology, &size.memory(), machine, &mut root);
+        && refused_as_too_large(&scenario.topology, fits(Candidate::Planned(size)), &mut root);
     // Only a topology without faults that is not too large can be laid out.
     let layout = match laid_out.filter(|_| root.found().count() == before) {
         None if root.found().count() == before => Some(scenario.topology.config().lay_out(token)?),
@@ -100,18 +97,16 @@ pub fn check(
     let network = laid.network(scenario.seed);
     token.check()?;
     clock(&network, &mut verdict.warnings);
-    let memory = MemoryEstimate::of(&network);
-    verdict.does_not_fit = refused_as_too_large(&scenario.topology, &memory, machine, &mut root);
-    verdict.memory = Some(memory);
+    verdict.does_not_fit = refused_as_too_large(&scenario.topology, fits(Candidate::Built(&network)), &mut root);
     verdict.network = Some(network);
     Ok(verdict)
 }
 
-/// Refuses a network whose runs take more memory than available. Returns whether it did.
-fn refused_as_too_large(topology: &Topology, memory: &MemoryEstimate, machine: Machine, root: &mut Scope<'_>) -> bool {
-    let Some(free) = machine.lacks(memory.least) else { return false };
+/// Refuses a network that is too large. Returns whether it did.
+fn refused_as_too_large(topology: &Topology, fits: Result<(), String>, root: &mut Scope<'_>) -> bool {
+    let Err(why) = fits else { return false };
     let (key, value) = topology.config().size().key;
-    let problem = format!("makes a network that does not fit: {}", memory.in_words(memory.least, free));
+    let problem = format!("makes a network that does not fit: {why}");
     root.at("topology").at(topology.name()).at(key).refuse_value(value, problem);
     true
 }

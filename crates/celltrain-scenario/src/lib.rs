@@ -2,8 +2,7 @@
 //!
 //! The types in [`scenario`] are the only source of truth: the JSON Schema, the Python models and the defaults follow
 //! from them. Reading has three steps, and each adds its faults instead of stopping at the first: [`document`] (text to
-//! values with line numbers), [`form`] (values against the schema), [`check`] (values against each other and the
-//! machine). [`topology`] has the available topologies, one file each. [`build`] builds the network that the engines
+//! values with line numbers), [`form`] (values against the schema), [`check`] (values against each other). [`topology`] has the available topologies, one file each. [`build`] builds the network that the engines
 //! run.
 
 // Arithmetic on user settings must always consider the largest values. The lints of casts are on in the whole
@@ -18,6 +17,7 @@ pub mod fault;
 pub mod form;
 mod hints;
 pub mod limits;
+pub mod liveness;
 pub mod scenario;
 pub mod scope;
 pub mod tables;
@@ -25,9 +25,9 @@ pub mod topology;
 
 pub use fault::{Fault, Warning};
 pub use scenario::Scenario;
+pub use topology::Size;
 
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
-use celltrain_core::memory_estimate::MemoryEstimate;
 use celltrain_core::network::Network;
 use document::Document;
 use fault::KeyFault;
@@ -42,46 +42,41 @@ pub struct Reading {
     pub faults: Vec<Fault>,
     /// Warnings to consider before trusting its results.
     pub warnings: Vec<Warning>,
-    /// The memory that a run takes, if there are no other faults.
-    pub memory: Option<MemoryEstimate>,
     /// The network that the checks built with the scenario's own seed, if there are no faults.
     pub network: Option<Network>,
-    /// True if one of the faults is a lack of memory: the scenario may fit elsewhere, or later.
+    /// True if the network is too large for the reader: the scenario may fit elsewhere, or later.
     pub does_not_fit: bool,
 }
 
-/// Properties of the machine.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Machine {
-    /// Bytes of memory still available to the process; `None` if unknown.
-    pub memory: Option<u64>,
+/// A network that may be too large for the reader.
+#[derive(Clone, Copy)]
+pub enum Candidate<'a> {
+    /// Before it is laid out.
+    Planned(Size),
+    /// As it is built.
+    Built(&'a Network),
 }
 
-impl Machine {
-    /// Returns the free bytes if they are too few for a run that takes `bytes`: three quarters of them are available to
-    /// one run, or to several at once.
-    pub fn lacks(&self, bytes: u64) -> Option<u64> {
-        self.memory.filter(|free| bytes > (free / 4).saturating_mul(3))
-    }
-}
+/// Accepts a network, or says why it is too large. A built network is passed once, if it has no other fault.
+pub type Fits<'a> = dyn Fn(Candidate<'_>) -> Result<(), String> + 'a;
 
 /// Reads a scenario in TOML. `source` is the name used in faults, usually the file's.
-pub fn read_toml(text: &str, source: &str, machine: Machine) -> Reading {
-    Reader { source, machine, token: &CancellationToken::never() }.toml(text).expect("nobody stops it")
+pub fn read_toml(text: &str, source: &str) -> Reading {
+    Reader { source, fits: &|_| Ok(()), token: &CancellationToken::never() }.toml(text).expect("nobody stops it")
 }
 
 /// Reads a scenario in JSON, with the keys of the TOML form; its faults carry no lines.
-pub fn read_json(text: &str, source: &str, machine: Machine) -> Reading {
-    Reader { source, machine, token: &CancellationToken::never() }.json(text).expect("nobody stops it")
+pub fn read_json(text: &str, source: &str) -> Reading {
+    Reader { source, fits: &|_| Ok(()), token: &CancellationToken::never() }.json(text).expect("nobody stops it")
 }
 
-/// Reader of scenarios: a name, the machine, and a cancellation check. A large scenario takes seconds.
+/// Reader of scenarios: a name, a limit of their size, and a cancellation check. A large scenario takes seconds.
 #[derive(Clone, Copy)]
 pub struct Reader<'a> {
     /// The name used in faults, usually the file's.
     pub source: &'a str,
-    /// The machine that a scenario must fit.
-    pub machine: Machine,
+    /// The limit of a network's size.
+    pub fits: &'a Fits<'a>,
     /// The cancellation check.
     pub token: &'a CancellationToken<'a>,
 }
@@ -107,33 +102,25 @@ impl Reader<'_> {
 }
 
 fn read(document: Result<Document, Vec<document::SyntaxFault>>, reader: Reader<'_>) -> Result<Reading, Interrupted> {
-    let Reader { source, machine, token } = reader;
+    let Reader { source, fits, token } = reader;
     token.check()?;
     let mut document = match document {
         Ok(document) => document,
         Err(faults) => {
             let faults = faults.into_iter().map(|fault| fault.reported(source)).collect();
-            return Ok(Reading {
-                scenario: None,
-                faults,
-                warnings: Vec::new(),
-                memory: None,
-                network: None,
-                does_not_fit: false,
-            });
+            return Ok(Reading { scenario: None, faults, warnings: Vec::new(), network: None, does_not_fit: false });
         }
     };
     let mut faults = form::check(&mut document.root, token)?;
-    let (mut warnings, mut memory, mut network, mut does_not_fit) = (Vec::new(), None, None, false);
+    let (mut warnings, mut network, mut does_not_fit) = (Vec::new(), None, false);
     // Malformed values were removed, so the rest can be checked too, unless a required key is gone. With more faults
     // than are kept, the removed values are unknown.
     let scenario: Option<Scenario> = if faults.more() > 0 { None } else { Scenario::deserialize(&document.root).ok() };
     token.check()?;
     if let Some(scenario) = &scenario {
-        let verdict = check::check(scenario, &faults, machine, token)?;
+        let verdict = check::check(scenario, &faults, fits, token)?;
         faults.extend(verdict.faults);
         warnings = verdict.warnings.iter().map(Warning::reported).collect();
-        memory = verdict.memory;
         network = verdict.network;
         does_not_fit = verdict.does_not_fit;
     }
@@ -148,8 +135,13 @@ fn read(document: Result<Document, Vec<document::SyntaxFault>>, reader: Reader<'
             .push(KeyFault::of_key("", format!("has {more} more faults, which are not shown")).reported(source, None));
     }
     let (scenario, network) = if faults.is_empty() { (scenario, network) } else { (None, None) };
-    Ok(Reading { scenario, faults, warnings, memory, network, does_not_fit })
+    Ok(Reading { scenario, faults, warnings, network, does_not_fit })
 }
+
+/// Compiles and runs the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 #[cfg(test)]
 mod tests;

@@ -16,7 +16,7 @@ use celltrain_core::traffic::TrafficConfig;
 use proptest::prelude::*;
 
 use crate::topology::Topology;
-use crate::{Machine, Reading, build, read_json, read_toml};
+use crate::{Candidate, Reader, Reading, build, read_json, read_toml};
 
 const GOOD: &str = r#"name = "five sources, LAN, EPD"
 duration = "10s"
@@ -55,7 +55,7 @@ policy.tail_drop = {}
 "#;
 
 fn read(text: &str) -> Reading {
-    read_toml(text, "test.toml", with_memory(16 << 30))
+    read_toml(text, "test.toml")
 }
 
 fn messages(text: &str) -> Vec<String> {
@@ -91,7 +91,7 @@ fn a_scenario_survives_the_way_through_json() {
     for text in [GOOD, GENERAL] {
         let scenario = read(text).scenario.unwrap();
         let json = serde_json::to_string(&scenario).unwrap();
-        assert_eq!(read_json(&json, "x", Machine::default()).scenario, Some(scenario));
+        assert_eq!(read_json(&json, "x").scenario, Some(scenario));
     }
 }
 
@@ -262,28 +262,25 @@ fn a_buffer_smaller_than_a_frame_is_refused() {
     );
 }
 
-fn with_memory(bytes: u64) -> Machine {
-    Machine { memory: Some(bytes) }
-}
-
 #[test]
-fn more_memory_than_the_machine_has_is_refused() {
+fn a_network_that_is_too_large_is_refused() {
     let billion = message("buffer = 1000", "buffer = 1_000_000_000");
     assert!(billion.contains("more than 268435456 cells") && billion.contains("infinite"), "{billion}");
-    // Refused by the bare network, before it is laid out; and by its records.
-    for (sources, memory) in [("900000", 1 << 30), ("900", 4 << 20)] {
-        let text = GOOD.replace("sources = 5", &format!("sources = {sources}"));
-        let reading = read_toml(&text, "x.toml", with_memory(memory));
-        let [fault] = &reading.faults[..] else { panic!("{:?}", reading.faults) };
-        let begins = format!("x.toml:6: topology.n_source.sources = {sources} makes a network that does not fit: ");
-        assert!(fault.message.starts_with(&begins), "{}", fault.message);
-        assert!(fault.message.contains(" times, take more than "), "{}", fault.message);
-        assert!(fault.message.ends_with("smaller windows take less"), "{}", fault.message);
-    }
-    // The limit is three quarters of the memory, to the byte.
-    let needs = read_toml(GOOD, "x.toml", Machine::default()).memory.unwrap().least;
-    for (free, faults) in [(needs.div_ceil(3) * 4, 0), (needs / 3 * 4 - 4, 1)] {
-        assert_eq!(read_toml(GOOD, "x.toml", with_memory(free)).faults.len(), faults);
+    // Refused before it is laid out, and as it is built.
+    for is_built in [false, true] {
+        let fits = |candidate: Candidate<'_>| match candidate {
+            Candidate::Planned(size) if !is_built => Err(format!("{} nodes are too many", size.nodes)),
+            Candidate::Planned(_) => Ok(()),
+            Candidate::Built(network) => Err(format!("{} nodes are too many", network.nodes.len())),
+        };
+        let reader = Reader { source: "x.toml", fits: &fits, token: &CancellationToken::never() };
+        let reading = reader.toml(GOOD).unwrap();
+        assert!(reading.does_not_fit && reading.scenario.is_none());
+        let problem = "topology.n_source.sources = 5 makes a network that does not fit: 12 nodes are too many";
+        assert_eq!(
+            reading.faults.iter().map(|fault| &*fault.message).collect::<Vec<_>>(),
+            [format!("x.toml:6: {problem}")]
+        );
     }
 }
 
@@ -728,7 +725,7 @@ fn brackets_without_end_are_answered_and_not_followed() {
     for open in ["[", "{", "a=[", "[["] {
         let deep = open.repeat(200_000);
         assert!(!read(&deep).faults.is_empty());
-        assert!(!read_json(&deep, "x", Machine::default()).faults.is_empty());
+        assert!(!read_json(&deep, "x").faults.is_empty());
     }
     assert!(messages(&"[".repeat(20_000_000))[0].contains("at most 16 MiB"));
 }
@@ -1207,7 +1204,7 @@ proptest! {
     #[test]
     fn no_text_panics_the_reader(text in ".{0,200}") {
         read(&text);
-        read_json(&text, "x", Machine::default());
+        read_json(&text, "x");
     }
 
     #[test]

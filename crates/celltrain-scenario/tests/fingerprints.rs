@@ -14,7 +14,7 @@ use celltrain_core::metrics::RunResult;
 use celltrain_core::network::Network;
 use celltrain_core::probe::{Nothing, Recorder, SeriesChoice};
 use celltrain_core::units::Duration;
-use celltrain_scenario::{Machine, build, read_toml};
+use celltrain_scenario::{build, read_toml};
 
 /// The first simulated second, which includes losses and timeouts, is enough to distinguish runs.
 const DURATION: &str = "1s";
@@ -75,7 +75,7 @@ fn runs() -> Vec<Run> {
 
 impl Run {
     fn result(&self) -> RunResult {
-        let reading = read_toml(&self.text, &self.scenario, Machine::default());
+        let reading = read_toml(&self.text, &self.scenario);
         let mut scenario = reading.scenario.expect("shipped scenarios are good");
         scenario.duration = DURATION.parse().unwrap();
         let network = build::network(&scenario, self.seed);

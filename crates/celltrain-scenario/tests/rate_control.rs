@@ -8,11 +8,11 @@ use celltrain_core::metrics::RunResult;
 use celltrain_core::network::Network;
 use celltrain_core::probe::{Nothing, Probe, Recorder, SeriesChoice};
 use celltrain_core::units::Duration;
-use celltrain_scenario::{Machine, build, read_toml};
+use celltrain_scenario::{build, read_toml};
 use typed_index_collections::TiSlice;
 
 fn network(text: &str) -> Network {
-    let reading = read_toml(text, "here.toml", Machine::default());
+    let reading = read_toml(text, "here.toml");
     let faults: Vec<_> = reading.faults.iter().map(|fault| &fault.message).collect();
     let scenario = reading.scenario.unwrap_or_else(|| panic!("{faults:?}"));
     build::network(&scenario, scenario.seed)

@@ -11,6 +11,7 @@ use celltrain_run::answer::Build;
 use celltrain_run::buffer::Buffer;
 use celltrain_run::events::{Choice, Log};
 use celltrain_run::memory::Watch;
+use celltrain_run::reading::Estimated;
 use celltrain_run::runner::{self, How, LookersOn, Share};
 use celltrain_run::scenario::{Checked, Handle};
 use celltrain_run::series::{Array, Over, Recorded, SERIES, Trace};
@@ -190,14 +191,14 @@ fn seconds(number: f64) -> Duration {
 }
 
 fn checked(toml: &str, deadline: Deadline) -> Result<Value, Refusal> {
-    let (handle, reading) = read(toml, &deadline)?;
+    let (handle, Estimated { reading, memory }) = read(toml, &deadline)?;
     let go_on = || deadline.is_ahead();
     let token = CancellationToken::new(&go_on);
     let mut answer = json!({
         "faults": reading.faults,
         "warnings": reading.warnings,
         "does_not_fit": reading.does_not_fit,
-        "memory_bytes": reading.memory.map(|memory| memory.likely),
+        "memory_bytes": memory.map(|memory| memory.likely),
         "network": null,
         "defaults": null,
     });

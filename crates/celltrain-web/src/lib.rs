@@ -11,3 +11,8 @@ mod edit;
 mod events;
 mod network;
 mod reading;
+
+/// Compiles and runs the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

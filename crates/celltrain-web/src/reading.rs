@@ -6,8 +6,9 @@ use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_run::Unfinished;
 use celltrain_run::clock::Instant;
 use celltrain_run::memory::machine;
+use celltrain_run::reading::{Estimated, read_toml};
 use celltrain_run::scenario::Handle;
-use celltrain_scenario::{Fault, Reader, Reading};
+use celltrain_scenario::Fault;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -90,16 +91,16 @@ impl Refusal {
 }
 
 /// Reads a TOML text. Returns the handle if nothing is wrong, and the rest.
-pub(crate) fn read(toml: &str, deadline: &Deadline) -> Result<(Option<Handle>, Reading), Refusal> {
+pub(crate) fn read(toml: &str, deadline: &Deadline) -> Result<(Option<Handle>, Estimated), Refusal> {
     let go_on = || deadline.is_ahead();
-    let reader = Reader { source: "scenario", machine: machine(), token: &CancellationToken::new(&go_on) };
-    let reading = reader.toml(toml).map_err(|Interrupted| deadline.passed())?;
+    let reading = read_toml(toml, "scenario", machine(), &CancellationToken::new(&go_on));
+    let reading = reading.map_err(|Interrupted| deadline.passed())?;
     Ok(Handle::of_reading(reading))
 }
 
 /// Returns the handle of a scenario with nothing wrong.
 pub(crate) fn accepted(toml: &str, deadline: &Deadline) -> Result<Handle, Refusal> {
-    let (handle, reading) = read(toml, deadline)?;
+    let (handle, Estimated { reading, .. }) = read(toml, deadline)?;
     handle.ok_or_else(|| {
         let kind = if reading.does_not_fit { "too_large" } else { "refused" };
         let messages: Vec<&str> = reading.faults.iter().map(|fault| fault.message.as_str()).collect();

@@ -22,7 +22,7 @@
 //! The link has 424 Mbps unless set otherwise: a cell takes 1 us, 424 kbps are 1000 cells a second. Arrivals at an
 //! instant are handled before cells that start at that instant.
 //!
-//! A script must list every cell sent, and each goes through the bytes of an RM cell. Every script is played with each
+//! A script must list every cell sent. Every script is played with each
 //! data cell sent by itself, and in trains sent ahead whose cells are taken back when something happens. The third time
 //! a [`ShapedPort`] sends the cells, and their headers are read.
 
@@ -30,9 +30,8 @@ use std::collections::VecDeque;
 use std::fmt::Write;
 use std::path::Path;
 
-use super::{Destination, Kind, Parameters, RateFormat, RmCell, Source, cells_per_second};
+use super::{Destination, Kind, Parameters, Rate, RateFormat, RmCell, Source, cells_per_second};
 use crate::cell::{Cell, FrameNumber, Run};
-use crate::codec;
 use crate::edge_device::{EdgeBuffer, EdgeConfig};
 use crate::index::Label;
 use crate::shaped_port::ShapedPort;
@@ -111,7 +110,7 @@ impl Player {
                 let mut rm = self.rm_cell(words)?;
                 match *kind {
                     "frm" => {
-                        let rm = through_bytes(&rm, self.rate_format)?;
+                        let rm = as_read(&rm, self.rate_format);
                         let turned = self.destination.turn_around(&rm);
                         match &mut self.end {
                             End::Source(source) => source.turn_around(turned),
@@ -120,7 +119,7 @@ impl Player {
                     }
                     "brm" => {
                         rm.backward = true;
-                        let rm = through_bytes(&rm, self.rate_format)?;
+                        let rm = as_read(&rm, self.rate_format);
                         match &mut self.end {
                             End::Source(source) => source.on_backward_rm(&rm, self.now),
                             End::Port(port) => port.on_backward_rm(Label::new(0), &rm, self.now),
@@ -206,7 +205,7 @@ impl Player {
                     }
                 }
             };
-            self.note(start, kind, content, Some(cell))?;
+            self.note(start, kind, content, Some(cell));
         }
         loop {
             let data_waits = self.data > 0;
@@ -219,20 +218,20 @@ impl Player {
             if self.source().goes_out_of_rate(start, data_waits) {
                 let content = self.source().sent_out_of_rate(start);
                 let kind = if content.backward { "out_of_rate brm" } else { "out_of_rate frm" };
-                self.note(start, kind, Some(content), None)?;
+                self.note(start, kind, Some(content), None);
                 continue;
             }
             let data_waits = self.data > 0;
             match self.source().next_kind(start, data_waits).expect("something waits") {
                 Kind::ForwardRm => {
                     let content = self.source().sent(start, Kind::ForwardRm);
-                    self.note(start, "frm", content, None)?;
+                    self.note(start, "frm", content, None);
                 }
                 Kind::BackwardRm => {
                     let content = self.source().sent(start, Kind::BackwardRm);
-                    self.note(start, "brm", content, None)?;
+                    self.note(start, "brm", content, None);
                 }
-                Kind::Data => self.send_data(start, until)?,
+                Kind::Data => self.send_data(start, until),
             }
         }
         self.now = until;
@@ -247,7 +246,7 @@ impl Player {
         }
     }
 
-    fn send_data(&mut self, start: Time, until: Time) -> Result<(), String> {
+    fn send_data(&mut self, start: Time, until: Time) {
         let interval = self.source().interval();
         let cells = match self.mode {
             Mode::OneByOne | Mode::Port => {
@@ -268,13 +267,14 @@ impl Player {
             }
         };
         self.data -= cells;
-        (0..cells).try_for_each(|i| self.note(start + interval * u64::from(i), "data", None, None))
+        for i in 0..cells {
+            self.note(start + interval * u64::from(i), "data", None, None);
+        }
     }
 
-    fn note(&mut self, at: Time, kind: &str, content: Option<RmCell>, cell: Option<Cell>) -> Result<(), String> {
-        let content = content.map(|content| through_bytes(&content, self.rate_format)).transpose()?;
+    fn note(&mut self, at: Time, kind: &str, content: Option<RmCell>, cell: Option<Cell>) {
+        let content = content.map(|content| as_read(&content, self.rate_format));
         self.sent.push_back(Sent { at, kind: kind.into(), content, cell });
-        Ok(())
     }
 
     fn expect(&mut self, at: u64, words: &[&str]) -> Result<(), String> {
@@ -339,14 +339,13 @@ impl Player {
     }
 }
 
-/// Returns an RM cell as read by the other end. Flags go through the bytes, and rates do if the VC's cells round them.
-fn through_bytes(content: &RmCell, rate_format: RateFormat) -> Result<RmCell, String> {
-    let cell = codec::rm_cell::RmCell::carrying(content, 0, 32).encode();
-    let read = codec::rm_cell::RmCell::parse(&cell).map_err(|e| e.to_string())?.content();
-    Ok(match rate_format {
-        RateFormat::Exact => RmCell { er: content.er, ccr: content.ccr, mcr: content.mcr, ..read },
-        RateFormat::RmCell => read,
-    })
+/// Returns the content of an RM cell as the other end reads it: with rounded rates if the VC's cells round them.
+fn as_read(content: &RmCell, rate_format: RateFormat) -> RmCell {
+    let read = |rate| match rate_format {
+        RateFormat::Exact => rate,
+        RateFormat::RmCell => Rate::at_most(rate).cells_per_second(),
+    };
+    RmCell { er: read(content.er), ccr: read(content.ccr), mcr: read(content.mcr), ..*content }
 }
 
 fn number(word: &str) -> Result<u64, String> {

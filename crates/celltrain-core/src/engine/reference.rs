@@ -4,7 +4,7 @@
 //! It is deliberately naive: a faster engine must give the same fingerprint. The total order
 //! (`docs/design/engine-order.md`): time first; within an instant the phases deliveries, end systems, sources,
 //! admission, service, timers; within a phase the index of the link, port or flow. Cells that reach one port in the
-//! same instant are put into the order given by the scenario. A probe that watches receives events ([`telling`]).
+//! same instant are put into the order given by the scenario. A probe that watches receives events (`telling`).
 
 mod telling;
 

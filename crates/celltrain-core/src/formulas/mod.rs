@@ -1,7 +1,7 @@
 //! Formulas of a scenario for any host: a policy, a congestion control, a scheduler.
 //!
 //! The language is `celltrain-formula`'s. This module reads, checks and compiles constants, state and its updates, with
-//! the names that a [`Host`] provides. See `docs/design/formulas.md` for the reasons.
+//! the names that a `Host` provides. See `docs/design/formulas.md` for the reasons.
 
 mod reading;
 

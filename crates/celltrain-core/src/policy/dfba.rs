@@ -169,9 +169,9 @@ const CONGESTION_THRESHOLD: &str = "congestion_threshold";
 /// Maximum number of VCs named if their thresholds add up to too much.
 const SHOWN_VCS: usize = 4;
 
-#[cfg(test)]
+#[cfg(any(test, feature = "samples"))]
 pub(super) fn sample(capacity: u32) -> Config {
-    Config { thresholds: PerVc::Same(f64::from(capacity / 8 + 1)), congestion_threshold: None, z: z() }
+    Config { thresholds: PerVc::Same(f64::from((capacity / 8).saturating_add(1))), congestion_threshold: None, z: z() }
 }
 
 #[cfg(test)]

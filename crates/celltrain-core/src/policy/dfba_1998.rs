@@ -153,7 +153,7 @@ impl Dfba1998 {
     }
 }
 
-#[cfg(test)]
+#[cfg(any(test, feature = "samples"))]
 pub(super) fn sample(_capacity: u32) -> Config {
     Config {
         weights: PerVc::Same(0.2),

@@ -81,9 +81,9 @@ impl BufferPolicy for DoubleEpd {
     }
 }
 
-#[cfg(test)]
+#[cfg(any(test, feature = "samples"))]
 pub(super) fn sample(capacity: u32) -> Config {
-    Config { threshold: (capacity * 4 / 5).into(), tagged_threshold: (capacity / 2).into() }
+    Config { threshold: (capacity.saturating_mul(4) / 5).into(), tagged_threshold: (capacity / 2).into() }
 }
 
 #[cfg(test)]

@@ -51,7 +51,7 @@ impl BufferPolicy for DropFromFront {
     }
 }
 
-#[cfg(test)]
+#[cfg(any(test, feature = "samples"))]
 pub(super) fn sample(_capacity: u32) -> Config {
     Config {}
 }

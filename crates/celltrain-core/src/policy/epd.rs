@@ -68,9 +68,9 @@ impl BufferPolicy for Epd {
     }
 }
 
-#[cfg(test)]
+#[cfg(any(test, feature = "samples"))]
 pub(super) fn sample(capacity: u32) -> Config {
-    Config { threshold: (capacity * 4 / 5).into() }
+    Config { threshold: (capacity.saturating_mul(4) / 5).into() }
 }
 
 #[cfg(test)]

@@ -96,7 +96,7 @@ pub(super) fn check_threshold(threshold: Threshold, capacity: Option<u32>) -> Ve
     }
 }
 
-#[cfg(test)]
+#[cfg(any(test, feature = "samples"))]
 pub(super) fn sample(_capacity: u32) -> Config {
     Config::default()
 }

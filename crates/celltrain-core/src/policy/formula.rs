@@ -189,14 +189,14 @@ impl BufferPolicy for Formula {
 
 impl Formula {
     /// Returns the policy if it is a formula.
-    pub(crate) fn of(policy: &dyn BufferPolicy) -> Option<&Self> {
+    pub fn of(policy: &dyn BufferPolicy) -> Option<&Self> {
         (policy as &dyn Any).downcast_ref()
     }
 
     /// Lists the parts of `admit` that made it refuse the frame of VC `vc`. Called right after
     /// [`admit_frame`](BufferPolicy::admit_frame) returned false. `facts` and `vcs` describe the port as when it was
     /// built.
-    pub(crate) fn why_refused(&self, facts: &PortFacts<'_>, vcs: &[&str], vc: Label) -> Vec<Clause> {
+    pub fn why_refused(&self, facts: &PortFacts<'_>, vcs: &[&str], vc: Label) -> Vec<Clause> {
         let facts = PortFacts { capacity: Some(self.capacity), ..*facts };
         Rules::why_not(&self.config, &facts, vcs, &self.running().registers_of(vc))
     }
@@ -224,7 +224,7 @@ impl Table {
     }
 
     /// Creates an empty table.
-    pub(crate) fn empty() -> Self {
+    pub fn empty() -> Self {
         Self {
             admit: String::new(),
             constants: BTreeMap::new(),
@@ -302,7 +302,7 @@ impl Table {
     }
 }
 
-#[cfg(test)]
+#[cfg(any(test, feature = "samples"))]
 pub(super) fn sample(_capacity: u32) -> Config {
     let updates = |entries: &[(&str, &str)]| -> BTreeMap<String, String> {
         entries.iter().map(|(name, text)| ((*name).to_string(), (*text).to_string())).collect()

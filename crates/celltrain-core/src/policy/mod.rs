@@ -104,8 +104,8 @@ registry! {
     }
 
     /// Returns every policy, with default settings if it has them, for tests that hold for all policies.
-    #[cfg(test)]
-    pub(crate) fn samples(capacity: u32) -> Vec<Self> { |mod policy| policy::sample(capacity).into() }
+    #[cfg(any(test, feature = "samples"))]
+    pub fn samples(capacity: u32) -> Vec<Self> { |mod policy| policy::sample(capacity).into() }
 }
 
 impl PolicyConfig {

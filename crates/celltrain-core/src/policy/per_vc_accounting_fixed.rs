@@ -72,9 +72,9 @@ impl BufferPolicy for PerVcAccountingFixed {
     }
 }
 
-#[cfg(test)]
+#[cfg(any(test, feature = "samples"))]
 pub(super) fn sample(capacity: u32) -> Config {
-    Config { threshold: (capacity * 4 / 5).into(), k: k() }
+    Config { threshold: (capacity.saturating_mul(4) / 5).into(), k: k() }
 }
 
 #[cfg(test)]

@@ -60,7 +60,7 @@ impl BufferPolicy for Ppd {
     }
 }
 
-#[cfg(test)]
+#[cfg(any(test, feature = "samples"))]
 pub(super) fn sample(_capacity: u32) -> Config {
     Config::default()
 }

@@ -142,10 +142,10 @@ impl Config {
 }
 
 /// Fake interpreter whose class draws for every frame above half the buffer.
-#[cfg(test)]
+#[cfg(any(test, feature = "samples"))]
 struct Stand;
 
-#[cfg(test)]
+#[cfg(any(test, feature = "samples"))]
 impl Interpreter for Stand {
     fn check(&self, config: &Config) -> Vec<Fault> {
         let is_known = config.class == "mine:Mine";
@@ -161,14 +161,14 @@ impl Interpreter for Stand {
     }
 }
 
-#[cfg(test)]
+#[cfg(any(test, feature = "samples"))]
 impl Object for PortFacts<'static> {
     fn admit(&mut self, buffer: &View<'_>, _vc: Label, rng: &mut Stream) -> bool {
         buffer.occupancy <= self.capacity.unwrap_or(u32::MAX) / 2 || (!buffer.tagged && rng.unit() < 0.5)
     }
 }
 
-#[cfg(test)]
+#[cfg(any(test, feature = "samples"))]
 pub(super) fn sample(_capacity: u32) -> Config {
     provide(Box::new(Stand));
     Config { class: "mine:Mine".into(), settings: BTreeMap::new(), when_full: None }

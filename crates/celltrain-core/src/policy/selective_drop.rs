@@ -82,7 +82,7 @@ pub(super) fn fair_share(buffer: &View<'_>) -> Option<f64> {
     (buffer.active_vcs > 0).then(|| f64::from(buffer.occupancy) / f64::from(buffer.active_vcs))
 }
 
-#[cfg(test)]
+#[cfg(any(test, feature = "samples"))]
 pub(super) fn sample(_capacity: u32) -> Config {
     Config::default()
 }

@@ -69,9 +69,9 @@ impl BufferPolicy for SingleDrop {
     }
 }
 
-#[cfg(test)]
+#[cfg(any(test, feature = "samples"))]
 pub(super) fn sample(capacity: u32) -> Config {
-    Config { thresholds: PerVc::Same(f64::from(capacity / 4 + 1)) }
+    Config { thresholds: PerVc::Same(f64::from((capacity / 4).saturating_add(1))) }
 }
 
 #[cfg(test)]

@@ -49,7 +49,7 @@ impl BufferPolicy for TailDrop {
     }
 }
 
-#[cfg(test)]
+#[cfg(any(test, feature = "samples"))]
 pub(super) fn sample(_capacity: u32) -> Config {
     Config {}
 }

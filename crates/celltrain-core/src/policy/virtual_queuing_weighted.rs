@@ -95,9 +95,9 @@ impl BufferPolicy for VirtualQueuingWeighted {
     }
 }
 
-#[cfg(test)]
+#[cfg(any(test, feature = "samples"))]
 pub(super) fn sample(capacity: u32) -> Config {
-    Config { minimum_share: PerVc::Same(0.2), threshold: (capacity * 4 / 5).into(), k: k() }
+    Config { minimum_share: PerVc::Same(0.2), threshold: (capacity.saturating_mul(4) / 5).into(), k: k() }
 }
 
 #[cfg(test)]

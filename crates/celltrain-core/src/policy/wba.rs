@@ -118,7 +118,7 @@ impl Weights {
     }
 }
 
-#[cfg(test)]
+#[cfg(any(test, feature = "samples"))]
 pub(super) fn sample(_capacity: u32) -> Config {
     Config { weights: PerVc::Same(0.2), threshold: threshold(), z: z() }
 }

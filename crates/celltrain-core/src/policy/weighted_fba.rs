@@ -95,7 +95,7 @@ impl BufferPolicy for WeightedFba {
     }
 }
 
-#[cfg(test)]
+#[cfg(any(test, feature = "samples"))]
 pub(super) fn sample(_capacity: u32) -> Config {
     Config { weights: PerVc::Same(0.2), threshold: threshold(), z: z() }
 }

@@ -5,7 +5,7 @@
 //!
 //! [`Port`] is deliberately naive, like the reference engine that uses it: single cells in plain queues, counted one by
 //! one. The fast engine's port ([`BatchingPort`](crate::engine::fast::batching_port::BatchingPort)) has its own queues
-//! and counts and is tested against this one. Both ask the same [`Admission`] which cells enter.
+//! and counts and is tested against this one. Both ask the same `Admission` which cells enter.
 
 pub(crate) mod admission;
 mod queues;

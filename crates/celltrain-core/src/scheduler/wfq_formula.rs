@@ -1,6 +1,6 @@
 //! Weighted fair queuing with weights from a formula.
 //!
-//! Source: the scenario for the weights; the scheduler is [`wfq`](super::wfq)'s, `docs/mechanisms.md` 2.15.
+//! Source: the scenario for the weights; the scheduler is [`wfq`]'s, `docs/mechanisms.md` 2.15.
 //! Departures: none known.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]

@@ -24,8 +24,8 @@
 //! the line five times (`ack 7 x5`). Segments count from 0, so `ack 7` acknowledges 0 to 6 and requests 7.
 //!
 //! Three settings are not options: `first_segment` (everything before it is sent and acknowledged), `segments` (the
-//! number to send) and `pace` (the milliseconds between segments). Everything sent or received is encoded as a TCP
-//! header, whose sequence numbers wrap after 8000 bytes.
+//! number to send) and `pace` (the milliseconds between segments). Everything sent or received goes through the 32 bits
+//! of sequence numbers, which wrap after 8000 bytes.
 //!
 //! A script must list everything sent: it fails on a segment too many as on one too few. `#` begins a comment, which
 //! quotes the sentence of the source that requires the behaviour. A number alone in the comment after an
@@ -36,8 +36,6 @@ use std::fmt::Write;
 use std::path::Path;
 
 use super::{Ack, Receiver, SackBlocks, Segment, Sender, TcpConfig, TcpOptions, sequence, window_scale};
-use crate::codec::tcp_header::word_aligned;
-use crate::codec::{SackBlock, TcpHeader, TcpOption};
 use crate::units::{Clock, Span, Time};
 
 struct Player {
@@ -57,37 +55,18 @@ const INITIAL: u32 = u32::MAX - 8000;
 /// Scripts count milliseconds.
 const CLOCK: Clock = Clock { units_per_second: 1000, exact: true };
 
-/// Encodes a header and parses it again.
-fn through_bytes(header: &TcpHeader) -> Result<TcpHeader, String> {
-    let (a, b) = ([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
-    TcpHeader::parse(&header.encode(&[], a, b), a, b).map(|(header, _)| header).map_err(|e| e.to_string())
+/// Returns an offset in the stream as read from a 32-bit sequence number; `near` is close to it.
+fn through_number(offset: u64, near: u64) -> u64 {
+    sequence::offset(sequence::number(offset, INITIAL), near, INITIAL)
 }
 
-/// Encodes a segment and parses it again; `near` is an offset close to its number.
-fn segment_through_bytes(segment: Segment, near: u64) -> Result<Segment, String> {
-    let header = TcpHeader { sequence: sequence::number(segment.seq, INITIAL), ..TcpHeader::default() };
-    Ok(Segment { seq: sequence::offset(through_bytes(&header)?.sequence, near, INITIAL), ..segment })
-}
-
-/// Encodes an acknowledgement and parses it again.
-fn ack_through_bytes(ack: Ack, blocks: &SackBlocks, near: u64) -> Result<(Ack, SackBlocks), String> {
-    let number = |offset| sequence::number(offset, INITIAL);
-    let edges: Vec<_> =
-        blocks.iter().map(|(start, end)| SackBlock { left: number(start), right: number(end) }).collect();
-    let options = if edges.is_empty() { Vec::new() } else { word_aligned(&[TcpOption::Sack(edges)]) };
-    let header = TcpHeader { acknowledgement: number(ack.ack), window: ack.window, options, ..TcpHeader::default() };
-    assert_eq!(header.bytes() as u64, 20 + blocks.option_bytes(), "the cell count knows the options' length");
-    let read = through_bytes(&header)?;
-    let offset = |number| sequence::offset(number, near, INITIAL);
-    let mut blocks = SackBlocks::default();
-    for option in &read.options {
-        if let TcpOption::Sack(edges) = option {
-            for edge in edges {
-                blocks.push(offset(edge.left), offset(edge.right));
-            }
-        }
+/// Returns an acknowledgement and its blocks as read from 32-bit sequence numbers.
+fn as_read(ack: Ack, blocks: &SackBlocks, near: u64) -> (Ack, SackBlocks) {
+    let mut read = SackBlocks::default();
+    for (start, end) in blocks.iter() {
+        read.push(through_number(start, near), through_number(end, near));
     }
-    Ok((Ack { ack: offset(read.acknowledgement), window: read.window }, blocks))
+    (Ack { ack: through_number(ack.ack, near), ..ack }, read)
 }
 
 impl Player {
@@ -133,13 +112,14 @@ impl Player {
             ["receive", segment] => {
                 let len = u32::try_from(mss).map_err(|e| e.to_string())?;
                 let segment = Segment { seq: number(segment)? * mss, len };
-                self.receiver.on_segment(segment_through_bytes(segment, self.receiver.delivered())?)
+                let seq = through_number(segment.seq, self.receiver.delivered());
+                self.receiver.on_segment(Segment { seq, ..segment })
             }
             ["delayed", "tick"] => self.receiver.on_delayed_ack_tick(),
             words => return self.happen_to_sender(words),
         };
         if let Some(ack) = ack {
-            let (ack, blocks) = ack_through_bytes(ack, &self.receiver.blocks(), ack.ack)?;
+            let (ack, blocks) = as_read(ack, &self.receiver.blocks(), ack.ack);
             let mut line = format!("< ack {}", ack.ack / mss);
             for ((start, end), which) in blocks.iter().zip(0..) {
                 let (first, last) = (start / mss, end / mss - 1);
@@ -172,7 +152,7 @@ impl Player {
                     }
                     _ => return Err(format!("{rest:?} is not `sack` and blocks")),
                 }
-                let (ack, blocks) = ack_through_bytes(Ack { ack, window }, &blocks, self.una)?;
+                let (ack, blocks) = as_read(Ack { ack, window }, &blocks, self.una);
                 self.una = self.una.max(ack.ack);
                 self.sender.on_ack(ack, &blocks, self.now);
             }
@@ -198,7 +178,7 @@ impl Player {
         loop {
             let retransmitted = self.sender.counters().retransmitted_segments;
             let Some(segment) = self.sender.next_segment(self.now) else { break };
-            let segment = segment_through_bytes(segment, self.una).expect("a header can be read");
+            let segment = Segment { seq: through_number(segment.seq, self.una), ..segment };
             assert_eq!(segment.seq % mss, 0, "segments begin where one would (A-17)");
             if segment.len == 1 && mss > 1 {
                 self.sent.push_back(format!("> probe {}", segment.seq / mss));
@@ -277,8 +257,8 @@ fn begin(variant: &str, settings: &serde_json::Map<String, serde_json::Value>) -
         return Err(format!("{faults:?}"));
     }
     let config = TcpConfig::named(variant, options.clone()).ok_or_else(|| format!("unknown variant {variant}"))?;
-    let una = first_segment * options.mss.bytes;
-    let sender = Sender::new(&config, CLOCK).starting_at(una);
+    let start = first_segment * options.mss.bytes;
+    let sender = Sender::new(&config, CLOCK).starting_at(start);
     let sender = match segments {
         Some(segments) => sender.of_bytes(segments * options.mss.bytes),
         None => sender,
@@ -287,8 +267,8 @@ fn begin(variant: &str, settings: &serde_json::Map<String, serde_json::Value>) -
         Some(interval) => sender.paced(Span(interval)),
         None => sender,
     };
-    let receiver = Receiver::new(&config).starting_at(una);
-    Ok(Player { sender, receiver, options, sent: VecDeque::new(), window: None, now: Time::default(), una })
+    let receiver = Receiver::new(&config).starting_at(start);
+    Ok(Player { sender, receiver, options, sent: VecDeque::new(), window: None, now: Time::default(), una: start })
 }
 
 #[test]

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use celltrain_core::engine::Engine;
-use celltrain_scenario::{Machine, build, read_toml};
+use celltrain_scenario::{build, read_toml};
 
 use super::*;
 use crate::events::{Block, Choice, Log, Values};
@@ -12,7 +12,7 @@ fn network(policy: &str) -> Network {
         "duration = \"20ms\"\n[topology.n_source]\nsources = 3\nlink_delay = \"5us\"\n[tcp.reno]\n\
          [port.bottleneck]\nbuffer = 60\n[port.bottleneck.policy.{policy}]\n"
     );
-    let reading = read_toml(&text, "test", Machine::default());
+    let reading = read_toml(&text, "test");
     build::network(&reading.scenario.unwrap_or_else(|| panic!("{:?}", reading.faults)), 1)
 }
 

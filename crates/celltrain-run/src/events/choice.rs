@@ -1,41 +1,16 @@
 //! Selection of the events to keep.
 
-use std::fmt::{self, Display, Formatter, Write};
-
-use typed_index_collections::{TiSlice, TiVec, ti_vec};
-
+use celltrain_capture::selection::{Selection, Wrong};
 use celltrain_core::events::Kind;
-use celltrain_core::index::{FlowIndex, LinkIndex, VcIndex};
-use celltrain_core::network::Network;
-use celltrain_core::units::{Duration, Time};
+use celltrain_core::units::Duration;
 
 use super::{KINDS, name_of};
 
-/// Selection of the events to keep. Without ports, VCs, flows or a window, all are kept, except that cells are kept
-/// only at the bottleneck.
+/// Selection of the events to keep: of all kinds if none is named.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
     kinds: Vec<Kind>,
-    ports: Option<Vec<String>>,
-    vcs: Option<Vec<String>>,
-    flows: Option<Vec<String>>,
-    window: Option<[Duration; 2]>,
-}
-
-/// A choice in the indices of a network.
-pub(crate) struct Chosen {
-    /// By kind.
-    pub(crate) kinds: [bool; KINDS.len()],
-    /// By link: true if its frames are kept.
-    pub(crate) frames: TiVec<LinkIndex, bool>,
-    /// By link: true if its cells are kept.
-    pub(crate) cells: TiVec<LinkIndex, bool>,
-    /// By VC.
-    pub(crate) vcs: TiVec<VcIndex, bool>,
-    /// By flow.
-    pub(crate) flows: TiVec<FlowIndex, bool>,
-    /// First instant, and the instant just after the last.
-    pub(crate) window: [Time; 2],
+    pub(super) of: Selection,
 }
 
 impl Choice {
@@ -47,7 +22,7 @@ impl Choice {
     pub fn new(
         duration: Duration,
         kinds: &[String],
-        [ports, vcs, flows]: [Option<Vec<String>>; 3],
+        names: [Option<Vec<String>>; 3],
         window: Option<&str>,
     ) -> Result<Self, Wrong> {
         let mut chosen = Vec::new();
@@ -63,8 +38,7 @@ impl Choice {
         }
         chosen.sort_unstable();
         chosen.dedup();
-        let window = window.map(|text| read_window(text, duration)).transpose()?;
-        Ok(Self { kinds: chosen, ports, vcs, flows, window })
+        Ok(Self { kinds: chosen, of: Selection::new(duration, names, window)? })
     }
 
     /// Returns the kinds that are kept.
@@ -79,160 +53,6 @@ impl Choice {
 
     /// Returns the end of the window, if there is one.
     pub(crate) fn until(&self) -> Option<Duration> {
-        self.window.map(|[_, until]| until)
+        self.of.until()
     }
-
-    /// Converts the choice to the indices of a network.
-    ///
-    /// # Errors
-    /// A port, VC or flow that does not exist, in words.
-    pub(crate) fn of(&self, network: &Network) -> Result<Chosen, Wrong> {
-        let ports: Vec<&str> = network.links.iter().map(|link| link.name.as_str()).collect();
-        let vcs: Vec<&str> = network.vcs.iter().map(|vc| vc.name.as_str()).collect();
-        let flows: Vec<&str> = network.flows.iter().map(|flow| flow.name.as_str()).collect();
-        let bottleneck = |name: &str| (name == "bottleneck").then_some(network.bottleneck.into());
-        let at_ports =
-            self.ports.as_ref().map(|names| find("ports", "a port", names, &ports, bottleneck)).transpose()?;
-        let of_vcs = self.vcs.as_ref().map(|names| find("vcs", "a VC", names, &vcs, |_| None)).transpose()?;
-        let of_flows = self.flows.as_ref().map(|names| find("flows", "a flow", names, &flows, |_| None)).transpose()?;
-        let flow_vcs = |chosen: &TiSlice<FlowIndex, bool>| {
-            let mut own: TiVec<VcIndex, bool> = ti_vec![false; vcs.len()];
-            for (flow, _) in network.flows.iter().zip(chosen).filter(|(_, chosen)| **chosen) {
-                own[flow.data_vc] = true;
-                own[flow.ack_vc] = true;
-            }
-            own
-        };
-        let vc_flows = |chosen: &TiSlice<VcIndex, bool>| -> TiVec<FlowIndex, bool> {
-            network.flows.iter().map(|flow| chosen[flow.data_vc] || chosen[flow.ack_vc]).collect()
-        };
-        if let (Some(own), Some(of_flows), Some(names)) = (&of_vcs, &of_flows, &self.vcs) {
-            let theirs = flow_vcs(of_flows);
-            if !own.iter().zip(&theirs).any(|(own, theirs)| *own && *theirs) {
-                let known: Vec<&str> =
-                    vcs.iter().zip(&theirs).filter(|(_, has)| **has).map(|(name, _)| *name).collect();
-                let more =
-                    if known.len() > SHOWN { format!(" and {} more", known.len() - SHOWN) } else { String::new() };
-                let listed = known[..known.len().min(SHOWN)].join(", ");
-                let problem = format!("excludes all that flows chooses, whose VCs are {listed}{more}");
-                return Err(Wrong { option: "vcs", value: names.join(", "), problem });
-            }
-        }
-        let clock = network.clock();
-        let end = network.end(clock);
-        let mut kinds = [false; KINDS.len()];
-        for &kind in &self.kinds {
-            kinds[kind as usize] = true;
-        }
-        let only_bottleneck = || network.links.keys().map(|link| link == network.bottleneck).collect();
-        Ok(Chosen {
-            kinds,
-            frames: at_ports.clone().unwrap_or_else(|| ti_vec![true; ports.len()]),
-            cells: at_ports.unwrap_or_else(only_bottleneck),
-            vcs: both(of_vcs.clone(), of_flows.as_deref().map(flow_vcs), vcs.len()),
-            flows: both(of_flows, of_vcs.as_deref().map(vc_flows), flows.len()),
-            window: match self.window {
-                None => [Time::default(), Time(end.0.saturating_add(1))],
-                Some([from, to]) => {
-                    // A window up to the end of the run includes the events at the end.
-                    let last = if to >= network.duration { Time(end.0.saturating_add(1)) } else { at(network, to) };
-                    [at(network, from), last]
-                }
-            },
-        })
-    }
-}
-
-fn at(network: &Network, since_start: Duration) -> Time {
-    Time::default() + network.clock().span(since_start)
-}
-
-/// An error in a choice: the option, its value, and a suggestion.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wrong {
-    /// The option.
-    pub option: &'static str,
-    /// Its value.
-    pub value: String,
-    /// The problem.
-    pub problem: String,
-}
-
-impl Display for Wrong {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "{} = {:?} {}", self.option, self.value, self.problem)
-    }
-}
-
-/// Largest number of known names listed in an error.
-const SHOWN: usize = 12;
-
-impl Wrong {
-    /// Reports a value that is not a known name.
-    pub(crate) fn new(option: &'static str, value: &str, problem: &str, known: &[&str]) -> Self {
-        let near = known.iter().min_by_key(|known| strsim::damerau_levenshtein(known, value));
-        let guess = near.filter(|near| strsim::damerau_levenshtein(near, value) <= value.chars().count().max(3) / 2);
-        let mut problem = problem.to_owned();
-        if let Some(guess) = guess {
-            write!(problem, "; did you mean {guess}?").expect("a text takes all that is written");
-        }
-        let shown: Vec<&str> = known.iter().take(SHOWN).copied().collect();
-        let more = known.len().saturating_sub(SHOWN);
-        let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
-        write!(problem, " (there are {}{rest})", shown.join(", ")).expect("a text takes all that is written");
-        Self { option, value: value.to_owned(), problem }
-    }
-}
-
-/// Marks the known names that are listed in `names`.
-fn find<I>(
-    option: &'static str,
-    what: &str,
-    names: &[String],
-    known: &[&str],
-    other: impl Fn(&str) -> Option<usize>,
-) -> Result<TiVec<I, bool>, Wrong> {
-    let mut chosen = vec![false; known.len()];
-    for name in names {
-        let at = known.iter().position(|known| known == name).or_else(|| other(name));
-        let Some(at) = at else {
-            return Err(Wrong::new(option, name, &format!("is not {what} of this network"), known));
-        };
-        chosen[at] = true;
-    }
-    Ok(chosen.into())
-}
-
-/// Returns the intersection of two choices among `all` items.
-fn both<I>(a: Option<TiVec<I, bool>>, b: Option<TiVec<I, bool>>, all: usize) -> TiVec<I, bool> {
-    match (a, b) {
-        (Some(a), Some(b)) => a.iter().zip(&b).map(|(a, b)| *a && *b).collect(),
-        (Some(one), None) | (None, Some(one)) => one,
-        (None, None) => ti_vec![true; all],
-    }
-}
-
-/// Reads `1.2s:1.3s`; either end may be left out.
-fn read_window(text: &str, duration: Duration) -> Result<[Duration; 2], Wrong> {
-    let wrong = |problem: String| Wrong { option: "window", value: text.to_owned(), problem };
-    let Some((from, to)) = text.split_once(':') else {
-        return Err(wrong("is not a window such as 1.2s:1.3s".to_owned()));
-    };
-    let end = |part: &str, default: Duration| {
-        if part.trim().is_empty() {
-            return Ok(default);
-        }
-        part.trim().parse::<Duration>().map_err(|error| wrong(format!("has an end, {part:?}, that is not {error}")))
-    };
-    let (from, to) = (end(from, Duration::default())?, end(to, duration)?);
-    if from == to {
-        return Err(wrong("is empty: it ends where it begins".to_owned()));
-    }
-    if from > to {
-        return Err(wrong("ends before it begins; it is from the first time to the second".to_owned()));
-    }
-    if from >= duration || to > duration {
-        return Err(wrong(format!("lies outside the run, which lasts {duration}")));
-    }
-    Ok([from, to])
 }

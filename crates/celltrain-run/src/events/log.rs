@@ -5,22 +5,25 @@ use std::sync::Arc;
 use typed_index_collections::{TiVec, ti_vec};
 
 use celltrain_core::cell::FrameNumber;
-use celltrain_core::events::{
-    CellEvent, Event, FrameEvent, FrameStep, Kind, RateEvent, SegmentEvent, TimerEvent, Watcher,
-};
+use celltrain_core::events::{CellEvent, Event, FrameEvent, Kind, RateEvent, SegmentEvent, TimerEvent, Watcher};
 use celltrain_core::index::{FlowIndex, LinkIndex, MergeIndex, VcIndex};
 use celltrain_core::network::Network;
 use celltrain_core::probe::Probe;
 use celltrain_core::units::{Clock, Time};
 
-use super::choice::{Choice, Chosen, Wrong};
+use celltrain_capture::selection::{Selected, Wrong};
+
+use super::KINDS;
+use super::choice::Choice;
 use super::columns::{Block, Names, PortVc, Row, Rows};
 use super::places::Places;
 use super::tables::{CELLS, FRAMES, RATES, SEGMENTS, TIMERS};
 
 /// Observer that records the events of a choice and delivers them in blocks.
 pub struct Log<'a> {
-    chosen: Chosen,
+    /// By kind: true if it is kept.
+    kinds: [bool; KINDS.len()],
+    chosen: Selected,
     names: Names,
     clock: Clock,
     /// By flow: seconds between two ticks of its retransmission clock.
@@ -46,7 +49,8 @@ impl<'a> Log<'a> {
     /// # Errors
     /// If a port, VC or flow does not exist.
     pub fn new(choice: &Choice, network: &Network, sink: &'a mut dyn FnMut(Block) -> bool) -> Result<Self, Wrong> {
-        let chosen = choice.of(network)?;
+        let chosen = choice.of.of(network)?;
+        let kinds = KINDS.map(|(kind, ..)| choice.kinds().contains(&kind));
         let list = |names: &mut dyn Iterator<Item = &String>| -> Arc<[String]> { names.cloned().collect() };
         let names = Names {
             flows: list(&mut network.flows.iter().map(|flow| &flow.name)),
@@ -81,6 +85,7 @@ impl<'a> Log<'a> {
             frames: Rows::new(Kind::Frames, FRAMES, vcs),
             cells: Rows::new(Kind::Cells, CELLS, vcs),
             rates: Rows::new(Kind::Rates, RATES, vcs),
+            kinds,
             chosen,
             names,
             sink,
@@ -138,7 +143,7 @@ impl Watcher for Log<'_> {
     fn on_event(&mut self, now: Time, event: Event) {
         // The index of a cell in its frame depends on all cells before it.
         let index = match &event {
-            Event::Cell(cell) if self.chosen.kinds[Kind::Cells as usize] && self.chosen.cells[cell.link] => {
+            Event::Cell(cell) if self.kinds[Kind::Cells as usize] && self.chosen.cells[cell.link] => {
                 self.places.of(cell)
             }
             _ => None,
@@ -147,7 +152,7 @@ impl Watcher for Log<'_> {
         if now < from || now >= to || self.has_failed {
             return;
         }
-        let has = |kind: Kind| self.chosen.kinds[kind as usize];
+        let has = |kind: Kind| self.kinds[kind as usize];
         let block = match event {
             Event::Segment(event) if has(Kind::Segments) && self.chosen.flows[event.flow] => {
                 let number = self.number(event.vc, event.frame);
@@ -162,7 +167,7 @@ impl Watcher for Log<'_> {
                 if !self.keeps(event.vc) {
                     return;
                 }
-                let link = link_of(&event);
+                let link = event.step.link();
                 if link.is_some_and(|link| !self.chosen.frames[link]) {
                     return;
                 }
@@ -191,17 +196,6 @@ impl Watcher for Log<'_> {
             _ => None,
         };
         self.hand_over(block);
-    }
-}
-
-/// Returns the link of the port where something happened to a frame; `None` at a host.
-pub(crate) fn link_of(event: &FrameEvent) -> Option<LinkIndex> {
-    match event.step {
-        FrameStep::Admitted(judged) | FrameStep::Refused(judged) | FrameStep::NoRoom(judged) => Some(judged.link),
-        FrameStep::Cut { link, .. } | FrameStep::LostJoined { link, .. } | FrameStep::Dropped { link, .. } => {
-            Some(link)
-        }
-        FrameStep::Delivered | FrameStep::Failed(_) => None,
     }
 }
 

@@ -9,7 +9,8 @@ pub(crate) mod log;
 pub(crate) mod places;
 pub mod tables;
 
-pub use choice::{Choice, Wrong};
+pub use celltrain_capture::selection::Wrong;
+pub use choice::Choice;
 pub use columns::{Accessor, Block, Column, PortVc, Values};
 pub use log::Log;
 

@@ -1,15 +1,14 @@
 //! The columns of each kind of event.
 
 use celltrain_core::events::{
-    AckNews, CellEvent, CellStep, Failure, FrameEvent, FrameStep, Judged, Loss, News, RateEvent, Rule, SegmentEvent,
-    SegmentStep, Timer, TimerEvent, TimerStep,
+    AckNews, CellEvent, CellStep, FrameEvent, FrameStep, Judged, News, RateEvent, Rule, SegmentEvent, SegmentStep,
+    Timer, TimerEvent, TimerStep,
 };
 use celltrain_core::tcp::sender::Cause;
 use celltrain_core::tcp::{Ack, Segment};
 use celltrain_core::units::CELL_BITS;
 
 use super::columns::{Accessor, Column};
-use super::log::link_of;
 
 const fn column<E>(name: &'static str, unit: &'static str, meaning: &'static str, value: Accessor<E>) -> Column<E> {
     Column { name, unit, meaning, value }
@@ -164,10 +163,6 @@ pub const TIMERS: &[Column<TimerEvent>] = &[
     ),
 ];
 
-const NO_ROOM: &str = "no room";
-const RATE_FELL: &str = "the rate fell";
-const JOINED: &str = "joined with the frame before, whose last cell was lost";
-
 /// Columns of frames.
 pub const FRAMES: &[Column<FrameEvent>] = &[
     time(),
@@ -199,19 +194,19 @@ pub const FRAMES: &[Column<FrameEvent>] = &[
         "port",
         "",
         "the output port, named after its link; none at a host",
-        Accessor::Port(|row| link_of(&row.event)),
+        Accessor::Port(|row| row.event.step.link()),
     ),
     column(
         "reason",
         "",
         "when the port's policy refuses a frame, or why this one was cut, joined, dropped or failed",
-        Accessor::Word(|row| reason_of_frame(&row.event.step)),
+        Accessor::Word(|row| row.event.step.reason()),
     ),
     column(
         "occupancy",
         "cells",
         "X: cells waiting at the port",
-        Accessor::Count(|row| occupancy_of(&row.event.step).map(u64::from)),
+        Accessor::Count(|row| row.event.step.occupancy().map(u64::from)),
     ),
     column(
         "vc_cells",
@@ -256,42 +251,6 @@ pub const FRAMES: &[Column<FrameEvent>] = &[
         Accessor::Flag(|row| judged(&row.event).map(|judged| judged.tagged)),
     ),
 ];
-
-/// Returns why a frame was refused, cut, joined, dropped or failed; empty if it was not.
-pub(crate) fn reason_of_frame(step: &FrameStep) -> &'static str {
-    match *step {
-        FrameStep::Admitted(_) | FrameStep::Delivered => "",
-        FrameStep::Refused(judged) => judged.decision.rule,
-        FrameStep::Cut { pushed_out: false, .. } => NO_ROOM,
-        FrameStep::Cut { pushed_out: true, .. } => "made room for another",
-        FrameStep::NoRoom(_) => "no room for the packet",
-        FrameStep::Dropped { rate_fell: false, .. } => "the packet made room for another",
-        FrameStep::LostJoined { .. } | FrameStep::Failed(Failure::Joined) => JOINED,
-        FrameStep::Dropped { rate_fell: true, .. } => RATE_FELL,
-        FrameStep::Failed(Failure::Incomplete) => "cells are missing",
-        FrameStep::Failed(Failure::Damaged) => "a bit was changed on purpose",
-    }
-}
-
-/// Returns X: the cells waiting at the port where something happened to a frame.
-pub(crate) fn occupancy_of(step: &FrameStep) -> Option<u32> {
-    match *step {
-        FrameStep::Admitted(judged) | FrameStep::Refused(judged) | FrameStep::NoRoom(judged) => Some(judged.occupancy),
-        FrameStep::Cut { occupancy, .. }
-        | FrameStep::LostJoined { occupancy, .. }
-        | FrameStep::Dropped { occupancy, .. } => Some(occupancy),
-        FrameStep::Delivered | FrameStep::Failed(_) => None,
-    }
-}
-
-/// Returns why a cell was lost.
-pub(crate) fn reason_of_loss(loss: Loss) -> &'static str {
-    match loss {
-        Loss::NoRoom { .. } => NO_ROOM,
-        Loss::WithFrame => "its frame was refused",
-        Loss::WithRest => "its frame had lost a cell",
-    }
-}
 
 fn judged(event: &FrameEvent) -> Option<Judged> {
     match event.step {
@@ -340,16 +299,7 @@ pub const CELLS: &[Column<CellEvent>] = &[
             CellStep::Tagged => "tagged",
         }),
     ),
-    column(
-        "reason",
-        "",
-        "why it was lost or dropped",
-        Accessor::Word(|row| match row.event.step {
-            CellStep::Lost(loss) => reason_of_loss(loss),
-            CellStep::Dropped => RATE_FELL,
-            _ => "",
-        }),
-    ),
+    column("reason", "", "why it was lost or dropped", Accessor::Word(|row| row.event.step.reason())),
     column("last", "", "whether it ends its frame", Accessor::Flag(|row| Some(row.event.last))),
     column("tagged", "", "whether it is tagged (CLP = 1)", Accessor::Flag(|row| Some(row.event.tagged))),
     column("efci", "", "whether a switch has marked it", Accessor::Flag(|row| Some(row.event.efci))),

@@ -3,14 +3,14 @@ use std::collections::BTreeSet;
 use celltrain_core::engine::Engine;
 use celltrain_core::events::Kind;
 use celltrain_core::network::Network;
-use celltrain_scenario::{Machine, build, read_toml};
+use celltrain_scenario::{build, read_toml};
 
 use super::{Block, Choice, KINDS, Log, Values, Wrong, described};
 
 fn network() -> Network {
     let text = "duration = \"20ms\"\n[topology.n_source]\nsources = 3\nlink_delay = \"5us\"\n[tcp.reno]\n\
                 [port.bottleneck]\nbuffer = 60\n[port.bottleneck.policy.epd]\nthreshold = 40\n";
-    let reading = read_toml(text, "test", Machine::default());
+    let reading = read_toml(text, "test");
     build::network(&reading.scenario.unwrap_or_else(|| panic!("{:?}", reading.faults)), 1)
 }
 

@@ -2,9 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use celltrain_scenario::Machine;
-
-use super::reservations;
+use super::{Machine, reservations};
 
 /// Allowed bytes; `u64::MAX` until set.
 static ALLOWED: AtomicU64 = AtomicU64::new(u64::MAX);

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use celltrain_scenario::Machine;
+use super::Machine;
 
 /// Returns the free memory. On Linux this is the smallest of the machine's available memory, the rest of the limits of
 /// its control groups, and the rest of the process's own limits. On macOS it is all memory, elsewhere unknown.

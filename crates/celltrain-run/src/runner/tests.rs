@@ -3,10 +3,11 @@ use std::io;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use celltrain_scenario::{Machine, read_toml};
+use celltrain_scenario::read_toml;
 use serde_json::Value;
 
 use super::*;
+use crate::reading::Estimated;
 
 /// Returns a scenario with `sources` sources.
 fn text(sources: u32, duration: &str, buffer: u32) -> String {
@@ -24,7 +25,7 @@ fn text(sources: u32, duration: &str, buffer: u32) -> String {
         threshold = 80
         "#
     );
-    let (handle, reading) = Handle::of_reading(read_toml(&toml, "sources.toml", Machine::default()));
+    let (handle, Estimated { reading, .. }) = Handle::of_reading(read_toml(&toml, "sources.toml"));
     handle.unwrap_or_else(|| panic!("{:?}", reading.faults)).json()
 }
 

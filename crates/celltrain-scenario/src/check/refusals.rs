@@ -7,16 +7,15 @@ use std::collections::BTreeMap;
 
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::index::LinkIndex;
-use celltrain_core::liveness::{ROUNDS, probe};
 use celltrain_core::policy::PolicyConfig;
 use celltrain_core::policy::formula::PortFacts;
 use celltrain_core::units::{CELL_BITS, Time};
-use celltrain_core::vetting::VCS;
 
 use super::ports::{counts_vcs, crossing, has_settings_by_vc};
 use crate::build::Laid;
 use crate::document::join;
 use crate::fault::Warning;
+use crate::liveness::{ROUNDS, VCS, probe};
 use crate::scenario::PortConfig;
 
 /// Picoseconds in a second: the unit of the probe's clock.

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::*;
 use crate::build;
-use crate::{Machine, Scenario, check, read_json};
+use crate::{Candidate, Scenario, check, read_json};
 
 fn laid_out(topology: &Topology) -> Layout {
     topology.config().lay_out(&CancellationToken::never()).expect("nobody stops it")
@@ -27,7 +27,7 @@ fn scenario(topology: &Topology) -> Scenario {
         "port": {"default": {"buffer": 1000, "policy": {"epd": {"threshold": 800}}}},
         "edge": edges,
     });
-    let reading = read_json(&text.to_string(), topology.name(), Machine::default());
+    let reading = read_json(&text.to_string(), topology.name());
     reading.scenario.unwrap_or_else(|| panic!("{}: {:?}", topology.name(), reading.faults))
 }
 
@@ -76,8 +76,7 @@ fn names_are_different_and_paths_lead_from_host_to_host_over_others_and_the_same
 fn what_was_checked_is_what_is_built_and_both_engines_run_it_alike() {
     for topology in Topology::samples() {
         let scenario = scenario(&topology);
-        let verdict =
-            check::check(&scenario, &[], Machine::default(), &CancellationToken::never()).expect("nobody stops it");
+        let verdict = check::check(&scenario, &[], &|_| Ok(()), &CancellationToken::never()).expect("nobody stops it");
         let network = verdict.network.unwrap_or_else(|| panic!("{}: {:?}", topology.name(), verdict.faults));
         let alone = build::network(&scenario, scenario.seed);
         assert_eq!(format!("{network:?}"), format!("{alone:?}"), "{}", topology.name());
@@ -92,8 +91,8 @@ fn what_was_checked_is_what_is_built_and_both_engines_run_it_alike() {
 fn a_topology_that_does_not_fit_is_refused_with_the_key_that_makes_it_large() {
     for topology in Topology::samples() {
         let scenario = scenario(&topology);
-        let machine = Machine { memory: Some(1000) };
-        let verdict = check::check(&scenario, &[], machine, &CancellationToken::never()).expect("nobody stops it");
+        let fits = |_: Candidate<'_>| Err("it is too large".to_string());
+        let verdict = check::check(&scenario, &[], &fits, &CancellationToken::never()).expect("nobody stops it");
         let Size { key: (key, value), .. } = topology.config().size();
         let [fault] = &verdict.faults[..] else { panic!("{}: {:?}", topology.name(), verdict.faults) };
         assert_eq!(fault.key, format!("topology.{}.{key}", topology.name()));
@@ -111,7 +110,7 @@ fn every_topology_ends_when_told_to_while_it_is_laid_out_and_checked() {
         let (scenario, flows) = (scenario(&topology), laid_out(&topology).flows.len());
         let parts: [(&str, Part<'_>); 2] = [
             ("layout", &|token| topology.config().lay_out(token).map(|_| ())),
-            ("checks", &|token| check::check(&scenario, &[], Machine::default(), token).map(|_| ())),
+            ("checks", &|token| check::check(&scenario, &[], &|_| Ok(()), token).map(|_| ())),
         ];
         for (name, part) in parts {
             let name = format!("{}: {name}", topology.name());

@@ -15,7 +15,6 @@ pub mod vc_merge;
 
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::index::LinkIndex;
-use celltrain_core::memory_estimate::MemoryEstimate;
 use celltrain_core::network::Graph;
 use celltrain_core::registry;
 use celltrain_core::units::Duration;
@@ -97,13 +96,6 @@ pub struct Size {
     pub flows: u64,
     /// Number of links crossed by the data of all flows; a lower bound if only the layout shows it.
     pub crossings: u64,
-}
-
-impl Size {
-    /// Estimates the memory of a run before the network is laid out.
-    pub fn memory(&self) -> MemoryEstimate {
-        MemoryEstimate::of_size(self.nodes, self.links, self.flows, self.crossings)
-    }
 }
 
 /// The switch ports that need a table.

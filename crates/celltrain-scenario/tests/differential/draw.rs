@@ -33,7 +33,7 @@ use celltrain_scenario::scenario::{
 };
 use celltrain_scenario::topology::network::{Config as GeneralNetwork, FlowConfig, LinkConfig};
 use celltrain_scenario::topology::{Route, Topology, chain, n_source, star};
-use celltrain_scenario::{Machine, Scenario, check};
+use celltrain_scenario::{Scenario, check};
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Map, Value, json};
@@ -352,7 +352,7 @@ impl Rest {
     fn scenario(&self, network: &GeneralNetwork, ports: &(Port, Vec<(usize, Port)>), own: &Own) -> Scenario {
         let mut scenario = self.as_drawn(network.clone(), ports, own);
         loop {
-            let faults = check::check(&scenario, &[], Machine::default(), &CancellationToken::never()).unwrap().faults;
+            let faults = check::check(&scenario, &[], &|_| Ok(()), &CancellationToken::never()).unwrap().faults;
             if faults.is_empty() {
                 return scenario;
             }

@@ -21,7 +21,7 @@ use std::thread;
 use celltrain_core::engine::Engine;
 use celltrain_core::probe::Nothing;
 use celltrain_core::units::Duration;
-use celltrain_scenario::{Machine, Scenario, build, read_toml};
+use celltrain_scenario::{Scenario, build, read_toml};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestError, TestRunner};
 use serde_json::{Value, json};
@@ -109,7 +109,7 @@ tcp.vanilla = {{}}
 port.bottleneck = {{ buffer = 300_000, policy.epd.threshold = 200_000, scheduler.{scheduler} }}
 "#
         );
-        let reading = read_toml(&text, "large.toml", Machine::default());
+        let reading = read_toml(&text, "large.toml");
         let scenario = reading.scenario.unwrap_or_else(|| panic!("{:?}", reading.faults));
         assert_eq!(build::network(&scenario, 1).vcs.len(), 100_000, "one each way");
         let [fast, reference] =
@@ -158,7 +158,7 @@ fn a_topology_is_the_same_run_as_the_general_network_it_stands_for() {
                 "topology": topology,
                 "port": {"default": {"buffer": 60, "policy": {"epd": {"threshold": 30}}}},
             });
-            celltrain_scenario::read_json(&scenario.to_string(), "drawn", Machine::default())
+            celltrain_scenario::read_json(&scenario.to_string(), "drawn")
         };
         let short = text(json!(topology)).scenario.expect("it is sound");
         let long = text(json!({"network": draw::written_out(&topology)})).scenario.expect("it is sound");
@@ -175,7 +175,7 @@ fn a_topology_is_the_same_run_as_the_general_network_it_stands_for() {
 fn both_engines_agree_on_every_scenario_that_once_told_them_apart() {
     for path in once_found() {
         let text = std::fs::read_to_string(&path).unwrap();
-        let reading = read_toml(&text, &path.display().to_string(), Machine::default());
+        let reading = read_toml(&text, &path.display().to_string());
         let scenario = reading.scenario.unwrap_or_else(|| panic!("{:?}", reading.faults));
         if let Err(difference) = compare(&scenario) {
             panic!("{}: {difference}", path.display());
@@ -195,7 +195,7 @@ fn a_drawn_scenario_is_sound_and_its_text_is_the_same_scenario() {
         draw::written_in_numbers()
     ];
     let same = TestRunner::new(config).run(&strategy, |scenario| {
-        let reading = read_toml(&text(&scenario), "drawn", Machine::default());
+        let reading = read_toml(&text(&scenario), "drawn");
         prop_assert!(reading.faults.is_empty(), "{:?}", reading.faults);
         prop_assert_eq!(reading.scenario.unwrap(), scenario);
         Ok(())

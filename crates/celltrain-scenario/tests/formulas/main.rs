@@ -17,7 +17,7 @@ use celltrain_core::network::Network;
 use celltrain_core::policy::PolicyConfig;
 use celltrain_core::probe::Nothing;
 use celltrain_core::units::Duration;
-use celltrain_scenario::{Machine, Scenario, build, read_json, read_toml};
+use celltrain_scenario::{Scenario, build, read_json, read_toml};
 
 use drawn::Draws;
 
@@ -104,7 +104,7 @@ fn shipped() -> Vec<(String, Scenario)> {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let text = std::fs::read_to_string(&path).unwrap();
-        let reading = read_toml(&text, &path.display().to_string(), Machine::default());
+        let reading = read_toml(&text, &path.display().to_string());
         let mut scenario = reading.scenario.unwrap_or_else(|| panic!("{:?}", reading.faults));
         scenario.duration = scenario.duration.min(Duration::from_microseconds(1_000_000));
         found.push((path.file_stem().unwrap().to_string_lossy().into(), scenario));
@@ -246,7 +246,7 @@ fn what_gives_no_number_or_no_weight_for_the_vcs_of_a_port_is_refused() {
                 "scheduler": {"wfq_formula": {"weight": weight}},
             }},
         });
-        let reading = read_json(&scenario.to_string(), "drawn", Machine::default());
+        let reading = read_json(&scenario.to_string(), "drawn");
         reading.faults.into_iter().map(|fault| fault.message).collect()
     };
     assert_eq!(faults("K / V", "1"), [""; 0]);
@@ -263,7 +263,7 @@ fn what_gives_no_number_or_no_weight_for_the_vcs_of_a_port_is_refused() {
 }
 
 fn read(scenario: &serde_json::Value) -> Scenario {
-    let reading = read_json(&scenario.to_string(), "drawn", Machine::default());
+    let reading = read_json(&scenario.to_string(), "drawn");
     reading.scenario.unwrap_or_else(|| panic!("{:#?}\n{scenario:#}", reading.faults))
 }
 
@@ -281,7 +281,7 @@ fn random_formulas_are_the_same_runs_on_both_engines() {
             let mut scenario = small::scenario(&mut draws, &topology, &policy);
             small::mostly_at_the_bottleneck(&mut draws, &mut scenario);
             windows::with_random_ones(&mut draws, &mut scenario, vc);
-            let reading = read_json(&scenario.to_string(), "drawn", Machine::default());
+            let reading = read_json(&scenario.to_string(), "drawn");
             let Some(scenario) = reading.scenario.filter(|_| reading.faults.is_empty()) else {
                 tally.refused += 1;
                 continue;

@@ -1,7 +1,7 @@
 //! ERICA: rates that bring a link's load to a target, and its VCs to equal shares of the rate other classes leave.
 //!
-//! Source: R. Jain et al., ATM Forum 96-1172 and 98-0408, as `docs/mechanisms.md` 4.7 recalls them [R], whose names are
-//! kept.
+//! Source: R. Jain et al., ATM Forum 96-1172 and 98-0408, as `docs/mechanisms.md` 4.7 recalls them \[R\], whose names
+//! are kept.
 //! Departures: intervals are of time alone, from the start of the run, not the shorter of a time and a number of cells;
 //! no averages over intervals. An interval without cells counts one active VC.
 

@@ -2,7 +2,7 @@
 //! deferred.
 //!
 //! Source: `docs/mechanisms.md` 2.0. A run that is admitted, refused or taken at once changes the port as
-//! its cells do at a [`Port`](crate::port::Port), one after the other; both ask the same [`Admission`].
+//! its cells do at a [`Port`](crate::port::Port), one after the other; both ask the same `Admission`.
 
 use std::collections::VecDeque;
 

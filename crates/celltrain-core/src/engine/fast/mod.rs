@@ -1,8 +1,8 @@
 //! The fast engine: exact cells, processed frame by frame if nothing can happen to a single cell.
 //!
 //! `docs/design/fast-engine.md` explains why it is exact and how much work it is. In short: cells wait at hosts' ports,
-//! where arithmetic gives the start of each cell ([`nic`]), at shaped ports, and at contended ports
-//! ([`contended_port`]). Everything between is a delay ([`plan`]). Events are whole frames reaching hosts, ticks,
+//! where arithmetic gives the start of each cell (`nic`), at shaped ports, and at contended ports
+//! (`contended_port`). Everything between is a delay (`plan`). Events are whole frames reaching hosts, ticks,
 //! starts, and the batches in which contended ports catch up ([`event_list`]). When the clock reaches an instant,
 //! everything that happened in the network before it is settled.
 

@@ -122,7 +122,7 @@ impl BatchingPort {
     }
 
     /// Returns whether cells of a VC that arrive one by one, while `left` cells leave, may be reported to the policy
-    /// with the first of them ([`CellFollower::enters_at_once`]).
+    /// with the first of them (`CellFollower::enters_at_once`).
     #[inline]
     pub fn enters_at_once(&mut self, label: Label, left: u32, close: bool) -> bool {
         if !self.follows {

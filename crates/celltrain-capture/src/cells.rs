@@ -1,0 +1,178 @@
+//! Cells at ports: their content, and the selection to write.
+
+use std::collections::BTreeMap;
+
+use typed_index_collections::TiVec;
+
+use celltrain_core::aal5::Encapsulation;
+use celltrain_core::cell::FrameNumber;
+use celltrain_core::events::{CellEvent, CellStep, Event, FrameEvent, SegmentEvent, SegmentStep};
+use celltrain_core::index::{LinkIndex, VcIndex};
+use celltrain_core::network::Network;
+use celltrain_core::tcp::SackBlocks;
+
+use crate::fates::Names;
+use crate::sink::Writing;
+use crate::trails::{Followed, Trails};
+use crate::wire::seen;
+use crate::{CaptureError, Carries, CellKind, Circuit, Direction, Frame, SeenCell};
+
+/// The cells of the chosen VCs at the chosen ports.
+pub(crate) struct Cells {
+    /// Departing and arriving cells: true if written.
+    ways: [bool; 2],
+    /// By link: the number of its interface.
+    interfaces: TiVec<LinkIndex, Option<u32>>,
+    vcs: TiVec<VcIndex, bool>,
+    /// By VC: VPI and VCI on the links of its path.
+    circuits: TiVec<VcIndex, Vec<Circuit>>,
+    /// True if the model counts too few cells for an acknowledgement with blocks.
+    lacks_room_for_blocks: bool,
+    trails: Trails,
+    /// Frames with cells in the network.
+    frames: BTreeMap<(VcIndex, FrameNumber), OnTheWay>,
+    names: Names,
+    /// The last cell to arrive, until its outcome is known.
+    coming: Option<Coming>,
+}
+
+/// A frame with cells in the network.
+struct OnTheWay {
+    frame: Frame,
+    is_damaged: bool,
+    /// Number of its cells in the network.
+    cells: u32,
+    /// True if all of it has entered.
+    is_whole: bool,
+}
+
+/// A cell that has arrived at a port.
+struct Coming {
+    event: CellEvent,
+    seen: SeenCell<'static>,
+    comment: Option<String>,
+}
+
+impl Cells {
+    pub(crate) fn new(
+        network: &Network,
+        ways: [bool; 2],
+        ports: &TiVec<LinkIndex, bool>,
+        vcs: TiVec<VcIndex, bool>,
+        circuits: TiVec<VcIndex, Vec<Circuit>>,
+    ) -> Self {
+        let mut numbers = 0..;
+        Self {
+            ways,
+            interfaces: ports.iter().map(|&chosen| if chosen { numbers.next() } else { None }).collect(),
+            vcs,
+            circuits,
+            lacks_room_for_blocks: network.aal5.encapsulation == Encapsulation::VcMux,
+            trails: Trails::of(network),
+            frames: BTreeMap::new(),
+            names: Names::of(network),
+            coming: None,
+        }
+    }
+
+    /// Follows an event; writes the selected cells, if it is in the window.
+    pub(crate) fn on_event(
+        &mut self,
+        (time_ns, in_window): (u64, bool),
+        event: &Event,
+        capture: &mut Writing<'_>,
+    ) -> Result<(), CaptureError> {
+        match event {
+            Event::Segment(event) if self.vcs[event.vc] => self.on_segment(event),
+            Event::Frame(event) => self.on_frame(event),
+            Event::Cell(event) if self.vcs[event.vc] => {
+                let (hop, cell) = self.on_cell(event);
+                let way = match event.step {
+                    CellStep::Arrived => Direction::Inbound,
+                    CellStep::Departed => Direction::Outbound,
+                    CellStep::Lost(_) => {
+                        self.on_lost(event, event.step.reason());
+                        return self.flush(capture);
+                    }
+                    _ => return self.flush(capture),
+                };
+                self.flush(capture)?;
+                let (Some(interface), Some(cell)) = (self.interfaces[event.link], cell) else { return Ok(()) };
+                if !in_window || !self.ways[usize::from(way == Direction::Inbound)] {
+                    return Ok(());
+                }
+                // An arriving cell has the label of the link before.
+                let on = if way == Direction::Inbound { hop.saturating_sub(1) } else { hop };
+                let circuit = self.circuits[event.vc][on];
+                let seen = SeenCell { time_ns, interface, direction: way, circuit, cell, comment: None };
+                if way == Direction::Outbound {
+                    return capture.cell(&seen);
+                }
+                self.coming = Some(Coming { event: *event, seen, comment: None });
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Writes the last cell that arrived.
+    pub(crate) fn flush(&mut self, capture: &mut Writing<'_>) -> Result<(), CaptureError> {
+        let Some(Coming { seen, comment, .. }) = self.coming.take() else { return Ok(()) };
+        capture.cell(&SeenCell { comment: comment.as_deref(), ..seen })
+    }
+
+    /// Records the content of a frame that enters the network.
+    fn on_segment(&mut self, event: &SegmentEvent) {
+        let (_, mut carries, leaves) = seen(event);
+        if !leaves {
+            return;
+        }
+        if let Carries::Ack(_, blocks) = &mut carries
+            && self.lacks_room_for_blocks
+        {
+            *blocks = SackBlocks::NONE;
+        }
+        let is_damaged = matches!(event.step, SegmentStep::Sent { is_damaged: true, .. });
+        let frame = Frame { connection: event.flow.number(), number: event.frame.number(), carries };
+        let on_the_way = OnTheWay { frame, is_damaged, cells: 0, is_whole: false };
+        self.frames.insert((event.vc, event.frame), on_the_way);
+    }
+
+    /// Follows a cell. Returns the index of its port in its path, and its content.
+    fn on_cell(&mut self, event: &CellEvent) -> (usize, Option<CellKind>) {
+        let CellEvent { vc, frame, tagged, efci, .. } = *event;
+        if let Some(rm) = event.rm {
+            return (self.trails.hop(vc, event.link), Some(CellKind::Rm(rm)));
+        }
+        let Some(Followed { index, hop, is_gone }) = self.trails.follow(event) else { return (0, None) };
+        let on_the_way = self.frames.get_mut(&(vc, frame)).expect("a frame is sent before its cells come");
+        let of = CellKind::User { frame: on_the_way.frame, index, clp: tagged, efci, damaged: on_the_way.is_damaged };
+        if event.step == CellStep::Arrived && hop == 0 {
+            on_the_way.cells += 1;
+            on_the_way.is_whole = event.last;
+        }
+        on_the_way.cells -= u32::from(is_gone);
+        if on_the_way.is_whole && on_the_way.cells == 0 {
+            self.frames.remove(&(vc, frame));
+        }
+        (hop, Some(of))
+    }
+
+    /// Notes the loss of a frame whose cell has arrived.
+    fn on_frame(&mut self, event: &FrameEvent) {
+        if let Some(Coming { event: cell, comment, .. }) = &mut self.coming
+            && (cell.vc, cell.frame, Some(cell.link)) == (event.vc, event.frame, event.step.link())
+        {
+            *comment = self.names.loss(event);
+        }
+    }
+
+    /// Notes the loss of a cell that has arrived.
+    fn on_lost(&mut self, event: &CellEvent, reason: &str) {
+        if let Some(Coming { event: cell, comment, .. }) = &mut self.coming
+            && (cell.vc, cell.frame, cell.link) == (event.vc, event.frame, event.link)
+        {
+            comment.get_or_insert_with(|| format!("lost here: {reason}"));
+        }
+    }
+}

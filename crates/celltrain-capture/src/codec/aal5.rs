@@ -1,0 +1,543 @@
+//! AAL5 frames: encodes and parses payload, pad and trailer, and converts frames to and from cell payloads.
+//!
+//! Source: ITU-T I.363.5 (08/96), the CPCS-PDU of AAL type 5; RFC 2684 §4 and RFC 1483 §3 show the same format.
+//!
+//! Departures: no corrupted-data delivery option (a damaged frame is reported, never delivered), no streaming mode, and
+//! no reassembly timer (time belongs to the engine). The payload limit is always 65535 bytes, although a real
+//! connection may negotiate less. The abort frame of length 0 is parsed but never sent.
+
+use std::error::Error;
+use std::fmt;
+
+use super::cell_header::PAYLOAD_BYTES;
+
+/// Contents of one AAL5 frame (ITU-T I.363.5).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pdu {
+    /// The frame's payload, 1 to [`MAX_SDU_BYTES`] bytes, without pad and trailer.
+    pub payload: Vec<u8>,
+    /// CPCS-UU, one byte from the sending user to the receiving user; unused in IP over ATM (RFC 2684 §4).
+    pub uu: u8,
+}
+
+/// Encodes a frame: payload, zero pad, trailer. It is whole cells of 48 bytes, with the trailer at the end of the last
+/// one (ITU-T I.363.5).
+///
+/// # Panics
+/// If `payload` is empty or longer than [`MAX_SDU_BYTES`]: the 16-bit length field cannot express more, and 0 aborts a
+/// frame.
+pub fn encode(payload: &[u8], uu: u8) -> Vec<u8> {
+    assert!(!payload.is_empty(), "an AAL5 frame carries at least one byte; length 0 would abort it");
+    let length = u16::try_from(payload.len())
+        .unwrap_or_else(|_| panic!("an AAL5 frame carries at most {MAX_SDU_BYTES} bytes, not {}", payload.len()));
+    let frame_bytes = cells_for(payload.len()) * PAYLOAD_BYTES;
+    let mut pdu = Vec::with_capacity(frame_bytes);
+    pdu.extend_from_slice(payload);
+    pdu.resize(frame_bytes - TRAILER_BYTES, 0);
+    pdu.push(uu);
+    pdu.push(CPI_ALIGNMENT_ONLY);
+    pdu.extend_from_slice(&length.to_be_bytes());
+    let check = crc32(&pdu);
+    pdu.extend_from_slice(&check.to_be_bytes());
+    pdu
+}
+
+/// Parses one whole frame into its payload and user byte (ITU-T I.363.5). The pad's contents are ignored, because the
+/// standard leaves its coding open, but the CRC covers them.
+///
+/// # Errors
+/// See [`Aal5Error`]. Checks the size, CRC, abort, length and CPI in that order, so that a damaged frame is reported as
+/// damaged whatever its trailer contains.
+pub fn parse(pdu: &[u8]) -> Result<Pdu, Aal5Error> {
+    if pdu.is_empty() || !pdu.len().is_multiple_of(PAYLOAD_BYTES) {
+        return Err(Aal5Error::NotWholeCells { bytes: pdu.len() });
+    }
+    let cells = pdu.len() / PAYLOAD_BYTES;
+    if cells > MAX_FRAME_CELLS {
+        return Err(Aal5Error::TooLong);
+    }
+    let (covered, carried) = pdu.split_last_chunk::<4>().ok_or(Aal5Error::NotWholeCells { bytes: pdu.len() })?;
+    let computed = crc32(covered);
+    let carried = u32::from_be_bytes(*carried);
+    if computed != carried {
+        return Err(Aal5Error::CrcMismatch { computed, carried });
+    }
+    let (body, &[uu, cpi, length_high, length_low]) =
+        covered.split_last_chunk::<4>().ok_or(Aal5Error::NotWholeCells { bytes: pdu.len() })?;
+    let length = u16::from_be_bytes([length_high, length_low]);
+    if length == 0 {
+        return Err(Aal5Error::Aborted);
+    }
+    if cells_for(usize::from(length)) != cells {
+        return Err(Aal5Error::LengthMismatch { length, cells });
+    }
+    if cpi != CPI_ALIGNMENT_ONLY {
+        return Err(Aal5Error::UnknownCpi { cpi });
+    }
+    Ok(Pdu { payload: body[..usize::from(length)].to_vec(), uu })
+}
+
+/// Splits a frame into cell payloads in the order of sending. Each has a flag for the last one, which is sent with the
+/// AUU bit set (ITU-T I.363.5, the SAR sublayer).
+///
+/// # Panics
+/// If `pdu` is not whole cells; [`encode`] produces no such frame.
+pub fn segment(pdu: &[u8]) -> impl ExactSizeIterator<Item = ([u8; PAYLOAD_BYTES], bool)> {
+    let (payloads, rest) = pdu.as_chunks::<PAYLOAD_BYTES>();
+    assert!(rest.is_empty(), "an AAL5 frame is whole cells of {PAYLOAD_BYTES} bytes, not {} bytes", pdu.len());
+    let cells = payloads.len();
+    payloads.iter().enumerate().map(move |(index, payload)| (*payload, index + 1 == cells))
+}
+
+/// Returns the number of cells of a frame with `payload_bytes` of payload: payload and the 8-byte trailer, rounded up
+/// (ITU-T I.363.5).
+pub const fn cells_for(payload_bytes: usize) -> usize {
+    (payload_bytes + TRAILER_BYTES).div_ceil(PAYLOAD_BYTES)
+}
+
+/// Computes the CRC-32 of an AAL5 trailer over `bytes`: generator `0x04C11DB7`, most significant bit first, register
+/// preset to ones, result complemented (ITU-T I.363.5).
+pub fn crc32(bytes: &[u8]) -> u32 {
+    !register_after(bytes)
+}
+
+/// Reassembles the cells of one connection into frames (ITU-T I.363.5, the SAR sublayer).
+///
+/// Only the mark on its last cell ends a frame. If that cell is lost, the cells of the next frame count as its
+/// continuation. One report then covers the loss of both, from the CRC or the length.
+#[derive(Clone, Debug, Default)]
+pub struct Reassembler {
+    held: Vec<u8>,
+    discarding: bool,
+}
+
+impl Reassembler {
+    /// Creates a reassembler that waits for the first cell of a frame.
+    pub const fn new() -> Self {
+        Self { held: Vec::new(), discarding: false }
+    }
+
+    /// Accepts the next cell's payload and whether the cell is marked as the last of its frame (ITU-T I.363.5). Returns
+    /// `None` within a frame and otherwise one result per frame: its contents, or the reason for its loss.
+    ///
+    /// Reports a frame that exceeds [`MAX_FRAME_CELLS`] as [`Aal5Error::TooLong`] at the first excess cell and ignores
+    /// the rest of it. Without that bound, a connection that loses all last cells would use unlimited memory.
+    pub fn accept(&mut self, payload: &[u8; PAYLOAD_BYTES], last: bool) -> Option<Result<Pdu, Aal5Error>> {
+        if self.discarding {
+            self.discarding = !last;
+            return None;
+        }
+        if self.held.len() == MAX_FRAME_CELLS * PAYLOAD_BYTES {
+            self.held.clear();
+            self.discarding = !last;
+            return Some(Err(Aal5Error::TooLong));
+        }
+        self.held.extend_from_slice(payload);
+        if !last {
+            return None;
+        }
+        let outcome = parse(&self.held);
+        self.held.clear();
+        Some(outcome)
+    }
+}
+
+/// Reasons why bytes are not an AAL5 frame, or why a frame is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Aal5Error {
+    /// The input is empty or not a multiple of 48 bytes.
+    NotWholeCells {
+        /// Number of bytes.
+        bytes: usize,
+    },
+    /// The frame has more cells than the longest payload needs.
+    TooLong,
+    /// The frame was damaged in transit: a bit changed, or cells were lost or added.
+    CrcMismatch {
+        /// CRC of the received bytes.
+        computed: u32,
+        /// CRC received with them.
+        carried: u32,
+    },
+    /// The sender aborted the frame (length field 0).
+    Aborted,
+    /// The length field does not match the number of cells received.
+    LengthMismatch {
+        /// The length field, in bytes.
+        length: u16,
+        /// Number of cells received.
+        cells: usize,
+    },
+    /// The common part indicator is not 0, the only defined value.
+    UnknownCpi {
+        /// The value received.
+        cpi: u8,
+    },
+}
+
+impl fmt::Display for Aal5Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotWholeCells { bytes } => {
+                write!(f, "an AAL5 frame is one or more cells of {PAYLOAD_BYTES} bytes, not {bytes} bytes")
+            }
+            Self::TooLong => {
+                write!(f, "frame runs past {MAX_FRAME_CELLS} cells, the most that {MAX_SDU_BYTES} bytes need")
+            }
+            Self::CrcMismatch { computed, carried } => {
+                write!(f, "frame damaged: CRC-32 is {carried:#010x}, should be {computed:#010x}")
+            }
+            Self::Aborted => write!(f, "frame aborted by its sender (length 0)"),
+            Self::LengthMismatch { length, cells } => write!(
+                f,
+                "frame of {cells} cells says it carries {length} bytes, which take {} cells",
+                cells_for(usize::from(*length))
+            ),
+            Self::UnknownCpi { cpi } => {
+                write!(f, "common part indicator is {cpi:#04x}, only 0 is defined")
+            }
+        }
+    }
+}
+
+impl Error for Aal5Error {}
+
+/// Maximum payload of a frame in bytes, from the 16-bit length field (ITU-T I.363.5).
+pub const MAX_SDU_BYTES: usize = 65_535;
+
+/// Bytes of the trailer: CPCS-UU 1, CPI 1, length 2, CRC 4 (ITU-T I.363.5).
+pub const TRAILER_BYTES: usize = 8;
+
+/// Cells of the longest frame, with a payload of [`MAX_SDU_BYTES`] (ITU-T I.363.5).
+pub const MAX_FRAME_CELLS: usize = cells_for(MAX_SDU_BYTES);
+
+fn register_after(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(u32::MAX, |register, byte| {
+        let [top, ..] = register.to_be_bytes();
+        register << 8 ^ CRC_TABLE[usize::from(top ^ byte)]
+    })
+}
+
+const fn crc_table() -> [u32; 256] {
+    let mut table = [0; 256];
+    let mut top = 0;
+    while top < 256 {
+        let mut register = top << 24;
+        let mut bit = 0;
+        while bit < 8 {
+            register = if register >> 31 == 0 { register << 1 } else { register << 1 ^ CRC_GENERATOR };
+            bit += 1;
+        }
+        table[top as usize] = register;
+        top += 1;
+    }
+    table
+}
+
+/// The generator polynomial of I.363.5, with x^32 implied.
+const CRC_GENERATOR: u32 = 0x04c1_1db7;
+static CRC_TABLE: [u32; 256] = crc_table();
+
+/// The only defined value of the common part indicator: it pads the trailer to 8 bytes.
+const CPI_ALIGNMENT_ONLY: u8 = 0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    fn any_payload() -> impl Strategy<Value = Vec<u8>> {
+        vec(any::<u8>(), 1..400)
+    }
+
+    /// Computes the same CRC one bit at a time on a plain register, independently of the table.
+    fn crc32_bit_by_bit(bytes: &[u8]) -> u32 {
+        let mut register = 0xffff_ffff_u32;
+        for byte in bytes {
+            for shift in (0..8).rev() {
+                let incoming = u32::from(byte >> shift & 1);
+                let outgoing = register >> 31;
+                register <<= 1;
+                if incoming != outgoing {
+                    register ^= 0x04c1_1db7;
+                }
+            }
+        }
+        register ^ 0xffff_ffff
+    }
+
+    /// Corrects the CRC of a frame, to reach the checks after the CRC.
+    fn with_right_crc(mut pdu: Vec<u8>) -> Vec<u8> {
+        let covered = pdu.len() - 4;
+        let check = crc32(&pdu[..covered]);
+        pdu[covered..].copy_from_slice(&check.to_be_bytes());
+        pdu
+    }
+
+    fn accept_all(
+        reassembler: &mut Reassembler,
+        cells: impl IntoIterator<Item = ([u8; PAYLOAD_BYTES], bool)>,
+    ) -> Vec<Result<Pdu, Aal5Error>> {
+        cells.into_iter().filter_map(|(payload, last)| reassembler.accept(&payload, last)).collect()
+    }
+
+    proptest! {
+        #![proptest_config(crate::tests::proptest_seeded(0x6161_6c35))]
+
+        #[test]
+        fn any_frame_that_can_be_built_is_parsed_back(payload in any_payload(), uu in any::<u8>()) {
+            let pdu = encode(&payload, uu);
+            prop_assert_eq!(pdu.len(), 48 * cells_for(payload.len()));
+            prop_assert_eq!(parse(&pdu), Ok(Pdu { payload, uu }));
+        }
+
+        #[test]
+        fn bytes_of_any_number_and_value_never_panic(bytes in vec(any::<u8>(), 0..200)) {
+            let parsed = parse(&bytes);
+            if bytes.is_empty() || bytes.len() % 48 != 0 {
+                prop_assert_eq!(parsed, Err(Aal5Error::NotWholeCells { bytes: bytes.len() }));
+            }
+        }
+
+        #[test]
+        fn any_trailer_behind_a_right_crc_never_panics(
+            cells in 1_usize..5,
+            // Small bytes half the time: a CPI of 0 and a length that fits are rare among any bytes.
+            trailer in prop_oneof![
+                any::<[u8; 4]>(),
+                (any::<u8>(), 0_u8..240).prop_map(|(uu, length)| [uu, 0, 0, length]),
+            ],
+        ) {
+            let mut pdu = vec![0x5a; 48 * cells];
+            pdu[48 * cells - 8..48 * cells - 4].copy_from_slice(&trailer);
+            match parse(&with_right_crc(pdu)) {
+                Ok(pdu) => prop_assert_eq!(cells_for(pdu.payload.len()), cells),
+                Err(error) => prop_assert!(
+                    !matches!(error, Aal5Error::CrcMismatch { .. }),
+                    "{error}"
+                ),
+            }
+        }
+
+        #[test]
+        fn any_single_flipped_bit_is_refused(payload in vec(any::<u8>(), 1..100)) {
+            let whole = encode(&payload, 0);
+            for bit in 0..8 * whole.len() {
+                let mut pdu = whole.clone();
+                pdu[bit / 8] ^= 0x80 >> (bit % 8);
+                prop_assert!(
+                    matches!(parse(&pdu), Err(Aal5Error::CrcMismatch { .. })),
+                    "bit {bit}"
+                );
+            }
+        }
+
+        #[test]
+        fn the_table_agrees_with_one_bit_at_a_time(bytes in vec(any::<u8>(), 0..300)) {
+            prop_assert_eq!(crc32(&bytes), crc32_bit_by_bit(&bytes));
+        }
+
+        #[test]
+        fn the_register_over_a_whole_frame_is_the_known_residue(payload in any_payload()) {
+            prop_assert_eq!(register_after(&encode(&payload, 3)), 0xc704_dd7b);
+        }
+
+        #[test]
+        fn only_the_final_cell_of_a_frame_is_marked_last(payload in any_payload()) {
+            let pdu = encode(&payload, 0);
+            let cells: Vec<_> = segment(&pdu).collect();
+            prop_assert_eq!(cells.len(), cells_for(payload.len()));
+            for (index, (bytes, last)) in cells.iter().enumerate() {
+                prop_assert_eq!(&pdu[48 * index..48 * (index + 1)], bytes);
+                prop_assert_eq!(*last, index + 1 == cells.len());
+            }
+        }
+
+        #[test]
+        fn frames_sent_one_after_another_come_out_one_after_another(
+            payloads in vec(any_payload(), 0..6),
+        ) {
+            let mut reassembler = Reassembler::new();
+            let mut whole = Vec::new();
+            for payload in &payloads {
+                whole.extend(accept_all(&mut reassembler, segment(&encode(payload, 9))));
+            }
+            let sent: Vec<_> =
+                payloads.into_iter().map(|payload| Ok(Pdu { payload, uu: 9 })).collect();
+            prop_assert_eq!(whole, sent);
+        }
+
+        #[test]
+        fn a_lost_last_cell_kills_its_frame_and_the_next_one_but_no_third(
+            first in vec(any::<u8>(), 41..400),
+            second in any_payload(),
+            third in any_payload(),
+        ) {
+            let mut reassembler = Reassembler::new();
+            let first = encode(&first, 0);
+            let beheaded = segment(&first).filter(|(_, last)| !last);
+            prop_assert_eq!(accept_all(&mut reassembler, beheaded), vec![]);
+            let both = accept_all(&mut reassembler, segment(&encode(&second, 0)));
+            prop_assert_eq!(both.len(), 1);
+            prop_assert!(both[0].is_err());
+            let after = accept_all(&mut reassembler, segment(&encode(&third, 0)));
+            prop_assert_eq!(after, vec![Ok(Pdu { payload: third, uu: 0 })]);
+        }
+
+        #[test]
+        fn any_lost_cell_but_the_last_kills_its_own_frame_only(
+            first in vec(any::<u8>(), 41..400),
+            lost in any::<prop::sample::Index>(),
+            second in any_payload(),
+        ) {
+            let mut reassembler = Reassembler::new();
+            let mut cells: Vec<_> = segment(&encode(&first, 0)).collect();
+            cells.remove(lost.index(cells.len() - 1));
+            let damaged = accept_all(&mut reassembler, cells);
+            prop_assert_eq!(damaged.len(), 1);
+            prop_assert!(damaged[0].is_err());
+            let after = accept_all(&mut reassembler, segment(&encode(&second, 0)));
+            prop_assert_eq!(after, vec![Ok(Pdu { payload: second, uu: 0 })]);
+        }
+
+        #[test]
+        fn a_frame_too_long_is_reported_once_and_the_next_frame_is_whole(
+            surplus in 0_usize..100,
+            next in any_payload(),
+        ) {
+            let mut reassembler = Reassembler::new();
+            for _ in 0..MAX_FRAME_CELLS {
+                prop_assert_eq!(reassembler.accept(&[0x5a; 48], false), None);
+            }
+            prop_assert_eq!(
+                reassembler.accept(&[0x5a; 48], surplus == 0),
+                Some(Err(Aal5Error::TooLong))
+            );
+            for left in (0..surplus).rev() {
+                prop_assert_eq!(reassembler.accept(&[0x5a; 48], left == 0), None);
+            }
+            let after = accept_all(&mut reassembler, segment(&encode(&next, 0)));
+            prop_assert_eq!(after, vec![Ok(Pdu { payload: next, uu: 0 })]);
+        }
+
+        #[test]
+        fn cells_of_any_content_never_make_the_reassembler_panic(
+            cells in vec((any::<[u8; 16]>(), any::<bool>()), 0..60),
+        ) {
+            let mut reassembler = Reassembler::new();
+            for (fill, last) in cells {
+                let mut payload = [0; 48];
+                payload[32..].copy_from_slice(&fill);
+                let answer = reassembler.accept(&payload, last);
+                prop_assert_eq!(answer.is_some(), last);
+            }
+        }
+    }
+
+    #[test]
+    fn the_crc_of_the_nine_digits_is_the_published_check_value() {
+        assert_eq!(crc32(b"123456789"), 0xfc89_1918);
+        assert_eq!(crc32_bit_by_bit(b"123456789"), 0xfc89_1918);
+    }
+
+    #[test]
+    fn the_example_frames_of_forty_bytes_have_the_known_crcs() {
+        let counting: Vec<u8> = (1..=40).collect();
+        for (payload, known) in
+            [(vec![0x00; 40], 0x864d_7f99_u32), (vec![0xff; 40], 0xc55e_457a), (counting, 0xbf67_1ed0)]
+        {
+            assert_eq!(encode(&payload, 0)[44..], known.to_be_bytes());
+        }
+    }
+
+    #[test]
+    fn the_trailer_ends_the_last_cell_and_the_pad_lies_between() {
+        let pdu = encode(&[0xee; 41], 7);
+        assert_eq!(pdu.len(), 96);
+        assert_eq!(pdu[..41], [0xee; 41]);
+        assert_eq!(pdu[41..88], [0; 47]);
+        assert_eq!(pdu[88..92], [7, 0, 0, 41]);
+    }
+
+    #[test]
+    fn forty_bytes_fill_a_cell_and_one_more_takes_a_second() {
+        assert_eq!([1, 40, 41, 88, 89, MAX_SDU_BYTES].map(cells_for), [1, 1, 2, 2, 3, 1366]);
+    }
+
+    #[test]
+    fn the_longest_payload_survives_the_way_through_cells() {
+        let payload = vec![0xa5; MAX_SDU_BYTES];
+        let mut reassembler = Reassembler::new();
+        let whole = accept_all(&mut reassembler, segment(&encode(&payload, 0)));
+        assert_eq!(whole, [Ok(Pdu { payload, uu: 0 })]);
+    }
+
+    #[test]
+    fn a_frame_of_one_cell_too_many_is_too_long_before_its_crc_is_asked() {
+        let pdu = vec![0; PAYLOAD_BYTES * (MAX_FRAME_CELLS + 1)];
+        assert_eq!(parse(&pdu), Err(Aal5Error::TooLong));
+    }
+
+    #[test]
+    fn a_pad_of_any_coding_is_accepted() {
+        let mut pdu = encode(&[1, 2, 3], 0);
+        pdu[3..40].fill(0xcc);
+        let parsed = parse(&with_right_crc(pdu)).map(|pdu| pdu.payload);
+        assert_eq!(parsed, Ok(vec![1, 2, 3]));
+    }
+
+    #[test]
+    fn a_length_that_calls_for_other_cells_is_refused() {
+        for length in [1_u16, 40, 89, 65_535] {
+            let mut pdu = encode(&[1; 41], 0);
+            pdu[90..92].copy_from_slice(&length.to_be_bytes());
+            assert_eq!(parse(&with_right_crc(pdu)), Err(Aal5Error::LengthMismatch { length, cells: 2 }));
+        }
+    }
+
+    #[test]
+    fn a_length_of_zero_is_an_abort() {
+        let mut pdu = encode(&[1; 40], 0);
+        pdu[42..44].fill(0);
+        assert_eq!(parse(&with_right_crc(pdu)), Err(Aal5Error::Aborted));
+    }
+
+    #[test]
+    fn an_undefined_common_part_indicator_is_refused() {
+        let mut pdu = encode(&[1; 40], 0);
+        pdu[41] = 1;
+        assert_eq!(parse(&with_right_crc(pdu)), Err(Aal5Error::UnknownCpi { cpi: 1 }));
+    }
+
+    #[test]
+    #[should_panic(expected = "at least one byte")]
+    fn an_empty_payload_is_not_sent_as_an_abort() {
+        let _ = encode(&[], 0);
+    }
+
+    #[test]
+    #[should_panic(expected = "at most 65535 bytes, not 65536")]
+    fn a_payload_beyond_the_length_field_is_not_cut_in_silence() {
+        let _ = encode(&vec![0; 65_536], 0);
+    }
+
+    #[test]
+    #[should_panic(expected = "whole cells of 48 bytes, not 47 bytes")]
+    fn a_broken_frame_is_not_segmented() {
+        let _ = segment(&[0; 47]);
+    }
+
+    #[test]
+    fn the_errors_say_what_is_wrong() {
+        assert_eq!(
+            Aal5Error::LengthMismatch { length: 100, cells: 5 }.to_string(),
+            "frame of 5 cells says it carries 100 bytes, which take 3 cells"
+        );
+        assert_eq!(
+            Aal5Error::CrcMismatch { computed: 0x864d_7f99, carried: 0x1 }.to_string(),
+            "frame damaged: CRC-32 is 0x00000001, should be 0x864d7f99"
+        );
+        assert_eq!(Aal5Error::TooLong.to_string(), "frame runs past 1366 cells, the most that 65535 bytes need");
+    }
+}

@@ -1,0 +1,308 @@
+//! The 5-byte header of an ATM cell at the user-network interface: encoding and parsing.
+//!
+//! Source: ITU-T I.361 (the UNI cell header and the payload type codes), ITU-T I.432.1 §4.3
+//! (header error control).
+//!
+//! Departures: the error control only detects errors. The single-bit correction mode of I.432.1 is omitted, so a cell
+//! with one flipped header bit is rejected, although a receiver in correction mode would repair it. The VPI is always
+//! the 8 bits of the UNI, never the 12 bits of the network interface.
+
+use std::error::Error;
+use std::fmt;
+
+/// The header of one cell at the user-network interface (ITU-T I.361).
+///
+/// It omits the header error control byte, which [`CellHeader::encode`] computes and [`CellHeader::parse`] checks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct CellHeader {
+    /// Generic flow control, 4 bits (0 to 15); 0 if unused (ITU-T I.361).
+    pub gfc: u8,
+    /// Virtual path identifier, 8 bits at the UNI (ITU-T I.361).
+    pub vpi: u8,
+    /// Virtual channel identifier, 16 bits (ITU-T I.361).
+    pub vci: u16,
+    /// Payload type, 3 bits (0 to 7): for user data 0, then EFCI, then AUU (ITU-T I.361).
+    pub pti: u8,
+    /// Cell loss priority, 1 bit: `true` marks a cell that may be dropped first (ITU-T I.361).
+    pub clp: bool,
+}
+
+impl CellHeader {
+    /// Creates the header of a user data cell without congestion mark; `last` sets the AUU bit, with which AAL5 marks
+    /// the last cell of a frame (ITU-T I.361, I.363.5).
+    pub const fn user_data(vpi: u8, vci: u16, last: bool) -> Self {
+        Self { gfc: 0, vpi, vci, pti: if last { PTI_AUU } else { 0 }, clp: false }
+    }
+
+    /// Returns whether the cell carries user data: the high bit of the payload type is 0 (ITU-T I.361).
+    pub const fn carries_user_data(self) -> bool {
+        self.pti & PTI_NOT_USER == 0
+    }
+
+    /// Returns whether the cell ends an AAL5 frame: user data with the AUU bit set, payload type `0b0x1` (ITU-T I.361,
+    /// I.363.5). A management cell never does, whatever its low bit.
+    pub const fn last_cell(self) -> bool {
+        self.pti & (PTI_NOT_USER | PTI_AUU) == PTI_AUU
+    }
+
+    /// Returns whether a switch marked congestion on the cell: user data with the EFCI bit set, payload type `0b01x`
+    /// (ITU-T I.361).
+    pub const fn efci(self) -> bool {
+        self.pti & (PTI_NOT_USER | PTI_EFCI) == PTI_EFCI
+    }
+
+    /// Encodes the five header bytes, with the header error control last (ITU-T I.361, I.432.1 §4.3.2).
+    ///
+    /// # Panics
+    /// If `gfc` does not fit 4 bits or `pti` does not fit 3: truncating them would encode a different header.
+    pub fn encode(self) -> [u8; HEADER_BYTES] {
+        assert!(self.gfc <= GFC_MAX, "the generic flow control has 4 bits, not room for {}", self.gfc);
+        assert!(self.pti <= PTI_MAX, "the payload type has 3 bits, not room for {}", self.pti);
+        let [vci_high, vci_low] = self.vci.to_be_bytes();
+        let first_four = [
+            self.gfc << 4 | self.vpi >> 4,
+            self.vpi << 4 | vci_high >> 4,
+            vci_high << 4 | vci_low >> 4,
+            vci_low << 4 | self.pti << 1 | u8::from(self.clp),
+        ];
+        let [a, b, c, d] = first_four;
+        [a, b, c, d, header_error_control(first_four)]
+    }
+
+    /// Parses the header in these five bytes (ITU-T I.361, I.432.1 §4.3).
+    ///
+    /// # Errors
+    /// [`CellHeaderError::WrongLength`] unless there are exactly five bytes,
+    /// [`CellHeaderError::HecMismatch`] if the fifth does not match the first four.
+    pub fn parse(bytes: &[u8]) -> Result<Self, CellHeaderError> {
+        let &[a, b, c, d, carried] = bytes else {
+            return Err(CellHeaderError::WrongLength { bytes: bytes.len() });
+        };
+        let computed = header_error_control([a, b, c, d]);
+        if computed != carried {
+            return Err(CellHeaderError::HecMismatch { computed, carried });
+        }
+        Ok(Self {
+            gfc: a >> 4,
+            vpi: a << 4 | b >> 4,
+            vci: u16::from_be_bytes([b << 4 | c >> 4, c << 4 | d >> 4]),
+            pti: d >> 1 & PTI_MAX,
+            clp: d & 1 == 1,
+        })
+    }
+}
+
+/// Computes the header error control byte for the first four header bytes: the CRC with generator x^8 + x^2 + x + 1,
+/// plus the coset 01010101 (ITU-T I.432.1 §4.3.2).
+pub fn header_error_control(first_four: [u8; 4]) -> u8 {
+    crc8(&first_four) ^ HEC_COSET
+}
+
+/// Reasons why five bytes are not a cell header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CellHeaderError {
+    /// The slice does not hold exactly [`HEADER_BYTES`] bytes.
+    WrongLength {
+        /// Number of bytes.
+        bytes: usize,
+    },
+    /// The header error control does not match the four bytes before it.
+    HecMismatch {
+        /// The correct byte.
+        computed: u8,
+        /// The byte received.
+        carried: u8,
+    },
+}
+
+impl fmt::Display for CellHeaderError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::WrongLength { bytes } => {
+                write!(f, "a cell header has {HEADER_BYTES} bytes, not {bytes}")
+            }
+            Self::HecMismatch { computed, carried } => {
+                write!(f, "cell header damaged: header error control is {carried:#04x}, should be {computed:#04x}")
+            }
+        }
+    }
+}
+
+impl Error for CellHeaderError {}
+
+/// Bytes of a cell, header and payload (ITU-T I.361).
+pub const CELL_BYTES: usize = 53;
+
+/// Bytes of a cell's header (ITU-T I.361).
+pub const HEADER_BYTES: usize = 5;
+
+/// Bytes of a cell's payload (ITU-T I.361).
+pub const PAYLOAD_BYTES: usize = 48;
+
+fn crc8(bytes: &[u8]) -> u8 {
+    bytes.iter().fold(0, |remainder, byte| {
+        (0..8).fold(remainder ^ byte, |r, _| if r & 0x80 == 0 { r << 1 } else { r << 1 ^ HEC_GENERATOR })
+    })
+}
+
+const GFC_MAX: u8 = 0b1111;
+const PTI_MAX: u8 = 0b111;
+const PTI_NOT_USER: u8 = 0b100;
+const PTI_EFCI: u8 = 0b010;
+const PTI_AUU: u8 = 0b001;
+
+/// x^8 + x^2 + x + 1, with x^8 implied.
+const HEC_GENERATOR: u8 = 0x07;
+
+/// Makes the error control of an all-zero header nonzero, so that a receiver searching for cell boundaries cannot lock
+/// on to a run of zeros.
+const HEC_COSET: u8 = 0x55;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn any_header() -> impl Strategy<Value = CellHeader> {
+        (0..=GFC_MAX, any::<u8>(), any::<u16>(), 0..=PTI_MAX, any::<bool>())
+            .prop_map(|(gfc, vpi, vci, pti, clp)| CellHeader { gfc, vpi, vci, pti, clp })
+    }
+
+    /// Computes the same CRC by schoolbook division of one 40-bit polynomial, independently of `crc8`.
+    fn remainder_by_long_division(first_four: [u8; 4]) -> u8 {
+        let mut dividend = u64::from(u32::from_be_bytes(first_four)) << 8;
+        for degree in (8..40).rev() {
+            if dividend >> degree & 1 == 1 {
+                dividend ^= 0b1_0000_0111 << (degree - 8);
+            }
+        }
+        u8::try_from(dividend).expect("a remainder is of lower degree than the divisor")
+    }
+
+    proptest! {
+        #![proptest_config(crate::tests::proptest_seeded(0x0063_6865))]
+
+        #[test]
+        fn any_header_that_can_be_built_is_parsed_back(header in any_header()) {
+            prop_assert_eq!(CellHeader::parse(&header.encode()), Ok(header));
+        }
+
+        #[test]
+        fn any_single_flipped_bit_is_refused(header in any_header()) {
+            for bit in 0..8 * HEADER_BYTES {
+                let mut bytes = header.encode();
+                bytes[bit / 8] ^= 0x80 >> (bit % 8);
+                prop_assert!(
+                    matches!(CellHeader::parse(&bytes), Err(CellHeaderError::HecMismatch { .. })),
+                    "bit {bit}"
+                );
+            }
+        }
+
+        #[test]
+        fn any_two_flipped_bits_are_refused(header in any_header()) {
+            for first in 0..8 * HEADER_BYTES {
+                for second in 0..first {
+                    let mut bytes = header.encode();
+                    bytes[first / 8] ^= 0x80 >> (first % 8);
+                    bytes[second / 8] ^= 0x80 >> (second % 8);
+                    prop_assert!(CellHeader::parse(&bytes).is_err(), "bits {first} and {second}");
+                }
+            }
+        }
+
+        #[test]
+        fn bytes_of_any_number_and_value_never_panic(
+            bytes in proptest::collection::vec(any::<u8>(), 0..12),
+        ) {
+            let parsed = CellHeader::parse(&bytes);
+            if bytes.len() != HEADER_BYTES {
+                prop_assert_eq!(parsed, Err(CellHeaderError::WrongLength { bytes: bytes.len() }));
+            }
+        }
+
+        #[test]
+        fn four_bytes_with_their_error_control_always_are_a_header(first_four in any::<[u8; 4]>()) {
+            let mut bytes = [0; HEADER_BYTES];
+            bytes[..4].copy_from_slice(&first_four);
+            bytes[4] = header_error_control(first_four);
+            let parsed = CellHeader::parse(&bytes).expect("the error control was computed");
+            prop_assert_eq!(parsed.encode(), bytes);
+        }
+
+        #[test]
+        fn the_error_control_is_the_remainder_of_long_division_plus_the_coset(
+            first_four in any::<[u8; 4]>(),
+        ) {
+            prop_assert_eq!(
+                header_error_control(first_four),
+                remainder_by_long_division(first_four) ^ 0x55
+            );
+        }
+    }
+
+    #[test]
+    fn the_crc_of_the_nine_digits_is_the_published_check_value() {
+        // The catalogued check value of CRC-8/I-432-1, which includes the coset.
+        assert_eq!(crc8(b"123456789") ^ HEC_COSET, 0xa1);
+    }
+
+    #[test]
+    fn the_idle_cell_has_the_header_of_the_standard() {
+        // I.432.1 prescribes 00 00 00 01 and the error control 01010010 for idle cells.
+        let idle = CellHeader { clp: true, ..CellHeader::default() };
+        assert_eq!(idle.encode(), [0, 0, 0, 1, 0b0101_0010]);
+    }
+
+    #[test]
+    fn every_field_stands_in_its_place() {
+        let header = CellHeader { gfc: 0xa, vpi: 0xbc, vci: 0xdef1, pti: 0b010, clp: true };
+        assert_eq!(header.encode()[..4], [0xab, 0xcd, 0xef, 0x15]);
+    }
+
+    #[test]
+    fn only_user_data_with_the_low_bit_ends_a_frame() {
+        let ends: Vec<u8> =
+            (0..=PTI_MAX).filter(|&pti| CellHeader { pti, ..CellHeader::default() }.last_cell()).collect();
+        assert_eq!(ends, [0b001, 0b011]);
+    }
+
+    #[test]
+    fn only_user_data_with_the_middle_bit_reports_congestion() {
+        let marked: Vec<u8> = (0..=PTI_MAX).filter(|&pti| CellHeader { pti, ..CellHeader::default() }.efci()).collect();
+        assert_eq!(marked, [0b010, 0b011]);
+    }
+
+    #[test]
+    fn a_user_data_header_says_so_and_whether_it_is_the_last() {
+        for last in [false, true] {
+            let header = CellHeader::user_data(1, 32, last);
+            assert!(header.carries_user_data());
+            assert!(!header.efci());
+            assert_eq!(header.last_cell(), last);
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "the generic flow control has 4 bits")]
+    fn a_flow_control_of_five_bits_is_not_cut_in_silence() {
+        let header = CellHeader { gfc: 16, ..CellHeader::default() };
+        let _ = header.encode();
+    }
+
+    #[test]
+    #[should_panic(expected = "the payload type has 3 bits")]
+    fn a_payload_type_of_four_bits_is_not_cut_in_silence() {
+        let header = CellHeader { pti: 8, ..CellHeader::default() };
+        let _ = header.encode();
+    }
+
+    #[test]
+    fn the_errors_say_what_is_wrong() {
+        assert_eq!(CellHeaderError::WrongLength { bytes: 4 }.to_string(), "a cell header has 5 bytes, not 4");
+        assert_eq!(
+            CellHeaderError::HecMismatch { computed: 0x52, carried: 0x05 }.to_string(),
+            "cell header damaged: header error control is 0x05, should be 0x52"
+        );
+    }
+}

@@ -1,0 +1,474 @@
+//! The resource management (RM) cell of the ABR service, with its 16-bit rates: encoding and parsing.
+//!
+//! Source: ATM Forum TM 4.0, the RM cell's format and its rates (`docs/mechanisms.md` 4.4); ITU-T I.371; ITU-T I.610
+//! (CRC-10, and the filler 6A for unused octets).
+//!
+//! Departures: VCs only, so the payload type marks an RM cell, never the VCI 6 of a VP's. Reserved fields are written
+//! as the standard requires and ignored when parsing.
+
+use std::error::Error;
+use std::fmt;
+
+use super::cell_header::{CELL_BYTES, HEADER_BYTES, PAYLOAD_BYTES};
+use super::{CellHeader, CellHeaderError};
+use celltrain_core::abr;
+pub use celltrain_core::abr::Rate;
+
+/// An RM cell as on the wire.
+#[expect(clippy::struct_excessive_bools, reason = "the cell's own bits")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RmCell {
+    /// Virtual path of the VC, 8 bits at the UNI.
+    pub vpi: u8,
+    /// Virtual channel of the VC, 16 bits.
+    pub vci: u16,
+    /// Cell loss priority: true if it was sent out of rate.
+    pub clp: bool,
+    /// DIR: true if it is on its way back to the source.
+    pub dir: bool,
+    /// BN: true if a switch or destination generated it, not the source.
+    pub bn: bool,
+    /// CI: congestion indication.
+    pub ci: bool,
+    /// NI: no increase.
+    pub ni: bool,
+    /// RA: request or acknowledge; ITU-T I.371 uses it, TM 4.0 does not.
+    pub ra: bool,
+    /// ER: explicit rate.
+    pub er: Rate,
+    /// CCR: current cell rate.
+    pub ccr: Rate,
+    /// MCR: minimum cell rate.
+    pub mcr: Rate,
+    /// QL: queue length in cells; ITU-T I.371 uses it, TM 4.0 does not.
+    pub ql: u32,
+    /// SN: sequence number; ITU-T I.371 uses it, TM 4.0 does not.
+    pub sn: u32,
+}
+
+impl RmCell {
+    /// Creates a cell with this content on a VC; its rates are rounded down.
+    pub fn carrying(content: &abr::RmCell, vpi: u8, vci: u16) -> Self {
+        Self {
+            vpi,
+            vci,
+            clp: content.out_of_rate,
+            dir: content.backward,
+            bn: content.bn,
+            ci: content.ci,
+            ni: content.ni,
+            er: Rate::at_most(content.er),
+            ccr: Rate::at_most(content.ccr),
+            mcr: Rate::at_most(content.mcr),
+            ..Self::default()
+        }
+    }
+
+    /// Returns the cell's content for ABR.
+    pub fn content(&self) -> abr::RmCell {
+        abr::RmCell {
+            backward: self.dir,
+            bn: self.bn,
+            ci: self.ci,
+            ni: self.ni,
+            er: self.er.cells_per_second(),
+            ccr: self.ccr.cells_per_second(),
+            mcr: self.mcr.cells_per_second(),
+            out_of_rate: self.clp,
+        }
+    }
+
+    /// Encodes the 53 bytes of the cell.
+    pub fn encode(&self) -> [u8; CELL_BYTES] {
+        let mut cell = [UNUSED; CELL_BYTES];
+        let (header, payload) = cell.split_at_mut(HEADER_BYTES);
+        let Self { vpi, vci, clp, .. } = *self;
+        header.copy_from_slice(&CellHeader { gfc: 0, vpi, vci, pti: PTI_RM, clp }.encode());
+        payload[0] = PROTOCOL_ID;
+        let flags = [self.dir, self.bn, self.ci, self.ni, self.ra];
+        payload[1] = flags.iter().fold(0, |bits, &flag| bits << 1 | u8::from(flag)) << 3;
+        payload[2..4].copy_from_slice(&self.er.bits().to_be_bytes());
+        payload[4..6].copy_from_slice(&self.ccr.bits().to_be_bytes());
+        payload[6..8].copy_from_slice(&self.mcr.bits().to_be_bytes());
+        payload[8..12].copy_from_slice(&self.ql.to_be_bytes());
+        payload[12..16].copy_from_slice(&self.sn.to_be_bytes());
+        payload[46..].fill(0);
+        let crc = crc10(payload);
+        payload[46..].copy_from_slice(&crc.to_be_bytes());
+        cell
+    }
+
+    /// Parses an RM cell.
+    ///
+    /// # Errors
+    /// See [`RmCellError`].
+    pub fn parse(bytes: &[u8]) -> Result<Self, RmCellError> {
+        if bytes.len() != CELL_BYTES {
+            return Err(RmCellError::WrongLength { bytes: bytes.len() });
+        }
+        let (header, payload) = bytes.split_at(HEADER_BYTES);
+        let header = CellHeader::parse(header).map_err(RmCellError::CellHeader)?;
+        if header.pti != PTI_RM {
+            return Err(RmCellError::NotRm { pti: header.pti });
+        }
+        let mut covered = [0; PAYLOAD_BYTES];
+        covered.copy_from_slice(payload);
+        let carried = u16::from_be_bytes([covered[46] & 0b11, covered[47]]);
+        covered[46] &= !0b11;
+        covered[47] = 0;
+        let computed = crc10(&covered);
+        if computed != carried {
+            return Err(RmCellError::CrcMismatch { computed, carried });
+        }
+        if payload[0] != PROTOCOL_ID {
+            return Err(RmCellError::OtherProtocol { id: payload[0] });
+        }
+        let flag = |bit: u8| payload[1] >> bit & 1 == 1;
+        let rate = |at: usize| Rate::from_bits(u16::from_be_bytes([payload[at], payload[at + 1]]));
+        let word = |at: usize| u32::from_be_bytes([payload[at], payload[at + 1], payload[at + 2], payload[at + 3]]);
+        Ok(Self {
+            vpi: header.vpi,
+            vci: header.vci,
+            clp: header.clp,
+            dir: flag(7),
+            bn: flag(6),
+            ci: flag(5),
+            ni: flag(4),
+            ra: flag(3),
+            er: rate(2),
+            ccr: rate(4),
+            mcr: rate(6),
+            ql: word(8),
+            sn: word(12),
+        })
+    }
+}
+
+/// Reasons why bytes are not an RM cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RmCellError {
+    /// The slice does not hold exactly [`CELL_BYTES`] bytes.
+    WrongLength {
+        /// Number of bytes.
+        bytes: usize,
+    },
+    /// The header is damaged.
+    CellHeader(CellHeaderError),
+    /// The payload type is not RM.
+    NotRm {
+        /// The payload type received.
+        pti: u8,
+    },
+    /// The payload's CRC-10 does not match it.
+    CrcMismatch {
+        /// The correct CRC.
+        computed: u16,
+        /// The CRC received.
+        carried: u16,
+    },
+    /// The protocol is not ABR.
+    OtherProtocol {
+        /// The protocol id received.
+        id: u8,
+    },
+}
+
+impl fmt::Display for RmCellError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::WrongLength { bytes } => write!(f, "a cell has {CELL_BYTES} bytes, not {bytes}"),
+            Self::CellHeader(error) => error.fmt(f),
+            Self::NotRm { pti } => write!(f, "an RM cell has payload type 0b110, not {pti:#05b}"),
+            Self::CrcMismatch { computed, carried } => {
+                write!(f, "RM cell damaged: CRC-10 is {carried:#05x}, should be {computed:#05x}")
+            }
+            Self::OtherProtocol { id } => write!(f, "an RM cell of ABR has protocol id {PROTOCOL_ID}, not {id}"),
+        }
+    }
+}
+
+impl Error for RmCellError {}
+
+/// Computes the CRC with generator x^10 + x^9 + x^5 + x^4 + x + 1 of a payload whose last ten bits are zero (ITU-T
+/// I.610).
+fn crc10(payload: &[u8]) -> u16 {
+    payload.iter().fold(0, |remainder, &byte| {
+        (0..8).rev().fold(remainder, |r, bit| {
+            let shifted = r << 1 | u16::from(byte >> bit & 1);
+            if shifted >> 10 & 1 == 0 { shifted } else { shifted ^ CRC_GENERATOR }
+        })
+    })
+}
+
+/// Payload type of an RM cell of a VC (ITU-T I.361).
+const PTI_RM: u8 = 0b110;
+/// TM 4.0: the protocol id of ABR.
+const PROTOCOL_ID: u8 = 1;
+/// ITU-T I.610: unused octets are 6A; unused bits are zero.
+const UNUSED: u8 = 0x6a;
+/// x^10 + x^9 + x^5 + x^4 + x + 1.
+const CRC_GENERATOR: u16 = 0b110_0011_0011;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn any_rate() -> impl Strategy<Value = Rate> {
+        (0..1_u16 << 15).prop_map(Rate::from_bits)
+    }
+
+    fn any_cell() -> impl Strategy<Value = RmCell> {
+        let flags = any::<[bool; 6]>();
+        (any::<u8>(), any::<u16>(), flags, [any_rate(), any_rate(), any_rate()], any::<[u32; 2]>()).prop_map(
+            |(vpi, vci, [clp, dir, bn, ci, ni, ra], [er, ccr, mcr], [ql, sn])| RmCell {
+                vpi,
+                vci,
+                clp,
+                dir,
+                bn,
+                ci,
+                ni,
+                ra,
+                er,
+                ccr,
+                mcr,
+                ql,
+                sn,
+            },
+        )
+    }
+
+    /// Computes the remainder by schoolbook division, bit by bit over all 384 bits, independently of `crc10`.
+    fn remainder_by_long_division(payload: &[u8]) -> u16 {
+        let mut bits: Vec<bool> =
+            payload.iter().flat_map(|byte| (0..8).rev().map(move |i| byte >> i & 1 == 1)).collect();
+        // x^10 + x^9 + x^5 + x^4 + x + 1
+        let generator = [true, true, false, false, false, true, true, false, false, true, true];
+        for at in 0..bits.len() - 10 {
+            if bits[at] {
+                for (bit, term) in bits[at..].iter_mut().zip(generator) {
+                    *bit ^= term;
+                }
+            }
+        }
+        bits[bits.len() - 10..].iter().fold(0, |remainder, &bit| remainder << 1 | u16::from(bit))
+    }
+
+    proptest! {
+        #![proptest_config(crate::tests::proptest_seeded(0x0072_6d63))]
+
+        #[test]
+        fn any_cell_that_can_be_built_is_parsed_back(cell in any_cell()) {
+            prop_assert_eq!(RmCell::parse(&cell.encode()), Ok(cell));
+        }
+
+        #[test]
+        fn any_single_flipped_bit_is_found(cell in any_cell()) {
+            for bit in 0..8 * CELL_BYTES {
+                let mut bytes = cell.encode();
+                bytes[bit / 8] ^= 0x80 >> (bit % 8);
+                let found = RmCell::parse(&bytes);
+                if bit < 8 * HEADER_BYTES {
+                    prop_assert!(matches!(found, Err(RmCellError::CellHeader(_))), "bit {bit}: {found:?}");
+                } else {
+                    prop_assert!(matches!(found, Err(RmCellError::CrcMismatch { .. })), "bit {bit}: {found:?}");
+                }
+            }
+        }
+
+        #[test]
+        fn any_two_flipped_bits_of_the_payload_are_found(cell in any_cell(), first in 0_usize..384) {
+            // The generator is (x + 1) times a primitive polynomial of degree 9, so it detects two errors less than 511
+            // bits apart.
+            for second in (0..384).filter(|&second| second != first) {
+                let mut bytes = cell.encode();
+                for bit in [first, second] {
+                    bytes[HEADER_BYTES + bit / 8] ^= 0x80 >> (bit % 8);
+                }
+                prop_assert!(RmCell::parse(&bytes).is_err(), "bits {first} and {second}");
+            }
+        }
+
+        #[test]
+        fn the_crc_is_the_remainder_of_long_division(mut payload in any::<[u8; 32]>().prop_map(|half| {
+            let mut payload = [0; PAYLOAD_BYTES];
+            payload[..32].copy_from_slice(&half);
+            payload
+        }), middle in any::<[u8; 14]>()) {
+            payload[32..46].copy_from_slice(&middle);
+            let crc = crc10(&payload);
+            prop_assert_eq!(crc, remainder_by_long_division(&payload));
+            // A payload with its CRC in the last ten bits is a multiple of the generator.
+            payload[46..].copy_from_slice(&crc.to_be_bytes());
+            prop_assert_eq!(remainder_by_long_division(&payload), 0);
+        }
+
+        #[test]
+        fn bytes_of_any_number_and_value_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..60)) {
+            let parsed = RmCell::parse(&bytes);
+            if bytes.len() != CELL_BYTES {
+                prop_assert_eq!(parsed, Err(RmCellError::WrongLength { bytes: bytes.len() }));
+            }
+        }
+
+        #[test]
+        fn a_rate_is_rounded_down_by_less_than_one_in_512(cells_per_second in 1.0..4_294_967_296.0) {
+            let rounded = Rate::at_most(cells_per_second).cells_per_second();
+            prop_assert!(rounded <= cells_per_second);
+            prop_assert!(cells_per_second - rounded < cells_per_second / 512.0, "{rounded}");
+            prop_assert_eq!(Rate::at_most(rounded).cells_per_second(), rounded, "what was rounded stays");
+        }
+
+        #[test]
+        fn rates_keep_their_order(low in 0.0..1e10, more in 0.0..1e10) {
+            prop_assert!(Rate::at_most(low) <= Rate::at_most(low + more));
+        }
+    }
+
+    #[test]
+    fn every_rate_of_the_format_is_its_own_rounding() {
+        for bits in 1 << 14..1 << 15 {
+            let rate = Rate::from_bits(bits);
+            assert_eq!(Rate::at_most(rate.cells_per_second()), rate);
+        }
+    }
+
+    #[test]
+    fn rates_worked_by_hand() {
+        // nz is bit 14, e bits 13 to 9, m bits 8 to 0. 1 = 2^0; 10 = 2^3 (1 + 128/512); 365566 lies between
+        // 2^18 (1 + 201/512) = 365056 and (1 + 202/512) = 365568; 353207.5 = 2^18 (1 + 177.86/512).
+        for (rate, bits, rounded) in [
+            (0.0, 0x0000, 0.0),
+            (0.99, 0x0000, 0.0),
+            (1.0, 0x4000, 1.0),
+            (1.001, 0x4000, 1.0),
+            (10.0, 0x4000 + (3 << 9) + 128, 10.0),
+            (365_566.0, 0x4000 + (18 << 9) + 201, 365_056.0),
+            (149.76e6 / 424.0, 0x4000 + (18 << 9) + 177, 352_768.0),
+            (4_290_772_992.0, 0x7fff, 4_290_772_992.0),
+            (1e12, 0x7fff, 4_290_772_992.0),
+            (f64::INFINITY, 0x7fff, 4_290_772_992.0),
+        ] {
+            assert_eq!((Rate::at_most(rate).bits(), Rate::at_most(rate).cells_per_second()), (bits, rounded), "{rate}");
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "a rate is zero or more, not -1")]
+    fn a_negative_rate_is_not_written() {
+        Rate::at_most(-1.0);
+    }
+
+    #[test]
+    fn the_crc_of_the_nine_digits_is_the_published_check_value() {
+        // The catalogued check value of CRC-10/ATM; ten zero bits replace the CRC, in 16 bits with six more before
+        // them.
+        let mut text = vec![0];
+        text.extend_from_slice(b"123456789");
+        // Shifted left by ten bits: one byte, plus the two bits shifted below.
+        let mut number = text.iter().fold(0_u128, |number, &byte| number << 8 | u128::from(byte)) << 10;
+        let mut bytes = Vec::new();
+        while number > 0 {
+            bytes.insert(0, u8::try_from(number & 0xff).unwrap());
+            number >>= 8;
+        }
+        assert_eq!(crc10(&bytes), 0x199);
+    }
+
+    #[test]
+    fn every_field_stands_in_its_place() {
+        let cell = RmCell {
+            vpi: 1,
+            vci: 0x0203,
+            clp: true,
+            dir: true,
+            bn: false,
+            ci: true,
+            ni: false,
+            ra: true,
+            er: Rate::from_bits(0x4a5b),
+            ccr: Rate::from_bits(0x4111),
+            mcr: Rate::from_bits(0x0000),
+            ql: 0x0405_0607,
+            sn: 0x0809_0a0b,
+        };
+        let bytes = cell.encode();
+        // GFC 0, VPI 01, VCI 0203, PTI 110, CLP 1.
+        assert_eq!(bytes[..4], [0x00, 0x10, 0x20, 0x3d]);
+        // Protocol id; DIR, CI and RA of DIR BN CI NI RA and three reserved bits; ER; CCR; MCR; QL; SN.
+        assert_eq!(bytes[5..7], [0x01, 0b1010_1000]);
+        assert_eq!(bytes[7..13], [0x4a, 0x5b, 0x41, 0x11, 0x00, 0x00]);
+        assert_eq!(bytes[13..21], [4, 5, 6, 7, 8, 9, 10, 11]);
+        assert_eq!(bytes[21..51], [0x6a; 30]);
+        assert_eq!(bytes[51] & 0b1111_1100, 0, "the six bits before the CRC are reserved");
+    }
+
+    #[test]
+    fn the_crc_of_one_bit_is_worked_by_hand() {
+        // A payload with only the lowest covered bit, x^10, leaves the generator's lower terms: 1000110011.
+        let mut payload = [0; PAYLOAD_BYTES];
+        payload[46] = 0b100;
+        assert_eq!(crc10(&payload), 0b10_0011_0011);
+        // And x^11: x (x^9 + x^5 + x^4 + x + 1) = x^10 + x^6 + x^5 + x^2 + x, less the generator:
+        // x^9 + x^6 + x^4 + x^2 + 1.
+        payload[46] = 0b1000;
+        assert_eq!(crc10(&payload), 0b10_0101_0101);
+    }
+
+    #[test]
+    fn what_an_rm_cell_says_is_read_from_what_was_written() {
+        let content = abr::RmCell {
+            backward: true,
+            bn: true,
+            ci: false,
+            ni: true,
+            er: 1000.0,
+            ccr: 512.0,
+            mcr: 0.0,
+            out_of_rate: false,
+        };
+        for out_of_rate in [false, true] {
+            let content = abr::RmCell { out_of_rate, ..content };
+            let cell = RmCell::carrying(&content, 0, 32);
+            assert_eq!((cell.clp, cell.content()), (out_of_rate, content));
+        }
+    }
+
+    #[test]
+    fn reserved_bits_are_not_looked_at() {
+        let cell = RmCell { er: Rate::from_bits(0x4001), ..RmCell::default() };
+        let mut bytes = cell.encode();
+        bytes[6] |= 0b111;
+        bytes[7] |= 0x80;
+        bytes[30] = 0;
+        bytes[51] = 0b1010_1000;
+        bytes[52] = 0;
+        let crc = crc10(&bytes[HEADER_BYTES..]);
+        bytes[51] |= crc.to_be_bytes()[0];
+        bytes[52] = crc.to_be_bytes()[1];
+        assert_eq!(RmCell::parse(&bytes), Ok(cell));
+    }
+
+    #[test]
+    fn the_errors_say_what_is_wrong() {
+        let said = |bytes: &[u8]| RmCell::parse(bytes).unwrap_err().to_string();
+        assert_eq!(said(&[0; 52]), "a cell has 53 bytes, not 52");
+        let bytes = RmCell::default().encode();
+        let mut data = bytes;
+        data[..5].copy_from_slice(&CellHeader::user_data(0, 0, false).encode());
+        assert_eq!(said(&data), "an RM cell has payload type 0b110, not 0b000");
+        let mut damaged = bytes;
+        damaged[52] ^= 1;
+        assert!(said(&damaged).starts_with("RM cell damaged: CRC-10 is 0x"));
+        damaged = bytes;
+        damaged[0] ^= 1;
+        assert!(said(&damaged).starts_with("cell header damaged"));
+        let mut other = bytes;
+        other[5] = 2;
+        other[51..].fill(0);
+        let crc = crc10(&other[5..]);
+        other[51..].copy_from_slice(&crc.to_be_bytes());
+        assert_eq!(said(&other), "an RM cell of ABR has protocol id 1, not 2");
+    }
+}

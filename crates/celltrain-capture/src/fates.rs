@@ -1,0 +1,200 @@
+//! Outcomes of frames, in words, and packets that wait for theirs: a comment is written with its packet.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt::Write;
+
+use typed_index_collections::TiVec;
+
+use celltrain_core::cell::FrameNumber;
+use celltrain_core::events::{FrameEvent, FrameStep, Judged};
+use celltrain_core::index::{LinkIndex, VcIndex};
+use celltrain_core::network::Network;
+
+use crate::{Frame, Place};
+
+/// Packets in order of time, from the first one whose outcome is open.
+pub(crate) struct Fates {
+    waiting: VecDeque<Waiting>,
+    /// Number of the first waiting packet, counted from the start.
+    first: u64,
+    /// Numbers of the packets whose outcome is open.
+    open: BTreeMap<(VcIndex, FrameNumber), u64>,
+    /// Largest number of waiting packets: beyond it, the first is written without its outcome.
+    most: usize,
+}
+
+/// A packet to be written.
+pub(crate) struct Waiting {
+    pub(crate) time_ns: u64,
+    pub(crate) at: Place,
+    pub(crate) frame: Frame,
+    pub(crate) comment: Option<Box<str>>,
+    /// Its frame on its VC, while the outcome is open.
+    open: Option<(VcIndex, FrameNumber)>,
+}
+
+impl Waiting {
+    /// Creates a packet that waits for nothing.
+    pub(crate) fn settled(time_ns: u64, at: Place, frame: Frame) -> Self {
+        Self { time_ns, at, frame, comment: None, open: None }
+    }
+}
+
+/// More packets than are in flight in most networks, in some ten megabytes.
+const MOST: usize = 1 << 16;
+
+impl Default for Fates {
+    fn default() -> Self {
+        Self { waiting: VecDeque::new(), first: 0, open: BTreeMap::new(), most: MOST }
+    }
+}
+
+impl Fates {
+    /// Queues a packet behind all others; `of` is its frame if it waits for that frame's outcome.
+    pub(crate) fn push(&mut self, packet: Waiting, of: Option<(VcIndex, FrameNumber)>) {
+        if let Some(frame) = of {
+            self.open.insert(frame, self.first + self.waiting.len() as u64);
+        }
+        self.waiting.push_back(Waiting { open: of, ..packet });
+    }
+
+    /// Records the outcome of a frame. `comment` describes a loss, and is called only if a packet waits for it.
+    pub(crate) fn settle(&mut self, frame: (VcIndex, FrameNumber), comment: impl FnOnce() -> Option<String>) {
+        let Some(number) = self.open.remove(&frame) else { return };
+        let place = usize::try_from(number - self.first).expect("what waits is in memory");
+        let packet = &mut self.waiting[place];
+        packet.open = None;
+        packet.comment = comment().map(String::into_boxed_str);
+    }
+
+    /// Returns the next packet that can be written, if there is one.
+    pub(crate) fn next(&mut self) -> Option<Waiting> {
+        let front = self.waiting.front()?;
+        if front.open.is_some() && self.waiting.len() <= self.most { None } else { self.take() }
+    }
+
+    /// Returns the next packet, whether its outcome is known or not.
+    pub(crate) fn take(&mut self) -> Option<Waiting> {
+        let packet = self.waiting.pop_front()?;
+        self.first += 1;
+        if let Some(frame) = packet.open {
+            self.open.remove(&frame);
+        }
+        Some(packet)
+    }
+}
+
+/// Names used in comments.
+pub(crate) struct Names {
+    ports: TiVec<LinkIndex, String>,
+    /// By VC: the host at its end.
+    hosts: TiVec<VcIndex, String>,
+}
+
+impl Names {
+    pub(crate) fn of(network: &Network) -> Self {
+        let host = |path: &Vec<LinkIndex>| {
+            let last = path.last().expect("a VC crosses a link");
+            network.nodes[network.links[*last].to].name.clone()
+        };
+        Self {
+            ports: network.links.iter().map(|link| link.name.clone()).collect(),
+            hosts: network.vcs.iter().map(|vc| host(&vc.path)).collect(),
+        }
+    }
+
+    /// Describes where and why a frame was lost, if it was.
+    pub(crate) fn loss(&self, event: &FrameEvent) -> Option<String> {
+        let how = match event.step {
+            FrameStep::Admitted(_) | FrameStep::Delivered => return None,
+            FrameStep::Refused(_) => "refused: ",
+            FrameStep::Cut { .. } | FrameStep::NoRoom(_) | FrameStep::Dropped { rate_fell: false, .. } => "cut: ",
+            FrameStep::Dropped { rate_fell: true, .. } => "dropped: ",
+            FrameStep::LostJoined { .. } | FrameStep::Failed(_) => "",
+        };
+        let reason = event.step.reason();
+        let Some(link) = event.step.link() else {
+            return Some(format!("not delivered at {}: {how}{reason}", self.hosts[event.vc]));
+        };
+        let mut text = format!("lost at {}: {how}{reason}", self.ports[link]);
+        if let Some(occupancy) = event.step.occupancy() {
+            write!(text, " (X = {occupancy} cells").expect("a text takes all that is written");
+        }
+        if let FrameStep::Refused(judged) = event.step {
+            write_numbers(&mut text, &judged);
+        }
+        text.push(')');
+        Some(text)
+    }
+}
+
+/// Writes the other numbers on which a policy based its decision.
+fn write_numbers(text: &mut String, judged: &Judged) {
+    let Judged { vc_cells, active_vcs, decision, .. } = judged;
+    let of_vc = decision.share.is_some();
+    let counts = [
+        ("Y_i = ", of_vc.then_some(f64::from(*vc_cells)), " cells"),
+        ("N_a = ", of_vc.then_some(f64::from(*active_vcs)), ""),
+        ("threshold ", decision.threshold, " cells"),
+        ("share ", decision.share, " cells"),
+        ("held ", decision.held, " cells"),
+        ("probability ", decision.probability, ""),
+    ];
+    for (name, number, unit) in counts {
+        if let Some(number) = number {
+            let digits = if number.fract() == 0.0 { 0 } else { 3 };
+            write!(text, ", {name}{number:.digits$}{unit}").expect("a text takes all that is written");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use celltrain_core::tcp::Segment;
+
+    use super::*;
+    use crate::Carries;
+
+    fn packet(number: u32) -> Waiting {
+        let carries = Carries::Data(Segment { seq: 0, len: 1 });
+        Waiting::settled(number.into(), Place::Sender, Frame { connection: 0, number, carries })
+    }
+
+    fn of(number: u32) -> (VcIndex, FrameNumber) {
+        (VcIndex::new(0), FrameNumber::new(number))
+    }
+
+    /// Takes the packets that can be written, with their comments.
+    fn ready(fates: &mut Fates) -> Vec<(u32, Option<String>)> {
+        std::iter::from_fn(|| fates.next())
+            .map(|packet| (packet.frame.number, packet.comment.map(String::from)))
+            .collect()
+    }
+
+    #[test]
+    fn packets_stay_in_order_until_the_fate_of_the_first_is_known() {
+        let mut fates = Fates::default();
+        fates.push(packet(1), Some(of(1)));
+        fates.push(packet(2), None);
+        fates.push(packet(3), Some(of(3)));
+        assert_eq!(ready(&mut fates), []);
+        fates.settle(of(3), || Some("lost".to_owned()));
+        fates.settle(of(3), || panic!("what is known is not asked for"));
+        assert_eq!(ready(&mut fates), []);
+        fates.settle(of(1), || None);
+        assert_eq!(ready(&mut fates), [(1, None), (2, None), (3, Some("lost".to_owned()))]);
+        assert!(fates.open.is_empty());
+    }
+
+    #[test]
+    fn no_more_packets_wait_than_may() {
+        let mut fates = Fates { most: 2, ..Fates::default() };
+        (1..=3).for_each(|number| fates.push(packet(number), Some(of(number))));
+        assert_eq!(ready(&mut fates), [(1, None)]);
+        fates.settle(of(1), || panic!("it is written already"));
+        fates.settle(of(2), || Some("lost".to_owned()));
+        assert_eq!(ready(&mut fates), [(2, Some("lost".to_owned()))]);
+        assert_eq!(fates.take().map(|packet| packet.frame.number), Some(3), "the run ends");
+        assert!(fates.open.is_empty() && fates.take().is_none());
+    }
+}

@@ -1,0 +1,519 @@
+//! Captures: the traffic at hosts and ports in a run, as a pcapng file for Wireshark and similar tools.
+//!
+//! A capture receives packets or cells in order and writes them at once; it holds one block and a few frames. The bytes
+//! come from `wire`, the file format from `pcapng`.
+//!
+//! | kind | a packet is | link type |
+//! |---|---|---|
+//! | [`CaptureKind::Ip`], one host | an IPv4 packet | RAW (101) |
+//! | [`CaptureKind::Ip`], several hosts | the same after four bytes that say IPv4 | NULL (0) |
+//! | [`CaptureKind::Aal5`], LLC/SNAP | an AAL5 frame with its pad and trailer | ERF (197), records of AAL5 |
+//! | [`CaptureKind::Aal5`], VC multiplexing | the same | SUNATM (123) |
+//! | [`CaptureKind::Cells`] | a cell of 53 bytes | USER0 (147) |
+//! | [`CaptureKind::ErfCells`] | a cell without its HEC | ERF (197), records of ATM |
+//!
+//! Both ERF and SUNATM include VPI and VCI. Wireshark takes a SUNATM frame for one whose trailer was cut off, and
+//! ignores pad and trailer. For an ERF frame it shows them, counts the cells and checks the CRC-32. But it guesses the
+//! content of an ERF frame, wrongly if there is no LLC header. In a SUNATM frame of traffic type 0 it finds IPv4,
+//! except for packets of 910 and 972 bytes, which it takes for Frame Relay. It knows no link type for cells with their
+//! HEC. An ERF record has no HEC, and Wireshark shows the rest of the cell's header.
+//!
+//! libpcap, and with it tcpdump and tcptrace, reads a file of several interfaces only if all have one link type. It
+//! refuses several RAW interfaces: it compares the number in the file, 101, with its own number for the first, 12. NULL
+//! has the same number in both.
+//!
+//! Timestamps are nanoseconds since the start of the run. In the file, the run starts at the beginning of 1970, so
+//! Wireshark's epoch time is the time of the run.
+//!
+//! **The handshake** of every TCP connection comes first, from nanosecond 1 to 2, with comments that mark it as made
+//! up. Anything before its end gets the timestamp of its end. These timestamps matter. Wireshark marks a segment sent
+//! again within the handshake's round trip as *out of order*, not as a retransmission. It assumes 3 ms if it knows no
+//! round trip, and knows none if the round trip is zero or begins at 0.
+//!
+//! **Counting retransmissions.** At the host of a sender, Wireshark's `tcp.analysis.retransmission` marks the
+//! retransmitted segments, including fast retransmissions. Any that leaves in the same nanosecond as newer data is
+//! marked `tcp.analysis.out_of_order` instead, so use both. Wireshark and tcptrace follow a connection through all
+//! interfaces of a file. If both of its ends are in one file, every arrival looks like a retransmission, so separate
+//! the ends first.
+//!
+//! ```text
+//! tshark -r run.pcapng -Y 'frame.interface_name == "src1"' -F nsecpcap -w src1.pcap
+//! tshark -r src1.pcap -Y 'tcp.analysis.retransmission || tcp.analysis.out_of_order'
+//! tcptrace -l src1.pcap
+//! ```
+//!
+//! tcptrace also reads pcapng files of IPv4 packets, of one host or of several. At the sender its *rexmt data pkts* are
+//! the retransmitted segments. At the receiver they are the segments without new data, and *outoforder pkts* are those
+//! that filled a gap.
+
+mod cells;
+pub mod choice;
+pub mod codec;
+mod fates;
+mod pcapng;
+pub mod selection;
+mod sink;
+mod trails;
+pub mod watch;
+mod wire;
+
+use std::fmt::{self, Display, Formatter};
+use std::io::{self, Write};
+
+use celltrain_core::aal5::{Aal5Options, Encapsulation};
+use celltrain_core::abr;
+
+use crate::codec::cell_header::{HEADER_BYTES, PAYLOAD_BYTES};
+use crate::codec::rm_cell::RmCell;
+use crate::codec::{CELL_BYTES, CellHeader};
+
+pub use choice::CaptureChoice;
+pub use pcapng::Direction;
+use pcapng::{InterfaceBlock, PacketBlock, Writer};
+pub use watch::Watch;
+pub use wire::{Carries, Circuit, Connection, End, Frame, Labels, Tcp};
+use wire::{Step, Wire};
+
+/// Type of the packets in a capture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CaptureKind {
+    /// IPv4 packets at hosts.
+    Ip,
+    /// IPv4 packets in AAL5 frames.
+    Aal5,
+    /// Whole cells at ports.
+    Cells,
+    /// Cells at ports without their HEC, so that Wireshark shows VPI, VCI, payload type and loss priority.
+    ErfCells,
+}
+
+impl CaptureKind {
+    /// Returns true for cells at ports, false for packets at hosts.
+    pub fn of_cells(self) -> bool {
+        matches!(self, Self::Cells | Self::ErfCells)
+    }
+}
+
+/// Description of a capture in its file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct About {
+    /// Program that made it, with its version.
+    pub application: String,
+    /// Run that it captures.
+    pub comment: String,
+}
+
+/// An observed host or port.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Interface {
+    /// Its name in the scenario.
+    pub name: String,
+    /// Description, in words.
+    pub description: String,
+}
+
+/// Subject of a capture.
+#[derive(Clone, Debug)]
+pub struct Setting {
+    /// Type of its packets.
+    pub kind: CaptureKind,
+    /// Framing of packets.
+    pub framing: Aal5Options,
+    /// Hosts or ports, numbered from 0.
+    pub interfaces: Vec<Interface>,
+    /// Connections, numbered from 0.
+    pub connections: Vec<Connection>,
+}
+
+/// A whole frame, seen at an end of its connection.
+#[derive(Clone, Copy, Debug)]
+pub struct SeenFrame<'a> {
+    /// Nanoseconds since the start of the run.
+    pub time_ns: u64,
+    /// End of the connection.
+    pub at: Place,
+    /// The frame.
+    pub frame: Frame,
+    /// Comment on the frame.
+    pub comment: Option<&'a str>,
+}
+
+/// An end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The host that sends data.
+    Sender,
+    /// The host that acknowledges it.
+    Receiver,
+}
+
+/// A cell seen at a port.
+#[derive(Clone, Copy, Debug)]
+pub struct SeenCell<'a> {
+    /// Nanoseconds since the start of the run.
+    pub time_ns: u64,
+    /// Number of the port.
+    pub interface: u32,
+    /// Arrival or departure.
+    pub direction: Direction,
+    /// VPI and VCI there.
+    pub circuit: Circuit,
+    /// The rest of the cell.
+    pub cell: CellKind,
+    /// Comment on the cell.
+    pub comment: Option<&'a str>,
+}
+
+/// Content of a cell, with the bits of its header.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum CellKind {
+    /// A part of a frame; the header says whether it is the last one.
+    User {
+        /// The frame.
+        frame: Frame,
+        /// Its index in the frame, from 0.
+        index: u32,
+        /// Cell loss priority: whether it may be discarded before others.
+        clp: bool,
+        /// True if a switch has marked it.
+        efci: bool,
+        /// True if its frame was damaged on purpose: then one bit of the first cell is flipped, and the CRC-32 detects
+        /// it.
+        damaged: bool,
+    },
+    /// A resource management cell; CLP is set if it was sent out of rate.
+    Rm(abr::RmCell),
+}
+
+/// The reason why a capture failed.
+#[derive(Debug)]
+pub enum CaptureError {
+    /// It could not be written.
+    Write(io::Error),
+    /// Refused, since the traffic cannot be represented; the text gives the problem.
+    Refused(String),
+}
+
+impl Display for CaptureError {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Write(error) => write!(f, "the capture could not be written: {error}"),
+            Self::Refused(problem) => f.write_str(problem),
+        }
+    }
+}
+
+impl std::error::Error for CaptureError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Write(error) => Some(error),
+            Self::Refused(_) => None,
+        }
+    }
+}
+
+impl From<io::Error> for CaptureError {
+    fn from(error: io::Error) -> Self {
+        Self::Write(error)
+    }
+}
+
+/// A capture that is being written. Writes are small: give it a buffer.
+#[derive(Debug)]
+pub struct Capture<W: Write> {
+    writer: Writer<W>,
+    wire: Wire,
+    kind: CaptureKind,
+    interfaces: usize,
+    /// Before this nanosecond there are only handshakes.
+    open_at: u64,
+    /// The frames whose cells were requested last, in slots by connection and direction.
+    frames: Vec<Option<(Frame, Vec<u8>)>>,
+    /// The current packet.
+    bytes: Vec<u8>,
+}
+
+impl<W: Write> Capture<W> {
+    /// Begins a capture: its interfaces, and at hosts the handshakes.
+    ///
+    /// # Errors
+    /// If it cannot be written, or cannot represent a connection: an end at an interface that does not exist, or a
+    /// segment too long for a frame.
+    pub fn new(out: W, about: &About, setting: Setting) -> Result<Self, CaptureError> {
+        let Setting { kind, framing, interfaces, connections } = setting;
+        let wire = Wire::new(connections, framing)?;
+        for Connection { name, sender, receiver, .. } in &wire.connections {
+            for interface in [sender, receiver].into_iter().filter_map(|end| end.interface) {
+                if interface as usize >= interfaces.len() {
+                    let problem = format!("{name}: there is no interface {interface} in this capture");
+                    return Err(CaptureError::Refused(problem));
+                }
+            }
+        }
+        let mut writer = Writer::new(out, &about.application, &about.comment)?;
+        let link_type = link_type(kind, &wire.framing, interfaces.len());
+        for Interface { name, description } in &interfaces {
+            writer.interface(&InterfaceBlock { name, description, link_type })?;
+        }
+        let interfaces = interfaces.len();
+        let mut capture =
+            Self { writer, wire, kind, interfaces, open_at: 0, frames: vec![None; FRAMES_KEPT], bytes: Vec::new() };
+        if !kind.of_cells() {
+            capture.handshakes()?;
+        }
+        Ok(capture)
+    }
+
+    /// Adds a frame, if the end at which it was seen is observed.
+    ///
+    /// # Errors
+    /// If it cannot be written, is too long, or does not fit its connection or a capture of cells.
+    pub fn frame(&mut self, seen: &SeenFrame<'_>) -> Result<(), CaptureError> {
+        let SeenFrame { time_ns, at, frame, comment } = *seen;
+        if self.kind.of_cells() {
+            return Err(CaptureError::Refused("a capture of cells has no place for whole frames".to_owned()));
+        }
+        let Some((interface, direction, circuit)) = self.place(at, &frame) else {
+            return Ok(());
+        };
+        let packet = self.wire.packet(&frame)?;
+        let time_ns = time_ns.max(self.open_at);
+        self.write(PacketBlock { interface, time_ns, direction, comment }, circuit, packet)
+    }
+
+    /// Adds a cell.
+    ///
+    /// # Errors
+    /// If it cannot be written, or is invalid: its frame is too long or has no such cell, or the interface does not
+    /// exist.
+    pub fn cell(&mut self, seen: &SeenCell<'_>) -> Result<(), CaptureError> {
+        let SeenCell { time_ns, interface, direction, circuit, cell, comment } = *seen;
+        if !self.kind.of_cells() {
+            return Err(CaptureError::Refused("a capture of packets at hosts has no place for cells".to_owned()));
+        }
+        if interface as usize >= self.interfaces {
+            return Err(CaptureError::Refused(format!("there is no interface {interface} in this capture")));
+        }
+        let Circuit { vpi, vci } = circuit;
+        let bytes = match cell {
+            CellKind::Rm(content) => RmCell::carrying(&content, vpi, vci).encode(),
+            CellKind::User { frame, index, clp, efci, damaged } => {
+                let (mut payload, last) = self.payload_of(&frame, index)?;
+                if damaged && index == 0 {
+                    payload[PAYLOAD_BYTES - 1] ^= 1;
+                }
+                let header = CellHeader { clp, ..CellHeader::user_data(vpi, vci, last) };
+                let header = CellHeader { pti: header.pti | if efci { PTI_EFCI } else { 0 }, ..header };
+                let mut bytes = [0; CELL_BYTES];
+                bytes[..HEADER_BYTES].copy_from_slice(&header.encode());
+                bytes[HEADER_BYTES..].copy_from_slice(&payload);
+                bytes
+            }
+        };
+        let block = PacketBlock { interface, time_ns, direction, comment };
+        if self.kind == CaptureKind::Cells {
+            return Ok(self.writer.packet(block, &bytes)?);
+        }
+        let (header, payload) = bytes.split_at(HEADER_BYTES);
+        self.put_erf(time_ns, ERF_TYPE_ATM, header, payload)?;
+        Ok(self.writer.packet(block, &self.bytes)?)
+    }
+
+    /// Returns the AAL5 frame (whole cells with trailer and CRC-32) that represents a frame of the model at every
+    /// place.
+    ///
+    /// # Errors
+    /// If it is too long, or does not fit its connection.
+    pub fn pdu(&self, frame: &Frame) -> Result<Vec<u8>, CaptureError> {
+        Ok(self.wire.frame(&self.wire.packet(frame)?))
+    }
+
+    /// Refuses a frame that a capture of this kind cannot represent.
+    ///
+    /// # Errors
+    /// If it is too long, or does not fit its connection.
+    pub fn fits(&self, frame: &Frame) -> Result<(), CaptureError> {
+        let bytes = self.pdu(frame)?.len();
+        if self.kind == CaptureKind::Aal5 && self.wire.framing.encapsulation == Encapsulation::LlcSnap {
+            erf_header(0, ERF_TYPE_AAL5, ERF_CELL_HEADER_BYTES + bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the capture and returns its writer.
+    ///
+    /// # Errors
+    /// If the rest cannot be written.
+    pub fn finish(self) -> Result<W, CaptureError> {
+        Ok(self.writer.finish()?)
+    }
+
+    /// Writes the three steps of the handshakes of all connections, each at both ends: RFC 9293 (3.5).
+    fn handshakes(&mut self) -> Result<(), CaptureError> {
+        for (steps, time_ns) in [([Step::Syn, Step::SynAck].as_slice(), SYN_NS), (&[Step::Ack], OPEN_NS)] {
+            for number in (0..).take(self.wire.connections.len()) {
+                let Connection { name, tcp, .. } = &self.wire.connections[number as usize];
+                let Some(tcp) = *tcp else { continue };
+                self.open_at = OPEN_NS;
+                let comment = format!(
+                    "made up: in the model the connection {name} is open from the start. This handshake tells a reader \
+                     its segment size, window scale and whether it has selective acknowledgements"
+                );
+                for &step in steps {
+                    self.step(number, tcp, step, time_ns, &comment)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, number: u32, tcp: Tcp, step: Step, time_ns: u64, comment: &str) -> Result<(), CaptureError> {
+        let packet = self.wire.handshake(number, tcp, step);
+        let frame = wire::like(number, step);
+        let ends = match step {
+            Step::Syn | Step::Ack => [Place::Sender, Place::Receiver],
+            Step::SynAck => [Place::Receiver, Place::Sender],
+        };
+        for at in ends {
+            if let Some((interface, direction, circuit)) = self.place(at, &frame) {
+                let block = PacketBlock { interface, time_ns, direction, comment: Some(comment) };
+                self.write(block, circuit, packet.clone())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns interface and direction of a frame at an end, and the VC's label there; `None` if that end is not
+    /// observed.
+    fn place(&self, at: Place, frame: &Frame) -> Option<(u32, Direction, Circuit)> {
+        let Connection { sender, receiver, data, acks, .. } = self.wire.connection(frame);
+        let (labels, from) = match frame.carries {
+            Carries::Data(_) | Carries::Packet { .. } => (data, Place::Sender),
+            Carries::Ack(..) => (acks, Place::Receiver),
+        };
+        let end = if at == Place::Sender { sender } else { receiver };
+        let (direction, circuit) =
+            if at == from { (Direction::Outbound, labels.first) } else { (Direction::Inbound, labels.last) };
+        end.interface.map(|interface| (interface, direction, circuit))
+    }
+
+    /// Wraps a packet at a host as its link type requires.
+    fn write(&mut self, block: PacketBlock<'_>, circuit: Circuit, packet: Vec<u8>) -> Result<(), CaptureError> {
+        match (self.kind, self.wire.framing.encapsulation) {
+            (CaptureKind::Aal5, Encapsulation::LlcSnap) => {
+                // As in the frame's last cell.
+                let header = CellHeader::user_data(circuit.vpi, circuit.vci, true).encode();
+                let frame = self.wire.frame(&packet);
+                self.put_erf(block.time_ns, ERF_TYPE_AAL5, &header, &frame)?;
+            }
+            (CaptureKind::Aal5, Encapsulation::VcMux) => {
+                let [high, low] = circuit.vci.to_be_bytes();
+                let sent = if block.direction == Direction::Outbound { SUNATM_SENT } else { 0 };
+                self.bytes = [sent | SUNATM_TYPE_UNKNOWN, circuit.vpi, high, low].to_vec();
+                self.bytes.extend_from_slice(&self.wire.frame(&packet));
+            }
+            (CaptureKind::Ip, _) if self.interfaces > 1 => {
+                self.bytes = NULL_IPV4.to_vec();
+                self.bytes.extend_from_slice(&packet);
+            }
+            (CaptureKind::Ip | CaptureKind::Cells | CaptureKind::ErfCells, _) => self.bytes = packet,
+        }
+        Ok(self.writer.packet(block, &self.bytes)?)
+    }
+
+    /// Builds the current packet as an ERF record. Its cell header ends before the HEC.
+    fn put_erf(&mut self, time_ns: u64, kind: u8, header: &[u8], payload: &[u8]) -> Result<(), CaptureError> {
+        let header = &header[..ERF_CELL_HEADER_BYTES];
+        self.bytes.clear();
+        self.bytes.extend_from_slice(&erf_header(time_ns, kind, header.len() + payload.len())?);
+        self.bytes.extend_from_slice(header);
+        self.bytes.extend_from_slice(payload);
+        Ok(())
+    }
+
+    /// Returns one cell of a frame, and whether it is the last.
+    fn payload_of(&mut self, frame: &Frame, index: u32) -> Result<([u8; PAYLOAD_BYTES], bool), CaptureError> {
+        // Cells of some VCs take turns at a port, so several frames are needed again soon.
+        let way = u32::from(matches!(frame.carries, Carries::Ack(..)));
+        let slot = frame.connection.wrapping_mul(2).wrapping_add(way) as usize % FRAMES_KEPT;
+        if self.frames[slot].as_ref().is_none_or(|(kept, _)| kept != frame) {
+            self.frames[slot] = Some((*frame, self.pdu(frame)?));
+        }
+        let pdu = self.frames[slot].as_ref().map_or(&[][..], |(_, pdu)| pdu);
+        let (cells, _) = pdu.as_chunks::<PAYLOAD_BYTES>();
+        let Some(payload) = cells.get(index as usize) else {
+            let name = &self.wire.connection(frame).name;
+            let problem = format!("{name}: a frame of {} cells has no cell {index}, counted from 0", cells.len());
+            return Err(CaptureError::Refused(problem));
+        };
+        Ok((*payload, index as usize + 1 == cells.len()))
+    }
+}
+
+fn link_type(kind: CaptureKind, framing: &Aal5Options, interfaces: usize) -> u16 {
+    match (kind, framing.encapsulation) {
+        (CaptureKind::Ip, _) if interfaces > 1 => LINKTYPE_NULL,
+        (CaptureKind::Ip, _) => LINKTYPE_RAW,
+        (CaptureKind::Aal5, Encapsulation::LlcSnap) | (CaptureKind::ErfCells, _) => LINKTYPE_ERF,
+        (CaptureKind::Aal5, Encapsulation::VcMux) => LINKTYPE_SUNATM,
+        (CaptureKind::Cells, _) => LINKTYPE_USER0,
+    }
+}
+
+/// Builds the header of a record in Endace's Extensible Record Format: stamp, type, flags, lengths.
+fn erf_header(time_ns: u64, kind: u8, wire_bytes: usize) -> Result<[u8; ERF_HEADER_BYTES], CaptureError> {
+    let too_long = |_| {
+        let problem =
+            format!("{wire_bytes} bytes do not fit an ERF record; a capture of IPv4 packets has room for them");
+        CaptureError::Refused(problem)
+    };
+    let record = u16::try_from(ERF_HEADER_BYTES + wire_bytes).map_err(too_long)?;
+    let wire = u16::try_from(wire_bytes).map_err(too_long)?;
+    // Seconds, and a 32-bit fraction of a second.
+    let stamp = (u128::from(time_ns) << 32) / u128::from(NS_PER_SECOND);
+    let stamp = u64::try_from(stamp).map_err(|_| CaptureError::Refused("the run is too long for ERF".to_owned()))?;
+    let mut header = [0; ERF_HEADER_BYTES];
+    header[..8].copy_from_slice(&stamp.to_le_bytes());
+    header[8] = kind;
+    header[9] = ERF_VARYING_LENGTH;
+    header[10..12].copy_from_slice(&record.to_be_bytes());
+    header[14..].copy_from_slice(&wire.to_be_bytes());
+    Ok(header)
+}
+
+const LINKTYPE_NULL: u16 = 0;
+const LINKTYPE_RAW: u16 = 101;
+const LINKTYPE_SUNATM: u16 = 123;
+const LINKTYPE_USER0: u16 = 147;
+const LINKTYPE_ERF: u16 = 197;
+
+const ERF_HEADER_BYTES: usize = 16;
+const ERF_CELL_HEADER_BYTES: usize = 4;
+const ERF_TYPE_ATM: u8 = 3;
+const ERF_TYPE_AAL5: u8 = 4;
+const ERF_VARYING_LENGTH: u8 = 0b100;
+
+/// `AF_INET` in the byte order of the file, in front of a packet of link type NULL.
+const NULL_IPV4: [u8; 4] = [2, 0, 0, 0];
+
+const SUNATM_SENT: u8 = 0x80;
+const SUNATM_TYPE_UNKNOWN: u8 = 0;
+
+/// The congestion bit of the payload type of user data (ITU-T I.361).
+const PTI_EFCI: u8 = 0b010;
+
+/// Start and end of the handshakes; the documentation of this module explains them.
+const SYN_NS: u64 = 1;
+const OPEN_NS: u64 = 2;
+const NS_PER_SECOND: u64 = 1_000_000_000;
+
+/// More than the VCs of most ports; at most 16 megabytes with the longest frames.
+const FRAMES_KEPT: usize = 256;
+
+/// Compiles and runs the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
+#[cfg(test)]
+mod tests;

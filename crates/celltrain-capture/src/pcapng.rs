@@ -1,0 +1,164 @@
+//! The pcapng file format: little-endian blocks, with timestamps in nanoseconds.
+//!
+//! Source: draft-ietf-opsawg-pcapng (section header, interface description and enhanced packet blocks, and their options).
+//! Departures: none known. No statistics block is written: it would add nothing to the results.
+
+use std::io::{self, Write};
+
+/// Writes blocks one after the other; holds no more than one of them.
+#[derive(Debug)]
+pub(crate) struct Writer<W> {
+    out: W,
+    block: Vec<u8>,
+}
+
+/// Name, description and link type of an interface.
+pub(crate) struct InterfaceBlock<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) description: &'a str,
+    pub(crate) link_type: u16,
+}
+
+/// Metadata of a packet.
+#[derive(Clone, Copy)]
+pub(crate) struct PacketBlock<'a> {
+    pub(crate) interface: u32,
+    pub(crate) time_ns: u64,
+    pub(crate) direction: Direction,
+    pub(crate) comment: Option<&'a str>,
+}
+
+/// Direction of traffic at an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// It arrived.
+    Inbound,
+    /// It left.
+    Outbound,
+}
+
+impl<W: Write> Writer<W> {
+    /// Begins a file with its section header.
+    pub(crate) fn new(out: W, application: &str, comment: &str) -> io::Result<Self> {
+        let mut writer = Self { out, block: Vec::new() };
+        writer.begin(SECTION_HEADER);
+        writer.word(BYTE_ORDER_MAGIC);
+        writer.block.extend_from_slice(&VERSION_1_0);
+        writer.block.extend_from_slice(&SECTION_LENGTH_UNKNOWN);
+        writer.text(OPT_COMMENT, comment);
+        writer.text(SHB_USERAPPL, application);
+        writer.end()?;
+        Ok(writer)
+    }
+
+    /// Adds an interface, numbered from 0. All interfaces precede the first packet.
+    pub(crate) fn interface(&mut self, interface: &InterfaceBlock<'_>) -> io::Result<()> {
+        self.begin(INTERFACE_DESCRIPTION);
+        // The link type in 16 bits, and 16 reserved; then the limit on packet lengths: no limit.
+        self.word(u32::from(interface.link_type));
+        self.word(0);
+        self.text(IF_NAME, interface.name);
+        self.text(IF_DESCRIPTION, interface.description);
+        self.option(IF_TSRESOL, &[NANOSECONDS]);
+        self.end()
+    }
+
+    /// Adds a packet, untruncated.
+    pub(crate) fn packet(&mut self, packet: PacketBlock<'_>, bytes: &[u8]) -> io::Result<()> {
+        let length = u32::try_from(bytes.len()).expect("packets are at most some 65 kilobytes long");
+        let (high, low) = (packet.time_ns >> 32, packet.time_ns & u64::from(u32::MAX));
+        self.begin(ENHANCED_PACKET);
+        self.word(packet.interface);
+        for half in [high, low] {
+            self.word(u32::try_from(half).expect("half of 64 bits"));
+        }
+        self.word(length);
+        self.word(length);
+        self.block.extend_from_slice(bytes);
+        self.pad();
+        let flags: u32 = match packet.direction {
+            Direction::Inbound => 0b01,
+            Direction::Outbound => 0b10,
+        };
+        self.option(EPB_FLAGS, &flags.to_le_bytes());
+        if let Some(comment) = packet.comment {
+            self.text(OPT_COMMENT, comment);
+        }
+        self.end()
+    }
+
+    /// Flushes the output, and returns the underlying writer.
+    pub(crate) fn finish(mut self) -> io::Result<W> {
+        self.out.flush()?;
+        Ok(self.out)
+    }
+
+    fn begin(&mut self, kind: u32) {
+        self.block.clear();
+        self.word(kind);
+        // The length, known at the end.
+        self.word(0);
+    }
+
+    fn word(&mut self, word: u32) {
+        self.block.extend_from_slice(&word.to_le_bytes());
+    }
+
+    fn text(&mut self, code: u16, text: &str) {
+        self.option(code, shortened(text).as_bytes());
+    }
+
+    fn option(&mut self, code: u16, value: &[u8]) {
+        let length = u16::try_from(value.len()).expect("an option's text is shortened to its greatest length");
+        self.block.extend_from_slice(&code.to_le_bytes());
+        self.block.extend_from_slice(&length.to_le_bytes());
+        self.block.extend_from_slice(value);
+        self.pad();
+    }
+
+    fn pad(&mut self) {
+        self.block.resize(self.block.len().next_multiple_of(WORD), 0);
+    }
+
+    /// Ends a block. Every block has options, so all need an end of options.
+    fn end(&mut self) -> io::Result<()> {
+        self.option(OPT_ENDOFOPT, &[]);
+        let length = u32::try_from(self.block.len() + WORD).expect("a block is a packet and some short options");
+        self.word(length);
+        self.block[LENGTH_AT..LENGTH_AT + WORD].copy_from_slice(&length.to_le_bytes());
+        self.out.write_all(&self.block)
+    }
+}
+
+/// Shortens a text to fit an option.
+fn shortened(text: &str) -> &str {
+    let mut end = text.len().min(usize::from(u16::MAX));
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+const SECTION_HEADER: u32 = 0x0a0d_0d0a;
+const INTERFACE_DESCRIPTION: u32 = 1;
+const ENHANCED_PACKET: u32 = 6;
+
+const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
+/// Major and minor version.
+const VERSION_1_0: [u8; 4] = [1, 0, 0, 0];
+/// -1: unknown, since the file is written as packets arrive.
+const SECTION_LENGTH_UNKNOWN: [u8; 8] = [0xff; 8];
+
+const OPT_ENDOFOPT: u16 = 0;
+const OPT_COMMENT: u16 = 1;
+const SHB_USERAPPL: u16 = 4;
+const IF_NAME: u16 = 2;
+const IF_DESCRIPTION: u16 = 3;
+const IF_TSRESOL: u16 = 9;
+const EPB_FLAGS: u16 = 2;
+/// `if_tsresol`: ten to the minus ninth of a second.
+const NANOSECONDS: u8 = 9;
+
+/// Alignment in bytes of all parts of a block.
+const WORD: usize = 4;
+const LENGTH_AT: usize = 4;

@@ -1,0 +1,527 @@
+mod reader;
+mod watch;
+
+use std::io;
+
+use celltrain_core::rng::Stream;
+use celltrain_core::tcp::{Ack, SackBlocks, Segment, sequence};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
+
+use super::*;
+use crate::codec::tcp_header::word_aligned;
+use crate::codec::{SackBlock, TcpHeader, TcpOption};
+use reader::{Options, Packet, big16, big32, crc10_is_right, crc32_is_right, hec_is_right, read, sdu, transport};
+
+const MSS: u64 = 512;
+
+/// Returns settings of property tests with this seed.
+pub(crate) fn proptest_seeded(seed: u64) -> ProptestConfig {
+    ProptestConfig { rng_seed: RngSeed::Fixed(seed), failure_persistence: None, ..ProptestConfig::default() }
+}
+
+fn connection() -> Connection {
+    Connection {
+        name: "tcp1".to_owned(),
+        sender: End { host: 0, interface: Some(0) },
+        receiver: End { host: 1, interface: Some(1) },
+        data: Labels { first: Circuit { vpi: 0, vci: 32 }, last: Circuit { vpi: 1, vci: 0x1234 } },
+        acks: Labels { first: Circuit { vpi: 2, vci: 40 }, last: Circuit { vpi: 0, vci: 41 } },
+        tcp: Some(Tcp { mss: MSS, receive_window: 600_000, selective: true }),
+    }
+}
+
+fn packets() -> Connection {
+    Connection { name: "cbr1".to_owned(), tcp: None, ..connection() }
+}
+
+fn setting(kind: CaptureKind, encapsulation: Encapsulation, connection: Connection) -> Setting {
+    let framing = Aal5Options { encapsulation, ..Aal5Options::default() };
+    let interface = |name: &str| Interface { name: name.to_owned(), description: format!("the host {name}") };
+    Setting { kind, framing, interfaces: vec![interface("src1"), interface("dst1")], connections: vec![connection] }
+}
+
+fn capture(kind: CaptureKind, encapsulation: Encapsulation, connection: Connection) -> Capture<Vec<u8>> {
+    let about = About { application: "celltrain".to_owned(), comment: "a test".to_owned() };
+    Capture::new(Vec::new(), &about, setting(kind, encapsulation, connection)).expect("nothing is wrong")
+}
+
+fn ip() -> Capture<Vec<u8>> {
+    capture(CaptureKind::Ip, Encapsulation::LlcSnap, connection())
+}
+
+/// Returns the packets written, without the handshake.
+fn written(capture: Capture<Vec<u8>>) -> Vec<Packet> {
+    let packets = read(&capture.finish().expect("memory takes it")).packets;
+    packets.into_iter().filter(|packet| !packet.comment.as_ref().is_some_and(|text| text.contains("made up"))).collect()
+}
+
+fn data(number: u32, seq: u64, len: u32) -> Frame {
+    Frame { connection: 0, number, carries: Carries::Data(Segment { seq, len }) }
+}
+
+fn ack(number: u32, ack: u64, blocks: &[(u64, u64)]) -> Frame {
+    let mut list = SackBlocks::NONE;
+    for &(start, end) in blocks {
+        list.push(start, end);
+    }
+    Frame { connection: 0, number, carries: Carries::Ack(Ack { ack, window: 37_500 }, list) }
+}
+
+fn packet(number: u64, bytes: u64) -> Frame {
+    Frame { connection: 0, number: 7, carries: Carries::Packet { number, bytes } }
+}
+
+fn seen(time_ns: u64, at: Place, frame: Frame) -> SeenFrame<'static> {
+    SeenFrame { time_ns, at, frame, comment: None }
+}
+
+fn user(frame: Frame, index: u32) -> CellKind {
+    CellKind::User { frame, index, clp: false, efci: false, damaged: false }
+}
+
+fn cell(cell: CellKind) -> SeenCell<'static> {
+    let circuit = Circuit { vpi: 3, vci: 0x63 };
+    SeenCell { time_ns: 5, interface: 1, direction: Direction::Outbound, circuit, cell, comment: None }
+}
+
+fn refusal<T>(result: Result<T, CaptureError>) -> String {
+    match result {
+        Err(CaptureError::Refused(problem)) => problem,
+        Err(CaptureError::Write(error)) => panic!("is refused, not {error}"),
+        Ok(_) => panic!("is refused"),
+    }
+}
+
+#[test]
+fn a_file_says_what_made_it_and_what_its_interfaces_are() {
+    let file = read(&ip().finish().expect("memory takes it"));
+    assert_eq!(file.section.0, [(1, b"a test".to_vec()), (4, b"celltrain".to_vec())]);
+    let options = |name: &str| {
+        Options(vec![(2, name.as_bytes().to_vec()), (3, format!("the host {name}").into_bytes()), (9, vec![9])])
+    };
+    assert_eq!(file.interfaces, [(0, options("src1")), (0, options("dst1"))]);
+}
+
+/// libpcap refuses a file of several RAW interfaces, and every reader accepts a single one.
+#[test]
+fn ipv4_packets_of_one_host_are_raw_and_those_of_several_say_that_they_are_ipv4() {
+    let about = About::default();
+    let mut setting = setting(CaptureKind::Ip, Encapsulation::LlcSnap, connection());
+    setting.interfaces.truncate(1);
+    setting.connections[0].receiver.interface = None;
+    let one = Capture::new(Vec::new(), &about, setting).and_then(Capture::finish).expect("memory takes it");
+    let (one, several) = (read(&one), read(&ip().finish().expect("memory takes it")));
+    assert_eq!(one.interfaces[0].0, 101);
+    assert_eq!(several.interfaces[0].0, 0);
+    // The SYN as it leaves.
+    assert_eq!(one.packets[0].bytes, several.packets[0].bytes);
+}
+
+#[test]
+fn the_first_blocks_are_these_bytes() {
+    let about = About { application: "c".to_owned(), comment: "abcd".to_owned() };
+    let interfaces = vec![Interface { name: "p".to_owned(), description: "q".to_owned() }];
+    let framing = Aal5Options::default();
+    let setting = Setting { kind: CaptureKind::Cells, framing, interfaces, connections: vec![] };
+    let bytes = Capture::new(Vec::new(), &about, setting).and_then(Capture::finish).expect("memory takes it");
+    #[rustfmt::skip]
+    let expected: &[u8] = &[
+        0x0a, 0x0d, 0x0d, 0x0a, 48, 0, 0, 0, 0x4d, 0x3c, 0x2b, 0x1a, 1, 0, 0, 0,
+        0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+        1, 0, 4, 0, b'a', b'b', b'c', b'd', 4, 0, 1, 0, b'c', 0, 0, 0, 0, 0, 0, 0, 48, 0, 0, 0,
+        1, 0, 0, 0, 48, 0, 0, 0, 147, 0, 0, 0, 0, 0, 0, 0,
+        2, 0, 1, 0, b'p', 0, 0, 0, 3, 0, 1, 0, b'q', 0, 0, 0, 9, 0, 1, 0, 9, 0, 0, 0, 0, 0, 0, 0, 48, 0, 0, 0,
+    ];
+    assert_eq!(bytes, expected);
+}
+
+#[test]
+fn a_handshake_tells_segment_size_scale_and_selective_acknowledgements_and_says_it_is_made_up() {
+    let packets = read(&ip().finish().expect("memory takes it")).packets;
+    let order: Vec<_> = packets.iter().map(|packet| (packet.time_ns, packet.interface, packet.flags)).collect();
+    // SYN, SYN and ACK, ACK: each leaves one end and arrives at the other.
+    assert_eq!(order, [(1, 0, 2), (1, 1, 1), (1, 1, 2), (1, 0, 1), (2, 0, 2), (2, 1, 1)]);
+    for packet in &packets {
+        let comment = packet.comment.as_ref().expect("it has a comment");
+        assert!(comment.starts_with("made up: in the model the connection tcp1 is open from the start"), "{comment}");
+    }
+    let [syn, syn_ack, ack] = [0, 2, 4].map(|at: usize| transport(&packets[at].bytes));
+    // MSS 512; no-operations and SACK permitted; no-operation and a window scale of 4.
+    let options = [2, 4, 2, 0, 1, 1, 4, 2, 1, 3, 3, 4];
+    assert_eq!((big32(syn, 4), big32(syn, 8), syn[13], big16(syn, 14), &syn[20..]), (0, 0, 0x02, 65535, &options[..]));
+    assert_eq!((big32(syn_ack, 4), big32(syn_ack, 8), syn_ack[13], &syn_ack[20..]), (0, 1, 0x12, &options[..]));
+    assert_eq!((big32(ack, 4), big32(ack, 8), ack[13], big16(ack, 14), ack.len()), (1, 1, 0x10, 37_500, 20));
+}
+
+#[test]
+fn a_handshake_offers_only_what_the_connection_has() {
+    let tcp = Some(Tcp { mss: MSS, receive_window: 65535, selective: false });
+    let capture = capture(CaptureKind::Ip, Encapsulation::LlcSnap, Connection { tcp, ..connection() });
+    let packets = read(&capture.finish().expect("memory takes it")).packets;
+    assert_eq!(transport(&packets[0].bytes)[20..], [2, 4, 2, 0]);
+}
+
+#[test]
+fn captures_of_cells_and_packets_that_nothing_answers_begin_without_a_handshake() {
+    let cells = capture(CaptureKind::Cells, Encapsulation::LlcSnap, connection());
+    let udp = capture(CaptureKind::Ip, Encapsulation::LlcSnap, packets());
+    for capture in [cells, udp] {
+        assert_eq!(read(&capture.finish().expect("memory takes it")).packets, []);
+    }
+}
+
+#[test]
+fn data_leaves_its_sender_and_arrives_at_its_receiver_at_the_times_it_was_seen() {
+    let mut capture = ip();
+    let late = 10_000_000_000;
+    let comment = Some("refused by epd at sw1->sw2");
+    capture.frame(&SeenFrame { comment, ..seen(late, Place::Sender, data(3, 0, 512)) }).expect("memory takes it");
+    capture.frame(&seen(late + 7, Place::Receiver, data(3, 0, 512))).expect("memory takes it");
+    capture.frame(&seen(late + 7, Place::Receiver, ack(0, 512, &[]))).expect("memory takes it");
+    capture.frame(&seen(late + 9, Place::Sender, ack(0, 512, &[]))).expect("memory takes it");
+    let packets = written(capture);
+    let order: Vec<_> = packets.iter().map(|packet| (packet.time_ns, packet.interface, packet.flags)).collect();
+    assert_eq!(order, [(late, 0, 2), (late + 7, 1, 1), (late + 7, 1, 2), (late + 9, 0, 1)]);
+    assert_eq!(packets[0].comment.as_deref(), comment);
+    assert_eq!(packets[0].bytes, packets[1].bytes, "the same bytes wherever they are seen");
+    assert_eq!(packets[0].bytes[12..20], [10, 0, 0, 1, 10, 0, 0, 2]);
+    assert_eq!(packets[2].bytes[12..20], [10, 0, 0, 2, 10, 0, 0, 1]);
+}
+
+#[test]
+fn nothing_is_stamped_before_the_connection_is_open() {
+    let mut capture = ip();
+    capture.frame(&seen(0, Place::Sender, data(0, 0, 512))).expect("memory takes it");
+    assert_eq!(written(capture)[0].time_ns, 2);
+}
+
+#[test]
+fn an_end_that_nobody_looks_at_writes_nothing() {
+    let receiver = End { interface: None, ..connection().receiver };
+    let mut capture = capture(CaptureKind::Ip, Encapsulation::LlcSnap, Connection { receiver, ..connection() });
+    capture.frame(&seen(5, Place::Receiver, data(0, 0, 512))).expect("there is nothing to do");
+    let packets = read(&capture.finish().expect("memory takes it")).packets;
+    assert!(packets.len() == 3 && packets.iter().all(|packet| packet.interface == 0), "{packets:?}");
+}
+
+#[test]
+fn sequence_numbers_wrap_after_four_gibibytes() {
+    let mut capture = ip();
+    let wrap = 1 << 32;
+    capture.frame(&seen(5, Place::Sender, data(0, wrap - 2, 512))).expect("memory takes it");
+    capture.frame(&seen(6, Place::Sender, data(1, 5 * wrap + 7, 1))).expect("memory takes it");
+    let blocks = [(wrap - 2, wrap + 510), (3 * wrap, 3 * wrap + 1)];
+    capture.frame(&seen(7, Place::Sender, ack(0, wrap - 1, &blocks))).expect("memory takes it");
+    let packets = written(capture);
+    let segments: Vec<_> = packets.iter().map(|packet| transport(&packet.bytes)).collect();
+    assert_eq!(segments[..2].iter().map(|segment| big32(segment, 4)).collect::<Vec<_>>(), [u32::MAX, 8]);
+    assert_eq!(big32(segments[1], 8), 1, "data acknowledges the receiver's SYN");
+    assert_eq!((big32(segments[2], 4), big32(segments[2], 8)), (1, 0));
+    let edges: Vec<_> = (0..4).map(|edge| big32(segments[2], 24 + 4 * edge)).collect();
+    assert_eq!(edges, [u32::MAX, 511, 1, 2]);
+}
+
+#[test]
+fn blocks_stand_behind_two_no_operations() {
+    let mut capture = ip();
+    capture.frame(&seen(5, Place::Receiver, ack(0, 10, &[(20, 30), (40, 50), (60, 70)]))).expect("memory takes it");
+    let packets = written(capture);
+    let segment = transport(&packets[0].bytes);
+    assert_eq!((segment[12] >> 4, &segment[20..24]), (12, &[1, 1, 5, 26][..]));
+    assert_eq!((big32(segment, 24), big32(segment, 28), big16(segment, 14)), (21, 31, 37_500));
+}
+
+#[test]
+fn payload_says_where_it_stands_in_its_stream() {
+    let mut capture = ip();
+    capture.frame(&seen(5, Place::Sender, data(0, 510, 20))).expect("memory takes it");
+    let packets = written(capture);
+    assert_eq!(&transport(&packets[0].bytes)[20..], b"0\n000000000000200\n00");
+}
+
+#[test]
+fn a_frame_has_the_cells_the_model_counts_whatever_it_carries() {
+    let mut random = Stream::new(1, "capture/cells");
+    for encapsulation in [Encapsulation::LlcSnap, Encapsulation::VcMux] {
+        let framing = Aal5Options { encapsulation, ..Aal5Options::default() };
+        let [tcp, udp] = [connection(), packets()].map(|all| capture(CaptureKind::Aal5, encapsulation, all));
+        let cells = |capture: &Capture<Vec<u8>>, frame| {
+            let frame = capture.pdu(&frame).expect("it fits");
+            assert!(crc32_is_right(&frame), "CRC-32");
+            u32::try_from(frame.len() / 48).expect("few")
+        };
+        let sizes: Vec<_> = (1..200).chain((0..50).map(|_| random.below(9_200))).chain([65_487]).collect();
+        for bytes in sizes {
+            assert_eq!(cells(&tcp, data(0, random.next_u64() >> 8, bytes)), framing.segment_cells(u64::from(bytes)));
+            assert_eq!(cells(&udp, packet(9, u64::from(bytes))), framing.packet_cells(u64::from(bytes)));
+        }
+        assert_eq!(cells(&udp, packet(0, 0)), framing.packet_cells(0));
+        for count in 0..=3 {
+            let blocks = [(100, 200), (300, 400), (500, 600)];
+            let acknowledgement = ack(0, 50, &blocks[..count]);
+            let Carries::Ack(_, list) = acknowledgement.carries else { unreachable!("it is one") };
+            assert_eq!(cells(&tcp, acknowledgement), framing.segment_cells(list.option_bytes()));
+        }
+    }
+}
+
+#[test]
+fn packets_that_nothing_answers_are_udp() {
+    let mut capture = capture(CaptureKind::Ip, Encapsulation::LlcSnap, packets());
+    capture.frame(&seen(5, Place::Sender, packet(2, 16))).expect("memory takes it");
+    let packets = written(capture);
+    assert_eq!(packets[0].bytes[9], 17);
+    let datagram = transport(&packets[0].bytes);
+    assert_eq!((big16(datagram, 4), &datagram[8..]), (24, &b"000000000000020\n"[..]));
+    assert_eq!(packets[0].time_ns, 5);
+}
+
+#[test]
+fn frames_with_an_llc_header_are_erf_records_with_vpi_and_vci() {
+    let mut capture = capture(CaptureKind::Aal5, Encapsulation::LlcSnap, connection());
+    capture.frame(&seen(2_500_000_000, Place::Sender, data(300, 0, 512))).expect("memory takes it");
+    capture.frame(&seen(2_500_000_009, Place::Receiver, data(300, 0, 512))).expect("memory takes it");
+    let file = read(&capture.finish().expect("memory takes it"));
+    assert!(file.interfaces.iter().all(|interface| interface.0 == 197));
+    let [.., sent, arrived] = &file.packets[..] else { panic!("there are two") };
+    assert_eq!(sent.bytes[..8], (5_u64 << 31).to_le_bytes(), "two and a half seconds");
+    assert_eq!((sent.bytes[8], big16(&sent.bytes, 10), big16(&sent.bytes, 14)), (4, 16 + 580, 580));
+    // VPI 0, VCI 32 and VPI 1, VCI 0x1234, as in the last cell.
+    assert_eq!((big32(&sent.bytes, 16), big32(&arrived.bytes, 16)), (0x20 << 4 | 2, 1 << 20 | 0x1234 << 4 | 2));
+    let sdu = sdu(&sent.bytes[20..]);
+    assert_eq!(sdu[..8], [0xaa, 0xaa, 3, 0, 0, 0, 8, 0]);
+    assert_eq!(big16(sdu, 8 + 4), 300, "the frame's number is the identification");
+    assert_eq!(transport(&sdu[8..]).len(), 532);
+}
+
+#[test]
+fn frames_without_an_llc_header_have_that_of_sunatm() {
+    let mut capture = capture(CaptureKind::Aal5, Encapsulation::VcMux, connection());
+    capture.frame(&seen(5, Place::Sender, ack(0x38e, 1, &[]))).expect("memory takes it");
+    capture.frame(&seen(6, Place::Receiver, ack(0x38e, 1, &[]))).expect("memory takes it");
+    let file = read(&capture.finish().expect("memory takes it"));
+    assert!(file.interfaces.iter().all(|interface| interface.0 == 123));
+    let [.., arrived, sent] = &file.packets[..] else { panic!("there are two") };
+    assert_eq!((&arrived.bytes[..4], &sent.bytes[..4]), (&[0, 0, 0, 41][..], &[0x80, 2, 0, 40][..]));
+    let sdu = sdu(&sent.bytes[4..]);
+    assert_eq!(big16(sdu, 4), 0x838e);
+    assert_eq!(transport(sdu).len(), 20);
+}
+
+#[test]
+fn cells_make_up_their_frame_and_their_headers_say_what_became_of_them() {
+    let mut random = Stream::new(2, "capture/frames");
+    let mut capture = capture(CaptureKind::Cells, Encapsulation::LlcSnap, connection());
+    let mut frames = Vec::new();
+    for number in 0..50 {
+        let frame = data(number, random.next_u64() >> 20, 1 + random.below(2_000));
+        let pdu = capture.pdu(&frame).expect("it fits");
+        for index in 0..u32::try_from(pdu.len() / 48).expect("few") {
+            let damaged = number == 7;
+            let kind = CellKind::User { frame, index, clp: index == 1, efci: index == 2, damaged };
+            capture.cell(&cell(kind)).expect("memory takes it");
+            // A cell of another VC in between.
+            capture.cell(&SeenCell { interface: 0, ..cell(user(ack(number, 512, &[]), index % 2)) }).expect("likewise");
+        }
+        frames.push(pdu);
+    }
+    let mut collected = vec![Vec::new()];
+    for packet in written(capture).iter().filter(|packet| packet.interface == 1) {
+        let cell = &packet.bytes;
+        let current = collected.last_mut().expect("there is one");
+        let index = current.len() / 48;
+        assert!(cell.len() == 53 && hec_is_right(cell), "{cell:?}");
+        assert_eq!(big32(cell, 0) >> 4, 3 << 16 | 0x63);
+        let last = cell[3] >> 1 & 1 == 1;
+        assert_eq!((cell[3] >> 1 & 0b110, cell[3] & 1), (if index == 2 { 0b010 } else { 0 }, u8::from(index == 1)));
+        current.extend_from_slice(&cell[5..]);
+        if last {
+            collected.push(Vec::new());
+        }
+    }
+    assert_eq!(collected.pop(), Some(Vec::new()));
+    assert!(!crc32_is_right(&collected[7]), "the damaged one");
+    collected[7].clone_from(&frames[7]);
+    assert_eq!(collected, frames);
+    assert!(frames.iter().all(|frame| sdu(frame).len() > 48));
+}
+
+#[test]
+fn an_rm_cell_has_its_rates_and_its_crc() {
+    let content = abr::RmCell {
+        backward: true,
+        bn: false,
+        ci: true,
+        ni: false,
+        er: 1024.0,
+        ccr: 512.0,
+        mcr: 0.0,
+        out_of_rate: true,
+    };
+    let mut capture = capture(CaptureKind::Cells, Encapsulation::LlcSnap, connection());
+    capture.cell(&cell(CellKind::Rm(content))).expect("memory takes it");
+    let packets = written(capture);
+    let bytes = &packets[0].bytes;
+    assert!(hec_is_right(bytes) && crc10_is_right(&bytes[5..]));
+    assert_eq!(big32(bytes, 0), 3 << 20 | 0x63 << 4 | 0b1101, "VPI, VCI, payload type 110, CLP");
+    // Protocol 1; DIR and CI; ER is 2^10 and CCR 2^9, both with their nonzero bit.
+    assert_eq!(bytes[5..11], [1, 0b1010_0000, 0x54, 0, 0x52, 0]);
+}
+
+#[test]
+fn a_record_of_a_cell_has_all_but_its_hec() {
+    let frame = data(1, 0, 512);
+    let mut whole = capture(CaptureKind::Cells, Encapsulation::LlcSnap, connection());
+    let mut record = capture(CaptureKind::ErfCells, Encapsulation::LlcSnap, connection());
+    for capture in [&mut whole, &mut record] {
+        capture.cell(&cell(user(frame, 11))).expect("memory takes it");
+    }
+    let [whole, record] = [whole, record].map(|capture| written(capture).remove(0).bytes);
+    assert_eq!((record[8], big16(&record, 10), big16(&record, 14), record.len()), (3, 68, 52, 68));
+    assert_eq!(record[16..], [&whole[..4], &whole[5..]].concat());
+}
+
+#[test]
+fn labels_become_circuits_that_no_standard_keeps_for_itself() {
+    let circuit = |vpi, vci| Some(Circuit { vpi, vci });
+    assert_eq!(Circuit::of_label(0), circuit(0, 32));
+    assert_eq!(Circuit::of_label(65_503), circuit(0, 65_535));
+    assert_eq!(Circuit::of_label(65_504), circuit(1, 32));
+    assert_eq!(Circuit::of_label(256 * 65_504 - 1), circuit(255, 65_535));
+    assert_eq!(Circuit::of_label(256 * 65_504), None);
+}
+
+#[test]
+fn connections_between_two_hosts_differ_in_their_ports() {
+    let interfaces = vec![Interface::default(); 2];
+    let connections = vec![connection(); 16_386];
+    let framing = Aal5Options::default();
+    let setting = Setting { kind: CaptureKind::Ip, framing, interfaces, connections };
+    let mut capture = Capture::new(Vec::new(), &About::default(), setting).expect("nothing is wrong");
+    let numbers = [0, 1, 16_383, 16_384, 16_385];
+    for connection in numbers {
+        let frame = Frame { connection, ..data(0, 0, 1) };
+        capture.frame(&seen(9, Place::Sender, frame)).expect("memory takes it");
+    }
+    let ports = |packet: &Packet| (big16(&packet.bytes, 20), big16(&packet.bytes, 22));
+    let ports: Vec<_> = written(capture).iter().map(ports).collect();
+    assert_eq!(ports, [(49152, 49152), (49153, 49152), (65535, 49152), (49152, 49153), (49153, 49153)]);
+}
+
+#[test]
+fn what_has_no_bytes_is_refused_in_words() {
+    let new = |connection| {
+        let setting = setting(CaptureKind::Ip, Encapsulation::LlcSnap, connection);
+        refusal(Capture::new(Vec::new(), &About::default(), setting))
+    };
+    let tcp = Some(Tcp { mss: 65_488, receive_window: 65_535, selective: false });
+    assert_eq!(
+        new(Connection { tcp, ..connection() }),
+        "tcp1: its packets of 65528 bytes do not fit an AAL5 frame, which holds 65527"
+    );
+    let sender = End { host: 0, interface: Some(2) };
+    assert_eq!(new(Connection { sender, ..connection() }), "tcp1: there is no interface 2 in this capture");
+    let sender = End { host: (1 << 24) - 2, interface: None };
+    assert_eq!(new(Connection { sender, ..connection() }), "tcp1: host 16777214 has no address in 10.0.0.0/8");
+
+    let mut at_hosts = ip();
+    assert_eq!(
+        refusal(at_hosts.cell(&cell(user(data(0, 0, 1), 0)))),
+        "a capture of packets at hosts has no place for cells"
+    );
+    assert_eq!(
+        refusal(at_hosts.frame(&seen(0, Place::Sender, packet(0, 1)))),
+        "tcp1: is TCP and sends no other packets"
+    );
+    let udp = capture(CaptureKind::Ip, Encapsulation::LlcSnap, packets());
+    assert_eq!(refusal(udp.pdu(&data(0, 0, 1))), "cbr1: sends packets that nothing answers, and no TCP");
+    assert!(refusal(udp.pdu(&packet(0, u64::MAX))).starts_with("cbr1: its packets of"));
+
+    let mut at_ports = capture(CaptureKind::Cells, Encapsulation::LlcSnap, connection());
+    assert_eq!(
+        refusal(at_ports.frame(&seen(0, Place::Sender, data(0, 0, 1)))),
+        "a capture of cells has no place for whole frames"
+    );
+    assert_eq!(
+        refusal(at_ports.cell(&cell(user(data(0, 0, 512), 12)))),
+        "tcp1: a frame of 12 cells has no cell 12, counted from 0"
+    );
+    let elsewhere = SeenCell { interface: 2, ..cell(user(data(0, 0, 512), 0)) };
+    assert_eq!(refusal(at_ports.cell(&elsewhere)), "there is no interface 2 in this capture");
+}
+
+#[test]
+fn a_long_comment_is_cut_between_two_letters() {
+    let mut capture = ip();
+    let comment = format!("x{}", "ä".repeat(40_000));
+    let long = SeenFrame { comment: Some(&comment), ..seen(5, Place::Sender, data(0, 0, 1)) };
+    capture.frame(&long).expect("memory takes it");
+    let packets = written(capture);
+    assert_eq!(packets[0].comment.as_deref(), Some(&comment[..65_535]));
+}
+
+/// A disk with room for this many bytes.
+struct Disk(usize);
+
+impl Write for Disk {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.0.checked_sub(bytes.len()) {
+            Some(left) => self.0 = left,
+            None => return Err(io::Error::from(io::ErrorKind::StorageFull)),
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_full_disk_is_the_writers_error_at_the_packet_that_found_it_full() {
+    let enough = ip().finish().expect("memory takes it").len();
+    let setting = setting(CaptureKind::Ip, Encapsulation::LlcSnap, connection());
+    let about = About { application: "celltrain".to_owned(), comment: "a test".to_owned() };
+    let full = |result| matches!(result, Err(CaptureError::Write(error)) if error.kind() == io::ErrorKind::StorageFull);
+    assert!(full(Capture::new(Disk(enough - 1), &about, setting.clone()).map(drop)));
+    let mut capture = Capture::new(Disk(enough), &about, setting).expect("it is enough for the handshake");
+    assert!(full(capture.frame(&seen(5, Place::Sender, data(0, 0, 1)))));
+}
+
+proptest! {
+    #![proptest_config(proptest_seeded(7))]
+
+    #[test]
+    fn an_acknowledgement_and_its_blocks_come_back_from_a_header(
+        near in 0u64..8 << 32,
+        gaps in vec((1u64..1 << 20, 1u64..1 << 20), 0..=3),
+        initial in any::<u32>(),
+    ) {
+        let (mut blocks, mut end) = (SackBlocks::default(), near);
+        for (gap, length) in gaps {
+            blocks.push(end + gap, end + gap + length);
+            end += gap + length;
+        }
+        let number = |offset| sequence::number(offset, initial);
+        let edges: Vec<_> =
+            blocks.iter().map(|(start, end)| SackBlock { left: number(start), right: number(end) }).collect();
+        let options = if edges.is_empty() { Vec::new() } else { word_aligned(&[TcpOption::Sack(edges)]) };
+        let header = TcpHeader { acknowledgement: number(near), options, ..TcpHeader::default() };
+        prop_assert_eq!(header.bytes() as u64, 20 + blocks.option_bytes(), "the model counts the options' bytes");
+        let (a, b) = ([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
+        let (read, _) = TcpHeader::parse(&header.encode(&[], a, b), a, b).expect("it is a header");
+        let offset = |number| sequence::offset(number, near, initial);
+        prop_assert_eq!(offset(read.acknowledgement), near);
+        let mut read_blocks = SackBlocks::default();
+        for option in read.options {
+            if let TcpOption::Sack(edges) = option {
+                for edge in edges {
+                    read_blocks.push(offset(edge.left), offset(edge.right));
+                }
+            }
+        }
+        prop_assert_eq!(read_blocks, blocks);
+    }
+}

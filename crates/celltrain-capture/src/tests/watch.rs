@@ -1,0 +1,300 @@
+//! Captures of runs.
+
+use std::collections::BTreeMap;
+
+use celltrain_core::engine::Engine;
+use celltrain_core::events::{CellStep, Event, FrameStep, SegmentStep, Watcher};
+use celltrain_core::network::Network;
+use celltrain_core::probe::Probe;
+use celltrain_core::units::Time;
+use celltrain_scenario::{build, read_toml};
+
+use super::reader::{File, crc32_is_right, read};
+use crate::watch::Destination;
+use crate::{About, CaptureChoice, Watch};
+
+/// Returns a scenario with three sources and a port that loses cells within frames.
+fn lossy(policy: &str) -> String {
+    format!(
+        "duration = \"30ms\"\n[topology.n_source]\nsources = 3\nlink_delay = \"5us\"\n[tcp.reno]\n\
+         timer_granularity = \"1ms\"\n[port.bottleneck]\nbuffer = 60\n[port.bottleneck.policy.{policy}]\n"
+    )
+}
+
+/// Returns the same scenario with a port that also refuses frames.
+fn refusing() -> String {
+    lossy("epd") + "threshold = 40\n"
+}
+
+/// Merging VCs, whose cells wait for whole frames.
+const MERGING: &str = "duration = \"30ms\"\n[topology.vc_merge]\nvcs = 2\nsources_per_vc = 2\nlink_delay = \"5us\"\n\
+                       [tcp.reno]\ntimer_granularity = \"1ms\"\n[port.bottleneck]\nbuffer = 60\n\
+                       [port.bottleneck.policy.epd]\nthreshold = 40\n[port.\"local*->sw1\"]\nbuffer = 60\n\
+                       [port.\"local*->sw1\".policy.tail_drop]\n";
+
+fn network(text: &str) -> Network {
+    let reading = read_toml(text, "test");
+    build::network(&reading.scenario.unwrap_or_else(|| panic!("{:?}", reading.faults)), 1)
+}
+
+fn choice(network: &Network, kind: &str, at: Option<&str>, ports: Option<&[&str]>) -> CaptureChoice {
+    let ports = ports.map(|ports| ports.iter().map(|&port| port.to_owned()).collect());
+    CaptureChoice::new(network.duration, (kind, at), [ports, None, None], None).expect("nothing is wrong")
+}
+
+/// Returns a capture of a run, and all its events.
+fn captured(network: &Network, choice: &CaptureChoice, engine: Engine) -> (File, Vec<Event>) {
+    let mut bytes = Vec::new();
+    let events = seen_by(network, choice, engine, &mut |block: &[u8]| {
+        bytes.extend_from_slice(block);
+        true
+    });
+    (read(&bytes), events)
+}
+
+fn seen_by(
+    network: &Network,
+    choice: &CaptureChoice,
+    engine: Engine,
+    sink: &mut dyn FnMut(&[u8]) -> bool,
+) -> Vec<Event> {
+    let stopped = false.into();
+    let tells_fates = engine == Engine::Reference;
+    let destination = Destination { sink, about: About::default(), tells_fates, stopped: &stopped };
+    let watch = Watch::new(choice, network, destination).expect("all is there");
+    let mut probe = AndAll { watch, events: Vec::new() };
+    engine.run(network, &mut probe, |_| true).expect("nobody stops it");
+    probe.watch.finish().expect("memory takes it");
+    probe.events
+}
+
+/// A capture, together with every event.
+struct AndAll<'a> {
+    watch: Watch<'a>,
+    events: Vec<Event>,
+}
+
+impl Probe for AndAll<'_> {}
+
+impl Watcher for AndAll<'_> {
+    const WATCHES: bool = true;
+
+    fn on_event(&mut self, now: Time, event: Event) {
+        self.events.push(event);
+        self.watch.on_event(now, event);
+    }
+}
+
+/// Returns the names of all ports.
+fn ports(network: &Network) -> Vec<&str> {
+    network.links.iter().map(|link| link.name.as_str()).collect()
+}
+
+/// Returns fields of a cell's header: VPI and VCI, whether it is marked, ends its frame, and is tagged.
+fn header(cell: &[u8]) -> (u32, bool, bool, bool) {
+    let word = u32::from_be_bytes([cell[0], cell[1], cell[2], cell[3]]);
+    (word >> 4, word & 0b0100 != 0, word & 0b0010 != 0, word & 1 != 0)
+}
+
+#[test]
+fn cells_are_the_ones_that_came_and_left_wherever_others_of_their_frames_were_lost() {
+    for text in [lossy("tail_drop"), lossy("ppd"), lossy("drop_from_front"), refusing(), MERGING.to_owned()] {
+        let network = network(&text);
+        let names = ports(&network);
+        let choice = choice(&network, "cells", Some("both"), Some(&names));
+        let (file, events) = captured(&network, &choice, Engine::Reference);
+        assert!(file.interfaces.iter().all(|(link_type, _)| *link_type == 147));
+        // The headers come from the cell trails, the events from the engine's cells.
+        let told = events.iter().filter_map(|event| match event {
+            Event::Cell(cell) if cell.step == CellStep::Arrived => Some((1, cell)),
+            Event::Cell(cell) if cell.step == CellStep::Departed => Some((2, cell)),
+            _ => None,
+        });
+        let told: Vec<_> = told.collect();
+        assert_eq!(file.packets.len(), told.len(), "{text}");
+        assert!(file.packets.is_sorted_by_key(|packet| packet.time_ns));
+        for (packet, (flags, cell)) in file.packets.iter().zip(&told) {
+            let (_, efci, last, tagged) = header(&packet.bytes);
+            assert_eq!(packet.interface, cell.link.number());
+            assert_eq!((packet.flags, efci, last, tagged), (*flags, cell.efci, cell.last, cell.tagged), "{text}");
+        }
+        assert!(events.iter().any(|event| matches!(event, Event::Frame(of) if of.step != FrameStep::Delivered)));
+        whole_frames_have_their_crc(&network, &file, &events);
+    }
+}
+
+/// Checks the frames whose last cell leaves the last port of a VC: the delivered ones have the right CRC-32.
+fn whole_frames_have_their_crc(network: &Network, file: &File, events: &[Event]) {
+    let into_hosts: Vec<bool> = network
+        .links
+        .iter()
+        .map(|link| network.nodes[link.to].kind == celltrain_core::network::NodeKind::Host)
+        .collect();
+    let mut frames: BTreeMap<(u32, u32), Vec<u8>> = BTreeMap::new();
+    let (mut right, mut wrong) = (0, 0);
+    let leaves = |packet: &&super::reader::Packet| packet.flags == 2 && into_hosts[packet.interface as usize];
+    for packet in file.packets.iter().filter(leaves) {
+        let (circuit, _, last, _) = header(&packet.bytes);
+        let frame = frames.entry((packet.interface, circuit)).or_default();
+        frame.extend_from_slice(&packet.bytes[5..]);
+        if last {
+            *if crc32_is_right(&std::mem::take(frame)) { &mut right } else { &mut wrong } += 1;
+        }
+    }
+    let ended = |wanted: fn(&FrameStep) -> bool| {
+        events.iter().filter(|event| matches!(event, Event::Frame(of) if wanted(&of.step))).count()
+    };
+    let (delivered, failed) =
+        (ended(|step| *step == FrameStep::Delivered), ended(|step| matches!(step, FrameStep::Failed(_))));
+    // A few have left their last port and are on the last link.
+    let on_the_way = network.vcs.len() * 2;
+    assert!((delivered..=delivered + on_the_way).contains(&right), "{right} right, {delivered} delivered");
+    assert!((failed..=failed + on_the_way).contains(&wrong), "{wrong} wrong, {failed} failed");
+    assert!(delivered > 100);
+}
+
+#[test]
+fn a_cell_has_the_same_bytes_at_every_place_it_comes_by() {
+    let network = network(&lossy("tail_drop"));
+    let names = ports(&network);
+    let (file, _) = captured(&network, &choice(&network, "cells", Some("both"), Some(&names)), Engine::Reference);
+    // Payloads of the only VC on the first source's links: all that arrived at or left a port.
+    let payloads = |port: &str, flags: u32, circuit: u32| -> Vec<&[u8]> {
+        let interface = names.iter().position(|name| *name == port).expect("there is such a port");
+        let here = |packet: &&super::reader::Packet| {
+            packet.interface as usize == interface && packet.flags == flags && header(&packet.bytes).0 == circuit
+        };
+        file.packets.iter().filter(here).map(|packet| &packet.bytes[5..]).collect()
+    };
+    let sent = payloads("source1->sw1", 2, 32);
+    let behind = payloads("sw1->sw2", 2, 32);
+    let at_the_end = payloads("sw2->destination1", 2, 32);
+    assert!(behind.len() < sent.len(), "some are lost: {} of {}", behind.len(), sent.len());
+    let mut all = sent.iter();
+    assert!(behind.iter().all(|cell| all.any(|other| other == cell)), "the rest goes on in order");
+    assert_eq!(at_the_end[..], behind[..at_the_end.len()]);
+    assert!(at_the_end.len() + 100 > behind.len());
+}
+
+#[test]
+fn packets_say_where_they_were_lost_and_stand_in_the_order_of_time() {
+    let network = network(&refusing());
+    let (file, events) = captured(&network, &choice(&network, "ip", None, None), Engine::Reference);
+    let names: Vec<_> = file.interfaces.iter().map(|(_, options)| options.0[0].1.clone()).collect();
+    assert_eq!(names, ["source1", "source2", "source3"].map(|name| name.as_bytes().to_vec()));
+    assert!(file.packets.is_sorted_by_key(|packet| packet.time_ns));
+    let sent_or_come = events.iter().filter(|event| match event {
+        Event::Segment(of) => !matches!(of.step, SegmentStep::Arrived { .. } | SegmentStep::AckSent { .. }),
+        _ => false,
+    });
+    let handshakes = 3 * 3;
+    assert_eq!(file.packets.len(), handshakes + sent_or_come.count());
+    let comments: Vec<_> = file.packets[handshakes..].iter().filter_map(|packet| packet.comment.clone()).collect();
+    let refused: Vec<_> = events
+        .iter()
+        .filter_map(|event| match event {
+            Event::Frame(of) => match of.step {
+                FrameStep::Refused(judged) => {
+                    let x = judged.occupancy;
+                    Some(format!("lost at sw1->sw2: refused: X is above R (X = {x} cells, threshold 40 cells)"))
+                }
+                FrameStep::Cut { occupancy, .. } => {
+                    Some(format!("lost at sw1->sw2: cut: no room (X = {occupancy} cells)"))
+                }
+                _ => None,
+            },
+            _ => None,
+        })
+        .collect();
+    assert!(refused.len() > 10, "{refused:?}");
+    // Packets are in order of sending, their losses in order of arrival at the port.
+    let sorted = |mut list: Vec<String>| {
+        list.sort_unstable();
+        list
+    };
+    assert_eq!(sorted(comments), sorted(refused));
+}
+
+#[test]
+fn the_fast_engine_gives_the_same_packets_without_comments() {
+    for at in ["sender", "receiver", "both"] {
+        for kind in ["ip", "aal5"] {
+            let network = network(&lossy("ppd"));
+            let choice = choice(&network, kind, Some(at), None);
+            let [slow, fast] =
+                [Engine::Reference, Engine::Fast].map(|engine| captured(&network, &choice, engine).0.packets);
+            let made_up = |text: &String| text.starts_with("made up");
+            let without = |packets: &[super::reader::Packet]| -> Vec<_> {
+                let strip = |packet: &super::reader::Packet| super::reader::Packet {
+                    comment: packet.comment.clone().filter(made_up),
+                    ..packet.clone()
+                };
+                packets.iter().map(strip).collect()
+            };
+            assert!(slow != fast || at == "receiver", "data is lost");
+            assert_eq!(without(&slow), fast);
+        }
+    }
+}
+
+#[test]
+fn cells_that_come_say_that_they_are_lost() {
+    let network = network(&refusing());
+    let (file, events) = captured(&network, &choice(&network, "cells", Some("in"), None), Engine::Reference);
+    let lost = events.iter().filter(|event| match event {
+        Event::Cell(of) => of.link == network.bottleneck && matches!(of.step, CellStep::Lost(_)),
+        _ => false,
+    });
+    let comments: Vec<_> = file.packets.iter().filter_map(|packet| packet.comment.as_deref()).collect();
+    assert_eq!(comments.len(), lost.count());
+    assert!(comments.contains(&"lost here: its frame was refused"));
+    assert!(comments.iter().any(|text| text.starts_with("lost at sw1->sw2: refused: X is above R (X = ")));
+}
+
+#[test]
+fn what_a_capture_cannot_be_of_is_refused_in_words() {
+    let duration = network(&lossy("ppd")).duration;
+    let said = |kind: &str, at: Option<&str>, ports: Option<&str>| {
+        let ports = ports.map(|port| vec![port.to_owned()]);
+        CaptureChoice::new(duration, (kind, at), [ports, None, None], None).expect_err("it is wrong").to_string()
+    };
+    assert_eq!(
+        said("cell", None, None),
+        "kind = \"cell\" is not a kind of capture; did you mean cells? (there are ip, aal5, cells, wireshark_cells)"
+    );
+    assert!(said("ip", Some("out"), None).starts_with("at = \"out\" is not an end of a connection"));
+    assert!(said("cells", Some("sender"), None).ends_with("is not a way by a port (there are out, in, both)"));
+    assert!(said("ip", None, Some("sw1->sw2")).contains("packets are seen at hosts, so choose flows"));
+}
+
+#[test]
+fn packets_too_long_for_their_link_type_are_refused_before_the_run() {
+    let text = lossy("tail_drop").replace("timer_granularity", "mss = \"65480B\"\ntimer_granularity");
+    let network = network(&text.replace("buffer = 60", "buffer = 6000"));
+    let mut sink = |_: &[u8]| true;
+    let stopped = false.into();
+    let destination = Destination { sink: &mut sink, about: About::default(), tells_fates: true, stopped: &stopped };
+    let choice = choice(&network, "aal5", None, None);
+    let refused = Watch::new(&choice, &network, destination).err();
+    let problem = refused.expect("it is refused");
+    assert!(problem.contains("do not fit"), "{problem}");
+}
+
+#[test]
+fn nothing_is_written_after_a_no_and_the_run_is_stopped() {
+    let network = network(&lossy("ppd"));
+    let names = ports(&network);
+    let choice = choice(&network, "cells", Some("both"), Some(&names));
+    let mut asked = 0;
+    let mut sink = |_: &[u8]| {
+        asked += 1;
+        false
+    };
+    let stopped = false.into();
+    let destination = Destination { sink: &mut sink, about: About::default(), tells_fates: true, stopped: &stopped };
+    let mut watch = Watch::new(&choice, &network, destination).expect("all is there");
+    Engine::Reference.run(&network, &mut watch, |_| !stopped.load(std::sync::atomic::Ordering::Relaxed)).ok();
+    watch.finish().expect("who takes the bytes knows why");
+    assert_eq!(asked, 1);
+    assert!(stopped.into_inner());
+}

@@ -1,0 +1,191 @@
+//! Index of a cell within its frame, at every port: its content follows from that.
+//!
+//! The cells of a VC are followed from port to port. They are counted where their frame enters the network. They never
+//! overtake each other, and links lose nothing, so the next cell to arrive at a port is the first that left the port
+//! before.
+
+use std::collections::VecDeque;
+
+use typed_index_collections::TiVec;
+
+use celltrain_core::cell::FrameNumber;
+use celltrain_core::events::{CellEvent, CellStep};
+use celltrain_core::index::{LinkIndex, VcIndex};
+use celltrain_core::network::Network;
+
+/// Positions of the cells of all VCs.
+pub(crate) struct Trails(TiVec<VcIndex, Trail>);
+
+/// A cell: its frame, and its index in the frame, from 0.
+type Place = (FrameNumber, u32);
+
+/// The cells of one VC.
+struct Trail {
+    path: Vec<LinkIndex>,
+    /// By index in the path.
+    hops: Vec<Hop>,
+    /// Index in its frame of the next cell to enter.
+    next: u32,
+}
+
+/// The cells of one VC at one port, each in the order in which they left the port before.
+#[derive(Default)]
+struct Hop {
+    /// Cells that left the port before.
+    on_the_way: VecDeque<Place>,
+    /// Cells that arrived and have no later event yet.
+    came: VecDeque<Place>,
+    /// Waiting cells.
+    waiting: VecDeque<Place>,
+}
+
+/// The cell of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Followed {
+    /// Its index in the frame, from 0.
+    pub(crate) index: u32,
+    /// Index of the port in the VC's path.
+    pub(crate) hop: usize,
+    /// True if it reaches no other port after this event.
+    pub(crate) is_gone: bool,
+}
+
+impl Trails {
+    /// Starts before any cell has entered.
+    pub(crate) fn of(network: &Network) -> Self {
+        let hops = |links: &[LinkIndex]| links.iter().map(|_| Hop::default()).collect();
+        let trail = |path: &Vec<LinkIndex>| Trail { path: path.clone(), hops: hops(path), next: 0 };
+        Self(network.vcs.iter().map(|vc| trail(&vc.path)).collect())
+    }
+
+    /// Returns the index of a port in the path of a VC.
+    pub(crate) fn hop(&self, vc: VcIndex, link: LinkIndex) -> usize {
+        self.0[vc].hop(link)
+    }
+
+    /// Follows the cell of this event, which is not an RM cell; `None` if the event does not move it. Requires every
+    /// event at every port of the VC.
+    pub(crate) fn follow(&mut self, event: &CellEvent) -> Option<Followed> {
+        let CellEvent { link, vc, frame, step, last, .. } = *event;
+        let hop = self.hop(vc, link);
+        let Trail { hops, next, .. } = &mut self.0[vc];
+        let Hop { on_the_way, came, waiting } = &mut hops[hop];
+        let ((_, index), is_gone) = match step {
+            CellStep::Arrived => {
+                let place = if hop == 0 {
+                    let index = std::mem::replace(next, if last { 0 } else { *next + 1 });
+                    (frame, index)
+                } else {
+                    on_the_way.pop_front().expect("what comes to a port has left the one before")
+                };
+                debug_assert_eq!(place.0, frame, "cells of a VC do not overtake each other");
+                came.push_back(place);
+                (place, false)
+            }
+            CellStep::Admitted => {
+                let place = came.pop_front().expect("a cell comes before it waits");
+                waiting.push_back(place);
+                (place, false)
+            }
+            CellStep::Lost(_) => {
+                let place = came.pop_front().expect("what is lost came");
+                debug_assert_eq!(place.0, frame, "what comes is judged at once");
+                (place, true)
+            }
+            CellStep::PushedOut | CellStep::Dropped => {
+                (take_of(waiting, frame).expect("what is pushed out or dropped waited"), true)
+            }
+            CellStep::Departed => {
+                let place = waiting.pop_front().expect("what leaves a port waited there");
+                debug_assert_eq!(place.0, frame, "cells of a VC do not overtake each other");
+                let behind = hops.get_mut(hop + 1);
+                let is_gone = behind.is_none();
+                if let Some(behind) = behind {
+                    behind.on_the_way.push_back(place);
+                }
+                (place, is_gone)
+            }
+            CellStep::Marked | CellStep::Tagged => return None,
+        };
+        Some(Followed { index, hop, is_gone })
+    }
+}
+
+impl Trail {
+    fn hop(&self, link: LinkIndex) -> usize {
+        self.path.iter().position(|&on_path| on_path == link).expect("a cell is on its VC's path")
+    }
+}
+
+/// Takes the first waiting cell of a frame.
+fn take_of(waiting: &mut VecDeque<Place>, frame: FrameNumber) -> Option<Place> {
+    let at = waiting.iter().position(|place| place.0 == frame)?;
+    waiting.remove(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use celltrain_core::events::Loss;
+
+    use super::*;
+
+    /// Returns the trails of a VC over two ports.
+    fn trails() -> Trails {
+        let path = vec![LinkIndex::new(0), LinkIndex::new(1)];
+        let hops = path.iter().map(|_| Hop::default()).collect();
+        Trails(vec![Trail { path, hops, next: 0 }].into())
+    }
+
+    /// Follows cells through events, each given as port, frame, whether it is the last cell, and step. Returns each
+    /// cell's index and whether it is gone.
+    fn followed(trails: &mut Trails, told: &[(u32, u32, bool, CellStep)]) -> Vec<(u32, bool)> {
+        let event = |&(link, frame, last, step): &(u32, u32, bool, CellStep)| CellEvent {
+            link: LinkIndex::new(link),
+            vc: VcIndex::new(0),
+            frame: FrameNumber::new(frame),
+            last,
+            tagged: false,
+            efci: false,
+            rm: None,
+            step,
+        };
+        let place = |of: Followed| (of.index, of.is_gone);
+        told.iter().map(|told| trails.follow(&event(told)).map_or((9, false), place)).collect()
+    }
+
+    use CellStep::{Admitted, Arrived, Departed, Dropped, Lost, Marked, PushedOut};
+
+    const NO_ROOM: CellStep = Lost(Loss::NoRoom { cuts: true });
+
+    #[test]
+    fn a_cell_behind_a_lost_one_keeps_its_number() {
+        let mut trails = trails();
+        let put_in = [false, false, true].into_iter().flat_map(|last| [(last, Arrived), (last, Admitted)]);
+        let put_in: Vec<_> = put_in.map(|(last, step)| (0, 7, last, step)).collect();
+        assert_eq!(followed(&mut trails, &put_in), [0, 0, 1, 1, 2, 2].map(|index| (index, false)));
+        let on: Vec<_> = [false, false, true].map(|last| (0, 7, last, Departed)).into();
+        assert_eq!(followed(&mut trails, &on), [0, 1, 2].map(|index| (index, false)));
+        let at_second =
+            [(1, 7, false, Arrived), (1, 7, false, Admitted), (1, 7, false, Arrived), (1, 7, false, NO_ROOM)];
+        assert_eq!(followed(&mut trails, &at_second), [(0, false), (0, false), (1, false), (1, true)]);
+        let last = [(1, 7, true, Arrived), (1, 7, true, Admitted), (1, 7, false, Departed), (1, 7, true, Marked)];
+        assert_eq!(followed(&mut trails, &last), [(2, false), (2, false), (0, true), (9, false)]);
+        assert_eq!(followed(&mut trails, &[(1, 7, true, Departed)]), [(2, true)]);
+        assert_eq!(followed(&mut trails, &[(0, 8, true, Arrived)]), [(0, false)], "the next frame begins anew");
+    }
+
+    #[test]
+    fn waiting_cells_are_pushed_out_or_dropped_while_others_come() {
+        let mut trails = trails();
+        let waits = [(0, 1, false), (0, 1, true), (0, 2, false)].into_iter();
+        let waits: Vec<_> = waits
+            .flat_map(|(link, frame, last)| [(link, frame, last, Arrived), (link, frame, last, Admitted)])
+            .collect();
+        followed(&mut trails, &waits);
+        // A cell of frame 2 arrives at an edge device, which drops frame 1.
+        let told = [(0, 2, true, Arrived), (0, 1, false, Dropped), (0, 1, true, PushedOut)];
+        assert_eq!(followed(&mut trails, &told), [(1, false), (0, true), (1, true)]);
+        let rest = [(0, 2, true, Admitted), (0, 2, false, Departed), (0, 2, true, Departed)];
+        assert_eq!(followed(&mut trails, &rest), [(1, false), (0, false), (1, false)]);
+    }
+}

@@ -1,0 +1,370 @@
+//! The bytes of frames. They follow from a frame's content, the same each time and at each place.
+//!
+//! A frame's number is its packet's IPv4 identification, so that a packet can be recognised at another place and two
+//! copies of a segment can be distinguished. Payload is text that gives its position in the stream: lines of fifteen
+//! hexadecimal digits, each the offset of the line.
+
+use std::net::Ipv4Addr;
+
+use crate::codec::ipv4::{self, Ipv4Header};
+use crate::codec::tcp_header::{self, SackBlock, TcpFlags, TcpHeader, TcpOption, word_aligned};
+use crate::codec::udp_header::{self, UdpHeader};
+use crate::codec::{aal5, llc_snap};
+use celltrain_core::aal5::{Aal5Options, Encapsulation};
+use celltrain_core::events::{SegmentEvent, SegmentStep};
+use celltrain_core::tcp::{Ack, SackBlocks, Segment, sequence, window_scale};
+
+use crate::{CaptureError, Place};
+
+/// A connection, or a flow of unanswered packets: the content of its headers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Connection {
+    /// Its name in the scenario.
+    pub name: String,
+    /// Source of its data.
+    pub sender: End,
+    /// Destination of its data.
+    pub receiver: End,
+    /// Labels of the VC that carries its data.
+    pub data: Labels,
+    /// Labels of the VC that carries its acknowledgements, if there are any.
+    pub acks: Labels,
+    /// Its TCP; `None` for packets, which are UDP.
+    pub tcp: Option<Tcp>,
+}
+
+/// One end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct End {
+    /// Number of its host, from 0: host 0 has the address 10.0.0.1, and so on.
+    pub host: u32,
+    /// Interface of the capture where it is seen; `None` if it is not observed.
+    pub interface: Option<u32>,
+}
+
+/// Parameters of a connection's handshake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tcp {
+    /// Payload bytes of a full segment.
+    pub mss: u64,
+    /// The receive window in bytes; the window scale follows from it.
+    pub receive_window: u64,
+    /// True if the ends exchange selective acknowledgements.
+    pub selective: bool,
+}
+
+/// A VC as its two hosts see it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Labels {
+    /// On the first link.
+    pub first: Circuit,
+    /// On the last link.
+    pub last: Circuit,
+}
+
+/// A VC's VPI and VCI on one link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Circuit {
+    /// Virtual path identifier.
+    pub vpi: u8,
+    /// Virtual channel identifier.
+    pub vci: u16,
+}
+
+impl Circuit {
+    /// Returns VPI and VCI of a label, which counts a link's VCs from 0. The standards reserve the VCIs below 32 for
+    /// signalling and management, so VCs begin at 0/32. Returns `None` for the few labels that then do not fit.
+    pub fn of_label(label: u32) -> Option<Self> {
+        let vpi = u8::try_from(label / USABLE_VCIS).ok()?;
+        let vci = u16::try_from(FIRST_VCI + label % USABLE_VCIS).ok()?;
+        Some(Self { vpi, vci })
+    }
+}
+
+/// A frame: its number and content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// Number of the connection in the capture's list.
+    pub connection: u32,
+    /// Its number within its VC.
+    pub number: u32,
+    /// Its content.
+    pub carries: Carries,
+}
+
+/// Content of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carries {
+    /// Data, from the sender to the receiver.
+    Data(Segment),
+    /// An acknowledgement, from the receiver to the sender, with its blocks if it has any.
+    Ack(Ack, SackBlocks),
+    /// A packet without a reply, from the sender to the receiver.
+    Packet {
+        /// Its number, from 0.
+        number: u64,
+        /// Its payload in bytes.
+        bytes: u64,
+    },
+}
+
+/// Step of a handshake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    Syn,
+    SynAck,
+    Ack,
+}
+
+/// All connections, and the framing of their packets.
+#[derive(Debug)]
+pub(crate) struct Wire {
+    pub(crate) connections: Vec<Connection>,
+    pub(crate) framing: Aal5Options,
+}
+
+impl Wire {
+    /// Checks the connections: addresses and ports must distinguish them, and their segments must fit a frame.
+    pub(crate) fn new(connections: Vec<Connection>, framing: Aal5Options) -> Result<Self, CaptureError> {
+        let wire = Self { connections, framing };
+        for (number, connection) in (0..).zip(&wire.connections) {
+            let refuse = |problem: String| Err(CaptureError::Refused(format!("{}: {problem}", connection.name)));
+            for End { host, .. } in [connection.sender, connection.receiver] {
+                if host >= MAX_HOSTS {
+                    return refuse(format!("host {host} has no address in 10.0.0.0/8"));
+                }
+            }
+            if number >= MAX_CONNECTIONS {
+                return refuse(format!("a capture has room for {MAX_CONNECTIONS} connections"));
+            }
+            if let Some(Tcp { mss, .. }) = connection.tcp {
+                let len = u32::try_from(mss).unwrap_or(u32::MAX);
+                let carries = Carries::Data(Segment { seq: 0, len });
+                wire.packet(&Frame { connection: number, number: 0, carries })?;
+            }
+        }
+        Ok(wire)
+    }
+
+    pub(crate) fn connection(&self, frame: &Frame) -> &Connection {
+        &self.connections[frame.connection as usize]
+    }
+
+    /// Returns the IPv4 packet of a frame.
+    pub(crate) fn packet(&self, frame: &Frame) -> Result<Vec<u8>, CaptureError> {
+        let connection = self.connection(frame);
+        let Some(Tcp { receive_window, .. }) = connection.tcp else {
+            return self.udp(frame, connection);
+        };
+        let header = |sequence, acknowledgement, window| TcpHeader {
+            sequence,
+            acknowledgement,
+            window,
+            flags: TcpFlags::ACK,
+            ..TcpHeader::default()
+        };
+        match frame.carries {
+            Carries::Data(Segment { seq, len }) => {
+                self.fits(connection, u64::from(len) + tcp_header::HEADER_BYTES as u64)?;
+                // The sender's own window, which has no effect: no data is sent to it.
+                let window = window_field(receive_window >> window_scale(receive_window));
+                let header = header(sequence_number(seq), sequence_number(0), window);
+                Ok(self.tcp(frame, header, &payload(seq, u64::from(len))))
+            }
+            Carries::Ack(Ack { ack, window }, blocks) => {
+                let mut header = header(sequence_number(0), sequence_number(ack), window);
+                let block = |(start, end)| SackBlock { left: sequence_number(start), right: sequence_number(end) };
+                let blocks: Vec<_> = blocks.iter().map(block).collect();
+                if !blocks.is_empty() {
+                    header.options = word_aligned(&[TcpOption::Sack(blocks)]);
+                }
+                Ok(self.tcp(frame, header, &[]))
+            }
+            Carries::Packet { .. } => {
+                Err(CaptureError::Refused(format!("{}: is TCP and sends no other packets", connection.name)))
+            }
+        }
+    }
+
+    /// Returns a packet of the handshake that the model leaves out.
+    pub(crate) fn handshake(&self, connection: u32, tcp: Tcp, step: Step) -> Vec<u8> {
+        let (flags, sequence, acknowledgement) = match step {
+            Step::Syn => (TcpFlags::SYN, INITIAL, 0),
+            Step::SynAck => (TcpFlags::SYN | TcpFlags::ACK, INITIAL, sequence_number(0)),
+            Step::Ack => (TcpFlags::ACK, sequence_number(0), sequence_number(0)),
+        };
+        let scale = window_scale(tcp.receive_window);
+        let mut header = TcpHeader { sequence, acknowledgement, flags, ..TcpHeader::default() };
+        header.window = window_field(tcp.receive_window >> scale);
+        if step != Step::Ack {
+            // RFC 7323 (2.2): the window of a SYN is not scaled.
+            header.window = window_field(tcp.receive_window);
+            let mut options = vec![TcpOption::MaximumSegmentSize(window_field(tcp.mss))];
+            options.extend(tcp.selective.then_some(TcpOption::SackPermitted));
+            let scale = u8::try_from(scale).expect("a window scale is at most 14");
+            options.extend((scale > 0).then_some(TcpOption::WindowScale(scale)));
+            header.options = word_aligned(&options);
+        }
+        self.tcp(&like(connection, step), header, &[])
+    }
+
+    /// Returns the AAL5 frame around a packet: whole cells.
+    pub(crate) fn frame(&self, packet: &[u8]) -> Vec<u8> {
+        match self.framing.encapsulation {
+            Encapsulation::LlcSnap => aal5::encode(&llc_snap::encode(packet), 0),
+            Encapsulation::VcMux => aal5::encode(packet, 0),
+        }
+    }
+
+    fn tcp(&self, frame: &Frame, header: TcpHeader, payload: &[u8]) -> Vec<u8> {
+        let way = self.way(frame);
+        let [src_port, dst_port] = way.ports;
+        let [src, dst] = way.addresses;
+        let segment = TcpHeader { src_port, dst_port, ..header }.encode(payload, src, dst);
+        Ipv4Header { ident: self.identification(frame), ..Ipv4Header::for_tcp(src, dst) }.encode(&segment)
+    }
+
+    /// Builds a UDP packet, as the model counts a packet's cells with a UDP header (`Aal5Options::packet_cells`).
+    fn udp(&self, frame: &Frame, connection: &Connection) -> Result<Vec<u8>, CaptureError> {
+        let Carries::Packet { number, bytes } = frame.carries else {
+            let problem = format!("{}: sends packets that nothing answers, and no TCP", connection.name);
+            return Err(CaptureError::Refused(problem));
+        };
+        self.fits(connection, bytes.saturating_add(udp_header::HEADER_BYTES as u64))?;
+        let way = self.way(frame);
+        let [src_port, dst_port] = way.ports;
+        let [src, dst] = way.addresses;
+        let payload = payload(number.saturating_mul(bytes), bytes);
+        let datagram = UdpHeader { src_port, dst_port }.encode(&payload, src, dst);
+        let header = Ipv4Header::for_tcp(src, dst);
+        Ok(Ipv4Header { protocol: udp_header::PROTOCOL_UDP, ident: self.identification(frame), ..header }
+            .encode(&datagram))
+    }
+
+    /// Returns the low half of the frame's number. With VC multiplexing its highest bit is set: Wireshark takes a frame
+    /// for Frame Relay if it starts with an identification of 0x038e or 0x03cc.
+    fn identification(&self, frame: &Frame) -> u16 {
+        let [_, _, high, low] = frame.number.to_be_bytes();
+        match self.framing.encapsulation {
+            Encapsulation::LlcSnap => u16::from_be_bytes([high, low]),
+            Encapsulation::VcMux => u16::from_be_bytes([high | 0x80, low]),
+        }
+    }
+
+    /// Refuses a length too large for the length field of IPv4 or AAL5, though the model can count its cells.
+    fn fits(&self, connection: &Connection, transport_bytes: u64) -> Result<(), CaptureError> {
+        let packet = transport_bytes.saturating_add(ipv4::HEADER_BYTES as u64);
+        let most = match self.framing.encapsulation {
+            Encapsulation::LlcSnap => aal5::MAX_SDU_BYTES - llc_snap::HEADER_BYTES,
+            Encapsulation::VcMux => ipv4::MAX_PACKET_BYTES,
+        };
+        if packet > most as u64 {
+            let problem = format!(
+                "{}: its packets of {packet} bytes do not fit an AAL5 frame, which holds {most}",
+                connection.name
+            );
+            return Err(CaptureError::Refused(problem));
+        }
+        Ok(())
+    }
+
+    fn way(&self, frame: &Frame) -> Way {
+        let Connection { sender, receiver, .. } = self.connection(frame);
+        let ends = [(sender, frame.connection % PORTS), (receiver, frame.connection / PORTS)];
+        let [from, to] = match frame.carries {
+            Carries::Data(_) | Carries::Packet { .. } => ends,
+            Carries::Ack(..) => [ends[1], ends[0]],
+        };
+        let address = |(end, _): (&End, u32)| Ipv4Addr::from_bits(NETWORK + 1 + end.host);
+        let port = |(_, number): (&End, u32)| FIRST_PORT + u16::try_from(number).expect("ports are counted to 16384");
+        Way { addresses: [from, to].map(address), ports: [from, to].map(port) }
+    }
+}
+
+/// Returns a frame in the direction of a handshake's step, which belongs to no frame of the model.
+pub(crate) fn like(connection: u32, step: Step) -> Frame {
+    let carries = match step {
+        Step::Syn | Step::Ack => Carries::Data(Segment { seq: 0, len: 0 }),
+        Step::SynAck => Carries::Ack(Ack { ack: 0, window: 0 }, SackBlocks::NONE),
+    };
+    Frame { connection, number: 0, carries }
+}
+
+/// Returns the end where a segment or ACK is seen, its frame's content, and whether it leaves there.
+pub(crate) fn seen(event: &SegmentEvent) -> (Place, Carries, bool) {
+    let is_tcp = event.sender.is_some();
+    match event.step {
+        SegmentStep::Sent { segment, .. } | SegmentStep::Retransmitted { segment, .. } => {
+            (Place::Sender, data(segment, is_tcp), true)
+        }
+        SegmentStep::Arrived { segment, .. } => (Place::Receiver, data(segment, is_tcp), false),
+        SegmentStep::AckSent { ack, blocks } => (Place::Receiver, Carries::Ack(ack, blocks), true),
+        SegmentStep::Acknowledged { ack, blocks, .. } => (Place::Sender, Carries::Ack(ack, blocks), false),
+    }
+}
+
+/// Returns data of a connection, or of a flow without TCP, whose packets have one size.
+pub(crate) fn data(segment: Segment, is_tcp: bool) -> Carries {
+    let Segment { seq, len } = segment;
+    if is_tcp {
+        return Carries::Data(segment);
+    }
+    let bytes = u64::from(len);
+    Carries::Packet { number: seq.checked_div(bytes).unwrap_or(0), bytes }
+}
+
+/// Source and destination.
+struct Way {
+    addresses: [Ipv4Addr; 2],
+    ports: [u16; 2],
+}
+
+/// Returns the sequence number of a byte of the stream, in either direction: the SYN has number 0, the first byte 1.
+fn sequence_number(offset: u64) -> u32 {
+    sequence::number(offset, INITIAL + 1)
+}
+
+fn window_field(bytes: u64) -> u16 {
+    u16::try_from(bytes).unwrap_or(u16::MAX)
+}
+
+/// Returns the bytes of a stream from `start` on.
+fn payload(start: u64, bytes: u64) -> Vec<u8> {
+    let bytes = usize::try_from(bytes).expect("a payload fits a frame");
+    let skipped = usize::try_from(start % LINE).expect("less than a line");
+    let mut text = Vec::with_capacity(skipped + bytes + LINE_BYTES);
+    let mut line = start - start % LINE;
+    while text.len() < skipped + bytes {
+        for digit in (0..LINE - 1).rev() {
+            text.push(HEXADECIMAL[usize::from((line >> (4 * digit)).to_le_bytes()[0] & 0xf)]);
+        }
+        text.push(b'\n');
+        line = line.wrapping_add(LINE);
+    }
+    text.drain(..skipped);
+    text.truncate(bytes);
+    text
+}
+
+/// With 0 as the number of a SYN, the raw sequence numbers in a capture equal those that readers show: the offset plus
+/// one.
+const INITIAL: u32 = 0;
+
+/// 10.0.0.0/8, whose first and last address belong to no host.
+const NETWORK: u32 = 10 << 24;
+const MAX_HOSTS: u32 = (1 << 24) - 2;
+
+/// The first dynamic port, assigned to no protocol (RFC 6335): readers do not mistake the traffic for a known protocol.
+const FIRST_PORT: u16 = 49152;
+/// Number of dynamic ports.
+const PORTS: u32 = 16384;
+const MAX_CONNECTIONS: u32 = PORTS * PORTS;
+
+/// ITU-T I.361 and the ATM Forum's UNI 3.1 reserve the VCIs below this one.
+const FIRST_VCI: u32 = 32;
+const USABLE_VCIS: u32 = (1 << 16) - FIRST_VCI;
+
+/// Bytes of a line of payload.
+const LINE: u64 = 16;
+const LINE_BYTES: usize = 16;
+const HEXADECIMAL: &[u8; 16] = b"0123456789abcdef";

@@ -1,0 +1,162 @@
+//! Estimates of the memory of a run, from the numbers of its nodes, links, VCs and flows.
+//!
+//! There are two: a lower bound, above which a run is refused, and the memory that a run takes with all its windows
+//! open, for runs that share a process. The constants were measured once (`docs/design/memory.md`); records may change
+//! their sizes without them. A test holds the bound against a counting allocator, `tests/memory.rs`.
+
+use celltrain_core::index::LinkIndex;
+use celltrain_core::network::{Flow, Network};
+use celltrain_core::units::CELL_BITS;
+use celltrain_scenario::Size;
+
+/// Estimates of the memory of a run, and the numbers behind them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryEstimate {
+    /// Hosts, switches and edge devices.
+    pub nodes: u64,
+    /// Virtual channels, those of acknowledgements included.
+    pub vcs: u64,
+    /// Number of times that VCs cross a link.
+    pub hops: u64,
+    /// Bytes that the run takes at least.
+    pub least: u64,
+    /// Bytes that the run takes with all its windows open.
+    pub likely: u64,
+}
+
+impl MemoryEstimate {
+    /// Estimates a network from its size, before it is laid out. A flow has two VCs, one of them for acknowledgements.
+    pub fn of_size(size: &Size) -> Self {
+        let &Size { nodes, links, flows, crossings, .. } = size;
+        Self::of_numbers(nodes, links, flows, [flows.saturating_mul(2), crossings.saturating_mul(2)])
+    }
+
+    /// Estimates a run of a network.
+    pub fn of(network: &Network) -> Self {
+        let [nodes, links] = [network.nodes.len(), network.links.len()];
+        let [flows, vcs] = [network.flows.len(), network.vcs.len()];
+        let hops: usize = network.vcs.iter().map(|vc| vc.path.len()).sum();
+        let of_records = Self::of_numbers(nodes as u64, links as u64, flows as u64, [vcs as u64, hops as u64]);
+        let frames = network.flows.iter().map(|flow| window(network, flow)).fold(0, u64::saturating_add);
+        Self { likely: of_records.likely.saturating_add(frames.saturating_mul(FRAME)), ..of_records }
+    }
+
+    fn of_numbers(nodes: u64, links: u64, flows: u64, [vcs, hops]: [u64; 2]) -> Self {
+        let records = [(nodes, NODE), (links, LINK), (flows, FLOW), (vcs, VC), (hops, HOP)];
+        let least = records.iter().fold(0, |sum: u64, (number, each)| sum.saturating_add(number.saturating_mul(*each)));
+        Self { nodes, vcs, hops, least, likely: least.saturating_mul(LARGEST) }
+    }
+
+    /// Adds the samples of recorded series. A recorded value is a number of 8 bytes, and exists twice during the
+    /// handover.
+    #[must_use]
+    pub fn with_series(self, values: u64) -> Self {
+        let bytes = values.saturating_mul(8);
+        let [least, likely] = [(self.least, 1), (self.likely, 2)].map(|(sum, times)| sum.saturating_add(times * bytes));
+        Self { least, likely, ..self }
+    }
+
+    /// Formats a refusal: the size of the network, the `bytes` that it takes at least, and the bytes that are free.
+    pub fn in_words(&self, bytes: u64, free: u64) -> String {
+        let Self { nodes, vcs, hops, .. } = self;
+        format!(
+            "{nodes} nodes and {vcs} VCs, which cross links {hops} times, take more than {} of memory, and of the {} that \
+             are free a run may have three quarters; fewer connections, shorter paths or smaller windows take less",
+            in_units(bytes),
+            in_units(free)
+        )
+    }
+}
+
+/// Returns the largest number of frames of a flow's data in flight: its window, its file, or the frames that its host
+/// can send in the run. 0 for flows without TCP, whose packets have no limit.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a whole number of frames above 0")]
+fn window(network: &Network, flow: &Flow) -> u64 {
+    if flow.traffic.packets().is_some() {
+        return 0;
+    }
+    let options = flow.tcp.options();
+    let file = flow.traffic.bytes().map_or(u64::MAX, |file| file.bytes.div_ceil(options.mss.bytes.max(1)));
+    let cells = f64::from(flow.frame(&network.aal5).1.max(1));
+    let rate = |&link: &LinkIndex| network.links[link].rate.bits_per_second as f64 / (CELL_BITS as f64 * cells);
+    let sent = network.vcs[flow.data_vc].path.first().map_or(0.0, rate) * network.duration.seconds();
+    options.window_segments().min(file).min(sent.ceil() as u64)
+}
+
+/// Formats bytes for people: 1.5 GiB.
+fn in_units(bytes: u64) -> String {
+    let (whole, unit) = if bytes >= 1 << 30 { (1u64 << 30, "GiB") } else { (1 << 20, "MiB") };
+    format!("{:.1} {unit}", bytes as f64 / whole as f64)
+}
+
+/// A node: its description.
+const NODE: u64 = 150;
+/// A link: its description, its port, its results.
+const LINK: u64 = 700;
+/// A flow: its sender, receiver and timers, its results.
+const FLOW: u64 = 1000;
+/// A VC: both ends.
+const VC: u64 = 250;
+/// A VC on a link: its label, where its cells go next, counters and state at the port.
+const HOP: u64 = 60;
+/// Ratio of the memory before anything is in flight to the lower bound: at most 3.3 in the networks that were
+/// measured, in those with ABR.
+const LARGEST: u64 = 4;
+/// A frame on its way, in lists that have doubled.
+const FRAME: u64 = 150;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use celltrain_core::index::FlowIndex;
+    use celltrain_scenario::{build, read_toml};
+
+    fn sources(number: usize, duration: &str) -> Network {
+        let text = format!(
+            "duration = '{duration}'\ntopology.n_source = {{sources = {number}, link_delay = '5us'}}\ntcp.vanilla = {{}}\n\
+             port.bottleneck = {{buffer = 1000, policy.tail_drop = {{}}}}"
+        );
+        build::network(&read_toml(&text, "sources").scenario.expect("it has no fault"), 1)
+    }
+
+    #[test]
+    fn everything_is_counted_once() {
+        let estimate = MemoryEstimate::of(&sources(3, "1s"));
+        let least = 8 * NODE + 14 * LINK + 3 * FLOW + 6 * VC + 18 * HOP;
+        let likely = LARGEST * least + 3 * 127 * FRAME;
+        assert_eq!(estimate, MemoryEstimate { nodes: 8, vcs: 6, hops: 18, least, likely });
+        assert_eq!(
+            MemoryEstimate::of_size(&Size { key: ("sources", 3), nodes: 8, links: 14, flows: 3, crossings: 9 }),
+            MemoryEstimate { likely: LARGEST * least, ..estimate }
+        );
+        let recorded = estimate.with_series(1000);
+        assert_eq!([recorded.least - least, recorded.likely - likely], [8000, 16_000]);
+        let words = estimate.in_words(7 << 30, 5 << 20);
+        assert!(words.starts_with(
+            "8 nodes and 6 VCs, which cross links 18 times, take more than 7.0 GiB of memory, and of the 5.0 MiB"
+        ));
+    }
+
+    #[test]
+    fn twice_the_network_is_estimated_at_twice_the_memory() {
+        let [one, two] = [1000, 2000].map(|number| MemoryEstimate::of(&sources(number, "1ms")));
+        for (one, two) in [(one.least, two.least), (one.likely, two.likely)] {
+            assert!((1.9..2.1).contains(&(two as f64 / one as f64)), "{one} {two}");
+        }
+    }
+
+    #[test]
+    fn what_is_on_its_way_is_a_window_a_file_or_what_is_sent_in_the_run() {
+        // 65535 bytes are 127 segments of 512 bytes. A segment is 12 cells, so a host sends 30,566 a
+        // second.
+        assert_eq!(window(&sources(1, "1s"), &sources(1, "1s").flows[FlowIndex::new(0)]), 127);
+        assert_eq!(window(&sources(1, "1ms"), &sources(1, "1ms").flows[FlowIndex::new(0)]), 31);
+        let of = |traffic: &str| {
+            let mut network = sources(1, "1s");
+            network.flows[FlowIndex::new(0)].traffic = serde_json::from_str(traffic).unwrap();
+            window(&network, &network.flows[FlowIndex::new(0)])
+        };
+        assert_eq!(of(r#"{"file": {"bytes": "1025B"}}"#), 3);
+        assert_eq!(of(r#"{"constant_rate": {"rate": "4.24Mbps", "packet": "520B"}}"#), 0);
+    }
+}

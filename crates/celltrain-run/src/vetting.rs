@@ -1,0 +1,383 @@
+//! Properties that hold for every policy, tested with random cells at a separate port.
+//!
+//! Used by the tests of the policies in the list, and by `celltrain vet` for user policies.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use typed_index_collections::{TiVec, ti_vec};
+
+use celltrain_core::cell::{Cell, FrameNumber};
+use celltrain_core::index::Label;
+use celltrain_core::policy::formula::PortFacts;
+use celltrain_core::policy::{BufferPolicy, Overflow};
+use celltrain_core::port::{Port, PortCounters};
+use celltrain_core::rng::Stream;
+use celltrain_core::units::Time;
+use celltrain_scenario::liveness::{self, VCS};
+
+/// Buffer of most trials, in cells, as in the LAN scenarios of ATM Forum 96-1269.
+pub const CAPACITY: u32 = 1000;
+/// Number of trials of [`conformance`].
+const TRIALS: u32 = 24;
+/// Cells that arrive or leave in one trial.
+const OPERATIONS: u32 = 8000;
+/// Arriving cells per four operations, phase by phase: a buffer of a thousand cells fills and empties.
+const PHASES: [u32; 8] = [3, 3, 3, 2, 1, 3, 1, 1];
+/// Operations between two recounts of a long queue.
+const BETWEEN_RECOUNTS: u32 = 64;
+/// Rounds and nanoseconds of the probe of an empty buffer.
+const PROBE_ROUNDS: u32 = 512;
+const PROBED_NS: u64 = 10_000_000_000;
+/// Queues up to this length are recounted every time.
+const SHORT: u32 = 64;
+
+/// An operation at the port of a trial.
+#[derive(Clone, Copy, Debug)]
+pub enum Operation {
+    /// A cell of this VC arrives. `tagged` counts if it starts a frame, and the rest of the frame follows it.
+    Offer {
+        /// Number of the VC.
+        vc: u32,
+        /// True if the cell ends its frame.
+        last: bool,
+        /// True if its frame is tagged.
+        tagged: bool,
+    },
+    /// A cell leaves, if one waits.
+    Take,
+}
+
+/// A property that holds for every policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Check {
+    /// No more cells wait than the buffer holds.
+    Capacity,
+    /// The counts passed to the policy, and the counters of the port, equal a recount of the cells.
+    Counts,
+    /// A frame is cut only if one of its cells found no room.
+    WholeFrames,
+    /// The same cells and the same seed give the same answers.
+    SameSeed,
+    /// Frames are admitted into an empty or nearly empty buffer, and every trial with a large buffer delivers some.
+    AdmitsWhenEmpty,
+}
+
+impl Check {
+    /// All checks.
+    pub const ALL: [Self; 5] = [Self::Capacity, Self::Counts, Self::WholeFrames, Self::SameSeed, Self::AdmitsWhenEmpty];
+
+    /// Returns its name in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Capacity => "never_above_capacity",
+            Self::Counts => "counts_equal_a_recount",
+            Self::WholeFrames => "whole_frames",
+            Self::SameSeed => "same_seed_same_answers",
+            Self::AdmitsWhenEmpty => "admits_into_an_empty_buffer",
+        }
+    }
+}
+
+/// The result of a trial.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Outcome {
+    /// Cells that were sent, in order.
+    pub sent: Vec<Cell>,
+    /// The fate of each VC's cells, by label.
+    pub counters: Vec<PortCounters>,
+    /// The largest number of cells that ever waited.
+    pub max_queue: u32,
+    /// Number of recounts of the queue.
+    pub recounts: u64,
+    /// Violations, the first of each check.
+    pub broken: BTreeMap<Check, String>,
+}
+
+impl Outcome {
+    fn check(&mut self, check: Check, holds: bool, what: impl FnOnce() -> String) {
+        if !holds {
+            self.broken.entry(check).or_insert_with(what);
+        }
+    }
+}
+
+/// Performs these operations at a port with this policy and a buffer of `capacity` cells.
+pub fn trial(policy: Box<dyn BufferPolicy>, capacity: u32, seed: u64, operations: &[Operation]) -> Outcome {
+    let overflow = policy.overflow();
+    let mut bench = Bench {
+        port: Port::new(Some(capacity), VCS.len(), policy, Stream::new(seed, "trial")),
+        frames: [0; VCS.len()],
+        at_start: [true; VCS.len()],
+        tagged: [false; VCS.len()],
+    };
+    let mut outcome = Outcome::default();
+    let mut frames = Frames::default();
+    for (number, &operation) in (0u32..).zip(operations) {
+        match operation {
+            Operation::Take => outcome.sent.extend(bench.port.take()),
+            Operation::Offer { vc, last, tagged } => {
+                let before = refused(&bench.port);
+                let frame = (vc, bench.frames[vc as usize]);
+                bench.offer((vc, last, tagged), Time(u64::from(number) * 2831));
+                let is_refused = refused(&bench.port) > before;
+                let holds = frames.offered(frame, is_refused, last) || overflow == Overflow::LoseCell;
+                outcome.check(Check::WholeFrames, holds, || {
+                    format!("frame {} of {} goes on after a cell of it was refused", frame.1, VCS[vc as usize])
+                });
+            }
+        }
+        let occupancy = bench.port.occupancy();
+        outcome
+            .check(Check::Capacity, occupancy <= capacity, || format!("{occupancy} cells wait in {capacity} places"));
+        if occupancy <= SHORT || number.is_multiple_of(BETWEEN_RECOUNTS) {
+            outcome.recounts += 1;
+            if let Err(what) = recounted(&mut bench.port) {
+                outcome.check(Check::Counts, false, || what);
+            }
+        }
+    }
+    while let Some(cell) = bench.port.take() {
+        outcome.sent.push(cell);
+    }
+    if let Err(what) = frames.whole(&outcome.sent, &bench.port.counters(), overflow) {
+        outcome.check(Check::WholeFrames, false, || what);
+    }
+    outcome.counters = bench.port.vc_counters().collect();
+    outcome.max_queue = bench.port.max_queue();
+    outcome
+}
+
+/// A port, and the state of its sources: frames are numbered per VC.
+struct Bench {
+    port: Port,
+    frames: [u32; VCS.len()],
+    at_start: [bool; VCS.len()],
+    tagged: [bool; VCS.len()],
+}
+
+impl Bench {
+    fn offer(&mut self, (vc, last, tagged): (u32, bool, bool), now: Time) {
+        let at = vc as usize;
+        if std::mem::replace(&mut self.at_start[at], last) {
+            self.tagged[at] = tagged;
+        }
+        let cell = Cell::new(Label::new(vc), FrameNumber::new(self.frames[at]), last).with_tag(self.tagged[at]);
+        self.port.offer_telling(cell, now, |_| {});
+        self.frames[at] += u32::from(last);
+    }
+}
+
+/// Offered cells of each frame, and the frames that had a cell refused.
+#[derive(Default)]
+struct Frames {
+    offered: BTreeMap<(u32, u32), u32>,
+    cut: BTreeSet<(u32, u32)>,
+}
+
+impl Frames {
+    /// Records a cell of a frame. Returns whether it is allowed: after a refusal, only the last cell of a frame may
+    /// enter.
+    fn offered(&mut self, frame: (u32, u32), is_refused: bool, last: bool) -> bool {
+        *self.offered.entry(frame).or_insert(0) += 1;
+        if is_refused {
+            self.cut.insert(frame);
+        }
+        is_refused || last || !self.cut.contains(&frame)
+    }
+
+    /// Checks that no frame was cut without need, after all cells have left.
+    fn whole(&self, sent: &[Cell], counters: &PortCounters, overflow: Overflow) -> Result<(), String> {
+        if overflow == Overflow::LoseCell && counters.discarded_remainder > 0 {
+            return Err(format!("{} cells follow a lost one that should be lost alone", counters.discarded_remainder));
+        }
+        if counters.lost() > 0 {
+            return Ok(());
+        }
+        if counters.discarded_remainder > 0 {
+            return Err(format!(
+                "{} cells are discarded behind a loss, and nothing is lost",
+                counters.discarded_remainder
+            ));
+        }
+        let mut served: BTreeMap<(u32, u32), u32> = BTreeMap::new();
+        for cell in sent {
+            *served.entry((cell.label().number(), cell.frame.number())).or_insert(0) += 1;
+        }
+        match served.iter().find(|(frame, cells)| self.offered[frame] != **cells) {
+            None => Ok(()),
+            Some((frame, cells)) => Err(format!("{cells} of {} cells of a frame are sent", self.offered[frame])),
+        }
+    }
+}
+
+/// Returns the number of arriving cells refused so far.
+fn refused(port: &Port) -> u64 {
+    let counters = port.counters();
+    counters.lost_overflow + counters.discarded()
+}
+
+/// Recounts the cells of a port, and reports a count that differs.
+fn recounted(port: &mut Port) -> Result<(), String> {
+    let mut per_vc: TiVec<Label, u32> = ti_vec![0; VCS.len()];
+    for cell in port.waiting() {
+        per_vc[cell.label()] += 1;
+    }
+    let active = per_vc.iter().filter(|&&cells| cells > 0).count();
+    if *port.per_vc() != *per_vc {
+        return Err(format!("Y is {:?}, and {per_vc:?} cells wait", port.per_vc()));
+    }
+    if port.active_vcs() as usize != active {
+        return Err(format!("N is {}, and {active} VCs have cells waiting", port.active_vcs()));
+    }
+    if let Some(sum) = port.virtual_queues().map(|queues| queues.iter().sum::<u32>())
+        && sum != port.occupancy()
+    {
+        return Err(format!("the virtual queues hold {sum} cells, and {} wait", port.occupancy()));
+    }
+    for (counters, &waiting) in port.vc_counters().zip(&per_vc) {
+        let accounted = counters.forwarded + counters.lost() + counters.discarded() + u64::from(waiting);
+        if counters.offered != accounted {
+            return Err(format!("{} cells came, and {accounted} are accounted for", counters.offered));
+        }
+    }
+    Ok(())
+}
+
+/// The result of one check, after many trials.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdict {
+    /// The check.
+    pub check: Check,
+    /// True if it held in all of them.
+    pub holds: bool,
+    /// Description of the trials, or of the violation.
+    pub evidence: String,
+}
+
+/// Runs every check, in trials whose cells follow from this seed. `make` creates the policy for a buffer of this many
+/// cells, or returns `None` if it does not support that buffer.
+pub fn conformance(make: impl Fn(u32) -> Option<Box<dyn BufferPolicy>>, seed: u64) -> Vec<Verdict> {
+    let mut draws = Stream::new(seed, "conformance");
+    let mut broken: BTreeMap<Check, String> = BTreeMap::new();
+    let (mut trials, mut recounts, mut frames, mut max_queue) = (0u32, 0u64, 0u64, 0u32);
+    let mut all = PortCounters::default();
+    let probe = make(CAPACITY).map(|policy| {
+        let facts = facts(CAPACITY);
+        liveness::probe(policy, &facts, &VCS, Time(PROBED_NS), PROBE_ROUNDS)
+    });
+    let probe = probe.unwrap_or_default();
+    if !probe.refusals.is_empty() {
+        broken.insert(Check::AdmitsWhenEmpty, probe.refusals.join("; "));
+    }
+    for number in 0..TRIALS {
+        let small = draws.below(60);
+        let operations = operations(&mut draws);
+        // Thresholds in cells may be above a small buffer.
+        let capacity = if number.is_multiple_of(3) { small } else { CAPACITY };
+        let run = || {
+            make(capacity).map(|mut policy| {
+                policy.at_port(&facts(capacity));
+                trial(policy, capacity, seed, &operations)
+            })
+        };
+        let (Some(outcome), Some(again)) = (run(), run()) else { continue };
+        trials += 1;
+        recounts += outcome.recounts;
+        max_queue = max_queue.max(outcome.max_queue);
+        let sent = outcome.sent.iter().filter(|cell| cell.last_cell()).count() as u64;
+        frames += sent;
+        if sent == 0 && capacity == CAPACITY {
+            broken.entry(Check::AdmitsWhenEmpty).or_insert_with(|| {
+                format!(
+                    "trial {number} delivers no frame, with {CAPACITY} places and {} cells",
+                    grouped(offered(&operations))
+                )
+            });
+        }
+        all = PortCounters::sum([all].into_iter().chain(outcome.counters.iter().copied()));
+        if outcome != again {
+            broken.entry(Check::SameSeed).or_insert_with(|| {
+                let told = |outcome: &Outcome| PortCounters::sum(outcome.counters.iter().copied()).discarded_frames;
+                format!(
+                    "in trial {number} it refuses {} frames the first time and {} the second, or others",
+                    told(&outcome),
+                    told(&again)
+                )
+            });
+        }
+        for (check, what) in outcome.broken {
+            broken.entry(check).or_insert_with(|| format!("in trial {number} {what}"));
+        }
+    }
+    let evidence = |check| match check {
+        Check::Capacity => {
+            let (cells, most) = (grouped(all.offered), grouped(u64::from(max_queue)));
+            format!("{trials} trials, {cells} cells; at most {most} wait")
+        }
+        Check::Counts => format!("{} recounts", grouped(recounts)),
+        Check::WholeFrames => {
+            let [sent, refused, cut] = [frames, all.discarded_frames, all.cut_frames].map(grouped);
+            format!("{sent} frames sent, {refused} refused, {cut} cut by a full buffer")
+        }
+        Check::SameSeed => format!("{trials} trials, each twice"),
+        Check::AdmitsWhenEmpty => match probe.offered {
+            0 => "every frame is admitted while the buffer is empty or a single cell waits".into(),
+            offered => {
+                let [admitted, offered] = [probe.admitted, offered].map(|frames| grouped(frames.into()));
+                let remark = probe.remark.as_ref().map(|remark| format!(", but it {remark}")).unwrap_or_default();
+                format!("{admitted} of {offered} frames admitted while the buffer is empty{remark}")
+            }
+        },
+    };
+    let verdict = |check: Check| match broken.get(&check) {
+        Some(what) => Verdict { check, holds: false, evidence: what.clone() },
+        None if trials == 0 => {
+            let evidence =
+                format!("no trial: it goes with no buffer of {CAPACITY} cells that {} cross", VCS.join(", "));
+            Verdict { check, holds: false, evidence }
+        }
+        None => Verdict { check, holds: true, evidence: evidence(check) },
+    };
+    Check::ALL.map(verdict).into()
+}
+
+/// Returns the number of cells offered in a trial.
+fn offered(operations: &[Operation]) -> u64 {
+    operations.iter().filter(|operation| matches!(operation, Operation::Offer { .. })).count() as u64
+}
+
+/// Formats a count with a comma between its thousands, as in all printed output.
+fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Describes a link at the cell rate of an OC-3, with a clock of nanoseconds.
+fn facts(capacity: u32) -> PortFacts<'static> {
+    PortFacts { name: "trial", capacity: Some(capacity), cells_per_second: 353_207.5, units_per_second: 1e9 }
+}
+
+/// Generates arriving and departing cells in phases, so that the buffer fills and empties.
+fn operations(draws: &mut Stream) -> Vec<Operation> {
+    let mut all = Vec::new();
+    for number in 0..OPERATIONS {
+        let of_four = PHASES[number as usize * PHASES.len() / OPERATIONS as usize];
+        all.push(if draws.below(4) < of_four {
+            let vc = draws.below(u32::try_from(VCS.len()).expect("there are four"));
+            Operation::Offer { vc, last: draws.below(12) == 0, tagged: draws.below(4) == 0 }
+        } else {
+            Operation::Take
+        });
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,87 @@
+//! Compares estimates of a run's memory with the memory it takes, with a counting allocator.
+//!
+//! The networks are large and the runs so short that almost all memory is for the records made at the start. There is
+//! only one test, as the allocator counts for all threads.
+
+use celltrain_core::engine::Engine;
+use celltrain_core::network::Network;
+use celltrain_core::probe::Nothing;
+use celltrain_run::memory::MemoryEstimate;
+use celltrain_scenario::document::Document;
+use celltrain_scenario::{build, read_toml};
+use peak_alloc::PeakAlloc;
+
+#[global_allocator]
+static ALLOCATED: PeakAlloc = PeakAlloc;
+
+/// Topology and the rest of a scenario: the extremes of fifteen networks that were measured.
+const NETWORKS: [(&str, &str); 4] = [
+    ("n_source = {sources = 1100, link_delay = '5us'}", "buffer = 1000\npolicy.tail_drop = {}"),
+    ("chain = {hops = 30, cross = 30, long = 10, link_delay = '5us'}", "buffer = 100\npolicy.epd.threshold = 80"),
+    // A switch with 2100 hosts; two of them send.
+    ("", "buffer = 100\npolicy.tail_drop = {}"),
+    (
+        "n_source = {sources = 520, link_delay = '5us'}",
+        "buffer = 1000\npolicy.tail_drop = {}\nallocator.erica = {}\n[vc.'tcp1-520'.abr]",
+    ),
+];
+
+#[test]
+fn a_run_takes_more_than_the_bound_and_less_than_what_is_likely() {
+    // Create the objects that exist once in a process.
+    network(NETWORKS[0]);
+    for large in NETWORKS {
+        for engine in Engine::ALL {
+            let before = ALLOCATED.current_usage();
+            let network = network(large);
+            let taken = peak(before, || drop(engine.run(&network, &mut Nothing, |_| true)));
+            let MemoryEstimate { least, likely, .. } = MemoryEstimate::of(&network);
+            let engine = engine.name();
+            assert!((least..=likely).contains(&taken), "{large:?}, {engine}: {taken} of {least} to {likely}");
+        }
+    }
+    // An averaging interval of 1 ps took 10 GB in the fast engine: memory grew with time instead of cells.
+    let short = "n_source = {sources = 2, link_delay = '5us'}";
+    let network =
+        network((short, "buffer = 1000\npolicy.tail_drop = {}\nallocator.erica.interval = '1ps'\n[vc.'tcp1-2'.abr]"));
+    let network = Network { duration: "5ms".parse().expect("it is a time"), ..network };
+    for engine in Engine::ALL {
+        let taken = peak(ALLOCATED.current_usage(), || drop(engine.run(&network, &mut Nothing, |_| true)));
+        assert!(taken < 1 << 20, "{}: {taken}", engine.name());
+    }
+    // Each fault once took a kilobyte; only a thousand are kept.
+    let text = (0..100_000).map(|i| format!("key{i} = {i}")).collect::<Vec<String>>().join("\n");
+    let of_text = peak(ALLOCATED.current_usage(), || drop(Document::from_toml(&text)));
+    let of_faults = peak(ALLOCATED.current_usage(), || {
+        let faults = read_toml(&text, "many").faults;
+        assert_eq!(faults.len(), 1_001);
+        assert!(faults[1_000].message.contains("more faults, which are not shown"), "{}", faults[1_000].message);
+    });
+    assert!(of_faults < of_text + (1 << 21), "{of_faults} bytes for a text that takes {of_text}");
+}
+
+/// Returns the peak of allocated bytes during `work`, less `before`.
+fn peak(before: usize, work: impl FnOnce()) -> u64 {
+    ALLOCATED.reset_peak_usage();
+    work();
+    (ALLOCATED.peak_usage() - before) as u64
+}
+
+fn network((topology, rest): (&str, &str)) -> Network {
+    let topology = if topology.is_empty() { idle_links() } else { topology.to_string() };
+    let text = format!("duration = '1us'\n[topology]\n{topology}\n[tcp.sack]\n[port.default]\n{rest}\n");
+    let reading = read_toml(&text, "large");
+    build::network(&reading.scenario.unwrap_or_else(|| panic!("{:?}", reading.faults)), 1)
+}
+
+fn idle_links() -> String {
+    let hosts: Vec<String> = (0..2100).map(|i| format!("'h{i}'")).collect();
+    let link = |host: &String| format!("{{between = [{host}, 'sw'], rate = '155.52Mbps', delay = '5us'}}");
+    let links: Vec<String> = hosts.iter().map(link).collect();
+    let flow = "{name = 'a', from = 'h0', to = 'h1'}, {name = 'b', from = 'h2', to = 'h1'}";
+    format!(
+        "network = {{hosts = [{}], switches = ['sw'], links = [{}], flows = [{flow}]}}",
+        hosts.join(", "),
+        links.join(", ")
+    )
+}

@@ -1,0 +1,293 @@
+//! Looks for a policy that refuses frames although its buffer is empty or nearly empty.
+//!
+//! Such a policy carries little or nothing, and every other check of it passes. The probe offers frames of one cell to
+//! a port with this policy, at times spread over a run, and empties the buffer in between. It also offers a frame of 12
+//! cells while another one waits, and while another one and a single cell of another VC wait.
+
+#![expect(clippy::arithmetic_side_effects, reason = "counts of the few frames of a probe")]
+
+use typed_index_collections::{TiVec, ti_vec};
+
+use celltrain_formula::Clause;
+
+use celltrain_core::cell::{Cell, FrameNumber};
+use celltrain_core::index::Label;
+use celltrain_core::policy::BufferPolicy;
+use celltrain_core::policy::formula::{Formula, PortFacts};
+use celltrain_core::port::{Port, Told};
+use celltrain_core::rng::Stream;
+use celltrain_core::units::Time;
+
+/// Names of VCs for policies whose settings name none.
+pub const VCS: [&str; 4] = ["tcp1", "tcp2", "tcp3", "tcp4"];
+/// Rounds in which a scenario's policy is probed: a check takes some 50 microseconds.
+pub const ROUNDS: u32 = 64;
+/// Most rounds, however many VCs there are.
+const MOST_ROUNDS: u32 = 1024;
+/// Least number of rounds for each VC.
+const ROUNDS_PER_VC: u32 = 4;
+/// A policy that admits less than one of this many frames into an empty buffer is reported.
+const LEAST_SHARE: u32 = 4;
+/// Cells of a frame with 512 bytes of data, the default of every TCP.
+const FRAME_CELLS: u32 = 12;
+/// A buffer has to have room for this many frames: in a smaller one a policy may well admit one frame at a time.
+const LEAST_FRAMES: u32 = 10;
+/// Advice for a formula that refuses by shares alone. `<=` in place of `<` would admit into an empty buffer and no
+/// more.
+const HINT: &str = "; add \"X <= ... or\"";
+
+/// The result of a probe.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Probe {
+    /// Untagged frames offered to an empty buffer.
+    pub offered: u32,
+    /// Number of these that were admitted.
+    pub admitted: u32,
+    /// Refusals of the policy, with reasons if it is a formula. Empty if it admits frames as it should.
+    pub refusals: Vec<String>,
+    /// A refusal of a policy that carries frames, for example if a VC may have only one frame waiting.
+    pub remark: Option<String>,
+}
+
+/// Probes a policy in its first state at a port with these facts, crossed by VCs of these names, until `end`.
+pub fn probe(mut policy: Box<dyn BufferPolicy>, facts: &PortFacts<'_>, vcs: &[&str], end: Time, rounds: u32) -> Probe {
+    policy.at_port(facts);
+    let is_sure = policy.admits_up_to().is_some_and(|cells| cells > 0);
+    if vcs.is_empty() || is_sure || facts.capacity == Some(0) {
+        return Probe::default();
+    }
+    let vcs_in_32_bits = u32::try_from(vcs.len()).unwrap_or(u32::MAX);
+    let rounds = rounds.max(vcs_in_32_bits.saturating_mul(ROUNDS_PER_VC)).min(MOST_ROUNDS);
+    let mut bench = Bench::new(policy, facts, vcs);
+    let mut tried = Tried::new(vcs.len());
+    for round in 0..rounds {
+        bench.now = Time(end.0 / u64::from(rounds) * u64::from(round));
+        let number = round % vcs_in_32_bits;
+        let (vc, other) = (Label::new(number), Label::new((number + 1) % vcs_in_32_bits));
+        let admitted = bench.offer(vc, 1, false, Some(&mut tried.of_vc[vc]));
+        tried.empty.count(admitted);
+        bench.drain();
+        bench.offer(vc, 1, true, Some(&mut tried.tagged));
+        bench.drain();
+        if facts.capacity.is_some_and(|capacity| capacity < 2) {
+            continue;
+        }
+        // A single cell waits, of another VC and then of the same VC.
+        bench.offer_beside([vc, other], 1, &mut tried.cell_waits);
+        // One admission proves enough, and twelve cells take long.
+        if tried.frame_waits.iter().any(|attempts| attempts.admitted == 0)
+            && facts.capacity.is_none_or(|capacity| capacity >= FRAME_CELLS * LEAST_FRAMES)
+        {
+            bench.offer_beside([vc, other], FRAME_CELLS, &mut tried.frame_waits);
+        }
+        if vcs.len() > 1
+            && tried.both_wait.admitted == 0
+            && facts.capacity.is_none_or(|capacity| capacity >= FRAME_CELLS * LEAST_FRAMES)
+        {
+            bench.offer_to_two([vc, other], &mut tried.both_wait);
+        }
+    }
+    let refusals = tried.refusals(vcs);
+    let remark = if refusals.is_empty() { tried.remark() } else { None };
+    Probe { offered: tried.empty.offered, admitted: tried.empty.admitted, refusals, remark }
+}
+
+/// Frames offered in one state of the buffer.
+#[derive(Clone, Default)]
+struct Attempts {
+    offered: u32,
+    admitted: u32,
+    /// Frames offered up to the last one that was admitted.
+    until_last: u32,
+    /// Reasons for the first refusal.
+    clauses: Vec<Clause>,
+}
+
+impl Attempts {
+    fn count(&mut self, admitted: bool) {
+        self.offered += 1;
+        self.admitted += u32::from(admitted);
+        if admitted {
+            self.until_last = self.offered;
+        }
+    }
+
+    /// Returns whether no frame was admitted, and some were offered.
+    fn all_refused(&self) -> bool {
+        self.offered > 0 && self.admitted == 0
+    }
+
+    /// Returns a refusal with its reason.
+    fn told(&self, what: &str) -> String {
+        if self.clauses.is_empty() {
+            return what.into();
+        }
+        let reason = |Clause { text, values, .. }: &Clause| match &**text {
+            "true" | "false" => format!("the condition is always {text}"),
+            _ => format!("{text} is {values}"),
+        };
+        let reasons = self.clauses.iter().map(reason).collect::<Vec<_>>().join(", and ");
+        let hint = if self.clauses.iter().any(|clause| clause.is_strict_tie) { HINT } else { "" };
+        format!("{what}: {reasons}{hint}")
+    }
+}
+
+/// Frames offered, by the state of the buffer.
+struct Tried {
+    /// Untagged, and the buffer is empty.
+    empty: Attempts,
+    /// Tagged, and the buffer is empty.
+    tagged: Attempts,
+    /// Untagged, and one cell waits: of another VC, and of the same VC.
+    cell_waits: [Attempts; 2],
+    /// Untagged frames of several cells, and one frame waits: of another VC, and of the same VC.
+    frame_waits: [Attempts; 2],
+    /// Untagged frames of several cells, and one frame of the same VC and one cell of another VC wait.
+    both_wait: Attempts,
+    /// Untagged, and the buffer is empty, by VC. Only these have reasons.
+    of_vc: TiVec<Label, Attempts>,
+}
+
+impl Tried {
+    fn new(vcs: usize) -> Self {
+        let none = Attempts::default;
+        let of_vc = ti_vec![none(); vcs];
+        let pair = || [none(), none()];
+        Self { empty: none(), tagged: none(), cell_waits: pair(), frame_waits: pair(), both_wait: none(), of_vc }
+    }
+
+    fn refusals(&self, vcs: &[&str]) -> Vec<String> {
+        let Self { empty, tagged, cell_waits, frame_waits, of_vc, .. } = self;
+        let reason = of_vc.iter().find(|attempts| !attempts.clauses.is_empty());
+        let empty = &Attempts { clauses: reason.map(|of| of.clauses.clone()).unwrap_or_default(), ..empty.clone() };
+        if empty.admitted == 0 && tagged.admitted == 0 {
+            return vec![empty.told("refuses every frame while the buffer is empty")];
+        }
+        // By chance a few tagged frames may be admitted and no other.
+        if empty.admitted == 0 && tagged.admitted >= tagged.offered / LEAST_SHARE {
+            return vec![empty.told("admits only tagged frames (CLP = 1) while the buffer is empty")];
+        }
+        // If few frames are admitted by chance, the last of them may be early. That does not count as an end.
+        let stops = empty.until_last <= empty.offered / 2 && empty.admitted >= empty.until_last / 2;
+        if stops && empty.admitted > 0 {
+            return vec![empty.told(&format!(
+                "refuses every frame while the buffer is empty, after the first {} of {}",
+                empty.until_last, empty.offered
+            ))];
+        }
+        let mut refusals = Vec::new();
+        let without: Vec<(&str, &Attempts)> =
+            vcs.iter().copied().zip(of_vc).filter(|(_, attempts)| attempts.all_refused()).collect();
+        let by_others: u32 = of_vc.iter().filter(|of| !of.all_refused()).map(|of| of.offered).sum();
+        let by_chance = empty.admitted == 0 || empty.admitted < by_others / 2;
+        if let ([(first, attempts), others @ ..], false) = (&without[..], by_chance) {
+            let others = match others.len() {
+                0 => String::new(),
+                1 => " and another VC".into(),
+                more => format!(" and {more} more VCs"),
+            };
+            refusals.push(attempts.told(&format!("refuses every frame of {first}{others} while the buffer is empty")));
+        }
+        if refusals.is_empty() && empty.admitted < empty.offered / LEAST_SHARE {
+            let refused = empty.offered - empty.admitted;
+            let what = format!("refuses {refused} of {} frames while the buffer is empty", empty.offered);
+            return vec![empty.told(&what)];
+        }
+        let frame = format!("one frame waits ({FRAME_CELLS} cells)");
+        for ([another, its_own], what) in [(cell_waits, "a single cell waits"), (frame_waits, &frame)] {
+            if another.all_refused() {
+                let whose = if its_own.all_refused() { "" } else { " of a second VC" };
+                refusals.push(another.told(&format!("refuses every frame{whose} while {what}")));
+                break;
+            }
+        }
+        refusals
+    }
+
+    /// Returns what a policy without such refusals refuses to a VC that has cells waiting.
+    fn remark(&self) -> Option<String> {
+        let [cell, frame] = [&self.cell_waits, &self.frame_waits].map(|[_, its_own]| its_own);
+        if cell.all_refused() {
+            return Some(cell.told("refuses every frame of a VC while a single cell of it waits"));
+        }
+        if frame.all_refused() {
+            let what = format!("refuses every frame of a VC while one frame of it waits ({FRAME_CELLS} cells)");
+            return Some(frame.told(&what));
+        }
+        let both = &self.both_wait;
+        // A policy with random numbers may refuse a few frames by chance.
+        let is_rule = both.all_refused() && both.offered >= self.empty.offered / LEAST_SHARE;
+        is_rule.then(|| {
+            let what = format!(
+                "refuses every frame of a VC while one frame of it ({FRAME_CELLS} cells) and a single cell of another VC wait"
+            );
+            let told = both.told(&what);
+            if both.clauses.is_empty() || told.ends_with(HINT) { told } else { told + HINT }
+        })
+    }
+}
+
+/// A separate port, with the state of its sources.
+struct Bench<'a> {
+    port: Port,
+    facts: &'a PortFacts<'a>,
+    vcs: &'a [&'a str],
+    frames: TiVec<Label, u32>,
+    now: Time,
+}
+
+impl<'a> Bench<'a> {
+    fn new(policy: Box<dyn BufferPolicy>, facts: &'a PortFacts<'a>, vcs: &'a [&'a str]) -> Self {
+        let port = Port::new(facts.capacity, vcs.len(), policy, Stream::new(1, "liveness"));
+        Self { port, facts, vcs, frames: ti_vec![0; vcs.len()], now: Time(0) }
+    }
+
+    /// Offers a frame of a VC while a frame of another VC waits, and then while one of the same VC waits.
+    fn offer_beside(&mut self, [vc, other]: [Label; 2], cells: u32, attempts: &mut [Attempts; 2]) {
+        for (first, attempts) in [other, vc].into_iter().zip(attempts) {
+            if (self.vcs.len() > 1 || first != other) && self.offer(first, cells, false, None) {
+                self.offer(vc, cells, false, Some(attempts));
+            }
+            self.drain();
+        }
+    }
+
+    /// Offers a frame of a VC while one frame of it and a single cell of another VC wait.
+    fn offer_to_two(&mut self, [vc, other]: [Label; 2], attempts: &mut Attempts) {
+        if self.offer(other, 1, false, None) && self.offer(vc, FRAME_CELLS, false, None) {
+            self.offer(vc, FRAME_CELLS, false, Some(attempts));
+        }
+        self.drain();
+    }
+
+    /// Offers a frame. Returns whether it was admitted.
+    fn offer(&mut self, vc: Label, cells: u32, tagged: bool, mut attempts: Option<&mut Attempts>) -> bool {
+        let Self { port, facts, vcs, frames, now } = self;
+        let cell = |last| Cell::new(vc, FrameNumber::new(frames[vc]), last).with_tag(tagged);
+        let mut judged = true;
+        port.offer_telling(cell(cells == 1), *now, |told| {
+            let Told::Judged { admitted, policy, .. } = told else { return };
+            judged = admitted;
+            // Reading a formula takes as long as hundreds of frames, so only one refusal is explained.
+            let unexplained = attempts.as_mut().filter(|attempts| attempts.admitted == attempts.offered);
+            if let Some(attempts) = unexplained.filter(|_| !admitted) {
+                attempts.clauses = Formula::of(policy).map(|it| it.why_refused(facts, vcs, vc)).unwrap_or_default();
+            }
+        });
+        for number in 1..cells {
+            port.offer_telling(cell(number + 1 == cells), *now, |_| {});
+        }
+        frames[vc] = frames[vc].wrapping_add(1);
+        if let Some(attempts) = attempts {
+            attempts.count(judged);
+        }
+        judged
+    }
+
+    fn drain(&mut self) {
+        while self.port.take().is_some() {}
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,163 @@
+//! Tests that the probe reports policies that carry little or nothing, and no others.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use celltrain_core::policy::PerVc;
+use celltrain_core::policy::formula::{Constant, Start, Table};
+use celltrain_core::policy::{Configure, PolicyConfig, epd};
+use celltrain_core::threshold::Threshold;
+
+const FACTS: PortFacts<'static> =
+    PortFacts { name: "trial", capacity: Some(1000), cells_per_second: 353_207.5, units_per_second: 1e9 };
+
+fn refusals_of(policy: Box<dyn BufferPolicy>) -> Vec<String> {
+    let Probe { refusals, remark, .. } = probe(policy, &FACTS, &VCS, Time(10_000_000_000), ROUNDS);
+    refusals.into_iter().chain(remark).collect()
+}
+
+fn table(admit: &str) -> Table {
+    Table { admit: admit.into(), ..Table::empty() }
+}
+
+fn refusals(table: Table) -> Vec<String> {
+    let config = Box::new(table);
+    assert_eq!(config.check(Some(1000), &[]), [], "{config:?}");
+    assert_eq!(config.check(Some(1000), &VCS), [], "{config:?}");
+    refusals_of(Box::new(config.build(1000, &VCS)))
+}
+
+fn texts(entries: &[(&str, &str)]) -> BTreeMap<String, String> {
+    entries.iter().map(|(name, text)| ((*name).to_string(), (*text).to_string())).collect()
+}
+
+/// Each of these passed every check, carried nothing or next to nothing, and had a fairness of 1.
+#[test]
+fn a_formula_that_carries_nothing_is_named_with_the_part_that_decides() {
+    const EMPTY: &str = "refuses every frame while the buffer is empty";
+    for (admit, expected) in [
+        (
+            "X < 0.8 * K and Y * N < 1.2 * X",
+            format!("{EMPTY}: Y * N < 1.2 * X is 0 < 0; add \"X <= ... or\""),
+        ),
+        ("Y < X / max(N, 1)", format!("{EMPTY}: Y < X / max(N, 1) is 0 < 0; add \"X <= ... or\"")),
+        ("X > 0.9 * K", format!("{EMPTY}: X > 0.9 * K is 0 > 900")),
+        ("X >= K", format!("{EMPTY}: X >= K is 0 >= 1000")),
+        ("X < 0 * K", format!("{EMPTY}: X < 0 * K is 0 < 0; add \"X <= ... or\"")),
+        ("X > 0 or Y > 3", format!("{EMPTY}: X > 0 is 0 > 0, and Y > 3 is 0 > 3; add \"X <= ... or\"")),
+        ("false", format!("{EMPTY}: the condition is always false")),
+        (
+            "tagged and X < 800",
+            "admits only tagged frames (CLP = 1) while the buffer is empty: tagged is false".into(),
+        ),
+        (
+            "X <= 0",
+            "refuses every frame while a single cell waits: X <= 0 is 1 <= 0".into(),
+        ),
+        (
+            "N < 1 or Y > 0",
+            "refuses every frame of a second VC while a single cell waits: N < 1 is 1 < 1, and Y > 0 is 0 > 0; add \"X <= ... or\""
+                .into(),
+        ),
+        (
+            "X <= 0 or Y * N < X",
+            "refuses every frame of a VC while a single cell of it waits: X <= 0 is 1 <= 0, and Y * N < X is 1 < 1; \
+             add \"X <= ... or\""
+                .into(),
+        ),
+        (
+            "X < 0.8 * K and Y * N <= 1.2 * X",
+            "refuses every frame of a VC while one frame of it (12 cells) and a single cell of another VC wait: Y * N <= \
+             1.2 * X is 24 <= 15.6; add \"X <= ... or\""
+                .into(),
+        ),
+        ("X < 2", "refuses every frame while one frame waits (12 cells): X < 2 is 12 < 2".into()),
+        (
+            "X < 2 or Y == 0",
+            "refuses every frame of a VC while one frame of it waits (12 cells): X < 2 is 12 < 2, and Y == 0 is 12 == 0"
+                .into(),
+        ),
+        (
+            "now < 1 s",
+            "refuses every frame while the buffer is empty, after the first 7 of 64: now < 1 s is 1.25 s < 1 s".into(),
+        ),
+        ("random() < 0", format!("{EMPTY}: random() < 0 is 0.5 < 0")),
+        ("random() < 0.05", "refuses 60 of 64 frames while the buffer is empty: random() < 0.05 is 0.5 < 0.05".into()),
+    ] {
+        assert_eq!(refusals(table(admit)), [expected], "{admit}");
+    }
+}
+
+#[test]
+fn state_that_never_opens_or_closes_for_good_is_named() {
+    let open = || [("open".to_string(), Start::Number(0.0))].into();
+    let closed = Table { state: open(), on_admission: texts(&[("open", "1")]), ..table("open > 0") };
+    let expected = "refuses every frame while the buffer is empty: open > 0 is 0 > 0; add \"X <= ... or\"";
+    assert_eq!(refusals(closed), [expected]);
+
+    let count = [("sent".to_string(), Start::Number(0.0))].into();
+    let closing = Table { state: count, on_admission: texts(&[("sent", "sent + 1")]), ..table("sent < 40") };
+    let expected = "refuses every frame while the buffer is empty, after the first 6 of 64: sent < 40 is 40 < 40; add \"X <= ... or\"";
+    assert_eq!(refusals(closing), [expected]);
+
+    // It opens after a refusal, and stays open.
+    let opens = Table { state: open(), on_refusal: texts(&[("open", "1")]), ..table("open > 0") };
+    assert_eq!(refusals(opens), [""; 0]);
+}
+
+#[test]
+fn a_vc_that_gets_nothing_is_named() {
+    let by_vc = |values: [f64; 4]| {
+        let values = VCS.iter().zip(values).map(|(name, value)| ((*name).to_string(), value)).collect();
+        [("w".to_string(), Constant::Value(PerVc::ByName(values)))].into()
+    };
+    let weighted = |weights| Table { constants: by_vc(weights), ..table("Y < w * K") };
+    let expected = "refuses every frame of tcp3 while the buffer is empty: Y < w * K is 0 < 0; add \"X <= ... or\"";
+    assert_eq!(refusals(weighted([0.3, 0.3, 0.0, 0.4])), [expected]);
+    let two = refusals(weighted([0.3, 0.0, 0.0, 0.4]));
+    assert!(two[0].starts_with("refuses every frame of tcp2 and another VC while"), "{two:?}");
+    assert_eq!(refusals(weighted([0.3, 0.1, 0.2, 0.4])), [""; 0]);
+}
+
+#[test]
+fn nothing_is_said_of_a_policy_that_admits_frames_into_an_empty_buffer() {
+    for admit in [
+        "true",
+        "X < 0.8 * K and (X <= 0.5 * K or Y * N < 1.2 * X)",
+        "X < 0.8 * K and Y * N <= 2 * X",
+        "X <= 0.02 * K or Y * N <= 1.2 * X",
+        "Y < K - X",
+        "X <= 0.9 * K or Y * N / X <= 0.8",
+        "not tagged",
+        "X <= 0.5 * K or random() < 0.3",
+        "random() < 0.6",
+        "random() < 0.35",
+    ] {
+        assert_eq!(refusals(table(admit)), [""; 0], "{admit}");
+    }
+    for config in PolicyConfig::samples(1000) {
+        assert_eq!(refusals_of(config.build(Some(1000), &VCS)), [""; 0], "{}", config.name());
+    }
+}
+
+#[test]
+fn a_threshold_of_no_cell_is_named_whoever_has_it() {
+    let policy = epd::Config { threshold: Threshold::Cells(0) };
+    assert_eq!(refusals_of(Box::new(policy.build(1000, &VCS))), ["refuses every frame while a single cell waits"]);
+}
+
+/// A buffer of one cell says nothing about a second cell.
+#[test]
+fn a_small_buffer_is_probed_with_frames_that_fit() {
+    let found = |admit: &str, capacity| {
+        let facts = PortFacts { capacity: Some(capacity), ..FACTS };
+        let policy = Box::new(table(admit)).build(capacity, &VCS);
+        probe(Box::new(policy), &facts, &VCS, Time(1000), ROUNDS).refusals
+    };
+    assert_eq!(found("X <= 0", 1), [""; 0]);
+    // A frame of 12 cells is a large part of a small buffer.
+    assert_eq!(found("X < 10", 119), [""; 0]);
+    assert_eq!(found("X < 10", 120).len(), 1);
+    assert_eq!(found("X < 0", 1).len(), 1);
+    assert_eq!(found("X < 0", 0), [""; 0]);
+}
