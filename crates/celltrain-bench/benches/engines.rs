@@ -15,7 +15,7 @@ use celltrain_core::aal5::{Aal5Options, Reassembler};
 use celltrain_core::cell::{Cell, FrameNumber, Run};
 use celltrain_core::engine::Engine;
 use celltrain_core::engine::fast::batching_port::BatchingPort;
-use celltrain_core::engine::fast::tournament_tree::{Key, Rank, TournamentTree};
+use celltrain_core::engine::fast::event_list::{Key, Rank, TournamentTree};
 use celltrain_core::index::Label;
 use celltrain_core::policy::PolicyConfig;
 use celltrain_core::probe::Nothing;

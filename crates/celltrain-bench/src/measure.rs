@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use celltrain_core::engine::{Engine, PortMode, Sharing};
+use celltrain_core::engine::{Engine, ParallelOptions, PortMode};
 use celltrain_core::probe::Nothing;
 use serde::{Deserialize, Serialize};
 
@@ -42,7 +42,7 @@ pub fn measure(case: &Case, engine: Engine, (ways, threads): (PortMode, usize), 
         let begun = Instant::now();
         let outcome = match threads {
             1 => engine.run_by(ways, &network, &mut Nothing, |_| true),
-            threads => engine.run_shared(Sharing::among(threads), &network, |_| true),
+            threads => engine.run_parallel(ParallelOptions::up_to(threads), &network, |_| true),
         };
         let result = outcome.expect("nobody interrupts a benchmark");
         (begun.elapsed().as_secs_f64(), result)

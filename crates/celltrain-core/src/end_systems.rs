@@ -29,6 +29,7 @@ use clocks::{ClockKind, HostClock, host_clocks};
 pub use connection::{Connection, PacketCounters};
 use connection::{Seen, sends_over_tcp};
 pub use outside::Delivered;
+pub(crate) use outside::InjectedFrame;
 use outside::Outside;
 use processing::Processing;
 use vc_ends::Vcs;

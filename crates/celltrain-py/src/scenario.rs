@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use celltrain_capture::CaptureChoice;
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
-use celltrain_core::engine::{Engine, Sharing};
+use celltrain_core::engine::{Engine, ParallelOptions};
 use celltrain_run::answer::outlined;
 use celltrain_run::events::Choice;
 use celltrain_run::reading::Estimated;
@@ -74,8 +74,8 @@ impl Scenario {
     #[pyo3(signature = (threads, cancel=None))]
     fn threads_of(&self, py: Python<'_>, threads: usize, cancel: Option<Py<Cancel>>) -> PyResult<usize> {
         self.look(py, cancel.as_ref(), |checked, token| {
-            let sharing = Sharing::among(threads);
-            Ok(checked.look(token, |network| Engine::Fast.threads_of(sharing, network, token))?)
+            let options = ParallelOptions::up_to(threads);
+            Ok(checked.look(token, |network| Engine::Fast.threads_of(options, network, token))?)
         })
     }
 

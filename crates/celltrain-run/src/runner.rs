@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
-use celltrain_core::engine::{Engine, Sharing};
+use celltrain_core::engine::{Engine, ParallelOptions};
 use celltrain_core::events::{self, Watcher};
 use celltrain_core::index::LinkIndex;
 use celltrain_core::network::Network;
@@ -300,7 +300,7 @@ impl Run<'_> {
                 Some(recorder) => how.engine.run(&network, recorder, keep_going),
                 None => match how.most_threads() {
                     1 => how.engine.run(&network, &mut Nothing, keep_going),
-                    threads => how.engine.run_shared(Sharing::among(threads), &network, keep_going),
+                    threads => how.engine.run_parallel(ParallelOptions::up_to(threads), &network, keep_going),
                 },
             }
         }?;

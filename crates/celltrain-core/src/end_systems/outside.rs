@@ -18,6 +18,17 @@ pub struct Delivered {
     pub tag: u64,
 }
 
+/// A frame to be injected.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InjectedFrame {
+    /// The VC it is sent on.
+    pub(crate) vc: VcIndex,
+    /// Number of its cells.
+    pub(crate) cells: u32,
+    /// The tag by which it is known when it arrives.
+    pub(crate) tag: u64,
+}
+
 /// The frames that have arrived.
 #[derive(Default)]
 pub(super) struct Outside {
@@ -37,7 +48,8 @@ impl Outside {
 
 impl EndSystems {
     /// Injects a frame. Its host handles it like a frame of its own.
-    pub(crate) fn inject(&mut self, (vc, cells, tag): (VcIndex, u32, u64), now: Time, out: &mut Vec<Departure>) {
+    pub(crate) fn inject(&mut self, frame: InjectedFrame, now: Time, out: &mut Vec<Departure>) {
+        let InjectedFrame { vc, cells, tag } = frame;
         self.outside.get_or_insert_default();
         let departure = self.vcs.put(vc, Frame { cells, body: Body::Outside { tag } }, None);
         leave(&mut self.processing, departure, now, out);

@@ -6,7 +6,7 @@ mod simulation;
 
 use std::cell::{Cell, RefCell};
 
-pub use self::fast::{PortExplanation, PortMode, Sharing};
+pub use self::fast::{ParallelOptions, PortExplanation, PortMode};
 pub use self::simulation::{Simulation, SimulationError};
 use crate::cancellation::CancellationToken;
 pub use crate::cancellation::Interrupted;
@@ -87,7 +87,7 @@ impl Engine {
             let mut simulation = Simulation::by(self, PortMode::default(), network, probe, token)?;
             let until = simulation.clock().time(until).min(simulation.end());
             progress.end.set(until);
-            simulation.reach(until, until + Span(1), progress, token)
+            simulation.reach(Advance { until, looks_end: until + Span(1) }, progress, token)
         })
     }
 
@@ -97,11 +97,16 @@ impl Engine {
     ///
     /// # Errors
     /// As [`Engine::run`].
-    pub fn run_shared(self, sharing: Sharing, network: &Network, keep_going: impl FnMut(f64) -> bool) -> Outcome {
+    pub fn run_parallel(
+        self,
+        options: ParallelOptions,
+        network: &Network,
+        keep_going: impl FnMut(f64) -> bool,
+    ) -> Outcome {
         asking(keep_going, |progress, token| {
             let mode = PortMode::default();
             if self == Engine::Fast
-                && let Some(result) = fast::parallel::run(mode, sharing, network, progress, token)?
+                && let Some(result) = fast::parallel::run(mode, options, network, progress, token)?
             {
                 return Ok(result);
             }
@@ -115,12 +120,12 @@ impl Engine {
     /// If it is interrupted.
     pub fn threads_of(
         self,
-        sharing: Sharing,
+        options: ParallelOptions,
         network: &Network,
         token: &CancellationToken<'_>,
     ) -> Result<usize, Interrupted> {
         match self {
-            Engine::Fast => fast::parallel::number(sharing, network, token),
+            Engine::Fast => fast::parallel::number(options, network, token),
             Engine::Reference => Ok(1),
         }
     }
@@ -131,13 +136,13 @@ impl Engine {
     /// # Errors
     /// As [`Engine::run`].
     #[doc(hidden)]
-    pub fn run_in_parts(
+    pub fn run_in_partitions(
         mode: PortMode,
-        sharing: Sharing,
+        options: ParallelOptions,
         network: &Network,
         keep_going: impl FnMut(f64) -> bool,
     ) -> Result<Option<RunResult>, Interrupted> {
-        asking(keep_going, |progress, token| fast::parallel::run(mode, sharing, network, progress, token))
+        asking(keep_going, |progress, token| fast::parallel::run(mode, options, network, progress, token))
     }
 }
 
@@ -154,6 +159,22 @@ fn asking<T>(keep_going: impl FnMut(f64) -> bool, work: impl FnOnce(&Progress, &
     let (keep_going, progress) = (RefCell::new(keep_going), Progress::default());
     let go_on = || keep_going.borrow_mut()(progress.share());
     work(&progress, &CancellationToken::new(&go_on))
+}
+
+/// The end of an advance.
+#[derive(Clone, Copy)]
+struct Advance {
+    /// The last instant that is simulated.
+    until: Time,
+    /// The probe looks only at instants before this one.
+    looks_end: Time,
+}
+
+impl Advance {
+    /// Ends at `until`, before a look of the probe at that instant.
+    fn to(until: Time) -> Self {
+        Self { until, looks_end: until }
+    }
 }
 
 /// The progress of a run.

@@ -13,12 +13,12 @@ use std::collections::BinaryHeap;
 
 use typed_index_collections::{TiVec, ti_vec};
 
-use super::{Interrupted, Outcome, Progress};
+use super::{Advance, Interrupted, Outcome, Progress};
 use crate::cancellation::{CancellationToken, all};
 use crate::cell::{Cell, FrameNumber, Run};
 use crate::contracts::Edge;
 use crate::edge_device::Packet;
-use crate::end_systems::{Delivered, Departure, EndSystems};
+use crate::end_systems::{Delivered, Departure, EndSystems, InjectedFrame};
 use crate::events::CellStep;
 use crate::index::{FlowIndex, Label, LinkIndex, VcIndex};
 use crate::metrics::FinalState;
@@ -170,7 +170,7 @@ impl<'a> Engine<'a> {
     /// If it is interrupted.
     pub(super) fn advance(
         &mut self,
-        (until, looks_end): (Time, Time),
+        Advance { until, looks_end }: Advance,
         probe: &mut impl Probe,
         progress: &Progress,
         token: &CancellationToken<'_>,
@@ -193,7 +193,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Puts a frame on its host's port, after everything else that happens at `now`, which the run has reached.
-    pub(super) fn inject(&mut self, frame: (VcIndex, u32, u64), now: Time, probe: &mut impl Probe) {
+    pub(super) fn inject(&mut self, frame: InjectedFrame, now: Time, probe: &mut impl Probe) {
         self.end_systems.inject(frame, now, &mut self.now.departures);
         self.depart(now, probe);
         self.serve(now, probe);

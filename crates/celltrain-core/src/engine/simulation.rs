@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use super::{Engine, Interrupted, Outcome, PortMode, Progress, fast, reference};
+use super::{Advance, Engine, Interrupted, Outcome, PortMode, Progress, fast, reference};
 use crate::cancellation::CancellationToken;
-use crate::end_systems::Delivered;
+use crate::end_systems::{Delivered, InjectedFrame};
 use crate::index::{NodeIndex, VcIndex};
 use crate::metrics::RunResult;
 use crate::network::Network;
@@ -145,7 +145,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         if until > end {
             return Err(SimulationError::PastEnd { until: clock.seconds(until), end: clock.seconds(end) });
         }
-        Ok(self.reach(until, until, &Progress::default(), token)?)
+        Ok(self.reach(Advance::to(until), &Progress::default(), token)?)
     }
 
     /// Measures the run as if it ended now. The run continues unchanged.
@@ -161,7 +161,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
     /// # Errors
     /// If it is interrupted.
     pub fn snapshot_unless(&mut self, token: &CancellationToken<'_>) -> Result<RunResult, SimulationError> {
-        self.reach(self.now, self.now, &Progress::default(), token)?;
+        self.reach(Advance::to(self.now), &Progress::default(), token)?;
         Ok(self.measure(token)?)
     }
 
@@ -188,8 +188,8 @@ impl<'a, P: Probe> Simulation<'a, P> {
             return Err(SimulationError::TooLong { vc: of_vc.name.clone(), bytes, most });
         }
         let (now, token) = (self.now, &CancellationToken::never());
-        self.reach(now, now, &Progress::default(), token)?;
-        let frame = (vc, network.aal5.frame_cells(bytes), tag);
+        self.reach(Advance::to(now), &Progress::default(), token)?;
+        let frame = InjectedFrame { vc, cells: network.aal5.frame_cells(bytes), tag };
         match &mut self.running {
             Running::Fast(engine) => engine.inject(frame, now, &mut self.probe, token)?,
             Running::Reference(engine) => engine.inject(frame, now, &mut self.probe),
@@ -213,40 +213,38 @@ impl<'a, P: Probe> Simulation<'a, P> {
 
     pub(super) fn finish_by(mut self, progress: &Progress, token: &CancellationToken<'_>) -> Outcome {
         progress.end.set(self.end);
-        self.reach(self.end, self.end + Span(1), progress, token)?;
+        self.reach(Advance { until: self.end, looks_end: self.end + Span(1) }, progress, token)?;
         let result = self.measure(token)?;
         Ok(result.within(self.bounds, self.network))
     }
 
-    /// Advances to `until`. Looks of the probe and ends of the measuring window come before `looks_end`.
+    /// Advances to the end of `advance`. The ends of the measuring window are passed as looks of the probe are.
     pub(super) fn reach(
         &mut self,
-        until: Time,
-        looks_end: Time,
+        advance: Advance,
         progress: &Progress,
         token: &CancellationToken<'_>,
     ) -> Result<(), Interrupted> {
         for i in 0..self.window.len() {
-            if let Some(bound) = self.window[i].take_if(|&mut bound| bound < looks_end) {
-                self.advance_engine(bound, bound, progress, token)?;
+            if let Some(bound) = self.window[i].take_if(|&mut bound| bound < advance.looks_end) {
+                self.advance_engine(Advance::to(bound), progress, token)?;
                 self.bounds[i] = Some(self.measure(token)?);
             }
         }
-        self.advance_engine(until, looks_end, progress, token)
+        self.advance_engine(advance, progress, token)
     }
 
     fn advance_engine(
         &mut self,
-        until: Time,
-        looks_end: Time,
+        advance: Advance,
         progress: &Progress,
         token: &CancellationToken<'_>,
     ) -> Result<(), Interrupted> {
         match &mut self.running {
-            Running::Fast(engine) => engine.advance((until, looks_end), &mut self.probe, progress, token)?,
-            Running::Reference(engine) => engine.advance((until, looks_end), &mut self.probe, progress, token)?,
+            Running::Fast(engine) => engine.advance(advance, &mut self.probe, progress, token)?,
+            Running::Reference(engine) => engine.advance(advance, &mut self.probe, progress, token)?,
         }
-        self.now = until;
+        self.now = advance.until;
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! Comparison of both engines on one scenario.
 
-use celltrain_core::engine::{Engine, PortMode, Sharing};
+use celltrain_core::engine::{Engine, ParallelOptions, PortMode};
 use celltrain_core::metrics::RunResult;
 use celltrain_core::network::Network;
 use celltrain_core::probe::{Nothing, Probe, Recorder, SeriesChoice};
@@ -91,8 +91,8 @@ pub(crate) const ON_THREADS: [(PortMode, usize); 3] =
 
 /// Runs on several threads even if there is little to gain. Returns `None` if the network cannot be partitioned.
 pub(crate) fn on_threads(ways: PortMode, threads: usize, network: &Network) -> Option<RunResult> {
-    let sharing = Sharing { threads, at_any_cost: true };
-    Engine::run_in_parts(ways, sharing, network, |_| true).expect("nothing interrupts it")
+    let options = ParallelOptions { threads, at_any_cost: true };
+    Engine::run_in_partitions(ways, options, network, |_| true).expect("nothing interrupts it")
 }
 
 pub(crate) fn run(engine: Engine, network: &Network, probe: &mut impl Probe) -> RunResult {

@@ -7,23 +7,24 @@
 use typed_index_collections::TiSlice;
 
 use super::contended_port::ContendedPort;
-use super::fabric::Held;
+use super::fabric::HeldBack;
 use super::nic::Phase;
 use super::plan::{Plan, PortIndex, Role, StageEnd};
-use super::{Engine, Outcome, PortMode, Progress};
+use super::rm::RmDeparture;
+use super::{Advance, Engine, Outcome, PortMode, Progress};
 use crate::cancellation::{CancellationToken, Interrupted};
 use crate::cell::{Cell, FrameNumber, Run};
-use crate::end_systems::Delivered;
-use crate::index::{LinkIndex, VcIndex};
+use crate::end_systems::{Delivered, InjectedFrame};
+use crate::index::LinkIndex;
 use crate::network::Network;
 use crate::probe::{NetworkView, Probe};
 use crate::units::{Span, Time};
 
 /// An event is a frame at a host, or a batch of cells at a port. Longer batches ask in between, see
 /// [`super::contended_port::ContendedPort::reach`].
-pub(super) const PIECES_OF_AN_EVENT: usize = 4;
+const PIECES_OF_AN_EVENT: usize = 4;
 /// Events are counted in groups, which costs less than counting single events.
-pub(super) const EVENTS_AT_ONCE: usize = 8;
+const EVENTS_AT_ONCE: usize = 8;
 
 impl<'a> Engine<'a> {
     /// Creates the engine at the start of a run of the whole network. `traced`: as in [`Engine::new`].
@@ -39,18 +40,31 @@ impl<'a> Engine<'a> {
         Self::new(network, mode, traced, None, token)
     }
 
-    /// Advances the run to `until`, that instant included, with the looks of a probe before `looks_end`.
+    /// Advances the run to the end of `advance`, that instant included.
     ///
     /// # Errors
     /// If it is interrupted.
     pub(in crate::engine) fn advance(
         &mut self,
-        (until, looks_end): (Time, Time),
+        advance: Advance,
         probe: &mut impl Probe,
         progress: &Progress,
         token: &CancellationToken<'_>,
     ) -> Result<(), Interrupted> {
-        self.set_horizon(until);
+        self.set_horizon(advance.until);
+        self.process_events(advance, probe, progress, token)?;
+        progress.now.set(advance.until);
+        Ok(())
+    }
+
+    /// Processes all events up to the end of `advance`, which is at the horizon or before.
+    pub(super) fn process_events(
+        &mut self,
+        Advance { until, looks_end }: Advance,
+        probe: &mut impl Probe,
+        progress: &Progress,
+        token: &CancellationToken<'_>,
+    ) -> Result<(), Interrupted> {
         let mut events = 0;
         loop {
             let key = self.event_list.first();
@@ -64,7 +78,6 @@ impl<'a> Engine<'a> {
                 continue;
             }
             if key.time() > until {
-                progress.now.set(until);
                 return Ok(());
             }
             if events == 0 {
@@ -83,20 +96,21 @@ impl<'a> Engine<'a> {
     /// If it is interrupted.
     pub(in crate::engine) fn inject(
         &mut self,
-        frame: (VcIndex, u32, u64),
+        frame: InjectedFrame,
         now: Time,
         probe: &mut impl Probe,
         token: &CancellationToken<'_>,
     ) -> Result<(), Interrupted> {
+        let vc = frame.vc;
         self.end_systems.inject(frame, now, &mut self.departures);
-        if let Some(exit) = self.exits[frame.0] {
+        if let Some(exit) = self.exits[vc] {
             self.nics[exit.nic].begin_phase(now);
         }
         self.depart(now, Phase::Timers);
         // The host may take time to process it.
         self.schedule_ticks();
         // A shaped port may send at once.
-        self.advance((now, now), probe, &Progress::default(), token)
+        self.advance(Advance::to(now), probe, &Progress::default(), token)
     }
 
     /// Takes the injected frames that have arrived since the last call.
@@ -110,7 +124,7 @@ impl<'a> Engine<'a> {
     /// If it is interrupted.
     pub(in crate::engine) fn snapshot(&mut self, token: &CancellationToken<'_>) -> Outcome {
         self.close(token)?;
-        self.measure(self.port_ends(), true, token)
+        self.result(self.port_ends(), true, token)
     }
 
     /// Moves the horizon, and releases the cells held back.
@@ -125,12 +139,12 @@ impl<'a> Engine<'a> {
         for port in &mut self.at_once {
             port.set_horizon(horizon);
         }
-        for &((link, label), start) in self.rm_events.under_way() {
+        for &RmDeparture { link, label, start } in self.rm_events.under_way() {
             let run = Run { last: Cell::rm(label, FrameNumber::default()), cells: 1 };
             update_waiting(
                 &self.plan,
                 &mut self.ports,
-                Held { link, run, first_start: start, period: Span(1) },
+                HeldBack { link, run, first_start: start, period: Span(1) },
                 before,
             );
         }
@@ -138,17 +152,17 @@ impl<'a> Engine<'a> {
         // Cells that a port takes at once are held back on their way to hosts after later cells on their way to the
         // port.
         let is_to_host =
-            |held: &Held| matches!(self.plan.stages[held.link][held.run.last.label()].end, StageEnd::Host { .. });
-        let (to_hosts, others): (Vec<Held>, Vec<Held>) =
-            std::mem::take(&mut self.late.held).into_iter().partition(is_to_host);
+            |held: &HeldBack| matches!(self.plan.stages[held.link][held.run.last.label()].end, StageEnd::Host { .. });
+        let (to_hosts, others): (Vec<HeldBack>, Vec<HeldBack>) =
+            std::mem::take(&mut self.late.held_back).into_iter().partition(is_to_host);
         for held in to_hosts.into_iter().chain(others) {
             self.release(held, before);
         }
     }
 
     /// Releases cells that were held back at the horizon `before`.
-    fn release(&mut self, held: Held, before: Time) {
-        let Held { link, mut run, first_start, period } = held;
+    fn release(&mut self, held: HeldBack, before: Time) {
+        let HeldBack { link, mut run, first_start, period } = held;
         let vc = self.routing.vcs[link][run.last.label()];
         if self.edge.polices_at(vc, link) {
             let at_switch = first_start + period + self.plan.delays[link];
@@ -162,7 +176,7 @@ impl<'a> Engine<'a> {
         update_waiting(&self.plan, &mut self.ports, held, before);
         let (mut downstream, ..) = self.downstream();
         downstream.fabric.forget_late(&held, before);
-        if let Some(onward) = downstream.fabric.pass(link, run, first_start, period) {
+        if let Some(onward) = downstream.fabric.go_unwatched(link, run, first_start, period) {
             downstream.join(onward);
         }
     }
@@ -178,7 +192,7 @@ impl<'a> Engine<'a> {
         for port in self.ports.keys() {
             token.tick(1)?;
             let link = self.plan.contended[port];
-            if self.part.is_some_and(|part| !part.has(self.network.links[link].from)) {
+            if self.partition.is_some_and(|partition| !partition.has(self.network.links[link].from)) {
                 continue;
             }
             self.work(port, now + Span(1), token)?;
@@ -194,14 +208,14 @@ impl<'a> Engine<'a> {
         for port in self.ports.keys() {
             let link = self.plan.contended[port];
             let (mut downstream, ports, _) = self.downstream();
-            ports[port].report_all_gathered(link, &mut downstream);
+            ports[port].report_partial_frames(link, &mut downstream);
         }
         Ok(())
     }
 }
 
 /// Updates which of these cells wait at their port after the horizon has moved from `before`.
-fn update_waiting(plan: &Plan, ports: &mut TiSlice<PortIndex, ContendedPort>, held: Held, before: Time) {
+fn update_waiting(plan: &Plan, ports: &mut TiSlice<PortIndex, ContendedPort>, held: HeldBack, before: Time) {
     if let Role::Contended(number) = plan.roles[held.link]
         && let ContendedPort::Trains(port) = &mut ports[number]
     {

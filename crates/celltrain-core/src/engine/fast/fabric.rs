@@ -5,12 +5,13 @@ use std::collections::VecDeque;
 
 use typed_index_collections::{TiSlice, TiVec};
 
-use super::event_list::{EventList, Leaf};
+use super::contended_port::{AtOnceIndex, AtOncePort};
+use super::event_list::{EventList, Leaf, Rank};
+use super::links::{Ingress, Links, StreamIndex};
 use super::plan::{LaneIndex, Plan, PortIndex, RmLaneIndex, StageEnd};
-use super::rm::{RmEvent, RmEvents, What};
-use super::tournament_tree::Rank;
+use super::rm::{RmDeparture, RmEvent, RmEvents, What};
 use super::train::Train;
-use crate::cell::{FrameNumber, Run};
+use crate::cell::{Cell, FrameNumber, Run};
 use crate::end_systems::EndSystems;
 use crate::index::{Label, LinkIndex, VcIndex};
 use crate::rate_control::RateControl;
@@ -47,14 +48,14 @@ pub(super) struct Late {
     /// By link and label ([`super::plan::PassedPorts::places`]), for every transparent port on the way and then for its
     /// end: the number of them that arrive there only after the horizon.
     pub(super) counts: TiVec<LinkIndex, Vec<u64>>,
-    pub(super) held: Vec<Held>,
+    pub(super) held_back: Vec<HeldBack>,
     /// The end of the run: nothing is held back at it.
     pub(super) end: Time,
 }
 
 /// Cells that reach the end of their stage only after the horizon. They continue when it moves.
 #[derive(Clone, Copy)]
-pub(super) struct Held {
+pub(super) struct HeldBack {
     pub(super) link: LinkIndex,
     pub(super) run: Run,
     pub(super) first_start: Time,
@@ -79,18 +80,24 @@ impl Fabric<'_> {
         if self.plan.controls && (self.plan.marks || run.last.is_rm()) && self.watch(link, label, run, first_start) {
             return None;
         }
-        self.pass(link, run, first_start, period)
+        self.go_unwatched(link, run, first_start, period)
     }
 
     /// [`Fabric::go`] for cells whose RM events are scheduled.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "a part of `go`")]
-    pub(super) fn pass(&mut self, link: LinkIndex, mut run: Run, first_start: Time, period: Span) -> Option<Onward> {
+    pub(super) fn go_unwatched(
+        &mut self,
+        link: LinkIndex,
+        mut run: Run,
+        first_start: Time,
+        period: Span,
+    ) -> Option<Onward> {
         let stage = self.plan.stages[link][run.last.label()];
         let arrival = first_start + stage.lead;
         let last = arrival + period * u64::from(run.cells - 1);
         if last > self.horizon {
-            run = self.hold_back(Held { link, run, first_start, period })?;
+            run = self.hold_back(HeldBack { link, run, first_start, period })?;
         }
         match stage.end {
             StageEnd::Host { vc, link, lane } => {
@@ -147,7 +154,7 @@ impl Fabric<'_> {
             }
         }
         let Some(end) = way.end else { return false };
-        if self.rm_events.leaves((link, label), start, plan, (self.horizon, self.late.end)) {
+        if self.rm_events.leaves(RmDeparture { link, label, start }, plan, self.horizon, self.late.end) {
             let what = What::End(self.rate_control.turn_around(way.vc, number));
             let rm_event = RmEvent { time: start + end.lead, link: end.link, vc: way.vc, number, what };
             self.send(end.lane, rm_event);
@@ -158,28 +165,28 @@ impl Fabric<'_> {
     /// Holds back the cells of a run that miss the end of their stage at the horizon, and counts them as late. Returns
     /// the others, which do not end a frame, so the arrival of their last cell has no effect.
     #[cold]
-    fn hold_back(&mut self, whole: Held) -> Option<Run> {
-        let Held { link, run, first_start, period } = whole;
+    fn hold_back(&mut self, whole: HeldBack) -> Option<Run> {
+        let HeldBack { link, run, first_start, period } = whole;
         let missed = self.change_late(&whole, self.horizon, |late, cells| *late += cells);
         let goes_whole = matches!(self.plan.stages[link][run.last.label()].end, StageEnd::Shaped { .. });
         let in_time = if goes_whole { 0 } else { run.cells - missed };
         // Nothing continues after the end.
         if self.horizon < self.late.end {
             let run = Run { cells: run.cells - in_time, ..run };
-            self.late.held.push(Held { run, first_start: first_start + period * u64::from(in_time), ..whole });
+            self.late.held_back.push(HeldBack { run, first_start: first_start + period * u64::from(in_time), ..whole });
         }
         run.at_most(in_time)
     }
 
     /// Takes cells that were held back at an earlier horizon off the count of late cells.
-    pub(super) fn forget_late(&mut self, held: &Held, horizon: Time) {
+    pub(super) fn forget_late(&mut self, held: &HeldBack, horizon: Time) {
         self.change_late(held, horizon, |late, cells| *late -= cells);
     }
 
     /// Changes the count of late cells by those of a run that arrive after the horizon, at the transparent ports they
     /// pass and at the end of their stage. Returns how many miss the end of the stage.
-    fn change_late(&mut self, held: &Held, horizon: Time, change: fn(&mut u64, u64)) -> u32 {
-        let &Held { link, run: Run { last, cells }, first_start, period } = held;
+    fn change_late(&mut self, held: &HeldBack, horizon: Time, change: fn(&mut u64, u64)) -> u32 {
+        let &HeldBack { link, run: Run { last, cells }, first_start, period } = held;
         let (passed_ports, label) = (&self.plan.passed[link], last.label());
         let mut missed = 0;
         let leads = passed_ports.of(label).iter().map(|passed| passed.lead).chain([self.plan.stages[link][label].lead]);
@@ -207,4 +214,71 @@ pub(super) fn schedule_rm_events(event_list: &mut EventList, lane: RmLaneIndex, 
         (rm_event.time, if at_end { Rank::RmEnd(rm_event.link) } else { Rank::RmPass(rm_event.link) })
     };
     event_list.set(Leaf::Rm(lane), rm_events.first(lane).map(event));
+}
+
+/// The places to which a port sends cells.
+pub(super) struct Downstream<'e> {
+    pub(super) fabric: Fabric<'e>,
+    pub(super) links: &'e mut Links,
+    pub(super) at_once: &'e mut TiSlice<AtOnceIndex, AtOncePort>,
+}
+
+impl Downstream<'_> {
+    /// Sends cells from the port of a link to wherever they can wait or end next. The first starts at `first_start`,
+    /// the others a `period` apart.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "once a train at two places; the call costs 4 % of a plain run")]
+    pub(super) fn go(&mut self, link: LinkIndex, run: Run, first_start: Time, period: Span) {
+        if let Some(onward) = self.fabric.go(link, run, first_start, period) {
+            self.join(onward);
+        }
+    }
+
+    /// [`Downstream::go`] for rare callers.
+    #[inline(never)]
+    pub(super) fn go_rarely(&mut self, link: LinkIndex, run: Run, first_start: Time, period: Span) {
+        self.go(link, run, first_start, period);
+    }
+
+    /// Puts cells on the way to a contended port.
+    #[inline]
+    pub(super) fn join(&mut self, Onward { port, input, train }: Onward) {
+        let arrival = match self.links.ingress_mut(port) {
+            Ingress::Trains(trains) => trains.join(input as usize, train),
+            &mut Ingress::Streams(first) => self.links.join_stream(first.input(input), train),
+            &mut Ingress::AtOnce(to) => {
+                let mut time = train.next;
+                for cell in train.run().iter() {
+                    self.take_at_once(to, time, cell);
+                    time += train.period;
+                }
+                return;
+            }
+        };
+        if let Some(arrival) = arrival {
+            self.fabric.event_list.settle_by(port, self.links.effect_of(port, arrival));
+        }
+    }
+
+    /// Sends a cell into a stream, where it arrives at `time`, by the horizon.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "once a cell; the call costs 3 % of a mesh")]
+    pub(super) fn push(&mut self, stream: StreamIndex, time: Time, cell: Cell) {
+        if let Some(arrival) = self.links.push(stream, time, cell) {
+            self.bring_forward(stream, arrival);
+        }
+    }
+
+    /// Schedules a port for a cell that may matter elsewhere before all others known in its stream.
+    #[inline(never)]
+    fn bring_forward(&mut self, stream: StreamIndex, arrival: Time) {
+        let port = self.links.stream(stream).port;
+        self.fabric.event_list.settle_by(port, self.links.effect_of(port, arrival));
+    }
+
+    /// Sends a cell to a port that takes it at once; it arrives at `time`, by the horizon.
+    #[inline(never)]
+    pub(super) fn take_at_once(&mut self, to: AtOnceIndex, time: Time, cell: Cell) {
+        self.at_once[to].take(time, cell, &mut self.fabric);
+    }
 }

@@ -2,7 +2,7 @@
 
 use typed_index_collections::TiSlice;
 
-use super::stream::Pipe;
+use super::links::Pipe;
 use crate::cell::Cell;
 use crate::index::Label;
 use crate::policy::{BufferPolicy, View};

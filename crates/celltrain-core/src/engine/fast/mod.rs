@@ -3,46 +3,37 @@
 //! `docs/design/fast-engine.md` explains why it is exact and how much work it is. In short: cells wait at hosts' ports,
 //! where arithmetic gives the start of each cell (`nic`), at shaped ports, and at contended ports
 //! (`contended_port`). Everything between is a delay (`plan`). Events are whole frames reaching hosts, ticks,
-//! starts, and the batches in which contended ports catch up ([`tournament_tree`]). When the clock reaches an instant,
+//! starts, and the batches in which contended ports catch up ([`event_list`]). When the clock reaches an instant,
 //! everything that happened in the network before it is settled.
 
 mod advance;
-mod at_once;
-mod batch;
 pub mod batching_port;
 mod contended_port;
-mod downstream;
 mod egress;
-mod event_list;
+pub mod event_list;
 mod fabric;
 mod fifo;
 mod ingress;
 mod links;
-mod measure;
 mod nic;
 mod output;
 pub mod parallel;
-mod partial_frames;
 mod plan;
 mod port_builder;
 mod port_plan;
-mod queue_port;
+mod results;
 mod rm;
 // For the benchmarks.
 #[doc(hidden)]
 pub mod run_queues;
-mod stream;
-mod stream_port;
-pub mod tournament_tree;
 mod train;
-mod train_ingress;
 mod train_port;
 
 use std::collections::VecDeque;
 
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
-use super::{Interrupted, Outcome, Progress};
+use super::{Advance, Interrupted, Outcome, Progress};
 use crate::cancellation::CancellationToken;
 use crate::cell::{Cell, Run};
 use crate::contracts::Edge;
@@ -55,26 +46,22 @@ use crate::rate_control::{Place, RateControl};
 use crate::shaped_port::ShapedPort;
 use crate::units::{Clock, Span, Time};
 
-pub use parallel::Sharing;
+pub use parallel::ParallelOptions;
 pub(super) use port_plan::explain;
 pub use port_plan::{PortExplanation, PortMode};
 
-use advance::{EVENTS_AT_ONCE, PIECES_OF_AN_EVENT};
-use at_once::{AtOnceIndex, AtOncePort};
-use batch::Batch;
-use contended_port::{At, ContendedPort, Worked};
-use downstream::Downstream;
-use event_list::{EventList, Leaf};
-use fabric::{Delivery, Fabric, Late, schedule_lane, schedule_rm_events};
+use contended_port::{At, AtOnceIndex, AtOncePort, ContendedPort, Worked};
+use event_list::{EventList, Key, Leaf, Rank};
+use fabric::{Delivery, Downstream, Fabric, Late, schedule_lane, schedule_rm_events};
+use ingress::Batch;
 use links::{Links, StreamIndex};
 use nic::{Nic, Phase};
 use output::Arrival;
-use parallel::Part;
+use parallel::Partition;
 use plan::{LaneIndex, NicIndex, PassedPorts, Plan, PortIndex, RmLaneIndex, Role, ShapedIndex, Stage, StageEnd};
 use port_builder::{Exit, PortSet};
 use port_plan::{PortBuilder, PortOptions};
 use rm::{RmEvent, RmEvents, What};
-use tournament_tree::{Key, Rank};
 use train::Arriving;
 
 pub(super) struct Engine<'a> {
@@ -107,7 +94,7 @@ pub(super) struct Engine<'a> {
     ahead: TiVec<ShapedIndex, Option<Span>>,
     departures: Vec<Departure>,
     /// The partition simulated here, if not the whole network.
-    part: Option<Part<'a>>,
+    partition: Option<Partition<'a>>,
 }
 
 impl<'a> Engine<'a> {
@@ -117,7 +104,7 @@ impl<'a> Engine<'a> {
         network: &'a Network,
         mode: PortMode,
         traced: Option<&[LinkIndex]>,
-        part: Option<Part<'a>>,
+        partition: Option<Partition<'a>>,
         token: &CancellationToken<'_>,
     ) -> Result<Self, Interrupted> {
         let clock = network.clock();
@@ -126,19 +113,19 @@ impl<'a> Engine<'a> {
         let routing = network.routing();
         let times = LinkTimes::of(network, clock);
         let mut rate_control = RateControl::new(network, &routing, clock, token)?;
-        let part_of = |node| part.map_or(0, |part| part.partition.of(node));
+        let partition_of = |node| partition.map_or(0, |partition| partition.partitioning.of(node));
         token.check()?;
-        let plan = Plan::new(network, &routing, &rate_control, &times, part_of, traced.unwrap_or_default());
+        let plan = Plan::new(network, &routing, &rate_control, &times, partition_of, traced.unwrap_or_default());
         let nic = |&link: &LinkIndex| Nic::new(times[link].cell_time, routing.vcs[link].len());
         let edge = Edge::new(network, clock);
         let mut starts: Vec<_> = network
             .flows
             .iter_enumerated()
-            .filter(|(_, flow)| part.is_none_or(|part| part.has(network.source(flow.data_vc))))
+            .filter(|(_, flow)| partition.is_none_or(|partition| partition.has(network.source(flow.data_vc))))
             .map(|(index, flow)| (Time::default() + clock.span(flow.start), index))
             .collect();
         starts.sort_unstable();
-        let builder = PortBuilder { network, routing: &routing, times: &times, plan: &plan, end, clock, part };
+        let builder = PortBuilder { network, routing: &routing, times: &times, plan: &plan, end, clock, partition };
         let options = PortOptions { mode, is_looked_at: traced.is_some() };
         let PortSet { ports, links, at_once, .. } = builder.ports(options, &mut rate_control, token)?;
         let mut engine = Self {
@@ -158,16 +145,16 @@ impl<'a> Engine<'a> {
             rate_control,
             end_systems: EndSystems::new(network, &routing, clock),
             event_list: EventList::new(&plan),
-            late: Late { counts: plan.passed.iter().map(PassedPorts::row).collect(), held: Vec::new(), end },
+            late: Late { counts: plan.passed.iter().map(PassedPorts::row).collect(), held_back: Vec::new(), end },
             ahead: plan.shaped.iter().map(|&link| ahead(&routing, &plan, &edge, link)).collect(),
             departures: Vec::new(),
             edge,
             plan,
             routing,
-            part,
+            partition,
         };
-        if let Some(part) = part {
-            engine.keep(part);
+        if let Some(partition) = partition {
+            engine.keep(partition);
         }
         engine.schedule_starts();
         engine.schedule_ticks();
@@ -414,6 +401,6 @@ mod tests {
         assert_eq!(size_of::<train::Train>(), 32);
         assert_eq!(size_of::<Delivery>(), 24);
         assert_eq!(nic::QUEUED_BYTES, 16);
-        assert_eq!([size_of::<Nic>(), size_of::<stream::Stream>()], [64, 64], "a line of the cache");
+        assert_eq!([size_of::<Nic>(), size_of::<links::Stream>()], [64, 64], "a line of the cache");
     }
 }

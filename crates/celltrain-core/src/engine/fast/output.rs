@@ -19,7 +19,7 @@ pub(super) struct Output {
     pub(super) timing: Timing,
     /// True if cells that find nothing waiting may start at once: none is marked, and none waits for others of its
     /// frame.
-    lets_pass: bool,
+    may_bypass_queue: bool,
     /// If the order is deferred: each start is reported, not only of cells that end a run. Set once a
     /// departure may matter by itself: another contended port follows, or the run is near its end.
     reports_each: bool,
@@ -65,7 +65,7 @@ impl Output {
     pub(super) fn new(port: BatchingPort, timing: Timing) -> Self {
         Self {
             defers_order: port.defers_order() || timing.marks_above.is_some(),
-            lets_pass: timing.marks_above.is_none() && !port.merges(),
+            may_bypass_queue: timing.marks_above.is_none() && !port.merges(),
             port,
             next_start: Time::default(),
             timing,
@@ -107,14 +107,6 @@ impl Output {
     #[inline]
     pub(super) fn free_at(&self) -> Time {
         if self.defers_order { self.next_start } else { self.tail_start() }
-    }
-
-    /// Returns the earliest time when an arrival at `arrival` can matter elsewhere: not before its transmission could
-    /// start. If the order is deferred, `ahead` cells go before it.
-    #[inline]
-    pub(super) fn effect_at(&self, arrival: Time, ahead: u32) -> Time {
-        let ahead = if self.defers_order { ahead } else { self.port.ready() };
-        arrival.max(self.next_start + self.timing.cell_time * u64::from(ahead)) + self.timing.least_lead
     }
 
     /// Returns the first instant, at `arrival` or before, at which there is something to settle.
@@ -217,13 +209,18 @@ impl Output {
 
     /// Returns whether a cell that arrives at `now`, when no other does, starts at once if it is admitted.
     #[inline]
-    pub(super) fn lets_pass(&self, now: Time, cell: Cell) -> bool {
-        self.lets_pass && self.next_start <= now && self.port.ready() == 0 && !cell.is_rm()
+    pub(super) fn may_bypass_queue(&self, now: Time, cell: Cell) -> bool {
+        self.may_bypass_queue && self.next_start <= now && self.port.ready() == 0 && !cell.is_rm()
     }
 
     /// [`Output::offer`] for such a cell, which is not put in a queue.
     #[inline]
-    pub(super) fn pass(&mut self, now: Time, cell: Cell, depart: &mut impl FnMut(Run, Time, Span)) -> Option<Time> {
+    pub(super) fn bypass_queue(
+        &mut self,
+        now: Time,
+        cell: Cell,
+        depart: &mut impl FnMut(Run, Time, Span),
+    ) -> Option<Time> {
         if !self.defers_order {
             self.port.dequeue_deferred();
         } else if self.port.deferred_dequeues() > 0 {
@@ -231,7 +228,7 @@ impl Output {
         }
         self.next_start = now;
         self.port.set_now(now);
-        if self.port.pass(cell) {
+        if self.port.bypass_queue(cell) {
             self.next_start += self.timing.cell_time;
             return Some(now);
         }

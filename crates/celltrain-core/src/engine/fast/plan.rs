@@ -215,17 +215,17 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// Creates the plan of a network. `part_of`: the part that simulates a node, 0 if there is only one. The ports of
-    /// `traced` count as contended, because a transparent port does not know when cells pass it.
+    /// Creates the plan of a network. `partition_of`: the partition that simulates a node, 0 if there is only one. The
+    /// ports of `traced` count as contended, because a transparent port does not know when cells pass it.
     pub(super) fn new(
         network: &Network,
         routing: &Routing,
         rate_control: &RateControl,
         times: &TiSlice<LinkIndex, LinkTimes>,
-        part_of: impl Fn(NodeIndex) -> u32,
+        partition_of: impl Fn(NodeIndex) -> u32,
         traced: &[LinkIndex],
     ) -> Self {
-        let part_of = |link: LinkIndex| part_of(network.links[link].to);
+        let partition_of = |link: LinkIndex| partition_of(network.links[link].to);
         let mut plan = Plan {
             roles: TiVec::with_capacity(network.links.len()),
             feeders: Feeders::new(network),
@@ -263,7 +263,7 @@ impl Plan {
             let (stages, passed, rm_ways) = match plan.roles[link] {
                 Role::Transparent => (TiVec::new(), PassedPorts::default(), TiVec::new()),
                 Role::Host(_) | Role::Shaped(_) | Role::Contended(_) => {
-                    plan.stages_of(routing, rate_control, times, link, &part_of)
+                    plan.stages_of(routing, rate_control, times, link, &partition_of)
                 }
             };
             plan.stages.push(stages);
@@ -283,7 +283,7 @@ impl Plan {
         rate_control: &RateControl,
         times: &TiSlice<LinkIndex, LinkTimes>,
         start: LinkIndex,
-        part_of: &impl Fn(LinkIndex) -> u32,
+        partition_of: &impl Fn(LinkIndex) -> u32,
     ) -> Stages {
         let mut lanes: BTreeMap<(Span, u32), LaneIndex> = BTreeMap::new();
         // By lead, and whether they end there.
@@ -315,7 +315,7 @@ impl Plan {
                 }));
                 match routing.next[link][at] {
                     Next::Host { vc } => {
-                        let lane = match lanes.entry((lead, part_of(link))) {
+                        let lane = match lanes.entry((lead, partition_of(link))) {
                             Entry::Occupied(lane) => *lane.get(),
                             Entry::Vacant(lane) => {
                                 self.lanes.push(None);

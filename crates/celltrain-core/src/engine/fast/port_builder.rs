@@ -2,21 +2,16 @@
 
 use typed_index_collections::TiVec;
 
-use super::at_once::{AtOnceIndex, AtOncePort};
 use super::batching_port::BatchingPort;
-use super::contended_port::ContendedPort;
-use super::egress::{Egress, Hop, HopEnd};
+use super::contended_port::{AtOnceIndex, AtOncePort, ContendedPort, QueuePort, StreamPort};
+use super::egress::{Egress, Hop, HopEnd, PartialFrames, ToHosts};
 use super::fifo::{Fifo, FifoOptions};
 use super::ingress::CellIngress;
-use super::links::{Ingress, Links};
+use super::links::{Ingress, Links, Stream};
 use super::output::Timing;
-use super::partial_frames::{PartialFrames, ToHosts};
 use super::plan::{NicIndex, PortIndex, Role, Stage, StageEnd};
 use super::port_plan::{Arrivals, PortBuilder, PortFacts, PortMode, PortOptions, PortPlan, Reason, TrainPlan};
-use super::queue_port::QueuePort;
-use super::stream::Stream;
-use super::stream_port::StreamPort;
-use super::train_ingress::TrainIngress;
+use super::train::TrainIngress;
 use super::train_port::TrainPort;
 use crate::cancellation::{CancellationToken, Interrupted, all};
 use crate::contracts::Edge;
@@ -88,7 +83,7 @@ impl PortBuilder<'_> {
                 Body::Stream(fifo) => {
                     let (ingress, egress) =
                         (self.ingress(link, &timing, number, &links), self.egress(link, &timing, &links));
-                    let port = StreamPort::new(ingress, fifo, egress, [timing.least_lead, timing.longest_lead]);
+                    let port = StreamPort::new(ingress, fifo, egress, timing.longest_lead);
                     (PortPlan::Stream, ContendedPort::Stream(port))
                 }
                 Body::Queues(port) => {

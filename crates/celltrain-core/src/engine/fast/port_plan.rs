@@ -7,7 +7,7 @@ use typed_index_collections::TiSlice;
 use super::batching_port::BatchingPort;
 use super::ingress;
 use super::output::Timing;
-use super::parallel::Part;
+use super::parallel::Partition;
 use super::plan::{Plan, Role};
 use crate::cancellation::{CancellationToken, Interrupted};
 use crate::index::LinkIndex;
@@ -40,11 +40,11 @@ pub(super) const MANY: usize = 5;
 pub(super) enum PortPlan {
     /// [`TrainPort`](super::train_port::TrainPort): cells come and go in trains.
     Trains(TrainPlan),
-    /// [`StreamPort`](super::stream_port::StreamPort): single cells, first in, first out.
+    /// [`StreamPort`](super::contended_port::StreamPort): single cells, first in, first out.
     Stream,
-    /// [`QueuePort`](super::queue_port::QueuePort): single cells, and queues whose order is worked out later.
+    /// [`QueuePort`](super::contended_port::QueuePort): single cells, and queues whose order is worked out later.
     Queues,
-    /// [`AtOncePort`](super::at_once::AtOncePort): single cells, each worked on before it arrives.
+    /// [`AtOncePort`](super::contended_port::AtOncePort): single cells, each worked on before it arrives.
     AtOnce,
 }
 
@@ -146,7 +146,7 @@ pub(super) struct PortBuilder<'a> {
     pub(super) end: Time,
     pub(super) clock: Clock,
     /// The partition simulated here, if not the whole network.
-    pub(super) part: Option<Part<'a>>,
+    pub(super) partition: Option<Partition<'a>>,
 }
 
 /// Options of the ports of a run.
@@ -235,13 +235,14 @@ impl PortBuilder<'_> {
     /// Returns whether one partition simulates the ports of both links. Every partition gets the same answer, so
     /// streams have the same numbers in all of them.
     fn are_together(&self, one: LinkIndex, other: LinkIndex) -> bool {
-        let part_of = |part: Part<'_>, link: LinkIndex| part.partition.of(self.network.links[link].from);
-        self.part.is_none_or(|part| part_of(part, one) == part_of(part, other))
+        let partition_of =
+            |partition: Partition<'_>, link: LinkIndex| partition.partitioning.of(self.network.links[link].from);
+        self.partition.is_none_or(|partition| partition_of(partition, one) == partition_of(partition, other))
     }
 
     /// Returns whether the port of a link is simulated here.
     pub(super) fn has(&self, link: LinkIndex) -> bool {
-        self.part.is_none_or(|part| part.has(self.network.links[link].from))
+        self.partition.is_none_or(|partition| partition.has(self.network.links[link].from))
     }
 }
 
@@ -274,7 +275,7 @@ pub(in crate::engine) fn explain(
     let mut rate_control = RateControl::new(network, &routing, clock, token)?;
     let plan = Plan::new(network, &routing, &rate_control, &times, |_| 0, &[]);
     let end = network.end(clock);
-    let builder = PortBuilder { network, routing: &routing, times: &times, plan: &plan, end, clock, part: None };
+    let builder = PortBuilder { network, routing: &routing, times: &times, plan: &plan, end, clock, partition: None };
     let plans = builder.ports(PortOptions::default(), &mut rate_control, token)?.plans;
     let explain = |link: LinkIndex| {
         let (code, details, why) = match plan.roles[link] {

@@ -34,6 +34,14 @@ pub(super) enum What {
     Pass(Place),
 }
 
+/// The departure of an RM cell that leaves its VC within the stage.
+#[derive(Clone, Copy)]
+pub(super) struct RmDeparture {
+    pub(super) link: LinkIndex,
+    pub(super) label: Label,
+    pub(super) start: Time,
+}
+
 /// All RM events, and the count of RM cells that leave their VC within a stage.
 pub(super) struct RmEvents {
     /// Events by lane: RM cells that leave one port for places equally far, in order of time.
@@ -44,8 +52,8 @@ pub(super) struct RmEvents {
     /// By link and label, for every transparent port they pass and then for the end of their loop: the number of them
     /// that arrive there only after the horizon.
     late: TiVec<LinkIndex, TiVec<Label, Vec<u64>>>,
-    /// RM cells whose loop ends only after the horizon: link and label, and start.
-    under_way: Vec<((LinkIndex, Label), Time)>,
+    /// RM cells whose loop ends only after the horizon.
+    under_way: Vec<RmDeparture>,
 }
 
 impl RmEvents {
@@ -80,25 +88,19 @@ impl RmEvents {
         self.lanes[lane].pop_front()
     }
 
-    /// Records an RM cell that starts at `start` and leaves its VC within the stage. Returns whether it does so before
+    /// Records an RM cell that leaves its VC within the stage. Returns whether it does so before
     /// the run ends.
-    pub(super) fn leaves(
-        &mut self,
-        at: (LinkIndex, Label),
-        start: Time,
-        plan: &Plan,
-        (horizon, end): (Time, Time),
-    ) -> bool {
-        self.leaving[at.0][at.1] += 1;
-        let arrival = self.change_late((at, start), plan, |late, arrival| *late += u64::from(arrival > horizon));
+    pub(super) fn leaves(&mut self, cell: RmDeparture, plan: &Plan, horizon: Time, end: Time) -> bool {
+        self.leaving[cell.link][cell.label] += 1;
+        let arrival = self.change_late(cell, plan, |late, arrival| *late += u64::from(arrival > horizon));
         if arrival > horizon && horizon < end {
-            self.under_way.push((at, start));
+            self.under_way.push(cell);
         }
         arrival <= end
     }
 
-    /// Returns the RM cells whose loop ends only after the horizon: link and label, and start.
-    pub(super) fn under_way(&self) -> &[((LinkIndex, Label), Time)] {
+    /// Returns the RM cells whose loop ends only after the horizon.
+    pub(super) fn under_way(&self) -> &[RmDeparture] {
         &self.under_way
     }
 
@@ -114,11 +116,11 @@ impl RmEvents {
         self.under_way = under_way;
     }
 
-    /// Changes the counts of late cells by one that starts at `start`, given its arrival at each place. Returns its
+    /// Changes the counts of late cells by one, given its arrival at each place. Returns its
     /// arrival at the end of its loop.
     fn change_late(
         &mut self,
-        ((link, label), start): ((LinkIndex, Label), Time),
+        RmDeparture { link, label, start }: RmDeparture,
         plan: &Plan,
         change: impl Fn(&mut u64, Time),
     ) -> Time {

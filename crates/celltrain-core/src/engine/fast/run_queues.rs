@@ -47,7 +47,7 @@ impl RunQueues {
 
     /// Passes a cell of a VC through the empty queues: it is sent before another arrives.
     #[inline]
-    pub fn pass(&mut self, label: Label) {
+    pub fn bypass_queue(&mut self, label: Label) {
         self.scheduler.pass(self.queue_of[label], self.all.len());
     }
 

@@ -1,4 +1,7 @@
-//! Cells in flight: alone, or as a train of cells of one frame that arrive a period apart.
+//! Cells in flight: alone, or as a train of cells of one frame that arrive a period apart. A port that takes trains
+//! keeps those on its links in the order of their next arrivals.
+
+use std::collections::VecDeque;
 
 use crate::cell::{Cell, Run};
 use crate::index::Label;
@@ -100,5 +103,307 @@ impl Train {
     fn goes_on_with(&self, later: &Train) -> bool {
         // RM cells have numbers of their own, so no two are equal.
         self.cell == later.cell && self.period == later.period && self.last() + self.period == later.next
+    }
+}
+
+/// The inputs of a port of trains.
+#[derive(Default)]
+pub(super) struct TrainIngress {
+    pub(super) inputs: Vec<Input>,
+    /// Inputs that have a train, by the arrival of its next cell, then by number.
+    pub(super) next: ArrivalOrder,
+    /// True if cells that end no frame have an effect elsewhere.
+    every_cell_matters: bool,
+}
+
+/// One input: the train whose cells arrive now, without cells if there is none, and the trains behind it.
+#[derive(Clone, Debug)]
+pub(super) struct Input {
+    pub(super) train: Train,
+    pub(super) behind: VecDeque<Train>,
+    /// Cells of the train that are being interleaved, and the arrival of the first.
+    pub(super) interleaved: u32,
+    pub(super) interleaved_since: Time,
+}
+
+pub(super) fn number(input: usize) -> u32 {
+    u32::try_from(input).expect("indices fit 32 bits")
+}
+
+impl TrainIngress {
+    pub(super) fn new(inputs: usize, every_cell_matters: bool) -> Self {
+        let none = Input { train: Train::NONE, behind: VecDeque::new(), interleaved: 0, interleaved_since: Time(0) };
+        Self { inputs: vec![none; inputs], next: ArrivalOrder::new(inputs), every_cell_matters }
+    }
+
+    /// Adds a train behind those on an input. Returns the arrival of its first cell that may matter elsewhere before
+    /// all earlier cells.
+    #[inline]
+    pub(super) fn join(&mut self, input: usize, train: Train) -> Option<Time> {
+        let Input { train: head, behind, .. } = &mut self.inputs[input];
+        if head.cells == 0 {
+            *head = train;
+            self.next.put(InputArrival::new(train.next, number(input)));
+            if self.every_cell_matters {
+                return Some(train.next);
+            }
+        } else {
+            let tail = behind.back_mut().unwrap_or(head);
+            if !tail.absorbs(&train) {
+                behind.push_back(train);
+            }
+            if self.every_cell_matters {
+                return None;
+            }
+        }
+        // The new cells alone can bring the earliest effect forward, whether they were joined to a train or not.
+        Some(train.last())
+    }
+
+    /// Removes the last cells due on an input, which have not started.
+    pub(super) fn take_back(&mut self, input: usize, mut cells: u32) {
+        let Input { train: head, behind, .. } = &mut self.inputs[input];
+        while cells > 0 {
+            let tail = behind.back_mut().unwrap_or(head);
+            cells -= tail.give_back(cells);
+            if tail.cells == 0 && behind.pop_back().is_none() {
+                assert_eq!(cells, 0, "no more is taken back than was to come");
+                self.next.remove(number(input));
+            }
+        }
+    }
+
+    /// Takes the cells of the first input that arrive before `until`, at least one. Returns them and their period.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "once a train; the call costs 2 % of a plain run")]
+    pub(super) fn take_first(&mut self, input: u32, until: Time) -> (Run, Span) {
+        let Input { train, behind, .. } = &mut self.inputs[input as usize];
+        let period = train.period;
+        let run = train.take_before(until);
+        if train.cells == 0 {
+            let Some(next) = behind.pop_front() else {
+                self.next.pop_first();
+                return (run, period);
+            };
+            *train = next;
+        }
+        let next = train.next;
+        self.next.put_back_first(InputArrival::new(next, input));
+        (run, period)
+    }
+}
+
+/// An input and the arrival of its next cell, as one wide number, so that comparing two is one subtraction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct InputArrival(u128);
+
+impl InputArrival {
+    /// An empty place; it sorts after all arrivals.
+    const NONE: InputArrival = InputArrival(u128::MAX);
+
+    #[inline]
+    pub(super) fn new(time: Time, input: u32) -> Self {
+        Self(u128::from(time.0) << 64 | u128::from(input))
+    }
+
+    /// Returns the arrival; after any instant for an empty place.
+    #[inline]
+    pub(super) fn time(self) -> Time {
+        Time((self.0 >> 64) as u64)
+    }
+
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "the input is the lowest 32 bits")]
+    pub(super) fn input(self) -> u32 {
+        self.0 as u32
+    }
+}
+
+/// Inputs in the order of their next arrivals: by time, then by number of the input. Each input has at most one.
+///
+/// They are kept in a ring. A new arrival usually belongs at the end, because trains arrive in the order in which hosts
+/// send them, and cells of trains under way alternate. Most others belong near the front.
+#[derive(Default)]
+pub(super) struct ArrivalOrder {
+    /// A power of two of places, two of them free at least; a free one has [`InputArrival::NONE`].
+    ring: Vec<InputArrival>,
+    first: usize,
+    len: usize,
+}
+
+impl ArrivalOrder {
+    /// Creates an empty ring for `inputs` inputs.
+    pub(super) fn new(inputs: usize) -> Self {
+        Self { ring: vec![InputArrival::NONE; (inputs + 2).next_power_of_two()], first: 0, len: 0 }
+    }
+
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    #[inline]
+    fn place(&self, i: usize) -> usize {
+        self.first.wrapping_add(i) & (self.ring.len() - 1)
+    }
+
+    /// Returns the `i`th arrival; an empty place beyond the last.
+    #[inline]
+    pub(super) fn at(&self, i: usize) -> InputArrival {
+        self.ring[self.place(i)]
+    }
+
+    /// Returns the first arrival, or an empty place if there is none.
+    #[inline]
+    pub(super) fn first(&self) -> InputArrival {
+        self.at(0)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = InputArrival> {
+        (0..self.len).map(|i| self.at(i))
+    }
+
+    /// Returns how many of the first arrivals are at the same time, and the time of the next after them.
+    #[inline]
+    pub(super) fn tied(&self) -> (usize, Time) {
+        let now = self.first().time();
+        let mut tied = 1;
+        loop {
+            let after = self.at(tied).time();
+            if after != now {
+                return (tied, after);
+            }
+            tied += 1;
+        }
+    }
+
+    #[inline]
+    pub(super) fn pop_first(&mut self) {
+        let first = self.first;
+        self.ring[first] = InputArrival::NONE;
+        self.first = self.place(1);
+        self.len -= 1;
+    }
+
+    /// Puts an input in its place.
+    #[inline]
+    pub(super) fn put(&mut self, arrival: InputArrival) {
+        let end = self.place(self.len);
+        if self.len == 0 || arrival > self.at(self.len - 1) {
+            self.ring[end] = arrival;
+            self.len += 1;
+            return;
+        }
+        self.insert(arrival);
+    }
+
+    /// Inserts before the end: the arrivals on the shorter side move.
+    #[inline(never)]
+    fn insert(&mut self, arrival: InputArrival) {
+        let mut place = self.place(0);
+        if arrival < self.at(self.len / 2) {
+            self.first = self.place(self.ring.len() - 1);
+            let mut hole = self.first;
+            while self.ring[place] < arrival {
+                self.ring[hole] = self.ring[place];
+                hole = place;
+                place = (place + 1) & (self.ring.len() - 1);
+            }
+            self.ring[hole] = arrival;
+        } else {
+            let mut hole = self.place(self.len);
+            place = self.place(self.len - 1);
+            while self.ring[place] > arrival {
+                self.ring[hole] = self.ring[place];
+                hole = place;
+                place = place.wrapping_sub(1) & (self.ring.len() - 1);
+            }
+            self.ring[hole] = arrival;
+        }
+        self.len += 1;
+    }
+
+    /// Moves the first input to another place. Returns whether it is first again.
+    #[inline]
+    pub(super) fn put_back_first(&mut self, arrival: InputArrival) -> bool {
+        let first = self.first;
+        if arrival < self.at(1) {
+            self.ring[first] = arrival;
+            return true;
+        }
+        let (last, end) = (self.place(self.len - 1), self.place(self.len));
+        self.ring[first] = InputArrival::NONE;
+        self.first = self.place(1);
+        if arrival > self.ring[last] {
+            // They alternate.
+            self.ring[end] = arrival;
+        } else {
+            self.len -= 1;
+            self.insert(arrival);
+        }
+        false
+    }
+
+    /// Removes the arrival of an input.
+    pub(super) fn remove(&mut self, input: u32) {
+        let mut place =
+            (0..self.len).find(|&i| self.at(i).input() == input).expect("an input with a train has a arrival");
+        while place + 1 < self.len {
+            let (here, next) = (self.place(place), self.at(place + 1));
+            self.ring[here] = next;
+            place += 1;
+        }
+        let last = self.place(place);
+        self.ring[last] = InputArrival::NONE;
+        self.len -= 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Stream;
+
+    #[test]
+    fn arrivals_stay_in_order_after_any_changes() {
+        let mut rng = Stream::new(1, "turns");
+        for inputs in [1, 2, 3, 7, 40] {
+            let mut order = ArrivalOrder::new(inputs as usize);
+            let mut expected: Vec<InputArrival> = Vec::new();
+            for _ in 0..2000 {
+                let input = rng.below(inputs);
+                let arrival = InputArrival::new(Time(u64::from(rng.below(50))), input);
+                let place = expected.iter().position(|other| other.input() == input);
+                match (place, rng.below(3)) {
+                    (None, _) => {
+                        order.put(arrival);
+                        expected.push(arrival);
+                    }
+                    (Some(0), 0) => {
+                        order.pop_first();
+                        expected.remove(0);
+                    }
+                    (Some(0), _) => {
+                        let is_first = order.put_back_first(arrival);
+                        expected[0] = arrival;
+                        assert_eq!(is_first, expected.iter().min() == Some(&arrival));
+                    }
+                    (Some(i), 0) => {
+                        order.remove(input);
+                        expected.remove(i);
+                    }
+                    (Some(_), _) => {}
+                }
+                expected.sort_unstable();
+                assert!(order.iter().eq(expected.iter().copied()));
+                assert_eq!((order.len(), order.at(expected.len())), (expected.len(), InputArrival::NONE));
+                let now = expected.first().map(|arrival| arrival.time());
+                let tied = expected.iter().take_while(|arrival| Some(arrival.time()) == now).count();
+                if tied > 0 {
+                    let after = expected.get(tied).map_or(InputArrival::NONE, |&arrival| arrival).time();
+                    assert_eq!(order.tied(), (tied, after));
+                }
+            }
+        }
     }
 }

@@ -7,22 +7,22 @@
 //! has been sent. So the port is worked on in batches, some time after the instants in question, and never later than
 //! the earliest effect these could have anywhere else.
 
-mod in_step;
-mod runs;
-mod stretch;
-mod taking_turns;
+use in_step::StretchTrain;
 
 use super::batching_port::BatchingPort;
+use super::egress::PartialFrames;
 use super::output::{Output, Timing};
-use super::partial_frames::PartialFrames;
 use super::port_plan::TrainPlan;
-use super::train::Train;
-use super::train_ingress::{Input, TrainIngress, number};
+use super::train::{Input, TrainIngress, number};
 use crate::cell::{Cell, Run};
 use crate::index::Label;
+use crate::port::Fate;
+use crate::queue_range::QueueRange;
 use crate::tie::TieBreaker;
 use crate::units::{Span, Time};
-use stretch::Part;
+
+mod in_step;
+mod interleaving;
 
 /// A contended port.
 pub(super) struct TrainPort {
@@ -36,9 +36,9 @@ pub(super) struct TrainPort {
     together: Vec<(u32, Cell)>,
     in_step: Vec<(u32, Cell)>,
     pub(super) plan: TrainPlan,
-    stretch: Vec<Part>,
+    stretch: Vec<StretchTrain>,
     /// By label: cells of a frame under way whose departure is known and not yet reported, because it has no effect.
-    gathered: PartialFrames,
+    partial_frames: PartialFrames,
     /// The interleaved cells, and their inputs.
     interleaved: Vec<Cell>,
     touched: Vec<u32>,
@@ -54,7 +54,7 @@ pub(super) struct TrainPort {
 /// engines also checks that it has no effect.
 const CELLS_IN_ONE_GO: u64 = if cfg!(test) { 1 << 10 } else { 1 << 20 };
 
-/// With more active inputs than this, a simpler bound on effects is used.
+/// With more active inputs than this, the first arrival is taken instead of the first last cell.
 const FEW: usize = 8;
 
 impl TrainPort {
@@ -82,20 +82,18 @@ impl TrainPort {
             at_node,
             together: Vec::new(),
             in_step: Vec::new(),
-            gathered: PartialFrames::new(vcs),
+            partial_frames: PartialFrames::new(vcs),
         }
     }
 
-    /// Returns the earliest instant at which unsettled arrivals of this port can have an effect elsewhere.
-    pub(super) fn next_effect(&self) -> Option<Time> {
-        let to_come = if self.ingress.next.len() == 0 {
-            None
-        } else if self.output.timing.every_cell_matters || self.ingress.next.len() > FEW {
-            Some(self.output.effect_at(self.ingress.next.first().time(), 0))
-        } else {
-            self.ingress.next.iter().map(|turn| self.effect_of_input(&self.ingress.inputs[turn.input() as usize])).min()
-        };
-        to_come.into_iter().chain(self.output.effect_of_waiting()).min()
+    /// Returns the first arrival that matters elsewhere among the cells in flight, or an earlier instant.
+    #[inline]
+    pub(super) fn next_to_matter(&self) -> Option<Time> {
+        let TrainIngress { next, inputs, .. } = &*self.ingress;
+        if self.output.timing.every_cell_matters || next.len() > FEW {
+            return (next.len() > 0).then(|| next.first().time());
+        }
+        next.iter().map(|arrival| inputs[arrival.input() as usize].train.last()).min()
     }
 
     /// Returns the end of the next batch, given that everything before `since` is settled: `until`, or earlier if the
@@ -125,7 +123,7 @@ impl TrainPort {
             if self.plan.interleaves
                 && self.ingress.next.len() > 1
                 && self.interleaving_pays()
-                && self.takes_turns(until)
+                && self.is_interleaved(until)
                 && self.interleave(until, &mut depart)
             {
                 continue;
@@ -148,17 +146,17 @@ impl TrainPort {
     }
 
     /// Reports an admitted cell's start. If only whole frames matter, it does so if the cell ends a frame, is an RM
-    /// cell or may be too late for the end of the run; other cells are gathered.
+    /// cell or may be too late for the end of the run; other cells are collected.
     #[inline]
     fn depart_one(&mut self, cell: Cell, start: Time, depart: &mut impl FnMut(Run, Time, Span)) {
         let run = Run { last: cell, cells: 1 };
         let matters = cell.last_cell() || cell.is_rm() || start > self.output.timing.latest_start;
         if matters || self.output.timing.every_cell_matters {
-            self.report_gathered(cell.label(), depart);
+            self.report_partial_frame(cell.label(), depart);
             self.hand_on(run, start, self.output.timing.cell_time, depart);
             return;
         }
-        self.gather(run, depart);
+        self.collect(run, depart);
     }
 
     /// Hands on cells whose departure is known: the first starts at `first_start`, the others a `period` apart.
@@ -173,44 +171,224 @@ impl TrainPort {
 
     /// Collects cells of a frame under way whose start has no effect.
     #[inline]
-    fn gather(&mut self, run: Run, depart: &mut impl FnMut(Run, Time, Span)) {
-        if let Some(before) = self.gathered.add(run) {
+    fn collect(&mut self, run: Run, depart: &mut impl FnMut(Run, Time, Span)) {
+        if let Some(before) = self.partial_frames.add(run) {
             depart(before, Time::default(), Span(0));
         }
     }
 
     /// Reports the collected cells of a VC, whose starts have no effect.
     #[inline]
-    fn report_gathered(&mut self, label: Label, depart: &mut impl FnMut(Run, Time, Span)) {
-        if let Some(gathered) = self.gathered.take(label) {
-            depart(gathered, Time::default(), Span(0));
+    fn report_partial_frame(&mut self, label: Label, depart: &mut impl FnMut(Run, Time, Span)) {
+        if let Some(collected) = self.partial_frames.take(label) {
+            depart(collected, Time::default(), Span(0));
         }
     }
 
-    /// Reports all gathered cells, at the end of the run.
-    pub(super) fn report_all_gathered(&mut self, mut depart: impl FnMut(Run, Time, Span)) {
-        for label in self.gathered.labels() {
-            self.report_gathered(label, &mut depart);
+    /// Reports all collected cells, at the end of the run.
+    pub(super) fn report_partial_frames(&mut self, mut depart: impl FnMut(Run, Time, Span)) {
+        for label in self.partial_frames.labels() {
+            self.report_partial_frame(label, &mut depart);
+        }
+    }
+}
+
+impl TrainPort {
+    /// Handles cells that arrive a period apart from `now`, with no other arrival between them.
+    #[inline]
+    pub(super) fn arrive_in_step(
+        &mut self,
+        now: Time,
+        period: Span,
+        run: Run,
+        depart: &mut impl FnMut(Run, Time, Span),
+    ) {
+        self.output.catch_up(now);
+        self.output.note(run, now, period);
+        if run.cells == 1 {
+            self.arrive(now, run.last, depart);
+            return;
+        }
+        if self.output.defers_order && self.output.port.must_report_before(run.last.label()) {
+            self.output.report_departures(depart);
+        }
+        self.output.port.set_now(now);
+        match self.output.port.fate(run.last) {
+            Fate::Refused => {
+                self.output.port.refuse(run);
+                return;
+            }
+            Fate::Admitted
+                if self.output.timing.marks_above.is_none() && self.admit_together(now, period, run, depart) =>
+            {
+                return;
+            }
+            Fate::Admitted | Fate::CellByCell => {}
+        }
+        let mut at = now;
+        for cell in run.iter() {
+            self.output.catch_up(at);
+            self.arrive(at, cell, depart);
+            at += period;
         }
     }
 
-    /// Returns the earliest effect elsewhere of the trains on a link. Trains behind the first come later, but if the
-    /// order is deferred, they may leave before it.
-    fn effect_of_input(&self, Input { train, behind, .. }: &Input) -> Time {
-        let first = self.effect_of(train);
-        match behind.front() {
-            Some(next) if self.output.defers_order => first.min(self.output.effect_at(next.last(), 0)),
-            _ => first,
+    /// Admits all cells of a run at once, if the result is the same as one by one.
+    #[inline]
+    pub(super) fn admit_together(
+        &mut self,
+        now: Time,
+        period: Span,
+        run: Run,
+        depart: &mut impl FnMut(Run, Time, Span),
+    ) -> bool {
+        if self.output.defers_order {
+            self.admit_deferred(now, period, run, depart)
+        } else if self.output.port.reassembles(run.last.label()) {
+            self.admit_awaiting(now, period, run, depart)
+        } else {
+            self.admit_in_step(now, period, run, depart)
         }
     }
 
-    /// Returns the earliest effect of a train elsewhere.
-    fn effect_of(&self, train: &Train) -> Time {
-        if self.output.timing.every_cell_matters {
-            return self.output.effect_at(train.next, 0);
+    /// Admits all cells of a run at once, unless the buffer would be full for one of them.
+    ///
+    /// With starts `s_i = max(a_i, s_{i-1} + T)` and arrivals a period `P` apart, `s_i - a_i` only grows (`P < T`) or
+    /// only shrinks to nothing (`P >= T`). The queue follows it, and is largest at one of the ends. It is shortest
+    /// before the first or the last of them arrives.
+    #[inline]
+    pub(super) fn admit_in_step(
+        &mut self,
+        now: Time,
+        period: Span,
+        run: Run,
+        depart: &mut impl FnMut(Run, Time, Span),
+    ) -> bool {
+        let behind = u64::from(run.cells - 1);
+        let last_arrival = now + period * behind;
+        let first_start = self.output.tail_start().max(now);
+        let in_a_row = first_start + self.output.timing.cell_time * behind;
+        let last_start = in_a_row.max(last_arrival);
+        // Of those that wait, frames that are not yet whole stay.
+        let ready = self.output.port.ready();
+        let awaiting = self.output.port.occupancy() - ready;
+        let ready_at_last = if period == self.output.timing.cell_time {
+            ready + 1
+        } else {
+            self.waiting_with(last_start, last_arrival)
+        };
+        let peak = ready_at_last.max(ready + 1) + awaiting;
+        if peak > self.output.port.capacity() {
+            return false;
         }
-        let ahead = if self.output.defers_order { self.output.port.least_ahead(train.cell.label()) } else { 0 };
-        self.output.effect_at(train.last(), ahead)
+        let gone = ready + run.cells - ready_at_last;
+        if !self.output.port.enters_at_once(run.last.label(), gone, period <= self.output.timing.cell_time) {
+            return false;
+        }
+        self.report_partial_frame(run.last.label(), depart);
+        let range = QueueRange { least: awaiting + ready.min(ready_at_last - 1), largest: peak };
+        self.output.port.admit(run, range, gone);
+        self.output.next_start = Time(last_start.0 - self.output.timing.cell_time.0 * u64::from(ready_at_last - 1));
+        if last_start == in_a_row {
+            self.hand_on(run, first_start, self.output.timing.cell_time, depart);
+            return true;
+        }
+        // The queue runs empty under way: from then on every cell starts as it arrives.
+        let in_a_row = (first_start - now).0 / (period.0 - self.output.timing.cell_time.0) + 1;
+        let first = run.first(u32::try_from(in_a_row).expect("fewer than all"));
+        self.hand_on(first, first_start, self.output.timing.cell_time, depart);
+        self.hand_on(Run { cells: run.cells - first.cells, ..run }, now + period * in_a_row, period, depart);
+        true
+    }
+
+    /// Returns how many cells wait, including one that has just arrived and will start at `start`.
+    pub(super) fn waiting_with(&self, start: Time, arrival: Time) -> u32 {
+        let ahead = (start - arrival).0;
+        let gone_at_once = u64::from(self.output.timing.serve_first && ahead > 0);
+        u32::try_from((ahead - gone_at_once) / self.output.timing.cell_time.0 + 1)
+            .expect("a queue stays below 2^32 cells")
+    }
+
+    /// Admits a run if the order is deferred. The number of waiting cells does not depend on which of them goes first.
+    ///
+    /// The i-th of them is sent no sooner than i cell times after the next start. If they arrive a cell time apart or
+    /// closer, it has arrived by then, so its early presence changes nothing. Nor does it if cells of the same queue
+    /// will still wait when the last of them arrives.
+    #[inline(never)]
+    pub(super) fn admit_deferred(
+        &mut self,
+        now: Time,
+        period: Span,
+        run: Run,
+        depart: &mut impl FnMut(Run, Time, Span),
+    ) -> bool {
+        self.output.start_anew_if_idle(now, depart);
+        let behind = u64::from(run.cells - 1);
+        let last_arrival = now + period * behind;
+        let at_first = self.output.port.occupancy() + 1;
+        let at_last = if period == self.output.timing.cell_time {
+            at_first
+        } else {
+            let last_start = (self.output.tail_start() + self.output.timing.cell_time * behind).max(last_arrival);
+            self.waiting_with(last_start, last_arrival)
+        };
+        // It only grows or only shrinks from one arrival to the next, see `admit_in_step`.
+        let range = QueueRange { least: at_first.min(at_last) - 1, largest: at_first.max(at_last) };
+        let gone = at_first + run.cells - 1 - at_last;
+        let is_close = period <= self.output.timing.cell_time && !self.plan.fills_exactly;
+        let in_time = is_close || self.output.port.least_ahead(run.last.label()) >= gone;
+        if range.largest > self.output.port.capacity() || !in_time {
+            return false;
+        }
+        self.output.port.admit(run, range, 0);
+        true
+    }
+
+    /// Admits a run of a VC whose frames wait until they are whole. Its cells only come while others go, so the queue
+    /// shrinks or stays until all others have gone and grows from then on, or only grows: its largest is at one of the
+    /// ends.
+    #[inline(never)]
+    pub(super) fn admit_awaiting(
+        &mut self,
+        now: Time,
+        period: Span,
+        run: Run,
+        depart: &mut impl FnMut(Run, Time, Span),
+    ) -> bool {
+        let last_arrival = now + period * u64::from(run.cells - 1);
+        let until = if self.output.timing.serve_first { last_arrival + Span(1) } else { last_arrival };
+        let ready = self.output.port.ready();
+        let starts = (until.0.saturating_sub(self.output.next_start.0)).div_ceil(self.output.timing.cell_time.0);
+        let gone = u32::try_from(starts).unwrap_or(ready).min(ready);
+        let at_first = self.output.port.occupancy() + 1;
+        let at_last = at_first + run.cells - 1 - gone;
+        let range = QueueRange { least: self.least_while_awaiting(now, period, gone), largest: at_first.max(at_last) };
+        if range.largest > self.output.port.capacity() {
+            return false;
+        }
+        self.output.next_start += self.output.timing.cell_time * u64::from(gone);
+        self.output.port.admit(run, range, gone);
+        if run.last.last_cell() {
+            if gone == ready {
+                self.output.next_start = self.output.next_start.max(last_arrival);
+            }
+            self.output
+                .release(self.output.next_start + self.output.timing.cell_time * u64::from(ready - gone), depart);
+        }
+        true
+    }
+
+    /// Returns the fewest cells waiting while `gone` cells leave and cells of a partial frame arrive a period apart
+    /// from `now` on: at first, or when the last of the leaving cells has left.
+    fn least_while_awaiting(&self, now: Time, period: Span, gone: u32) -> u32 {
+        let waiting = self.output.port.occupancy();
+        let Some(before_last) = gone.checked_sub(1) else { return waiting };
+        let last_gone = self.output.next_start + self.output.timing.cell_time * u64::from(before_last);
+        let since_first = last_gone.0.saturating_sub(now.0);
+        let arrived =
+            if self.output.timing.serve_first { since_first.div_ceil(period.0) } else { since_first / period.0 + 1 };
+        let arrived = u32::try_from(arrived).expect("no more than the run has");
+        waiting.min(waiting + arrived - gone)
     }
 }
 

@@ -1,64 +1,17 @@
+//! Compares the fast engine's port with the naive one: cells admitted, refused and taken at once must give the same
+//! result as one cell after another.
+
+use proptest::prelude::*;
+use typed_index_collections::TiSlice;
+
 use super::*;
 use crate::cell::FrameNumber;
 use crate::cell::tests::cell;
 use crate::index::Label;
-use crate::policy::PolicyConfig;
+use crate::policy::{Overflow, PolicyConfig, View};
 use crate::policy::{drop_from_front, ppd, tail_drop, virtual_queuing};
+use crate::port::Port;
 use crate::scheduler::{Class, SchedulerConfig, VcKind, round_robin};
-
-mod model;
-
-#[test]
-fn cells_admitted_in_turns_count_as_single_ones_do() {
-    let rm = Cell::rm(Label::new(2), FrameNumber::new(9));
-    let cells = [(0, false), (1, false), (0, true), (1, false)].map(|(label, last)| cell(label, 5, last));
-    let cells = [cells[0], cells[1], rm, cells[2], cells[3]];
-    // Two wait before. Then one, or all but one, or all leave between the first and the last of the cells.
-    for gone in [1, 6, 7] {
-        let policy = || PolicyConfig::TailDrop(tail_drop::Config {}).build(Some(10), &["a", "b", "c"]);
-        let mut ports = [(); 2].map(|()| BatchingPort::new(Some(10), 3, policy(), Stream::new(1, "test")));
-        for port in &mut ports {
-            assert!(port.offer(cell(0, 4, true)) && port.offer(cell(1, 4, true)));
-        }
-        let [single, interleaved] = &mut ports;
-        for cell in cells {
-            assert!(single.offer(cell));
-        }
-        single.defer_dequeue(gone);
-        for (label, cells, last) in [(0, 2, true), (1, 2, false)] {
-            interleaved.fate(cell(label, 5, false));
-            interleaved.count_in_turns(Run { last: cell(label, 5, last), cells });
-        }
-        interleaved.count_in_turns(Run { last: rm, cells: 1 });
-        interleaved.admit_in_turns(&cells, QueueRange { least: 0, largest: 7 }, gone);
-        for port in [&mut *single, &mut *interleaved] {
-            port.dequeue_deferred();
-        }
-        assert_eq!((single.state(), single.active_vcs()), (interleaved.state(), interleaved.active_vcs()));
-        assert!(single.waiting().eq(interleaved.waiting()));
-        assert_eq!(
-            [0, 1].map(|vc| single.starts_frame(Label::new(vc))),
-            [0, 1].map(|vc| interleaved.starts_frame(Label::new(vc)))
-        );
-    }
-}
-
-#[test]
-fn cells_admitted_in_turns_are_of_the_frame_that_is_under_way() {
-    let policy = PolicyConfig::DropFromFront(drop_from_front::Config {}).build(Some(3), &["a", "b"]);
-    let mut port = BatchingPort::new(Some(3), 2, policy, Stream::new(1, "test"));
-    // The first two cells of A's frame 8 and the first of B's frame 3 alternate; B's second pushes out A's two.
-    let cells = [(0, 8), (1, 3), (0, 8)].map(|(label, frame)| cell(label, frame, false));
-    for (last, cells) in [(cells[2], 2), (cells[1], 1)] {
-        assert_eq!(port.fate(last), Fate::Admitted);
-        port.count_in_turns(Run { last, cells });
-    }
-    port.admit_in_turns(&cells, QueueRange { least: 0, largest: 3 }, 0);
-    assert!(port.offer(cell(1, 3, true)));
-    // Frame 8 is cut, so the cells that still arrive are its rest.
-    assert_eq!([false, true].map(|last| port.offer(cell(0, 8, last))), [false, true]);
-    assert_eq!(port.vc_counters().next().map(|of_a| (of_a.lost_pushed_out, of_a.discarded_remainder)), Some((2, 1)));
-}
 
 #[test]
 fn cells_admitted_at_once_are_of_the_frame_that_is_under_way() {
@@ -134,7 +87,7 @@ fn a_cell_that_passes_counts_as_one_that_is_offered_and_taken() {
             assert_eq!(drain(&mut passing), drain(&mut offered));
             let cell = cell(draws.below(2), frame, draws.below(3) == 0);
             let enters = offered.offer(cell);
-            let sent = passing.pass(cell);
+            let sent = passing.bypass_queue(cell);
             assert_eq!(sent || passing.ready() > 0, enters, "{policy:?}");
             passed += u32::from(sent);
             assert_eq!(drain(&mut offered), Vec::from_iter(enters.then_some(cell)));
@@ -146,5 +99,315 @@ fn a_cell_that_passes_counts_as_one_that_is_offered_and_taken() {
             port.report_to_policy();
         }
         assert_eq!(passing.state(), offered.state(), "{policy:?}");
+    }
+}
+
+const NAMES: [&str; 4] = ["vc0", "vc1", "vc2", "vc3"];
+const VCS: u32 = 4;
+/// Number of scripts drawn. Many are short: faults show in a few steps or not at all.
+const CASES: u32 = 4_000;
+
+/// A port of each kind, and the cells that have left them.
+struct Pair {
+    naive: Port,
+    batching: BatchingPort,
+    /// Number of the current frame, by label, and of the latest RM cell.
+    frames: [u32; VCS as usize],
+    rms: u32,
+    left_naive: Vec<Cell>,
+    left_batching: Vec<Cell>,
+}
+
+/// An operation at the port.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// Cells of a VC's frame arrive in a row; the last of them may end it.
+    Run { label: Label, cells: u32, ends: bool },
+    /// An RM cell arrives.
+    Rm { label: Label },
+    /// Rounds of one cell each of some VCs arrive; none of them ends its frame.
+    Rounds { labels: [bool; VCS as usize], rounds: u32 },
+    /// Like `Rounds`, then one more cell of each, which may end its frame, interleaved; some cells leave meanwhile.
+    Interleaved { labels: [bool; VCS as usize], rounds: u32, ends: bool, gone: u32 },
+    /// Cells leave, and are reported later.
+    Gone { cells: u32 },
+    /// A cell leaves, and is reported at once.
+    Take,
+    /// Departures are reported.
+    Report,
+    /// A sample is taken.
+    Sample,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let label = || (0..VCS).prop_map(Label::new);
+    prop_oneof![
+        6 => (label(), 1u32..7, any::<bool>()).prop_map(|(label, cells, ends)| Step::Run { label, cells, ends }),
+        1 => label().prop_map(|label| Step::Rm { label }),
+        2 => (any::<[bool; 4]>(), 1u32..4).prop_map(|(labels, rounds)| Step::Rounds { labels, rounds }),
+        2 => (any::<[bool; 4]>(), 0u32..4, any::<bool>(), 0u32..20)
+            .prop_map(|(labels, rounds, ends, gone)| Step::Interleaved { labels, rounds, ends, gone }),
+        3 => (1u32..9).prop_map(|cells| Step::Gone { cells }),
+        2 => Just(Step::Take),
+        1 => Just(Step::Report),
+        1 => Just(Step::Sample),
+    ]
+}
+
+/// A policy without hints to engines: every default must be right.
+struct Silent(Box<dyn BufferPolicy>);
+
+impl BufferPolicy for Silent {
+    fn admit_frame(&mut self, buffer: &View<'_>, vc: Label, rng: &mut Stream) -> bool {
+        self.0.admit_frame(buffer, vc, rng)
+    }
+
+    fn overflow(&self) -> Overflow {
+        self.0.overflow()
+    }
+
+    fn follower(&mut self) -> Option<&mut dyn CellFollower> {
+        self.0.follower()
+    }
+}
+
+impl Pair {
+    /// Creates the pair for a policy and a scheduler by their places in the lists; `None` if they cannot be at one
+    /// port.
+    fn new((policy, silent): (usize, bool), scheduler: usize, capacity: u32, merging: [bool; 4]) -> Option<Self> {
+        let policies = PolicyConfig::samples(capacity);
+        let schedulers = SchedulerConfig::samples();
+        let classes = [Class::Ubr, Class::Vbr, Class::Ubr, Class::Cbr];
+        let kinds: Vec<_> = NAMES.iter().zip(classes).map(|(&name, class)| VcKind { name, class }).collect();
+        let policy = &policies[policy % policies.len()];
+        let built = || policy.build(Some(capacity), &NAMES);
+        let service = || schedulers[scheduler % schedulers.len()].build(&kinds);
+        let merges = merging.contains(&true);
+        let one_queue_only = built().follower().is_some() || built().overflow() == Overflow::PushOutFront;
+        if (service().is_some() && (merges || one_queue_only)) || (merges && one_queue_only) {
+            return None;
+        }
+        let stream = || Stream::new(1, "port");
+        let for_batching = if silent { Box::new(Silent(built())) } else { built() };
+        Some(Self {
+            naive: Port::new(Some(capacity), 4, built(), stream())
+                .merging(TiSlice::from_ref(&merging))
+                .scheduled(service()),
+            batching: BatchingPort::new(Some(capacity), 4, for_batching, stream())
+                .merging(TiSlice::from_ref(&merging))
+                .scheduled(service()),
+            frames: [0; 4],
+            rms: 0,
+            left_naive: Vec::new(),
+            left_batching: Vec::new(),
+        })
+    }
+
+    fn report(&mut self) {
+        let left = &mut self.left_batching;
+        self.batching.report_departures(ReportGranularity::Each, |run, _| left.extend(run.iter()));
+    }
+
+    fn report_before(&mut self, label: Label) {
+        // A port without deferred order updates deferred state by itself, and does not expose the cells.
+        if !self.batching.defers_order() || self.batching.must_report_before(label) {
+            self.report();
+        }
+    }
+
+    fn offer(&mut self, cell: Cell) {
+        self.report_before(cell.label());
+        assert_eq!(self.naive.offer(cell), self.batching.offer(cell), "{cell:?}");
+    }
+
+    fn room(&self) -> u32 {
+        self.batching.capacity() - self.batching.occupancy()
+    }
+
+    fn of_frame(&self, label: Label, ends: bool) -> Cell {
+        Cell::new(label, FrameNumber::new(self.frames[usize::from(label)]), ends)
+    }
+
+    fn next_frame(&mut self, label: Label, ends: bool) {
+        self.frames[usize::from(label)] += u32::from(ends);
+    }
+
+    fn play(&mut self, step: Step) {
+        match step {
+            Step::Run { label, cells, ends } => self.run(Run { last: self.of_frame(label, ends), cells }),
+            Step::Rm { label } => {
+                self.rms += 1;
+                self.offer(Cell::rm(label, FrameNumber::new(self.rms)));
+            }
+            Step::Rounds { labels, rounds } => self.rounds(&chosen(labels), rounds),
+            Step::Interleaved { labels, rounds, ends, gone } => self.interleave(&chosen(labels), rounds, ends, gone),
+            Step::Gone { cells } => {
+                let cells = cells.min(self.batching.ready());
+                self.left_naive.extend((0..cells).map(|_| self.naive.take().expect("as many are ready")));
+                if cells > 0 {
+                    self.batching.defer_dequeue(cells);
+                }
+            }
+            Step::Take => {
+                self.report();
+                let (naive, batching) = (self.naive.take(), self.batching.take());
+                assert_eq!(naive, batching);
+                self.left_naive.extend(naive);
+                self.left_batching.extend(batching);
+            }
+            Step::Report => self.report(),
+            Step::Sample => {
+                self.naive.start_range();
+                self.batching.start_range();
+            }
+        }
+    }
+
+    /// Admits a run at once if there is room for all, otherwise one by one.
+    fn run(&mut self, run: Run) {
+        let label = run.last.label();
+        self.next_frame(label, run.last.last_cell());
+        self.report_before(label);
+        let first = run.split_first().0;
+        let has_room = run.cells <= self.room() && !self.batching.reassembles(label);
+        let policy_may_follow = self.batching.enters_at_once(label, 0, true);
+        if !has_room || !policy_may_follow {
+            run.iter().for_each(|cell| self.offer(cell));
+            return;
+        }
+        match self.batching.fate(first) {
+            Fate::Admitted => {
+                assert!(run.iter().all(|cell| self.naive.offer(cell)));
+                let least = self.batching.occupancy();
+                self.batching.admit(run, QueueRange { least, largest: least + run.cells }, 0);
+            }
+            Fate::Refused => {
+                // A cell that ends a frame whose last cell is kept needs a decision of its own.
+                let (refused, last) = if run.last.last_cell() && self.batching.fate(run.last) == Fate::CellByCell {
+                    (run.at_most(run.cells - 1), Some(run.last))
+                } else {
+                    (Some(run), None)
+                };
+                if let Some(refused) = refused {
+                    assert!(!refused.iter().any(|cell| self.naive.offer(cell)));
+                    self.batching.refuse(refused);
+                }
+                if let Some(last) = last {
+                    self.offer(last);
+                }
+            }
+            Fate::CellByCell => run.iter().for_each(|cell| self.offer(cell)),
+        }
+    }
+
+    /// Admits one cell each of VCs that are within a frame that passes.
+    fn rounds(&mut self, labels: &[Label], rounds: u32) {
+        for _ in 0..rounds {
+            for &label in labels {
+                self.report_before(label);
+            }
+            let passing: Vec<_> = labels.iter().copied().filter(|&label| self.batching.passes(label)).collect();
+            let cells = u32::try_from(passing.len()).unwrap();
+            if cells == 0 || cells > self.room() {
+                return;
+            }
+            let cells: Vec<_> = passing.iter().map(|&label| self.of_frame(label, false)).collect();
+            for &cell in &cells {
+                assert!(self.naive.offer(cell));
+            }
+            self.batching.admit_round(cells.into_iter());
+        }
+    }
+
+    /// Admits interleaved cells without asking the policy, counted VC by VC; some cells leave meanwhile.
+    fn interleave(&mut self, labels: &[Label], rounds: u32, ends: bool, gone: u32) {
+        if self.batching.defers_order() || self.batching.merges() || labels.is_empty() {
+            return;
+        }
+        self.report();
+        let each = rounds + 1;
+        let (vcs, waited) = (u32::try_from(labels.len()).unwrap(), self.batching.occupancy());
+        let unasked = labels.iter().all(|&label| self.batching.admits_unasked(label));
+        if !unasked
+            || vcs * each > self.room()
+            || !labels.iter().all(|&label| self.batching.enters_at_once(label, 0, true))
+        {
+            return;
+        }
+        let mut cells = Vec::new();
+        for round in 0..each {
+            for &label in labels {
+                let cell = self.of_frame(label, ends && round == rounds);
+                if round == 0 {
+                    self.batching.fate(cell);
+                }
+                self.batching.follow(label, 0);
+                assert!(self.naive.offer(cell));
+                cells.push(cell);
+            }
+        }
+        for &label in labels {
+            self.batching.count_interleaved(Run { last: self.of_frame(label, ends), cells: each });
+            self.next_frame(label, ends);
+        }
+        // Cells leave after the last has arrived: some that waited before, and perhaps some of these.
+        let largest = waited + vcs * each;
+        let gone = gone.min(largest);
+        self.left_naive.extend((0..gone).map(|_| self.naive.take().expect("as many wait")));
+        let range = QueueRange { least: waited.min(largest - gone), largest };
+        self.batching.admit_interleaved(&cells, range, gone);
+        if gone > waited {
+            // Cells that go through are never in the queue, and so are not reported.
+            self.left_batching.clone_from(&self.left_naive);
+        }
+    }
+
+    fn compare(&mut self) {
+        assert_eq!(self.naive.occupancy(), self.batching.occupancy());
+        assert_eq!(self.naive.max_queue(), self.batching.max_queue());
+        assert_eq!(self.naive.range(), self.batching.range());
+        for label in Label::counting().take(VCS as usize) {
+            assert_eq!(self.naive.starts_frame(label), self.batching.starts_frame(label));
+        }
+    }
+
+    /// Compares the ports after all departures are reported.
+    fn compare_all(&mut self) {
+        self.report();
+        assert_eq!(self.left_naive, self.left_batching);
+        assert_eq!(self.naive.per_vc(), self.batching.per_vc());
+        assert_eq!(self.naive.active_vcs(), self.batching.active_vcs());
+        assert_eq!(self.naive.state(), self.batching.state());
+        if self.naive.virtual_queues().is_some() {
+            assert_eq!(self.naive.virtual_queues(), self.batching.virtual_queues());
+        }
+        assert!(self.naive.waiting().eq(self.batching.waiting()));
+    }
+}
+
+fn chosen(labels: [bool; 4]) -> Vec<Label> {
+    Label::counting().zip(labels).filter(|&(_, is_chosen)| is_chosen).map(|(label, _)| label).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: CASES, ..crate::rng::proptest_seeded(11) })]
+
+    #[test]
+    fn what_happens_at_once_comes_to_the_same_as_one_cell_after_the_other(
+        policy in (0usize..100, any::<bool>()),
+        scheduler in prop_oneof![2 => Just(0usize), 1 => 1usize..100],
+        capacity in 1u32..40,
+        merging in prop_oneof![4 => Just([false; 4]), 1 => any::<[bool; 4]>()],
+        steps in prop::collection::vec(step(), 1..60),
+    ) {
+        let Some(mut pair) = Pair::new(policy, scheduler, capacity, merging) else { return Ok(()) };
+        for (step, number) in steps.into_iter().zip(1u32..) {
+            pair.play(step);
+            pair.compare();
+            if number % 8 == 0 {
+                pair.compare_all();
+            }
+        }
+        pair.compare_all();
     }
 }

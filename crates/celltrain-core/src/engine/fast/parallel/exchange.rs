@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use typed_index_collections::{TiVec, ti_vec};
 
-use super::Part;
+use super::Partition;
 use crate::cell::FrameNumber;
 use crate::engine::fast::Engine;
 use crate::engine::fast::links::StreamIndex;
@@ -36,7 +36,7 @@ pub(super) struct Frames {
     pub(super) sent: FrameNumber,
     /// Partitions of the port that collects its cells and of its destination.
     pub(super) to: BTreeSet<u32>,
-    /// Partition of its destination, if that is another.
+    /// Partitioning of its destination, if that is another.
     pub(super) blocks_to: Option<u32>,
     /// True if this partition collects them or has their destination.
     pub(super) are_needed_here: bool,
@@ -44,23 +44,23 @@ pub(super) struct Frames {
 
 impl Exchange {
     /// Finds the routes of a partition.
-    pub(super) fn of(engine: &Engine<'_>, part: Part<'_>) -> Self {
+    pub(super) fn of(engine: &Engine<'_>, partition: Partition<'_>) -> Self {
         let Engine { network, plan, .. } = engine;
-        let part_of = |node| part.partition.of(node);
-        let (source, destination) = (|vc| part_of(network.source(vc)), |vc| part_of(network.destination(vc)));
-        let here = part.number;
-        let part_of_port = |port: PortIndex| part_of(network.links[plan.contended[port]].from);
+        let partition_of = |node| partition.partitioning.of(node);
+        let (source, destination) = (|vc| partition_of(network.source(vc)), |vc| partition_of(network.destination(vc)));
+        let here = partition.number;
+        let partition_of_port = |port: PortIndex| partition_of(network.links[plan.contended[port]].from);
         let streams = engine.links.streams().filter(|(_, stream)| stream.is_elsewhere);
-        let lanes = lanes_elsewhere(engine, part);
+        let lanes = lanes_elsewhere(engine, partition);
         let sends_elsewhere = |&port: &PortIndex| {
             let link = plan.contended[port];
             let mut ends = plan.stages[link].iter().map(|stage| match stage.end {
-                StageEnd::Port { port, .. } => part_of_port(port),
-                StageEnd::Host { link, .. } | StageEnd::Shaped { link, .. } => part_of(network.links[link].to),
+                StageEnd::Port { port, .. } => partition_of_port(port),
+                StageEnd::Host { link, .. } | StageEnd::Shaped { link, .. } => partition_of(network.links[link].to),
             });
-            part.has(network.links[link].from) && ends.any(|to| to != here)
+            partition.has(network.links[link].from) && ends.any(|to| to != here)
         };
-        let collected = collected(engine, part);
+        let collected = collected(engine, partition);
         let first_branches = network.first_branches();
         let frames = network.vcs.keys().filter(|&vc| source(vc) == here).map(|vc| {
             let needed = [collected[first_branches[vc]], destination(vc)];
@@ -76,7 +76,7 @@ impl Exchange {
         Self {
             number: here,
             ports: engine.ports.keys().filter(sends_elsewhere).collect(),
-            streams: streams.map(|(number, stream)| (number, part_of_port(stream.port))).collect(),
+            streams: streams.map(|(number, stream)| (number, partition_of_port(stream.port))).collect(),
             lanes: lanes.into_iter().collect(),
             frames: frames.filter(|frames| !frames.to.is_empty()).collect(),
             flows: flows
@@ -93,24 +93,24 @@ impl Exchange {
 }
 
 /// Returns the lanes of frames that begin in a partition and end in another, and that partition.
-pub(super) fn lanes_elsewhere(engine: &Engine<'_>, part: Part<'_>) -> BTreeSet<(LaneIndex, u32)> {
+pub(super) fn lanes_elsewhere(engine: &Engine<'_>, partition: Partition<'_>) -> BTreeSet<(LaneIndex, u32)> {
     let Engine { network, plan, .. } = engine;
-    let begin_here = plan.stages.iter_enumerated().filter(|&(link, _)| part.has(network.links[link].from));
+    let begin_here = plan.stages.iter_enumerated().filter(|&(link, _)| partition.has(network.links[link].from));
     let ends = begin_here.flat_map(|(_, stages)| stages).filter_map(|stage| match stage.end {
-        StageEnd::Host { link, lane, .. } => Some((lane, part.partition.of(network.links[link].to))),
+        StageEnd::Host { link, lane, .. } => Some((lane, partition.partitioning.of(network.links[link].to))),
         StageEnd::Port { .. } | StageEnd::Shaped { .. } => None,
     });
-    ends.filter(|&(_, to)| to != part.number).collect()
+    ends.filter(|&(_, to)| to != partition.number).collect()
 }
 
 /// Returns, by VC, the partition that collects its cells into frames: it has the last port where they can wait.
-fn collected(engine: &Engine<'_>, part: Part<'_>) -> TiVec<VcIndex, u32> {
+fn collected(engine: &Engine<'_>, partition: Partition<'_>) -> TiVec<VcIndex, u32> {
     let Engine { network, plan, .. } = engine;
     let mut collected = ti_vec![0; network.vcs.len()];
     for (link, stages) in plan.stages.iter_enumerated() {
         for stage in stages {
             if let StageEnd::Host { vc, .. } = stage.end {
-                collected[vc] = part.partition.of(network.links[link].from);
+                collected[vc] = partition.partitioning.of(network.links[link].from);
             }
         }
     }

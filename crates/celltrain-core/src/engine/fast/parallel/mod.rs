@@ -7,7 +7,7 @@
 
 mod barrier;
 mod exchange;
-mod partition;
+mod partitioning;
 
 use std::io;
 use std::panic;
@@ -18,12 +18,12 @@ use std::thread;
 use typed_index_collections::{TiSlice, TiVec};
 
 use super::fabric::{Delivery, schedule_lane};
+use super::links::NEVER;
 use super::links::StreamIndex;
-use super::measure::PortEnd;
 use super::plan::LaneIndex;
-use super::stream::NEVER;
+use super::results::PortEnd;
 use super::train::Arriving;
-use super::{EVENTS_AT_ONCE, Engine, Outcome, PIECES_OF_AN_EVENT, Plan, PortBuilder, PortMode, Progress};
+use super::{Advance, Engine, Outcome, Plan, PortBuilder, PortMode, Progress};
 use crate::cancellation::{CancellationToken, Interrupted};
 use crate::contracts::Edge;
 use crate::end_systems::EndSystems;
@@ -36,20 +36,20 @@ use crate::rate_control::RateControl;
 use crate::units::{Span, Time};
 use barrier::{Barrier, BarrierGuard};
 use exchange::Exchange;
-pub(super) use partition::{Part, Partition};
+pub(super) use partitioning::{Partition, Partitioning};
 
 /// Number of threads of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sharing {
+pub struct ParallelOptions {
     /// Threads at most; a network that cannot be partitioned that far takes fewer.
     pub threads: usize,
     /// True if the network is partitioned even if nothing is gained, for tests.
     pub at_any_cost: bool,
 }
 
-impl Sharing {
+impl ParallelOptions {
     /// Up to `threads` threads, if that pays.
-    pub fn among(threads: usize) -> Self {
+    pub fn up_to(threads: usize) -> Self {
         Self { threads, at_any_cost: false }
     }
 }
@@ -57,34 +57,34 @@ impl Sharing {
 /// Runs a network in partitions; `None` if it stays whole.
 pub(in crate::engine) fn run(
     mode: PortMode,
-    sharing: Sharing,
+    options: ParallelOptions,
     network: &Network,
     progress: &Progress,
     token: &CancellationToken<'_>,
 ) -> Result<Option<RunResult>, Interrupted> {
-    let Some(partition) = partition(mode, sharing, network, token)? else { return Ok(None) };
-    let partition = &partition;
-    let barrier = Barrier::new(partition.parts);
-    let mailboxes = Mailboxes::new(partition.parts);
+    let Some(partitioning) = partitioning(mode, options, network, token)? else { return Ok(None) };
+    let partitioning = &partitioning;
+    let barrier = Barrier::new(partitioning.partitions);
+    let mailboxes = Mailboxes::new(partitioning.partitions);
     let simulate = |number: usize, progress: &Progress, token: &CancellationToken<'_>| {
-        let number = u32::try_from(number).expect("fewer parts than nodes");
+        let number = u32::try_from(number).expect("fewer partitions than nodes");
         let mut guard = BarrierGuard { barrier: &barrier, has_ended: false };
-        let mut engine = Engine::new(network, mode, None, Some(Part { partition, number }), token)?;
+        let mut engine = Engine::new(network, mode, None, Some(Partition { partitioning, number }), token)?;
         progress.end.set(engine.end);
-        let exchange = Exchange::of(&engine, Part { partition, number });
+        let exchange = Exchange::of(&engine, Partition { partitioning, number });
         let mut windows = Windows { exchange, count: 0, latest_end: None };
         let mut snapshots = Vec::new();
         for bound in network.window(engine.clock).into_iter().flatten() {
             engine.run_partition(bound, &mut windows, &barrier, &mailboxes, progress, token)?;
             engine.close(token)?;
-            snapshots.push(engine.measure(engine.port_ends(), false, token)?);
+            snapshots.push(engine.result(engine.port_ends(), false, token)?);
         }
         engine.run_partition(engine.end, &mut windows, &barrier, &mailboxes, progress, token)?;
         engine.close(token)?;
         guard.has_ended = true;
         Ok((engine, snapshots))
     };
-    let ended = thread::scope(|scope| {
+    let outcomes = thread::scope(|scope| {
         let mut guard = BarrierGuard { barrier: &barrier, has_ended: false };
         let start = |number| {
             let (simulate, barrier) = (&simulate, &barrier);
@@ -95,7 +95,7 @@ pub(in crate::engine) fn run(
                 Ok((engine.into_ended(), snapshots))
             })
         };
-        let Ok(others) = (1..partition.parts).map(start).collect::<io::Result<Vec<_>>>() else {
+        let Ok(others) = (1..partitioning.partitions).map(start).collect::<io::Result<Vec<_>>>() else {
             // The system has no more threads. Those that were started find the barrier cancelled, and end.
             return Ok(None);
         };
@@ -108,13 +108,13 @@ pub(in crate::engine) fn run(
         let first = first?;
         Ok(Some((first, joined.into_iter().collect::<Result<Vec<(EndedPartition, Vec<RunResult>)>, Interrupted>>()?)))
     });
-    let Some(((mut first, mut snapshots), others)) = ended? else { return Ok(None) };
-    let mut partitions = Vec::with_capacity(others.len());
+    let Some(((mut first, mut snapshots), others)) = outcomes? else { return Ok(None) };
+    let mut ended = Vec::with_capacity(others.len());
     for (partition, of_partition) in others {
         snapshots.iter_mut().zip(&of_partition).for_each(|(snapshot, other)| snapshot.add_partition(other));
-        partitions.push(partition);
+        ended.push(partition);
     }
-    let result = first.measure_with(partitions, token)?;
+    let result = first.result_with(ended, token)?;
     let mut snapshots = snapshots.into_iter();
     let bounds = network.window(first.clock).map(|bound| bound.and_then(|_| snapshots.next()));
     Ok(Some(result.within(bounds, network)))
@@ -122,20 +122,20 @@ pub(in crate::engine) fn run(
 
 /// Returns the number of partitions of a run.
 pub(in crate::engine) fn number(
-    sharing: Sharing,
+    options: ParallelOptions,
     network: &Network,
     token: &CancellationToken<'_>,
 ) -> Result<usize, Interrupted> {
-    Ok(partition(PortMode::default(), sharing, network, token)?.map_or(1, |partition| partition.parts))
+    Ok(partitioning(PortMode::default(), options, network, token)?.map_or(1, |partitioning| partitioning.partitions))
 }
 
-fn partition(
+fn partitioning(
     mode: PortMode,
-    sharing: Sharing,
+    options: ParallelOptions,
     network: &Network,
     token: &CancellationToken<'_>,
-) -> Result<Option<Partition>, Interrupted> {
-    if sharing.threads < 2 {
+) -> Result<Option<Partitioning>, Interrupted> {
+    if options.threads < 2 {
         return Ok(None);
     }
     let clock = network.clock();
@@ -145,14 +145,14 @@ fn partition(
     let plan = Plan::new(network, &routing, &rate_control, &times, |_| 0, &[]);
     token.check()?;
     let end = network.end(clock);
-    let builder = PortBuilder { network, routing: &routing, times: &times, plan: &plan, end, clock, part: None };
+    let builder = PortBuilder { network, routing: &routing, times: &times, plan: &plan, end, clock, partition: None };
     let takes_cells = builder.takes_cells(mode, &mut rate_control, token)?;
-    Partition::new(network, &plan, &times, &takes_cells, sharing, token)
+    Partitioning::new(network, &plan, &times, &takes_cells, options, token)
 }
 
 /// Messages exchanged between partitions at the end of a window.
 struct Mailboxes {
-    parts: usize,
+    partitions: usize,
     /// By sender, receiver and whether the window is odd, so that a slow partition never finds the next window's
     /// messages.
     messages: Vec<Mutex<Messages>>,
@@ -172,16 +172,16 @@ struct Messages {
 }
 
 impl Mailboxes {
-    fn new(parts: usize) -> Self {
+    fn new(partitions: usize) -> Self {
         Self {
-            parts,
-            messages: (0..2 * parts * parts).map(|_| Mutex::default()).collect(),
-            next: (0..parts).map(|_| [const { AtomicU64::new(0) }; 2]).collect(),
+            partitions,
+            messages: (0..2 * partitions * partitions).map(|_| Mutex::default()).collect(),
+            next: (0..partitions).map(|_| [const { AtomicU64::new(0) }; 2]).collect(),
         }
     }
 
     fn with<T>(&self, from: u32, to: u32, window: usize, use_them: impl FnOnce(&mut Messages) -> T) -> T {
-        let place = (from as usize * self.parts + to as usize) * 2 + window % 2;
+        let place = (from as usize * self.partitions + to as usize) * 2 + window % 2;
         use_them(&mut self.messages[place].lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -206,23 +206,25 @@ impl Engine<'_> {
         progress: &Progress,
         token: &CancellationToken<'_>,
     ) -> Result<(), Interrupted> {
-        let part = self.part.expect("it is one of several");
+        let partition = self.partition.expect("it is one of several");
         self.set_horizon(horizon);
         let behind = horizon + Span(1);
         // Cells held back at an earlier horizon are exchanged first, in a window without length.
-        let mut until = latest_end.unwrap_or(Time(part.partition.lookahead.0)).min(behind);
+        let mut until = latest_end.unwrap_or(Time(partition.partitioning.lookahead.0)).min(behind);
         loop {
-            self.work_until(until, progress, token)?;
+            // The instant of the window's end belongs to the next window.
+            let advance = Advance { until: Time(until.0 - 1), looks_end: Time::default() };
+            self.process_events(advance, &mut Nothing, progress, token)?;
             for &number in &exchange.ports {
                 token.tick(1)?;
                 self.work(number, until, token)?;
             }
             let next = self.send_messages(exchange, mailboxes, *window);
-            mailboxes.next[part.number as usize][*window % 2].store(next.0, Ordering::Relaxed);
+            mailboxes.next[partition.number as usize][*window % 2].store(next.0, Ordering::Relaxed);
             barrier.wait_for_all(token)?;
-            for from in (0..part.partition.parts).filter(|&from| from != part.number as usize) {
-                let from = u32::try_from(from).expect("fewer parts than nodes");
-                mailboxes.with(from, part.number, *window, |messages| {
+            for from in (0..partition.partitioning.partitions).filter(|&from| from != partition.number as usize) {
+                let from = u32::try_from(from).expect("fewer partitions than nodes");
+                mailboxes.with(from, partition.number, *window, |messages| {
                     self.receive(messages, &exchange.data_goes_first);
                 });
             }
@@ -234,31 +236,8 @@ impl Engine<'_> {
             }
             // Nothing happens anywhere before the next event that any partition knows of.
             let next = mailboxes.next.iter().map(|next| next[parity].load(Ordering::Relaxed)).min();
-            let window_end = Time(until.0.saturating_add(part.partition.lookahead.0));
-            until = window_end.max(Time(next.expect("there are parts"))).min(behind);
-        }
-    }
-
-    /// Processes everything that happens before `until`.
-    fn work_until(
-        &mut self,
-        until: Time,
-        progress: &Progress,
-        token: &CancellationToken<'_>,
-    ) -> Result<(), Interrupted> {
-        let mut events = 0;
-        loop {
-            let key = self.event_list.first();
-            if key.time() >= until {
-                return Ok(());
-            }
-            if events == 0 {
-                events = EVENTS_AT_ONCE;
-                progress.now.set(key.time());
-                token.tick(EVENTS_AT_ONCE * PIECES_OF_AN_EVENT)?;
-            }
-            events -= 1;
-            self.step(key, &mut Nothing, token)?;
+            let window_end = Time(until.0.saturating_add(partition.partitioning.lookahead.0));
+            until = window_end.max(Time(next.expect("there are partitions"))).min(behind);
         }
     }
 
@@ -333,9 +312,9 @@ impl Engine<'_> {
     }
 
     /// Restricts the engine to the ends of flows that are here, and keeps what goes to other partitions.
-    pub(super) fn keep(&mut self, part: Part<'_>) {
-        self.end_systems.keep(&simulated_by(self.network, part));
-        for (lane, _) in exchange::lanes_elsewhere(self, part) {
+    pub(super) fn keep(&mut self, partition: Partition<'_>) {
+        self.end_systems.keep(&simulated_by(self.network, partition));
+        for (lane, _) in exchange::lanes_elsewhere(self, partition) {
             // A lane is put on the event list when its first frame arrives. Behind this frame no frame is the first.
             let (link, vc, frame) = Default::default();
             self.lanes[lane].push_back(Delivery { time: NEVER, link, vc, frame, cells: 0 });
@@ -343,25 +322,25 @@ impl Engine<'_> {
     }
 
     /// Returns the result, when the other partitions have ended too.
-    fn measure_with(&mut self, others: Vec<EndedPartition>, token: &CancellationToken<'_>) -> Outcome {
+    fn result_with(&mut self, others: Vec<EndedPartition>, token: &CancellationToken<'_>) -> Outcome {
         let mut ends = self.port_ends();
-        let partition = self.part.expect("it is one of several").partition;
-        for (part, number) in others.into_iter().zip(1..) {
-            let EndedPartition { ports, late, end_systems, edge } = part;
+        let partitioning = self.partition.expect("it is one of several").partitioning;
+        for (partition, number) in others.into_iter().zip(1..) {
+            let EndedPartition { ports, late, end_systems, edge } = partition;
             for (((mine, theirs), (late_here, late)), link) in
                 ends.iter_mut().zip(ports).zip(self.late.counts.iter_mut().zip(late)).zip(self.network.links.keys())
             {
-                if partition.of(self.network.links[link].from) == number {
+                if partitioning.of(self.network.links[link].from) == number {
                     *mine = theirs;
                     *late_here = late;
                 }
             }
-            let (network, there) = (self.network, Part { partition, number });
+            let (network, there) = (self.network, Partition { partitioning, number });
             self.end_systems.take_over(end_systems, &simulated_by(network, there));
             self.edge.take_over(edge, |vc| there.has(network.source(vc)));
         }
         self.end_systems.fold_all_sights();
-        self.measure(ends, true, token)
+        self.result(ends, true, token)
     }
 
     fn into_ended(self) -> EndedPartition {
@@ -375,10 +354,10 @@ impl Engine<'_> {
 const FOR_ANOTHER: usize = 1;
 
 /// Returns the ends of connections that a partition simulates.
-fn simulated_by(network: &Network, part: Part<'_>) -> Ends {
+fn simulated_by(network: &Network, partition: Partition<'_>) -> Ends {
     Ends {
-        senders: network.flows.iter().map(|flow| part.has(network.source(flow.data_vc))).collect(),
-        receivers: network.flows.iter().map(|flow| part.has(network.destination(flow.data_vc))).collect(),
+        senders: network.flows.iter().map(|flow| partition.has(network.source(flow.data_vc))).collect(),
+        receivers: network.flows.iter().map(|flow| partition.has(network.destination(flow.data_vc))).collect(),
     }
 }
 
@@ -391,4 +370,69 @@ struct EndedPartition {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use crate::cancellation::CancellationToken;
+    use crate::engine::{Engine, Interrupted, ParallelOptions};
+    use crate::metrics::RunResult;
+    use crate::network::Network;
+    use crate::network::tests::{FIRST, SECOND, n_source_network};
+    use crate::policy::{PolicyConfig, tail_drop};
+    use crate::probe::Nothing;
+    use crate::tcp::{TcpConfig, TcpOptions};
+    use crate::traffic::{TrafficConfig, constant_rate};
+    use crate::units::{BitRate, Bytes, Duration};
+
+    /// With a delay of 50 ms each side has enough to do until cells of the other arrive.
+    fn apart(sources: usize, delay: &str) -> Network {
+        let tcp = TcpConfig::Sack(TcpOptions::default());
+        n_source_network(sources, delay, Some(100), PolicyConfig::TailDrop(tail_drop::Config {}), &tcp, "8s")
+    }
+
+    fn whole(engine: Engine, network: &Network) -> RunResult {
+        engine.run(network, &mut Nothing, |_| true).unwrap()
+    }
+
+    #[test]
+    fn a_run_on_two_threads_has_the_result_of_one_to_the_last_bit() {
+        let mut network = apart(3, "50ms");
+        network.flows[SECOND].traffic = TrafficConfig::ConstantRate(constant_rate::Config {
+            rate: BitRate::from_bits_per_second(10_000_000),
+            packet: Bytes { bytes: 500 },
+        });
+        network.flows[FIRST].tcp = TcpConfig::Vanilla(TcpOptions::default());
+        network.host.processing = Duration::from_microseconds(10);
+        let alone = whole(Engine::Reference, &network);
+        let timeouts: u64 = alone.flows.iter().map(|flow| flow.timeouts).sum();
+        assert!(alone.cells.lost > 0 && timeouts > 0, "something happens: {:?}, {timeouts} timeouts", alone.cells);
+        for threads in [2, 3] {
+            let options = ParallelOptions::up_to(threads);
+            assert_eq!(
+                Engine::Fast.threads_of(options, &network, &CancellationToken::never()),
+                Ok(2),
+                "it comes apart at one link"
+            );
+            assert_eq!(Engine::Fast.run_parallel(options, &network, |_| true).unwrap(), alone);
+            assert_eq!(Engine::Reference.run_parallel(options, &network, |_| true).unwrap(), alone);
+        }
+        let near = apart(3, "5us");
+        assert_eq!(Engine::Fast.threads_of(ParallelOptions::up_to(2), &near, &CancellationToken::never()), Ok(1));
+        assert_eq!(
+            Engine::Fast.run_parallel(ParallelOptions::up_to(2), &near, |_| true).unwrap(),
+            whole(Engine::Fast, &near)
+        );
+    }
+
+    #[test]
+    fn a_run_on_two_threads_ends_when_it_is_told_to() {
+        let network = apart(3, "50ms");
+        for most in [0.0, 0.01, 0.3] {
+            let mut shares = Vec::new();
+            let keep_going = |share: f64| {
+                shares.push(share);
+                share < most
+            };
+            assert_eq!(Engine::Fast.run_parallel(ParallelOptions::up_to(2), &network, keep_going), Err(Interrupted));
+            assert!(shares.is_sorted(), "it goes on, and never back: {shares:?}");
+        }
+    }
+}

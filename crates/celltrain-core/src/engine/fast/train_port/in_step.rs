@@ -1,9 +1,12 @@
-//! Trains in step: cells that tie do so again a period later, and are taken in rounds.
+//! Several trains at once: trains in step, whose cells tie again a period later and are taken in rounds, and
+//! overlapping trains at ports with a queue for each VC, which are admitted one after the other.
 
-use super::{TrainPort, number};
+use super::{Input, TrainPort, number};
 use crate::cell::{Cell, Run};
 use crate::engine::fast::output::Output;
-use crate::engine::fast::train_ingress::Turn;
+use crate::engine::fast::train::{InputArrival, Train};
+use crate::index::Label;
+use crate::port::Fate;
 use crate::queue_range::QueueRange;
 use crate::units::{Span, Time};
 
@@ -44,8 +47,8 @@ impl TrainPort {
         let period = self.ingress.inputs[self.ingress.next.first().input() as usize].train.period;
         let Output { port, timing, .. } = &self.output;
         let (mut rounds, mut cells) = (u32::MAX, 0);
-        for turn in self.ingress.next.iter().take(tied) {
-            let train = &self.ingress.inputs[turn.input() as usize].train;
+        for arrival in self.ingress.next.iter().take(tied) {
+            let train = &self.ingress.inputs[arrival.input() as usize].train;
             let label = train.cell.label();
             // A queue that is kept may notice where a frame starts.
             let passes = if port.keeps_queue() { port.passes(label) } else { port.admits_unasked(label) };
@@ -72,17 +75,14 @@ impl TrainPort {
     /// Takes `rounds` rounds of the first `tied` inputs.
     pub(super) fn keep_step(&mut self, now: Time, tied: usize, rounds: u32, depart: &mut impl FnMut(Run, Time, Span)) {
         let mut in_step = std::mem::take(&mut self.in_step);
-        let cell = |turn: Turn| (turn.input(), self.ingress.inputs[turn.input() as usize].train.cell);
+        let cell = |arrival: InputArrival| (arrival.input(), self.ingress.inputs[arrival.input() as usize].train.cell);
         in_step.extend(self.ingress.next.iter().take(tied).map(cell));
         let period = self.ingress.inputs[in_step[0].0 as usize].train.period;
-        let room = self.output.port.capacity() - self.output.port.occupancy();
-        let may_lose = u64::from(number(tied)) * u64::from(rounds) > u64::from(room);
-        if self.output.port.keeps_queue() {
+        let keeps_queue = self.output.port.keeps_queue();
+        if keeps_queue {
             self.admit_rounds(now, &in_step, rounds, period, depart);
-        } else if may_lose {
-            self.lose_rounds(now, &in_step, rounds, period, depart);
         } else {
-            self.count_rounds(now, number(tied), rounds, period, depart);
+            self.count_rounds(now, &in_step, rounds, period, depart);
         }
         let at = now + period * u64::from(rounds);
         // None of them completes a frame, so it is enough to report them all with the start of the last.
@@ -91,26 +91,23 @@ impl TrainPort {
             let train = &mut self.ingress.inputs[input as usize].train;
             train.cells -= rounds;
             train.next = at;
-            self.ingress.next.put_back_first(Turn::new(at, input));
+            self.ingress.next.put_back_first(InputArrival::new(at, input));
             let mut run = Run { last: cell, cells: rounds };
             self.output.note(run, now, period);
-            if !self.output.port.keeps_queue() {
+            if !keeps_queue {
                 // Uses up the start of a frame, if this is one, without asking the policy.
                 self.output.port.fate(cell);
-                if may_lose {
-                    run.cells = self.entered[rank];
-                    let lost = rounds - run.cells;
-                    if lost > 0 {
-                        self.output.port.lose(Run { last: cell, cells: lost });
-                    }
-                    if run.cells == 0 {
-                        continue;
-                    }
+                run.cells = self.entered[rank];
+                if run.cells < rounds {
+                    self.output.port.lose(Run { last: cell, cells: rounds - run.cells });
                 }
-                self.output.port.count_in_turns(run);
+                if run.cells == 0 {
+                    continue;
+                }
+                self.output.port.count_interleaved(run);
             }
-            if !self.output.defers_order && !self.output.port.holds(cell.label()) {
-                self.report_gathered(cell.label(), depart);
+            if !self.output.defers_order && !self.output.port.reassembles(cell.label()) {
+                self.report_partial_frame(cell.label(), depart);
                 self.hand_on(run, Time(last_start), Span(0), depart);
             }
         }
@@ -145,9 +142,9 @@ impl TrainPort {
         self.together = together;
     }
 
-    /// Like `admit_rounds`, at a port that loses single cells and keeps no queue, if there may not be room for all.
-    /// Counts in `entered`, by rank, how many cells of each input enter.
-    fn lose_rounds(
+    /// Like `admit_rounds`, at a port without a queue. Loses the cells that find no room one by one. Counts in
+    /// `entered`, by rank, how many cells of each input enter. If all enter, their order affects only the draws.
+    fn count_rounds(
         &mut self,
         now: Time,
         in_step: &[(u32, Cell)],
@@ -157,46 +154,164 @@ impl TrainPort {
     ) {
         let tied = number(in_step.len());
         let mut ranks = std::mem::take(&mut self.tied);
+        let (mut at, mut whole_rounds) = (now, 0);
         self.entered.clear();
         self.entered.resize(in_step.len(), 0);
-        let mut at = now;
         for _ in 0..rounds {
-            ranks.extend(0..tied);
-            self.ties.order(&mut ranks, |&rank| self.at_node[in_step[rank as usize].0 as usize]);
             self.output.catch_up(at);
             self.output.start_anew_if_idle(at, depart);
             let before = self.output.port.occupancy();
             let enter = tied.min(self.output.port.capacity() - before);
-            for &rank in &ranks[..enter as usize] {
-                self.entered[rank as usize] += 1;
+            if enter == tied {
+                self.ties.pass_over(tied);
+                whole_rounds += 1;
+            } else {
+                ranks.extend(0..tied);
+                self.ties.order(&mut ranks, |&rank| self.at_node[in_step[rank as usize].0 as usize]);
+                for rank in ranks.drain(..).take(enter as usize) {
+                    self.entered[rank as usize] += 1;
+                }
             }
             let range = QueueRange { least: before, largest: before + enter };
             self.output.port.admit_in_any_order(enter, range, 0);
-            ranks.clear();
             at += period;
+        }
+        for entered in &mut self.entered {
+            *entered += whole_rounds;
         }
         self.tied = ranks;
     }
+}
 
-    /// Like `admit_rounds`, at a port without a queue that admits all: `tied` cells in each of the rounds, in any
-    /// order. They affect only the number of draws and of waiting cells.
-    fn count_rounds(
-        &mut self,
-        now: Time,
-        tied: u32,
-        rounds: u32,
-        period: Span,
-        depart: &mut impl FnMut(Run, Time, Span),
-    ) {
-        let mut at = now;
-        for _ in 0..rounds {
+/// Cells of one train that arrive in a stretch of several.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StretchTrain {
+    input: u32,
+    cells: u32,
+    /// Arrival of the first.
+    first: Time,
+    /// The arrival within a period: trains of equal phase tie in every common round.
+    phase: Span,
+    /// Round of the first cell, counted from the beginning of the stretch.
+    round: u32,
+}
+
+impl TrainPort {
+    /// Admits all cells of trains that overlap, from `now` on, train after train, and draws for their ties. It ends at
+    /// `until`, or before the first train for which the result might differ from single admission. Returns whether any
+    /// train was admitted.
+    ///
+    /// Arrivals no further apart than a cell time keep the link busy, and between one of them and the last one no more
+    /// cells leave than arrive: the queue is largest with the last, and shortest before the first. The early presence
+    /// of a train's cells changes nothing ([`TrainPort::admit_deferred`]), whatever other VCs' cells come meanwhile.
+    #[inline(never)]
+    pub(super) fn admit_stretch(&mut self, now: Time, until: Time, depart: &mut impl FnMut(Run, Time, Span)) -> bool {
+        let cell_time = self.output.timing.cell_time;
+        let (mut until, mut busy_until, mut period) = (until, now, None);
+        let mut trains = 0;
+        for arrival in self.ingress.next.iter() {
+            let (first, input) = (arrival.time(), arrival.input());
+            if first >= until {
+                break;
+            }
+            let Input { train, behind, .. } = &self.ingress.inputs[input as usize];
+            let in_step = train.cells == 1 || train.period == *period.get_or_insert(train.period);
+            let is_known = in_step
+                && train.period <= cell_time
+                && !train.cell.is_rm()
+                && first <= busy_until
+                && (!self.plan.fills_in_order || trains == 0 || self.has_cells_until(first, train.cell.label()))
+                && self.output.port.admits_unasked(train.cell.label());
+            if !is_known {
+                until = first;
+                break;
+            }
+            if let Some(next) = behind.front() {
+                until = until.min(next.next);
+            }
+            busy_until = busy_until.max(train.last() + cell_time);
+            trains += 1;
+        }
+        if trains < 2 {
+            return false;
+        }
+        let period = period.unwrap_or(cell_time);
+        let (mut cells, mut last_arrival) = (0, now);
+        let mut stretch = std::mem::take(&mut self.stretch);
+        for arrival in self.ingress.next.iter().take(trains) {
+            let (first, input) = (arrival.time(), arrival.input());
+            if first >= until {
+                break;
+            }
+            let train = &self.ingress.inputs[input as usize].train;
+            let of_train = train.cells_before(until);
+            cells += of_train;
+            last_arrival = last_arrival.max(first + train.period * u64::from(of_train - 1));
+            let (round, phase) = ((first - now).0 / period.0, Span((first - now).0 % period.0));
+            let round = u32::try_from(round).expect("a stretch has fewer than 2^32 rounds");
+            stretch.push(StretchTrain { input, cells: of_train, first, phase, round });
+        }
+        self.output.catch_up(now);
+        if stretch.len() < 2 || cells > self.output.port.capacity() - self.output.port.occupancy() {
+            stretch.clear();
+            self.stretch = stretch;
+            return false;
+        }
+        self.output.start_anew_if_idle(now, depart);
+        let starts = last_arrival.0.saturating_sub(self.output.next_start.0).div_ceil(cell_time.0);
+        let with_last = self.output.port.occupancy() + cells;
+        let gone = u32::try_from(starts).unwrap_or(u32::MAX).min(with_last - 1);
+        let range = QueueRange { least: self.output.port.occupancy(), largest: with_last - gone };
+        for _ in &stretch {
+            self.ingress.next.pop_first();
+        }
+        for &StretchTrain { input, cells, first, .. } in &stretch {
+            let Input { train, behind, .. } = &mut self.ingress.inputs[input as usize];
+            let run = train.take(cells);
+            if train.cells == 0 {
+                *train = behind.pop_front().unwrap_or(Train::NONE);
+            }
+            if train.cells > 0 {
+                let next = train.next;
+                self.ingress.next.put(InputArrival::new(next, input));
+            }
+            self.output.catch_up(first);
+            if self.output.port.must_report_before(run.last.label()) {
+                self.output.report_departures(depart);
+            }
+            let fate = self.output.port.fate(run.last);
+            debug_assert_eq!(fate, Fate::Admitted, "no policy is asked within a stretch");
+            self.output.port.admit(run, range, 0);
+        }
+        self.pass_over_ties(&mut stretch);
+        stretch.clear();
+        self.stretch = stretch;
+        true
+    }
+
+    /// Returns whether a VC's queue certainly does not run empty up to an instant.
+    pub(super) fn has_cells_until(&self, until: Time, label: Label) -> bool {
+        let starts = until.0.saturating_sub(self.output.next_start.0) / self.output.timing.cell_time.0 + 1;
+        u64::from(self.output.port.least_ahead(label)) > starts
+    }
+
+    /// Draws for the ties of a stretch, in order of time.
+    pub(super) fn pass_over_ties(&mut self, stretch: &mut [StretchTrain]) {
+        stretch.sort_unstable_by_key(|train| train.phase);
+        if stretch.windows(2).all(|two| two[0].phase != two[1].phase) {
+            return;
+        }
+        let rounds = stretch.iter().map(|train| train.round + train.cells).max().unwrap_or(0);
+        for round in 0..rounds {
+            let (mut phase, mut tied) = (Span(0), 0);
+            for train in &*stretch {
+                if train.phase != phase {
+                    self.ties.pass_over(tied);
+                    (phase, tied) = (train.phase, 0);
+                }
+                tied += u32::from(round.wrapping_sub(train.round) < train.cells);
+            }
             self.ties.pass_over(tied);
-            self.output.catch_up(at);
-            self.output.start_anew_if_idle(at, depart);
-            let waiting = self.output.port.occupancy();
-            let range = QueueRange { least: waiting, largest: waiting + tied };
-            self.output.port.admit_in_any_order(tied, range, 0);
-            at += period;
         }
     }
 }

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use super::super::output::Arrival;
 use super::*;
 use crate::cell::FrameNumber;
+use crate::engine::fast::train::Train;
 use crate::policy::{PolicyConfig, tail_drop};
 use crate::rng::Stream;
 use crate::tie::TieOrder;
@@ -136,10 +137,11 @@ proptest! {
             }
             let [kept, counted] = &ports;
             prop_assert_eq!(kept.output.port.occupancy(), counted.output.port.occupancy());
-            prop_assert_eq!(kept.next_effect(), counted.next_effect());
+            prop_assert_eq!(kept.next_to_matter(), counted.next_to_matter());
+            prop_assert_eq!(kept.output.effect_of_waiting(), counted.output.effect_of_waiting());
         }
         for (port, reported) in ports.iter_mut().zip(&mut reported) {
-            port.report_all_gathered(|run, first_start, period| reported.add(run, first_start, period));
+            port.report_partial_frames(|run, first_start, period| reported.add(run, first_start, period));
             // Frames of one batch may be reported in another order.
             reported.ended.sort_unstable();
         }
@@ -181,10 +183,11 @@ proptest! {
             }
             let [of_rounds, of_each] = &ports;
             prop_assert_eq!(of_rounds.output.port.occupancy(), of_each.output.port.occupancy());
-            prop_assert_eq!(of_rounds.next_effect(), of_each.next_effect());
+            prop_assert_eq!(of_rounds.next_to_matter(), of_each.next_to_matter());
+            prop_assert_eq!(of_rounds.output.free_at(), of_each.output.free_at());
         }
         for (port, reported) in ports.iter_mut().zip(&mut reported) {
-            port.report_all_gathered(|run, first_start, period| reported.add(run, first_start, period));
+            port.report_partial_frames(|run, first_start, period| reported.add(run, first_start, period));
             reported.ended.sort_unstable();
         }
         let [of_rounds, of_each] = &ports;

@@ -1,4 +1,4 @@
-//! The partition of a network among threads.
+//! The division of a network among threads.
 //!
 //! Partitions consist of whole nodes. Cells go from one to another only on the way from a contended port to a host or
 //! to a port that takes single cells in streams, and only if that way is long: the shortest one is the lookahead.
@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
-use super::Sharing;
+use super::ParallelOptions;
 use crate::cancellation::{CancellationToken, Interrupted};
 use crate::engine::fast::plan::{Plan, PortIndex, Role, StageEnd};
 use crate::index::{LinkIndex, NodeIndex};
@@ -15,45 +15,45 @@ use crate::network::{LinkTimes, Network};
 use crate::policy::PolicyConfig;
 use crate::units::Span;
 
-/// A partition of a network.
+/// The division of a network into partitions.
 #[derive(Debug)]
-pub(in crate::engine::fast) struct Partition {
-    /// By node: the number of its part.
-    part_of: TiVec<NodeIndex, u32>,
-    /// Number of parts, at least two.
-    pub(in crate::engine::fast) parts: usize,
-    /// Least time from the start of a cell in one part to its arrival in another.
+pub(in crate::engine::fast) struct Partitioning {
+    /// By node: the number of its partition.
+    partition_of: TiVec<NodeIndex, u32>,
+    /// Number of partitions, at least two.
+    pub(in crate::engine::fast) partitions: usize,
+    /// Least time from the start of a cell in one partition to its arrival in another.
     pub(in crate::engine::fast) lookahead: Span,
 }
 
-/// One part of a partition.
+/// One partition of a network.
 #[derive(Clone, Copy)]
-pub(in crate::engine::fast) struct Part<'p> {
-    pub(in crate::engine::fast) partition: &'p Partition,
+pub(in crate::engine::fast) struct Partition<'p> {
+    pub(in crate::engine::fast) partitioning: &'p Partitioning,
     pub(in crate::engine::fast) number: u32,
 }
 
-impl Part<'_> {
-    /// Returns whether the part simulates this node.
+impl Partition<'_> {
+    /// Returns whether the partition simulates this node.
     pub(in crate::engine::fast) fn has(self, node: NodeIndex) -> bool {
-        self.partition.part_of[node] == self.number
+        self.partitioning.partition_of[node] == self.number
     }
 }
 
-impl Partition {
-    /// Returns the part of a node.
+impl Partitioning {
+    /// Returns the partition of a node.
     pub(in crate::engine::fast) fn of(&self, node: NodeIndex) -> u32 {
-        self.part_of[node]
+        self.partition_of[node]
     }
 
-    /// Partitions a network into up to `threads` parts, if that pays. `takes_cells`: by contended port, true if single
-    /// cells arrive in streams.
+    /// Partitions a network into up to `threads` partitions, if that pays. `takes_cells`: by contended port, true if
+    /// single cells arrive in streams.
     pub(super) fn new(
         network: &Network,
         plan: &Plan,
         times: &TiVec<LinkIndex, LinkTimes>,
         takes_cells: &TiSlice<PortIndex, bool>,
-        Sharing { threads, at_any_cost }: Sharing,
+        ParallelOptions { threads, at_any_cost }: ParallelOptions,
         token: &CancellationToken<'_>,
     ) -> Result<Option<Self>, Interrupted> {
         if plan.controls || !plan.shaped.is_empty() || asks_outside(network) {
@@ -62,13 +62,15 @@ impl Partition {
         let connectivity = Connectivity::between_nodes(network, plan, takes_cells);
         let least_work = LEAST_WORK.max(LEAST_WORK_PER_VC * network.vcs.len() as u64);
         let most = threads.min(network.nodes.len());
-        for parts in (2..=most).rev().take(TRIES).chain((TRIES < most).then_some(2)) {
+        for partitions in (2..=most).rev().take(TRIES).chain((TRIES < most).then_some(2)) {
             for least_lead in connectivity.candidates() {
                 token.tick(network.nodes.len() + connectivity.apart.len() + connectivity.together.len())?;
                 let most_work = if at_any_cost { u64::MAX } else { MOST_WORK };
-                let Some(part_of) = connectivity.parts(network, least_lead, most_work, parts) else { continue };
-                let lookahead = connectivity.shortest_across(&part_of);
-                let partition = Self { part_of, parts, lookahead };
+                let Some(partition_of) = connectivity.partition(network, least_lead, most_work, partitions) else {
+                    continue;
+                };
+                let lookahead = connectivity.shortest_across(&partition_of);
+                let partition = Self { partition_of, partitions, lookahead };
                 if at_any_cost || partition.cells_in_a_window(plan, times) >= least_work {
                     return Ok(Some(partition));
                 }
@@ -91,9 +93,9 @@ fn asks_outside(network: &Network) -> bool {
 
 /// Connectivity between nodes, used for partitioning.
 struct Connectivity {
-    /// Nodes that must be in one part.
+    /// Nodes that must be in one partition.
     together: Vec<(NodeIndex, NodeIndex)>,
-    /// The shortest way of cells from one node to another that may cross between parts.
+    /// The shortest way of cells from one node to another that may cross between partitions.
     apart: BTreeMap<(NodeIndex, NodeIndex), Span>,
     /// Number of VCs that cross a node's ports, by node.
     work: TiVec<NodeIndex, u64>,
@@ -104,10 +106,10 @@ struct Connectivity {
 const LEAST_WORK: u64 = 1 << 14;
 /// Least number of cells in a window for each VC, because each is checked for messages in each window.
 const LEAST_WORK_PER_VC: u64 = 4;
-/// Numbers of parts to try, from the largest down, before two.
+/// Numbers of partitions to try, from the largest down, before two.
 const TRIES: usize = 8;
 
-/// Most work of a part, in quarters of the average.
+/// Most work of a partition, in quarters of the average.
 const MOST_WORK: u64 = 5;
 const QUARTERS: u64 = 4;
 /// Most lookaheads to try.
@@ -126,13 +128,13 @@ impl Connectivity {
                     StageEnd::Port { port, .. } => {
                         let to = network.links[plan.contended[port]].from;
                         if comes_in_cells && takes_cells[port] {
-                            connectivity.may_part(from, to, stage.lead);
+                            connectivity.may_separate(from, to, stage.lead);
                         } else {
                             connectivity.together.push((from, to));
                         }
                     }
                     StageEnd::Host { link, .. } if comes_in_cells => {
-                        connectivity.may_part(from, network.links[link].to, stage.lead);
+                        connectivity.may_separate(from, network.links[link].to, stage.lead);
                     }
                     StageEnd::Host { link, .. } | StageEnd::Shaped { link, .. } => {
                         connectivity.together.push((from, network.links[link].to));
@@ -143,12 +145,12 @@ impl Connectivity {
         connectivity
     }
 
-    fn may_part(&mut self, from: NodeIndex, to: NodeIndex, lead: Span) {
+    fn may_separate(&mut self, from: NodeIndex, to: NodeIndex, lead: Span) {
         let shortest = self.apart.entry((from, to)).or_insert(lead);
         *shortest = lead.min(*shortest);
     }
 
-    /// Returns possible lengths of the shortest way between parts, longest first.
+    /// Returns possible lengths of the shortest way between partitions, longest first.
     fn candidates(&self) -> Vec<Span> {
         let mut leads: Vec<_> = self.apart.values().copied().collect();
         leads.sort_unstable();
@@ -161,14 +163,15 @@ impl Connectivity {
         candidates
     }
 
-    /// Returns the part of each node, with nodes closer than `least_lead` in one part. `None` if that does not make
-    /// that many parts with about equal work. `most_work` is the most work of one part, in quarters of the average.
-    fn parts(
+    /// Returns the partition of each node, with nodes closer than `least_lead` in one partition. `None` if that does
+    /// not make that many partitions with about equal work. `most_work` is the most work of one partition, in quarters
+    /// of the average.
+    fn partition(
         &self,
         network: &Network,
         least_lead: Span,
         most_work: u64,
-        parts: usize,
+        partitions: usize,
     ) -> Option<TiVec<NodeIndex, u32>> {
         let close = self.apart.iter().filter(|&(_, &lead)| lead < least_lead).map(|(&ends, _)| ends);
         let groups = Groups::of(network.nodes.len(), self.together.iter().copied().chain(close));
@@ -183,33 +186,34 @@ impl Connectivity {
         }
         // Neighbours stay together if possible, so groups are visited in rings around the first.
         let all: u64 = work.iter().sum();
-        let (mut given, mut of_part) = (0, vec![0; parts]);
-        let mut part_of: TiVec<NodeIndex, Option<u32>> = ti_vec![None; network.nodes.len()];
+        let (mut given, mut work_of) = (0, vec![0; partitions]);
+        let mut partition_of: TiVec<NodeIndex, Option<u32>> = ti_vec![None; network.nodes.len()];
         let mut ring = VecDeque::new();
         for first in network.nodes.keys().map(|node| groups.of[node]) {
             ring.push_back(first);
             while let Some(group) = ring.pop_front() {
-                if part_of[group].is_some() {
+                if partition_of[group].is_some() {
                     continue;
                 }
-                // The part in which the middle of its work lies.
+                // The partition in which the middle of its work lies.
                 let middle = given + work[group] / 2;
-                let part = usize::try_from(middle * parts as u64 / all.max(1)).unwrap_or(usize::MAX).min(parts - 1);
-                part_of[group] = Some(u32::try_from(part).expect("fewer parts than nodes"));
-                of_part[part] += work[group];
+                let partition =
+                    usize::try_from(middle * partitions as u64 / all.max(1)).unwrap_or(usize::MAX).min(partitions - 1);
+                partition_of[group] = Some(u32::try_from(partition).expect("fewer partitions than nodes"));
+                work_of[partition] += work[group];
                 given += work[group];
                 ring.extend(neighbours.get(&group).into_iter().flatten());
             }
         }
-        let most = of_part.iter().max()?;
-        let is_even =
-            most * parts as u64 * QUARTERS <= all.saturating_mul(most_work) && of_part.iter().all(|&work| work > 0);
-        let of = |node: NodeIndex| part_of[groups.of[node]].expect("every group was gone through");
+        let most = work_of.iter().max()?;
+        let is_even = most * partitions as u64 * QUARTERS <= all.saturating_mul(most_work)
+            && work_of.iter().all(|&work| work > 0);
+        let of = |node: NodeIndex| partition_of[groups.of[node]].expect("every group was gone through");
         is_even.then(|| network.nodes.keys().map(of).collect())
     }
 
-    fn shortest_across(&self, part_of: &TiVec<NodeIndex, u32>) -> Span {
-        let across = self.apart.iter().filter(|&(&(from, to), _)| part_of[from] != part_of[to]);
+    fn shortest_across(&self, partition_of: &TiVec<NodeIndex, u32>) -> Span {
+        let across = self.apart.iter().filter(|&(&(from, to), _)| partition_of[from] != partition_of[to]);
         // Parts without a way between them never wait for each other.
         across.map(|(_, &lead)| lead).min().unwrap_or(Span(u64::MAX))
     }

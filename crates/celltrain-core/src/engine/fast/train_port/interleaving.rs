@@ -1,16 +1,16 @@
-//! Trains that take turns: their cells come one by one between each other.
+//! Interleaved trains: their cells come one by one between each other.
 
 use super::{Input, TrainPort};
 use crate::cell::Run;
-use crate::engine::fast::train_ingress::Turn;
+use crate::engine::fast::train::InputArrival;
 use crate::queue_range::QueueRange;
 use crate::units::{Span, Time};
 
-/// A train with more cells in a row than this is handled alone, and with fewer left it does not begin to take turns.
+/// A train with more cells in a row than this is handled alone, and with fewer left its interleaving does not begin.
 const FEW_IN_A_ROW: u32 = 4;
 
-/// The queue while cells that take turns join it.
-pub(super) struct Line {
+/// The queue while interleaved cells join it.
+pub(super) struct InterleavedQueue {
     waiting: u32,
     /// Start of the first waiting cell, or of the next that comes.
     next_start: Time,
@@ -26,7 +26,7 @@ impl TrainPort {
     /// Returns whether the next cells of the first train, or of the trains that tie with it, interleave with other
     /// trains.
     #[inline]
-    pub(super) fn takes_turns(&self, until: Time) -> bool {
+    pub(super) fn is_interleaved(&self, until: Time) -> bool {
         let first = self.ingress.next.first();
         let (tied, later) = self.ingress.next.tied();
         tied < self.ingress.next.len()
@@ -64,7 +64,8 @@ impl TrainPort {
         let waiting = self.output.port.occupancy();
         let stays = self.output.tail_start() > self.output.timing.end;
         let range = QueueRange { least: waiting, largest: waiting };
-        let mut line = Line { waiting, next_start: self.output.next_start, range, gone: 0, came: 0, stays };
+        let mut queue =
+            InterleavedQueue { waiting, next_start: self.output.next_start, range, gone: 0, came: 0, stays };
         let capacity = self.output.port.capacity();
         loop {
             let (first, second) = (self.ingress.next.first(), self.ingress.next.at(1));
@@ -72,24 +73,24 @@ impl TrainPort {
             if now >= until {
                 break;
             }
-            self.pass(&mut line, now);
+            self.count_departures(&mut queue, now);
             if second.time() == now {
-                if !self.interleave_tied(&mut line, until, depart) {
+                if !self.interleave_tied(&mut queue, until, depart) {
                     break;
                 }
                 continue;
             }
-            let start = self.start(&line);
+            let start = self.start(&queue);
             let input = first.input();
-            if line.waiting >= capacity
+            if queue.waiting >= capacity
                 || (start > self.output.timing.latest_start && !stays)
                 || (self.ingress.inputs[input as usize].interleaved == 0 && !self.is_welcome(input))
             {
                 break;
             }
-            match self.interleave_one(input, now, start, &mut line, depart) {
+            match self.interleave_one(input, now, start, &mut queue, depart) {
                 Some(next) => {
-                    let is_first = self.ingress.next.put_back_first(Turn::new(next, input));
+                    let is_first = self.ingress.next.put_back_first(InputArrival::new(next, input));
                     if is_first && self.is_alone(input, FEW_IN_A_ROW, second.time().min(until)) {
                         break;
                     }
@@ -97,10 +98,10 @@ impl TrainPort {
                 None => self.ingress.next.pop_first(),
             }
         }
-        if line.came == 0 {
+        if queue.came == 0 {
             return false;
         }
-        self.output.next_start = line.next_start;
+        self.output.next_start = queue.next_start;
         let mut touched = std::mem::take(&mut self.touched);
         for input in touched.drain(..) {
             let Input { train, interleaved, interleaved_since, .. } = &mut self.ingress.inputs[input as usize];
@@ -108,16 +109,16 @@ impl TrainPort {
             if *interleaved > 0 {
                 let (first, period) = (*interleaved_since, train.period);
                 let run = Run { last: train.cell, cells: std::mem::take(interleaved) };
-                self.end_turns(run, first, period);
-                self.gather_or_leave(run, self.start(&line), stays, depart);
+                self.finish_interleaved(run, first, period);
+                self.collect_or_leave(run, self.start(&queue), stays, depart);
             }
         }
         self.touched = touched;
         if self.output.port.keeps_queue() {
-            self.output.port.admit_in_turns(&self.interleaved, line.range, line.gone);
+            self.output.port.admit_interleaved(&self.interleaved, queue.range, queue.gone);
             self.interleaved.clear();
         } else {
-            self.output.port.admit_in_any_order(line.came, line.range, line.gone);
+            self.output.port.admit_in_any_order(queue.came, queue.range, queue.gone);
         }
         true
     }
@@ -127,17 +128,17 @@ impl TrainPort {
     #[inline(never)]
     pub(super) fn interleave_tied(
         &mut self,
-        line: &mut Line,
+        queue: &mut InterleavedQueue,
         until: Time,
         depart: &mut impl FnMut(Run, Time, Span),
     ) -> bool {
         let (tied, _) = self.ingress.next.tied();
         let now = self.ingress.next.first().time();
-        let with_all = u64::from(line.waiting) + tied as u64;
-        if !self.takes_turns(until)
+        let with_all = u64::from(queue.waiting) + tied as u64;
+        if !self.is_interleaved(until)
             || with_all > u64::from(self.output.port.capacity())
-            || (line.next_start + self.output.timing.cell_time * (with_all - 1) > self.output.timing.latest_start
-                && !line.stays)
+            || (queue.next_start + self.output.timing.cell_time * (with_all - 1) > self.output.timing.latest_start
+                && !queue.stays)
             || !(0..tied).all(|i| self.is_welcome(self.ingress.next.at(i).input()))
         {
             return false;
@@ -149,9 +150,9 @@ impl TrainPort {
         }
         self.ties.order(&mut together, |&input| self.at_node[input as usize]);
         for input in together.drain(..) {
-            let start = self.start(line);
-            if let Some(next) = self.interleave_one(input, now, start, line, depart) {
-                self.ingress.next.put(Turn::new(next, input));
+            let start = self.start(queue);
+            if let Some(next) = self.interleave_one(input, now, start, queue, depart) {
+                self.ingress.next.put(InputArrival::new(next, input));
             }
         }
         self.tied = together;
@@ -160,13 +161,13 @@ impl TrainPort {
 
     /// Interleaves the next cell of an input, which arrives `now`. Returns the arrival of the one after.
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "once a cell that takes turns")]
+    #[expect(clippy::inline_always, reason = "once an interleaved cell")]
     pub(super) fn interleave_one(
         &mut self,
         input: u32,
         now: Time,
         start: Time,
-        line: &mut Line,
+        queue: &mut InterleavedQueue,
         depart: &mut impl FnMut(Run, Time, Span),
     ) -> Option<Time> {
         let Input { train, interleaved, interleaved_since, .. } = &mut self.ingress.inputs[input as usize];
@@ -178,10 +179,10 @@ impl TrainPort {
             *interleaved_since = now;
             self.touched.push(input);
         }
-        line.came += 1;
-        line.waiting += 1;
-        line.range.largest = line.range.largest.max(line.waiting);
-        self.output.port.follow(train.cell.label(), line.gone);
+        queue.came += 1;
+        queue.waiting += 1;
+        queue.range.largest = queue.range.largest.max(queue.waiting);
+        self.output.port.follow(train.cell.label(), queue.gone);
         *interleaved += 1;
         train.cells -= 1;
         train.next = now + train.period;
@@ -214,56 +215,56 @@ impl TrainPort {
         if self.output.port.keeps_queue() {
             self.interleaved.push(last);
         }
-        self.end_turns(run, first, period);
+        self.finish_interleaved(run, first, period);
         let stays = start > self.output.timing.end;
         if !stays && (last.is_rm() || last.last_cell()) {
-            // Cells of the frame that were gathered before go with the last one.
-            let cells = self.gathered.take_before(run);
-            self.report_gathered(last.label(), depart);
+            // Cells of the frame that were collected before go with the last one.
+            let cells = self.partial_frames.take_before(run);
+            self.report_partial_frame(last.label(), depart);
             depart(Run { last, cells: cells + run.cells }, start, Span(0));
         } else {
-            self.gather_or_leave(run, start, stays, depart);
+            self.collect_or_leave(run, start, stays, depart);
         }
         next
     }
 
     /// Collects interleaved cells of a frame under way. `stays`: all of them start after the end of the run, as does
     /// one at `start`; otherwise none.
-    fn gather_or_leave(&mut self, run: Run, start: Time, stays: bool, depart: &mut impl FnMut(Run, Time, Span)) {
+    fn collect_or_leave(&mut self, run: Run, start: Time, stays: bool, depart: &mut impl FnMut(Run, Time, Span)) {
         if stays {
-            self.report_gathered(run.last.label(), depart);
+            self.report_partial_frame(run.last.label(), depart);
             self.hand_on(run, start, Span(0), depart);
         } else {
-            self.gather(run, depart);
+            self.collect(run, depart);
         }
     }
 
-    /// Counts the cells of a line that left before the arrivals of `now`. There are rarely more than two, and a branch
+    /// Counts the cells of a queue that left before the arrivals of `now`. There are rarely more than two, and a branch
     /// could not predict none, one or two, so these are counted without branches.
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "once a cell that takes turns")]
-    pub(super) fn pass(&self, line: &mut Line, now: Time) {
+    #[expect(clippy::inline_always, reason = "once an interleaved cell")]
+    pub(super) fn count_departures(&self, queue: &mut InterleavedQueue, now: Time) {
         let until = now + Span(u64::from(self.output.timing.serve_first));
         for _ in 0..2 {
-            let one = u32::from(line.next_start < until) & u32::from(line.waiting > 0);
-            line.next_start += self.output.timing.cell_time * u64::from(one);
-            line.waiting -= one;
-            line.gone += one;
+            let one = u32::from(queue.next_start < until) & u32::from(queue.waiting > 0);
+            queue.next_start += self.output.timing.cell_time * u64::from(one);
+            queue.waiting -= one;
+            queue.gone += one;
         }
-        while line.next_start < until && line.waiting > 0 {
-            line.next_start += self.output.timing.cell_time;
-            line.waiting -= 1;
-            line.gone += 1;
+        while queue.next_start < until && queue.waiting > 0 {
+            queue.next_start += self.output.timing.cell_time;
+            queue.waiting -= 1;
+            queue.gone += 1;
         }
-        line.range.least = line.range.least.min(line.waiting);
-        let start_anew = if line.waiting == 0 { now } else { Time(0) };
-        line.next_start = line.next_start.max(start_anew);
+        queue.range.least = queue.range.least.min(queue.waiting);
+        let start_anew = if queue.waiting == 0 { now } else { Time(0) };
+        queue.next_start = queue.next_start.max(start_anew);
     }
 
-    /// Returns the start of a cell that joins a line.
+    /// Returns the start of a cell that joins a queue.
     #[inline]
-    pub(super) fn start(&self, line: &Line) -> Time {
-        line.next_start + self.output.timing.cell_time * u64::from(line.waiting)
+    pub(super) fn start(&self, queue: &InterleavedQueue) -> Time {
+        queue.next_start + self.output.timing.cell_time * u64::from(queue.waiting)
     }
 
     /// Returns whether the next cell of an input is admitted if there is room for it.
@@ -275,8 +276,8 @@ impl TrainPort {
 
     /// Does the work for the interleaved cells of one train, except their departure.
     #[inline]
-    pub(super) fn end_turns(&mut self, run: Run, first: Time, period: Span) {
-        self.output.port.count_in_turns(run);
+    pub(super) fn finish_interleaved(&mut self, run: Run, first: Time, period: Span) {
+        self.output.port.count_interleaved(run);
         self.output.note(run, first, period);
     }
 }

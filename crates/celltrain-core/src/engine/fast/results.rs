@@ -2,8 +2,7 @@
 
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
-use super::at_once::{AtOnceIndex, AtOncePort};
-use super::contended_port::ContendedPort;
+use super::contended_port::{AtOnceIndex, AtOncePort, ContendedPort};
 use super::nic::Nic;
 use super::plan::{NicIndex, Passed, Plan, PortIndex, Role, StageEnd};
 use super::{Engine, Outcome};
@@ -53,19 +52,21 @@ impl Engine<'_> {
                     (PortState { counters, waiting, max_queue: 0, replaced_results: 0 }, false)
                 }
             };
-            let held = match *role {
-                Role::Contended(number) if !defers_order => {
-                    state.waiting.keys().map(|label| self.ports[number].buffer(&self.at_once).held(label)).collect()
-                }
+            let awaiting_reassembly = match *role {
+                Role::Contended(number) if !defers_order => state
+                    .waiting
+                    .keys()
+                    .map(|label| self.ports[number].buffer(&self.at_once).awaiting_reassembly(label))
+                    .collect(),
                 _ => TiVec::new(),
             };
-            PortEnd { state, defers_order, held }
+            PortEnd { state, defers_order, awaiting_reassembly }
         };
         self.plan.roles.iter_enumerated().map(end).collect()
     }
 
     /// Measures the run up to the horizon from the states of its ports. `is_whole`: not only a partition of it.
-    pub(super) fn measure(
+    pub(super) fn result(
         &self,
         mut ends: TiVec<LinkIndex, PortEnd>,
         is_whole: bool,
@@ -78,13 +79,13 @@ impl Engine<'_> {
             }
             for label in self.plan.stages[link].keys() {
                 let late = &self.late.counts[link][self.plan.passed[link].places(label)];
-                let PortEnd { state, defers_order, held } = &ends[link];
+                let PortEnd { state, defers_order, awaiting_reassembly } = &ends[link];
                 let counters = state.counters[label];
                 let waiting = if *defers_order { 0 } else { u64::from(state.waiting[label]) };
-                let held = held.get(label).map_or(0, |&held| u64::from(held));
+                let awaiting = awaiting_reassembly.get(label).map_or(0, |&cells| u64::from(cells));
                 // Cells whose departure is known, including those that will start after the run.
                 let leaving = self.rm_events.counted(link, label);
-                let known = counters.forwarded + waiting - held - leaving.all;
+                let known = counters.forwarded + waiting - awaiting - leaving.all;
                 let passed = self.plan.passed[link].of(label).iter().zip(late);
                 for (i, (Passed { link, label, .. }, late)) in passed.enumerate() {
                     let passed = known - late + leaving.passed(i);
@@ -135,7 +136,7 @@ pub(super) struct PortEnd {
     /// True if the order of departures is worked out later than the admission.
     defers_order: bool,
     /// By VC: cells of a frame that waits until it is whole; empty if no frame does.
-    held: TiVec<Label, u32>,
+    awaiting_reassembly: TiVec<Label, u32>,
 }
 
 /// A probe's view of the queues at an instant at which every port is settled.

@@ -56,9 +56,9 @@ impl BatchingPort {
     }
 
     /// Counts cells of a VC that arrive between cells of others, as single offers would.
-    /// [`BatchingPort::admit_in_turns`] admits them.
+    /// [`BatchingPort::admit_interleaved`] admits them.
     #[inline]
-    pub fn count_in_turns(&mut self, run: Run) {
+    pub fn count_interleaved(&mut self, run: Run) {
         if run.last.is_rm() {
             self.admission.on_cells_between(run.last.label(), run.cells);
         } else {
@@ -69,7 +69,7 @@ impl BatchingPort {
     /// Admits cells of several VCs, in this order, to a port whose one queue holds all, with the result of single
     /// offers between and after which `gone` cells leave. There was room for each of them, and the queue stayed within
     /// `range`.
-    pub fn admit_in_turns(&mut self, cells: &[Cell], range: QueueRange, gone: u32) {
+    pub fn admit_interleaved(&mut self, cells: &[Cell], range: QueueRange, gone: u32) {
         debug_assert!(self.queues.is_none() && !self.merges(), "one queue holds all");
         debug_assert!(range.largest <= self.capacity, "no queue exceeds its buffer");
         let arrived = u32::try_from(cells.len()).expect("a stretch has fewer than 2^32 cells");
@@ -107,8 +107,8 @@ impl BatchingPort {
         self.admission.refuse(run);
     }
 
-    /// Reports an interleaved cell to a policy that follows cells, before [`BatchingPort::admit_in_turns`] admits it;
-    /// `gone` cells have left since the interleaving began.
+    /// Reports an interleaved cell to a policy that follows cells, before [`BatchingPort::admit_interleaved`] admits
+    /// it; `gone` cells have left since the interleaving began.
     #[inline]
     pub fn follow(&mut self, label: Label, gone: u32) {
         if self.follows {
