@@ -33,7 +33,7 @@ def rows(store: Path) -> bytes:
 
 
 def wait_for_runs(store: Path, count: int, process: subprocess.Popen[str]) -> None:
-    """Waits until the store has so many runs."""
+    """Waits until the store has this number of runs."""
     deadline = time.monotonic() + 120
     while stored(store) < count:
         assert process.poll() is None, process.communicate()

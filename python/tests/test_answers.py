@@ -1,6 +1,6 @@
 """JSON answers of the commands that keep runs in a store, field by field as in `answers/`.
 
-`CELLTRAIN_BLESS=1 pytest python/tests/test_answers.py` writes the answers anew. They should only ever gain fields.
+`CELLTRAIN_BLESS=1 pytest python/tests/test_answers.py` writes the answers again. They should only ever gain fields.
 """
 
 from __future__ import annotations

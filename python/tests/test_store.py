@@ -1,4 +1,4 @@
-"""Stores: one SQLite file that is whole whatever happens; if it is damaged, that is said."""
+"""Stores: one SQLite file that is whole after any failure; damage is reported."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def store(made, tmp_path):
 
 @contextmanager
 def edited(folder):
-    """A connection to change a store as nobody should."""
+    """A connection that changes a store behind celltrain's back."""
     with contextlib.closing(sqlite3.connect(folder / "store.sqlite")) as connection, connection:
         yield connection
 

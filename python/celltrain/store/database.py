@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 #: Seconds to wait for another connection.
 PATIENCE = 10.0
-#: What to do about a file that cannot be read.
+#: Advice for a file that cannot be read.
 MEND = "take it from a backup, or run its plan into a new folder"
 #: Exceptions of values that are not of the type they were written with.
 DAMAGE = (ValueError, TypeError, OverflowError, KeyError, IndexError, MemoryError)
@@ -93,7 +93,7 @@ class Database:
             sync(path.parent)
 
     def close(self) -> None:
-        """Closes the connection; the store is one file again if nobody else reads it."""
+        """Closes the connection; the store is one file again unless another connection reads it."""
         with self._lock:
             if self._write:
                 with contextlib.suppress(sqlite3.Error):
@@ -206,7 +206,7 @@ class Database:
         Args:
             records: The runs.
             repeats: Runs that are another point's.
-            measures: How many there are.
+            measures: Number of measures.
             settings: Returns the values of the axes at a point.
         """
         values = np.array(
@@ -252,7 +252,7 @@ class Database:
             failed = connection.execute("SELECT run, error, checked FROM runs WHERE error IS NOT NULL").fetchall()
             chosen = [(run, checked) for run, error, checked in failed if worth(error)]
             connection.executemany("DELETE FROM runs WHERE run = ?", [(run,) for run, _ in chosen])
-            # Another point may be the first to have them now.
+            # Without its run a repeat is missing again.
             query = "DELETE FROM repeats WHERE run_key NOT IN (SELECT run_key FROM runs)"
             repeats = connection.execute(query).rowcount if chosen else 0
             self._count(connection, -len(chosen), -len(chosen), -repeats, -sum(checked for _, checked in chosen))
@@ -298,7 +298,7 @@ class Database:
 
     def _writable(self) -> sqlite3.Connection:
         connection = self._connect("mode=rw")
-        # Somebody who reads for long leaves it as it is: then each waits for the other.
+        # A long read by another connection prevents this: then each waits for the other.
         with contextlib.suppress(sqlite3.OperationalError):
             connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
@@ -314,7 +314,7 @@ class Database:
             log = self.path.with_name(f"{self.path.name}-wal")
             if log.exists() and log.stat().st_size:
                 raise
-            # In a folder that nobody may write to, nothing changes.
+            # In a folder without write permission nothing changes.
             return self._connect("immutable=1")
 
     def _refuse_others(self) -> None:

@@ -28,13 +28,13 @@ class Runs:
     """Runs by three: 12 bytes."""
     fingerprint: NDArray[np.uint64]
     printed: NDArray[np.bool_]
-    """Whether the run has a fingerprint."""
+    """True for runs with a fingerprint."""
     values: NDArray[np.float64]
     """Runs by measures; NaN if there is none."""
     errors: Mapping[int, str]
-    """Why a run failed, by its place."""
+    """Errors of failed runs, by place."""
     gaps: Mapping[tuple[int, int], str]
-    """Why a measure has no value, by the places of run and measure."""
+    """Reasons why a measure has no value, by the places of run and measure."""
     case: NDArray[np.int64]
     """The place of each run's point among the following."""
     points: NDArray[np.int64]
@@ -47,7 +47,7 @@ class Runs:
 
     @cached_property
     def failed(self) -> NDArray[np.bool_]:
-        """Whether each run failed."""
+        """True for runs that failed."""
         failed = np.zeros(len(self), np.bool_)
         failed[list(self.errors)] = True
         return failed

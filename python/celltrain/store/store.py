@@ -19,7 +19,7 @@ from celltrain.running import RunRecord
 from celltrain.store import columns, shapes
 from celltrain.store.check import verify
 from celltrain.store.columns import Measured, measured
-from celltrain.store.database import MEND, Database, Repeat, Totals
+from celltrain.store.database import DAMAGE, MEND, Database, Repeat, Totals
 from celltrain.store.files import Lock, Locked, clear, uninterrupted
 from celltrain.store.layout import DATABASE, KIND, LOCK, OLD_MANIFEST, axes_of
 from celltrain.store.runs import Runs, read
@@ -168,8 +168,15 @@ class Store(Carded, Locked, Answer):
             problem = f"has no series of {run_key}: the plan has no [series], or the run is not done"
             raise StoreError([Fault.of_file(shown(self.path), problem)])
         try:
-            return pq.read_table(pa.BufferReader(content), page_checksum_verification=True, use_threads=False)
-        except (OSError, pa.ArrowException) as error:
+            # On this thread, from memory of Arrow's own: a thread of Arrow's that lets go of a Python object while the
+            # interpreter ends brings the process down.
+            buffer = pa.allocate_buffer(len(content))
+            memoryview(buffer).cast("B")[:] = content
+            file = pq.ParquetFile(pa.BufferReader(buffer), page_checksum_verification=True, pre_buffer=False)
+            table = file.read(use_threads=False)
+            table.validate(full=True)
+            return table
+        except (*DAMAGE, OSError, pa.ArrowException) as error:
             problem = f"is damaged (the series of {run_key}: {error}): {MEND}"
             raise StoreError([Fault.of_file(shown(self.path / DATABASE), problem)]) from None
 
@@ -180,7 +187,7 @@ class Store(Carded, Locked, Answer):
     def to_pandas(self, measures: Sequence[str] | None = None) -> Any:
         """The rows as a pandas data frame; needs pandas."""
         _needed("pandas")
-        return self.table(measures).to_pandas()
+        return self.table(measures).to_pandas(use_threads=False)
 
     def to_polars(self, measures: Sequence[str] | None = None) -> Any:
         """The rows as a Polars data frame; needs Polars."""
