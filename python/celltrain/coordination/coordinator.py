@@ -26,7 +26,7 @@ BLOCK = 1000
 BLOCK_RUNS = 100_000
 #: Runs that are written together, at most.
 WRITE_RUNS = 4096
-#: Least time between two writes, s: short runs are written together.
+#: Least time between two writes, s: short runs are written together. A run that took half as long is written at once.
 WRITE_SECONDS = 0.2
 
 
@@ -231,7 +231,8 @@ class Coordinator:
         for record in rows.runs:
             self._keep(record)
         check()
-        if len(self._held) >= WRITE_RUNS or time.monotonic() - self._written > WRITE_SECONDS:
+        took = max((record.seconds for record in rows.runs), default=0.0)
+        if len(self._held) >= WRITE_RUNS or max(time.monotonic() - self._written, 2 * took) > WRITE_SECONDS:
             self._write()
         self._report()
 
