@@ -322,6 +322,27 @@ def test_two_sweeps_do_not_write_one_store(store):
     Store.resume(store, plan()).close()
 
 
+def test_what_cannot_be_gone_on_with_is_one_sentence(store, tmp_path, celltrain):
+    file, before = tmp_path / "plan.toml", rows(store)
+
+    def words(text=PLAN):
+        file.write_text(text)
+        told = celltrain("sweep", file, "--store", store, "--resume")
+        assert (told.code, told.out, told.err.count("\n"), "Traceback" in told.err) == (2, "", 1, False), told.err
+        return told.err
+
+    assert "another plan: it differs in seeds; name a new folder" in words(PLAN.replace("count = 4", "count = 5"))
+    with Store.resume(store, plan()):
+        assert "is being written by another sweep" in words()
+    remade(store, profile="debug")
+    assert "was made by a debug build" in words()
+    remade(store, version="0.0.7", profile=_core.build()["profile"])
+    assert "install celltrain 0.0.7 to go on" in words()
+    remade(store, version=_core.build()["version"])
+    assert rows(store) == before
+    assert run_plan(plan(), store, Local(2), resume=True).done == 24
+
+
 def test_reading_goes_on_while_another_writes(store):
     with Store.resume(store, plan()):
         assert len(Store.open(store).table()) == 192
