@@ -29,7 +29,8 @@ from celltrain.coordination import run_plan
 from celltrain.running import Local
 from celltrain.statistics import half_width
 from celltrain.store import Store
-from celltrain.store.database import Database
+from celltrain.store.database import Database, Repeat
+from celltrain.store.manifest import checksum
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="limits and users are different there")
 
@@ -167,7 +168,7 @@ def test_what_is_no_store_and_what_is_one_already_is_refused(tmp_path, made):
     for name, words in (
         ("full", "is not a store: it has no store.sqlite"),
         ("nowhere", "is not there"),
-        ("old", "is a store of celltrain 0.2: read it with that version, or run its plan into a new folder"),
+        ("old", "is a store of celltrain 0.2: make one of this version from it with celltrain store import"),
     ):
         with pytest.raises(ct.StoreError) as refusal:
             Store.open(tmp_path / name)
@@ -283,6 +284,52 @@ def test_whatever_bits_are_flipped_no_other_row_is_read(made, tmp_path):
     assert found > 50
 
 
+def test_repeats_alone_are_stored_too(store):
+    key = Store.open(store).wide()["run_key"][0].as_py()
+    with Store.resume(store, plan()) as writing:
+        writing.write([], [Repeat(point=9, seed=3, run_key=key)])
+        assert writing.database.settled(range(9, 10), range(3, 4)) == {(9, 3)}
+    assert Store.open(store).totals().repeats == 1
+    assert messages(store) == []
+
+
+@pytest.fixture
+def old(made, tmp_path):
+    """The store as celltrain 0.2 would have written it: a manifest, two parts and a ledger."""
+    folder, store = tmp_path / "old", Store.open(made)
+    (folder / "parts").mkdir(parents=True)
+    manifest = {**store.manifest, "format": 1}
+    (folder / "manifest.json").write_text(json.dumps({**manifest, "sha256": checksum(manifest)}))
+    table = store.table()
+    # A run that both have, as a kill could leave it.
+    for number, part in ((1, table.slice(0, 96)), (2, table.slice(88))):
+        pa.parquet.write_table(part, folder / "parts" / f"part-{number:06}.parquet")
+    with contextlib.closing(sqlite3.connect(folder / "ledger.sqlite")) as ledger, ledger:
+        ledger.execute("CREATE TABLE runs (point, seed, run_key, part, failed, seconds, value)")
+        ledger.execute("CREATE TABLE repeats (point, seed, run_key)")
+    return folder
+
+
+def test_a_store_of_celltrain_0_2_is_imported(old, made, tmp_path, celltrain):
+    told = celltrain("store", "show", old)
+    assert (told.code, told.err.count("\n"), "celltrain store import" in told.err) == (2, 1, True)
+    assert celltrain("store", "import", old, "--store", tmp_path / "new", "--json").json["runs"] == 24
+    assert messages(tmp_path / "new") == []
+    assert rows(tmp_path / "new") == rows(made)
+    assert run_plan(plan(), tmp_path / "new", Local(2), resume=True).done == 24
+    again = celltrain("store", "import", old, "--store", tmp_path / "new")
+    assert (again.code, "is a store already" in again.err) == (2, True)
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "ledger.sqlite", "parts/part-000002.parquet"])
+def test_a_damaged_store_of_celltrain_0_2_is_not_imported(old, tmp_path, celltrain, name):
+    content = (old / name).read_bytes()
+    (old / name).write_bytes(content[: len(content) // 2])
+    told = celltrain("store", "import", old, "--store", tmp_path / "new")
+    assert (told.code, told.out, told.err.count("\n"), name in told.err) == (2, "", 1, True), told.err
+    assert not (tmp_path / "new" / "store.sqlite").exists()
+
+
 def test_a_name_or_a_limit_is_no_other_plan(store):
     other = plan('name = "other"\nlimits = { time = "60s" }\n' + PLAN)
     assert run_plan(other, store, Local(2), resume=True).done == 24
@@ -331,7 +378,7 @@ def test_what_cannot_be_gone_on_with_is_one_sentence(store, tmp_path, celltrain)
         assert (told.code, told.out, told.err.count("\n"), "Traceback" in told.err) == (2, "", 1, False), told.err
         return told.err
 
-    assert "another plan: it differs in seeds; name a new folder" in words(PLAN.replace("count = 4", "count = 5"))
+    assert "another plan: it differs in name, seeds; name a new folder" in words(PLAN.replace("count = 4", "count = 5"))
     with Store.resume(store, plan()):
         assert "is being written by another sweep" in words()
     remade(store, profile="debug")

@@ -18,6 +18,7 @@ def register(app: typer.Typer) -> None:
     store.command("show", epilog="For example: celltrain store show out/sd")(show)
     store.command("verify", epilog="For example: celltrain store verify out/sd")(verify)
     store.command("export", epilog="For example: celltrain store export out/sd --csv --out rows.csv")(export)
+    store.command("import", epilog="For example: celltrain store import out/old --store out/new")(import_)
     store.command("repair", hidden=True)(repair)
     app.add_typer(store, name="store")
 
@@ -95,6 +96,23 @@ def export(
         shell.answer({"store": shown(folder), "file": shown(out), "rows": len(table)})
     else:
         shell.say(f"{len(table):,} rows of {shown(folder)} are in {shown(out)}")
+
+
+@shell.command
+def import_(
+    folder: Annotated[Path, typer.Argument(metavar="OLD", help="The store of celltrain 0.2.")],
+    store: Annotated[Path, typer.Option(metavar="DIR", help="The new store: a folder that is new or empty.")],
+    as_json: shell.Json = False,
+) -> None:
+    """Make a store from one of celltrain 0.2, which stays as it is."""
+    from celltrain.store.old import import_store
+    from celltrain.text import shown
+
+    runs = import_store(folder, store).totals().runs
+    if as_json:
+        shell.answer({"store": shown(store), "runs": runs})
+    else:
+        shell.say(f"{runs:,} runs of {shown(folder)} are in {shown(store)}")
 
 
 @shell.command

@@ -348,7 +348,7 @@ class Database:
             problem = f"cannot be written ({reason}); what was stored before is whole: mend that, then --resume"
             raise self._fault(problem) from None
         except (sqlite3.Error, *DAMAGE) as error:
-            raise self._fault(f"is damaged, or not the database of a store ({_line(error)}): {MEND}") from None
+            raise self._fault(f"is damaged, or not the database of a store ({first_line(error)}): {MEND}") from None
 
     def _fault(self, problem: str) -> StoreError:
         return StoreError([Fault.of_file(shown(self.path), problem)])
@@ -366,7 +366,7 @@ def run_checks(records: Sequence[RunRecord], values: Any) -> Any:
         [
             np.array([record.point for record in records], np.uint64),
             np.array([record.seed for record in records], np.uint64),
-            *keys.reshape(len(records), -1).T.astype(np.uint64),
+            *keys.reshape(len(records), 3).T.astype(np.uint64),
             np.array(prints, np.int64).view(np.uint64),
             np.array([record.seconds for record in records], np.float64).view(np.uint64),
             np.array(texts, np.uint64),
@@ -395,7 +395,8 @@ def _signed(fingerprint: str | None) -> int | None:
     return None if fingerprint is None else wrapped(int(fingerprint, 16))
 
 
-def _line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
+    """Returns the first line of an error's text."""
     text = str(error).strip()
     return text.splitlines()[0][:200] if text else type(error).__name__
 

@@ -223,19 +223,28 @@ class Store(Carded, Locked, Answer):
 
     # To write.
 
+    @staticmethod
+    def refuse(folder: Path) -> None:
+        """Raises `StoreError` unless a store can be made in a folder."""
+        _refuse_existing(folder)
+        problem = None
+        try:
+            if folder.exists() and not folder.is_dir():
+                problem = "is a file, not a folder"
+            elif folder.is_dir() and any(folder.iterdir()) and not _half_made(folder):
+                problem = "holds other files: name a folder that is new or empty"
+        except OSError as error:
+            raise _not_made(folder, error) from None
+        if problem is not None:
+            raise StoreError([Fault.of_file(shown(folder), problem)])
+
     @classmethod
     @checked(StoreError)
     def create(cls, path: str | os.PathLike[str], plan: Plan) -> Store:
         """A new store for a plan, open to write; raises `StoreError` where there is something else already."""
         folder = Path(path)
-        _refuse_existing(folder)
+        cls.refuse(folder)
         try:
-            if folder.exists() and not folder.is_dir():
-                raise StoreError([Fault.of_file(shown(folder), "is a file, not a folder")])
-            if folder.is_dir() and any(folder.iterdir()) and not _half_made(folder):
-                raise StoreError(
-                    [Fault.of_file(shown(folder), "holds other files: name a folder that is new or empty")]
-                )
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise _not_made(folder, error) from None
@@ -344,7 +353,7 @@ def _manifest(folder: Path) -> dict[str, Any]:
     if not path.exists() and not path.is_symlink():
         problem = f"is not a store: it has no {DATABASE}" if folder.exists() else "is not there"
         if (folder / OLD_MANIFEST).exists():
-            problem = "is a store of celltrain 0.2: read it with that version, or run its plan into a new folder"
+            problem = "is a store of celltrain 0.2: make one of this version from it with celltrain store import"
         raise StoreError([Fault.of_file(shown(folder), problem)])
     with Database(path) as database:
         manifest = KIND.understood(folder, database.about())
