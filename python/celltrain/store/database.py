@@ -334,7 +334,7 @@ class Database:
         except InputError:
             raise
         except sqlite3.IntegrityError as error:
-            problem = f"has such a run already ({error}); see what is wrong with: celltrain store verify"
+            problem = f"already has one of these runs ({error}); see what is wrong with: celltrain store verify"
             raise self._fault(problem) from None
         except sqlite3.OperationalError as error:
             if str(error).startswith(("no such", "Could not decode")):

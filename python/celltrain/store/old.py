@@ -123,7 +123,7 @@ def _series(path: Path) -> bytes | None:
 
 
 def _of_ledger(path: Path) -> tuple[dict[str, float], list[Repeat]]:
-    """How long the runs took, by key, and the runs that are another point's."""
+    """Returns the durations of the runs by key, and the runs that are another point's."""
     with (
         _readable(path),
         contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as ledger,

@@ -35,14 +35,14 @@ KEY_DIGITS = 24
 
 
 class Store(Carded, Locked, Answer):
-    """Rows of a plan's runs, in a folder."""
+    """The runs of a plan, in a SQLite file in a folder."""
 
     _call = "celltrain.sweep or celltrain.Store.open"
     path: Path
     manifest: dict[str, Any]
-    """`manifest.json`: format, version, profile, digest of the plan, columns and measures."""
+    """Format, version, profile, plan and its digest, columns and measures."""
     keeper: object = None
-    """What holds the folder while the store is used, where it is a temporary one."""
+    """Owner of a temporary folder, which is deleted with it."""
     _plan: Plan | None
     _database: Database | None = None
     _runs: tuple[Totals, Runs] | None = None
@@ -65,9 +65,11 @@ class Store(Carded, Locked, Answer):
     @classmethod
     @checked(StoreError)
     def open(cls, path: str | os.PathLike[str], *, changed: bool = False) -> Store:
-        """A store to read, also while a sweep writes it; raises `StoreError`.
+        """Opens a store to read, also while a sweep writes it; raises `StoreError`.
 
-        One whose manifest was changed is refused, unless `changed` says that it is opened to be verified.
+        Args:
+            path: Its folder.
+            changed: Whether to accept a manifest that was changed, to verify the store.
         """
         folder = Path(path)
         manifest = _manifest(folder)
@@ -77,22 +79,22 @@ class Store(Carded, Locked, Answer):
 
     @cached_property
     def plan(self) -> Plan:
-        """What is to be run."""
+        """The plan."""
         return self._plan or Plan.of_document(self.manifest["plan"])
 
     @property
     def axes(self) -> tuple[Axis, ...]:
-        """What is varied: a column each."""
+        """The axes of the plan, one column each."""
         return self.plan.axes
 
     @property
     def measures(self) -> tuple[Measured, ...]:
-        """What was measured, with unit and meaning."""
+        """The measures, with units and meanings."""
         return tuple(map(measured, self.manifest["measures"]))
 
     @property
     def version(self) -> str:
-        """Of the celltrain that ran it."""
+        """Version of the celltrain that made the store."""
         return str(self.manifest["version"])
 
     def parts(self) -> list[Path]:
@@ -102,13 +104,13 @@ class Store(Carded, Locked, Answer):
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Database]:
-        """A connection to read the store's file."""
+        """Opens the store's file to read."""
         with Database(self.path / DATABASE) as database:
             database.expect(self.manifest)
             yield database
 
     def runs(self) -> Runs:
-        """The runs that are there now, as arrays."""
+        """Returns the runs stored so far, as arrays."""
         with self.reading() as database:
             totals = database.totals()
             if self._runs is None or self._runs[0] != totals:
@@ -116,13 +118,13 @@ class Store(Carded, Locked, Answer):
         return self._runs[1]
 
     def totals(self) -> Totals:
-        """Numbers of runs that are there now; takes no longer for a large store."""
+        """Returns the numbers of runs stored so far, without counting them."""
         with self.reading() as database:
             return database.totals()
 
     @checked(StoreError)
     def table(self, measures: Sequence[str] | None = None) -> pa.Table:
-        """The rows, one for each run and measure, by point, seed and measure.
+        """Returns one row per run and measure, by point, seed and measure.
 
         Args:
             measures: Only these; all when None, and the rows of runs that failed.
@@ -131,12 +133,12 @@ class Store(Carded, Locked, Answer):
 
     @checked(StoreError)
     def wide(self, measures: Sequence[str] | None = None) -> pa.Table:
-        """One row a run, one column a measure; `error` says why a run has no values."""
+        """Returns one row per run, one column per measure; `error` says why a run has no values."""
         return shapes.wide(self, measures)
 
     @checked(StoreError)
     def summary(self, measures: Sequence[str] | None = None) -> pa.Table:
-        """One row a point and measure: mean, standard deviation, number, and the ends of the mean's 95 % interval.
+        """Returns one row per point and measure: mean, standard deviation, number, and the 95 % interval of the mean.
 
         The interval is Student's; it is null where there are fewer than two values. A point whose scenario an earlier
         point has too is not there: its runs are that point's.
@@ -152,12 +154,12 @@ class Store(Carded, Locked, Answer):
         return max(0, planned - runs - self.totals().repeats)
 
     def failures(self) -> pa.Table:
-        """The rows of runs that failed."""
+        """Returns the rows of runs that failed."""
         return shapes.failures(self)
 
     @checked(StoreError)
     def series(self, run_key: str) -> pa.Table:
-        """What a run recorded: time, measure, port, flow and value; raises `StoreError` where it recorded nothing."""
+        """Returns what a run recorded: time, measure, port, flow and value; raises `StoreError` if it recorded nothing."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -217,6 +219,10 @@ class Store(Carded, Locked, Answer):
             ],
             notes=[".summary() has the means with their intervals, celltrain.report(store) a page about it"],
         )
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Arrays are read again.
+        return {**vars(self), "_runs": None}
 
     def __repr__(self) -> str:
         return f"Store({str(self.path)!r}, {self.totals().runs:,} runs)"
