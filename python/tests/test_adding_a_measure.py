@@ -16,7 +16,7 @@ PAGE = ROOT / "docs" / "adding-a-measure.md"
 RUN_TEST = """\
 use std::sync::atomic::AtomicBool;
 
-use celltrain_core::stop::Stop;
+use celltrain_core::cancellation::CancellationToken;
 use celltrain_run::answer::outlined;
 use celltrain_run::runner::{How, Share, one};
 use celltrain_run::scenario::Handle;
@@ -39,8 +39,8 @@ fn an_answer_has_the_measure_of_the_page() {
     assert!(lost + discarded > 0.0, "the bottleneck lost cells");
     assert_eq!(port["loss_ratio"], json!((lost + discarded) / offered));
 
-    let checked = handle.checked(&Stop::never()).unwrap();
-    let outline = outlined(&checked.network(1, &Stop::never()).unwrap());
+    let checked = handle.checked(&CancellationToken::never()).unwrap();
+    let outline = outlined(&checked.network(1, &CancellationToken::never()).unwrap());
     assert_eq!(outline["ports"][0]["loss_ratio"], 1, "a plan may name it");
 
     let described = tables::described_all();

@@ -7,7 +7,6 @@ use crate::cell::Cell;
 use crate::gfr::{EdgeCounters, Policer};
 use crate::index::{LinkIndex, VcIndex};
 use crate::network::{Network, Vc};
-use crate::stop::{Interrupted, Stop};
 use crate::units::{Clock, Time};
 
 /// The contracts at the edge of a network.
@@ -19,16 +18,14 @@ pub struct Edge {
 
 impl Edge {
     /// Creates the contracts of a network's VCs, before the first cell.
-    ///
-    /// # Errors
-    /// If the work is cancelled.
-    pub fn new(network: &Network, clock: Clock, stop: &Stop<'_>) -> Result<Self, Interrupted> {
+    pub fn new(network: &Network, clock: Clock) -> Self {
         let first_link = |vc: &Vc| vc.path[network.atm_part(vc).start];
         let policer = |vc: &Vc| {
             let contract = vc.contract.as_ref()?;
             Some(Box::new(Policer::new(contract, network.links[first_link(vc)].rate, clock)))
         };
-        Ok(Self { by_vc: stop.map(&network.vcs, policer)?.into(), at: stop.map(&network.vcs, first_link)?.into() })
+        let vcs = network.vcs.iter();
+        Self { by_vc: vcs.clone().map(policer).collect(), at: vcs.map(first_link).collect() }
     }
 
     /// Returns whether a VC has a contract.
@@ -81,7 +78,7 @@ mod tests {
         let vcs = [0, 1, 2, 3].map(VcIndex::new);
         let [without, _, with, _] = vcs;
         network.vcs[with].contract = Some(contract(1_555_200));
-        let mut edge = Edge::new(&network, clock(), &Stop::never()).unwrap();
+        let mut edge = Edge::new(&network, clock());
         assert_eq!(vcs.map(|vc| edge.polices(vc)), [false, false, true, false]);
         // VC 2 crosses its host's link, the bottleneck and its destination's.
         let at = |vc: VcIndex| network.vcs[vc].path.iter().map(|&link| edge.polices_at(with, link));

@@ -23,7 +23,6 @@ use crate::events::{Failure, Watcher};
 use crate::fingerprint::Fingerprint;
 use crate::index::{FlowIndex, Label, LinkIndex, VcIndex};
 use crate::network::{Flow, Network, Routing};
-use crate::stop::{Interrupted, Stop};
 use crate::tcp::{Ack, SackBlocks, Segment};
 use crate::units::{Clock, Duration, Time};
 use clocks::{ClockKind, HostClock, host_clocks};
@@ -115,29 +114,26 @@ pub(crate) enum Body {
 
 impl EndSystems {
     /// Creates the ends of a network's connections before anything is sent.
-    ///
-    /// # Errors
-    /// If `stop` interrupts it.
-    pub fn new(network: &Network, routing: &Routing, clock: Clock, stop: &Stop<'_>) -> Result<Self, Interrupted> {
+    pub fn new(network: &Network, routing: &Routing, clock: Clock) -> Self {
         let connection = |flow: &Flow| Connection::new(network, flow, clock);
-        let flows = stop.map(&network.flows, connection)?.into();
+        let flows = network.flows.iter().map(connection).collect();
         let mut exchanges_blocks: TiVec<VcIndex, bool> = ti_vec![false; network.vcs.len()];
         for flow in network.flows.iter().filter(|flow| sends_over_tcp(flow) && flow.tcp.selective()) {
             exchanges_blocks[flow.ack_vc] = true;
         }
-        Ok(Self {
+        Self {
             max_cells: network.aal5.max_cells(),
             flows,
-            vcs: Vcs::new(network, &routing.first_label, &exchanges_blocks, stop)?,
+            vcs: Vcs::new(network, &routing.first_label, &exchanges_blocks),
             collections: ti_vec![Collection::default(); network.vcs.len()],
-            clocks: host_clocks(network, clock, stop)?,
+            clocks: host_clocks(network, clock),
             due: Vec::new(),
             departures: BinaryHeap::with_capacity(network.flows.len()),
             processing: Processing::new(network, clock).map(Box::new),
             spread: network.host.start_spread > Duration::default(),
             aal5: network.aal5.clone(),
             outside: None,
-        })
+        }
     }
 
     /// Starts a connection.

@@ -3,7 +3,6 @@
 
 use crate::index::LinkIndex;
 use crate::network::Network;
-use crate::stop::{Interrupted, Stop};
 
 /// By link: the links whose cells arrive at its port, in order. A port numbers its inputs by their positions in this
 /// list, which is also the order of their numbers at the node.
@@ -15,14 +14,10 @@ pub(crate) struct Feeders {
 
 impl Feeders {
     /// Finds the upstream links of every port of a network.
-    ///
-    /// # Errors
-    /// If the work is cancelled.
-    pub(crate) fn new(network: &Network, stop: &Stop<'_>) -> Result<Self, Interrupted> {
+    pub(crate) fn new(network: &Network) -> Self {
         let hops = || network.vcs.iter().flat_map(|vc| vc.path.windows(2)).map(|hop| (hop[0], hop[1]));
         let mut first = vec![0; network.links.len() + 1];
-        for hop in stop.each(hops()) {
-            let (_, to) = hop?;
+        for (_, to) in hops() {
             first[usize::from(to) + 1] += 1;
         }
         for link in 0..network.links.len() {
@@ -30,8 +25,7 @@ impl Feeders {
         }
         let mut next = first.clone();
         let mut by_hop = vec![LinkIndex::default(); first[network.links.len()]];
-        for hop in stop.each(hops()) {
-            let (from, to) = hop?;
+        for (from, to) in hops() {
             let place = &mut next[usize::from(to)];
             by_hop[*place] = from;
             *place += 1;
@@ -39,14 +33,13 @@ impl Feeders {
         let mut feeders = Self { first: Vec::with_capacity(first.len()), links: Vec::new() };
         feeders.first.push(0);
         for ends in first.windows(2) {
-            stop.steps(1 + ends[1] - ends[0])?;
             let own = &mut by_hop[ends[0]..ends[1]];
             own.sort_unstable();
             feeders.links.extend(own.chunk_by(|a, b| a == b).map(|same| same[0]));
             feeders.first.push(index(feeders.links.len()));
         }
         feeders.links.shrink_to_fit();
-        Ok(feeders)
+        feeders
     }
 
     /// Returns the links that feed the port of this one.
@@ -74,8 +67,6 @@ fn index(i: usize) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
-
     use super::*;
     use crate::network::tests::{N_SOURCE_BOTTLENECK, n_source_network, ring_network};
     use crate::policy::{PolicyConfig, tail_drop};
@@ -89,8 +80,7 @@ mod tests {
     fn a_ports_inputs_are_the_links_its_vcs_come_from_in_the_order_of_the_nodes_inputs() {
         let policy = PolicyConfig::TailDrop(tail_drop::Config {});
         let network = n_source_network(3, "5us", None, policy, &tcp(), "1ms");
-        let (feeders, routing) =
-            (Feeders::new(&network, &Stop::never()).unwrap(), network.routing(&Stop::never()).unwrap());
+        let (feeders, routing) = (Feeders::new(&network), network.routing());
         // Links: the bottleneck there and back, then pairs for sources 2, 4, 6 and destinations 8, 10, 12.
         for (link, from) in [(0, &[2, 4, 6][..]), (1, &[9, 11, 13]), (8, &[0])] {
             assert!(
@@ -113,34 +103,13 @@ mod tests {
         let mut network = n_source_network(1, "5us", None, policy, &tcp(), "1ms");
         let more = network.vcs.clone();
         network.vcs.extend(more);
-        assert_eq!(Feeders::new(&network, &Stop::never()).unwrap().of(N_SOURCE_BOTTLENECK), [LinkIndex::new(2)]);
+        assert_eq!(Feeders::new(&network).of(N_SOURCE_BOTTLENECK), [LinkIndex::new(2)]);
     }
 
     /// Regression: state for every input of the node at each of its ports was 10 GB at 10,000 hosts.
     #[test]
     fn inputs_grow_with_hosts_and_not_with_their_square() {
-        let inputs = |hosts| Feeders::new(&ring_network(hosts, "1ms"), &Stop::never()).unwrap().len();
+        let inputs = |hosts| Feeders::new(&ring_network(hosts, "1ms")).len();
         assert_eq!([10, 20, 1000].map(inputs), [20, 40, 2000], "two at every port, data and acknowledgements");
-    }
-
-    #[test]
-    fn the_vcs_of_a_link_are_as_many_pieces_of_work() {
-        let policy = PolicyConfig::TailDrop(tail_drop::Config {});
-        let mut network = n_source_network(1, "5us", None, policy, &tcp(), "1ms");
-        let more = network.vcs.clone();
-        network.vcs.extend((0..9).flat_map(|_| more.clone()));
-        let hops: usize = network.vcs.iter().map(|vc| vc.path.len() - 1).sum();
-        // Three pieces for each hop, which is counted, placed and sorted, and one for each link.
-        let pieces = 3 * hops + network.links.len();
-        let asked = Cell::new(0);
-        let go_on = || {
-            asked.set(asked.get() + 1);
-            true
-        };
-        for (every, times) in [(pieces - 1, 2), (pieces, 1)] {
-            asked.set(0);
-            assert!(Feeders::new(&network, &Stop::every(every as u64, &go_on)).is_ok());
-            assert_eq!(asked.get(), times, "a question in {every} of {pieces} pieces");
-        }
     }
 }

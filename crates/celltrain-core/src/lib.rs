@@ -7,6 +7,7 @@
 
 pub mod aal5;
 pub mod abr;
+pub mod cancellation;
 pub mod cell;
 pub mod codec;
 pub mod contracts;
@@ -38,7 +39,6 @@ mod registry;
 pub mod rng;
 pub mod scheduler;
 pub mod shaped_port;
-pub mod stop;
 pub mod tcp;
 pub mod threshold;
 pub mod tie;

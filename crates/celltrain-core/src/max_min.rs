@@ -10,10 +10,10 @@ use std::collections::BinaryHeap;
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use crate::abr::cells_per_second;
+use crate::cancellation::{CancellationToken, Interrupted};
 use crate::index::{LinkIndex, VcIndex};
 use crate::network::{Flow, Network};
 use crate::scheduler::Class;
-use crate::stop::{Interrupted, Stop};
 use crate::traffic::Pattern;
 use crate::units::CELL_BITS;
 
@@ -31,7 +31,7 @@ pub struct Terms<'a> {
 /// weights w from [`Terms`], a VC above its minimum has a full link on which no rate above its own minimum has a larger
 /// r / w. A link that the minimums alone overfill gives the minimums and no more.
 pub fn shares(capacities: &TiSlice<LinkIndex, f64>, paths: &[Vec<LinkIndex>], terms: Terms<'_>) -> Vec<f64> {
-    filled(capacities, paths, terms, &Stop::never()).expect("nobody stops it")
+    filled(capacities, paths, terms, &CancellationToken::never()).expect("nobody stops it")
 }
 
 /// Computes [`shares`], unless cancelled.
@@ -39,7 +39,7 @@ fn filled(
     capacities: &TiSlice<LinkIndex, f64>,
     paths: &[Vec<LinkIndex>],
     terms: Terms<'_>,
-    stop: &Stop<'_>,
+    token: &CancellationToken<'_>,
 ) -> Result<Vec<f64>, Interrupted> {
     let Terms { minimums, weights } = terms;
     let vcs: Vec<Vc> = (0..paths.len())
@@ -51,14 +51,14 @@ fn filled(
     assert!(vcs.iter().all(|vc| vc.weight > 0.0 && vc.minimum >= 0.0), "weights are above 0 and minimums not below");
     let mut crossing: TiVec<LinkIndex, Vec<usize>> = ti_vec![Vec::new(); capacities.len()];
     for (vc, path) in paths.iter().enumerate() {
-        stop.steps(path.len())?;
+        token.tick(path.len())?;
         for &link in path {
             crossing[link].push(vc);
         }
     }
     // In this order one pass over a link finds its level.
     for on in &mut crossing {
-        stop.steps(on.len())?;
+        token.tick(on.len())?;
         on.sort_by(|&a, &b| vcs[a].leaves_minimum().total_cmp(&vcs[b].leaves_minimum()));
     }
 
@@ -68,7 +68,7 @@ fn filled(
     // detected when its turn comes.
     let mut next = BinaryHeap::with_capacity(capacities.len());
     for (link, on) in crossing.iter_enumerated() {
-        stop.steps(on.len())?;
+        token.tick(on.len())?;
         next.push(Reverse((level_of(link, &rates), link)));
     }
     let mut stale: TiVec<LinkIndex, bool> = ti_vec![false; capacities.len()];
@@ -76,7 +76,7 @@ fn filled(
         if level.0 == f64::INFINITY {
             break;
         }
-        stop.steps(crossing[link].len())?;
+        token.tick(crossing[link].len())?;
         if stale[link] {
             stale[link] = false;
             next.push(Reverse((level_of(link, &rates), link)));
@@ -104,12 +104,12 @@ fn filled(
 ///
 /// # Errors
 /// If the work is cancelled.
-pub fn goodputs_mbps(network: &Network, stop: &Stop<'_>) -> Result<Vec<f64>, Interrupted> {
+pub fn goodputs_mbps(network: &Network, token: &CancellationToken<'_>) -> Result<Vec<f64>, Interrupted> {
     let mbps = |bits_per_second: u64| bits_per_second as f64 / 1e6;
     let mut capacities: TiVec<LinkIndex, f64> =
         network.links.iter().map(|link| mbps(link.rate.bits_per_second)).collect();
     let mut paths = Vec::with_capacity(network.flows.len());
-    for flow in stop.each(&network.flows) {
+    for flow in token.each(&network.flows) {
         let flow = flow?;
         let mut path = network.vcs[flow.data_vc].path.clone();
         let pcr = network.vcs[flow.data_vc].abr.as_ref().and_then(|abr| abr.pcr);
@@ -120,8 +120,8 @@ pub fn goodputs_mbps(network: &Network, stop: &Stop<'_>) -> Result<Vec<f64>, Int
         }
         paths.push(path);
     }
-    let shares = filled(&capacities, &paths, Terms::default(), stop)?;
-    stop.map(network.flows.iter().zip(shares), |(flow, share)| share * network.payload_share(flow))
+    let shares = filled(&capacities, &paths, Terms::default(), token)?;
+    token.map(network.flows.iter().zip(shares), |(flow, share)| share * network.payload_share(flow))
 }
 
 /// Returns, by VC, the rate in cells per second that the ideal allocator gives ABR sources. It is unbounded for VCs
@@ -130,20 +130,23 @@ pub fn goodputs_mbps(network: &Network, stop: &Stop<'_>) -> Result<Vec<f64>, Int
 /// CBR and VBR get their demand first: the mean rate of their packets on the line. All others share equally: an ABR VC
 /// from its MCR to its PCR, with or without data to send; the others up to their flows' demand, from the MCR of a
 /// guaranteed frame rate.
-pub(crate) fn ideal_rates(network: &Network, stop: &Stop<'_>) -> Result<TiVec<VcIndex, f64>, Interrupted> {
+pub(crate) fn ideal_rates(
+    network: &Network,
+    token: &CancellationToken<'_>,
+) -> Result<TiVec<VcIndex, f64>, Interrupted> {
     let mut capacities: TiVec<LinkIndex, f64> = network.links.iter().map(|link| cells_per_second(link.rate)).collect();
     let mut data: Vec<VcIndex> = network.flows.iter().map(|flow| flow.data_vc).collect();
     data.sort_unstable();
     data.dedup();
     let mut wanted: TiVec<VcIndex, _> = ti_vec![Some(0.0); network.vcs.len()];
-    for flow in stop.each(&network.flows) {
+    for flow in token.each(&network.flows) {
         let flow = flow?;
         let of_vc = &mut wanted[flow.data_vc];
         *of_vc = of_vc.zip(wanted_mbps(flow)).map(|(sum, mbps)| sum + mbps * 1e6 / CELL_BITS as f64);
     }
     let (mut paths, mut minimums) = (Vec::with_capacity(data.len()), Vec::with_capacity(data.len()));
     for &number in &data {
-        stop.step()?;
+        token.tick(1)?;
         let vc = &network.vcs[number];
         let (least, most) = match (&vc.abr, wanted[number]) {
             (Some(abr), _) => (cells_per_second(abr.mcr), abr.pcr.map(cells_per_second)),
@@ -161,7 +164,7 @@ pub(crate) fn ideal_rates(network: &Network, stop: &Stop<'_>) -> Result<TiVec<Vc
         minimums.push(least);
     }
     let mut ideal: TiVec<VcIndex, f64> = ti_vec![f64::INFINITY; network.vcs.len()];
-    let shares = filled(&capacities, &paths, Terms { minimums: &minimums, weights: &[] }, stop)?;
+    let shares = filled(&capacities, &paths, Terms { minimums: &minimums, weights: &[] }, token)?;
     for (vc, share) in data.iter().zip(shares) {
         ideal[*vc] = share;
     }
@@ -377,7 +380,7 @@ mod tests {
         // The first two flows share the first VC and want 21.2 and 31.8 Mbps: 50,000 and 75,000 cells a second.
         network.flows[SECOND].data_vc = VcIndex::new(0);
         (network.flows[FIRST].traffic, network.flows[SECOND].traffic) = (packets("21.2Mbps"), packets("31.8Mbps"));
-        let ideal = ideal_rates(&network, &Stop::never()).unwrap();
+        let ideal = ideal_rates(&network, &CancellationToken::never()).unwrap();
         // 155.52 Mbps are 366,792.45 cells a second; VC 4, of the third flow, gets what the other two leave.
         let (link, near) = (155.52e6 / 424.0, |rate: f64, expected: f64| (rate / expected - 1.0).abs() < 1e-12);
         assert!(near(ideal[VcIndex::new(0)], 125_000.0), "{}", ideal[VcIndex::new(0)]);
@@ -391,14 +394,14 @@ mod tests {
             let mut network = network.clone();
             network.flows[SECOND].traffic = packets(rate);
             network.vcs[VcIndex::new(0)].class = Class::Cbr;
-            let ideal = ideal_rates(&network, &Stop::never()).unwrap();
+            let ideal = ideal_rates(&network, &CancellationToken::never()).unwrap();
             assert!((ideal[VcIndex::new(4)] - left).abs() < 1e-6, "{rate}: {}", ideal[VcIndex::new(4)]);
         }
         // If one flow wants the whole link, the two together also do, in either order: each VC has half.
         for greedy in [FIRST, SECOND] {
             let mut network = network.clone();
             network.flows[greedy].traffic = TrafficConfig::default();
-            let ideal = ideal_rates(&network, &Stop::never()).unwrap();
+            let ideal = ideal_rates(&network, &CancellationToken::never()).unwrap();
             assert!(near(ideal[VcIndex::new(0)], link / 2.0) && near(ideal[VcIndex::new(4)], link / 2.0), "{ideal:?}");
         }
     }

@@ -6,6 +6,7 @@ mod window;
 
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
+use crate::cancellation::{CancellationToken, Interrupted};
 use crate::contracts::Edge;
 use crate::end_systems::{Connection, EndSystems, VcCounters};
 use crate::file_delay::FileDelay;
@@ -17,7 +18,6 @@ use crate::network::{Network, Routing};
 use crate::port::{PortCounters, PortState};
 use crate::rate_control::RateControl;
 use crate::scheduler::Class;
-use crate::stop::{Interrupted, Stop, all};
 use crate::units::{CELL_BITS, Clock, Span, Time};
 
 /// All results of a run. Rates are averages over the whole run, including its start, unless only a part is measured
@@ -194,7 +194,7 @@ pub struct FinalState<'a> {
     /// Its shaped ports and the loops of its ABR VCs.
     pub rate_control: &'a RateControl,
     /// Cancellation of the measurement, which takes a while in a large network.
-    pub stop: &'a Stop<'a>,
+    pub token: &'a CancellationToken<'a>,
 }
 
 impl FinalState<'_> {
@@ -213,11 +213,16 @@ impl FinalState<'_> {
     }
 
     fn measure_if(&self, is_whole: bool) -> Outcome {
-        let cells = self.conserve(is_whole)?;
+        self.token.check()?;
+        let cells = self.conserve(is_whole);
+        self.token.check()?;
         let seconds = self.clock.seconds(self.end);
         let flows = self.flows(seconds)?;
         let Rates { efficiency, fairness, fairness_max_min, goodput_mbps } = Rates::of(self.network, &flows);
-        let file_delay = if self.network.file_size.is_some() { Some(self.file_delay()?) } else { None };
+        let file_delay = self.network.file_size.is_some().then(|| self.file_delay());
+        self.token.check()?;
+        let (ports, contracts) = (self.ports(), self.contracts());
+        self.token.check()?;
         let forwarded = |port: &PortState| PortCounters::sum(port.counters.iter().copied()).forwarded;
         Ok(RunResult {
             duration_s: seconds,
@@ -228,17 +233,17 @@ impl FinalState<'_> {
             fairness_max_min,
             goodput_mbps,
             file_delay,
-            ports: self.ports()?,
-            contracts: self.contracts()?,
-            abr: self.abr()?,
+            ports,
+            contracts,
+            abr: self.abr(),
             cells,
             cell_hops: self.ports.iter().map(forwarded).sum(),
-            fingerprint: self.fingerprint()?,
+            fingerprint: self.fingerprint(),
             flows,
         })
     }
 
-    fn conserve(&self, is_whole: bool) -> Result<CellTotals, Interrupted> {
+    fn conserve(&self, is_whole: bool) -> CellTotals {
         // Beyond a merge its branches cannot be distinguished, so they are counted together.
         let first_branches = self.network.first_branches();
         let first = |vc: VcIndex| first_branches[vc];
@@ -246,7 +251,6 @@ impl FinalState<'_> {
         let mut in_flight: TiVec<VcIndex, u64> = ti_vec![0; self.network.vcs.len()];
         let mut at_ends: TiVec<VcIndex, _> = ti_vec![VcCounters::default(); self.network.vcs.len()];
         for (port, vcs) in self.ports.iter().zip(&self.routing.vcs) {
-            self.stop.steps(vcs.len())?;
             for ((counters, &held), &vc) in port.counters.iter().zip(&port.waiting).zip(vcs) {
                 let accounted = counters.forwarded + counters.lost() + counters.discarded() + u64::from(held);
                 assert_eq!(counters.offered, accounted, "a port forwards, loses, discards or holds every cell offered");
@@ -255,7 +259,6 @@ impl FinalState<'_> {
             }
         }
         for (vc, &on_links) in self.on_links.iter_enumerated() {
-            self.stop.step()?;
             in_flight[first(vc)] += on_links;
             let VcCounters { offered, delivered, damaged } = self.end_systems.vc_counters(vc);
             let [rms_sent, rms_ended] = self.rate_control.rm_cells(vc).unwrap_or_default();
@@ -276,7 +279,7 @@ impl FinalState<'_> {
             totals.discarded += counters.discarded();
             totals.in_flight += in_flight;
         }
-        Ok(totals)
+        totals
     }
 
     fn flows(&self, seconds: f64) -> Result<TiVec<FlowIndex, FlowResult>, Interrupted> {
@@ -306,23 +309,21 @@ impl FinalState<'_> {
                 file_delay: connection.file_delays().map(|delays| FileDelay::of(delays.to_vec(), self.clock)),
             }
         };
-        let fair = max_min::goodputs_mbps(self.network, self.stop)?;
-        Ok(self.stop.map(self.network.flows.iter().zip(self.end_systems.connections()).zip(fair), one)?.into())
+        let fair = max_min::goodputs_mbps(self.network, self.token)?;
+        Ok(self.network.flows.iter().zip(self.end_systems.connections()).zip(fair).map(one).collect())
     }
 
-    fn file_delay(&self) -> Result<FileDelay, Interrupted> {
+    fn file_delay(&self) -> FileDelay {
         let connections = self.end_systems.connections().iter();
         let delays: Vec<Span> = connections.filter_map(Connection::file_delays).flatten().copied().collect();
-        self.stop.ask()?;
-        Ok(FileDelay::of(delays, self.clock))
+        FileDelay::of(delays, self.clock)
     }
 
-    fn contracts(&self) -> Result<Vec<ContractResult>, Interrupted> {
+    fn contracts(&self) -> Vec<ContractResult> {
         let mut contracts = Vec::new();
         for (number, vc) in self.network.vcs.iter_enumerated() {
             let Some(edge) = self.edge.counters(number) else { continue };
             let mut frames = PortCounters::default();
-            self.stop.steps(vc.path.len())?;
             for (&link, label) in vc.path.iter().zip(self.routing.labels(self.network, number)) {
                 // A shared label belongs to the first branch of its merge.
                 if self.routing.vcs[link][label] == number {
@@ -336,10 +337,10 @@ impl FinalState<'_> {
                 cut_frames: frames.cut_frames,
             });
         }
-        Ok(contracts)
+        contracts
     }
 
-    fn abr(&self) -> Result<Vec<AbrResult>, Interrupted> {
+    fn abr(&self) -> Vec<AbrResult> {
         let one = |(number, vc): (VcIndex, &crate::network::Vc)| {
             let home = self.rate_control.home(number)?;
             let port = self.rate_control.port(home.link)?;
@@ -355,16 +356,14 @@ impl FinalState<'_> {
                 rm_share: (sent > 0).then(|| port.rms_sent(home.label) as f64 / sent as f64),
             })
         };
-        let all: Vec<_> = self.stop.map(self.network.vcs.iter_enumerated(), one)?;
-        Ok(all.into_iter().flatten().collect())
+        self.network.vcs.iter_enumerated().filter_map(one).collect()
     }
 
-    fn ports(&self) -> Result<TiVec<LinkIndex, PortResult>, Interrupted> {
+    fn ports(&self) -> TiVec<LinkIndex, PortResult> {
         let one = |(link, port): (&crate::network::Link, &PortState)| {
-            self.stop.steps(port.counters.len())?;
             let counters = PortCounters::sum(port.counters.iter().copied());
             let busy = counters.forwarded as f64 * self.clock.cell_time(link.rate).0 as f64;
-            Ok(PortResult {
+            PortResult {
                 name: link.name.clone(),
                 buffer_cells: link.edge.as_ref().map_or(link.buffer, |edge| edge.buffer),
                 policy: link.edge.as_ref().map_or(link.policy.name(), |edge| edge.discard.name()),
@@ -379,16 +378,15 @@ impl FinalState<'_> {
                 replaced_results: port.replaced_results,
                 // The last cell may still be in service at the end.
                 utilisation: (busy / self.end.0.max(1) as f64).min(1.0),
-            })
+            }
         };
-        Ok(all(self.network.links.iter().zip(self.ports).map(one))?.into())
+        self.network.links.iter().zip(self.ports).map(one).collect()
     }
 
-    fn fingerprint(&self) -> Result<Fingerprint, Interrupted> {
+    fn fingerprint(&self) -> Fingerprint {
         let mut fingerprint = Fingerprint::default();
         self.end_systems.fold_into(&mut fingerprint);
         for port in self.ports {
-            self.stop.steps(port.counters.len())?;
             fingerprint.fold(u64::from(port.max_queue));
             for (counters, &waiting) in port.counters.iter().zip(&port.waiting) {
                 fingerprint.fold_all([
@@ -408,7 +406,7 @@ impl FinalState<'_> {
             fingerprint.fold(acr.to_bits());
             fingerprint.fold_all(self.rate_control.rm_cells(vc).unwrap_or_default());
         }
-        Ok(fingerprint)
+        fingerprint
     }
 }
 

@@ -19,7 +19,6 @@ use crate::host::{HostOptions, ProcessingTimes};
 use crate::index::{FlowIndex, Label, LinkIndex, MergeIndex, NodeIndex, VcIndex};
 use crate::policy::{PolicyConfig, tail_drop};
 use crate::scheduler::{Class, SchedulerConfig, VcKind};
-use crate::stop::{Interrupted, Stop};
 use crate::tcp::timers::DELAYED_ACK_TICK;
 use crate::tcp::{DelayedAcks, TcpConfig};
 use crate::tie::{ServiceOrder, TieOrder};
@@ -336,11 +335,8 @@ impl Network {
     }
 
     /// Gives every VC its label on each of its links.
-    ///
-    /// # Errors
-    /// If the work is cancelled.
     #[expect(clippy::arithmetic_side_effects, reason = "indices of lists in memory")]
-    pub fn routing(&self, stop: &Stop<'_>) -> Result<Routing, Interrupted> {
+    pub fn routing(&self) -> Routing {
         let mut routing = Routing {
             next: ti_vec![TiVec::new(); self.links.len()],
             vcs: ti_vec![TiVec::new(); self.links.len()],
@@ -349,8 +345,7 @@ impl Network {
             input: TiVec::with_capacity(self.links.len()),
             inputs: ti_vec![0; self.nodes.len()],
         };
-        for link in stop.each(&self.links) {
-            let link = link?;
+        for link in &self.links {
             routing.input.push(routing.inputs[link.to]);
             routing.inputs[link.to] += 1;
         }
@@ -358,7 +353,6 @@ impl Network {
         let mut shared: TiVec<MergeIndex, Vec<Label>> = ti_vec![Vec::new(); self.merges.len()];
         let mut labels: Vec<Label> = Vec::new();
         for (number, vc) in self.vcs.iter_enumerated() {
-            stop.steps(vc.path.len())?;
             let at = vc.merge.map(|merge| self.merges[merge].at);
             let of_first = vc.merge.map_or(&[][..], |merge| &shared[merge]);
             let before_merge = vc.path.iter().position(|&link| Some(link) == at).map(|place| place + 1);
@@ -381,7 +375,7 @@ impl Network {
                 shared[merge].clone_from(&labels);
             }
         }
-        Ok(routing)
+        routing
     }
 
     /// Returns the end of the run on `clock`.

@@ -7,6 +7,7 @@ use typed_index_collections::{TiVec, ti_vec};
 
 use crate::abr::allocator::{Allocator, PortKind, VcKind};
 use crate::abr::{Destination, RmCell, Source, cells_per_second};
+use crate::cancellation::{CancellationToken, Interrupted};
 use crate::cell::{FrameNumber, Run};
 use crate::edge_device::{EdgeBuffer, EdgeConfig};
 use crate::index::{Label, LinkIndex, NodeIndex, VcIndex};
@@ -14,7 +15,6 @@ use crate::max_min;
 use crate::network::{Network, Routing, Vc};
 use crate::scheduler::Class;
 use crate::shaped_port::ShapedPort;
-use crate::stop::{Interrupted, Stop, all};
 use crate::units::{Clock, Span, Time};
 
 /// A VC's place at a port: the link, and its label there.
@@ -57,9 +57,14 @@ impl RateControl {
     ///
     /// # Errors
     /// If the work is cancelled.
-    pub fn new(network: &Network, routing: &Routing, clock: Clock, stop: &Stop<'_>) -> Result<Self, Interrupted> {
+    pub fn new(
+        network: &Network,
+        routing: &Routing,
+        clock: Clock,
+        token: &CancellationToken<'_>,
+    ) -> Result<Self, Interrupted> {
         let mut shaped = ti_vec![false; network.links.len()];
-        let parts: Vec<_> = stop.map(&network.vcs, |vc| network.atm_part(vc))?;
+        let parts: Vec<_> = network.vcs.iter().map(|vc| network.atm_part(vc)).collect();
         for (vc, part) in network.vcs.iter().zip(&parts) {
             shaped[vc.path[part.start]] |= part.start > 0 || vc.abr.is_some();
         }
@@ -69,7 +74,7 @@ impl RateControl {
                 || routing.labels(network, number).nth(part.start).expect("a VC has a label on each of its links");
             shaped[link].then(|| Place { link, label: label() })
         };
-        let places: TiVec<VcIndex, _> = stop.map(network.vcs.iter_enumerated().zip(&parts), place)?.into();
+        let places: TiVec<VcIndex, _> = network.vcs.iter_enumerated().zip(&parts).map(place).collect();
         let loops: TiVec<VcIndex, Option<Loop>> = network
             .vcs
             .iter()
@@ -86,9 +91,8 @@ impl RateControl {
         let longest = longest_frames(network);
         let port = |link: LinkIndex| {
             if !shaped[link] {
-                return Ok(None);
+                return None;
             }
-            stop.steps(routing.vcs[link].len())?;
             let rate = network.links[link].rate;
             let source = |&vc: &VcIndex| {
                 let vc = &network.vcs[vc];
@@ -100,13 +104,12 @@ impl RateControl {
             let longest: Vec<u32> = routing.vcs[link].iter().map(|&vc| longest[vc]).collect();
             let buffer = EdgeBuffer::new(config, longest.len(), &longest);
             let sources = routing.vcs[link].iter().map(source).collect();
-            Ok(Some(Box::new(ShapedPort::new(clock.cell_time(rate), cells_per_second(rate), buffer, sources))))
+            Some(Box::new(ShapedPort::new(clock.cell_time(rate), cells_per_second(rate), buffer, sources)))
         };
         let has_allocators = network.links.iter().any(|link| link.allocator.is_some());
-        let ideal = if has_allocators { Some(max_min::ideal_rates(network, stop)?) } else { None };
+        let ideal = if has_allocators { Some(max_min::ideal_rates(network, token)?) } else { None };
         let allocator = |link: LinkIndex| {
-            let Some(config) = network.links[link].allocator.as_ref() else { return Ok(None) };
-            stop.steps(routing.vcs[link].len())?;
+            let config = network.links[link].allocator.as_ref()?;
             let vc = |&vc: &VcIndex| VcKind {
                 is_abr: network.vcs[vc].abr.is_some(),
                 above_abr: network.vcs[vc].class < Class::Ubr,
@@ -116,14 +119,14 @@ impl RateControl {
             let vcs: Vec<VcKind> = routing.vcs[link].iter().map(vc).collect();
             let rate = cells_per_second(network.links[link].rate);
             let capacity = network.links[link].buffer.unwrap_or(u32::MAX);
-            Ok(Some(config.build(&PortKind { clock, rate, capacity, vcs: &vcs })))
+            Some(config.build(&PortKind { clock, rate, capacity, vcs: &vcs }))
         };
         Ok(Self {
-            ports: all(network.links.keys().map(port))?.into(),
-            allocators: all(network.links.keys().map(allocator))?.into(),
+            ports: network.links.keys().map(port).collect(),
+            allocators: network.links.keys().map(allocator).collect(),
             places,
             loops,
-            passes: passes(network, routing, &parts, stop)?,
+            passes: passes(network, routing, &parts),
         })
     }
 
@@ -282,10 +285,9 @@ fn passes(
     network: &Network,
     routing: &Routing,
     parts: &[Range<usize>],
-    stop: &Stop<'_>,
-) -> Result<TiVec<LinkIndex, TiVec<Label, Option<Place>>>, Interrupted> {
+) -> TiVec<LinkIndex, TiVec<Label, Option<Place>>> {
     if network.vcs.iter().all(|vc| vc.abr.is_none()) {
-        return Ok(TiVec::new());
+        return TiVec::new();
     }
     let mut passes: TiVec<LinkIndex, TiVec<Label, _>> =
         routing.vcs.iter().map(|vcs| ti_vec![None; vcs.len()]).collect();
@@ -294,7 +296,6 @@ fn passes(
     for ((number, vc), part) in network.vcs.iter_enumerated().zip(parts) {
         let Some(partner) = vc.partner.filter(|_| vc.abr.is_some()) else { continue };
         let forward = &network.vcs[partner].path;
-        stop.steps(forward.len())?;
         for (&link, label) in forward.iter().zip(routing.labels(network, partner)) {
             let place = Place { link, label };
             leaving[network.links[link].from].get_or_insert(place);
@@ -310,7 +311,7 @@ fn passes(
             leaving[network.links[link].from] = None;
         }
     }
-    Ok(passes)
+    passes
 }
 
 /// Returns, by VC, the cells of the longest frames its flows send.

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use celltrain_core::stop::{Interrupted, Stop};
+use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_run::threads;
 use pyo3::prelude::*;
 
@@ -51,7 +51,7 @@ pub(crate) fn look(py: Python<'_>, cancel: Option<&Py<Cancel>>) -> PyResult<()> 
 pub(crate) fn watched<T: Send>(
     py: Python<'_>,
     cancel: Option<&Py<Cancel>>,
-    work: impl FnOnce(&Stop<'_>) -> Result<T, Interrupted> + Send,
+    work: impl FnOnce(&CancellationToken<'_>) -> Result<T, Interrupted> + Send,
 ) -> PyResult<T> {
     interpreter::detach(py, || threads::here(|| interpreter::attach(|py| look(py, cancel)), work))
 }

@@ -11,8 +11,8 @@ mod policy;
 mod scenario;
 mod shipped;
 
+use celltrain_core::cancellation::CancellationToken;
 use celltrain_core::engine::Engine;
-use celltrain_core::stop::Stop;
 use celltrain_core::threshold::{EXPECTED, Threshold};
 use celltrain_run::answer::Build;
 use celltrain_run::memory::machine;
@@ -94,8 +94,8 @@ fn measures() -> String {
 #[pyfunction]
 #[pyo3(signature = (text, source, cancel=None))]
 fn parse(py: Python<'_>, text: &str, source: &str, cancel: Option<Py<Cancel>>) -> PyResult<(Option<Scenario>, String)> {
-    let read = |stop: &Stop<'_>| Reader { source, machine: machine(), stop }.toml(text);
-    cancel::watched(py, cancel.as_ref(), |stop| Ok(Scenario::of_reading(read(stop)?)))
+    let read = |token: &CancellationToken<'_>| Reader { source, machine: machine(), token }.toml(text);
+    cancel::watched(py, cancel.as_ref(), |token| Ok(Scenario::of_reading(read(token)?)))
 }
 
 /// Reads a scenario in JSON, as `parse` does.
@@ -107,8 +107,8 @@ fn parse_json(
     source: &str,
     cancel: Option<Py<Cancel>>,
 ) -> PyResult<(Option<Scenario>, String)> {
-    let read = |stop: &Stop<'_>| Reader { source, machine: machine(), stop }.json(text);
-    cancel::watched(py, cancel.as_ref(), |stop| Ok(Scenario::of_reading(read(stop)?)))
+    let read = |token: &CancellationToken<'_>| Reader { source, machine: machine(), token }.json(text);
+    cancel::watched(py, cancel.as_ref(), |token| Ok(Scenario::of_reading(read(token)?)))
 }
 
 /// Converts a TOML text to JSON, with the line of every key.

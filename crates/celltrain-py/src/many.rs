@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use celltrain_core::stop::Stop;
+use celltrain_core::cancellation::CancellationToken;
 use celltrain_run::Unfinished;
 use celltrain_run::answer::Wanted;
 use celltrain_run::runner::{self, Finished, How};
@@ -55,7 +55,7 @@ pub(crate) fn run_many(
         None
     } else {
         // All runs have one step; by default, it follows from the first scenario's duration.
-        let read = |stop: &Stop<'_>| runner::first_duration(&handles, stop);
+        let read = |token: &CancellationToken<'_>| runner::first_duration(&handles, token);
         let first = cancel::watched(py, cancel, read)?;
         let trace = first.map_or(Ok(None), |duration| Trace::new(duration, &trace, step, links));
         trace.map_err(PyValueError::new_err)?

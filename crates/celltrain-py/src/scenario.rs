@@ -3,8 +3,8 @@
 use std::num::NonZeroUsize;
 use std::sync::atomic::AtomicBool;
 
+use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::engine::{Engine, Sharing};
-use celltrain_core::stop::{Interrupted, Stop};
 use celltrain_run::answer::outlined;
 use celltrain_run::capture::CaptureChoice;
 use celltrain_run::events::Choice;
@@ -48,32 +48,34 @@ impl Scenario {
     /// Returns the outline of a run's answer, with every number 1.
     #[pyo3(signature = (cancel=None))]
     fn outline(&self, py: Python<'_>, cancel: Option<Py<Cancel>>) -> PyResult<String> {
-        self.look(py, cancel.as_ref(), |checked, stop| {
-            checked.look(stop, |network| Ok::<_, Unfinished>(outlined(network).to_string()))
+        self.look(py, cancel.as_ref(), |checked, token| {
+            checked.look(token, |network| Ok::<_, Unfinished>(outlined(network).to_string()))
         })
     }
 
     /// Returns nodes, links and flows of its network.
     #[pyo3(signature = (cancel=None))]
     fn network(&self, py: Python<'_>, cancel: Option<Py<Cancel>>) -> PyResult<String> {
-        self.look(py, cancel.as_ref(), |checked, stop| {
+        self.look(py, cancel.as_ref(), |checked, token| {
             let name = &checked.scenario().name;
-            Ok(checked.look(stop, |network| describe::network(name, network, stop))?)
+            Ok(checked.look(token, |network| describe::network(name, network, token))?)
         })
     }
 
     /// Reports which code of the fast engine runs for each port.
     #[pyo3(signature = (cancel=None))]
     fn explain_plan(&self, py: Python<'_>, cancel: Option<Py<Cancel>>) -> PyResult<String> {
-        self.look(py, cancel.as_ref(), |checked, stop| Ok(checked.look(stop, |network| describe::plan(network, stop))?))
+        self.look(py, cancel.as_ref(), |checked, token| {
+            Ok(checked.look(token, |network| describe::plan(network, token))?)
+        })
     }
 
     /// Returns the number of threads that a run uses if it may use `threads`.
     #[pyo3(signature = (threads, cancel=None))]
     fn threads_of(&self, py: Python<'_>, threads: usize, cancel: Option<Py<Cancel>>) -> PyResult<usize> {
-        self.look(py, cancel.as_ref(), |checked, stop| {
+        self.look(py, cancel.as_ref(), |checked, token| {
             let sharing = Sharing::among(threads);
-            Ok(checked.look(stop, |network| Engine::Fast.threads_of(sharing, network, stop))?)
+            Ok(checked.look(token, |network| Engine::Fast.threads_of(sharing, network, token))?)
         })
     }
 
@@ -87,9 +89,9 @@ impl Scenario {
         links: Option<Vec<String>>,
         cancel: Option<Py<Cancel>>,
     ) -> PyResult<Vec<(&'static str, &'static str)>> {
-        self.look(py, cancel.as_ref(), |checked, stop| {
+        self.look(py, cancel.as_ref(), |checked, token| {
             match Trace::new(checked.scenario().duration, &trace, step, links)? {
-                Some(trace) => checked.look(stop, |network| trace.empty(network, stop)),
+                Some(trace) => checked.look(token, |network| Ok(trace.empty(network)?)),
                 None => Ok(Vec::new()),
             }
         })
@@ -118,10 +120,10 @@ impl Scenario {
         let engine = engine_named(engine)?;
         let told_by = told_by.map(engine_named).transpose()?;
         let cancel = cancel.as_ref();
-        let trace = self.look(py, cancel, |checked, stop| {
+        let trace = self.look(py, cancel, |checked, token| {
             let trace = Trace::new(checked.scenario().duration, &trace, step, links)?;
             if let Some(trace) = &trace {
-                checked.look(stop, |network| trace.refuse_empty(network, stop))?;
+                checked.look(token, |network| Ok::<_, Unfinished>(trace.refuse_empty(network)?))?;
             }
             Ok(trace)
         })?;
@@ -155,9 +157,13 @@ impl Scenario {
         &self,
         py: Python<'_>,
         cancel: Option<&Py<Cancel>>,
-        look: impl FnOnce(&Checked, &Stop<'_>) -> Result<T, Unfinished> + Send,
+        look: impl FnOnce(&Checked, &CancellationToken<'_>) -> Result<T, Unfinished> + Send,
     ) -> PyResult<T> {
-        let look = |stop: &Stop<'_>| match self.handle.checked(stop).and_then(|checked| look(&checked, stop)) {
+        let look = |token: &CancellationToken<'_>| match self
+            .handle
+            .checked(token)
+            .and_then(|checked| look(&checked, token))
+        {
             Err(Unfinished::Interrupted) => Err(Interrupted),
             done => Ok(done),
         };

@@ -6,8 +6,8 @@ use serde::ser::{Error, SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
+use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::network::{Network, Vc};
-use celltrain_core::stop::{Interrupted, Stop};
 
 use crate::measure::{Measure, object, outline};
 use crate::tables::{ABR, CONTRACT, EndedRun, FLOW, FORMAT, PORT, RUN};
@@ -40,8 +40,8 @@ pub struct Answer<'a> {
     pub run: &'a EndedRun,
     /// Wanted parts of its lists; all if `None`.
     pub wanted: Option<&'a Wanted>,
-    /// Stop check while rows are written.
-    pub stop: &'a Stop<'a>,
+    /// Cancels the writing of rows.
+    pub token: &'a CancellationToken<'a>,
 }
 
 impl Answer<'_> {
@@ -55,7 +55,7 @@ impl Answer<'_> {
     }
 
     fn rows<'b, T>(&'b self, list: &str, measures: &'static [Measure<T>], items: &'b [T]) -> Rows<'b, T> {
-        Rows { measures, items: items.iter().collect(), columns: columns(self.wanted, list), stop: self.stop }
+        Rows { measures, items: items.iter().collect(), columns: columns(self.wanted, list), token: self.token }
     }
 }
 
@@ -131,7 +131,7 @@ struct Rows<'a, T: 'static> {
     measures: &'static [Measure<T>],
     items: Vec<&'a T>,
     columns: Columns<'a>,
-    stop: &'a Stop<'a>,
+    token: &'a CancellationToken<'a>,
 }
 
 impl<T> Serialize for Rows<'_, T> {
@@ -148,7 +148,7 @@ impl<T> Serialize for Rows<'_, T> {
         };
         for item in &self.items {
             // Writing a row takes as long as about ten steps elsewhere.
-            self.stop.steps(10).map_err(|_| S::Error::custom("told to stop"))?;
+            self.token.tick(10).map_err(|_| S::Error::custom("told to stop"))?;
             rows.serialize_element(&object(self.measures, *item, kept))?;
         }
         rows.end()
@@ -200,7 +200,7 @@ mod tests {
     }
 
     fn answer(run: &EndedRun, wanted: Option<&Wanted>) -> Value {
-        let text = Answer { run, wanted, stop: &Stop::never() }.text().expect("nobody stops it");
+        let text = Answer { run, wanted, token: &CancellationToken::never() }.text().expect("nobody stops it");
         serde_json::from_str(&text).expect("it is JSON")
     }
 
@@ -208,10 +208,11 @@ mod tests {
     fn an_answer_is_written_with_its_keys_in_order_until_it_is_told_to_stop() {
         let network = network();
         let record = record(&network);
-        let text = Answer { run: &record, wanted: None, stop: &Stop::never() }.text().expect("nobody stops it");
+        let text =
+            Answer { run: &record, wanted: None, token: &CancellationToken::never() }.text().expect("nobody stops it");
         assert_eq!(text, serde_json::from_str::<Value>(&text).expect("it is JSON").to_string());
         let no = || false;
-        assert!(Answer { run: &record, wanted: None, stop: &Stop::every(1, &no) }.text().is_err());
+        assert!(Answer { run: &record, wanted: None, token: &CancellationToken::every(1, &no) }.text().is_err());
     }
 
     /// Collects the paths of an answer. Lists contribute the names of their rows.

@@ -1,10 +1,10 @@
 //! Readings, networks, port plans and policy checks as JSON.
 
+use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::engine;
 use celltrain_core::max_min;
 use celltrain_core::network::{Network, NodeKind};
 use celltrain_core::policy::PolicyConfig;
-use celltrain_core::stop::{Interrupted, Stop};
 use celltrain_core::vetting;
 use celltrain_scenario::Reading;
 use celltrain_scenario::document::{Document, SyntaxFault};
@@ -39,7 +39,7 @@ pub fn document(document: Result<Document, Vec<SyntaxFault>>, source: &str) -> S
 ///
 /// # Errors
 /// If it is interrupted.
-pub fn network(name: &str, network: &Network, stop: &Stop<'_>) -> Result<String, Interrupted> {
+pub fn network(name: &str, network: &Network, token: &CancellationToken<'_>) -> Result<String, Interrupted> {
     let nodes = network.nodes.iter().map(|node| {
         let kind = match node.kind {
             NodeKind::Host => "host",
@@ -59,15 +59,15 @@ pub fn network(name: &str, network: &Network, stop: &Stop<'_>) -> Result<String,
             "delay_s": link.delay.seconds(),
         })
     });
-    let flows = network.flows.iter().zip(max_min::goodputs_mbps(network, stop)?).map(|(flow, max_min_mbps)| {
+    let flows = network.flows.iter().zip(max_min::goodputs_mbps(network, token)?).map(|(flow, max_min_mbps)| {
         let path: Vec<u32> = network.vcs[flow.data_vc].path.iter().map(|link| link.number()).collect();
         json!({"name": flow.name, "links": path, "max_min_mbps": max_min_mbps})
     });
     Ok(json!({
         "name": name,
-        "nodes": stop.map(nodes, |node| node)?,
-        "links": stop.map(links, |link| link)?,
-        "flows": stop.map(flows, |flow| flow)?,
+        "nodes": nodes.collect::<Vec<_>>(),
+        "links": links.collect::<Vec<_>>(),
+        "flows": flows.collect::<Vec<_>>(),
         "bottleneck": network.bottleneck.number(),
     })
     .to_string())
@@ -77,8 +77,8 @@ pub fn network(name: &str, network: &Network, stop: &Stop<'_>) -> Result<String,
 ///
 /// # Errors
 /// If it is interrupted.
-pub fn plan(network: &Network, stop: &Stop<'_>) -> Result<String, Interrupted> {
-    let ports = engine::explain_plan(network, stop)?.into_iter().map(|port| {
+pub fn plan(network: &Network, token: &CancellationToken<'_>) -> Result<String, Interrupted> {
+    let ports = engine::explain_plan(network, token)?.into_iter().map(|port| {
         json!({
             "port": network.links[port.link].name,
             "code": port.code,
@@ -87,7 +87,7 @@ pub fn plan(network: &Network, stop: &Stop<'_>) -> Result<String, Interrupted> {
             "feeds": port.feeds,
         })
     });
-    Ok(json!({"ports": stop.map(ports, |port| port)?}).to_string())
+    Ok(json!({"ports": ports.collect::<Vec<_>>()}).to_string())
 }
 
 /// Checks a policy (the JSON of a port's `policy`) against the rules for every policy, using random cells of this seed.

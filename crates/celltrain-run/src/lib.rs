@@ -28,7 +28,7 @@ pub mod threads;
 use std::fmt::{self, Display, Formatter};
 use std::time::Duration;
 
-use celltrain_core::stop::Interrupted;
+use celltrain_core::cancellation::Interrupted;
 
 /// The reason why a run has no result.
 #[derive(Clone, Debug, PartialEq, Eq)]

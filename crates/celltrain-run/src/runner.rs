@@ -5,12 +5,12 @@ use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::engine::{Engine, Sharing};
 use celltrain_core::events::{self, Watcher};
 use celltrain_core::index::LinkIndex;
 use celltrain_core::network::Network;
 use celltrain_core::probe::{NetworkView, Nothing, Probe, Recorder};
-use celltrain_core::stop::{Interrupted, Stop};
 use celltrain_core::units::{self, Time};
 
 use crate::Unfinished;
@@ -161,7 +161,16 @@ pub fn one_watched(
     drop(outside::take());
     let stops = || limit.has_passed() || stopped.load(Ordering::Relaxed) || outside::has_failed() || !memory.suffices();
     let go_on = || !stops();
-    let run = Run { scenario, seed, how, limit: &limit, memory: &memory, stop: &Stop::new(&go_on), stopped, share };
+    let run = Run {
+        scenario,
+        seed,
+        how,
+        limit: &limit,
+        memory: &memory,
+        token: &CancellationToken::new(&go_on),
+        stopped,
+        share,
+    };
     let finished = run.finished(watched);
     if let Some(problem) = outside::take() {
         return Err(Unfinished::Refused(problem));
@@ -202,7 +211,7 @@ pub fn read_all<E: From<io::Error>>(
     mut look: impl FnMut() -> Result<(), E>,
 ) -> Result<Result<(), Unfinished>, E> {
     let work = |index: usize, stopped: &AtomicBool| {
-        let checked = scenarios[index].checked(&Stop::new(&|| !stopped.load(Ordering::Relaxed)))?;
+        let checked = scenarios[index].checked(&CancellationToken::new(&|| !stopped.load(Ordering::Relaxed)))?;
         // All networks at once would take more memory than the runs.
         checked.forget_network();
         Ok(())
@@ -224,9 +233,12 @@ pub fn read_all<E: From<io::Error>>(
 ///
 /// # Errors
 /// If reading is interrupted.
-pub fn first_duration(scenarios: &[&Handle], stop: &Stop<'_>) -> Result<Option<units::Duration>, Interrupted> {
+pub fn first_duration(
+    scenarios: &[&Handle],
+    token: &CancellationToken<'_>,
+) -> Result<Option<units::Duration>, Interrupted> {
     for scenario in scenarios {
-        match scenario.checked(stop) {
+        match scenario.checked(token) {
             Ok(checked) => return Ok(Some(checked.scenario().duration)),
             Err(Unfinished::Interrupted) => return Err(Interrupted),
             Err(_) => {}
@@ -242,23 +254,23 @@ struct Run<'a> {
     how: How<'a>,
     limit: &'a Limit,
     memory: &'a memory::Watch,
-    stop: &'a Stop<'a>,
+    token: &'a CancellationToken<'a>,
     stopped: &'a AtomicBool,
     share: &'a Share,
 }
 
 impl Run<'_> {
     fn finished(&self, watched: Watched<'_>) -> Result<Finished, Unfinished> {
-        let Self { how, stop, .. } = *self;
-        let checked = self.scenario.checked(stop)?;
+        let Self { how, token, .. } = *self;
+        let checked = self.scenario.checked(token)?;
         let scenario = checked.scenario();
         let seed = self.seed.unwrap_or(scenario.seed);
-        let network = checked.network(seed, stop)?;
+        let network = checked.network(seed, token)?;
         let teller = watched.told_by.unwrap_or(how.engine);
         let until = watched.until(scenario.duration).filter(|_| teller != how.engine);
         let how = How { engine: if until.is_some() { how.engine } else { teller }, ..how };
-        let mut recorder = how.trace.map(|trace| trace.recorder(&network, stop)).transpose()?;
-        let values = how.trace.zip(recorder.as_ref()).map(|(trace, recorder)| trace.values(&network, recorder, stop));
+        let mut recorder = how.trace.map(|trace| trace.recorder(&network)).transpose()?;
+        let values = how.trace.zip(recorder.as_ref()).map(|(trace, recorder)| trace.values(&network, recorder));
         let needed = checked.memory().with_series(values.transpose()?.unwrap_or(0));
         let waited = Instant::now();
         if !self.memory.reserve(needed, self.stopped).map_err(Unfinished::TooLarge)? {
@@ -268,7 +280,7 @@ impl Run<'_> {
         let begun = Instant::now();
         let keep_going = |done: f64| {
             self.share.set(done);
-            stop.ask().is_ok()
+            token.check().is_ok()
         };
         let result = if watched.has_any() && until.is_none() {
             let mut lookers_on = self.lookers_on((&network, &scenario.name, seed), teller, watched)?;
@@ -280,7 +292,7 @@ impl Run<'_> {
             if let Some(until) = until {
                 let mut lookers_on = self.lookers_on((&network, &scenario.name, seed), teller, watched)?;
                 // An interrupted run delivers the output so far.
-                let watched = teller.watch(&network, until, &mut lookers_on, |_| stop.ask().is_ok());
+                let watched = teller.watch(&network, until, &mut lookers_on, |_| token.check().is_ok());
                 lookers_on.finish()?;
                 watched?;
             }
@@ -295,11 +307,10 @@ impl Run<'_> {
         let engine_seconds = begun.elapsed().as_secs_f64();
         let bottleneck = network.links[network.bottleneck].name.clone();
         let run = EndedRun::new(scenario.name.clone(), seed, how.engine, bottleneck, engine_seconds, result);
-        let answer = Answer { run: &run, wanted: how.wanted, stop }.text()?;
-        let series = how.trace.zip(recorder).map(|(trace, recorder)| Recorded::of(&network, trace, recorder, stop));
-        let series = series.transpose()?;
+        let answer = Answer { run: &run, wanted: how.wanted, token }.text()?;
+        let series = how.trace.zip(recorder).map(|(trace, recorder)| Recorded::of(&network, trace, recorder));
         // The limit may have passed during the last steps.
-        stop.ask()?;
+        token.check()?;
         Ok(Finished { answer, series })
     }
 
@@ -315,7 +326,7 @@ impl Run<'_> {
             let about = about(name, seed, teller);
             let tells_fates = teller == Engine::Reference;
             let into = watch::Destination { sink, about, tells_fates, stopped: self.stopped };
-            Watch::new(choice, network, into, self.stop)
+            Watch::new(choice, network, into)
         });
         Ok(LookersOn { log, capture: capture.transpose()?, ..LookersOn::default() })
     }

@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::memory_estimate::MemoryEstimate;
 use celltrain_core::network::Network;
-use celltrain_core::stop::{Interrupted, Stop};
 use celltrain_scenario::{Reader, Reading, Scenario, build};
 
 use crate::memory::machine;
@@ -39,18 +39,18 @@ impl Handle {
     ///
     /// # Errors
     /// If the scenario is refused, or reading it is interrupted.
-    pub fn checked(&self, stop: &Stop<'_>) -> Result<Arc<Checked>, Unfinished> {
+    pub fn checked(&self, token: &CancellationToken<'_>) -> Result<Arc<Checked>, Unfinished> {
         let mut read = locked(&self.read);
         let read = match &mut *read {
             Some(read) => read,
-            not_yet => not_yet.insert(self.read(stop)?),
+            not_yet => not_yet.insert(self.read(token)?),
         };
         Ok(read.clone()?)
     }
 
-    fn read(&self, stop: &Stop<'_>) -> Result<Read, Interrupted> {
+    fn read(&self, token: &CancellationToken<'_>) -> Result<Read, Interrupted> {
         let text = self.text.as_deref().expect("a handle without a text was read before");
-        let reading = Reader { source: "scenario", machine: machine(), stop }.json(text)?;
+        let reading = Reader { source: "scenario", machine: machine(), token }.json(text)?;
         let (handle, reading) = Self::of_reading(reading);
         let read = handle.and_then(|handle| handle.read.into_inner().unwrap_or_else(PoisonError::into_inner));
         Ok(read.unwrap_or_else(|| Err(describe::reading(&reading))))
@@ -98,12 +98,12 @@ impl Checked {
     ///
     /// # Errors
     /// If it is interrupted.
-    pub fn network(&self, seed: u64, stop: &Stop<'_>) -> Result<Network, Interrupted> {
+    pub fn network(&self, seed: u64, token: &CancellationToken<'_>) -> Result<Network, Interrupted> {
         let built = locked(&self.network).take();
         match built {
             // Nothing else in a network depends on the seed.
             Some(network) => Ok(Network { seed, ..network }),
-            None => build::network_unless(&self.scenario, seed, stop),
+            None => build::network_unless(&self.scenario, seed, token),
         }
     }
 
@@ -118,10 +118,10 @@ impl Checked {
     /// The error of `look`, or an interruption.
     pub fn look<T, E: From<Interrupted>>(
         &self,
-        stop: &Stop<'_>,
+        token: &CancellationToken<'_>,
         look: impl FnOnce(&Network) -> Result<T, E>,
     ) -> Result<T, E> {
-        let network = self.network(self.scenario.seed, stop)?;
+        let network = self.network(self.scenario.seed, token)?;
         let seen = look(&network);
         *locked(&self.network) = Some(network);
         seen
@@ -170,7 +170,7 @@ mod tests {
     }
 
     fn checked(handle: &Handle) -> Arc<Checked> {
-        handle.checked(&Stop::never()).expect("it has no faults, and nobody stops it")
+        handle.checked(&CancellationToken::never()).expect("it has no faults, and nobody stops it")
     }
 
     #[test]
@@ -188,9 +188,9 @@ mod tests {
     fn the_network_of_the_checks_is_run_first_and_differs_from_one_built_anew_in_nothing() {
         let checked = checked(&handle());
         assert!(checked.holds_a_network());
-        let first = checked.network(3, &Stop::never()).expect("nobody stops it");
+        let first = checked.network(3, &CancellationToken::never()).expect("nobody stops it");
         assert!(!checked.holds_a_network(), "who runs it has it");
-        let second = checked.network(3, &Stop::never()).expect("nobody stops it");
+        let second = checked.network(3, &CancellationToken::never()).expect("nobody stops it");
         assert_eq!(format!("{first:?}"), format!("{second:?}"));
         assert_eq!(first.seed, 3);
     }
@@ -199,7 +199,8 @@ mod tests {
     fn who_only_looks_at_the_network_leaves_it_for_the_run() {
         let checked = checked(&handle());
         checked.forget_network();
-        let seen = checked.look(&Stop::never(), |network| Ok::<_, Interrupted>((network.seed, network.flows.len())));
+        let seen = checked
+            .look(&CancellationToken::never(), |network| Ok::<_, Interrupted>((network.seed, network.flows.len())));
         assert_eq!(seen, Ok((7, 2)));
         assert!(checked.holds_a_network());
     }
@@ -209,7 +210,7 @@ mod tests {
         let good = Handle::of_text(handle().json());
         assert!(Arc::ptr_eq(&checked(&good), &checked(&good)));
         let bad = Handle::of_text(handle().json().replace(r#""sources":2"#, r#""sources":0"#));
-        let refusal = |handle: &Handle| handle.checked(&Stop::never()).map(|_| ()).unwrap_err();
+        let refusal = |handle: &Handle| handle.checked(&CancellationToken::never()).map(|_| ()).unwrap_err();
         let Unfinished::Refused(words) = refusal(&bad) else { panic!("it is refused") };
         assert!(words.contains("topology.n_source.sources"), "{words}");
         assert_eq!(refusal(&bad), Unfinished::Refused(words));
@@ -223,7 +224,7 @@ mod tests {
             asked.set(asked.get() + 1);
             asked.get() < 2
         };
-        assert_eq!(handle.checked(&Stop::every(1, &twice)).map(|_| ()), Err(Unfinished::Interrupted));
+        assert_eq!(handle.checked(&CancellationToken::every(1, &twice)).map(|_| ()), Err(Unfinished::Interrupted));
         assert_eq!(checked(&handle).scenario().seed, 7);
     }
 }

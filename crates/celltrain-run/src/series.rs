@@ -5,11 +5,8 @@ use typed_index_collections::{TiVec, ti_vec};
 use celltrain_core::index::{FlowIndex, LinkIndex, VcIndex};
 use celltrain_core::network::Network;
 use celltrain_core::probe::{Recorder, SeriesChoice};
-use celltrain_core::stop::{Interrupted, Stop};
 use celltrain_core::units::Duration;
 use serde_json::{Value, json};
-
-use crate::Unfinished;
 
 /// One series that a trace may name.
 pub struct Series {
@@ -63,17 +60,17 @@ impl Over {
     }
 
     /// Returns the number of columns.
-    fn width(self, recorder: &Recorder, network: &Network, stop: &Stop<'_>) -> Result<usize, Interrupted> {
-        Ok(match self {
+    fn width(self, recorder: &Recorder, network: &Network) -> usize {
+        match self {
             Over::Ports => recorder.links().len(),
             Over::PortFlows => {
-                let routing = network.routing(stop)?;
+                let routing = network.routing();
                 recorder.links().iter().map(|&link| routing.vcs[link].len()).sum()
             }
             Over::Flows => network.flows.len(),
             Over::RateFlows => recorder.rate_flows().count(),
             Over::EdgeFlows => recorder.edge_flows().count(),
-        })
+        }
     }
 
     /// Returns why a network may have no such column.
@@ -322,7 +319,7 @@ impl Trace {
     /// # Errors
     ///
     /// A port that does not exist, or too many values, in words.
-    pub fn recorder(&self, network: &Network, stop: &Stop<'_>) -> Result<Recorder, Unfinished> {
+    pub fn recorder(&self, network: &Network) -> Result<Recorder, String> {
         let between = self.step(network)?;
         let links = match &self.links {
             None => vec![network.bottleneck],
@@ -340,7 +337,7 @@ impl Trace {
             (series.choose)(&mut choice);
         }
         let recorder = Recorder::new(choice, links, between, network);
-        self.values(network, &recorder, stop)?;
+        self.values(network, &recorder)?;
         Ok(recorder)
     }
 
@@ -357,19 +354,16 @@ impl Trace {
     }
 
     /// Returns the number of values that a run records.
-    pub(crate) fn values(&self, network: &Network, recorder: &Recorder, stop: &Stop<'_>) -> Result<u64, Unfinished> {
-        let mut columns = 0;
-        for series in &self.series {
-            columns += series.columns.len() * series.over.width(recorder, network, stop)?;
-        }
+    pub(crate) fn values(&self, network: &Network, recorder: &Recorder) -> Result<u64, String> {
+        let width = |series: &&Series| series.columns.len() * series.over.width(recorder, network);
+        let columns: usize = self.series.iter().map(width).sum();
         let between = self.step(network)?;
         let samples = network.duration.picoseconds / between.picoseconds + 1;
         match samples.checked_mul(columns as u64).filter(|&values| values <= MAX_VALUES) {
             Some(values) => Ok(values),
             None => Err(format!(
                 "step = \"{between}\" gives {samples} samples of {columns} values; at most {MAX_VALUES} values are recorded"
-            )
-            .into()),
+            )),
         }
     }
 
@@ -378,9 +372,9 @@ impl Trace {
     /// # Errors
     ///
     /// The series and the reason why it is empty; also the errors of [`Trace::recorder`].
-    pub fn refuse_empty(&self, network: &Network, stop: &Stop<'_>) -> Result<(), Unfinished> {
-        match self.empty(network, stop)?.first() {
-            Some((name, lacking)) => Err(format!("trace = {name:?} has nothing to record: {lacking}").into()),
+    pub fn refuse_empty(&self, network: &Network) -> Result<(), String> {
+        match self.empty(network)?.first() {
+            Some((name, lacking)) => Err(format!("trace = {name:?} has nothing to record: {lacking}")),
             None => Ok(()),
         }
     }
@@ -390,12 +384,12 @@ impl Trace {
     /// # Errors
     ///
     /// The errors of [`Trace::recorder`].
-    pub fn empty(&self, network: &Network, stop: &Stop<'_>) -> Result<Vec<(&'static str, &'static str)>, Unfinished> {
-        let recorder = self.recorder(network, stop)?;
+    pub fn empty(&self, network: &Network) -> Result<Vec<(&'static str, &'static str)>, String> {
+        let recorder = self.recorder(network)?;
         let mut empty = Vec::new();
         for series in &self.series {
             if let Some(lacking) = series.over.lacking()
-                && series.over.width(&recorder, network, stop)? == 0
+                && series.over.width(&recorder, network) == 0
             {
                 empty.push((series.name, lacking));
             }
@@ -419,13 +413,9 @@ pub struct Recorded {
 
 impl Recorded {
     /// Takes the values that a recorder of this trace has recorded in a run of this network.
-    ///
-    /// # Errors
-    ///
-    /// If it is interrupted.
-    pub fn of(network: &Network, trace: &Trace, mut recorder: Recorder, stop: &Stop<'_>) -> Result<Self, Interrupted> {
+    pub fn of(network: &Network, trace: &Trace, mut recorder: Recorder) -> Self {
         let clock = network.clock();
-        let routing = network.routing(stop)?;
+        let routing = network.routing();
         let port = |link: LinkIndex| network.links[link].name.clone();
         let mut of_vc: TiVec<VcIndex, Option<&str>> = ti_vec![None; network.vcs.len()];
         for flow in &network.flows {
@@ -437,7 +427,7 @@ impl Recorded {
         let name = |flow: FlowIndex| network.flows[flow].name.clone();
         let links: Vec<LinkIndex> = recorder.links().to_vec();
         let columns = links.iter().flat_map(|&link| routing.vcs[link].iter().map(move |&vc| (link, vc)));
-        Ok(Self {
+        Self {
             time_s: recorder.times.iter().map(|&time| clock.seconds(time)).collect(),
             occupancy_columns: columns.map(|(link, vc)| (port(link), flow_of(vc))).collect(),
             names: vec![
@@ -452,7 +442,7 @@ impl Recorded {
                 .flat_map(|series| series.columns)
                 .map(|column| (column.name, column.take(&mut recorder)))
                 .collect(),
-        })
+        }
     }
 }
 
@@ -487,18 +477,13 @@ mod tests {
         );
         let all: Vec<&str> = SERIES.iter().map(|series| series.name).collect();
         let trace = trace(&network, &all, "100us").expect("it is right").expect("it names series");
-        let mut recorder = trace.recorder(&network, &Stop::never()).expect("it is right");
+        let mut recorder = trace.recorder(&network).expect("it is right");
         Engine::Fast.run(&network, &mut recorder, |_| true).expect("nobody stops it");
         let widths: Vec<usize> = SERIES
             .iter()
-            .flat_map(|series| {
-                series
-                    .columns
-                    .iter()
-                    .map(|_| series.over.width(&recorder, &network, &Stop::never()).expect("nobody stops it"))
-            })
+            .flat_map(|series| series.columns.iter().map(|_| series.over.width(&recorder, &network)))
             .collect();
-        let taken = Recorded::of(&network, &trace, recorder, &Stop::never()).expect("nobody stops it");
+        let taken = Recorded::of(&network, &trace, recorder);
         assert_eq!(taken.time_s.len(), 11);
         assert_eq!(taken.arrays.len(), widths.len());
         for ((name, array), width) in taken.arrays.iter().zip(widths) {
@@ -517,9 +502,9 @@ mod tests {
         let network = network("");
         let refusal = |series: &[&str], step: &str| match trace(&network, series, step) {
             Err(problem) => problem,
-            Ok(Some(trace)) => match trace.refuse_empty(&network, &Stop::never()) {
-                Err(Unfinished::Refused(problem)) => problem,
-                other => panic!("it records nothing: {other:?}"),
+            Ok(Some(trace)) => match trace.refuse_empty(&network) {
+                Err(problem) => problem,
+                Ok(()) => panic!("it records nothing"),
             },
             Ok(None) => panic!("it names series"),
         };

@@ -8,7 +8,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use celltrain_core::stop::{Interrupted, Stop};
+use celltrain_core::cancellation::{CancellationToken, Interrupted};
 
 /// Interval at which the calling thread checks whether to stop: well within the promised 0.1 s.
 pub const LOOK: Duration = Duration::from_millis(20);
@@ -83,7 +83,7 @@ pub fn over<T: Send, E: From<io::Error>>(
 /// The first error of `look`.
 pub fn here<T, E>(
     look: impl Fn() -> Result<(), E>,
-    work: impl FnOnce(&Stop<'_>) -> Result<T, Interrupted>,
+    work: impl FnOnce(&CancellationToken<'_>) -> Result<T, Interrupted>,
 ) -> Result<T, E> {
     look()?;
     let (looked, error) = (Cell::new(Instant::now()), RefCell::new(None));
@@ -94,11 +94,11 @@ pub fn here<T, E>(
         }
         error.borrow().is_none()
     };
-    let done = work(&Stop::new(&go_on));
+    let done = work(&CancellationToken::new(&go_on));
     match (done, error.into_inner()) {
         (_, Some(error)) => Err(error),
         (Ok(done), None) => Ok(done),
-        (Err(Interrupted), None) => unreachable!("work stops when it is told to"),
+        (Err(Interrupted), None) => unreachable!("work ends if it is cancelled"),
     }
 }
 
@@ -183,13 +183,13 @@ mod tests {
             looks.set(looks.get() + 1);
             if looks.get() > 2 { Err(looks.get()) } else { Ok(()) }
         };
-        let ended = here(look, |stop| {
+        let ended = here(look, |token| {
             loop {
-                stop.ask()?;
+                token.check()?;
             }
         });
         assert_eq!(ended, Err::<(), _>(3));
-        assert_eq!(here(|| Ok::<_, ()>(()), |stop| stop.ask().map(|()| 7)), Ok(7));
+        assert_eq!(here(|| Ok::<_, ()>(()), |token| token.check().map(|()| 7)), Ok(7));
         assert_eq!(here(|| Err::<(), _>(1), |_| Ok(())), Err(1), "what is to end is not begun");
     }
 }

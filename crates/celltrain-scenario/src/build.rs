@@ -1,8 +1,8 @@
 //! Builds the network that the engines run from a checked scenario.
 
+use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::index::VcIndex;
 use celltrain_core::network::{Flow, MeasureWindow, Network, NodeKind};
-use celltrain_core::stop::{Interrupted, Stop, all};
 
 use crate::channels::{Channels, channels};
 use crate::scenario::Scenario;
@@ -23,16 +23,16 @@ pub struct Laid<'a> {
 
 /// Builds the network of a checked scenario, to be run with `seed`.
 pub fn network(scenario: &Scenario, seed: u64) -> Network {
-    network_unless(scenario, seed, &Stop::never()).expect("nobody stops it")
+    network_unless(scenario, seed, &CancellationToken::never()).expect("nobody stops it")
 }
 
 /// Builds the network of a checked scenario, unless cancelled.
 ///
 /// # Errors
 /// Returns [`Interrupted`] if cancelled.
-pub fn network_unless(scenario: &Scenario, seed: u64, stop: &Stop<'_>) -> Result<Network, Interrupted> {
-    let layout = scenario.topology.config().lay_out(stop)?;
-    Laid::of(scenario, layout, stop)?.network(seed, stop)
+pub fn network_unless(scenario: &Scenario, seed: u64, token: &CancellationToken<'_>) -> Result<Network, Interrupted> {
+    let layout = scenario.topology.config().lay_out(token)?;
+    Ok(Laid::of(scenario, layout, token)?.network(seed))
 }
 
 impl<'a> Laid<'a> {
@@ -40,20 +40,16 @@ impl<'a> Laid<'a> {
     ///
     /// # Errors
     /// Returns [`Interrupted`] if cancelled.
-    pub fn of(scenario: &'a Scenario, layout: Layout, stop: &Stop<'_>) -> Result<Self, Interrupted> {
-        let channels = channels(&layout, stop)?;
-        let tables = Tables::of(scenario, &layout, &channels, stop)?;
+    pub fn of(scenario: &'a Scenario, layout: Layout, token: &CancellationToken<'_>) -> Result<Self, Interrupted> {
+        let channels = channels(&layout);
+        let tables = Tables::of(scenario, &layout, &channels, token)?;
         Ok(Self { scenario, layout, channels, tables })
     }
 
     /// Builds the network, to be run with `seed`.
-    ///
-    /// # Errors
-    /// Returns [`Interrupted`] if cancelled.
-    pub fn network(self, seed: u64, stop: &Stop<'_>) -> Result<Network, Interrupted> {
+    pub fn network(self, seed: u64) -> Network {
         let Self { scenario, layout: Layout { mut graph, flows, bottleneck }, channels, tables } = self;
         for (link, port) in graph.links.iter_mut().zip(&tables.ports) {
-            stop.step()?;
             if let Some((_, port)) = port {
                 link.buffer = port.buffer.cells();
                 link.policy = port.policy.clone();
@@ -66,7 +62,6 @@ impl<'a> Laid<'a> {
         }
         let Channels { mut vcs, merges, of_flow } = channels;
         for (vc, own) in vcs.iter_mut().zip(&tables.vcs) {
-            stop.step()?;
             if let Some((_, own)) = own {
                 vc.contract.clone_from(&own.gfr);
                 vc.tagged = own.tagged;
@@ -74,7 +69,6 @@ impl<'a> Laid<'a> {
             }
         }
         for &[data_vc, ack_vc] in &of_flow {
-            stop.step()?;
             // One loop in each direction, with the parameters of the data VC.
             let abr = tables.vc(data_vc).and_then(|own| own.abr.as_ref());
             for (vc, partner) in [(data_vc, ack_vc), (ack_vc, data_vc)].into_iter().filter(|_| abr.is_some()) {
@@ -83,15 +77,14 @@ impl<'a> Laid<'a> {
             }
         }
         let flow = |((Route { name, start, .. }, [data_vc, ack_vc]), own): ((Route, [VcIndex; 2]), &Option<_>)| {
-            stop.step()?;
             let own: Option<&crate::scenario::FlowOptions> = *own;
             let tcp = own.and_then(|own| own.tcp.as_ref()).unwrap_or(&scenario.tcp).clone();
             let start = own.and_then(|own| own.start).unwrap_or(start);
             let traffic = own.and_then(|own| own.traffic.clone()).unwrap_or_default();
-            Ok(Flow { name, data_vc, ack_vc, start, tcp, traffic })
+            Flow { name, data_vc, ack_vc, start, tcp, traffic }
         };
-        let flows = all(flows.into_iter().zip(of_flow).zip(&tables.flows).map(flow))?.into();
-        Ok(Network {
+        let flows = flows.into_iter().zip(of_flow).zip(&tables.flows).map(flow).collect();
+        Network {
             seed,
             duration: scenario.duration,
             nodes: graph.nodes,
@@ -106,6 +99,6 @@ impl<'a> Laid<'a> {
             aal5: scenario.aal5.clone(),
             file_size: scenario.measure.file_size,
             measure: MeasureWindow { from: scenario.measure.from, to: scenario.measure.to },
-        })
+        }
     }
 }

@@ -6,7 +6,6 @@ use typed_index_collections::TiVec;
 
 use celltrain_core::index::{FlowIndex, LinkIndex, MergeIndex, VcIndex};
 use celltrain_core::network::{Merge, Vc};
-use celltrain_core::stop::{Interrupted, Stop};
 
 use crate::topology::Layout;
 use crate::topology::links::meeting;
@@ -26,15 +25,11 @@ pub struct Channels {
 ///
 /// A VC shared by flows of one host has its own name, with the suffix `-acks` in the reverse direction. If flows of
 /// several hosts merge, each branch is named after its first flow up to the merge, and has its own reverse VC.
-///
-/// # Errors
-/// Returns [`Interrupted`] if cancelled.
-pub fn channels(layout: &Layout, stop: &Stop<'_>) -> Result<Channels, Interrupted> {
+pub fn channels(layout: &Layout) -> Channels {
     let mut channels = Channels::default();
     let mut branches: BTreeMap<(&str, &[LinkIndex]), [VcIndex; 2]> = BTreeMap::new();
     let mut by_name: BTreeMap<&str, Vec<[VcIndex; 2]>> = BTreeMap::new();
-    for route in stop.each(&layout.flows) {
-        let route = route?;
+    for route in &layout.flows {
         let name = route.vc.as_deref().unwrap_or(&route.name);
         let both = *branches.entry((name, &route.data)).or_insert_with(|| {
             let vc =
@@ -47,7 +42,6 @@ pub fn channels(layout: &Layout, stop: &Stop<'_>) -> Result<Channels, Interrupte
         channels.of_flow.push(both);
     }
     for (name, branches) in by_name {
-        stop.steps(branches.len())?;
         if let [[data_vc, ack_vc]] = branches[..] {
             channels.vcs[data_vc].name = name.to_string();
             channels.vcs[ack_vc].name = format!("{name}-acks");
@@ -60,5 +54,5 @@ pub fn channels(layout: &Layout, stop: &Stop<'_>) -> Result<Channels, Interrupte
             channels.vcs[vc].merge = Some(merge);
         }
     }
-    Ok(channels)
+    channels
 }

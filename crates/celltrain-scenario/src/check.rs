@@ -11,10 +11,10 @@ mod vcs;
 
 use std::collections::BTreeMap;
 
+use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::memory_estimate::MemoryEstimate;
 use celltrain_core::names::{number_in_range, range};
 use celltrain_core::network::Network;
-use celltrain_core::stop::{Interrupted, Stop};
 use celltrain_core::units::Duration;
 
 use crate::Machine;
@@ -49,34 +49,35 @@ pub fn check(
     scenario: &Scenario,
     malformed: &[KeyFault],
     machine: Machine,
-    stop: &Stop<'_>,
+    token: &CancellationToken<'_>,
 ) -> Result<Verdict, Interrupted> {
     let mut verdict = Verdict::default();
-    let mut root = Scope::root(&mut verdict.faults, malformed);
+    let mut root = Scope::root(&mut verdict.faults, malformed, token);
     if scenario.duration == Duration::default() || scenario.duration > MAX_DURATION {
         let problem = format!("is not a positive time up to {MAX_DURATION}");
         root.at("duration").refuse_text(scenario.duration, problem);
     }
     let frames_are_sound = traffic::check(scenario, &mut root);
     let before = root.found().count();
-    let laid_out = scenario.topology.check(&mut root, stop)?;
+    let laid_out = scenario.topology.check(&mut root)?;
     let size = scenario.topology.config().size();
     verdict.does_not_fit = !root.at("topology").at(scenario.topology.name()).at(size.key.0).is_refused()
         && refused_as_too_large(&scenario.topology, &size.memory(), machine, &mut root);
     // Only a topology without faults that is not too large can be laid out.
     let layout = match laid_out.filter(|_| root.found().count() == before) {
-        None if root.found().count() == before => Some(scenario.topology.config().lay_out(stop)?),
+        None if root.found().count() == before => Some(scenario.topology.config().lay_out(token)?),
         found => found,
     };
-    let laid = layout.map(|layout| Laid::of(scenario, layout, stop)).transpose()?;
+    let laid = layout.map(|layout| Laid::of(scenario, layout, token)).transpose()?;
     let largest_frames = match &laid {
         Some(laid) => {
-            traffic::tables(laid, &mut root, stop)?;
-            scenario.topology.check_layout(&laid.layout, &mut root, stop)?;
-            edges::check(laid, &mut root, stop)?;
+            traffic::tables(laid, &mut root, token)?;
+            scenario.topology.check_layout(&laid.layout, &mut root);
+            token.check()?;
+            edges::check(laid, &mut root, token)?;
             traffic::files(laid, &mut root);
-            vcs::check(laid, &mut root, stop)?;
-            ports::check(laid, &mut root, stop)?
+            vcs::check(laid, &mut root, token)?;
+            ports::check(laid, &mut root, token)?
         }
         None => BTreeMap::new(),
     };
@@ -85,17 +86,19 @@ pub fn check(
         ports::settings(config, largest_frame.unwrap_or(1), &mut root.at("port").at(name));
     }
     let Some(laid) = laid.filter(|_| root.found().is_empty()) else { return Ok(verdict) };
-    traffic::rates(&laid, &mut verdict.warnings, stop)?;
-    traffic::timeouts(&laid, &mut verdict.warnings, stop)?;
-    beyond(&laid, &mut verdict.warnings, stop)?;
+    traffic::rates(&laid, &mut verdict.warnings, token)?;
+    traffic::timeouts(&laid, &mut verdict.warnings, token)?;
+    beyond(&laid, &mut verdict.warnings, token)?;
     unused(scenario, &mut verdict.warnings);
     thresholds(scenario, &mut verdict.warnings);
     // A policy from which a setting was removed cannot be built.
     if malformed.is_empty() {
-        refusals::check(&laid, &mut verdict.warnings, stop)?;
+        refusals::check(&laid, &mut verdict.warnings, token)?;
     }
-    verdict.warnings.extend(scenario.topology.config().warnings(&laid.layout, stop)?);
-    let network = laid.network(scenario.seed, stop)?;
+    verdict.warnings.extend(scenario.topology.config().warnings(&laid.layout));
+    token.check()?;
+    let network = laid.network(scenario.seed);
+    token.check()?;
     clock(&network, &mut verdict.warnings);
     let memory = MemoryEstimate::of(&network);
     verdict.does_not_fit = refused_as_too_large(&scenario.topology, &memory, machine, &mut root);
@@ -114,7 +117,7 @@ fn refused_as_too_large(topology: &Topology, memory: &MemoryEstimate, machine: M
 }
 
 /// Warns of ranges that extend beyond the last connection: a number may be wrong.
-fn beyond(laid: &Laid<'_>, warnings: &mut Vec<Warning>, stop: &Stop<'_>) -> Result<(), Interrupted> {
+fn beyond(laid: &Laid<'_>, warnings: &mut Vec<Warning>, token: &CancellationToken<'_>) -> Result<(), Interrupted> {
     let Laid { scenario, layout, channels, .. } = laid;
     let flows: Vec<&str> = layout.flows.iter().map(|flow| flow.name.as_str()).collect();
     let vcs: Vec<&str> = channels.vcs.iter().map(|vc| vc.name.as_str()).collect();
@@ -123,7 +126,7 @@ fn beyond(laid: &Laid<'_>, warnings: &mut Vec<Warning>, stop: &Stop<'_>) -> Resu
     for (kind, names, keys) in tables {
         for key in keys {
             let Some((stem, numbers)) = range(key) else { continue };
-            stop.steps(names.len() / 8)?;
+            token.tick(names.len() / 8)?;
             let last = names.iter().filter_map(|name| Some((number_in_range(key, name)?, name))).max();
             if let Some((_, name)) = last.filter(|(number, _)| number < numbers.end()) {
                 let (key, end) = (join(kind, key), numbers.end());
@@ -182,9 +185,9 @@ fn thresholds(scenario: &Scenario, warnings: &mut Vec<Warning>) {
 fn any<'a>(
     names: impl IntoIterator<Item = &'a str>,
     holds: impl Fn(&str) -> bool,
-    stop: &Stop<'_>,
+    token: &CancellationToken<'_>,
 ) -> Result<bool, Interrupted> {
-    for name in stop.each(names) {
+    for name in token.each(names) {
         if holds(name?) {
             return Ok(true);
         }

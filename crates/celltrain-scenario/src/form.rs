@@ -7,7 +7,7 @@
 
 use std::sync::LazyLock;
 
-use celltrain_core::stop::{Interrupted, Stop};
+use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::threshold::Threshold;
 use celltrain_core::units::{BitRate, Bytes, Duration};
 use serde::Deserialize;
@@ -21,10 +21,10 @@ use crate::scenario::schema;
 ///
 /// # Errors
 /// Returns [`Interrupted`] if cancelled.
-pub fn check(root: &mut Value, stop: &Stop<'_>) -> Result<Faults, Interrupted> {
+pub fn check(root: &mut Value, token: &CancellationToken<'_>) -> Result<Faults, Interrupted> {
     // Cached, as a sweep reads thousands of scenarios.
     static SCHEMA: LazyLock<Value> = LazyLock::new(schema);
-    let mut form = Form { definitions: &SCHEMA["$defs"], faults: Faults::default(), stop, stopped: Ok(()) };
+    let mut form = Form { definitions: &SCHEMA["$defs"], faults: Faults::default(), token, stopped: Ok(()) };
     form.value(root, &SCHEMA, "");
     form.stopped.map(|()| form.faults)
 }
@@ -32,7 +32,7 @@ pub fn check(root: &mut Value, stop: &Stop<'_>) -> Result<Faults, Interrupted> {
 struct Form<'a> {
     definitions: &'a Value,
     faults: Faults,
-    stop: &'a Stop<'a>,
+    token: &'a CancellationToken<'a>,
     /// An error once cancelled; the rest is then skipped.
     stopped: Result<(), Interrupted>,
 }
@@ -40,7 +40,7 @@ struct Form<'a> {
 impl<'a> Form<'a> {
     /// Checks a value. Returns whether it may stay; a malformed one must be removed.
     fn value(&mut self, value: &mut Value, schema: &'a Value, path: &str) -> bool {
-        self.stopped = self.stopped.and_then(|()| self.stop.step());
+        self.stopped = self.stopped.and_then(|()| self.token.tick(1));
         if self.stopped.is_err() {
             return true;
         }

@@ -1,6 +1,6 @@
 //! Suggestions for misspelt names.
 
-use celltrain_core::stop::{Interrupted, Stop};
+use celltrain_core::cancellation::CancellationToken;
 
 use crate::fault::{KeyFault, nearest};
 
@@ -10,21 +10,19 @@ pub(crate) fn hint<'a>(
     given: &str,
     names: impl IntoIterator<Item = &'a str>,
     faults: &[KeyFault],
-    stop: &Stop<'_>,
-) -> Result<Option<&'a str>, Interrupted> {
+    token: &CancellationToken<'_>,
+) -> Option<&'a str> {
     const MOST: usize = 100;
-    if faults.len() < MOST { closest(given, names, stop) } else { Ok(None) }
+    if faults.len() < MOST { closest(given, names, token) } else { None }
 }
 
-/// Returns the name most similar to `given`, if one is similar enough.
+/// Returns the name most similar to `given`, if one is similar enough. A cancelled search ends early.
 pub(crate) fn closest<'a>(
     given: &str,
     names: impl IntoIterator<Item = &'a str>,
-    stop: &Stop<'_>,
-) -> Result<Option<&'a str>, Interrupted> {
-    let mut stopped = Ok(());
-    let found = nearest(given, stop.each(names).map_while(|name| name.map_err(|error| stopped = Err(error)).ok()));
-    stopped.map(|()| found)
+    token: &CancellationToken<'_>,
+) -> Option<&'a str> {
+    nearest(given, token.each(names).map_while(Result::ok))
 }
 
 /// Formats a suggestion for a message, with a trailing space; empty if there is none.

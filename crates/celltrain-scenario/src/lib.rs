@@ -26,9 +26,9 @@ pub mod topology;
 pub use fault::{Fault, Warning};
 pub use scenario::Scenario;
 
+use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::memory_estimate::MemoryEstimate;
 use celltrain_core::network::Network;
-use celltrain_core::stop::{Interrupted, Stop};
 use document::Document;
 use fault::KeyFault;
 use serde::Deserialize;
@@ -67,12 +67,12 @@ impl Machine {
 
 /// Reads a scenario in TOML. `source` is the name used in faults, usually the file's.
 pub fn read_toml(text: &str, source: &str, machine: Machine) -> Reading {
-    Reader { source, machine, stop: &Stop::never() }.toml(text).expect("nobody stops it")
+    Reader { source, machine, token: &CancellationToken::never() }.toml(text).expect("nobody stops it")
 }
 
 /// Reads a scenario in JSON, with the keys of the TOML form; its faults carry no lines.
 pub fn read_json(text: &str, source: &str, machine: Machine) -> Reading {
-    Reader { source, machine, stop: &Stop::never() }.json(text).expect("nobody stops it")
+    Reader { source, machine, token: &CancellationToken::never() }.json(text).expect("nobody stops it")
 }
 
 /// Reader of scenarios: a name, the machine, and a cancellation check. A large scenario takes seconds.
@@ -83,7 +83,7 @@ pub struct Reader<'a> {
     /// The machine that a scenario must fit.
     pub machine: Machine,
     /// The cancellation check.
-    pub stop: &'a Stop<'a>,
+    pub token: &'a CancellationToken<'a>,
 }
 
 impl Reader<'_> {
@@ -92,7 +92,7 @@ impl Reader<'_> {
     /// # Errors
     /// Returns [`Interrupted`] if cancelled.
     pub fn toml(self, text: &str) -> Result<Reading, Interrupted> {
-        self.stop.ask()?;
+        self.token.check()?;
         read(Document::from_toml(text), self)
     }
 
@@ -101,14 +101,14 @@ impl Reader<'_> {
     /// # Errors
     /// Returns [`Interrupted`] if cancelled.
     pub fn json(self, text: &str) -> Result<Reading, Interrupted> {
-        self.stop.ask()?;
+        self.token.check()?;
         read(Document::from_json(text), self)
     }
 }
 
 fn read(document: Result<Document, Vec<document::SyntaxFault>>, reader: Reader<'_>) -> Result<Reading, Interrupted> {
-    let Reader { source, machine, stop } = reader;
-    stop.ask()?;
+    let Reader { source, machine, token } = reader;
+    token.check()?;
     let mut document = match document {
         Ok(document) => document,
         Err(faults) => {
@@ -123,20 +123,22 @@ fn read(document: Result<Document, Vec<document::SyntaxFault>>, reader: Reader<'
             });
         }
     };
-    let mut faults = form::check(&mut document.root, stop)?;
+    let mut faults = form::check(&mut document.root, token)?;
     let (mut warnings, mut memory, mut network, mut does_not_fit) = (Vec::new(), None, None, false);
     // Malformed values were removed, so the rest can be checked too, unless a required key is gone. With more faults
     // than are kept, the removed values are unknown.
     let scenario: Option<Scenario> = if faults.more() > 0 { None } else { Scenario::deserialize(&document.root).ok() };
-    stop.ask()?;
+    token.check()?;
     if let Some(scenario) = &scenario {
-        let verdict = check::check(scenario, &faults, machine, stop)?;
+        let verdict = check::check(scenario, &faults, machine, token)?;
         faults.extend(verdict.faults);
         warnings = verdict.warnings.iter().map(Warning::reported).collect();
         memory = verdict.memory;
         network = verdict.network;
         does_not_fit = verdict.does_not_fit;
     }
+    // A hint ends early if it is cancelled.
+    token.check()?;
     assert!(scenario.is_some() || !faults.is_empty(), "what the schema passes has the form of a scenario");
     let more = faults.more();
     let mut faults: Vec<Fault> = faults.iter().map(|fault| fault.reported(source, document.line(&fault.key))).collect();

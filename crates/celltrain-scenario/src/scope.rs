@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use celltrain_core::cancellation::CancellationToken;
 use celltrain_core::error;
 
 use crate::document::join;
@@ -14,6 +15,8 @@ pub struct Scope<'a> {
     found: &'a mut Faults,
     /// Faults of form, whose values were removed from the scenario.
     malformed: &'a [KeyFault],
+    /// Cancels the checks.
+    token: &'a CancellationToken<'a>,
 }
 
 /// A place, as a step from the enclosing place.
@@ -36,18 +39,18 @@ impl Path<'_> {
 
 impl<'a> Scope<'a> {
     /// Creates the scope of a whole scenario, from which malformed values were removed.
-    pub fn root(found: &'a mut Faults, malformed: &'a [KeyFault]) -> Self {
-        Self { path: Path::Root, found, malformed }
+    pub fn root(found: &'a mut Faults, malformed: &'a [KeyFault], token: &'a CancellationToken<'a>) -> Self {
+        Self { path: Path::Root, found, malformed, token }
     }
 
     /// Returns the scope of a key of this table.
     pub fn at<'b>(&'b mut self, key: &'b str) -> Scope<'b> {
-        Scope { path: Path::Key(&self.path, key), found: self.found, malformed: self.malformed }
+        Scope { path: Path::Key(&self.path, key), found: self.found, malformed: self.malformed, token: self.token }
     }
 
     /// Returns the scope of an item of this list, counted from 0.
     pub fn item(&mut self, number: usize) -> Scope<'_> {
-        Scope { path: Path::Item(&self.path, number), found: self.found, malformed: self.malformed }
+        Scope { path: Path::Item(&self.path, number), found: self.found, malformed: self.malformed, token: self.token }
     }
 
     /// Returns the path as text, for example `topology.network.flows[3].to`.
@@ -128,6 +131,11 @@ impl<'a> Scope<'a> {
         }
     }
 
+    /// Returns the token that cancels the checks.
+    pub fn token(&self) -> &'a CancellationToken<'a> {
+        self.token
+    }
+
     /// Returns all faults that the checks have found so far, here and elsewhere.
     pub fn found(&self) -> &Faults {
         self.found
@@ -145,8 +153,8 @@ mod tests {
 
     #[test]
     fn a_fault_has_the_path_that_was_taken_to_it() {
-        let mut found = Faults::default();
-        let mut root = Scope::root(&mut found, &[]);
+        let (mut found, token) = (Faults::default(), CancellationToken::never());
+        let mut root = Scope::root(&mut found, &[], &token);
         root.at("topology").at("network").at("flows").item(3).at("to").refuse_text("x", "is not a host");
         root.at("port").at("sw1->sw2").refuse("has no buffer");
         root.at("policy").refuse_setting(error::Fault::new("thresholds.tcp.1", 7, "is too much"));
@@ -160,8 +168,8 @@ mod tests {
     #[test]
     fn a_place_knows_the_faults_in_it_and_not_those_beside_it() {
         let malformed = [KeyFault::of_key("vc.tcp12.gfr.mcr", "is missing")];
-        let mut found = Faults::default();
-        let mut root = Scope::root(&mut found, &malformed);
+        let (mut found, token) = (Faults::default(), CancellationToken::never());
+        let mut root = Scope::root(&mut found, &malformed, &token);
         root.at("vc").at("tcp2").at("abr").refuse("is for both directions");
         root.at("vc").at("tcp2").at("abr").once(|abr| abr.refuse("twice"));
         assert_eq!(root.found().count(), 1);

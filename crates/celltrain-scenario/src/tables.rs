@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use typed_index_collections::TiVec;
 
+use celltrain_core::cancellation::{CancellationToken, Interrupted, all};
 use celltrain_core::edge_device::EdgeConfig;
 use celltrain_core::index::{FlowIndex, LinkIndex, NodeIndex, VcIndex};
 use celltrain_core::names::{by_name, is_in_range};
 use celltrain_core::network::NodeKind;
-use celltrain_core::stop::{Interrupted, Stop, all};
 
 use crate::channels::Channels;
 use crate::scenario::{FlowOptions, PortConfig, Scenario, VcOptions};
@@ -35,24 +35,24 @@ impl<'a> Tables<'a> {
         scenario: &'a Scenario,
         layout: &Layout,
         channels: &Channels,
-        stop: &Stop<'_>,
+        token: &CancellationToken<'_>,
     ) -> Result<Self, Interrupted> {
         let nodes = &layout.graph.nodes;
         let flows = layout.flows.iter().map(|flow| {
-            stop.steps_of([1, scenario.flow.len()])?;
+            token.tick(scenario.flow.len().saturating_add(1))?;
             Ok(by_name(&scenario.flow, &flow.name))
         });
         let vcs = channels.vcs.iter().map(|vc| {
-            stop.steps_of([1, scenario.vc.len()])?;
+            token.tick(scenario.vc.len().saturating_add(1))?;
             Ok(of_vc(&scenario.vc, &vc.name))
         });
         let ports = layout.graph.links.iter_enumerated().map(|(index, link)| {
-            stop.steps_of([1, scenario.port.len()])?;
+            token.tick(scenario.port.len().saturating_add(1))?;
             let leaves_a_switch = nodes[link.from].kind == NodeKind::Switch;
             Ok(leaves_a_switch.then(|| of_port(&scenario.port, &link.name, index == layout.bottleneck)).flatten())
         });
         let edges = nodes.iter().map(|node| {
-            stop.steps_of([1, scenario.edge.len()])?;
+            token.tick(scenario.edge.len().saturating_add(1))?;
             let is_edge = node.kind == NodeKind::EdgeDevice;
             Ok(is_edge.then(|| of_edge(&scenario.edge, &node.name)).flatten())
         });

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use celltrain_core::cancellation::CancellationToken;
 use celltrain_core::engine::Engine;
 use celltrain_core::index::{FlowIndex, LinkIndex, VcIndex};
 use celltrain_core::max_min;
@@ -10,7 +11,6 @@ use celltrain_core::network::Network;
 use celltrain_core::policy::PolicyConfig;
 use celltrain_core::probe::Nothing;
 use celltrain_core::scheduler::SchedulerConfig;
-use celltrain_core::stop::Stop;
 use celltrain_core::tcp::TcpConfig;
 use celltrain_core::traffic::TrafficConfig;
 use proptest::prelude::*;
@@ -564,7 +564,7 @@ fn topologies_that_cannot_be_are_refused() {
 }
 
 fn goodputs_mbps(network: &Network) -> Vec<f64> {
-    max_min::goodputs_mbps(network, &Stop::never()).unwrap()
+    max_min::goodputs_mbps(network, &CancellationToken::never()).unwrap()
 }
 
 /// Returns each flow's max-min fair share, in Mb/s of goodput.

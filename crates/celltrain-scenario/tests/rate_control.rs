@@ -1,12 +1,12 @@
 //! ABR in whole runs: sources reach the rates their allocators intend, and both engines agree.
 
+use celltrain_core::cancellation::CancellationToken;
 use celltrain_core::engine::Engine;
 use celltrain_core::index::{FlowIndex, LinkIndex, VcIndex};
 use celltrain_core::max_min::{Terms, goodputs_mbps, shares};
 use celltrain_core::metrics::RunResult;
 use celltrain_core::network::Network;
 use celltrain_core::probe::{Nothing, Probe, Recorder, SeriesChoice};
-use celltrain_core::stop::Stop;
 use celltrain_core::units::Duration;
 use celltrain_scenario::{Machine, build, read_toml};
 use typed_index_collections::TiSlice;
@@ -295,7 +295,7 @@ fn the_shares_of_abr_vcs_leave_room_for_rm_cells_and_end_at_pcr() {
     let near = |rest: &str, of_line: [f64; 4]| {
         // 512 bytes in 12 cells.
         let expected = of_line.map(|rate| rate * 512.0 / 636.0);
-        let found = goodputs_mbps(&four_vcs(rest), &Stop::never()).unwrap();
+        let found = goodputs_mbps(&four_vcs(rest), &CancellationToken::never()).unwrap();
         let close = found.iter().zip(expected).all(|(found, expected)| (found - expected).abs() < 1e-9);
         assert!(close, "{found:?}, not {expected:?}: {rest}");
     };

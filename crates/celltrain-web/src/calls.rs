@@ -3,9 +3,9 @@
 use std::cell::Cell;
 use std::sync::atomic::AtomicBool;
 
+use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::engine::Engine;
 use celltrain_core::network::Network;
-use celltrain_core::stop::{Interrupted, Stop};
 use celltrain_core::units::Duration;
 use celltrain_run::answer::Build;
 use celltrain_run::buffer::Buffer;
@@ -192,7 +192,7 @@ fn seconds(number: f64) -> Duration {
 fn checked(toml: &str, deadline: Deadline) -> Result<Value, Refusal> {
     let (handle, reading) = read(toml, &deadline)?;
     let go_on = || deadline.is_ahead();
-    let stop = Stop::new(&go_on);
+    let token = CancellationToken::new(&go_on);
     let mut answer = json!({
         "faults": reading.faults,
         "warnings": reading.warnings,
@@ -202,17 +202,17 @@ fn checked(toml: &str, deadline: Deadline) -> Result<Value, Refusal> {
         "defaults": null,
     });
     if let Some(handle) = handle {
-        let checked = looked(&handle, &stop)?;
+        let checked = looked(&handle, &token)?;
         let name = &checked.scenario().name;
-        let shown = checked.look(&stop, |network| network::described(name, network, &stop));
+        let shown = checked.look(&token, |network| network::described(name, network, &token));
         answer["network"] = shown.map_err(|Interrupted| deadline.passed())?;
         answer["defaults"] = serde_json::from_str(&checked.json()).expect("it was written as JSON");
     }
     Ok(answer)
 }
 
-fn looked(handle: &Handle, stop: &Stop<'_>) -> Result<std::sync::Arc<Checked>, Refusal> {
-    handle.checked(stop).map_err(|unfinished| Refusal::of(&unfinished))
+fn looked(handle: &Handle, token: &CancellationToken<'_>) -> Result<std::sync::Arc<Checked>, Refusal> {
+    handle.checked(token).map_err(|unfinished| Refusal::of(&unfinished))
 }
 
 fn run(
@@ -224,8 +224,8 @@ fn run(
     columns: &mut Columns,
 ) -> Result<Value, Refusal> {
     let go_on = || deadline.is_ahead();
-    let stop = Stop::new(&go_on);
-    let checked = looked(handle, &stop)?;
+    let token = CancellationToken::new(&go_on);
+    let checked = looked(handle, &token)?;
     let refused = |unfinished: Unfinished| match unfinished {
         Unfinished::Interrupted | Unfinished::TookTooLong(_) => deadline.passed(),
         other => Refusal::of(&other),
@@ -238,7 +238,7 @@ fn run(
                 Some(Ports::These(ports)) => Some(ports),
                 Some(Ports::Word(word)) if word == "all" => Some(
                     checked
-                        .look(&stop, |network| Ok(network.links.iter().map(|link| link.name.clone()).collect()))
+                        .look(&token, |network| Ok(network.links.iter().map(|link| link.name.clone()).collect()))
                         .map_err(refused)?,
                 ),
                 Some(Ports::Word(word)) => Some(vec![word]),
@@ -250,7 +250,7 @@ fn run(
     };
     let how = How { trace: trace.as_ref(), engine, limit: Some(deadline.left()), ..How::default() };
     if let Some(trace) = &trace {
-        checked.look(&stop, |network| trace.refuse_empty(network, &stop)).map_err(refused)?;
+        checked.look(&token, |network| Ok::<_, Unfinished>(trace.refuse_empty(network)?)).map_err(refused)?;
     }
     let (stopped, share) = (AtomicBool::new(false), Share::telling(tell));
     let finished = runner::one(handle, seed, how, &stopped, &share).map_err(refused)?;
@@ -305,7 +305,7 @@ type Drive<'a> = dyn FnMut(&mut LookersOn<'_>) -> Result<(), Refusal> + 'a;
 impl Under<'_> {
     /// Returns the choice of events, and the time when the run may end; `None` for its own end.
     fn choice(&self, chosen: &EventsAsked) -> Result<(Choice, Option<Duration>), Refusal> {
-        let duration = looked(self.handle, &Stop::never())?.scenario().duration;
+        let duration = looked(self.handle, &CancellationToken::never())?.scenario().duration;
         let bound = |at: Option<f64>| match at {
             Some(at) if !(0.0..=1e9).contains(&at) => {
                 Err(Refusal::new("refused", format!("{at} is not a time since the start, in seconds")))
@@ -330,13 +330,13 @@ impl Under<'_> {
     ) -> Result<(), Refusal> {
         let Self { deadline, tell, .. } = *self;
         let in_time = || deadline.is_ahead();
-        let stop = Stop::new(&in_time);
-        let checked = looked(self.handle, &stop)?;
+        let token = CancellationToken::new(&in_time);
+        let checked = looked(self.handle, &token)?;
         let memory = Watch::default();
         let too_large = |words| Refusal::of(&Unfinished::TooLarge(words));
         memory.reserve(checked.memory(), &AtomicBool::new(false)).map_err(too_large)?;
         let seed = self.seed.unwrap_or(checked.scenario().seed);
-        let network = checked.network(seed, &stop).map_err(|Interrupted| deadline.passed())?;
+        let network = checked.network(seed, &token).map_err(|Interrupted| deadline.passed())?;
         let until = until.unwrap_or(network.duration);
         let mut go_on = |done: f64| {
             tell(done);

@@ -1,21 +1,21 @@
 //! The network of a scenario as the page draws it.
 
+use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::network::Network;
 use celltrain_core::scheduler::SchedulerConfig;
-use celltrain_core::stop::{Interrupted, Stop};
 use celltrain_run::describe;
 use serde_json::{Value, json};
 
 /// Describes nodes, links, ports and VCs of a network, as the page draws them.
-pub(crate) fn described(name: &str, network: &Network, stop: &Stop<'_>) -> Result<Value, Interrupted> {
-    let text = describe::network(name, network, stop)?;
+pub(crate) fn described(name: &str, network: &Network, token: &CancellationToken<'_>) -> Result<Value, Interrupted> {
+    let text = describe::network(name, network, token)?;
     let mut described: Value = serde_json::from_str(&text).expect("it was written as JSON");
     let is_source = |link| network.vcs.iter().any(|vc| vc.abr.is_some() && vc.path.first() == Some(&link));
     let merges = |link| network.vcs.iter().any(|vc| vc.merge.is_some() && vc.path.contains(&link));
     for (shown, (number, link)) in
         described["links"].as_array_mut().expect("a list").iter_mut().zip(network.links.iter_enumerated())
     {
-        stop.step()?;
+        token.tick(1)?;
         shown["buffer_cells"] = json!(link.buffer);
         shown["policy"] = json!(link.policy.name());
         let is_fifo = matches!(link.scheduler, SchedulerConfig::Fifo(_));
@@ -37,7 +37,7 @@ pub(crate) fn described(name: &str, network: &Network, stop: &Stop<'_>) -> Resul
             "links": links,
         })
     });
-    described["vcs"] = stop.map(vcs, |vc| vc)?.into();
+    described["vcs"] = vcs.collect::<Vec<_>>().into();
     described["duration_s"] = json!(network.duration.seconds());
     Ok(described)
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use celltrain_core::stop::{Interrupted, Stop};
+use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_run::Unfinished;
 use celltrain_run::clock::Instant;
 use celltrain_run::memory::machine;
@@ -92,7 +92,7 @@ impl Refusal {
 /// Reads a TOML text. Returns the handle if nothing is wrong, and the rest.
 pub(crate) fn read(toml: &str, deadline: &Deadline) -> Result<(Option<Handle>, Reading), Refusal> {
     let go_on = || deadline.is_ahead();
-    let reader = Reader { source: "scenario", machine: machine(), stop: &Stop::new(&go_on) };
+    let reader = Reader { source: "scenario", machine: machine(), token: &CancellationToken::new(&go_on) };
     let reading = reader.toml(toml).map_err(|Interrupted| deadline.passed())?;
     Ok(Handle::of_reading(reading))
 }

@@ -1,9 +1,10 @@
 //! The clocks of hosts, which group connections that tick at the same instants.
 
+use std::collections::BTreeMap;
+
 use crate::index::{FlowIndex, VcIndex};
 use crate::network::Network;
 use crate::rng::Stream;
-use crate::stop::{Interrupted, Stop};
 use crate::tcp::timers::{DELAYED_ACK_TICK, Ticks};
 use crate::tcp::{DelayedAcks, TickPhase};
 use crate::units::{Clock, Span};
@@ -23,10 +24,9 @@ pub(super) enum ClockKind {
 }
 
 /// Creates one clock for all connections whose ticks coincide.
-pub(super) fn host_clocks(network: &Network, clock: Clock, stop: &Stop<'_>) -> Result<Vec<HostClock>, Interrupted> {
-    let mut clocks: Vec<HostClock> = Vec::new();
+pub(super) fn host_clocks(network: &Network, clock: Clock) -> Vec<HostClock> {
+    let mut clocks = Clocks::default();
     for (number, flow) in network.flows.iter_enumerated().filter(|(_, flow)| flow.traffic.packets().is_none()) {
-        stop.steps(clocks.len())?;
         let options = flow.tcp.options();
         let of = |vc: VcIndex| {
             let host = &network.nodes[network.links[network.vcs[vc].path[0]].from].name;
@@ -41,14 +41,14 @@ pub(super) fn host_clocks(network: &Network, clock: Clock, stop: &Stop<'_>) -> R
                 Span(Stream::new(network.seed, &name).next_u64() % period.0)
             }
         };
-        join(&mut clocks, ClockKind::Retransmission, ticks(period, phase + sender.offset), number);
+        clocks.join(ClockKind::Retransmission, ticks(period, phase + sender.offset), number);
         if options.delayed_acks == DelayedAcks::On {
             let receiver = of(flow.ack_vc);
             let period = receiver.takes_for(clock.span(DELAYED_ACK_TICK));
-            join(&mut clocks, ClockKind::DelayedAck, ticks(period, receiver.offset), number);
+            clocks.join(ClockKind::DelayedAck, ticks(period, receiver.offset), number);
         }
     }
-    Ok(clocks)
+    clocks.all
 }
 
 /// Ticks every `period`, later than its whole multiples by `phase`.
@@ -56,10 +56,21 @@ fn ticks(period: Span, phase: Span) -> Ticks {
     Ticks::new(period, Span(phase.0 % period.0))
 }
 
-/// Adds a connection to the clock with the same ticks, or to a new one.
-fn join(clocks: &mut Vec<HostClock>, kind: ClockKind, ticks: Ticks, flow: FlowIndex) {
-    match clocks.iter_mut().find(|clock| clock.kind == kind && clock.ticks == ticks) {
-        Some(clock) => clock.flows.push(flow),
-        None => clocks.push(HostClock { kind, ticks, flows: vec![flow] }),
+/// Clocks in the order of their first connections.
+#[derive(Default)]
+struct Clocks {
+    all: Vec<HostClock>,
+    /// The places in `all`, by kind and ticks.
+    places: BTreeMap<(ClockKind, Ticks), usize>,
+}
+
+impl Clocks {
+    /// Adds a connection to the clock that ticks like its own.
+    fn join(&mut self, kind: ClockKind, ticks: Ticks, flow: FlowIndex) {
+        let place = *self.places.entry((kind, ticks)).or_insert_with(|| {
+            self.all.push(HostClock { kind, ticks, flows: Vec::new() });
+            self.all.len() - 1
+        });
+        self.all[place].flows.push(flow);
     }
 }

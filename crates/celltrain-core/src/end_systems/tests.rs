@@ -32,7 +32,7 @@ fn clocks(network: &Network) -> Vec<(ClockKind, u64, Vec<u32>)> {
         let period = (later.next() - first).0 * 1000 / clock.units_per_second;
         (host.kind, period, host.flows.into_iter().map(FlowIndex::number).collect())
     };
-    host_clocks(network, clock, &Stop::never()).unwrap().into_iter().map(of).collect()
+    host_clocks(network, clock).into_iter().map(of).collect()
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn a_random_phase_makes_a_clock_of_ones_own() {
     let flows: Vec<_> = clocks(&network).into_iter().map(|(_, period, flows)| (period, flows)).collect();
     assert_eq!(flows, [(100, vec![0]), (100, vec![1, 3]), (100, vec![2])]);
     let clock = network.clock();
-    for host in host_clocks(&network, clock, &Stop::never()).unwrap() {
+    for host in host_clocks(&network, clock) {
         assert!(host.ticks.next() <= Time::default() + clock.span(Duration::from_milliseconds(100)));
     }
 }
@@ -68,9 +68,9 @@ fn a_random_phase_makes_a_clock_of_ones_own() {
 fn connections_on_several_clocks_that_tick_at_once_are_worked_on_in_their_order() {
     // Flows 0 and 2 share a clock; 1 has its own. All three time out at three seconds, their first timeout.
     let network = network(&[ticking(100), ticking(50), ticking(100)]);
-    let (clock, stop) = (network.clock(), Stop::never());
-    let routing = network.routing(&stop).unwrap();
-    let mut ends = EndSystems::new(&network, &routing, clock, &stop).unwrap();
+    let clock = network.clock();
+    let routing = network.routing();
+    let mut ends = EndSystems::new(&network, &routing, clock);
     let mut out = Vec::new();
     for flow in network.flows.keys() {
         ends.start(flow, &mut Nothing, &mut out);

@@ -7,7 +7,6 @@ use crate::aal5::{Frame, FrameLog};
 use crate::cell::FrameNumber;
 use crate::index::{Label, LinkIndex, VcIndex};
 use crate::network::{Network, Vc};
-use crate::stop::{Interrupted, Stop};
 use crate::tcp::SackBlocks;
 
 /// The ends of all VCs.
@@ -36,15 +35,11 @@ pub(super) struct VcEnds {
 impl Vcs {
     /// Creates the ends of a network's VCs. `first_label` is each VC's label on its first link; `exchanges_blocks`
     /// marks the VCs whose acknowledgements carry blocks.
-    ///
-    /// # Errors
-    /// If `stop` interrupts it.
     pub(super) fn new(
         network: &Network,
         first_label: &TiVec<VcIndex, Label>,
         exchanges_blocks: &TiVec<VcIndex, bool>,
-        stop: &Stop<'_>,
-    ) -> Result<Self, Interrupted> {
+    ) -> Self {
         let merges = network.vcs.iter().any(|vc| vc.merge.is_some());
         let mut branches = ti_vec![Vec::new(); if merges { network.vcs.len() } else { 0 }];
         let first_branches = network.first_branches();
@@ -58,7 +53,7 @@ impl Vcs {
             let log = FrameLog::with_numbers_of(number_bits(vc.merge.is_some()));
             VcEnds { link: vc.path[0], label: first_label[number], branch, tagged: vc.tagged, log, offered: 0 }
         };
-        let ends = stop.map(network.vcs.iter_enumerated(), ends)?.into();
+        let ends = network.vcs.iter_enumerated().map(ends).collect();
         let mut blocks = TiVec::new();
         if exchanges_blocks.contains(&true) {
             let of = |(vc, &exchanges): (&Vc, &bool)| {
@@ -66,7 +61,7 @@ impl Vcs {
             };
             blocks = network.vcs.iter().zip(exchanges_blocks).map(of).collect();
         }
-        Ok(Self { ends, blocks, branches })
+        Self { ends, blocks, branches }
     }
 
     pub(super) fn keys(&self) -> impl Iterator<Item = VcIndex> + use<> {

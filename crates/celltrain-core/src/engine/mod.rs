@@ -8,13 +8,13 @@ use std::cell::{Cell, RefCell};
 
 pub use self::fast::{PortExplanation, PortMode, Sharing};
 pub use self::simulation::{Simulation, SimulationError};
+use crate::cancellation::CancellationToken;
+pub use crate::cancellation::Interrupted;
 pub use crate::end_systems::Delivered;
 pub use crate::metrics::Outcome;
 use crate::metrics::RunResult;
 use crate::network::Network;
 use crate::probe::{Nothing, Probe};
-pub use crate::stop::Interrupted;
-use crate::stop::Stop;
 use crate::units::{Duration, Span, Time};
 
 /// The two engines. Both give the same result, to the last bit.
@@ -67,7 +67,9 @@ impl Engine {
         probe: &mut impl Probe,
         keep_going: impl FnMut(f64) -> bool,
     ) -> Outcome {
-        asking(keep_going, |progress, stop| Simulation::by(self, mode, network, probe, stop)?.finish_by(progress, stop))
+        asking(keep_going, |progress, token| {
+            Simulation::by(self, mode, network, probe, token)?.finish_by(progress, token)
+        })
     }
 
     /// Runs a network up to `until`, or to its end if that is earlier, for its probe, without a result.
@@ -81,11 +83,11 @@ impl Engine {
         probe: &mut impl Probe,
         keep_going: impl FnMut(f64) -> bool,
     ) -> Result<(), Interrupted> {
-        asking(keep_going, |progress, stop| {
-            let mut simulation = Simulation::by(self, PortMode::default(), network, probe, stop)?;
+        asking(keep_going, |progress, token| {
+            let mut simulation = Simulation::by(self, PortMode::default(), network, probe, token)?;
             let until = simulation.clock().time(until).min(simulation.end());
             progress.end.set(until);
-            simulation.reach(until, until + Span(1), progress, stop)
+            simulation.reach(until, until + Span(1), progress, token)
         })
     }
 
@@ -96,14 +98,14 @@ impl Engine {
     /// # Errors
     /// As [`Engine::run`].
     pub fn run_shared(self, sharing: Sharing, network: &Network, keep_going: impl FnMut(f64) -> bool) -> Outcome {
-        asking(keep_going, |progress, stop| {
+        asking(keep_going, |progress, token| {
             let mode = PortMode::default();
             if self == Engine::Fast
-                && let Some(result) = fast::parallel::run(mode, sharing, network, progress, stop)?
+                && let Some(result) = fast::parallel::run(mode, sharing, network, progress, token)?
             {
                 return Ok(result);
             }
-            Simulation::by(self, mode, network, Nothing, stop)?.finish_by(progress, stop)
+            Simulation::by(self, mode, network, Nothing, token)?.finish_by(progress, token)
         })
     }
 
@@ -111,9 +113,14 @@ impl Engine {
     ///
     /// # Errors
     /// If it is interrupted.
-    pub fn threads_of(self, sharing: Sharing, network: &Network, stop: &Stop<'_>) -> Result<usize, Interrupted> {
+    pub fn threads_of(
+        self,
+        sharing: Sharing,
+        network: &Network,
+        token: &CancellationToken<'_>,
+    ) -> Result<usize, Interrupted> {
         match self {
-            Engine::Fast => fast::parallel::number(sharing, network, stop),
+            Engine::Fast => fast::parallel::number(sharing, network, token),
             Engine::Reference => Ok(1),
         }
     }
@@ -130,7 +137,7 @@ impl Engine {
         network: &Network,
         keep_going: impl FnMut(f64) -> bool,
     ) -> Result<Option<RunResult>, Interrupted> {
-        asking(keep_going, |progress, stop| fast::parallel::run(mode, sharing, network, progress, stop))
+        asking(keep_going, |progress, token| fast::parallel::run(mode, sharing, network, progress, token))
     }
 }
 
@@ -138,15 +145,15 @@ impl Engine {
 ///
 /// # Errors
 /// If it is interrupted.
-pub fn explain_plan(network: &Network, stop: &Stop<'_>) -> Result<Vec<PortExplanation>, Interrupted> {
-    fast::explain(network, stop)
+pub fn explain_plan(network: &Network, token: &CancellationToken<'_>) -> Result<Vec<PortExplanation>, Interrupted> {
+    fast::explain(network, token)
 }
 
 /// Does work that checks whether to continue.
-fn asking<T>(keep_going: impl FnMut(f64) -> bool, work: impl FnOnce(&Progress, &Stop<'_>) -> T) -> T {
+fn asking<T>(keep_going: impl FnMut(f64) -> bool, work: impl FnOnce(&Progress, &CancellationToken<'_>) -> T) -> T {
     let (keep_going, progress) = (RefCell::new(keep_going), Progress::default());
     let go_on = || keep_going.borrow_mut()(progress.share());
-    work(&progress, &Stop::new(&go_on))
+    work(&progress, &CancellationToken::new(&go_on))
 }
 
 /// The progress of a run.

@@ -14,6 +14,7 @@ use std::collections::BinaryHeap;
 use typed_index_collections::{TiVec, ti_vec};
 
 use super::{Interrupted, Outcome, Progress};
+use crate::cancellation::{CancellationToken, all};
 use crate::cell::{Cell, FrameNumber, Run};
 use crate::contracts::Edge;
 use crate::edge_device::Packet;
@@ -29,7 +30,6 @@ use crate::queue_range::QueueRange;
 use crate::rate_control::{Place, RateControl};
 use crate::rng::Stream;
 use crate::shaped_port::ShapedPort;
-use crate::stop::{Stop, all};
 use crate::tie::{ServiceOrder, TieBreaker};
 use crate::units::{Clock, Span, Time};
 use telling::{Teller, ToldLost};
@@ -119,15 +119,15 @@ impl<'a> Engine<'a> {
     ///
     /// # Errors
     /// If it is interrupted.
-    pub(super) fn new(network: &'a Network, stop: &Stop<'_>) -> Result<Self, Interrupted> {
+    pub(super) fn new(network: &'a Network, token: &CancellationToken<'_>) -> Result<Self, Interrupted> {
         let clock = network.clock();
-        let routing = network.routing(stop)?;
+        let routing = network.routing();
         let stream = |link: LinkIndex, purpose: &str| {
             Stream::new(network.seed, &format!("port/{}/{purpose}", network.links[link].name))
         };
         let port = |(index, link): (LinkIndex, &crate::network::Link)| {
             let vcs = routing.vcs[index].len();
-            stop.steps(vcs)?;
+            token.tick(vcs)?;
             let mut policy = link.policy.build(link.buffer, &network.vc_names(&routing, index));
             policy.at_port(&PortFacts::of(&link.name, link.buffer, link.rate, clock));
             let queues = link.scheduler.build(&network.vc_kinds(&routing, index));
@@ -135,8 +135,7 @@ impl<'a> Engine<'a> {
             Ok(port.merging(&routing.merging[index]).scheduled(queues))
         };
         let ties = |(index, link): (LinkIndex, &crate::network::Link)| {
-            stop.steps(routing.inputs[link.from] as usize)?;
-            Ok(TieBreaker::new(network.tie_order, routing.inputs[link.from], stream(index, "ties")))
+            TieBreaker::new(network.tie_order, routing.inputs[link.from], stream(index, "ties"))
         };
         let start = |(index, flow): (FlowIndex, &crate::network::Flow)| {
             let time = Time::default() + clock.span(flow.start);
@@ -146,12 +145,12 @@ impl<'a> Engine<'a> {
             network,
             times: LinkTimes::of(network, clock),
             ports: all(network.links.iter_enumerated().map(port))?.into(),
-            ties: all(network.links.iter_enumerated().map(ties))?.into(),
+            ties: network.links.iter_enumerated().map(ties).collect(),
             transmitting: ti_vec![false; network.links.len()],
-            rate_control: RateControl::new(network, &routing, clock, stop)?,
+            rate_control: RateControl::new(network, &routing, clock, token)?,
             looked_after: ti_vec![None; network.links.len()],
-            edge: Edge::new(network, clock, stop)?,
-            end_systems: EndSystems::new(network, &routing, clock, stop)?,
+            edge: Edge::new(network, clock),
+            end_systems: EndSystems::new(network, &routing, clock),
             events: network.flows.iter_enumerated().map(start).collect(),
             now: Instant::default(),
             told_lost: ToldLost::default(),
@@ -174,20 +173,20 @@ impl<'a> Engine<'a> {
         (until, looks_end): (Time, Time),
         probe: &mut impl Probe,
         progress: &Progress,
-        stop: &Stop<'_>,
+        token: &CancellationToken<'_>,
     ) -> Result<(), Interrupted> {
         loop {
             let next = self.next_instant();
             let is_next = |look: Time| next.is_none_or(|next| look < next) && look < looks_end;
             while let Some(look) = probe.next_look().filter(|&look| is_next(look)) {
-                stop.steps(self.ports.len())?;
+                token.tick(self.ports.len())?;
                 probe.look(look, &self.view());
                 self.start_ranges(probe.traced_ports());
             }
             let Some(now) = next.filter(|&now| now <= until) else { break };
             progress.now.set(now);
             let events = self.step(now, probe);
-            stop.steps(events)?;
+            token.tick(events)?;
         }
         progress.now.set(until);
         Ok(())
@@ -477,7 +476,7 @@ impl<'a> Engine<'a> {
     ///
     /// # Errors
     /// If it is interrupted.
-    pub(super) fn snapshot(&self, end: Time, stop: &Stop<'_>) -> Outcome {
+    pub(super) fn snapshot(&self, end: Time, token: &CancellationToken<'_>) -> Outcome {
         let mut on_links: TiVec<VcIndex, u64> = ti_vec![0; self.network.vcs.len()];
         for Reverse(event) in &self.events {
             if let What::Arrival(link) = event.what {
@@ -492,7 +491,7 @@ impl<'a> Engine<'a> {
         let ports: TiVec<LinkIndex, _> = self.ports.iter_enumerated().map(state).collect();
         let (ports, on_links) = (&ports, &on_links);
         let &Self { network, ref routing, clock, ref end_systems, ref edge, ref rate_control, .. } = self;
-        FinalState { network, routing, clock, end, ports, end_systems, on_links, edge, rate_control, stop }.measure()
+        FinalState { network, routing, clock, end, ports, end_systems, on_links, edge, rate_control, token }.measure()
     }
 }
 

@@ -3,12 +3,12 @@
 use std::fmt;
 
 use super::{Engine, Interrupted, Outcome, PortMode, Progress, fast, reference};
+use crate::cancellation::CancellationToken;
 use crate::end_systems::Delivered;
 use crate::index::{NodeIndex, VcIndex};
 use crate::metrics::RunResult;
 use crate::network::Network;
 use crate::probe::{Nothing, Probe};
-use crate::stop::Stop;
 use crate::units::{Clock, Span, Time};
 
 /// A run of a network that can be stepped, looked into and fed with frames.
@@ -67,28 +67,30 @@ impl<'a, P: Probe> Simulation<'a, P> {
     /// Starts a run with a probe. The probe looks at an instant once everything that happens then has happened: when
     /// the simulation leaves it.
     pub fn observed(engine: Engine, network: &'a Network, probe: P) -> Self {
-        Self::by(engine, PortMode::default(), network, probe, &Stop::never()).expect("nothing interrupts it")
+        Self::by(engine, PortMode::default(), network, probe, &CancellationToken::never())
+            .expect("nothing interrupts it")
     }
 
     /// [`Simulation::observed`] with the code of contended ports forced.
     ///
     /// # Errors
-    /// If `stop` interrupts it.
+    /// If `token` is cancelled.
     #[doc(hidden)]
     pub fn by(
         engine: Engine,
         mode: PortMode,
         network: &'a Network,
         probe: P,
-        stop: &Stop<'_>,
+        token: &CancellationToken<'_>,
     ) -> Result<Self, Interrupted> {
         let running = match engine {
             Engine::Fast => {
                 let traced = probe.next_look().map(|_| probe.traced_ports());
-                Running::Fast(Box::new(fast::Engine::start(network, mode, traced, stop)?))
+                Running::Fast(Box::new(fast::Engine::start(network, mode, traced, token)?))
             }
             Engine::Reference => {
-                let mut engine = reference::Engine::new(network, stop)?;
+                let mut engine = reference::Engine::new(network, token)?;
+                token.check()?;
                 if P::WATCHES {
                     engine.note_fates();
                 }
@@ -128,14 +130,14 @@ impl<'a, P: Probe> Simulation<'a, P> {
     /// # Errors
     /// If that is before the present or after the end of the run.
     pub fn advance(&mut self, until: Time) -> Result<(), SimulationError> {
-        self.advance_unless(until, &Stop::never())
+        self.advance_unless(until, &CancellationToken::never())
     }
 
-    /// [`Simulation::advance`] until `stop` interrupts it.
+    /// [`Simulation::advance`] until `token` is cancelled.
     ///
     /// # Errors
     /// As [`Simulation::advance`], and if it is interrupted.
-    pub fn advance_unless(&mut self, until: Time, stop: &Stop<'_>) -> Result<(), SimulationError> {
+    pub fn advance_unless(&mut self, until: Time, token: &CancellationToken<'_>) -> Result<(), SimulationError> {
         let Self { clock, now, end, .. } = *self;
         if until < now {
             return Err(SimulationError::Backwards { until: clock.seconds(until), now: clock.seconds(now) });
@@ -143,24 +145,24 @@ impl<'a, P: Probe> Simulation<'a, P> {
         if until > end {
             return Err(SimulationError::PastEnd { until: clock.seconds(until), end: clock.seconds(end) });
         }
-        Ok(self.reach(until, until, &Progress::default(), stop)?)
+        Ok(self.reach(until, until, &Progress::default(), token)?)
     }
 
     /// Measures the run as if it ended now. The run continues unchanged.
     ///
     /// # Errors
-    /// None without a [`Stop`]: see [`Simulation::snapshot_unless`].
+    /// None without a [`CancellationToken`]: see [`Simulation::snapshot_unless`].
     pub fn snapshot(&mut self) -> Result<RunResult, SimulationError> {
-        self.snapshot_unless(&Stop::never())
+        self.snapshot_unless(&CancellationToken::never())
     }
 
-    /// [`Simulation::snapshot`] until `stop` interrupts it.
+    /// [`Simulation::snapshot`] until `token` is cancelled.
     ///
     /// # Errors
     /// If it is interrupted.
-    pub fn snapshot_unless(&mut self, stop: &Stop<'_>) -> Result<RunResult, SimulationError> {
-        self.reach(self.now, self.now, &Progress::default(), stop)?;
-        Ok(self.measure(stop)?)
+    pub fn snapshot_unless(&mut self, token: &CancellationToken<'_>) -> Result<RunResult, SimulationError> {
+        self.reach(self.now, self.now, &Progress::default(), token)?;
+        Ok(self.measure(token)?)
     }
 
     /// Puts a frame on the port of `host` at the present instant, on a VC that starts there. It carries a packet of
@@ -185,11 +187,11 @@ impl<'a, P: Probe> Simulation<'a, P> {
         if bytes > most {
             return Err(SimulationError::TooLong { vc: of_vc.name.clone(), bytes, most });
         }
-        let (now, stop) = (self.now, &Stop::never());
-        self.reach(now, now, &Progress::default(), stop)?;
+        let (now, token) = (self.now, &CancellationToken::never());
+        self.reach(now, now, &Progress::default(), token)?;
         let frame = (vc, network.aal5.frame_cells(bytes), tag);
         match &mut self.running {
-            Running::Fast(engine) => engine.inject(frame, now, &mut self.probe, stop)?,
+            Running::Fast(engine) => engine.inject(frame, now, &mut self.probe, token)?,
             Running::Reference(engine) => engine.inject(frame, now, &mut self.probe),
         }
         Ok(())
@@ -206,13 +208,13 @@ impl<'a, P: Probe> Simulation<'a, P> {
 
     /// Runs to the end and measures the run, or the part of it that the network's measuring window covers.
     pub fn finish(self) -> RunResult {
-        self.finish_by(&Progress::default(), &Stop::never()).expect("nothing interrupts it")
+        self.finish_by(&Progress::default(), &CancellationToken::never()).expect("nothing interrupts it")
     }
 
-    pub(super) fn finish_by(mut self, progress: &Progress, stop: &Stop<'_>) -> Outcome {
+    pub(super) fn finish_by(mut self, progress: &Progress, token: &CancellationToken<'_>) -> Outcome {
         progress.end.set(self.end);
-        self.reach(self.end, self.end + Span(1), progress, stop)?;
-        let result = self.measure(stop)?;
+        self.reach(self.end, self.end + Span(1), progress, token)?;
+        let result = self.measure(token)?;
         Ok(result.within(self.bounds, self.network))
     }
 
@@ -222,15 +224,15 @@ impl<'a, P: Probe> Simulation<'a, P> {
         until: Time,
         looks_end: Time,
         progress: &Progress,
-        stop: &Stop<'_>,
+        token: &CancellationToken<'_>,
     ) -> Result<(), Interrupted> {
         for i in 0..self.window.len() {
             if let Some(bound) = self.window[i].take_if(|&mut bound| bound < looks_end) {
-                self.advance_engine(bound, bound, progress, stop)?;
-                self.bounds[i] = Some(self.measure(stop)?);
+                self.advance_engine(bound, bound, progress, token)?;
+                self.bounds[i] = Some(self.measure(token)?);
             }
         }
-        self.advance_engine(until, looks_end, progress, stop)
+        self.advance_engine(until, looks_end, progress, token)
     }
 
     fn advance_engine(
@@ -238,20 +240,20 @@ impl<'a, P: Probe> Simulation<'a, P> {
         until: Time,
         looks_end: Time,
         progress: &Progress,
-        stop: &Stop<'_>,
+        token: &CancellationToken<'_>,
     ) -> Result<(), Interrupted> {
         match &mut self.running {
-            Running::Fast(engine) => engine.advance((until, looks_end), &mut self.probe, progress, stop)?,
-            Running::Reference(engine) => engine.advance((until, looks_end), &mut self.probe, progress, stop)?,
+            Running::Fast(engine) => engine.advance((until, looks_end), &mut self.probe, progress, token)?,
+            Running::Reference(engine) => engine.advance((until, looks_end), &mut self.probe, progress, token)?,
         }
         self.now = until;
         Ok(())
     }
 
-    fn measure(&mut self, stop: &Stop<'_>) -> Outcome {
+    fn measure(&mut self, token: &CancellationToken<'_>) -> Outcome {
         match &mut self.running {
-            Running::Fast(engine) => engine.snapshot(stop),
-            Running::Reference(engine) => engine.snapshot(self.now, stop),
+            Running::Fast(engine) => engine.snapshot(token),
+            Running::Reference(engine) => engine.snapshot(self.now, token),
         }
     }
 }

@@ -91,7 +91,7 @@ fn every_vc_is_labelled_densely_on_each_of_its_links() {
     let tcp = TcpConfig::Vanilla(TcpOptions::default());
     let policy = PolicyConfig::TailDrop(tail_drop::Config {});
     let network = n_source_network(3, "5us", None, policy, &tcp, "1ms");
-    let routing = network.routing(&Stop::never()).unwrap();
+    let routing = network.routing();
     assert_eq!(routing.vcs[N_SOURCE_BOTTLENECK].raw, [0, 2, 4].map(VcIndex::new), "data crosses the bottleneck");
     assert_eq!(routing.vcs[N_SOURCE_WAY_BACK].raw, [1, 3, 5].map(VcIndex::new), "acknowledgements cross its twin");
     assert_eq!(routing.first_label.raw, [Label::new(0); 6]);

@@ -153,7 +153,7 @@ fn place(number: u64) -> usize {
 }
 
 /// The next tick of a host's clock: at `phase`, then every `period`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ticks {
     next: Time,
     period: Span,

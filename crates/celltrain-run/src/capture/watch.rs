@@ -10,7 +10,6 @@ use celltrain_core::events::{Event, FrameStep, SegmentEvent, SegmentStep, Watche
 use celltrain_core::index::{FlowIndex, LinkIndex, NodeIndex, VcIndex};
 use celltrain_core::network::{Flow, Link, Network, NodeKind, Routing};
 use celltrain_core::probe::Probe;
-use celltrain_core::stop::Stop;
 use celltrain_core::tcp::Segment;
 use celltrain_core::units::{Clock, Time};
 
@@ -70,17 +69,12 @@ impl<'a> Watch<'a> {
     /// Captures the part of a run of this network that `choice` selects.
     ///
     /// # Errors
-    /// If a port, VC or flow does not exist, the traffic cannot be represented, or the setup is interrupted.
-    pub fn new(
-        choice: &CaptureChoice,
-        network: &Network,
-        into: Destination<'a>,
-        stop: &Stop<'_>,
-    ) -> Result<Self, Unfinished> {
+    /// If a port, VC or flow does not exist, or the traffic cannot be represented.
+    pub fn new(choice: &CaptureChoice, network: &Network, into: Destination<'a>) -> Result<Self, Unfinished> {
         let Destination { sink, about, tells_fates, stopped } = into;
         let CaptureChoice { kind, looks_at, of } = choice;
         let chosen = of.of(network)?;
-        let routing = network.routing(stop)?;
+        let routing = network.routing();
         let circuits = circuits(network, &routing, *kind)?;
         let hosts = if kind.of_cells() { [false; 2] } else { *looks_at };
         let (mut interfaces, connections) = at_hosts(network, &circuits, hosts, &chosen.flows);

@@ -95,7 +95,7 @@ fn a_run_has_its_own_seed_or_that_of_its_scenario_and_the_second_run_equals_the_
 #[test]
 fn series_are_recorded_and_change_nothing_in_the_run() {
     let scenario = small();
-    let checked = scenario.checked(&Stop::never()).unwrap();
+    let checked = scenario.checked(&CancellationToken::never()).unwrap();
     let trace = Trace::new(checked.scenario().duration, &["queue".into()], Some("1ms"), None).unwrap();
     let traced = run(&scenario, None, How { trace: trace.as_ref(), ..How::default() }).unwrap();
     let bare = run(&scenario, None, How::default()).unwrap();
@@ -204,7 +204,7 @@ fn of_scenarios_that_are_refused_the_first_is_told_and_no_network_is_kept() {
     let all = |scenarios: &[&Handle]| read_all(scenarios, 2, || Ok::<_, io::Error>(())).expect("nobody ends it");
     assert_eq!(all(&[&good]), Ok(()));
     assert!(good.is_read());
-    assert!(!good.checked(&Stop::never()).unwrap().holds_a_network());
+    assert!(!good.checked(&CancellationToken::never()).unwrap().holds_a_network());
     let refusal = all(&[&good, &bad, &worse]).unwrap_err();
     assert_eq!(Err(refusal), run(&bad, None, How::default()));
 }
@@ -212,7 +212,8 @@ fn of_scenarios_that_are_refused_the_first_is_told_and_no_network_is_kept() {
 #[test]
 fn the_first_scenario_that_is_not_refused_says_how_long_runs_last() {
     let (bad, good, longer) = (refused(), small(), long());
-    let duration = |scenarios: &[&Handle]| first_duration(scenarios, &Stop::never()).expect("nobody stops it");
+    let duration =
+        |scenarios: &[&Handle]| first_duration(scenarios, &CancellationToken::never()).expect("nobody stops it");
     assert_eq!(duration(&[&bad, &good, &longer]), Some(units::Duration::from_milliseconds(10)));
     assert_eq!(duration(&[&bad]), None);
 }

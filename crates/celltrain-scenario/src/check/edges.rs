@@ -1,8 +1,8 @@
 //! Checks of edge devices: each has a table, each table names a device, each buffer holds a packet.
 
+use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::index::{FlowIndex, NodeIndex};
 use celltrain_core::network::NodeKind;
-use celltrain_core::stop::{Interrupted, Stop};
 
 use super::traffic::frame_cells;
 use crate::build::Laid;
@@ -10,16 +10,16 @@ use crate::hints::closest;
 use crate::scope::Scope;
 use crate::tables::matches;
 
-pub(super) fn check(laid: &Laid<'_>, root: &mut Scope<'_>, stop: &Stop<'_>) -> Result<(), Interrupted> {
+pub(super) fn check(laid: &Laid<'_>, root: &mut Scope<'_>, token: &CancellationToken<'_>) -> Result<(), Interrupted> {
     let Laid { scenario, layout, tables, .. } = laid;
     let nodes = &layout.graph.nodes;
     let devices = || nodes.iter().filter(|node| node.kind == NodeKind::EdgeDevice).map(|node| node.name.as_str());
     let mut of_all = root.at("edge");
     for (key, config) in &scenario.edge {
         let mut scope = of_all.at(key);
-        stop.steps_of([1, nodes.len() / 8])?;
+        token.tick((nodes.len() / 8).saturating_add(1))?;
         if !devices().any(|device| matches(key, device)) {
-            let hint = closest(key, devices(), stop)?;
+            let hint = closest(key, devices(), token);
             let hint = hint.map_or("write".to_string(), |meant| format!("did you mean \"{meant}\"? Write"));
             let example = match devices().next() {
                 Some(device) => format!("{hint} a device's name such as \"{device}\", or a pattern such as \"*\""),
@@ -27,7 +27,7 @@ pub(super) fn check(laid: &Laid<'_>, root: &mut Scope<'_>, stop: &Stop<'_>) -> R
             };
             scope.refuse(format!("is not an edge device; {example}"));
         }
-        for fault in config.check(longest_packet(laid, key, stop)?) {
+        for fault in config.check(longest_packet(laid, key, token)?) {
             // Keys of the discard algorithm start with the path to its table.
             let discard = config.discard.name();
             match fault.key.strip_prefix(&format!("discard.{discard}.")) {
@@ -47,11 +47,11 @@ pub(super) fn check(laid: &Laid<'_>, root: &mut Scope<'_>, stop: &Stop<'_>) -> R
 }
 
 /// Returns the cells of the longest packet that arrives at the devices of a table.
-fn longest_packet(laid: &Laid<'_>, table: &str, stop: &Stop<'_>) -> Result<u32, Interrupted> {
+fn longest_packet(laid: &Laid<'_>, table: &str, token: &CancellationToken<'_>) -> Result<u32, Interrupted> {
     let layout = &laid.layout;
     let mut longest = 1;
     for (number, flow) in FlowIndex::counting().zip(&layout.flows) {
-        stop.step()?;
+        token.tick(1)?;
         for (path, cells) in [&flow.data, &flow.acks].into_iter().zip(frame_cells(laid, number)) {
             let first = &layout.graph.nodes[layout.graph.links[path[0]].to];
             if first.kind == NodeKind::EdgeDevice && matches(table, &first.name) {

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use celltrain_core::abr::allocator::AllocatorConfig;
+use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::error::Fault;
 use celltrain_core::index::{FlowIndex, LinkIndex};
 use celltrain_core::network::NodeKind;
 use celltrain_core::policy::{Overflow, PerVc};
 use celltrain_core::scheduler::{Class, SchedulerConfig};
-use celltrain_core::stop::{Interrupted, Stop};
 use celltrain_core::units::BitRate;
 
 use super::any;
@@ -30,24 +30,23 @@ const MAX_BUFFER: u32 = 1 << 28;
 pub(super) fn check<'a>(
     laid: &Laid<'a>,
     root: &mut Scope<'_>,
-    stop: &Stop<'_>,
+    token: &CancellationToken<'_>,
 ) -> Result<BTreeMap<&'a str, u32>, Interrupted> {
     let links = laid.layout.graph.links.len();
-    let largest_frame = largest_frames(laid, stop)?;
+    let largest_frame = largest_frames(laid);
     let asks = |port: &PortConfig| has_settings_by_vc(port) || counts_vcs(port);
-    let crossing =
-        if laid.scenario.port.values().any(asks) { crossing(laid, stop)? } else { ti_vec![Vec::new(); links] };
-    merging(laid, root, stop)?;
-    classes(laid, root, stop)?;
-    let meant = names(laid, root, stop)?;
-    vcs(laid, &crossing, root, stop)?;
+    let crossing = if laid.scenario.port.values().any(asks) { crossing(laid) } else { ti_vec![Vec::new(); links] };
+    merging(laid, root);
+    classes(laid, root);
+    let meant = names(laid, root, token)?;
+    vcs(laid, &crossing, root);
     let mut used: BTreeMap<&str, u32> = BTreeMap::new();
     // Numbers of VCs already checked, for tables that depend on this number alone.
     let mut counted: BTreeSet<(&str, usize)> = BTreeSet::new();
     for ((table, vcs), (link, &frame)) in
         laid.tables.ports.iter().zip(&crossing).zip(laid.layout.graph.links.iter().zip(&largest_frame))
     {
-        stop.steps_of([1, vcs.len()])?;
+        token.tick(vcs.len().saturating_add(1))?;
         if let &Some((name, config)) = table {
             let largest = used.entry(name).or_insert(0);
             *largest = frame.max(*largest);
@@ -57,15 +56,15 @@ pub(super) fn check<'a>(
             of_vcs(config, &link.name, vcs, &mut root.at("port").at(name));
         }
     }
-    without_table(laid, &largest_frame, &meant, root, stop)?;
+    token.check()?;
+    without_table(laid, &largest_frame, &meant, root);
     Ok(used)
 }
 
 /// Returns the largest frame that crosses each link, in cells.
-fn largest_frames(laid: &Laid<'_>, stop: &Stop<'_>) -> Result<TiVec<LinkIndex, u32>, Interrupted> {
+fn largest_frames(laid: &Laid<'_>) -> TiVec<LinkIndex, u32> {
     let mut largest: TiVec<LinkIndex, u32> = ti_vec![0; laid.layout.graph.links.len()];
     for (number, flow) in FlowIndex::counting().zip(&laid.layout.flows) {
-        stop.step()?;
         let [data_cells, ack_cells] = frame_cells(laid, number);
         for (path, cells) in [(&flow.acks, ack_cells), (&flow.data, data_cells)] {
             for &link in path {
@@ -73,11 +72,15 @@ fn largest_frames(laid: &Laid<'_>, stop: &Stop<'_>) -> Result<TiVec<LinkIndex, u
             }
         }
     }
-    Ok(largest)
+    largest
 }
 
 /// Checks that every table names a port. Returns suggestions for the names that do not.
-fn names<'a>(laid: &'a Laid<'_>, root: &mut Scope<'_>, stop: &Stop<'_>) -> Result<BTreeSet<&'a str>, Interrupted> {
+fn names<'a>(
+    laid: &'a Laid<'_>,
+    root: &mut Scope<'_>,
+    token: &CancellationToken<'_>,
+) -> Result<BTreeSet<&'a str>, Interrupted> {
     let Laid { scenario, layout, .. } = laid;
     let graph = &layout.graph;
     let of_switches = graph.links.iter().filter(|link| graph.nodes[link.from].kind == NodeKind::Switch);
@@ -85,9 +88,9 @@ fn names<'a>(laid: &'a Laid<'_>, root: &mut Scope<'_>, stop: &Stop<'_>) -> Resul
     let known: BTreeSet<&str> = ["bottleneck", "default"].into_iter().chain(links.clone()).collect();
     let mut meant: BTreeMap<&str, Option<&str>> = BTreeMap::new();
     for name in scenario.port.keys().map(String::as_str) {
-        stop.step()?;
-        if !known.contains(name) && !any(links.clone(), |link| matches(name, link), stop)? {
-            meant.insert(name, hint(name, known.iter().copied(), root.found(), stop)?);
+        token.tick(1)?;
+        if !known.contains(name) && !any(links.clone(), |link| matches(name, link), token)? {
+            meant.insert(name, hint(name, known.iter().copied(), root.found(), token));
         }
     }
     for (name, meant) in &meant {
@@ -103,19 +106,14 @@ fn names<'a>(laid: &'a Laid<'_>, root: &mut Scope<'_>, stop: &Stop<'_>) -> Resul
 }
 
 /// Checks that per-VC settings name existing VCs.
-fn vcs(
-    laid: &Laid<'_>,
-    crossing: &TiSlice<LinkIndex, Vec<&str>>,
-    root: &mut Scope<'_>,
-    stop: &Stop<'_>,
-) -> Result<(), Interrupted> {
+fn vcs(laid: &Laid<'_>, crossing: &TiSlice<LinkIndex, Vec<&str>>, root: &mut Scope<'_>) {
     let every_vc: BTreeSet<&str> = crossing.iter().flatten().copied().collect();
     let every_vc: Vec<String> = every_vc.into_iter().map(String::from).collect();
     for (name, config) in &laid.scenario.port {
         for table in by_vc(config) {
             for &(key, setting) in &table.settings {
                 for unknown in setting.unknown(&every_vc) {
-                    let hint = did_you_mean(closest(unknown, every_vc.iter().map(String::as_str), stop)?);
+                    let hint = did_you_mean(closest(unknown, every_vc.iter().map(String::as_str), root.token()));
                     let problem = format!(
                         "names no VC; {hint}A VC has the name of its flow, its acknowledgements' ends in -acks"
                     );
@@ -127,7 +125,6 @@ fn vcs(
             }
         }
     }
-    Ok(())
 }
 
 /// Checks that every port that needs a table has one. `meant` holds the suggestions for misspelt tables.
@@ -136,14 +133,12 @@ fn without_table(
     largest_frame: &TiSlice<LinkIndex, u32>,
     meant: &BTreeSet<&str>,
     root: &mut Scope<'_>,
-    stop: &Stop<'_>,
-) -> Result<(), Interrupted> {
+) {
     let Laid { scenario, layout, tables, .. } = laid;
-    let congests = congesting(laid, stop)?;
-    let can_fill = can_fill(laid, stop)?;
+    let congests = congesting(laid);
+    let can_fill = can_fill(laid);
     let has_own_name = scenario.topology.config().congests() == Congests::Everywhere;
     for (index, link) in layout.graph.links.iter_enumerated() {
-        stop.step()?;
         let filled = can_fill.get(&index);
         let is_needed = largest_frame[index] > 0 && (congests[index] || filled.is_some());
         let leaves_a_switch = layout.graph.nodes[link.from].kind == NodeKind::Switch;
@@ -170,12 +165,11 @@ fn without_table(
             None => "has no buffer and no policy; write its table, or [port.default] for all others".into(),
         });
     }
-    Ok(())
 }
 
 /// Returns by link whether its port needs a table regardless of the kind of its VCs.
 #[expect(clippy::arithmetic_side_effects, reason = "counts of flows in memory, of which a network has 10^7 at most")]
-fn congesting(laid: &Laid<'_>, stop: &Stop<'_>) -> Result<TiVec<LinkIndex, bool>, Interrupted> {
+fn congesting(laid: &Laid<'_>) -> TiVec<LinkIndex, bool> {
     let Laid { scenario, layout, .. } = laid;
     let links = layout.graph.links.len();
     let congests = scenario.topology.config().congests();
@@ -183,21 +177,21 @@ fn congesting(laid: &Laid<'_>, stop: &Stop<'_>) -> Result<TiVec<LinkIndex, bool>
     is_one[layout.bottleneck] = true;
     if congests == Congests::SharedLinks {
         let mut crossing: TiVec<LinkIndex, u32> = ti_vec![0; links];
-        for flow in stop.each(&layout.flows) {
-            for &link in &flow?.data {
+        for flow in &layout.flows {
+            for &link in &flow.data {
                 crossing[link] += 1;
                 is_one[link] |= crossing[link] > 1;
             }
         }
     }
-    Ok(is_one)
+    is_one
 }
 
 /// Finds the switch ports that ABR VCs can fill: by link, the possible arrival rate in bits per second and the name of
 /// an ABR VC. Each port carries data, and its VCs can exceed its rate indefinitely. The rate of a VC is limited by the
 /// slowest link before the port and by its PCR; VCs that arrive over the same link are also limited by that link's
 /// rate in total.
-fn can_fill<'a>(laid: &'a Laid<'_>, stop: &Stop<'_>) -> Result<BTreeMap<LinkIndex, (u64, &'a str)>, Interrupted> {
+fn can_fill<'a>(laid: &'a Laid<'_>) -> BTreeMap<LinkIndex, (u64, &'a str)> {
     #[derive(Default)]
     struct Port<'a> {
         by_link: BTreeMap<LinkIndex, u64>,
@@ -207,14 +201,13 @@ fn can_fill<'a>(laid: &'a Laid<'_>, stop: &Stop<'_>) -> Result<BTreeMap<LinkInde
 
     let Laid { scenario, layout, channels, tables } = laid;
     if scenario.vc.values().all(|own| own.abr.is_none()) {
-        return Ok(BTreeMap::new());
+        return BTreeMap::new();
     }
     let links = &layout.graph.links;
     let mut ports: BTreeMap<LinkIndex, Port<'_>> = BTreeMap::new();
     let ways = channels.of_flow.iter().flat_map(|&[data, acks]| [(data, data, true), (acks, data, false)]);
     // Count a VC of several flows once.
     for (vc, data_vc, is_data) in ways.collect::<BTreeSet<_>>() {
-        stop.steps(channels.vcs[vc].path.len())?;
         let abr = tables.vc(data_vc).and_then(|own| own.abr.as_ref());
         let mut most = abr.and_then(|abr| abr.pcr).map_or(u64::MAX, |pcr| pcr.bits_per_second);
         for hop in channels.vcs[vc].path.windows(2) {
@@ -234,16 +227,15 @@ fn can_fill<'a>(laid: &'a Laid<'_>, stop: &Stop<'_>) -> Result<BTreeMap<LinkInde
         let vc = port.abr.filter(|_| port.has_data && comes > links[link].rate.bits_per_second)?;
         Some((link, (comes, vc)))
     };
-    Ok(ports.into_iter().filter_map(filled).collect())
+    ports.into_iter().filter_map(filled).collect()
 }
 
 /// Returns the names of the VCs that cross each link.
-pub(super) fn crossing<'a>(laid: &'a Laid<'_>, stop: &Stop<'_>) -> Result<TiVec<LinkIndex, Vec<&'a str>>, Interrupted> {
+pub(super) fn crossing<'a>(laid: &'a Laid<'_>) -> TiVec<LinkIndex, Vec<&'a str>> {
     let Laid { layout, channels, .. } = laid;
     let mut crossing: TiVec<LinkIndex, Vec<&str>> = ti_vec![Vec::new(); layout.graph.links.len()];
     let mut merged = BTreeSet::new();
     for vc in &channels.vcs {
-        stop.steps(vc.path.len())?;
         let merge = vc.merge.map(|merge| &channels.merges[merge]);
         let mut name = &vc.name;
         for &link in &vc.path {
@@ -256,14 +248,13 @@ pub(super) fn crossing<'a>(laid: &'a Laid<'_>, stop: &Stop<'_>) -> Result<TiVec<
             }
         }
     }
-    Ok(crossing)
+    crossing
 }
 
 /// Checks ports where VCs merge: they keep frames whole, so their policy must not take cells out of them.
-fn merging(laid: &Laid<'_>, root: &mut Scope<'_>, stop: &Stop<'_>) -> Result<(), Interrupted> {
+fn merging(laid: &Laid<'_>, root: &mut Scope<'_>) {
     let Laid { layout, channels, tables, .. } = laid;
     for merge in &channels.merges {
-        stop.step()?;
         let link = &layout.graph.links[merge.at].name;
         let Some((name, port)) = tables.ports[merge.at] else { continue };
         let mut of_all = root.at("port");
@@ -283,18 +274,16 @@ fn merging(laid: &Laid<'_>, root: &mut Scope<'_>, stop: &Stop<'_>) -> Result<(),
             scope.at("policy").at(port.policy.name()).once(|scope| scope.refuse(problem));
         }
     }
-    Ok(())
 }
 
 /// Checks that a scheduler by class serves several classes at one or more of the ports of its table.
-fn classes(laid: &Laid<'_>, root: &mut Scope<'_>, stop: &Stop<'_>) -> Result<(), Interrupted> {
+fn classes(laid: &Laid<'_>, root: &mut Scope<'_>) {
     let Laid { scenario, layout, channels, tables: found } = laid;
     if !scenario.port.values().any(|port| port.scheduler.by_class()) {
-        return Ok(());
+        return;
     }
     let mut crossing: TiVec<LinkIndex, BTreeSet<Class>> = ti_vec![BTreeSet::new(); layout.graph.links.len()];
     for (number, vc) in channels.vcs.iter_enumerated() {
-        stop.steps(vc.path.len())?;
         let class = found.vc(number).map(|own| own.class).unwrap_or_default();
         for &link in &vc.path {
             crossing[link].insert(class);
@@ -302,7 +291,6 @@ fn classes(laid: &Laid<'_>, root: &mut Scope<'_>, stop: &Stop<'_>) -> Result<(),
     }
     let mut with_abr: TiVec<LinkIndex, _> = ti_vec![(false, false); layout.graph.links.len()];
     for &[data_vc, ack_vc] in &channels.of_flow {
-        stop.step()?;
         let is_abr = found.vc(data_vc).is_some_and(|own| own.abr.is_some());
         for &link in channels.vcs[data_vc].path.iter().chain(&channels.vcs[ack_vc].path) {
             let (some, others) = &mut with_abr[link];
@@ -312,7 +300,6 @@ fn classes(laid: &Laid<'_>, root: &mut Scope<'_>, stop: &Stop<'_>) -> Result<(),
     // By table: one of its ports, and whether several classes cross any of them.
     let mut tables: BTreeMap<&str, (LinkIndex, bool)> = BTreeMap::new();
     for (index, table) in found.ports.iter_enumerated().filter(|(index, _)| !crossing[*index].is_empty()) {
-        stop.step()?;
         if let Some((name, _)) = table.filter(|(_, port)| port.scheduler.by_class()) {
             tables.entry(name).or_insert((index, false)).1 |= crossing[index].len() > 1;
         }
@@ -335,7 +322,6 @@ fn classes(laid: &Laid<'_>, root: &mut Scope<'_>, stop: &Stop<'_>) -> Result<(),
         let scheduler = scenario.port[name].scheduler.name();
         root.at("port").at(name).at("scheduler").at(scheduler).refuse(problem);
     }
-    Ok(())
 }
 
 /// Per-VC settings of a port's policy or scheduler.

@@ -5,11 +5,11 @@
 
 use std::collections::BTreeMap;
 
+use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::index::LinkIndex;
 use celltrain_core::liveness::{ROUNDS, probe};
 use celltrain_core::policy::PolicyConfig;
 use celltrain_core::policy::formula::PortFacts;
-use celltrain_core::stop::{Interrupted, Stop};
 use celltrain_core::units::{CELL_BITS, Time};
 use celltrain_core::vetting::VCS;
 
@@ -23,18 +23,20 @@ use crate::scenario::PortConfig;
 const UNITS_PER_SECOND: f64 = 1e12;
 
 /// Probes the policy of every table once, at the first port of the table that the most VCs cross.
-pub(super) fn check(laid: &Laid<'_>, warnings: &mut Vec<Warning>, stop: &Stop<'_>) -> Result<(), Interrupted> {
+pub(super) fn check(
+    laid: &Laid<'_>,
+    warnings: &mut Vec<Warning>,
+    token: &CancellationToken<'_>,
+) -> Result<(), Interrupted> {
     let ports = &laid.scenario.port;
     if !ports.values().any(needs_probe) {
         return Ok(());
     }
     let asks = |port: &PortConfig| has_settings_by_vc(port) || counts_vcs(port);
-    let names =
-        if ports.values().any(|port| needs_probe(port) && asks(port)) { Some(crossing(laid, stop)?) } else { None };
+    let names = if ports.values().any(|port| needs_probe(port) && asks(port)) { Some(crossing(laid)) } else { None };
     let vcs_of = |link: LinkIndex| names.as_ref().map_or(&VCS[..], |names| &names[link]);
     let mut probed: BTreeMap<&str, LinkIndex> = BTreeMap::new();
     for (link, table) in laid.tables.ports.iter_enumerated() {
-        stop.step()?;
         let Some((name, _)) = table.filter(|(_, port)| needs_probe(port)) else { continue };
         let chosen = probed.entry(name).or_insert(link);
         if vcs_of(link).len() > vcs_of(*chosen).len() {
@@ -45,7 +47,7 @@ pub(super) fn check(laid: &Laid<'_>, warnings: &mut Vec<Warning>, stop: &Stop<'_
         let port = &ports[name];
         let capacity = port.buffer.cells();
         let vcs = if asks(port) { vcs_of(link) } else { &VCS[..] };
-        stop.steps(vcs.len().saturating_add(ROUNDS as usize))?;
+        token.tick(vcs.len().saturating_add(ROUNDS as usize))?;
         let of_link = &laid.layout.graph.links[link];
         let facts = PortFacts {
             name: &of_link.name,

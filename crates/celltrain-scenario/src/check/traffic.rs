@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::index::FlowIndex;
 use celltrain_core::names::is_in_range;
-use celltrain_core::stop::{Interrupted, Stop};
 use celltrain_core::tcp::TcpConfig;
 use celltrain_core::tcp::scoreboard::MAX_OPTION_BYTES;
 use celltrain_core::traffic::{Pattern, TrafficConfig};
@@ -176,17 +176,17 @@ fn window(scenario: &Scenario, root: &mut Scope<'_>) {
 }
 
 /// Checks that every flow table names a flow.
-pub(super) fn tables(laid: &Laid<'_>, root: &mut Scope<'_>, stop: &Stop<'_>) -> Result<(), Interrupted> {
+pub(super) fn tables(laid: &Laid<'_>, root: &mut Scope<'_>, token: &CancellationToken<'_>) -> Result<(), Interrupted> {
     let Laid { scenario, layout, .. } = laid;
     let known: BTreeSet<&str> = layout.flows.iter().map(|flow| flow.name.as_str()).collect();
     for key in scenario.flow.keys() {
-        stop.step()?;
+        token.tick(1)?;
         let mut names = layout.flows.iter().map(|flow| flow.name.as_str());
-        if known.contains(key.as_str()) || any(names.clone(), |name| is_in_range(key, name), stop)? {
+        if known.contains(key.as_str()) || any(names.clone(), |name| is_in_range(key, name), token)? {
             continue;
         }
         let example = names.next().unwrap_or_default();
-        let hint = did_you_mean(hint(key, names, root.found(), stop)?);
+        let hint = did_you_mean(hint(key, names, root.found(), token));
         let problem = format!("is not a flow; {hint}Write a flow's name such as \"{example}\", or a range of names");
         root.at("flow").at(key).refuse(problem);
     }
@@ -216,7 +216,11 @@ pub(super) fn frame_cells(laid: &Laid<'_>, flow: FlowIndex) -> [u32; 2] {
 }
 
 /// Warns of packets that are faster than the host's link: its queue grows without end.
-pub(super) fn rates(laid: &Laid<'_>, warnings: &mut Vec<Warning>, stop: &Stop<'_>) -> Result<(), Interrupted> {
+pub(super) fn rates(
+    laid: &Laid<'_>,
+    warnings: &mut Vec<Warning>,
+    token: &CancellationToken<'_>,
+) -> Result<(), Interrupted> {
     let Laid { scenario, layout, .. } = laid;
     for (name, options) in &scenario.flow {
         let Some(traffic) = &options.traffic else { continue };
@@ -224,7 +228,7 @@ pub(super) fn rates(laid: &Laid<'_>, warnings: &mut Vec<Warning>, stop: &Stop<'_
         let meant = |flow: &&Route| {
             flow.name == *name || (is_in_range(name, &flow.name) && !scenario.flow.contains_key(&flow.name))
         };
-        stop.steps(layout.flows.len() / 8)?;
+        token.tick(layout.flows.len() / 8)?;
         let slow = layout.flows.iter().filter(meant).map(|flow| &layout.graph.links[flow.data[0]]);
         if let Some(link) = slow.filter(|link| link.rate < pattern.rate).min_by_key(|link| link.rate) {
             warnings.push(Warning {
@@ -241,11 +245,15 @@ pub(super) fn rates(laid: &Laid<'_>, warnings: &mut Vec<Warning>, stop: &Stop<'_
 }
 
 /// Warns of segments that time out before they leave the host, whose queue grows until an acknowledgement arrives.
-pub(super) fn timeouts(laid: &Laid<'_>, warnings: &mut Vec<Warning>, stop: &Stop<'_>) -> Result<(), Interrupted> {
+pub(super) fn timeouts(
+    laid: &Laid<'_>,
+    warnings: &mut Vec<Warning>,
+    token: &CancellationToken<'_>,
+) -> Result<(), Interrupted> {
     let Laid { scenario, layout, tables, .. } = laid;
     let mut keys = BTreeSet::new();
     for (number, route) in layout.flows.iter().enumerate() {
-        stop.step()?;
+        token.tick(1)?;
         let own = tables.flows[FlowIndex::from(number)];
         if own.and_then(|own| own.traffic.as_ref()?.packets()).is_some() {
             continue;

@@ -6,12 +6,12 @@ use typed_index_collections::{TiVec, ti_vec};
 
 use celltrain_core::abr::Parameters;
 use celltrain_core::abr::allocator::AllocatorConfig;
+use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::gfr::Gfr;
 use celltrain_core::index::{LinkIndex, VcIndex};
 use celltrain_core::names::{is_in_range, range};
 use celltrain_core::network::atm_part;
 use celltrain_core::scheduler::Class;
-use celltrain_core::stop::{Interrupted, Stop};
 use celltrain_core::units::BitRate;
 
 use super::traffic::frame_cells;
@@ -25,36 +25,34 @@ type Promised = BTreeMap<LinkIndex, u64>;
 
 /// Checks that every VC table names a VC, that contracts and loops are possible, and that no link promises more than
 /// its rate.
-pub(super) fn check(laid: &Laid<'_>, root: &mut Scope<'_>, stop: &Stop<'_>) -> Result<(), Interrupted> {
+pub(super) fn check(laid: &Laid<'_>, root: &mut Scope<'_>, token: &CancellationToken<'_>) -> Result<(), Interrupted> {
     let Laid { scenario, layout, channels, .. } = laid;
     if scenario.vc.is_empty() {
         return Ok(());
     }
     let mut longest_frame: TiVec<VcIndex, u32> = ti_vec![0; channels.vcs.len()];
     for (number, vcs) in channels.of_flow.iter_enumerated() {
-        stop.step()?;
         for (&vc, cells) in vcs.iter().zip(frame_cells(laid, number)) {
             longest_frame[vc] = cells.max(longest_frame[vc]);
         }
     }
     let mut promised = Promised::new();
     for (key, options) in &scenario.vc {
-        let vcs = meant(laid, key, stop)?;
+        let vcs = meant(laid, key, token)?;
         if vcs.is_empty() {
             let names = channels.vcs.iter().map(|vc| vc.name.as_str());
-            let hint = did_you_mean(closest(key, names, stop)?);
+            let hint = did_you_mean(closest(key, names, token));
             let problem =
                 format!("is not a VC; {hint}A VC has the name of its flow, its acknowledgements' ends in -acks");
             root.at("vc").at(key).refuse(problem);
         }
         let Some(gfr) = &options.gfr else { continue };
         for &vc in &vcs {
-            stop.step()?;
             contract(laid, gfr, vc, longest_frame[vc], &mut promised, &mut root.at("vc").at(key).at("gfr"));
         }
     }
-    taken_out(laid, root, stop)?;
-    loops(laid, &mut promised, root, stop)?;
+    taken_out(laid, root, token)?;
+    loops(laid, &mut promised, root, token)?;
     let more = |&(&link, &sum): &(&LinkIndex, &u64)| sum > layout.graph.links[link].rate.bits_per_second;
     if let Some((&link, &sum)) = promised.iter().rev().filter(more).max_by_key(|&(_, &sum)| sum) {
         let link = &layout.graph.links[link];
@@ -70,10 +68,10 @@ pub(super) fn check(laid: &Laid<'_>, root: &mut Scope<'_>, stop: &Stop<'_>) -> R
 }
 
 /// Returns the VCs that a table applies to.
-fn meant(laid: &Laid<'_>, key: &str, stop: &Stop<'_>) -> Result<Vec<VcIndex>, Interrupted> {
+fn meant(laid: &Laid<'_>, key: &str, token: &CancellationToken<'_>) -> Result<Vec<VcIndex>, Interrupted> {
     let mut vcs = Vec::new();
     for ((number, vc), table) in laid.channels.vcs.iter_enumerated().zip(&laid.tables.vcs) {
-        stop.step()?;
+        token.tick(1)?;
         let has_its_own = table.is_some_and(|(table, _)| table == vc.name);
         if vc.name == key || (!has_its_own && is_in_range(key, &vc.name)) {
             vcs.push(number);
@@ -109,7 +107,7 @@ fn promise(promised: &mut Promised, links: &[LinkIndex], rate: u64) {
 
 /// Refuses tables that silently take a VC out of a range with ABR or a guaranteed frame rate: only one table applies
 /// to a VC.
-fn taken_out(laid: &Laid<'_>, root: &mut Scope<'_>, stop: &Stop<'_>) -> Result<(), Interrupted> {
+fn taken_out(laid: &Laid<'_>, root: &mut Scope<'_>, token: &CancellationToken<'_>) -> Result<(), Interrupted> {
     let Laid { scenario, channels, tables, .. } = laid;
     let service = |own: &VcOptions| match (&own.abr, &own.gfr) {
         (Some(_), _) => Some("abr"),
@@ -120,7 +118,7 @@ fn taken_out(laid: &Laid<'_>, root: &mut Scope<'_>, stop: &Stop<'_>) -> Result<(
     let ranges: Vec<(&String, &str)> = with_service.filter(|(key, _)| range(key).is_some()).collect();
     let mut of_all = root.at("vc");
     for (vc, table) in channels.vcs.iter().map(|vc| &vc.name).zip(&tables.vcs) {
-        stop.steps_of([1, ranges.len()])?;
+        token.tick(ranges.len().saturating_add(1))?;
         let Some((table, _)) = table.filter(|(_, own)| service(own).is_none()) else { continue };
         let Some((all, service)) = ranges.iter().find(|(key, _)| is_in_range(key, vc)) else { continue };
         let mut scope = of_all.at(table);
@@ -136,7 +134,12 @@ fn taken_out(laid: &Laid<'_>, root: &mut Scope<'_>, stop: &Stop<'_>) -> Result<(
 }
 
 /// Checks the `abr` tables: every loop can be closed.
-fn loops(laid: &Laid<'_>, promised: &mut Promised, root: &mut Scope<'_>, stop: &Stop<'_>) -> Result<(), Interrupted> {
+fn loops(
+    laid: &Laid<'_>,
+    promised: &mut Promised,
+    root: &mut Scope<'_>,
+    token: &CancellationToken<'_>,
+) -> Result<(), Interrupted> {
     let Laid { scenario, channels, .. } = laid;
     if scenario.vc.values().all(|own| own.abr.is_none()) {
         return Ok(());
@@ -148,8 +151,7 @@ fn loops(laid: &Laid<'_>, promised: &mut Promised, root: &mut Scope<'_>, stop: &
     }
     for (key, options) in &scenario.vc {
         let Some(parameters) = &options.abr else { continue };
-        for number in meant(laid, key, stop)? {
-            stop.step()?;
+        for number in meant(laid, key, token)? {
             let vc = &channels.vcs[number];
             let mut of_all = root.at("vc");
             let mut table = of_all.at(key);

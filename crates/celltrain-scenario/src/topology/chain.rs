@@ -2,9 +2,9 @@
 //!
 //! Source: `docs/mechanisms.md` 7 (Chiussi, Xia and Kumar; Li, Siu, Tzeng, Ikeda and Suzuki).
 
+use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::index::{LinkIndex, NodeIndex};
 use celltrain_core::network::{Graph, NodeKind};
-use celltrain_core::stop::{Interrupted, Stop};
 use celltrain_core::units::{BitRate, Duration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -59,7 +59,7 @@ impl Configure for Config {
         Size { key: ("cross", cross), nodes: hops + 1 + 2 * flows, links: 2 * hops + 4 * flows, flows, crossings }
     }
 
-    fn check(&self, scope: &mut Scope<'_>, _stop: &Stop<'_>) -> Result<Option<Layout>, Interrupted> {
+    fn check(&self, scope: &mut Scope<'_>) -> Result<Option<Layout>, Interrupted> {
         check_rate("link_rate", self.link_rate, scope);
         check_delay("link_delay", self.link_delay, scope);
         if let Some(rate) = self.access_rate {
@@ -72,7 +72,7 @@ impl Configure for Config {
     }
 
     #[expect(clippy::arithmetic_side_effects, reason = "numbers of switches, which a chain has 10001 of at most")]
-    fn lay_out(&self, stop: &Stop<'_>) -> Result<Layout, Interrupted> {
+    fn lay_out(&self, token: &CancellationToken<'_>) -> Result<Layout, Interrupted> {
         let access_rate = self.access_rate.unwrap_or(self.link_rate);
         let access_delay = self.access_delay.unwrap_or(self.link_delay);
         let mut graph = Graph::default();
@@ -83,7 +83,7 @@ impl Configure for Config {
         let hops = trunks.len();
         let mut flows = Vec::new();
         let mut flow = |kind: &str, number: u32, first: usize, last: usize| {
-            stop.steps(last - first)?;
+            token.tick(last - first)?;
             let source = graph.add_node(format!("{kind}-source{number}"), NodeKind::Host);
             let destination = graph.add_node(format!("{kind}-destination{number}"), NodeKind::Host);
             let mut data = vec![graph.connect(source, switches[first], access_rate, access_delay)];

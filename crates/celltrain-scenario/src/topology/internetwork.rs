@@ -2,8 +2,8 @@
 //!
 //! Source: draft-jagan-e2e-traf-mgmt-00, Figure 1; `docs/mechanisms.md` 7.
 
+use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::network::{Graph, NodeKind};
-use celltrain_core::stop::{Interrupted, Stop};
 use celltrain_core::units::{BitRate, Duration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -45,7 +45,7 @@ impl Configure for Config {
         Size { key: ("sources", sources), nodes, links, flows, crossings: 5 * flows }
     }
 
-    fn check(&self, scope: &mut Scope<'_>, _stop: &Stop<'_>) -> Result<Option<Layout>, Interrupted> {
+    fn check(&self, scope: &mut Scope<'_>) -> Result<Option<Layout>, Interrupted> {
         check_rate("link_rate", self.link_rate, scope);
         check_delay("ip_delay", self.ip_delay, scope);
         check_delay("atm_delay", self.atm_delay, scope);
@@ -53,7 +53,7 @@ impl Configure for Config {
     }
 
     #[expect(clippy::arithmetic_side_effects, reason = "two connections for each of 10^6 sources at most")]
-    fn lay_out(&self, stop: &Stop<'_>) -> Result<Layout, Interrupted> {
+    fn lay_out(&self, token: &CancellationToken<'_>) -> Result<Layout, Interrupted> {
         let Self { link_rate: rate, ip_delay, atm_delay, .. } = *self;
         let mut graph = Graph::default();
         let sw1 = graph.add_node("sw1", NodeKind::Switch);
@@ -61,7 +61,7 @@ impl Configure for Config {
         let bottleneck = graph.connect(sw1, sw2, rate, atm_delay);
         let mut flows = Vec::new();
         for i in 1..=self.sources {
-            stop.step()?;
+            token.tick(1)?;
             let [source, edge, far_edge, destination] = [
                 ("source", NodeKind::Host),
                 ("edge", NodeKind::EdgeDevice),
@@ -80,7 +80,7 @@ impl Configure for Config {
                 let name = format!("tcp{}", self.sources + number);
                 Route { name, data: there.acks.clone(), acks: there.data.clone(), ..there.clone() }
             };
-            let others = stop.map(flows.iter().zip(1..), back)?;
+            let others = token.map(flows.iter().zip(1..), back)?;
             flows.extend(others);
         }
         Ok(Layout { graph, flows, bottleneck })

@@ -13,11 +13,11 @@ pub mod network;
 pub mod star;
 pub mod vc_merge;
 
+use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::index::LinkIndex;
 use celltrain_core::memory_estimate::MemoryEstimate;
 use celltrain_core::network::Graph;
 use celltrain_core::registry;
-use celltrain_core::stop::{Interrupted, Stop};
 use celltrain_core::units::Duration;
 
 use crate::fault::Warning;
@@ -59,13 +59,13 @@ pub trait Configure {
     ///
     /// # Errors
     /// Returns [`Interrupted`] if cancelled.
-    fn check(&self, scope: &mut Scope<'_>, stop: &Stop<'_>) -> Result<Option<Layout>, Interrupted>;
+    fn check(&self, scope: &mut Scope<'_>) -> Result<Option<Layout>, Interrupted>;
 
     /// Creates the graph and the paths of the flows. Called only if the settings have no faults.
     ///
     /// # Errors
     /// Returns [`Interrupted`] if cancelled.
-    fn lay_out(&self, stop: &Stop<'_>) -> Result<Layout, Interrupted>;
+    fn lay_out(&self, token: &CancellationToken<'_>) -> Result<Layout, Interrupted>;
 
     /// Returns the switch ports that need a table. The others have unlimited buffers unless they have a table.
     fn congests(&self) -> Congests {
@@ -73,21 +73,14 @@ pub trait Configure {
     }
 
     /// Checks properties that only the layout shows, and that need not prevent other checks of the scenario.
-    ///
-    /// # Errors
-    /// Returns [`Interrupted`] if cancelled.
-    fn check_layout(&self, layout: &Layout, scope: &mut Scope<'_>, stop: &Stop<'_>) -> Result<(), Interrupted> {
-        let _ = (layout, scope, stop);
-        Ok(())
+    fn check_layout(&self, layout: &Layout, scope: &mut Scope<'_>) {
+        let _ = (layout, scope);
     }
 
     /// Returns warnings to consider before trusting a result.
-    ///
-    /// # Errors
-    /// Returns [`Interrupted`] if cancelled.
-    fn warnings(&self, layout: &Layout, stop: &Stop<'_>) -> Result<Vec<Warning>, Interrupted> {
-        let _ = (layout, stop);
-        Ok(Vec::new())
+    fn warnings(&self, layout: &Layout) -> Vec<Warning> {
+        let _ = layout;
+        Vec::new()
     }
 }
 
@@ -164,10 +157,10 @@ impl Topology {
     ///
     /// # Errors
     /// Returns [`Interrupted`] if cancelled.
-    pub fn check(&self, root: &mut Scope<'_>, stop: &Stop<'_>) -> Result<Option<Layout>, Interrupted> {
+    pub fn check(&self, root: &mut Scope<'_>) -> Result<Option<Layout>, Interrupted> {
         let (mut of_all, size) = (root.at("topology"), self.config().size());
         let mut own = of_all.at(self.name());
-        let layout = self.config().check(&mut own, stop)?;
+        let layout = self.config().check(&mut own)?;
         // A topology written in a few numbers must not be larger than a general network may be.
         if size.crossings > MAX_CROSSINGS as u64 {
             let Size { key: (key, _), flows, crossings, .. } = size;
@@ -179,11 +172,8 @@ impl Topology {
     }
 
     /// Checks properties that only the layout shows. `root` is the scope of the scenario.
-    ///
-    /// # Errors
-    /// Returns [`Interrupted`] if cancelled.
-    pub fn check_layout(&self, layout: &Layout, root: &mut Scope<'_>, stop: &Stop<'_>) -> Result<(), Interrupted> {
-        self.config().check_layout(layout, &mut root.at("topology").at(self.name()), stop)
+    pub fn check_layout(&self, layout: &Layout, root: &mut Scope<'_>) {
+        self.config().check_layout(layout, &mut root.at("topology").at(self.name()));
     }
 }
 

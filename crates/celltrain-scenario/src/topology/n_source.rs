@@ -4,9 +4,9 @@
 
 use std::collections::BTreeMap;
 
+use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::index::LinkIndex;
 use celltrain_core::network::{Graph, NodeKind};
-use celltrain_core::stop::{Interrupted, Stop};
 use celltrain_core::units::{BitRate, Duration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -54,14 +54,14 @@ impl Configure for Config {
         Size { key: ("sources", flows), nodes: 2 + 2 * flows, links: 2 + 4 * flows, flows, crossings: 3 * flows }
     }
 
-    fn check(&self, scope: &mut Scope<'_>, _stop: &Stop<'_>) -> Result<Option<Layout>, Interrupted> {
+    fn check(&self, scope: &mut Scope<'_>) -> Result<Option<Layout>, Interrupted> {
         check_rate("link_rate", self.link_rate, scope);
         check_delay("link_delay", self.link_delay, scope);
         self.access().check("source", self.sources, scope);
         Ok(None)
     }
 
-    fn lay_out(&self, stop: &Stop<'_>) -> Result<Layout, Interrupted> {
+    fn lay_out(&self, token: &CancellationToken<'_>) -> Result<Layout, Interrupted> {
         let Self { link_rate: rate, link_delay: delay, .. } = *self;
         let mut graph = Graph::default();
         let sw1 = graph.add_node("sw1", NodeKind::Switch);
@@ -69,7 +69,7 @@ impl Configure for Config {
         let bottleneck = graph.connect(sw1, sw2, rate, delay);
         let mut first = Vec::with_capacity(self.sources as usize);
         for i in 1..=self.sources {
-            stop.steps_of([1, self.access().len()])?;
+            token.tick(self.access().len().saturating_add(1))?;
             let name = format!("source{i}");
             let (rate, delay) = self.access().of(&name, rate, delay);
             let source = graph.add_node(name, NodeKind::Host);
@@ -80,7 +80,7 @@ impl Configure for Config {
             let last = graph.connect(sw2, destination, rate, delay);
             Route::there_and_back(format!("tcp{i}"), vec![access, bottleneck, last])
         };
-        let flows = stop.map(first.into_iter().zip(1..), path)?;
+        let flows = token.map(first.into_iter().zip(1..), path)?;
         Ok(Layout { graph, flows, bottleneck })
     }
 }
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn the_n_source_paths_are_the_shortest() {
-        let Layout { graph, flows, .. } = sample().lay_out(&Stop::never()).unwrap();
+        let Layout { graph, flows, .. } = sample().lay_out(&CancellationToken::never()).unwrap();
         let mut search = Search::new(&graph);
         for path in flows.iter().flat_map(|flow| [&flow.data, &flow.acks]) {
             let [from, to] = [graph.links[path[0]].from, graph.links[path[2]].to];

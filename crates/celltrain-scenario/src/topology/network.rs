@@ -6,9 +6,9 @@ mod check;
 
 use std::collections::BTreeMap;
 
+use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::index::{LinkIndex, NodeIndex};
 use celltrain_core::network::{Graph, NodeKind, Search};
-use celltrain_core::stop::{Interrupted, Stop};
 use celltrain_core::units::{BitRate, Duration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -105,29 +105,29 @@ impl Configure for Config {
         Size { key: ("flows", flows), nodes, links, flows, crossings: flows }
     }
 
-    fn check(&self, scope: &mut Scope<'_>, stop: &Stop<'_>) -> Result<Option<Layout>, Interrupted> {
-        check::check(self, scope, stop)
+    fn check(&self, scope: &mut Scope<'_>) -> Result<Option<Layout>, Interrupted> {
+        check::check(self, scope)
     }
 
-    fn lay_out(&self, stop: &Stop<'_>) -> Result<Layout, Interrupted> {
-        let nodes = self.nodes_by_name(stop)?;
-        let graph = self.graph(&nodes, stop)?;
+    fn lay_out(&self, token: &CancellationToken<'_>) -> Result<Layout, Interrupted> {
+        let nodes = self.nodes_by_name();
+        let graph = self.graph(&nodes);
         let every_flow: Vec<usize> = (0..self.flows.len()).collect();
-        let paths = self.data_paths(&graph, &nodes, &every_flow, stop)?.expect("checks refuse too many links in all");
+        let paths = self.data_paths(&graph, &nodes, &every_flow, token)?.expect("checks refuse too many links in all");
         let paths = paths.into_iter().map(|path| path.expect("checks refuse a flow to nowhere")).collect();
-        self.layout(graph, paths, stop)
+        Ok(self.layout(graph, paths))
     }
 
     fn congests(&self) -> Congests {
         Congests::Everywhere
     }
 
-    fn check_layout(&self, layout: &Layout, scope: &mut Scope<'_>, stop: &Stop<'_>) -> Result<(), Interrupted> {
-        check::edge_devices(layout, scope, stop)
+    fn check_layout(&self, layout: &Layout, scope: &mut Scope<'_>) {
+        check::edge_devices(layout, scope);
     }
 
-    fn warnings(&self, layout: &Layout, stop: &Stop<'_>) -> Result<Vec<Warning>, Interrupted> {
-        check::islands(layout, stop)
+    fn warnings(&self, layout: &Layout) -> Vec<Warning> {
+        check::islands(layout)
     }
 }
 
@@ -144,47 +144,45 @@ impl Config {
         ]
     }
 
-    fn nodes_by_name(&self, stop: &Stop<'_>) -> Result<Nodes<'_>, Interrupted> {
+    fn nodes_by_name(&self) -> Nodes<'_> {
         let named = self.nodes().into_iter().flat_map(|(_, names, kind)| names.iter().map(move |name| (name, kind)));
         let mut nodes = Nodes::new();
-        for (number, node) in NodeIndex::counting().zip(stop.each(named)) {
-            let (name, kind) = node?;
+        for (number, (name, kind)) in NodeIndex::counting().zip(named) {
             nodes.insert(name, (number, kind));
         }
-        Ok(nodes)
+        nodes
     }
 
     /// Creates nodes and links. Links come in pairs, one for each direction.
-    fn graph(&self, nodes: &Nodes<'_>, stop: &Stop<'_>) -> Result<Graph, Interrupted> {
+    fn graph(&self, nodes: &Nodes<'_>) -> Graph {
         let mut graph = Graph::default();
         for (_, names, kind) in self.nodes() {
-            for name in stop.each(names) {
-                graph.add_node(name?, kind);
+            for name in names {
+                graph.add_node(name, kind);
             }
         }
-        for link in stop.each(&self.links) {
-            let link = link?;
+        for link in &self.links {
             let [a, b] = [&link.between.0, &link.between.1].map(|name| nodes[name.as_str()].0);
             let way_back = (link.rate_back.unwrap_or(link.rate), link.delay_back.unwrap_or(link.delay));
             graph.connect_unlike(a, b, [(link.rate, link.delay), way_back]);
         }
-        Ok(graph)
+        graph
     }
 
     /// Creates the layout in which the flows' data takes these paths.
-    fn layout(&self, graph: Graph, paths: Vec<Vec<LinkIndex>>, stop: &Stop<'_>) -> Result<Layout, Interrupted> {
+    fn layout(&self, graph: Graph, paths: Vec<Vec<LinkIndex>>) -> Layout {
         let route = |((flow, data), place): ((&FlowConfig, Vec<LinkIndex>), usize)| Route {
             start: flow.start,
             vc: flow.vc.clone(),
             ..Route::there_and_back(flow.name_at(place), data)
         };
-        let flows: Vec<Route> = stop.map(self.flows.iter().zip(paths).zip(0..), route)?;
+        let flows: Vec<Route> = self.flows.iter().zip(paths).zip(0..).map(route).collect();
         let named = self.bottleneck.as_ref().and_then(|name| graph.links.position(|link| link.name == *name));
         let bottleneck = match named {
             Some(link) => link,
-            None => most_loaded(&graph, &flows, stop)?,
+            None => most_loaded(&graph, &flows),
         };
-        Ok(Layout { graph, flows, bottleneck })
+        Layout { graph, flows, bottleneck }
     }
 
     /// Returns the data paths of some flows. A flow has no path if a link of its given path is missing, or if none
@@ -198,7 +196,7 @@ impl Config {
         graph: &Graph,
         nodes: &Nodes<'_>,
         flows: &[usize],
-        stop: &Stop<'_>,
+        token: &CancellationToken<'_>,
     ) -> Result<Option<Vec<Option<Vec<LinkIndex>>>>, Interrupted> {
         let index = |name: &str| nodes[name].0;
         let mut search = Search::new(graph);
@@ -208,7 +206,7 @@ impl Config {
         // By start node of the search: positions of flows in `flows`, and their destinations.
         let mut searches: BTreeMap<NodeIndex, (Vec<usize>, Vec<NodeIndex>)> = BTreeMap::new();
         for (place, flow) in flows.iter().map(|&flow| &self.flows[flow]).enumerate() {
-            stop.step()?;
+            token.tick(1)?;
             if let Some(nodes) = &flow.path {
                 let hop = |pair: &[String]| by_ends.get(&(index(&pair[0]), index(&pair[1]))).copied();
                 paths[place] = nodes.windows(2).map(hop).collect();
@@ -223,7 +221,7 @@ impl Config {
         let mut crossings: usize = paths.iter().map(length).sum();
         for (start, (places, to)) in searches {
             // At worst a search visits every link.
-            stop.steps_of([graph.links.len() / 4, places.len()])?;
+            token.tick((graph.links.len() / 4).saturating_add(places.len()))?;
             for (place, path) in places.into_iter().zip(search.paths(start, &to)) {
                 let from = index(&self.flows[flows[place]].from);
                 let first = (from != start).then(|| search.leaving(from)[0].0);
@@ -247,10 +245,10 @@ fn only_switch(graph: &Graph, search: &Search<'_>, host: NodeIndex) -> Option<No
 
 /// Returns the link with the most connections for its rate. Ties go to a switch's link, then to the first.
 #[expect(clippy::arithmetic_side_effects, reason = "64 bits by 64 bits, in 128 bits")]
-fn most_loaded(graph: &Graph, flows: &[Route], stop: &Stop<'_>) -> Result<LinkIndex, Interrupted> {
+fn most_loaded(graph: &Graph, flows: &[Route]) -> LinkIndex {
     let mut crossing: TiVec<LinkIndex, u64> = ti_vec![0; graph.links.len()];
-    for flow in stop.each(flows) {
-        for &link in &flow?.data {
+    for flow in flows {
+        for &link in &flow.data {
             crossing[link] += 1;
         }
     }
@@ -261,14 +259,13 @@ fn most_loaded(graph: &Graph, flows: &[Route], stop: &Stop<'_>) -> Result<LinkIn
     };
     let mut best = LinkIndex::default();
     for link in graph.links.keys().skip(1) {
-        stop.step()?;
         let ((n, rate, switch), (best_n, best_rate, best_switch)) = (load(link), load(best));
         let (this, other) = (n * best_rate, best_n * rate);
         if this > other || (this == other && switch && !best_switch) {
             best = link;
         }
     }
-    Ok(best)
+    best
 }
 
 #[cfg(test)]

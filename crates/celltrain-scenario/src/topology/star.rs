@@ -4,8 +4,8 @@
 
 use std::collections::BTreeMap;
 
+use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::network::{Graph, NodeKind};
-use celltrain_core::stop::{Interrupted, Stop};
 use celltrain_core::units::{BitRate, Duration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -93,19 +93,19 @@ impl Configure for Config {
         Size { key: ("hosts", hosts), nodes: 1 + hosts, links: 2 * hosts, flows, crossings: 2 * flows }
     }
 
-    fn check(&self, scope: &mut Scope<'_>, _stop: &Stop<'_>) -> Result<Option<Layout>, Interrupted> {
+    fn check(&self, scope: &mut Scope<'_>) -> Result<Option<Layout>, Interrupted> {
         check_rate("link_rate", self.link_rate, scope);
         check_delay("link_delay", self.link_delay, scope);
         self.access().check("host", self.hosts, scope);
         Ok(None)
     }
 
-    fn lay_out(&self, stop: &Stop<'_>) -> Result<Layout, Interrupted> {
+    fn lay_out(&self, token: &CancellationToken<'_>) -> Result<Layout, Interrupted> {
         let mut graph = Graph::default();
         let switch = graph.add_node("sw", NodeKind::Switch);
         let mut from_host = Vec::with_capacity(self.hosts as usize);
         for i in 1..=self.hosts {
-            stop.steps_of([1, self.access().len()])?;
+            token.tick(self.access().len().saturating_add(1))?;
             let name = format!("host{i}");
             let (rate, delay) = self.access().of(&name, self.link_rate, self.link_delay);
             let host = graph.add_node(name, NodeKind::Host);
@@ -114,7 +114,7 @@ impl Configure for Config {
         let flow = |((from, to), number): ((usize, usize), usize)| {
             Route::there_and_back(format!("tcp{number}"), vec![from_host[from], Graph::way_back(from_host[to])])
         };
-        let flows = stop.map(self.pattern.pairs(self.hosts as usize).into_iter().zip(1..), flow)?;
+        let flows = token.map(self.pattern.pairs(self.hosts as usize).into_iter().zip(1..), flow)?;
         let to_the_first = Graph::way_back(from_host[0]);
         Ok(Layout { graph, flows, bottleneck: to_the_first })
     }

@@ -2,8 +2,8 @@
 //!
 //! Source: ATM Forum 97-0831, Figure 6; `docs/mechanisms.md` 7.
 
+use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::network::{Graph, NodeKind};
-use celltrain_core::stop::{Interrupted, Stop};
 use celltrain_core::units::{BitRate, Duration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -47,7 +47,7 @@ impl Configure for Config {
         Size { key: ("vcs", vcs), nodes, links, flows, crossings: 4 * flows }
     }
 
-    fn check(&self, scope: &mut Scope<'_>, _stop: &Stop<'_>) -> Result<Option<Layout>, Interrupted> {
+    fn check(&self, scope: &mut Scope<'_>) -> Result<Option<Layout>, Interrupted> {
         check_rate("link_rate", self.link_rate, scope);
         check_delay("link_delay", self.link_delay, scope);
         check_delay("access_delay", self.access_delay, scope);
@@ -55,7 +55,7 @@ impl Configure for Config {
     }
 
     #[expect(clippy::arithmetic_side_effects, reason = "indices of lists in memory")]
-    fn lay_out(&self, stop: &Stop<'_>) -> Result<Layout, Interrupted> {
+    fn lay_out(&self, token: &CancellationToken<'_>) -> Result<Layout, Interrupted> {
         let Self { link_rate: rate, link_delay: delay, .. } = *self;
         let mut graph = Graph::default();
         let sw1 = graph.add_node("sw1", NodeKind::Switch);
@@ -68,7 +68,7 @@ impl Configure for Config {
             let destination = graph.add_node(format!("destination{vc}"), NodeKind::Host);
             let down = graph.connect(sw2, destination, rate, delay);
             for _ in 0..self.sources_per_vc {
-                stop.step()?;
+                token.tick(1)?;
                 let number = flows.len() + 1;
                 let source = graph.add_node(format!("source{number}"), NodeKind::Host);
                 let data = vec![graph.connect(source, local, rate, self.access_delay), up, bottleneck, down];

@@ -15,6 +15,7 @@ use std::sync::LazyLock;
 use celltrain_core::aal5::{Aal5Options, Encapsulation};
 use celltrain_core::abr::Parameters;
 use celltrain_core::abr::allocator::AllocatorConfig;
+use celltrain_core::cancellation::CancellationToken;
 use celltrain_core::edge_device::{DiscardConfig, EdgeConfig, Memory};
 use celltrain_core::gfr::Gfr;
 use celltrain_core::host::{HostOptions, ProcessingTimes};
@@ -22,7 +23,6 @@ use celltrain_core::index::NodeIndex;
 use celltrain_core::network::{Link, NodeKind};
 use celltrain_core::policy::PolicyConfig;
 use celltrain_core::scheduler::{Class, SchedulerConfig};
-use celltrain_core::stop::Stop;
 use celltrain_core::tcp::{TcpConfig, TcpOptions};
 use celltrain_core::tie::{ServiceOrder, TieOrder};
 use celltrain_core::traffic::TrafficConfig;
@@ -228,7 +228,7 @@ pub(crate) fn any_topology() -> impl Strategy<Value = Topology> {
 
 /// Converts a topology to a general network, with every node, link and path by name.
 pub(crate) fn written_out(topology: &Topology) -> GeneralNetwork {
-    let layout = topology.config().lay_out(&Stop::never()).unwrap();
+    let layout = topology.config().lay_out(&CancellationToken::never()).unwrap();
     let nodes = &layout.graph.nodes;
     let named = |kind: NodeKind| nodes.iter().filter(move |node| node.kind == kind).map(|node| node.name.clone());
     let name = |node: NodeIndex| nodes[node].name.clone();
@@ -352,7 +352,7 @@ impl Rest {
     fn scenario(&self, network: &GeneralNetwork, ports: &(Port, Vec<(usize, Port)>), own: &Own) -> Scenario {
         let mut scenario = self.as_drawn(network.clone(), ports, own);
         loop {
-            let faults = check::check(&scenario, &[], Machine::default(), &Stop::never()).unwrap().faults;
+            let faults = check::check(&scenario, &[], Machine::default(), &CancellationToken::never()).unwrap().faults;
             if faults.is_empty() {
                 return scenario;
             }

@@ -1,12 +1,12 @@
 //! Random steps, snapshots and injections: steps do not change the run, and both engines agree.
 
+use celltrain_core::cancellation::CancellationToken;
 use celltrain_core::engine::{Delivered, Engine, PortMode, Simulation};
 use celltrain_core::index::VcIndex;
 use celltrain_core::metrics::RunResult;
 use celltrain_core::network::{MeasureWindow, Network};
 use celltrain_core::probe::Nothing;
 use celltrain_core::rng::Stream;
-use celltrain_core::stop::Stop;
 use celltrain_core::units::{Duration, Span, Time};
 use celltrain_scenario::{Scenario, build};
 
@@ -64,7 +64,8 @@ fn follow(
     network: &Network,
     actions: &[Action],
 ) -> (RunResult, Vec<(Vec<Delivered>, RunResult)>) {
-    let mut simulation = Simulation::by(engine, mode, network, Nothing, &Stop::never()).expect("nothing interrupts it");
+    let mut simulation =
+        Simulation::by(engine, mode, network, Nothing, &CancellationToken::never()).expect("nothing interrupts it");
     let mut seen = Vec::new();
     for (&action, tag) in actions.iter().zip(0..) {
         match action {

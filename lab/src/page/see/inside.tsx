@@ -188,7 +188,7 @@ function Stage(props: { readonly overview: lens.Overview; readonly looked: lens.
               head={() =>
                 headOf(
                   overview,
-                  `The buffer of ${history.port}: ${count(history.at(step).length)} cells wait (hatched: the receiver will discard the frame)`,
+                  `The buffer of ${history.port}: ${count(history.at(step).length)} cells wait (hatched: their frames are lost)`,
                   at,
                   history.vcs,
                   colours,

@@ -132,7 +132,7 @@ export function Microscope(props: {
       </p>
       <p class="small soft microscope-cell" aria-live="polite">
         {spoken === "" ? (
-          `Hatched: the receiver will discard the frame. ${props.inOrder ? "The oldest cell is top left." : "Cells do not leave in order of arrival."}`
+          `Hatched: its frame is lost. ${props.inOrder ? "The oldest cell is top left." : "Cells do not leave in order of arrival."}`
         ) : (
           <Prose text={spoken} />
         )}

@@ -1,6 +1,6 @@
 /** What happened at a step, in words. */
 
-import type { BufferHistory, FrameView, Judgement } from "../../engine/api.ts";
+import type { BufferHistory, Judgement } from "../../engine/api.ts";
 import { count, shortened, time } from "../parts/format.ts";
 
 export interface Told {
@@ -51,7 +51,7 @@ export function told(history: BufferHistory, step: number, rules: Rules = { poli
   const judgement = history.judgements[steps.judgement[i] ?? -1];
   const wasted = kind === "departed" && frame !== undefined && frame.damaged_s <= (steps.time_s[i] ?? 0);
   return {
-    what: `${time(steps.time_s[i] ?? 0)}: ${what[kind]}.${wasted ? ` ${whyWasted(frame)}` : ""}`,
+    what: `${time(steps.time_s[i] ?? 0)}: ${what[kind]}.${wasted ? ` ${frame.damaged_at === "" ? "The frame before has lost its last cell" : "Its frame has lost a cell"}, so sending it is wasted.` : ""}`,
     why: judgement === undefined || JUDGES_NOTHING.test(rules.policy) ? "" : reason(judgement, bad, history.capacity, rules),
     bad,
   };
@@ -88,12 +88,10 @@ export function toldCell(history: BufferHistory, step: number, place: number): s
   const bytes = Number.isNaN(frame.sequence)
     ? ""
     : `, bytes ${count(frame.sequence)} to ${count(frame.sequence + frame.length - 1)}`;
-  return `Position ${count(place + 1)}: cell ${String(cell.index + 1)} of ${vc}’s frame ${count(frame.number)}${bytes}.${cell.damaged ? ` ${whyWasted(frame)}` : ""}`;
-}
-
-/** Explains why sending the cells of a frame is wasted. */
-function whyWasted(frame: FrameView): string {
-  return frame.damaged_at === ""
-    ? "The last cell of the frame before was lost: the receiver joins both frames and discards them, so sending it is wasted."
-    : `Its frame lost a cell at ${time(frame.damaged_s)} at ${frame.damaged_at}, so sending it is wasted.`;
+  const why =
+    frame.damaged_at === ""
+      ? "The last cell of the frame before was lost: the receiver joins both frames and discards them"
+      : `Its frame lost a cell at ${time(frame.damaged_s)} at ${frame.damaged_at}`;
+  const damage = cell.damaged ? ` ${why}, so sending it is wasted.` : "";
+  return `Position ${count(place + 1)}: cell ${String(cell.index + 1)} of ${vc}’s frame ${count(frame.number)}${bytes}.${damage}`;
 }

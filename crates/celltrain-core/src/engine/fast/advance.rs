@@ -11,12 +11,12 @@ use super::fabric::Held;
 use super::nic::Phase;
 use super::plan::{Plan, PortIndex, Role, StageEnd};
 use super::{Engine, Outcome, PortMode, Progress};
+use crate::cancellation::{CancellationToken, Interrupted};
 use crate::cell::{Cell, FrameNumber, Run};
 use crate::end_systems::Delivered;
 use crate::index::{LinkIndex, VcIndex};
 use crate::network::Network;
 use crate::probe::{NetworkView, Probe};
-use crate::stop::{Interrupted, Stop};
 use crate::units::{Span, Time};
 
 /// An event is a frame at a host, or a batch of cells at a port. Longer batches ask in between, see
@@ -34,9 +34,9 @@ impl<'a> Engine<'a> {
         network: &'a Network,
         mode: PortMode,
         traced: Option<&[LinkIndex]>,
-        stop: &Stop<'_>,
+        token: &CancellationToken<'_>,
     ) -> Result<Self, Interrupted> {
-        Self::new(network, mode, traced, None, stop)
+        Self::new(network, mode, traced, None, token)
     }
 
     /// Advances the run to `until`, that instant included, with the looks of a probe before `looks_end`.
@@ -48,14 +48,14 @@ impl<'a> Engine<'a> {
         (until, looks_end): (Time, Time),
         probe: &mut impl Probe,
         progress: &Progress,
-        stop: &Stop<'_>,
+        token: &CancellationToken<'_>,
     ) -> Result<(), Interrupted> {
         self.set_horizon(until);
         let mut events = 0;
         loop {
             let key = self.event_list.first();
             if let Some(look) = probe.next_look().filter(|&look| look < key.time() && look < looks_end) {
-                self.settle(look, stop)?;
+                self.settle(look, token)?;
                 let seen = self.seen(look);
                 let Engine { rate_control, end_systems, .. } = &*self;
                 probe.look(look, &NetworkView { queues: &seen, rate_control, end_systems });
@@ -70,10 +70,10 @@ impl<'a> Engine<'a> {
             if events == 0 {
                 events = EVENTS_AT_ONCE;
                 progress.now.set(key.time());
-                stop.steps(EVENTS_AT_ONCE * PIECES_OF_AN_EVENT)?;
+                token.tick(EVENTS_AT_ONCE * PIECES_OF_AN_EVENT)?;
             }
             events -= 1;
-            self.step(key, probe, stop)?;
+            self.step(key, probe, token)?;
         }
     }
 
@@ -86,7 +86,7 @@ impl<'a> Engine<'a> {
         frame: (VcIndex, u32, u64),
         now: Time,
         probe: &mut impl Probe,
-        stop: &Stop<'_>,
+        token: &CancellationToken<'_>,
     ) -> Result<(), Interrupted> {
         self.end_systems.inject(frame, now, &mut self.departures);
         if let Some(exit) = self.exits[frame.0] {
@@ -96,7 +96,7 @@ impl<'a> Engine<'a> {
         // The host may take time to process it.
         self.schedule_ticks();
         // A shaped port may send at once.
-        self.advance((now, now), probe, &Progress::default(), stop)
+        self.advance((now, now), probe, &Progress::default(), token)
     }
 
     /// Takes the injected frames that have arrived since the last call.
@@ -108,9 +108,9 @@ impl<'a> Engine<'a> {
     ///
     /// # Errors
     /// If it is interrupted.
-    pub(in crate::engine) fn snapshot(&mut self, stop: &Stop<'_>) -> Outcome {
-        self.close(stop)?;
-        self.measure(self.port_ends(stop)?, true, stop)
+    pub(in crate::engine) fn snapshot(&mut self, token: &CancellationToken<'_>) -> Outcome {
+        self.close(token)?;
+        self.measure(self.port_ends(), true, token)
     }
 
     /// Moves the horizon, and releases the cells held back.
@@ -168,29 +168,29 @@ impl<'a> Engine<'a> {
     }
 
     /// Settles every contended port up to and including `now`; no event on the event list comes before.
-    fn settle(&mut self, now: Time, stop: &Stop<'_>) -> Result<(), Interrupted> {
+    fn settle(&mut self, now: Time, token: &CancellationToken<'_>) -> Result<(), Interrupted> {
         for number in self.plan.shaped.keys() {
-            stop.step()?;
+            token.tick(1)?;
             let link = self.plan.shaped[number];
             self.take_back(link, now + Span(1));
             self.schedule_shaped(link, now);
         }
         for port in self.ports.keys() {
-            stop.step()?;
+            token.tick(1)?;
             let link = self.plan.contended[port];
             if self.part.is_some_and(|part| !part.has(self.network.links[link].from)) {
                 continue;
             }
-            self.work(port, now + Span(1), stop)?;
+            self.work(port, now + Span(1), token)?;
             self.ports[port].look_at(now + Span(1));
         }
         // The probe itself takes time too.
-        stop.step()
+        token.tick(1)
     }
 
     /// Settles everything up to the horizon.
-    pub(super) fn close(&mut self, stop: &Stop<'_>) -> Result<(), Interrupted> {
-        self.settle(self.horizon, stop)?;
+    pub(super) fn close(&mut self, token: &CancellationToken<'_>) -> Result<(), Interrupted> {
+        self.settle(self.horizon, token)?;
         for port in self.ports.keys() {
             let link = self.plan.contended[port];
             let (mut downstream, ports, _) = self.downstream();

@@ -7,6 +7,7 @@ use super::contended_port::ContendedPort;
 use super::nic::Nic;
 use super::plan::{NicIndex, Passed, Plan, PortIndex, Role, StageEnd};
 use super::{Engine, Outcome};
+use crate::cancellation::CancellationToken;
 use crate::index::{Label, LinkIndex, VcIndex};
 use crate::metrics::FinalState;
 use crate::network::Routing;
@@ -15,7 +16,6 @@ use crate::probe::Queues;
 use crate::queue_range::QueueRange;
 use crate::rate_control::RateControl;
 use crate::shaped_port::ShapedPort;
-use crate::stop::{Interrupted, Stop, all};
 use crate::units::Time;
 
 impl Engine<'_> {
@@ -38,10 +38,9 @@ impl Engine<'_> {
     }
 
     /// Returns the state of each port at the horizon.
-    pub(super) fn port_ends(&self, stop: &Stop<'_>) -> Result<TiVec<LinkIndex, PortEnd>, Interrupted> {
+    pub(super) fn port_ends(&self) -> TiVec<LinkIndex, PortEnd> {
         let end = |(link, role): (LinkIndex, &Role)| {
             let vcs = self.routing.vcs[link].len();
-            stop.steps(vcs)?;
             let (state, defers_order) = match *role {
                 Role::Host(number) => (self.nics[number].state(self.horizon), false),
                 Role::Shaped(_) => (self.rate_control.port(link).expect("it has this role").state(), true),
@@ -60,20 +59,24 @@ impl Engine<'_> {
                 }
                 _ => TiVec::new(),
             };
-            Ok(PortEnd { state, defers_order, held })
+            PortEnd { state, defers_order, held }
         };
-        Ok(all(self.plan.roles.iter_enumerated().map(end))?.into())
+        self.plan.roles.iter_enumerated().map(end).collect()
     }
 
     /// Measures the run up to the horizon from the states of its ports. `is_whole`: not only a partition of it.
-    pub(super) fn measure(&self, mut ends: TiVec<LinkIndex, PortEnd>, is_whole: bool, stop: &Stop<'_>) -> Outcome {
+    pub(super) fn measure(
+        &self,
+        mut ends: TiVec<LinkIndex, PortEnd>,
+        is_whole: bool,
+        token: &CancellationToken<'_>,
+    ) -> Outcome {
         let mut on_links: TiVec<VcIndex, u64> = ti_vec![0; self.network.vcs.len()];
         for (link, role) in self.plan.roles.iter_enumerated() {
             if *role == Role::Transparent {
                 continue;
             }
             for label in self.plan.stages[link].keys() {
-                stop.step()?;
                 let late = &self.late.counts[link][self.plan.passed[link].places(label)];
                 let PortEnd { state, defers_order, held } = &ends[link];
                 let counters = state.counters[label];
@@ -120,7 +123,7 @@ impl Engine<'_> {
             on_links,
             edge,
             rate_control,
-            stop,
+            token,
         };
         if is_whole { state.measure() } else { state.measure_partition() }
     }

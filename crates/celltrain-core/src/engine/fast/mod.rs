@@ -43,6 +43,7 @@ use std::collections::VecDeque;
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use super::{Interrupted, Outcome, Progress};
+use crate::cancellation::CancellationToken;
 use crate::cell::{Cell, Run};
 use crate::contracts::Edge;
 use crate::edge_device::Packet;
@@ -52,7 +53,6 @@ use crate::network::{LinkTimes, Network, Routing};
 use crate::probe::Probe;
 use crate::rate_control::{Place, RateControl};
 use crate::shaped_port::ShapedPort;
-use crate::stop::{Stop, all};
 use crate::units::{Clock, Span, Time};
 
 pub use parallel::Sharing;
@@ -118,20 +118,19 @@ impl<'a> Engine<'a> {
         mode: PortMode,
         traced: Option<&[LinkIndex]>,
         part: Option<Part<'a>>,
-        stop: &Stop<'_>,
+        token: &CancellationToken<'_>,
     ) -> Result<Self, Interrupted> {
         let clock = network.clock();
         let end = network.end(clock);
-        let routing = network.routing(stop)?;
+        token.check()?;
+        let routing = network.routing();
         let times = LinkTimes::of(network, clock);
-        let mut rate_control = RateControl::new(network, &routing, clock, stop)?;
+        let mut rate_control = RateControl::new(network, &routing, clock, token)?;
         let part_of = |node| part.map_or(0, |part| part.partition.of(node));
-        let plan = Plan::new(network, &routing, &rate_control, &times, part_of, traced.unwrap_or_default(), stop)?;
-        let nic = |&link: &LinkIndex| {
-            stop.steps(routing.vcs[link].len())?;
-            Ok(Nic::new(times[link].cell_time, routing.vcs[link].len()))
-        };
-        let edge = Edge::new(network, clock, stop)?;
+        token.check()?;
+        let plan = Plan::new(network, &routing, &rate_control, &times, part_of, traced.unwrap_or_default());
+        let nic = |&link: &LinkIndex| Nic::new(times[link].cell_time, routing.vcs[link].len());
+        let edge = Edge::new(network, clock);
         let mut starts: Vec<_> = network
             .flows
             .iter_enumerated()
@@ -141,14 +140,14 @@ impl<'a> Engine<'a> {
         starts.sort_unstable();
         let builder = PortBuilder { network, routing: &routing, times: &times, plan: &plan, end, clock, part };
         let options = PortOptions { mode, is_looked_at: traced.is_some() };
-        let PortSet { ports, links, at_once, .. } = builder.ports(options, &mut rate_control, stop)?;
+        let PortSet { ports, links, at_once, .. } = builder.ports(options, &mut rate_control, token)?;
         let mut engine = Self {
             network,
             clock,
             end,
             horizon: end,
-            nics: all(plan.hosts.iter().map(nic))?.into(),
-            exits: builder.exits(&edge, stop)?,
+            nics: plan.hosts.iter().map(nic).collect(),
+            exits: builder.exits(&edge),
             ports,
             links,
             at_once,
@@ -157,7 +156,7 @@ impl<'a> Engine<'a> {
             starts: starts.into(),
             rm_events: RmEvents::new(&plan),
             rate_control,
-            end_systems: EndSystems::new(network, &routing, clock, stop)?,
+            end_systems: EndSystems::new(network, &routing, clock),
             event_list: EventList::new(&plan),
             late: Late { counts: plan.passed.iter().map(PassedPorts::row).collect(), held: Vec::new(), end },
             ahead: plan.shaped.iter().map(|&link| ahead(&routing, &plan, &edge, link)).collect(),
@@ -175,13 +174,13 @@ impl<'a> Engine<'a> {
         Ok(engine)
     }
 
-    fn step(&mut self, key: Key, probe: &mut impl Probe, stop: &Stop<'_>) -> Result<(), Interrupted> {
+    fn step(&mut self, key: Key, probe: &mut impl Probe, token: &CancellationToken<'_>) -> Result<(), Interrupted> {
         let now = key.time();
         let phase = match self.event_list.leaf(key) {
-            Leaf::Port(port) => return self.work(port, now, stop),
+            Leaf::Port(port) => return self.work(port, now, token),
             Leaf::Tick => {
                 let ticked = self.end_systems.on_tick(now, probe, &mut self.departures);
-                stop.steps_of([ticked, self.departures.len()])?;
+                token.tick(ticked + self.departures.len())?;
                 self.schedule_ticks();
                 Phase::Timers
             }
@@ -189,7 +188,7 @@ impl<'a> Engine<'a> {
                 while let Some(&(_, flow)) = self.starts.front().filter(|start| start.0 == now) {
                     self.starts.pop_front();
                     self.end_systems.start(flow, probe, &mut self.departures);
-                    stop.step()?;
+                    token.tick(1)?;
                 }
                 self.schedule_starts();
                 Phase::BeforeService
@@ -198,7 +197,7 @@ impl<'a> Engine<'a> {
                 self.shape(shaped, now);
                 return Ok(());
             }
-            Leaf::Rm(lane) => return self.run_rm_event(lane, now, stop),
+            Leaf::Rm(lane) => return self.run_rm_event(lane, now, token),
             Leaf::Lane(lane) => {
                 let delivery = self.lanes[lane].pop_front().expect("a lane on the event list has a frame");
                 schedule_lane(&mut self.event_list, lane, &self.lanes[lane]);
@@ -269,7 +268,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Makes a contended port catch up with everything before `now`.
-    fn work(&mut self, port: PortIndex, now: Time, stop: &Stop<'_>) -> Result<(), Interrupted> {
+    fn work(&mut self, port: PortIndex, now: Time, token: &CancellationToken<'_>) -> Result<(), Interrupted> {
         let until = now.min(self.horizon + Span(1));
         let mut reached = Time::default();
         loop {
@@ -277,7 +276,7 @@ impl<'a> Engine<'a> {
             if reached >= until {
                 return Ok(());
             }
-            stop.ask()?;
+            token.check()?;
         }
     }
 
@@ -296,7 +295,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Performs the first RM event of a lane, which is due at `now`.
-    fn run_rm_event(&mut self, lane: RmLaneIndex, now: Time, stop: &Stop<'_>) -> Result<(), Interrupted> {
+    fn run_rm_event(&mut self, lane: RmLaneIndex, now: Time, token: &CancellationToken<'_>) -> Result<(), Interrupted> {
         let RmEvent { vc, number, what, .. } =
             self.rm_events.pop(lane).expect("a lane on the event list has an RM event");
         schedule_rm_events(&mut self.event_list, lane, &self.rm_events);
@@ -316,7 +315,7 @@ impl<'a> Engine<'a> {
                 let Role::Contended(port) = self.plan.roles[place.link] else {
                     unreachable!("a port with an allocator counts as contended");
                 };
-                self.work(port, now, stop)?;
+                self.work(port, now, token)?;
                 self.ports[port].look_at(now);
                 let queue = self.ports[port].buffer(&self.at_once).occupancy();
                 self.rate_control.write(vc, number, place, queue, now);

@@ -20,7 +20,6 @@ use crate::feeders::Feeders;
 use crate::index::{Label, LinkIndex, NodeIndex, VcIndex, indices};
 use crate::network::{LinkTimes, Network, Next, NodeKind, Routing};
 use crate::rate_control::{Place, RateControl};
-use crate::stop::{Interrupted, Stop};
 use crate::units::Span;
 
 indices! {
@@ -225,12 +224,11 @@ impl Plan {
         times: &TiSlice<LinkIndex, LinkTimes>,
         part_of: impl Fn(NodeIndex) -> u32,
         traced: &[LinkIndex],
-        stop: &Stop<'_>,
-    ) -> Result<Self, Interrupted> {
+    ) -> Self {
         let part_of = |link: LinkIndex| part_of(network.links[link].to);
         let mut plan = Plan {
             roles: TiVec::with_capacity(network.links.len()),
-            feeders: Feeders::new(network, stop)?,
+            feeders: Feeders::new(network),
             hosts: TiVec::new(),
             contended: TiVec::new(),
             shaped: TiVec::new(),
@@ -244,7 +242,6 @@ impl Plan {
             delays: times.iter().map(|times| times.delay).collect(),
         };
         for link in network.links.keys() {
-            stop.steps(routing.merging[link].len())?;
             let role = if rate_control.port(link).is_some() {
                 plan.shaped.push(link);
                 Role::Shaped(ShapedIndex::from(plan.shaped.len() - 1))
@@ -266,7 +263,7 @@ impl Plan {
             let (stages, passed, rm_ways) = match plan.roles[link] {
                 Role::Transparent => (TiVec::new(), PassedPorts::default(), TiVec::new()),
                 Role::Host(_) | Role::Shaped(_) | Role::Contended(_) => {
-                    plan.stages_of(routing, rate_control, times, link, &part_of, stop)?
+                    plan.stages_of(routing, rate_control, times, link, &part_of)
                 }
             };
             plan.stages.push(stages);
@@ -275,7 +272,7 @@ impl Plan {
                 plan.rm_ways.push(rm_ways);
             }
         }
-        Ok(plan)
+        plan
     }
 
     /// Returns the stages that begin at a port, by label, and the transparent ports on their ways. Frames that go to
@@ -287,8 +284,7 @@ impl Plan {
         times: &TiSlice<LinkIndex, LinkTimes>,
         start: LinkIndex,
         part_of: &impl Fn(LinkIndex) -> u32,
-        stop: &Stop<'_>,
-    ) -> Result<Stages, Interrupted> {
+    ) -> Stages {
         let mut lanes: BTreeMap<(Span, u32), LaneIndex> = BTreeMap::new();
         // By lead, and whether they end there.
         let mut rm_event_lanes: BTreeMap<(Span, bool), RmLaneIndex> = BTreeMap::new();
@@ -308,7 +304,6 @@ impl Plan {
             let vc = routing.vcs[start][label];
             let mut rm_way = RmWay { vc, passes: Vec::new(), end: None };
             let end = loop {
-                stop.step()?;
                 lead = lead + times[link].cell_time + times[link].delay;
                 if rate_control.ends(vc, link) {
                     let lane = rm_event_lane((lead, true));
@@ -355,7 +350,7 @@ impl Plan {
                 rm_ways.push(rate_control.home(vc).map(|_| rm_way));
             }
         }
-        Ok((stages, passed_ports, rm_ways))
+        (stages, passed_ports, rm_ways)
     }
 }
 

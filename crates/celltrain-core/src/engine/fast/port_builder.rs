@@ -18,13 +18,14 @@ use super::stream::Stream;
 use super::stream_port::StreamPort;
 use super::train_ingress::TrainIngress;
 use super::train_port::TrainPort;
+use crate::cancellation::{CancellationToken, Interrupted, all};
 use crate::contracts::Edge;
 use crate::index::{Label, LinkIndex, VcIndex};
+use crate::network::Vc;
 use crate::policy::{BufferPolicy, formula};
 use crate::rate_control::RateControl;
 use crate::rng;
 use crate::scheduler::Service;
-use crate::stop::{Interrupted, Stop, all};
 use crate::tie::{ServiceOrder, TieBreaker};
 use crate::units::{Span, Time};
 
@@ -53,13 +54,13 @@ impl PortBuilder<'_> {
         &self,
         options: PortOptions,
         rate_control: &mut RateControl,
-        stop: &Stop<'_>,
+        token: &CancellationToken<'_>,
     ) -> Result<PortSet, Interrupted> {
         let mut links = Links::default();
         let mut taken_at_once = 0;
         let drafts: Vec<Draft> = all(self.plan.contended.iter_enumerated().map(|(port, &link)| {
             let feeders = self.plan.feeders.of(link);
-            stop.steps(self.routing.vcs[link].len() + feeders.len())?;
+            token.tick(self.routing.vcs[link].len() + feeders.len())?;
             let draft = self.draft(link, options, rate_control);
             let ingress = match draft.body {
                 Body::Trains(..) => {
@@ -78,7 +79,6 @@ impl PortBuilder<'_> {
         let mut plans = TiVec::with_capacity(drafts.len());
         let port = |(number, draft): (PortIndex, Draft)| {
             let Draft { link, timing, reason, body } = draft;
-            stop.steps(self.routing.vcs[link].len())?;
             let (plan, port) = match body {
                 Body::Trains(port, plan) => {
                     let vcs = self.routing.vcs[link].len();
@@ -103,9 +103,9 @@ impl PortBuilder<'_> {
                 }
             };
             plans.push((plan, reason));
-            Ok(port)
+            port
         };
-        let ports = all(PortIndex::counting().zip(drafts).map(port))?.into();
+        let ports = PortIndex::counting().zip(drafts).map(port).collect();
         Ok(PortSet { ports, links, at_once, plans })
     }
 
@@ -117,10 +117,10 @@ impl PortBuilder<'_> {
         &self,
         mode: PortMode,
         rate_control: &mut RateControl,
-        stop: &Stop<'_>,
+        token: &CancellationToken<'_>,
     ) -> Result<TiVec<PortIndex, bool>, Interrupted> {
         let takes = all(self.plan.contended.iter().map(|&link| {
-            stop.steps(self.routing.vcs[link].len() + self.plan.feeders.of(link).len())?;
+            token.tick(self.routing.vcs[link].len() + self.plan.feeders.of(link).len())?;
             let options = PortOptions { mode, is_looked_at: false };
             Ok(!matches!(self.draft(link, options, rate_control).body, Body::Trains(..)))
         }))?;
@@ -270,22 +270,18 @@ impl PortBuilder<'_> {
     }
 
     /// Returns, by VC, the route of its frames out of their host; `None` if the host's own port shapes it.
-    ///
-    /// # Errors
-    /// If it is interrupted.
-    pub(super) fn exits(&self, edge: &Edge, stop: &Stop<'_>) -> Result<TiVec<VcIndex, Option<Exit>>, Interrupted> {
-        let exits = self.network.vcs.iter_enumerated().map(|(vc, of_vc)| {
-            stop.step()?;
+    pub(super) fn exits(&self, edge: &Edge) -> TiVec<VcIndex, Option<Exit>> {
+        let exit = |(vc, of_vc): (VcIndex, &Vc)| {
             let link = of_vc.path[0];
-            Ok(match self.plan.roles[link] {
+            match self.plan.roles[link] {
                 Role::Host(nic) => {
                     Some(Exit { nic, cell_time: self.times[link].cell_time, is_policed: edge.polices_at(vc, link) })
                 }
                 Role::Shaped(_) => None,
                 Role::Contended(_) | Role::Transparent => unreachable!("a VC starts at a host"),
-            })
-        });
-        Ok(all(exits)?.into())
+            }
+        };
+        self.network.vcs.iter_enumerated().map(exit).collect()
     }
 }
 

@@ -9,12 +9,12 @@ use super::ingress;
 use super::output::Timing;
 use super::parallel::Part;
 use super::plan::{Plan, Role};
+use crate::cancellation::{CancellationToken, Interrupted};
 use crate::index::LinkIndex;
 use crate::network::{LinkTimes, Network, Next, Routing};
 use crate::policy::Overflow;
 use crate::rate_control::RateControl;
 use crate::scheduler::{BacklogSensitivity, Service};
-use crate::stop::{Interrupted, Stop, all};
 use crate::units::{Clock, Time};
 
 /// Selection of the code of contended ports.
@@ -264,15 +264,18 @@ pub struct PortExplanation {
 ///
 /// # Errors
 /// If it is interrupted.
-pub(in crate::engine) fn explain(network: &Network, stop: &Stop<'_>) -> Result<Vec<PortExplanation>, Interrupted> {
+pub(in crate::engine) fn explain(
+    network: &Network,
+    token: &CancellationToken<'_>,
+) -> Result<Vec<PortExplanation>, Interrupted> {
     let clock = network.clock();
-    let routing = network.routing(stop)?;
+    let routing = network.routing();
     let times = LinkTimes::of(network, clock);
-    let mut rate_control = RateControl::new(network, &routing, clock, stop)?;
-    let plan = Plan::new(network, &routing, &rate_control, &times, |_| 0, &[], stop)?;
+    let mut rate_control = RateControl::new(network, &routing, clock, token)?;
+    let plan = Plan::new(network, &routing, &rate_control, &times, |_| 0, &[]);
     let end = network.end(clock);
     let builder = PortBuilder { network, routing: &routing, times: &times, plan: &plan, end, clock, part: None };
-    let plans = builder.ports(PortOptions::default(), &mut rate_control, stop)?.plans;
+    let plans = builder.ports(PortOptions::default(), &mut rate_control, token)?.plans;
     let explain = |link: LinkIndex| {
         let (code, details, why) = match plan.roles[link] {
             Role::Host(_) => ("host", Vec::new(), "frames leave a host whole and in order".to_string()),
@@ -289,7 +292,6 @@ pub(in crate::engine) fn explain(network: &Network, stop: &Stop<'_>) -> Result<V
         };
         let mut feeds = Vec::new();
         for next in &routing.next[link] {
-            stop.step()?;
             let name = match *next {
                 Next::Host { .. } => &network.nodes[network.links[link].to].name,
                 Next::Port { link, .. } => &network.links[link].name,
@@ -298,9 +300,9 @@ pub(in crate::engine) fn explain(network: &Network, stop: &Stop<'_>) -> Result<V
                 feeds.push(name.clone());
             }
         }
-        Ok(PortExplanation { link, code, details, why, feeds })
+        PortExplanation { link, code, details, why, feeds }
     };
-    all(network.links.keys().map(explain))
+    Ok(network.links.keys().map(explain).collect())
 }
 
 impl PortPlan {
@@ -340,7 +342,7 @@ mod tests {
         let tcp = TcpConfig::Sack(TcpOptions::default());
         let policy = PolicyConfig::TailDrop(tail_drop::Config {});
         let network = n_source_network(3, "5us", Some(100), policy, &tcp, "1s");
-        let ports = explain(&network, &Stop::never()).unwrap();
+        let ports = explain(&network, &CancellationToken::never()).unwrap();
         assert!(ports.iter().map(|port| port.link).eq(network.links.keys()));
         let bottleneck = &ports[usize::from(network.bottleneck)];
         assert_eq!((bottleneck.code, bottleneck.feeds.len()), ("trains", 3), "three hosts are behind it");

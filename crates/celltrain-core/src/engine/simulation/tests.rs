@@ -179,8 +179,8 @@ fn a_simulation_can_be_interrupted() {
     let network = lan("50ms");
     each_engine(&network, |mut simulation| {
         let end = simulation.end();
-        let stop = || Stop::new(&|| false);
-        assert_eq!(simulation.advance_unless(end, &stop()), Err(SimulationError::Interrupted));
-        assert_eq!(simulation.snapshot_unless(&stop()), Err(SimulationError::Interrupted));
+        let token = || CancellationToken::new(&|| false);
+        assert_eq!(simulation.advance_unless(end, &token()), Err(SimulationError::Interrupted));
+        assert_eq!(simulation.snapshot_unless(&token()), Err(SimulationError::Interrupted));
     });
 }

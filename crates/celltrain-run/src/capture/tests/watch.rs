@@ -6,7 +6,6 @@ use celltrain_core::engine::Engine;
 use celltrain_core::events::{CellStep, Event, FrameStep, SegmentStep, Watcher};
 use celltrain_core::network::Network;
 use celltrain_core::probe::Probe;
-use celltrain_core::stop::Stop;
 use celltrain_core::units::Time;
 use celltrain_scenario::{Machine, build, read_toml};
 
@@ -63,7 +62,7 @@ fn seen_by(
     let stopped = false.into();
     let tells_fates = engine == Engine::Reference;
     let destination = Destination { sink, about: About::default(), tells_fates, stopped: &stopped };
-    let watch = Watch::new(choice, network, destination, &Stop::never()).expect("all is there");
+    let watch = Watch::new(choice, network, destination).expect("all is there");
     let mut probe = AndAll { watch, events: Vec::new() };
     engine.run(network, &mut probe, |_| true).expect("nobody stops it");
     probe.watch.finish().expect("memory takes it");
@@ -277,7 +276,7 @@ fn packets_too_long_for_their_link_type_are_refused_before_the_run() {
     let stopped = false.into();
     let destination = Destination { sink: &mut sink, about: About::default(), tells_fates: true, stopped: &stopped };
     let choice = choice(&network, "aal5", None, None);
-    let refused = Watch::new(&choice, &network, destination, &Stop::never()).err();
+    let refused = Watch::new(&choice, &network, destination).err();
     let Some(Unfinished::Refused(problem)) = refused else { panic!("it is refused, and not {refused:?}") };
     assert!(problem.contains("do not fit"), "{problem}");
 }
@@ -294,7 +293,7 @@ fn nothing_is_written_after_a_no_and_the_run_is_stopped() {
     };
     let stopped = false.into();
     let destination = Destination { sink: &mut sink, about: About::default(), tells_fates: true, stopped: &stopped };
-    let mut watch = Watch::new(&choice, &network, destination, &Stop::never()).expect("all is there");
+    let mut watch = Watch::new(&choice, &network, destination).expect("all is there");
     Engine::Reference.run(&network, &mut watch, |_| !stopped.load(std::sync::atomic::Ordering::Relaxed)).ok();
     watch.finish().expect("who takes the bytes knows why");
     assert_eq!(asked, 1);

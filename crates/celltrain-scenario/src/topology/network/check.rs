@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
+use celltrain_core::cancellation::Interrupted;
 use celltrain_core::index::{LinkIndex, NodeIndex};
 use celltrain_core::network::{Graph, Merge, NodeKind};
-use celltrain_core::stop::{Interrupted, Stop};
 
 use super::{Config, FlowConfig, Layout, Nodes};
 use crate::fault::Warning;
@@ -15,27 +15,27 @@ use crate::limits::{MAX_CROSSINGS, MAX_DURATION};
 use crate::scope::{Scope, quoted};
 use crate::topology::links::{check_delay, check_rate, meeting};
 
-pub(super) fn check(config: &Config, scope: &mut Scope<'_>, stop: &Stop<'_>) -> Result<Option<Layout>, Interrupted> {
+pub(super) fn check(config: &Config, scope: &mut Scope<'_>) -> Result<Option<Layout>, Interrupted> {
     let before = scope.found().count();
-    let nodes = config.nodes_by_name(stop)?;
-    names(config, scope, stop)?;
-    links(config, &nodes, scope, stop)?;
+    let nodes = config.nodes_by_name();
+    names(config, scope);
+    links(config, &nodes, scope);
     let graph_is_sound = scope.found().count() == before;
-    let sound_flows = flows(config, &nodes, scope, stop)?;
+    let sound_flows = flows(config, &nodes, scope);
     if !graph_is_sound {
         return Ok(None);
     }
-    let layout = routes(config, &nodes, &sound_flows, scope, stop)?;
+    scope.token().check()?;
+    let layout = routes(config, &nodes, &sound_flows, scope)?;
     Ok(layout.filter(|_| scope.found().count() == before))
 }
 
 /// Checks that every node has a valid name of its own.
-fn names(config: &Config, scope: &mut Scope<'_>, stop: &Stop<'_>) -> Result<(), Interrupted> {
+fn names(config: &Config, scope: &mut Scope<'_>) {
     let mut known = BTreeSet::new();
     for (key, names, _) in config.nodes() {
         let mut list = scope.at(key);
         for (i, name) in names.iter().enumerate() {
-            stop.step()?;
             if name.is_empty() || name.contains("->") {
                 list.item(i).refuse_text(name, "is not a name; it must not be empty or contain \"->\"");
             }
@@ -44,19 +44,17 @@ fn names(config: &Config, scope: &mut Scope<'_>, stop: &Stop<'_>) -> Result<(), 
             }
         }
     }
-    Ok(())
 }
 
 /// Checks that every link joins two nodes that no other link joins.
-fn links(config: &Config, nodes: &Nodes<'_>, scope: &mut Scope<'_>, stop: &Stop<'_>) -> Result<(), Interrupted> {
+fn links(config: &Config, nodes: &Nodes<'_>, scope: &mut Scope<'_>) {
     let mut list = scope.at("links");
     let mut joined = BTreeSet::new();
     for (i, config) in config.links.iter().enumerate() {
-        stop.step()?;
         let mut link = list.item(i);
         let (a, b) = (config.between.0.as_str(), config.between.1.as_str());
         for (end, name) in [a, b].into_iter().enumerate() {
-            is_unknown(name, nodes, &mut link.at("between").item(end), stop)?;
+            is_unknown(name, nodes, &mut link.at("between").item(end));
         }
         let between = || format!("[\"{a}\", \"{b}\"]");
         if a == b {
@@ -74,33 +72,26 @@ fn links(config: &Config, nodes: &Nodes<'_>, scope: &mut Scope<'_>, stop: &Stop<
             check_delay("delay_back", delay, &mut link);
         }
     }
-    Ok(())
 }
 
 /// Reports a fault if there is no node of this name. Returns whether it did.
-fn is_unknown(name: &str, nodes: &Nodes<'_>, scope: &mut Scope<'_>, stop: &Stop<'_>) -> Result<bool, Interrupted> {
+fn is_unknown(name: &str, nodes: &Nodes<'_>, scope: &mut Scope<'_>) -> bool {
     if nodes.contains_key(name) {
-        return Ok(false);
+        return false;
     }
-    let hint = hint(name, nodes.keys().copied(), scope.found(), stop)?;
+    let hint = hint(name, nodes.keys().copied(), scope.found(), scope.token());
     let hint = hint.map(|meant| format!("; did you mean \"{meant}\"?")).unwrap_or_default();
     scope.refuse_text(name, format!("is not a host, a switch or an edge device{hint}"));
-    Ok(true)
+    true
 }
 
 /// Checks that every flow has its own name, joins two hosts, and takes a possible path. Returns the positions of flows
 /// without a fault.
-fn flows(
-    config: &Config,
-    nodes: &Nodes<'_>,
-    scope: &mut Scope<'_>,
-    stop: &Stop<'_>,
-) -> Result<Vec<usize>, Interrupted> {
+fn flows(config: &Config, nodes: &Nodes<'_>, scope: &mut Scope<'_>) -> Vec<usize> {
     let mut list = scope.at("flows");
     let mut names: BTreeMap<String, usize> = BTreeMap::new();
     let mut sound = Vec::new();
     for (i, flow) in config.flows.iter().enumerate() {
-        stop.step()?;
         let mut scope = list.item(i);
         let before = scope.found().count();
         let name = flow.name_at(i);
@@ -119,9 +110,9 @@ fn flows(
                 )),
             }
         }
-        ends(flow, nodes, &mut scope, stop)?;
+        ends(flow, nodes, &mut scope);
         if let Some(path) = &flow.path {
-            path_form(flow, path, nodes, &mut scope.at("path"), stop)?;
+            path_form(flow, path, nodes, &mut scope.at("path"));
         }
         if scope.found().count() == before {
             sound.push(i);
@@ -130,14 +121,14 @@ fn flows(
     if config.flows.is_empty() {
         list.refuse("is empty; a run needs at least one flow");
     }
-    Ok(sound)
+    sound
 }
 
 /// Checks that a flow joins two hosts.
-fn ends(flow: &FlowConfig, nodes: &Nodes<'_>, scope: &mut Scope<'_>, stop: &Stop<'_>) -> Result<(), Interrupted> {
+fn ends(flow: &FlowConfig, nodes: &Nodes<'_>, scope: &mut Scope<'_>) {
     for (key, name) in [("from", &flow.from), ("to", &flow.to)] {
         let mut scope = scope.at(key);
-        if !is_unknown(name, nodes, &mut scope, stop)? && nodes[name.as_str()].1 != NodeKind::Host {
+        if !is_unknown(name, nodes, &mut scope) && nodes[name.as_str()].1 != NodeKind::Host {
             scope.refuse_text(name, "is not a host; a flow joins two hosts");
         }
     }
@@ -147,34 +138,25 @@ fn ends(flow: &FlowConfig, nodes: &Nodes<'_>, scope: &mut Scope<'_>, stop: &Stop
     if flow.start > MAX_DURATION {
         scope.at("start").refuse_text(flow.start, format!("is not a time up to {MAX_DURATION}"));
     }
-    Ok(())
 }
 
 /// Checks the form of a given path: it joins the flow's ends, crosses no other host, and no node twice.
-fn path_form(
-    flow: &FlowConfig,
-    path: &[String],
-    nodes: &Nodes<'_>,
-    scope: &mut Scope<'_>,
-    stop: &Stop<'_>,
-) -> Result<(), Interrupted> {
+fn path_form(flow: &FlowConfig, path: &[String], nodes: &Nodes<'_>, scope: &mut Scope<'_>) {
     if path.first() != Some(&flow.from) || path.last() != Some(&flow.to) {
         let FlowConfig { from, to, .. } = flow;
         scope.refuse(format!("does not lead from \"{from}\" to \"{to}\"; both ends belong to it"));
     }
     let mut seen = BTreeSet::new();
     for (j, name) in path.iter().enumerate() {
-        stop.step()?;
         let inside = j > 0 && j.saturating_add(1) < path.len();
         let mut scope = scope.item(j);
-        if !is_unknown(name, nodes, &mut scope, stop)? && inside && nodes[name.as_str()].1 == NodeKind::Host {
+        if !is_unknown(name, nodes, &mut scope) && inside && nodes[name.as_str()].1 == NodeKind::Host {
             scope.refuse_text(name, "is a host; only switches forward");
         }
         if !seen.insert(name) {
             scope.refuse_text(name, "is a loop: the path has been there before");
         }
     }
-    Ok(())
 }
 
 /// Checks that every flow has a path. Returns the layout of the network if it is sound.
@@ -183,18 +165,17 @@ fn routes(
     nodes: &Nodes<'_>,
     sound_flows: &[usize],
     scope: &mut Scope<'_>,
-    stop: &Stop<'_>,
 ) -> Result<Option<Layout>, Interrupted> {
     let before = scope.found().count();
-    let graph = config.graph(nodes, stop)?;
+    let graph = config.graph(nodes);
     if let Some(name) = &config.bottleneck {
         let names = graph.links.iter().map(|link| link.name.as_str());
         if !names.clone().any(|link| link == name) {
-            let hint = closest(name, names, stop)?.map(|meant| format!("; did you mean \"{meant}\"?"));
+            let hint = closest(name, names, scope.token()).map(|meant| format!("; did you mean \"{meant}\"?"));
             scope.at("bottleneck").refuse_text(name, format!("is not a link{}", hint.unwrap_or_default()));
         }
     }
-    let Some(paths) = config.data_paths(&graph, nodes, sound_flows, stop)? else {
+    let Some(paths) = config.data_paths(&graph, nodes, sound_flows, scope.token())? else {
         let problem =
             format!("cross more than {MAX_CROSSINGS} links in all; fewer flows, or shorter paths, can be run");
         scope.at("flows").refuse(problem);
@@ -202,14 +183,14 @@ fn routes(
     };
     if paths.iter().any(Option::is_none) {
         let without = sound_flows.iter().zip(&paths).filter(|(_, path)| path.is_none()).map(|(&flow, _)| flow);
-        without_a_path(config, nodes, &graph, without, scope, stop)?;
+        without_a_path(config, nodes, &graph, without, scope);
     }
     if scope.found().count() > before || sound_flows.len() < config.flows.len() {
         return Ok(None);
     }
     let paths = paths.into_iter().map(|path| path.expect("each has its faults above")).collect();
-    let layout = config.layout(graph, paths, stop)?;
-    shared_vcs(config, &layout, scope, stop)?;
+    let layout = config.layout(graph, paths);
+    shared_vcs(config, &layout, scope)?;
     Ok(Some(layout))
 }
 
@@ -220,12 +201,10 @@ fn without_a_path(
     graph: &Graph,
     flows: impl Iterator<Item = usize>,
     scope: &mut Scope<'_>,
-    stop: &Stop<'_>,
-) -> Result<(), Interrupted> {
+) {
     let joined: BTreeSet<[NodeIndex; 2]> = graph.links.iter().map(|link| [link.from, link.to]).collect();
     let mut list = scope.at("flows");
     for i in flows {
-        stop.step()?;
         let (flow, mut scope) = (&config.flows[i], list.item(i));
         let Some(path) = &flow.path else {
             let mut problem = format!("cannot be reached from \"{}\": no links lead there through switches", flow.from);
@@ -242,15 +221,14 @@ fn without_a_path(
             }
         }
     }
-    Ok(())
 }
 
 /// Checks that flows of one VC end at one host, and that flows from several hosts meet once, at a switch.
-fn shared_vcs(config: &Config, layout: &Layout, scope: &mut Scope<'_>, stop: &Stop<'_>) -> Result<(), Interrupted> {
+fn shared_vcs(config: &Config, layout: &Layout, scope: &mut Scope<'_>) -> Result<(), Interrupted> {
+    let token = scope.token();
     let mut list = scope.at("flows");
     let mut by_vc: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (i, route) in layout.flows.iter().enumerate() {
-        stop.step()?;
         by_vc.entry(route.vc.as_deref().unwrap_or(&route.name)).or_default().push(i);
     }
     for (vc, flows) in by_vc {
@@ -258,7 +236,7 @@ fn shared_vcs(config: &Config, layout: &Layout, scope: &mut Scope<'_>, stop: &St
         let first = &config.flows[flows[0]];
         let mut branches: Vec<usize> = Vec::new();
         for &i in &flows {
-            stop.steps_of([1, branches.len()])?;
+            token.tick(branches.len().saturating_add(1))?;
             let flow = &config.flows[i];
             let sibling = branches.iter().find(|&&other| config.flows[other].from == flow.from);
             if flow.to != first.to {
@@ -299,10 +277,9 @@ fn shared_vcs(config: &Config, layout: &Layout, scope: &mut Scope<'_>, stop: &St
 }
 
 /// Checks that every edge device is between a host and the ATM network.
-pub(super) fn edge_devices(layout: &Layout, scope: &mut Scope<'_>, stop: &Stop<'_>) -> Result<(), Interrupted> {
+pub(super) fn edge_devices(layout: &Layout, scope: &mut Scope<'_>) {
     let mut list = scope.at("flows");
     for (i, flow) in layout.flows.iter().enumerate() {
-        stop.step()?;
         let Some((_, behind)) = flow.data.split_first() else { continue };
         let kind = |node: NodeIndex| layout.graph.nodes[node].kind;
         let inner: Vec<NodeIndex> = behind.iter().map(|&link| layout.graph.links[link].from).collect();
@@ -317,24 +294,21 @@ pub(super) fn edge_devices(layout: &Layout, scope: &mut Scope<'_>, stop: &Stop<'
             ));
         }
     }
-    Ok(())
 }
 
 /// Warns of nodes on no link, and of nodes not connected to any flow: a line of the file may be missing.
-pub(super) fn islands(layout: &Layout, stop: &Stop<'_>) -> Result<Vec<Warning>, Interrupted> {
+pub(super) fn islands(layout: &Layout) -> Vec<Warning> {
     let graph = &layout.graph;
     // Each node points towards the representative of its connected component.
     let mut towards: TiVec<NodeIndex, NodeIndex> = graph.nodes.keys().collect();
     let mut is_on_a_link: TiVec<NodeIndex, bool> = ti_vec![false; graph.nodes.len()];
-    for link in stop.each(&graph.links) {
-        let link = link?;
+    for link in &graph.links {
         let [a, b] = [link.from, link.to].map(|node| root(&mut towards, node));
         towards[a.max(b)] = a.min(b);
         is_on_a_link[link.from] = true;
     }
     let mut is_used: TiVec<NodeIndex, bool> = ti_vec![false; graph.nodes.len()];
-    for flow in stop.each(&layout.flows) {
-        let flow = flow?;
+    for flow in &layout.flows {
         is_used[root(&mut towards, graph.links[flow.data[0]].from)] = true;
     }
     let (mut alone, mut cut_off) = (Vec::new(), Vec::new());
@@ -363,7 +337,7 @@ pub(super) fn islands(layout: &Layout, stop: &Stop<'_>) -> Result<Vec<Warning>, 
             message: format!("{message}: nothing is sent there; leave out what is not needed, or link it"),
         });
     }
-    Ok(warnings)
+    warnings
 }
 
 fn kind_name(kind: NodeKind) -> &'static str {

@@ -5,7 +5,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use crate::stop::{Interrupted, Stop};
+use crate::cancellation::{CancellationToken, Interrupted};
 
 /// A cancellable barrier: cancelling wakes all waiters, so that no partition waits for one that failed.
 pub(super) struct Barrier {
@@ -41,7 +41,7 @@ impl Barrier {
     ///
     /// # Errors
     /// [`Interrupted`] if the barrier or the run is cancelled.
-    pub(super) fn wait_for_all(&self, stop: &Stop<'_>) -> Result<(), Interrupted> {
+    pub(super) fn wait_for_all(&self, token: &CancellationToken<'_>) -> Result<(), Interrupted> {
         let round = self.round.load(Ordering::Acquire);
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.partitions {
             self.arrived.store(0, Ordering::Relaxed);
@@ -50,12 +50,12 @@ impl Barrier {
             drop(guard);
             self.bell.notify_all();
         } else {
-            self.wait(round, stop)?;
+            self.wait(round, token)?;
         }
         if self.is_cancelled() { Err(Interrupted) } else { Ok(()) }
     }
 
-    fn wait(&self, round: usize, stop: &Stop<'_>) -> Result<(), Interrupted> {
+    fn wait(&self, round: usize, token: &CancellationToken<'_>) -> Result<(), Interrupted> {
         let waits = || self.round.load(Ordering::Acquire) == round && !self.is_cancelled();
         for _ in 0..LOOKS {
             if !waits() {
@@ -75,7 +75,7 @@ impl Barrier {
                 return Ok(());
             }
             drop(self.bell.wait_timeout(guard, NAP).unwrap_or_else(PoisonError::into_inner));
-            stop.ask()?;
+            token.check()?;
         }
     }
 
@@ -124,10 +124,10 @@ mod tests {
                 scope.spawn(|| {
                     for round in 0..500 {
                         steps.fetch_add(1, Ordering::Relaxed);
-                        barrier.wait_for_all(&Stop::never()).unwrap();
+                        barrier.wait_for_all(&CancellationToken::never()).unwrap();
                         let seen = steps.load(Ordering::Relaxed);
                         assert_eq!(seen, 3 * (round + 1), "in round {round}");
-                        barrier.wait_for_all(&Stop::never()).unwrap();
+                        barrier.wait_for_all(&CancellationToken::never()).unwrap();
                     }
                 });
             }
@@ -139,11 +139,11 @@ mod tests {
     fn a_wait_ends_when_another_partition_fails() {
         let barrier = Barrier::new(2);
         thread::scope(|scope| {
-            let waits = scope.spawn(|| barrier.wait_for_all(&Stop::never()));
+            let waits = scope.spawn(|| barrier.wait_for_all(&CancellationToken::never()));
             drop(BarrierGuard { barrier: &barrier, has_ended: false });
             assert_eq!(waits.join().unwrap(), Err(Interrupted));
         });
-        assert_eq!(barrier.wait_for_all(&Stop::never()), Err(Interrupted), "later waits fail at once");
+        assert_eq!(barrier.wait_for_all(&CancellationToken::never()), Err(Interrupted), "later waits fail at once");
     }
 
     #[test]
@@ -151,7 +151,7 @@ mod tests {
         let barrier = Barrier::new(2);
         let left = Cell::new(3_u32);
         let go_on = || left.replace(left.get().saturating_sub(1)) > 0;
-        assert_eq!(barrier.wait_for_all(&Stop::new(&go_on)), Err(Interrupted));
+        assert_eq!(barrier.wait_for_all(&CancellationToken::new(&go_on)), Err(Interrupted));
         assert_eq!(left.get(), 0, "the wait checks until the run is cancelled");
     }
 }

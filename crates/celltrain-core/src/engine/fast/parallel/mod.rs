@@ -24,6 +24,7 @@ use super::plan::LaneIndex;
 use super::stream::NEVER;
 use super::train::Arriving;
 use super::{EVENTS_AT_ONCE, Engine, Outcome, PIECES_OF_AN_EVENT, Plan, PortBuilder, PortMode, Progress};
+use crate::cancellation::{CancellationToken, Interrupted};
 use crate::contracts::Edge;
 use crate::end_systems::EndSystems;
 use crate::end_systems::apart::{Ends, News};
@@ -32,7 +33,6 @@ use crate::metrics::RunResult;
 use crate::network::{LinkTimes, Network};
 use crate::probe::Nothing;
 use crate::rate_control::RateControl;
-use crate::stop::{Interrupted, Stop};
 use crate::units::{Span, Time};
 use barrier::{Barrier, BarrierGuard};
 use exchange::Exchange;
@@ -60,27 +60,27 @@ pub(in crate::engine) fn run(
     sharing: Sharing,
     network: &Network,
     progress: &Progress,
-    stop: &Stop<'_>,
+    token: &CancellationToken<'_>,
 ) -> Result<Option<RunResult>, Interrupted> {
-    let Some(partition) = partition(mode, sharing, network, stop)? else { return Ok(None) };
+    let Some(partition) = partition(mode, sharing, network, token)? else { return Ok(None) };
     let partition = &partition;
     let barrier = Barrier::new(partition.parts);
     let mailboxes = Mailboxes::new(partition.parts);
-    let simulate = |number: usize, progress: &Progress, stop: &Stop<'_>| {
+    let simulate = |number: usize, progress: &Progress, token: &CancellationToken<'_>| {
         let number = u32::try_from(number).expect("fewer parts than nodes");
         let mut guard = BarrierGuard { barrier: &barrier, has_ended: false };
-        let mut engine = Engine::new(network, mode, None, Some(Part { partition, number }), stop)?;
+        let mut engine = Engine::new(network, mode, None, Some(Part { partition, number }), token)?;
         progress.end.set(engine.end);
         let exchange = Exchange::of(&engine, Part { partition, number });
         let mut windows = Windows { exchange, count: 0, latest_end: None };
         let mut snapshots = Vec::new();
         for bound in network.window(engine.clock).into_iter().flatten() {
-            engine.run_partition(bound, &mut windows, &barrier, &mailboxes, progress, stop)?;
-            engine.close(stop)?;
-            snapshots.push(engine.measure(engine.port_ends(stop)?, false, stop)?);
+            engine.run_partition(bound, &mut windows, &barrier, &mailboxes, progress, token)?;
+            engine.close(token)?;
+            snapshots.push(engine.measure(engine.port_ends(), false, token)?);
         }
-        engine.run_partition(engine.end, &mut windows, &barrier, &mailboxes, progress, stop)?;
-        engine.close(stop)?;
+        engine.run_partition(engine.end, &mut windows, &barrier, &mailboxes, progress, token)?;
+        engine.close(token)?;
         guard.has_ended = true;
         Ok((engine, snapshots))
     };
@@ -90,16 +90,16 @@ pub(in crate::engine) fn run(
             let (simulate, barrier) = (&simulate, &barrier);
             thread::Builder::new().spawn_scoped(scope, move || {
                 let go_on = || !barrier.is_cancelled();
-                let stop = Stop::new(&go_on);
-                let (engine, snapshots) = simulate(number, &Progress::default(), &stop)?;
-                Ok((engine.into_ended(&stop)?, snapshots))
+                let token = CancellationToken::new(&go_on);
+                let (engine, snapshots) = simulate(number, &Progress::default(), &token)?;
+                Ok((engine.into_ended(), snapshots))
             })
         };
         let Ok(others) = (1..partition.parts).map(start).collect::<io::Result<Vec<_>>>() else {
             // The system has no more threads. Those that were started find the barrier cancelled, and end.
             return Ok(None);
         };
-        let first = simulate(0, progress, stop);
+        let first = simulate(0, progress, token);
         guard.has_ended = true;
         let joined =
             others.into_iter().map(|other| other.join().unwrap_or_else(|payload| panic::resume_unwind(payload)));
@@ -114,35 +114,40 @@ pub(in crate::engine) fn run(
         snapshots.iter_mut().zip(&of_partition).for_each(|(snapshot, other)| snapshot.add_partition(other));
         partitions.push(partition);
     }
-    let result = first.measure_with(partitions, stop)?;
+    let result = first.measure_with(partitions, token)?;
     let mut snapshots = snapshots.into_iter();
     let bounds = network.window(first.clock).map(|bound| bound.and_then(|_| snapshots.next()));
     Ok(Some(result.within(bounds, network)))
 }
 
 /// Returns the number of partitions of a run.
-pub(in crate::engine) fn number(sharing: Sharing, network: &Network, stop: &Stop<'_>) -> Result<usize, Interrupted> {
-    Ok(partition(PortMode::default(), sharing, network, stop)?.map_or(1, |partition| partition.parts))
+pub(in crate::engine) fn number(
+    sharing: Sharing,
+    network: &Network,
+    token: &CancellationToken<'_>,
+) -> Result<usize, Interrupted> {
+    Ok(partition(PortMode::default(), sharing, network, token)?.map_or(1, |partition| partition.parts))
 }
 
 fn partition(
     mode: PortMode,
     sharing: Sharing,
     network: &Network,
-    stop: &Stop<'_>,
+    token: &CancellationToken<'_>,
 ) -> Result<Option<Partition>, Interrupted> {
     if sharing.threads < 2 {
         return Ok(None);
     }
     let clock = network.clock();
-    let routing = network.routing(stop)?;
+    let routing = network.routing();
     let times = LinkTimes::of(network, clock);
-    let mut rate_control = RateControl::new(network, &routing, clock, stop)?;
-    let plan = Plan::new(network, &routing, &rate_control, &times, |_| 0, &[], stop)?;
+    let mut rate_control = RateControl::new(network, &routing, clock, token)?;
+    let plan = Plan::new(network, &routing, &rate_control, &times, |_| 0, &[]);
+    token.check()?;
     let end = network.end(clock);
     let builder = PortBuilder { network, routing: &routing, times: &times, plan: &plan, end, clock, part: None };
-    let takes_cells = builder.takes_cells(mode, &mut rate_control, stop)?;
-    Partition::new(network, &plan, &times, &takes_cells, sharing, stop)
+    let takes_cells = builder.takes_cells(mode, &mut rate_control, token)?;
+    Partition::new(network, &plan, &times, &takes_cells, sharing, token)
 }
 
 /// Messages exchanged between partitions at the end of a window.
@@ -199,7 +204,7 @@ impl Engine<'_> {
         barrier: &Barrier,
         mailboxes: &Mailboxes,
         progress: &Progress,
-        stop: &Stop<'_>,
+        token: &CancellationToken<'_>,
     ) -> Result<(), Interrupted> {
         let part = self.part.expect("it is one of several");
         self.set_horizon(horizon);
@@ -207,14 +212,14 @@ impl Engine<'_> {
         // Cells held back at an earlier horizon are exchanged first, in a window without length.
         let mut until = latest_end.unwrap_or(Time(part.partition.lookahead.0)).min(behind);
         loop {
-            self.work_until(until, progress, stop)?;
+            self.work_until(until, progress, token)?;
             for &number in &exchange.ports {
-                stop.step()?;
-                self.work(number, until, stop)?;
+                token.tick(1)?;
+                self.work(number, until, token)?;
             }
             let next = self.send_messages(exchange, mailboxes, *window);
             mailboxes.next[part.number as usize][*window % 2].store(next.0, Ordering::Relaxed);
-            barrier.wait_for_all(stop)?;
+            barrier.wait_for_all(token)?;
             for from in (0..part.partition.parts).filter(|&from| from != part.number as usize) {
                 let from = u32::try_from(from).expect("fewer parts than nodes");
                 mailboxes.with(from, part.number, *window, |messages| {
@@ -235,7 +240,12 @@ impl Engine<'_> {
     }
 
     /// Processes everything that happens before `until`.
-    fn work_until(&mut self, until: Time, progress: &Progress, stop: &Stop<'_>) -> Result<(), Interrupted> {
+    fn work_until(
+        &mut self,
+        until: Time,
+        progress: &Progress,
+        token: &CancellationToken<'_>,
+    ) -> Result<(), Interrupted> {
         let mut events = 0;
         loop {
             let key = self.event_list.first();
@@ -245,10 +255,10 @@ impl Engine<'_> {
             if events == 0 {
                 events = EVENTS_AT_ONCE;
                 progress.now.set(key.time());
-                stop.steps(EVENTS_AT_ONCE * PIECES_OF_AN_EVENT)?;
+                token.tick(EVENTS_AT_ONCE * PIECES_OF_AN_EVENT)?;
             }
             events -= 1;
-            self.step(key, &mut Nothing, stop)?;
+            self.step(key, &mut Nothing, token)?;
         }
     }
 
@@ -333,8 +343,8 @@ impl Engine<'_> {
     }
 
     /// Returns the result, when the other partitions have ended too.
-    fn measure_with(&mut self, others: Vec<EndedPartition>, stop: &Stop<'_>) -> Outcome {
-        let mut ends = self.port_ends(stop)?;
+    fn measure_with(&mut self, others: Vec<EndedPartition>, token: &CancellationToken<'_>) -> Outcome {
+        let mut ends = self.port_ends();
         let partition = self.part.expect("it is one of several").partition;
         for (part, number) in others.into_iter().zip(1..) {
             let EndedPartition { ports, late, end_systems, edge } = part;
@@ -351,13 +361,13 @@ impl Engine<'_> {
             self.edge.take_over(edge, |vc| there.has(network.source(vc)));
         }
         self.end_systems.fold_all_sights();
-        self.measure(ends, true, stop)
+        self.measure(ends, true, token)
     }
 
-    fn into_ended(self, stop: &Stop<'_>) -> Result<EndedPartition, Interrupted> {
-        let ports = self.port_ends(stop)?;
+    fn into_ended(self) -> EndedPartition {
+        let ports = self.port_ends();
         let Engine { late, end_systems, edge, .. } = self;
-        Ok(EndedPartition { ports, late: late.counts, end_systems, edge })
+        EndedPartition { ports, late: late.counts, end_systems, edge }
     }
 }
 

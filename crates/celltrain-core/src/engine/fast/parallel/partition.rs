@@ -8,11 +8,11 @@ use std::collections::{BTreeMap, VecDeque};
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use super::Sharing;
+use crate::cancellation::{CancellationToken, Interrupted};
 use crate::engine::fast::plan::{Plan, PortIndex, Role, StageEnd};
 use crate::index::{LinkIndex, NodeIndex};
 use crate::network::{LinkTimes, Network};
 use crate::policy::PolicyConfig;
-use crate::stop::{Interrupted, Stop};
 use crate::units::Span;
 
 /// A partition of a network.
@@ -54,17 +54,17 @@ impl Partition {
         times: &TiVec<LinkIndex, LinkTimes>,
         takes_cells: &TiSlice<PortIndex, bool>,
         Sharing { threads, at_any_cost }: Sharing,
-        stop: &Stop<'_>,
+        token: &CancellationToken<'_>,
     ) -> Result<Option<Self>, Interrupted> {
         if plan.controls || !plan.shaped.is_empty() || asks_outside(network) {
             return Ok(None);
         }
-        let connectivity = Connectivity::between_nodes(network, plan, takes_cells, stop)?;
+        let connectivity = Connectivity::between_nodes(network, plan, takes_cells);
         let least_work = LEAST_WORK.max(LEAST_WORK_PER_VC * network.vcs.len() as u64);
         let most = threads.min(network.nodes.len());
         for parts in (2..=most).rev().take(TRIES).chain((TRIES < most).then_some(2)) {
             for least_lead in connectivity.candidates() {
-                stop.steps(network.nodes.len() + connectivity.apart.len() + connectivity.together.len())?;
+                token.tick(network.nodes.len() + connectivity.apart.len() + connectivity.together.len())?;
                 let most_work = if at_any_cost { u64::MAX } else { MOST_WORK };
                 let Some(part_of) = connectivity.parts(network, least_lead, most_work, parts) else { continue };
                 let lookahead = connectivity.shortest_across(&part_of);
@@ -114,16 +114,10 @@ const QUARTERS: u64 = 4;
 const CANDIDATES: usize = 16;
 
 impl Connectivity {
-    fn between_nodes(
-        network: &Network,
-        plan: &Plan,
-        takes_cells: &TiSlice<PortIndex, bool>,
-        stop: &Stop<'_>,
-    ) -> Result<Self, Interrupted> {
+    fn between_nodes(network: &Network, plan: &Plan, takes_cells: &TiSlice<PortIndex, bool>) -> Self {
         let mut connectivity =
             Self { together: Vec::new(), apart: BTreeMap::new(), work: ti_vec![0; network.nodes.len()] };
         for (link, stages) in plan.stages.iter_enumerated() {
-            stop.steps(stages.len())?;
             let from = network.links[link].from;
             let comes_in_cells = matches!(plan.roles[link], Role::Contended(_));
             connectivity.work[from] += stages.len() as u64;
@@ -146,7 +140,7 @@ impl Connectivity {
                 }
             }
         }
-        Ok(connectivity)
+        connectivity
     }
 
     fn may_part(&mut self, from: NodeIndex, to: NodeIndex, lead: Span) {

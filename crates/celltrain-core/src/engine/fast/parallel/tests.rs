@@ -1,12 +1,12 @@
 //! Tests of runs on several threads, with small networks that can be partitioned.
 
+use crate::cancellation::CancellationToken;
 use crate::engine::{Engine, Interrupted, Sharing};
 use crate::metrics::RunResult;
 use crate::network::Network;
 use crate::network::tests::{FIRST, SECOND, n_source_network};
 use crate::policy::{PolicyConfig, tail_drop};
 use crate::probe::Nothing;
-use crate::stop::Stop;
 use crate::tcp::{TcpConfig, TcpOptions};
 use crate::traffic::{TrafficConfig, constant_rate};
 use crate::units::{BitRate, Bytes, Duration};
@@ -35,12 +35,16 @@ fn a_run_on_two_threads_has_the_result_of_one_to_the_last_bit() {
     assert!(alone.cells.lost > 0 && timeouts > 0, "something happens: {:?}, {timeouts} timeouts", alone.cells);
     for threads in [2, 3] {
         let sharing = Sharing::among(threads);
-        assert_eq!(Engine::Fast.threads_of(sharing, &network, &Stop::never()), Ok(2), "it comes apart at one link");
+        assert_eq!(
+            Engine::Fast.threads_of(sharing, &network, &CancellationToken::never()),
+            Ok(2),
+            "it comes apart at one link"
+        );
         assert_eq!(Engine::Fast.run_shared(sharing, &network, |_| true).unwrap(), alone);
         assert_eq!(Engine::Reference.run_shared(sharing, &network, |_| true).unwrap(), alone);
     }
     let near = apart(3, "5us");
-    assert_eq!(Engine::Fast.threads_of(Sharing::among(2), &near, &Stop::never()), Ok(1));
+    assert_eq!(Engine::Fast.threads_of(Sharing::among(2), &near, &CancellationToken::never()), Ok(1));
     assert_eq!(Engine::Fast.run_shared(Sharing::among(2), &near, |_| true).unwrap(), whole(Engine::Fast, &near));
 }
 

@@ -3,23 +3,26 @@
 use std::cell::Cell;
 use std::path::Path;
 
-use celltrain_core::stop::{Interrupted, Stop};
+use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_scenario::{Machine, Reader, Reading};
 
 /// Runs work that checks for cancellation before each piece, and cancels it after `most` checks. Returns the number of
 /// checks and the outcome.
-fn asked<T>(most: usize, work: impl FnOnce(&Stop<'_>) -> Result<T, Interrupted>) -> (usize, Result<T, Interrupted>) {
+fn asked<T>(
+    most: usize,
+    work: impl FnOnce(&CancellationToken<'_>) -> Result<T, Interrupted>,
+) -> (usize, Result<T, Interrupted>) {
     let asked = Cell::new(0);
     let go_on = || {
         asked.set(asked.get() + 1);
         asked.get() <= most
     };
-    let outcome = work(&Stop::every(1, &go_on));
+    let outcome = work(&CancellationToken::every(1, &go_on));
     (asked.get(), outcome)
 }
 
-fn read(text: &str, stop: &Stop<'_>) -> Result<Reading, Interrupted> {
-    Reader { source: "here.toml", machine: Machine::default(), stop }.toml(text)
+fn read(text: &str, token: &CancellationToken<'_>) -> Result<Reading, Interrupted> {
+    Reader { source: "here.toml", machine: Machine::default(), token }.toml(text)
 }
 
 /// Reads the names and texts of the shipped scenarios, which cover every topology, policy, scheduler, allocator and
@@ -38,11 +41,11 @@ fn reading_ends_at_whichever_question_is_answered_with_no() {
     let all = shipped();
     assert!(all.len() > 20);
     for (name, text) in all {
-        let (questions, whole) = asked(usize::MAX, |stop| read(&text, stop));
+        let (questions, whole) = asked(usize::MAX, |token| read(&text, token));
         assert!(whole.unwrap().scenario.is_some(), "{name}");
         // About a hundred of the checks, evenly spread.
         for most in (0..questions).step_by(1 + questions / 100) {
-            let (told, outcome) = asked(most, |stop| read(&text, stop));
+            let (told, outcome) = asked(most, |token| read(&text, token));
             assert!(outcome.is_err(), "{name}: question {most} of {questions}");
             assert_eq!(told, most + 1, "{name}: nobody asks again");
         }
@@ -66,9 +69,9 @@ fn so_does_reading_what_is_refused() {
         buffer = 10
         policy = { tail_drop = {} }
     "#;
-    let (questions, whole) = asked(usize::MAX, |stop| read(faulty, stop));
+    let (questions, whole) = asked(usize::MAX, |token| read(faulty, token));
     assert!(whole.unwrap().faults.len() > 3);
     for most in 0..questions {
-        assert!(asked(most, |stop| read(faulty, stop)).1.is_err(), "question {most} of {questions}");
+        assert!(asked(most, |token| read(faulty, token)).1.is_err(), "question {most} of {questions}");
     }
 }

@@ -1,0 +1,141 @@
+//! Cancellation: loops that run longer than some ten milliseconds ask now and then whether to go on.
+//!
+//! Code that reads and lays out a large network, and the event loops of the engines, share one [`CancellationToken`]. They
+//! count the pieces of work they do, and end with [`Interrupted`] if the token is cancelled. Work between two such loops
+//! takes less time, or checks the token at its end.
+
+use std::cell::Cell;
+
+/// The work was cancelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interrupted;
+
+/// Reports to work whether it is cancelled; asks once in `every` pieces of work.
+pub struct CancellationToken<'a> {
+    go_on: &'a dyn Fn() -> bool,
+    /// Pieces of work from one question to the next.
+    every: u64,
+    /// Pieces of work until the next question.
+    left: Cell<u64>,
+}
+
+/// A piece of work takes some tens of nanoseconds, a microsecond at most: the question comes within a millisecond, and
+/// costs nothing next to the work.
+const PIECES: u64 = 1024;
+
+impl<'a> CancellationToken<'a> {
+    /// Creates a token that is cancelled when `go_on` returns false. Once it has returned false it must not return true
+    /// again.
+    pub fn new(go_on: &'a dyn Fn() -> bool) -> Self {
+        Self::every(PIECES, go_on)
+    }
+
+    /// Creates a token that asks once in `pieces` pieces of work, and before the first.
+    pub fn every(pieces: u64, go_on: &'a dyn Fn() -> bool) -> Self {
+        Self { go_on, every: pieces, left: Cell::new(0) }
+    }
+
+    /// Creates a token that is never cancelled.
+    pub fn never() -> CancellationToken<'static> {
+        CancellationToken { go_on: &|| true, every: u64::MAX, left: Cell::new(u64::MAX) }
+    }
+
+    /// Asks now whether the work is cancelled.
+    ///
+    /// # Errors
+    /// If it is.
+    pub fn check(&self) -> Result<(), Interrupted> {
+        self.left.set(self.every);
+        if (self.go_on)() { Ok(()) } else { Err(Interrupted) }
+    }
+
+    /// Counts pieces of work before they are done, and asks if it is time to.
+    ///
+    /// # Errors
+    /// If the work is cancelled.
+    #[inline]
+    pub fn tick(&self, pieces: usize) -> Result<(), Interrupted> {
+        let pieces = pieces as u64;
+        let left = self.left.get();
+        if left > pieces {
+            self.left.set(left - pieces);
+            return Ok(());
+        }
+        self.check()
+    }
+
+    /// Ticks for each item of a loop.
+    pub fn each<'b, I: IntoIterator>(
+        &'b self,
+        items: I,
+    ) -> impl Iterator<Item = Result<I::Item, Interrupted>> + use<'b, 'a, I> {
+        items.into_iter().map(|item| self.tick(1).map(|()| item))
+    }
+
+    /// Maps the items of a loop, and ticks for each.
+    ///
+    /// # Errors
+    /// If the work is cancelled.
+    pub fn map<I: IntoIterator, T>(&self, items: I, mut one: impl FnMut(I::Item) -> T) -> Result<Vec<T>, Interrupted> {
+        all(self.each(items).map(|item| item.map(&mut one)))
+    }
+}
+
+/// Collects fallible items into a pre-sized `Vec`: grown, it would have up to twice as much room.
+///
+/// # Errors
+/// The first error.
+pub fn all<T>(items: impl IntoIterator<Item = Result<T, Interrupted>>) -> Result<Vec<T>, Interrupted> {
+    let items = items.into_iter();
+    let mut all = Vec::with_capacity(items.size_hint().0);
+    for item in items {
+        all.push(item?);
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_question_comes_before_the_first_piece_of_work_and_then_once_in_so_many() {
+        let asked = Cell::new(0);
+        let count = || {
+            asked.set(asked.get() + 1);
+            true
+        };
+        let token = CancellationToken::every(10, &count);
+        let mut questions = Vec::new();
+        for _ in 0..31 {
+            token.tick(1).unwrap();
+            questions.push(asked.get());
+        }
+        let expected: Vec<u32> = (0..31).map(|piece| 1 + piece / 10).collect();
+        assert_eq!(questions, expected);
+        token.tick(1_000_000).unwrap();
+        assert_eq!(asked.get(), 5, "one question before a heavy piece of work, not many");
+        // Nine are left of the ten that follow a question.
+        token.tick(7).unwrap();
+        token.tick(2).unwrap();
+        assert_eq!(asked.get(), 5, "each piece is counted once");
+        token.tick(1).unwrap();
+        assert_eq!(asked.get(), 6);
+    }
+
+    #[test]
+    fn work_ends_at_the_question_that_is_answered_with_no() {
+        let asked = Cell::new(0);
+        let twice = || {
+            asked.set(asked.get() + 1);
+            asked.get() <= 2
+        };
+        let token = CancellationToken::every(10, &twice);
+        let done = token.each(0..100).take_while(Result::is_ok).count();
+        assert_eq!((done, asked.get()), (20, 3));
+        assert_eq!(token.map(0..100, |i| i), Err(Interrupted), "the answer stays no");
+        let all = CancellationToken::never().map(0..1025, |i| i).unwrap();
+        assert!(all.iter().copied().eq(0..1025));
+        assert_eq!(all.capacity(), 1025, "a list of as many");
+    }
+}
