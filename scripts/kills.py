@@ -5,9 +5,9 @@
 
 Two kinds of kills, all by SIGKILL, which nobody can catch:
 
-* At random, spread over sweeps of at least 20 parts: the driver on threads, driver and workers on a Dask cluster of two workers.
+* At random, spread over sweeps that write at least 20 times: the driver on threads, driver and workers on a Dask cluster of two workers.
 * Forced, by a small library in C that counts the system calls a driver makes on one file, and kills it at the n-th, or in the middle
-  of it (half of what was to be written is): while it writes a part, the manifest, the ledger or the ledger's journal.
+  of it (half of what was to be written is): while it writes the database, its write-ahead log or its rollback journal.
 
 After each sweep's kills, --resume ends it. Then all rows must be there, each once, byte by byte those of a sweep nobody disturbed,
 and `celltrain store verify` must find nothing. The script exits with 1 otherwise; the seed gives the same kills again, as far as the
@@ -38,7 +38,7 @@ from celltrain.coordination import run_plan
 from celltrain.plan import Plan
 from celltrain.running import Local
 from celltrain.store import Store
-from small_sweep import PART_RUNS, driver, thresholds
+from small_sweep import WRITE_RUNS, driver, stored, thresholds
 
 #: Loaded before libc: counts the calls on files whose path holds a text, and dies at one of them.
 LIBRARY = r"""
@@ -103,10 +103,12 @@ int rename(const char *a, const char *b) {
     if (last("renamed", b)) die();
     return answer;
 }
+int ftruncate(int h, off_t n) { if (last("truncate", path_of(h))) die(); return REAL(ftruncate)(h, n); }
+int ftruncate64(int h, off64_t n) { if (last("truncate", path_of(h))) die(); return REAL(ftruncate64)(h, n); }
 int unlink(const char *p) { if (last("unlink", p)) die(); return REAL(unlink)(p); }
 """
 #: What a driver is killed at, by what the file's path holds.
-FILES = {"part": "/parts/", "manifest": "manifest.json", "ledger": "ledger.sqlite", "journal": "ledger.sqlite-journal"}
+FILES = {"database": "store.sqlite", "log": "store.sqlite-wal", "journal": "store.sqlite-journal"}
 #: Seconds for a sweep to get anywhere: machines may be busy.
 PATIENCE = 300.0
 
@@ -161,12 +163,12 @@ def at_random(campaign: Campaign, kills: int, each: int, machines: Machines | No
     where = () if machines is None else ("--scheduler-file", machines.file)
     for number in range(-(-kills // each)):
         store = campaign.folder / f"random-{number}"
-        most = campaign.runs // PART_RUNS
+        most = campaign.runs // WRITE_RUNS
         places = sorted(campaign.chance.sample(range(most - 3), min(each, kills - sum(done.values()))))
         process = campaign.driver(store, *where)
         for place in places:
-            _wait_for_parts(store, place, process)
-            # Somewhere until the next part, which takes about so long.
+            _wait_for_runs(store, place * WRITE_RUNS, process)
+            # Somewhere before the next write.
             time.sleep(campaign.chance.random() * 0.2)
             if machines is not None and campaign.chance.random() < 0.6:
                 done["worker"] += machines.kill(campaign.chance)
@@ -178,7 +180,7 @@ def at_random(campaign: Campaign, kills: int, each: int, machines: Machines | No
             done["driver"] += 1
             process = campaign.driver(store, *where)
         campaign.finish(store, process)
-        print(f"{store.name}: killed at parts {places}, all {campaign.runs:,} rows are there", flush=True)
+        print(f"{store.name}: killed after {places} writes, all {campaign.runs:,} rows are there", flush=True)
     return done
 
 
@@ -197,7 +199,7 @@ def forced(campaign: Campaign, kills: int) -> Counter[str]:
         count = max(len(first), kills // len(FILES))
         places = first + campaign.chance.sample(others, min(len(others), count - len(first)))
         for place in places:
-            # Parts come by the clock too, so that another sweep may make fewer calls.
+            # Runs are written by the clock too, so that another sweep may make fewer calls.
             if forced_at(campaign, library, name, str(place)):
                 done[f"{name}: {calls[place - 1]}"] += 1
         print(f"{name}: killed at {len(places)} of {len(calls)} calls", flush=True)
@@ -295,13 +297,13 @@ def built(folder: Path) -> Path:
     return library
 
 
-def _wait_for_parts(store: Path, count: int, process: subprocess.Popen[str]) -> None:
+def _wait_for_runs(store: Path, count: int, process: subprocess.Popen[str]) -> None:
     deadline = time.monotonic() + PATIENCE
-    while len(list(store.glob("parts/part-*.parquet"))) < count:
+    while stored(store) < count:
         if process.poll() is not None:
-            raise WrongError(f"{store.name}: the driver ended before part {count}: {process.communicate()[1]}")
+            raise WrongError(f"{store.name}: the driver ended before run {count}: {process.communicate()[1]}")
         if time.monotonic() > deadline:
-            raise WrongError(f"{store.name}: does not get to part {count}")
+            raise WrongError(f"{store.name}: does not get to run {count}")
         time.sleep(0.002)
 
 
@@ -312,7 +314,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--forced", type=int, help="at system calls; a fifth of --kills when absent")
     parser.add_argument("--each", type=int, default=8, help="kills of a sweep")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--seeds", type=int, default=320, help="of each of the plan's four points: a part has 40 runs")
+    parser.add_argument(
+        "--seeds", type=int, default=320, help="of each of the plan's four points: 40 runs are written together"
+    )
     parser.add_argument("--duration", default="30ms", help="of a run, simulated")
     parser.add_argument("--only", choices=["threads", "cluster", "forced"], action="append")
     options = parser.parse_args(arguments)

@@ -7,6 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+from celltrain.errors import StoreError
+from celltrain.store import Store
+
 #: Three connections through a port of 100 cells: a run takes milliseconds.
 SCENARIO = """
 [scenario]
@@ -23,15 +26,15 @@ THRESHOLDS = """
 [axes]
 threshold = { path = "port.bottleneck.policy.epd.threshold", values = [50, 60, 70, 80] }
 """
-#: Runs of a part, and of a chunk on a cluster, of what `driver` runs: so small that there is something to keep early, and a
-#: kill comes in the middle of one.
-PART_RUNS, CHUNK_RUNS = 40, 20
-#: The command line, with such parts.
+#: Runs that `driver` writes together, and runs of a chunk on a cluster: few, so that there is something to keep early, and a
+#: kill comes between two writes.
+WRITE_RUNS, CHUNK_RUNS = 40, 20
+#: The command line, with these numbers.
 PROGRAM = f"""
 import sys
 import celltrain.cli, celltrain.running.cluster as cluster, celltrain.coordination.coordinator as coordinator
 
-coordinator.PART_RUNS, cluster.MOST_RUNS = {PART_RUNS}, {CHUNK_RUNS}
+coordinator.WRITE_RUNS, cluster.MOST_RUNS = {WRITE_RUNS}, {CHUNK_RUNS}
 sys.argv = ["celltrain", "sweep", *sys.argv[1:]]
 celltrain.cli.main()
 """
@@ -40,6 +43,14 @@ celltrain.cli.main()
 def thresholds(seeds: int, duration: str = "5ms") -> str:
     """A plan of four points, each with so many seeds."""
     return f"seeds = {seeds}\n{THRESHOLDS}{SCENARIO}".replace('"5ms"', f'"{duration}"')
+
+
+def stored(store: Path) -> int:
+    """Returns how many runs are in a store; 0 if it is not there yet."""
+    try:
+        return Store.open(store).totals().runs
+    except StoreError:
+        return 0
 
 
 def driver(plan: Path, store: Path, *arguments: object, **variables: str) -> subprocess.Popen[str]:
@@ -51,7 +62,7 @@ def driver(plan: Path, store: Path, *arguments: object, **variables: str) -> sub
         arguments: More of the command line.
         variables: More of the environment.
     """
-    resume = ["--resume"] if (store / "manifest.json").exists() else []
+    resume = ["--resume"] if (store / "store.sqlite").exists() else []
     command = [sys.executable, "-c", PROGRAM, plan, "--store", store, *resume, *arguments]
     return subprocess.Popen(
         list(map(str, command)),

@@ -26,7 +26,6 @@ from celltrain.plan import canonical
 from celltrain.plan.contents import CHECKED_POINTS
 from celltrain.plan.plan import tcps
 from celltrain.scenario import Reading
-from celltrain.store import parts
 from celltrain.text import shown
 
 if TYPE_CHECKING:
@@ -333,17 +332,13 @@ def _called(group: Group) -> str:
 
 def _carried(store: Store, plan: Plan) -> NDArray[np.float64] | None:
     """Returns a table of point and what a run of it carried, one row a run; None if no measure shows it."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     measure = next((one for one in _SAME if one in plan.measures), None)
-    columns = ["point", "measure", "value"]
-    tables = [parts.read(path, columns).select(columns) for path in store.parts()]
-    if measure is None or not tables:
+    if measure is None:
         return None
-    rows = pa.concat_tables(tables)
-    rows = rows.filter(pc.equal(rows["measure"].cast(pa.string()), measure)).drop_null()
-    return np.stack([np.asarray(rows[name], dtype=np.float64) for name in ("point", "value")]) if len(rows) else None
+    runs = store.runs()
+    values = runs.values[:, plan.measures.index(measure)]
+    known = ~np.isnan(values)
+    return np.stack([runs.point[known].astype(np.float64), values[known]]) if known.any() else None
 
 
 def _dead(store: Store, plan: Plan) -> Iterator[str]:
@@ -431,22 +426,13 @@ def _idle(store: Store, plan: Plan) -> Iterator[str]:
 
 def _prints(store: Store) -> NDArray[np.int64] | None:
     """Returns point, number of the fingerprint and number of the seed of each run; None if there are no runs."""
-    import pyarrow as pa
-
-    columns = ["point", "seed", "fingerprint"]
-    tables = [parts.read(path, columns).select(columns) for path in store.parts()]
-    if not sum(map(len, tables)):
-        return None
-    rows = pa.concat_tables(tables).unify_dictionaries().combine_chunks()
-    prints = rows["fingerprint"].cast(pa.string()).combine_chunks().dictionary_encode()
-    known = ~np.asarray(prints.is_null())
+    runs = store.runs()
+    known = runs.printed
     if not known.any():
         return None
-    codes = np.asarray(prints.indices.fill_null(-1), dtype=np.int64)
-    runs = np.stack([np.asarray(rows["point"], dtype=np.int64), codes])[:, known]
-    _, seeds = np.unique(np.asarray(rows["seed"], dtype=np.uint64)[known], return_inverse=True)
-    # A run has a row for each measure.
-    return np.unique(np.vstack([runs, seeds]), axis=1)
+    _, codes = np.unique(runs.fingerprint[known], return_inverse=True)
+    _, seeds = np.unique(runs.seed[known], return_inverse=True)
+    return np.vstack([runs.point[known], codes.reshape(-1), seeds.reshape(-1)]).astype(np.int64)
 
 
 def _alike(store: Store, plan: Plan) -> Iterator[str]:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import signal
+import sqlite3
 import subprocess
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from celltrain.store import Store
-from small_sweep import PART_RUNS, driver
+from celltrain.store.manifest import checksum
+from small_sweep import WRITE_RUNS, driver, stored
 
-__all__ = ["PART_RUNS", "done", "driver", "interrupted", "parts", "rows", "wait_for_parts"]
+__all__ = ["WRITE_RUNS", "driver", "interrupted", "remade", "rows", "stored", "wait_for_runs"]
 
 
 def rows(store: Path) -> bytes:
@@ -27,33 +32,32 @@ def rows(store: Path) -> bytes:
     return bytes(sink.getvalue().to_pybytes())
 
 
-def parts(store: Path) -> int:
-    """How many there are."""
-    return len(list(store.glob("parts/part-*.parquet")))
-
-
-def wait_for_parts(store: Path, count: int, process: subprocess.Popen[str]) -> None:
-    """Until the store has so many parts."""
+def wait_for_runs(store: Path, count: int, process: subprocess.Popen[str]) -> None:
+    """Waits until the store has this number of runs."""
     deadline = time.monotonic() + 120
-    while parts(store) < count:
+    while stored(store) < count:
         assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline, f"{parts(store)} parts of {count}"
+        assert time.monotonic() < deadline, f"{stored(store)} runs of {count}"
         time.sleep(0.005)
 
 
-def done(store: Path) -> int:
-    """Runs that are stored."""
-    return len(Store.open(store).wide())
-
-
-def interrupted(command: Sequence[object], folder: Path, parts: str) -> str:
-    """What a command prints that gets Ctrl-C when files of this pattern are there; it keeps what is done and says so."""
+def interrupted(command: Sequence[object], folder: Path, stores: str) -> str:
+    """Returns what a command prints that gets Ctrl-C when one of the stores has a run; what is done is kept."""
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         deadline = time.monotonic() + 60
-        while not list(folder.glob(parts)) and time.monotonic() < deadline:
+        while not any(map(stored, folder.glob(stores))) and time.monotonic() < deadline:
             time.sleep(0.02)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
     assert process.returncode == 130, out + err
     assert err == "interrupted: what is done is kept; go on with --resume\n"
     return out
+
+
+def remade(store: Path, **changes: Any) -> None:
+    """Changes the manifest of a store as another celltrain would have made it."""
+    manifest = {**Store.open(store).manifest, **changes}
+    manifest["sha256"] = checksum(manifest)
+    with contextlib.closing(sqlite3.connect(store / "store.sqlite")) as connection, connection:
+        rows = [(json.dumps(value), key) for key, value in manifest.items()]
+        connection.executemany("UPDATE about SET value = ? WHERE key = ?", rows)

@@ -83,10 +83,11 @@ def test_drivers_killed_while_they_write_each_of_their_files_lose_nothing(script
     campaign = kills.Campaign.of(tmp_path, 7, seeds=5, duration="2ms")
     library = kills.built(tmp_path)
     for name, call, place in (
-        ("part", "write", 1),
-        ("manifest", "rename", 1),
-        ("ledger", "pwrite", 3),
-        ("journal", "unlink", 2),
+        ("database", "rename", 1),
+        ("database", "pwrite", 3),
+        ("log", "pwrite", 2),
+        ("log", "unlink", 1),
+        ("journal", "unlink", 1),
     ):
         assert kills.forced_at(campaign, library, name, str(place), call), f"{name}: {call} {place}"
 

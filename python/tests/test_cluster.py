@@ -171,35 +171,35 @@ def test_drivers_and_workers_killed_at_random_lose_nothing_and_store_nothing_twi
     path, store = tmp_path / "plan.toml", tmp_path / "s"
     path.write_text(text(count // 4, "300ms"))
     chance = random.Random(seed)
-    # A part has 40 to 59 runs: there will be at least 33.
+    # 40 to 59 runs are written together: at least 33 times.
     places = sorted(chance.sample(range(3, 32), 8))
     drivers = set(chance.sample(places, 3))
     process = sweeps.driver(path, store, "--scheduler-file", machines.file)
     killed = {"driver": 0, "worker": 0}
     for place in places:
-        sweeps.wait_for_parts(store, place, process)
+        sweeps.wait_for_runs(store, place * sweeps.WRITE_RUNS, process)
         if place in drivers:
             process.kill()
             process.communicate()
-            stored = sweeps.done(store)
+            stored = sweeps.stored(store)
             process = sweeps.driver(path, store, "--scheduler-file", machines.file)
             killed["driver"] += 1
         else:
-            stored = sweeps.done(store)
+            stored = sweeps.stored(store)
             # Those that answer: one that is just starting would take its nanny along.
             while not (workers := client.run(os.getpid, on_error="ignore")):
                 time.sleep(0.05)
             os.kill(chance.choice(sorted(workers.values())), signal.SIGKILL)
             killed["worker"] += 1
-        assert place * sweeps.PART_RUNS <= stored < count, (
-            f"seed {seed}: killed at part {place} with {stored} runs done"
+        assert place * sweeps.WRITE_RUNS <= stored < count, (
+            f"seed {seed}: killed after write {place} with {stored} runs done"
         )
     out, err = process.communicate(timeout=300)
     assert process.returncode == 0, f"seed {seed}: {out}{err}"
     assert_warned_of_lock_step(err)
     assert killed == {"driver": 3, "worker": 5}
     assert Store.open(store).verify() == []
-    assert sweeps.done(store) == count
+    assert sweeps.stored(store) == count
     run_plan(Plan.load(path), tmp_path / "one", Local(2))
     assert rows(store) == rows(tmp_path / "one")
 
@@ -319,7 +319,7 @@ def test_ctrl_c_takes_back_what_is_out_and_keeps_what_is_done(tmp_path, client, 
 
     with pytest.raises(KeyboardInterrupt):
         run_plan(plan(10_000, "50ms"), tmp_path / "s", worker, progress=stop)
-    assert sweeps.done(tmp_path / "s") >= kept[0]
+    assert sweeps.stored(tmp_path / "s") >= kept[0]
     deadline = time.monotonic() + 30
     while client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)):
         assert time.monotonic() < deadline
@@ -331,14 +331,14 @@ def test_ctrl_c_on_the_command_line_ends_with_130(tmp_path, machines):
     path, store = tmp_path / "plan.toml", tmp_path / "s"
     path.write_text(text(100_000, "100ms"))
     with sweeps.driver(path, store, "--scheduler-file", machines.file, "--json") as process:
-        sweeps.wait_for_parts(store, 2, process)
+        sweeps.wait_for_runs(store, 80, process)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
     assert process.returncode == 130, out + err
     assert err == "interrupted: what is done is kept; go on with --resume\n"
     answer = json.loads(out)
     assert answer["interrupted"]
-    assert sweeps.done(store) >= answer["done"] >= 80
+    assert sweeps.stored(store) >= answer["done"] >= 80
     assert Store.open(store).verify() == []
 
 
@@ -350,7 +350,7 @@ def test_a_scheduler_that_dies_ends_the_sweep_and_another_goes_on(tmp_path):
     before = Machines(folder, workers=1)
     try:
         with sweeps.driver(path, store, "--scheduler-file", before.file, "--dask-timeout", "1s") as process:
-            sweeps.wait_for_parts(store, 3, process)
+            sweeps.wait_for_runs(store, 120, process)
             before.scheduler.kill()
             out, err = process.communicate(timeout=60)
     finally:
@@ -358,7 +358,7 @@ def test_a_scheduler_that_dies_ends_the_sweep_and_another_goes_on(tmp_path):
     assert (process.returncode, out) == (2, "")
     assert "the scheduler was lost; what is done is kept" in err
     assert err.count("\n") == 1
-    assert 120 <= sweeps.done(store) < 480
+    assert 120 <= sweeps.stored(store) < 480
     before.file.unlink()
     after = Machines(folder, workers=1)
     try:
@@ -482,7 +482,7 @@ def test_the_script_for_slurm_runs_and_goes_on(tmp_path):
     # An earlier job whose time was up: the script goes on with its store.
     with pytest.raises(KeyboardInterrupt):
         run_plan(Plan.load(tmp_path / "plan.toml"), store, Stops(1))
-    assert 0 < sweeps.done(store) < 24
+    assert 0 < sweeps.stored(store) < 24
     command = ["bash", "sweep.sbatch"]
     told = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=200)
     assert told.returncode == 0, told.stderr

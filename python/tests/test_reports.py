@@ -10,6 +10,7 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from sweeps import remade
 
 import celltrain as ct
 from celltrain.coordination import run_plan
@@ -18,7 +19,6 @@ from celltrain.plan import Plan
 from celltrain.reports.data import of_store
 from celltrain.running import Local
 from celltrain.store import RunRecord, Store
-from celltrain.store.manifest import checksum
 
 pytestmark = pytest.mark.slow
 
@@ -449,11 +449,9 @@ def test_stores_that_cannot_be_compared_say_why(grid, sampled, tmp_path):
 @pytest.mark.usefixtures("empty_figures")
 def test_a_store_of_another_version_is_read_and_says_so(tmp_path):
     first, second = (swept(tmp_path / name, axes={"buffer": BUFFER}) for name in "ab")
-    manifest = json.loads((second.path / "manifest.json").read_text())
-    manifest["version"] = "0.0.9"
+    plan = {**second.manifest["plan"], "scenario": {**second.manifest["plan"]["scenario"], "gone": True}}
     # Another version's plan need not be one today.
-    manifest["plan"]["scenario"]["gone"] = True
-    (second.path / "manifest.json").write_text(json.dumps({**manifest, "sha256": checksum(manifest)}))
+    remade(second.path, version="0.0.9", plan=plan)
     report = ct.report(second.path, out=tmp_path / "r")
     assert report.to_dict()["version"] == "0.0.9"
     assert "by celltrain 0.0.9" in (tmp_path / "r" / "report.html").read_text()
@@ -465,15 +463,14 @@ def test_bad_input_is_named_with_what_would_be_right(celltrain, grid, tmp_path):
     empty = tmp_path / "empty"
     Store.create(empty, Plan.of_document({"axes": {"buffer": BUFFER}, "scenario": BASE, "seeds": 2})).close()
     torn = swept(tmp_path / "torn", axes={"buffer": BUFFER})
-    [part] = torn.parts()
-    part.write_bytes(part.read_bytes()[:-100])
+    (torn.path / "store.sqlite").write_bytes((torn.path / "store.sqlite").read_bytes()[:-5000])
     file = tmp_path / "file"
     file.write_text("")
     for arguments, said in (
         ([tmp_path / "none"], "is not there"),
-        ([tmp_path], "has no manifest.json"),
+        ([tmp_path], "has no store.sqlite"),
         ([empty], "holds no runs yet"),
-        ([torn.path], "celltrain store repair"),
+        ([torn.path], "take it from a backup"),
         ([grid.path, "--measures", "eficiency"], "did you mean efficiency?"),
         ([grid.path, "--measures", ","], "names no measure"),
         ([grid.path, "--front", "efficiency"], "is not two measures"),

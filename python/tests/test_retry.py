@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 
@@ -14,9 +13,8 @@ from celltrain import _core
 from celltrain.coordination import run_plan
 from celltrain.coordination.retry import has_more
 from celltrain.running import Local
-from celltrain.store import Store, rewrite
-from celltrain.store.ledger import Ledger
-from celltrain.store.repair import repair
+from celltrain.store import Store
+from celltrain.store.database import Database
 
 #: Two points take longer than any limit here, and two a moment.
 LONG = PLAN.replace("[axes]", '[limits]\ntime = "LIMIT"\n[axes]\nduration = ["1ms", "100000s"]').replace(
@@ -44,7 +42,7 @@ def test_what_failed_is_run_again_when_asked_for(tmp_path, failing):
     assert rows(folder) == rows(tmp_path / "one")
 
 
-def test_a_part_of_failed_runs_alone_is_left_empty(tmp_path, failing):
+def test_runs_that_all_failed_are_run_again(tmp_path, failing):
     failing[:] = range(20)
     folder = tmp_path / "s"
     assert run_plan(plan(), folder, Local(2)).failed == 24
@@ -72,9 +70,7 @@ def test_a_limit_that_was_raised_gives_another_try_and_others_do_not(tmp_path, m
     assert Store.open(folder).verify() == []
 
 
-@pytest.mark.parametrize("step", ["noted", "written", "entered"])
-@pytest.mark.parametrize("then", ["resume", "repair"])
-def test_a_kill_between_two_steps_of_a_retry_loses_nothing(tmp_path, failing, monkeypatch, step, then):
+def test_a_kill_in_the_middle_of_a_retry_loses_nothing(tmp_path, failing, monkeypatch):
     folder = tmp_path / "s"
     run_plan(plan(), folder, Local(2))
     failing.clear()
@@ -86,38 +82,16 @@ def test_a_kill_between_two_steps_of_a_retry_loses_nothing(tmp_path, failing, mo
         raise Killed
 
     with monkeypatch.context() as patch:
-        put = rewrite.put
-        if step == "noted":
-            patch.setattr(
-                rewrite, "put", lambda path, content: dies() if path.name.startswith("part") else put(path, content)
-            )
-        elif step == "written":
-            patch.setattr(Ledger, "replace", dies)
-        else:
-            patch.setattr(rewrite, "_done", dies)
+        patch.setattr(Database, "_count", dies)
         with pytest.raises(Killed):
             run_plan(plan(), folder, Local(2), resume=True, retry_failed=True)
-    assert (folder / rewrite.INTENT).exists()
-    if then == "repair":
-        assert not any("set aside" in line for line in repair(folder))
-        assert Store.open(folder).verify() == []
+    assert len(Store.open(folder).failures()) == 6
+    assert Store.open(folder).verify() == []
     end = run_plan(plan(), folder, Local(2), resume=True, retry_failed=True)
     assert (end.done, end.failed) == (24, 0)
     assert Store.open(folder).verify() == []
-    assert not (folder / rewrite.INTENT).exists()
     run_plan(plan(), tmp_path / "one", Local(2))
     assert rows(folder) == rows(tmp_path / "one")
-
-
-def test_a_note_that_is_none_is_said(tmp_path, failing):
-    folder = tmp_path / "s"
-    run_plan(plan(), folder, Local(2))
-    for content in ("", "[]", json.dumps({"part": "x"})):
-        (folder / rewrite.INTENT).write_text(content)
-        with pytest.raises(ct.StoreError, match=r"rewriting\.json: is not what celltrain wrote"):
-            run_plan(plan(), folder, Local(2), resume=True)
-        repair(folder)
-        assert not (folder / rewrite.INTENT).exists()
 
 
 def test_it_goes_with_resume(tmp_path, celltrain):

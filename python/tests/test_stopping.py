@@ -175,7 +175,7 @@ def test_a_search_keeps_what_is_done(tmp_path):
             progress=lambda report: handle.cancel() if report.runs >= 10 else None,
             cancel=handle,
         )
-    stores = [path.parent for path in (tmp_path / "out").rglob("manifest.json") if (path.parent / "parts").is_dir()]
+    stores = [path.parent for path in (tmp_path / "out").rglob("store.sqlite")]
     assert sum(len(ct.Store.open(store).wide()) for store in stores) >= 10
 
 

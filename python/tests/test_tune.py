@@ -28,6 +28,7 @@ from celltrain.tuning.analysis import best, finalists
 from celltrain.tuning.ask import Trial, ask
 from celltrain.tuning.folder import title
 from celltrain.tuning.result import _mean
+from small_sweep import stored
 
 
 def same(folder, other):
@@ -166,9 +167,9 @@ def test_interrupted_again_and_again_and_resumed_it_equals_the_undisturbed(undis
 def test_killed_at_any_moment_it_goes_on_as_if_nothing_had_happened(undisturbed, tmp_path):
     tuned, whole = undisturbed
     (tmp_path / "plan.toml").write_text(PLAN)
-    # Parts as often as can be, and runs slow enough to be killed among.
+    # Written as often as can be, with runs slow enough to be killed among.
     program = (
-        "import sys, time, celltrain.coordination.coordinator as c, celltrain.running.local as l; c.PART_RUNS = 3\n"
+        "import sys, time, celltrain.coordination.coordinator as c, celltrain.running.local as l; c.WRITE_RUNS = 3\n"
         "from pathlib import Path; from celltrain.tuning import TunePlan, run_tune\n"
         "class Slow(l.Local):\n"
         "    def work(self, chunks, take): super().work(chunks, lambda rows: (time.sleep(0.004), take(rows)))\n"
@@ -177,11 +178,11 @@ def test_killed_at_any_moment_it_goes_on_as_if_nothing_had_happened(undisturbed,
     )
     folder = tmp_path / "killed"
     killed = 0
-    for parts in (1, 12, 27):
+    for runs in (1, 36, 81):
         process = subprocess.Popen([sys.executable, "-c", program, tmp_path / "plan.toml", folder])
         deadline = time.monotonic() + 60
         while process.poll() is None and time.monotonic() < deadline:
-            if len(list(folder.glob("runs/*/parts/part-*"))) >= parts:
+            if sum(map(stored, folder.glob("runs/*"))) >= runs:
                 os.kill(process.pid, signal.SIGKILL)
                 killed += 1
                 break

@@ -16,18 +16,18 @@ from celltrain.plan import Plan, run_key
 from celltrain.plan.plan import canonical_with_memory, compact
 from celltrain.running import Chunk, Rows, RunRecord, Task, Worker
 from celltrain.store import Store
+from celltrain.store.database import Repeat
 from celltrain.store.files import uninterrupted
-from celltrain.store.ledger import Repeat
 from celltrain.text import shown
 
 #: Points that are expanded together; their seeds are run in turn, so that an early end leaves few seeds of many points.
 BLOCK = 1000
 #: Of these points so many runs are looked at together, so that memory does not grow with the plan.
 BLOCK_RUNS = 100_000
-#: Runs of a part, at most.
-PART_RUNS = 4096
-#: Seconds between two parts, and so the work that a kill can lose. Longer sweeps write less often, to limit the number of parts.
-PART_SECONDS, MOST_PART_SECONDS, PART_SHARE = 10.0, 60.0, 0.02
+#: Runs that are written together, at most.
+WRITE_RUNS = 4096
+#: Least time between two writes, s: short runs are written together. A run that took half as long is written at once.
+WRITE_SECONDS = 0.2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,10 +66,11 @@ class Coordinator:
         self._lock = threading.Lock()
         #: Keys of runs that were handed out and did not come back yet.
         self._out: set[str] = set()
-        #: Runs that came back and are in no part yet, by key.
+        #: Runs received and not yet written, by key.
         self._held: dict[str, RunRecord] = {}
         self._repeats: list[Repeat] = []
-        self._done, self._failed, _, self._repeated = store.ledger.counts()
+        totals = store.database.totals()
+        self._done, self._failed, self._repeated = totals.runs, totals.failed, totals.repeats
         #: Runs that came back since it was begun or resumed.
         self._done_here = 0
         self._wide = 0
@@ -113,7 +114,7 @@ class Coordinator:
             step = max(1, BLOCK_RUNS // len(points))
             for low in range(begin, begin + self._plan.seeds.count, step):
                 seeds = range(low, min(low + step, begin + self._plan.seeds.count))
-                settled = self._store.ledger.settled(points, seeds)
+                settled = self._store.database.settled(points, seeds)
                 if len(settled) < len(points) * len(seeds):
                     yield [(point, seed) for seed in seeds for point in points if (point, seed) not in settled]
 
@@ -127,7 +128,7 @@ class Coordinator:
         assert until is not None, "asked of plans that say until when"
         self._total -= (last - first) * until.at_least
         while True:
-            values = self._store.ledger.values(first, last)
+            values = self._store.database.values(self._plan.measures.index(until.measure), first, last)
             targets = {point: self._target(values.get(point, {})) for point in range(first, last)}
             self._total += sum(targets.values()) - targets_before
             targets_before = sum(targets.values())
@@ -192,7 +193,7 @@ class Coordinator:
     def _is_new(self, run: Repeat) -> bool:
         """Whether a run is new and so is handed out; otherwise it repeats a run of an earlier point."""
         with self._lock:
-            if run.run_key in self._out or run.run_key in self._held or self._store.ledger.knows(run.run_key):
+            if run.run_key in self._out or run.run_key in self._held or self._store.database.knows(run.run_key):
                 self._repeats.append(run)
                 self._repeated += 1
                 return False
@@ -219,7 +220,7 @@ class Coordinator:
             return compact(json.loads(json.dumps(bare))), 0, str(error).replace("\n", "; ")
 
     def _take(self, rows: Rows) -> None:
-        """Keeps rows that came, and writes a part when one is due."""
+        """Keeps the rows received, and writes them if it is time."""
         manifest = self._store.manifest
         if (rows.version, rows.profile) != (manifest["version"], manifest["profile"]):
             problem = (
@@ -230,14 +231,13 @@ class Coordinator:
         for record in rows.runs:
             self._keep(record)
         check()
-        now = time.monotonic()
-        pause = min(MOST_PART_SECONDS, max(PART_SECONDS, PART_SHARE * (now - self._begun)))
-        if len(self._held) >= PART_RUNS or now - self._written > pause:
+        took = max((record.seconds for record in rows.runs), default=0.0)
+        if len(self._held) >= WRITE_RUNS or max(time.monotonic() - self._written, 2 * took) > WRITE_SECONDS:
             self._write()
         self._report()
 
     def _keep(self, record: RunRecord) -> None:
-        """Keeps a run for the next part; one that came already is dropped."""
+        """Keeps a run until the next write; a run received before is dropped."""
         with self._lock:
             if record.run_key not in self._out:
                 return
@@ -248,7 +248,7 @@ class Coordinator:
             self._failed += record.error is not None
 
     def _write(self) -> None:
-        """Writes what is kept as one part."""
+        """Writes the runs that are kept, in one transaction."""
         # Ctrl-C waits, so that no run is both written and held.
         with uninterrupted():
             # A worker's thread that draws chunks may add runs meanwhile.

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import tempfile
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 from celltrain import _core
 from celltrain.cancel import current
@@ -18,8 +20,6 @@ PROBE_SECONDS = 2.0
 PROBES = 5
 #: Rows that are written to see how much a run leaves on the disk.
 WRITTEN = 512
-#: Bytes of a run in the ledger.
-LEDGER_BYTES = 60
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,18 +91,25 @@ def _probe(text: str, seed: int) -> float:
 
 
 def _bytes_per_run(plan: Plan, texts: list[str]) -> float:
-    """What a run leaves on the disk, series not counted: rows of made-up values are written to memory."""
-    from celltrain.store import columns, parts
+    """Bytes that a run takes on the disk, series not counted: runs with made-up values are written to a temporary store."""
+    from celltrain.store import Store
+    from celltrain.store.database import size
+    from celltrain.store.layout import DATABASE
 
-    count = min(plan.runs, WRITTEN)
-    schema = columns.schema(columns.fixed(plan), {})
     rows = []
-    for i in range(count):
-        text = texts[i % len(texts)]
-        key = run_key(text, i)
-        values = tuple(int(key[j : j + 6], 16) / 1e6 for j in range(len(plan.measures)))
-        point = i % len(plan.points)
+    for i in range(min(plan.runs, WRITTEN)):
+        key = run_key(texts[0], i)
+        values = tuple(int(key[j % 18 : j % 18 + 6], 16) / 1e6 for j in range(len(plan.measures)))
         rows.append(
-            RunRecord(point=point, seed=i, run_key=key, configuration=text, values=values, fingerprint=key[::-1][:16])
+            RunRecord(
+                point=0, seed=i, run_key=key, configuration="{}", values=values, fingerprint=key[:16], seconds=0.1
+            )
         )
-    return len(parts.encode(rows, plan, schema, ("0.0.0", "release"))) / count + LEDGER_BYTES
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "store"
+        with Store.create(path, plan) as store:
+            empty = size(path / DATABASE)
+            store.write(rows)
+        each = (size(path / DATABASE) - empty) / len(rows)
+    case = sum(map(len, texts)) / len(texts)
+    return each + case * len(plan.points) / plan.runs

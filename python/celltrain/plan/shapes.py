@@ -17,7 +17,7 @@ SCALES = ("linear", "log")
 DIRECTIONS = ("maximize", "minimize")
 #: A sample is drawn as a whole.
 MAX_SAMPLE = 1 << 20
-#: The ledger counts seeds in 63 bits.
+#: SQLite counts seeds in 63 bits.
 MAX_SEED = (1 << 63) - 1
 #: A range has so many values at most; nobody runs as many.
 MOST_VALUES = 1 << 62

@@ -16,14 +16,12 @@ from celltrain.cautions import NETWORKS
 from celltrain.errors import CelltrainError, Fault, StoreError
 from celltrain.pages import words
 from celltrain.plan.plan import tcps
-from celltrain.store import parts
+from celltrain.store.layout import axes_of
 from celltrain.store.lock_step import warnings
 from celltrain.summary import short_tcp, tcp_line
 from celltrain.text import shown
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from celltrain.store import Store
 
 #: Largest over smallest value from which an axis is drawn on a logarithmic scale, unless its values are evenly spaced.
@@ -222,40 +220,63 @@ def of_store(store: Store, measures: Sequence[str] | None = None) -> Data:
         measures: Those wanted; all when None.
 
     Raises:
-        StoreError: When there is no such measure, nothing has been run yet, or a part cannot be read.
+        StoreError: When there is no such measure, nothing has been run yet, or the store cannot be read.
     """
-    import pyarrow as pa
-
     manifest = store.manifest
-    about = {column["name"]: column for column in manifest["columns"]}
-    names = list(about)
-    # Read off the manifest, not the plan: another version's plan need not be one today.
-    axes = names[names.index("point") + 1 : names.index("seed")]
-    wanted = _wanted(store, measures)
-    columns = ["point", *axes, "seed", "measure", "value", "error"]
-    tables = [parts.read(path, columns).select(columns) for path in store.parts()]
-    if not sum(map(len, tables)):
+    wanted, runs = _wanted(store, measures), store.runs()
+    if not len(runs):
         problem = "holds no runs yet: run its plan with celltrain sweep PLAN --store DIR --resume"
         raise StoreError([Fault.of_file(shown(store.path), problem)])
     scattered = _scattered(manifest["plan"])
-    data = from_table(
-        pa.concat_tables(tables).unify_dictionaries(),
-        axes=[
-            Axis(
-                name=name,
-                unit=about[name]["unit"] or ("1" if about[name]["kind"] == "float64" else ""),
-                meaning=words.prose(about[name]["meaning"]),
-                sampled=name in scattered,
-            )
-            for name in axes
-        ],
-        measures=[_measure(name, **manifest["units"][name]) for name in wanted],
+    # Read off the manifest, not the plan: another version's plan need not be one today.
+    axes = [
+        Axis(
+            name=axis["name"],
+            unit=axis["unit"] or ("1" if axis["kind"] == "float64" else ""),
+            meaning=words.prose(axis["meaning"]),
+            sampled=axis["name"] in scattered,
+        )
+        for axis in axes_of(manifest)
+    ]
+    cases, point = np.unique(runs.case, return_inverse=True)
+    placed, levels = _levels(axes, [runs.settings[case] for case in cases.tolist()])
+    good = ~runs.failed
+    return Data(
         name=manifest["name"],
         version=manifest["version"],
         profile=manifest["profile"],
         plan=manifest["plan"],
+        axes=placed,
+        measures=tuple(_measure(name, **manifest["units"][name]) for name in wanted),
+        points=runs.points[cases],
+        levels=levels,
+        point=point[good],
+        seed=runs.seed[good],
+        values=runs.values[np.ix_(good, [manifest["measures"].index(name) for name in wanted])],
+        failures=tuple(
+            Failure(point=int(point[run]), seed=int(runs.seed[run]), error=error or "no reason given")
+            for run, error in sorted(runs.errors.items())
+        ),
+        missing=store.missing(len(runs)),
+        tcp=_tcps(store),
+        warnings=tuple(warnings(store)),
     )
-    return replace(data, missing=store.missing(data.runs), tcp=_tcps(store), warnings=tuple(warnings(store)))
+
+
+def _levels(
+    axes: Sequence[Axis], settings: Sequence[Sequence[float | str]]
+) -> tuple[tuple[Axis, ...], NDArray[np.int64]]:
+    """The axes with their values, and for each point the places of its settings among them."""
+    found, levels = [], np.zeros((len(settings), len(axes)), np.int64)
+    called = words.settings([axis.name for axis in axes], [axis.meaning.partition(":")[0] for axis in axes])
+    for i, axis in enumerate(axes):
+        column = [own[i] for own in settings]
+        known = list(dict.fromkeys(column))
+        known = known if any(isinstance(value, str) for value in known) else sorted(known)
+        places = {value: at for at, value in enumerate(known)}
+        levels[:, i] = [places[value] for value in column]
+        found.append(replace(axis, values=tuple(known), called=called[i]))
+    return tuple(found), levels
 
 
 def _tcps(store: Store) -> tuple[str, ...]:
@@ -264,57 +285,6 @@ def _tcps(store: Store) -> tuple[str, ...]:
         return tuple(tcps(store.plan))
     except CelltrainError:
         return ()
-
-
-def from_table(rows: pa.Table, *, axes: Sequence[Axis], measures: Sequence[Measure], **about: Any) -> Data:
-    """The data of a long table, one row for each run and measure, as in a store's parts.
-
-    Args:
-        rows: Columns `point`, one for each axis, `seed`, `measure`, `value`, `error`.
-        axes: The axes in the order of the plan, without their values.
-        measures: The measures wanted, in their order; rows of others are left out.
-        about: The other fields of `Data`.
-    """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    points, first, place = np.unique(_numpy(rows["point"], np.int64), return_index=True, return_inverse=True)
-    of_points = rows.select([axis.name for axis in axes]).take(pa.array(first))
-    found, levels = [], np.zeros((len(points), len(axes)), np.int64)
-    called = words.settings([axis.name for axis in axes], [axis.meaning.partition(":")[0] for axis in axes])
-    for i, axis in enumerate(axes):
-        column = of_points[axis.name].to_pylist()
-        known = list(dict.fromkeys(column))
-        known = known if any(isinstance(value, str) for value in known) else sorted(known)
-        places = {value: at for at, value in enumerate(known)}
-        levels[:, i] = [places[value] for value in column]
-        found.append(replace(axis, values=tuple(known), called=called[i]))
-    names = pc.index_in(_words(rows["measure"]), pa.array([measure.name for measure in measures], pa.string()))
-    code = _numpy(pc.fill_null(names, -1), np.int64)
-    seeds = _numpy(rows["seed"], np.uint64)
-    # A run is a point and a seed, wherever its rows stand.
-    drawn, of_seed = np.unique(seeds, return_inverse=True)
-    good = code >= 0
-    runs, run = np.unique(place[good] * len(drawn) + of_seed[good], return_inverse=True)
-    values = np.full((len(runs), len(measures)), np.nan)
-    values[run, code[good]] = _numpy(pc.fill_null(rows["value"], np.nan), np.float64)[good]
-    failed = np.flatnonzero(_numpy(pc.is_null(rows["measure"]), np.bool_))
-    errors = _words(rows["error"].take(pa.array(failed))).to_pylist()
-    failures = [
-        Failure(point=int(place[row]), seed=int(seeds[row]), error=error or "no reason given")
-        for row, error in zip(failed, errors, strict=True)
-    ]
-    return Data(
-        axes=tuple(found),
-        measures=tuple(measures),
-        points=points,
-        levels=levels,
-        point=runs // len(drawn),
-        seed=drawn[runs % len(drawn)],
-        values=values,
-        failures=tuple(sorted(failures, key=lambda failure: (failure.point, failure.seed))),
-        **about,
-    )
 
 
 def _measure(name: str, unit: str, meaning: str) -> Measure:
@@ -345,14 +315,3 @@ def _wanted(store: Store, measures: Sequence[str] | None) -> list[str]:
     if faults:
         raise StoreError(faults)
     return list(dict.fromkeys(known if measures is None else measures))
-
-
-def _numpy(column: pa.ChunkedArray, kind: type) -> NDArray[Any]:
-    array: NDArray[Any] = column.to_numpy().astype(kind, copy=False)
-    return array
-
-
-def _words(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    import pyarrow as pa
-
-    return column.cast(pa.string())

@@ -1,4 +1,4 @@
-"""The store of a sweep: a folder with a manifest, parts of rows, and a ledger of the runs that are done.
+"""The store of a sweep: a SQLite file with its plan and its runs.
 
 >>> import celltrain as ct
 >>> lan = ct.n_source(sources=3, link_delay="5us", buffer_cells=100, policy=ct.TailDrop(), duration="20ms")
@@ -8,7 +8,7 @@
 >>> store.summary(["efficiency"]).column_names
 ['point', 'port.bottleneck.buffer', 'measure', 'n', 'mean', 'sd', 'low', 'high']
 
-`docs/sweeps.md` describes the folder, its columns, and how to ask them in SQL.
+`docs/sweeps.md` describes its tables, and how to ask them in SQL.
 """
 
 from __future__ import annotations

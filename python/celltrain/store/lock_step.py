@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from celltrain.errors import CelltrainError
 from celltrain.lockstep import LEAST, TIMEOUTS, Hinge, hinge
-from celltrain.store import parts
 
 if TYPE_CHECKING:
     from celltrain.store.store import Store
@@ -41,25 +42,15 @@ def hinging(store: Store) -> dict[int, Hinge]:
 
 def _runs(store: Store) -> dict[int, dict[int, tuple[float, float]]]:
     """By point and seed the least goodput and the timeouts; of points without any timeout nothing."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
+    names, every = store.manifest["measures"], store.runs()
+    least, timeouts = (every.values[:, names.index(name)] for name in (LEAST, TIMEOUTS))
+    known = ~np.isnan(least) & ~np.isnan(timeouts)
+    lost = np.unique(every.point[known & (timeouts > 0)])
     runs: dict[int, dict[int, tuple[float, float]]] = {}
-    for path in store.parts():
-        rows = parts.read(path, ["point", "seed", "measure", "value"])
-        names = rows["measure"].cast(pa.string())
-        # A run's rows stand in one part.
-        least, timeouts = (
-            {(row["point"], row["seed"]): row["value"] for row in of}
-            for of in (
-                rows.filter(pc.equal(names, name)).select(["point", "seed", "value"]).to_pylist()
-                for name in (LEAST, TIMEOUTS)
-            )
-        )
-        for (point, seed), value in least.items():
-            if value is not None and (lost := timeouts.get((point, seed))) is not None:
-                runs.setdefault(point, {})[seed] = (value, lost)
-    return {point: of for point, of in runs.items() if any(lost for _, lost in of.values())}
+    for place in np.flatnonzero(known & np.isin(every.point, lost)).tolist():
+        pair = float(least[place]), float(timeouts[place])
+        runs.setdefault(int(every.point[place]), {})[int(every.seed[place])] = pair
+    return runs
 
 
 def warnings(store: Store) -> list[str]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -47,8 +47,8 @@ class Kind:
     error: type[InputError]
     unseen: str
     """Where two plans differ when they say the same."""
-    needs: tuple[str, ...] = ()
-    """The keys of its manifest beyond those of every manifest."""
+    needs: Mapping[str, type] = field(default_factory=dict)
+    """The keys of its manifest beyond those of every manifest, and their types."""
 
     def new(self, plan: Planned, **more: Any) -> dict[str, Any]:
         """The manifest of a folder that is made now."""
@@ -68,16 +68,21 @@ class Kind:
                 raise self.error([Fault.of_file(shown(folder), problem)]) from None
             problem = f"{error.problem}: it is not what celltrain wrote; take it from a backup"
             raise self.error([Fault.of_file(shown(path), problem)]) from None
+        return self.understood(folder, manifest)
+
+    def understood(self, folder: Path, manifest: Any) -> dict[str, Any]:
+        """Returns a manifest that this celltrain can read; raises the kind's error for others."""
+        path = folder / self.file
         if not isinstance(manifest, dict) or manifest.get("format") != self.format:
             found = manifest.get("format") if isinstance(manifest, dict) else None
             problem = f"has format {found!r}, and this celltrain reads {self.format}: use the version that made it"
             raise self.error([Fault.of_file(shown(path), problem)])
-        known = {**_EVERY, **dict.fromkeys(self.needs, list)}
+        known = {**_EVERY, **self.needs}
         wrong = [key for key, kind in known.items() if not isinstance(manifest.get(key), kind)]
         if wrong:
             problem = f"has no {', '.join(wrong)} as celltrain writes {'it' if len(wrong) == 1 else 'them'}"
             raise self.error([Fault.of_file(shown(path), f"{problem}: it was changed; take it from a backup")])
-        return manifest
+        return dict(manifest)
 
     def changed(self, folder: Path, manifest: dict[str, Any]) -> Iterator[Fault]:
         """The fault of a manifest that was changed: nothing is read, verified or repaired by a changed manifest."""

@@ -1,9 +1,8 @@
-"""The rows of a store as tables: long, wide, and one row a point."""
+"""The runs of a store as tables: long, wide, and one row per point and measure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +10,8 @@ from numpy.typing import NDArray
 
 from celltrain import statistics
 from celltrain.errors import Fault, StoreError
-from celltrain.store import parts
+from celltrain.store.layout import axes_of
+from celltrain.store.runs import Runs
 from celltrain.tables import Column
 
 if TYPE_CHECKING:
@@ -20,78 +20,32 @@ if TYPE_CHECKING:
     from celltrain.store.store import Store
 
 
-@dataclass(frozen=True, kw_only=True)
-class Run:
-    """A run as a part has it."""
-
-    run_key: str
-    point: int
-    seed: int
-    failed: bool
-    value: float | None
-    """Of the measure asked for."""
-
-
-def runs_of(table: pa.Table, measure: str | None) -> Iterator[Run]:
-    """The runs of a part."""
-    import pyarrow as pa
-
-    names = ["run_key", "point", "seed", "measure", "value"]
-    keys, points, seeds, measures, values = (
-        table.column(name).cast(pa.string()).to_pylist()
-        if name in ("run_key", "measure")
-        else table.column(name).to_pylist()
-        for name in names
-    )
-    found: dict[str, Run] = {}
-    for key, point, seed, name, value in zip(keys, points, seeds, measures, values, strict=True):
-        if key not in found or (name is not None and name == measure):
-            own = value if name == measure else None
-            found[key] = Run(run_key=key, point=point, seed=seed, failed=name is None, value=own)
-    yield from found.values()
-
-
 def long(store: Store, measures: Sequence[str] | None) -> pa.Table:
-    """All rows by point, seed and measure; equal for equal rows, however they were cut into parts."""
+    """One row per run and measure, by point, seed and measure; of a failed run one row without a measure."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
-    wanted = _wanted(store, measures)
-    tables = []
-    for path in store.parts():
-        table = parts.read(path)
-        if measures is not None:
-            table = table.filter(pc.is_in(table["measure"].cast(pa.string()), pa.array(wanted, pa.string())))
-        try:
-            tables.append(table.cast(store.schema))
-        except (*parts.DAMAGE, pa.ArrowException) as error:
-            raise StoreError([parts.damaged(path, error)]) from None
-    if not tables:
-        return store.schema.empty_table()
-    table = pa.concat_tables(tables).unify_dictionaries()
-    order = np.lexsort(
-        (_measure_codes(table, store), table["seed"].to_numpy().astype(np.uint64), table["point"].to_numpy())
-    )
-    table = table.take(order)
-    columns = [_in_order(c) if pa.types.is_dictionary(c.type) else c.combine_chunks() for c in table.columns]
-    return pa.Table.from_arrays(columns, schema=table.schema)
-
-
-def _in_order(column: pa.ChunkedArray) -> pa.DictionaryArray:
-    """A column whose dictionary has only the texts in use, sorted, so that it does not depend on the parts."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    column = column.unify_dictionaries()
-    texts = column.chunk(0).dictionary if column.num_chunks else pa.array([], pa.string())
-    chunks = [chunk.indices for chunk in column.chunks]
-    codes = pa.chunked_array(chunks, pa.int32()).fill_null(len(texts)).to_numpy()
-    used = np.unique(codes[codes < len(texts)])
-    used = used[pc.sort_indices(texts.take(pa.array(used, pa.int32()))).to_numpy()]
-    place = np.zeros(len(texts) + 1, dtype=np.int32)
-    place[used] = np.arange(len(used), dtype=np.int32)
-    indices = pa.array(place[codes], mask=codes == len(texts))
-    return pa.DictionaryArray.from_arrays(indices, texts.take(pa.array(used, pa.int32())))
+    runs, names = store.runs(), store.manifest["measures"]
+    wanted = np.array(sorted(map(names.index, _wanted(store, measures))), np.int64)
+    lengths = np.where(runs.failed, int(measures is None), len(wanted))
+    run = np.repeat(np.arange(len(runs)), lengths)
+    first = np.cumsum(lengths) - lengths
+    failed = runs.failed[run]
+    places = np.arange(len(run)) - first[run]
+    measure = np.full(len(run), -1)
+    measure[~failed] = wanted[places[~failed]]
+    value = np.full(len(run), np.nan)
+    value[~failed] = runs.values[run[~failed], measure[~failed]]
+    errors = {int(first[at]): text for at, text in runs.errors.items()} if measures is None else {}
+    of_measure = {int(at): place for place, at in enumerate(wanted)}
+    for (at, gap), text in runs.gaps.items():
+        if gap in of_measure:
+            errors[int(first[at]) + of_measure[gap]] = text
+    columns = {
+        "measure": _texts(measure, names),
+        "value": pa.array(value, mask=np.isnan(value)),
+        "error": _texts(*_coded(errors, len(run))),
+    }
+    return _table(store, runs, run, columns)
 
 
 def failures(store: Store) -> pa.Table:
@@ -103,47 +57,37 @@ def failures(store: Store) -> pa.Table:
 
 
 def wide(store: Store, measures: Sequence[str] | None) -> pa.Table:
-    """One row a run."""
+    """One row per run."""
     import pyarrow as pa
 
     wanted = _wanted(store, measures)
-    table = long(store, None)
-    first, run_of_row = _runs(table)
-    codes = _measure_codes(table, store)
-    numbers = table["value"].to_numpy(zero_copy_only=False)
-    names = [name for name in table.column_names if name not in ("measure", "value", "error")]
-    base = table.select(names).take(first)
-    units = {one.name: one for one in store.measures}
+    runs, names = store.runs(), store.manifest["measures"]
+    table = _table(store, runs, np.arange(len(runs)), {})
     for name in wanted:
-        rows = np.flatnonzero(codes == store.plan.measures.index(name))
-        column = np.full(len(first), np.nan)
-        column[run_of_row[rows]] = numbers[rows]
-        about = Column(name=name, kind="float64", unit=units[name].unit, meaning=units[name].meaning)
-        base = base.append_column(about.field(), pa.array(column, mask=np.isnan(column)))
-    errors = table["error"].cast(pa.string()).to_numpy(zero_copy_only=False)
-    own = np.full(len(first), None, dtype=object)
-    told = np.array([error is not None for error in errors], dtype=bool)
-    # Of several the first is as good as any.
-    own[run_of_row[told][::-1]] = errors[told][::-1]
-    return base.append_column(store.schema.field("error"), pa.array(own, pa.string()).dictionary_encode())
+        about = Column(name=name, kind="float64", **store.manifest["units"][name])
+        values = runs.values[:, names.index(name)]
+        table = table.append_column(about.field(), pa.array(values, mask=np.isnan(values)))
+    # Of several errors the first is as good as any.
+    told = {run: text for (run, _), text in sorted(runs.gaps.items(), reverse=True)} | dict(runs.errors)
+    errors = pa.array([told.get(run) for run in range(len(runs))], pa.string()).dictionary_encode()
+    return table.append_column(store.schema.field("error"), errors)
 
 
 def summary(store: Store, measures: Sequence[str] | None) -> pa.Table:
-    """One row a point and measure."""
+    """One row per point and measure."""
     import pyarrow as pa
 
     wanted = _wanted(store, measures)
-    table = wide(store, wanted)
-    points = table["point"].to_numpy()
-    starts = np.flatnonzero(np.diff(points, prepend=-1)) if len(points) else np.array([], dtype=np.int64)
-    counts = np.diff(starts, append=len(points))
-    axes = [axis.name for axis in store.axes]
-    rows = np.repeat(starts, len(wanted))
+    runs, names = store.runs(), store.manifest["measures"]
+    starts = np.flatnonzero(np.diff(runs.point, prepend=-1))
+    group = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(runs)))
+    axes = [axis["name"] for axis in axes_of(store.manifest)]
+    table = _table(store, runs, np.repeat(starts, len(wanted)), {})
     fields = [store.schema.field(name) for name in ("point", *axes, "measure")]
-    columns: list[Any] = [table[name].take(rows) for name in ("point", *axes)]
+    columns: list[Any] = [table[name] for name in ("point", *axes)]
     codes = pa.array(np.tile(np.arange(len(wanted), dtype=np.int32), len(starts)))
     columns.append(pa.DictionaryArray.from_arrays(codes, pa.array(wanted, pa.string())))
-    figures = [_figures(table[name].to_numpy(zero_copy_only=False), starts, counts) for name in wanted]
+    figures = [_figures(runs.values[:, names.index(name)], group, len(starts)) for name in wanted]
     about = (
         ("n", "int64", "1", "values"),
         ("mean", "float64", "", "their mean, in the unit of the measure"),
@@ -158,43 +102,74 @@ def summary(store: Store, measures: Sequence[str] | None) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
 
-def _figures(values: NDArray[Any], starts: NDArray[Any], counts: NDArray[Any]) -> list[NDArray[np.float64]]:
+def _figures(values: NDArray[np.float64], group: NDArray[Any], count: int) -> list[NDArray[np.float64]]:
     """Number, mean, standard deviation and interval of each point."""
-    numbers = values.astype(np.float64)
-    has = ~np.isnan(numbers)
-    group = np.repeat(np.arange(len(starts)), counts)
-    found = statistics.means(group[has], numbers[has], len(starts))
+    has = ~np.isnan(values)
+    found = statistics.means(group[has], values[has], count)
     return [found.n.astype(np.float64), found.mean, found.sd, found.low, found.high]
 
 
+def _table(store: Store, runs: Runs, rows: NDArray[np.int64], more: dict[str, Any]) -> pa.Table:
+    """The columns of the runs, one row for each of `rows`, and `more` where the schema has them."""
+    import pyarrow as pa
+
+    names = [name for name in store.schema.names if name in more or name not in ("measure", "value", "error")]
+    every = np.arange(len(runs))
+    same = np.zeros(len(rows), np.int64)
+    columns: dict[str, Any] = {
+        "run_key": lambda: _texts(every[rows], runs.keys),
+        "point": lambda: pa.array(runs.point[rows].astype(np.int32)),
+        "seed": lambda: pa.array(runs.seed[rows]),
+        "fingerprint": lambda: _texts(*_repeated(runs, rows)),
+        "configuration": lambda: _texts(runs.case[rows], runs.configurations),
+        "version": lambda: _texts(same, [store.version]),
+        "profile": lambda: _texts(same, [store.manifest["profile"]]),
+    }
+    for place, axis in enumerate(axes_of(store.manifest)):
+        own = [settings[place] for settings in runs.settings]
+        if axis["kind"] == "float64":
+            columns[axis["name"]] = lambda own=own: pa.array(np.array(own, np.float64)[runs.case[rows]])
+        else:
+            columns[axis["name"]] = lambda own=own: _texts(runs.case[rows], own)
+    made = {name: columns[name] for name in names if name not in more}
+    arrays = [more[name] if name in more else made[name]() for name in names]
+    return pa.Table.from_arrays(arrays, schema=pa.schema([store.schema.field(n) for n in names], store.schema.metadata))
+
+
+def _repeated(runs: Runs, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], list[str]]:
+    different, code = np.unique(runs.fingerprint, return_inverse=True)
+    codes = np.where(runs.printed, code.reshape(-1), -1)
+    return codes[rows], [f"{number:016x}" for number in different.tolist()]
+
+
+def _coded(texts: dict[int, str], count: int) -> tuple[NDArray[np.int64], list[str]]:
+    """Codes of some rows' texts; -1 in the others."""
+    different = list(dict.fromkeys(texts.values()))
+    places = {text: place for place, text in enumerate(different)}
+    codes = np.full(count, -1)
+    for row, text in texts.items():
+        codes[row] = places[text]
+    return codes, different
+
+
+def _texts(codes: NDArray[Any], texts: Sequence[Any]) -> pa.DictionaryArray:
+    """A column of texts whose dictionary has the texts in use alone, sorted; -1 is null."""
+    import pyarrow as pa
+
+    used = np.unique(codes[codes >= 0])
+    sorted_texts = sorted({texts[code] for code in used.tolist()})
+    places = {text: place for place, text in enumerate(sorted_texts)}
+    new = np.full(len(texts) + 1, -1, dtype=np.int32)
+    new[used] = [places[texts[code]] for code in used.tolist()]
+    indices = new[codes]
+    return pa.DictionaryArray.from_arrays(pa.array(indices, mask=indices < 0), pa.array(sorted_texts, pa.string()))
+
+
 def _wanted(store: Store, measures: Sequence[str] | None) -> list[str]:
-    known = store.plan.measures
+    known = store.manifest["measures"]
     for name in measures or ():
         if name not in known:
             raise StoreError(
                 [Fault.of_option("measures", repr(name), f"was not measured; there are {', '.join(known)}")]
             )
     return list(known if measures is None else dict.fromkeys(measures))
-
-
-def _measure_codes(table: pa.Table, store: Store) -> NDArray[np.int64]:
-    """The place of each row's measure among the plan's; -1 where there is none."""
-    places = {name: place for place, name in enumerate(store.plan.measures)}
-    column = table["measure"].combine_chunks()
-    if hasattr(column, "chunks"):
-        column = column.chunk(0) if column.num_chunks else column
-    if len(table) == 0:
-        return np.array([], dtype=np.int64)
-    by_code = np.array([places[name] for name in column.dictionary.to_pylist()] + [-1], dtype=np.int64)
-    codes = column.indices.fill_null(len(by_code) - 1).to_numpy(zero_copy_only=False)
-    result: NDArray[np.int64] = by_code[codes]
-    return result
-
-
-def _runs(table: pa.Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The first row of each run, and the run of each row, of rows in order."""
-    if len(table) == 0:
-        return np.array([], dtype=np.int64), np.array([], dtype=np.int64)
-    points, seeds = table["point"].to_numpy(), table["seed"].to_numpy()
-    new = np.concatenate(([True], (np.diff(points) != 0) | (seeds[1:] != seeds[:-1])))
-    return np.flatnonzero(new), np.cumsum(new) - 1

@@ -3,43 +3,49 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain.arguments import Answer, checked
 from celltrain.cards import Card, Carded, Grid
-from celltrain.errors import Fault, StoreError
+from celltrain.errors import Fault, MissingExtraError, StoreError
 from celltrain.plan import Axis, Plan
 from celltrain.running import RunRecord
-from celltrain.store import columns, parts, rewrite, shapes
-from celltrain.store.check import disagreements, miscounted, strange, verify
+from celltrain.store import columns, shapes
+from celltrain.store.check import verify
 from celltrain.store.columns import Measured, measured
-from celltrain.store.files import Lock, Locked, clear, put, sync, uninterrupted
-from celltrain.store.layout import FOLDERS, JOURNAL, KIND, LEDGER, LOCK, MANIFEST, PARTS, SERIES
-from celltrain.store.ledger import Entry, Ledger, Part, Repeat
+from celltrain.store.database import DAMAGE, MEND, Database, Repeat, Totals
+from celltrain.store.files import Lock, Locked, clear, uninterrupted
+from celltrain.store.layout import DATABASE, KIND, LOCK, OLD_MANIFEST, axes_of
+from celltrain.store.runs import Runs, read
+from celltrain.tables import Column
 from celltrain.text import shown
-from celltrain.writing import linked
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
+#: Hexadecimal digits of a run's key.
+KEY_DIGITS = 24
+
+
 class Store(Carded, Locked, Answer):
-    """Rows of a plan's runs, in a folder."""
+    """The runs of a plan, in a SQLite file in a folder."""
 
     _call = "celltrain.sweep or celltrain.Store.open"
     path: Path
     manifest: dict[str, Any]
-    """`manifest.json`: format, version, profile, digest of the plan, columns and measures."""
+    """Format, version, profile, plan and its digest, columns and measures."""
     keeper: object = None
-    """What holds the folder while the store is used, where it is a temporary one."""
+    """Owner of a temporary folder, which is deleted with it."""
     _plan: Plan | None
-    _ledger: Ledger | None = None
-    _next: int = 1
+    _database: Database | None = None
+    _runs: tuple[Totals, Runs] | None = None
 
     @checked(StoreError)
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -59,43 +65,66 @@ class Store(Carded, Locked, Answer):
     @classmethod
     @checked(StoreError)
     def open(cls, path: str | os.PathLike[str], *, changed: bool = False) -> Store:
-        """A store to read, also while a sweep writes it; raises `StoreError`.
+        """Opens a store to read, also while a sweep writes it; raises `StoreError`.
 
-        One whose manifest was changed is refused, unless `changed` says that it is opened to be verified.
+        Args:
+            path: Its folder.
+            changed: Whether to accept a manifest that was changed, to verify the store.
         """
         folder = Path(path)
-        manifest = KIND.read(folder)
+        manifest = _manifest(folder)
         if not changed and (faults := list(KIND.changed(folder, manifest))):
             raise StoreError(faults)
         return cls._of(folder, manifest)
 
     @cached_property
     def plan(self) -> Plan:
-        """What is to be run."""
+        """The plan."""
         return self._plan or Plan.of_document(self.manifest["plan"])
 
     @property
     def axes(self) -> tuple[Axis, ...]:
-        """What is varied: a column each."""
+        """The axes of the plan, one column each."""
         return self.plan.axes
 
     @property
     def measures(self) -> tuple[Measured, ...]:
-        """What was measured, with unit and meaning."""
+        """The measures, with units and meanings."""
         return tuple(map(measured, self.manifest["measures"]))
 
     @property
     def version(self) -> str:
-        """Of the celltrain that ran it."""
+        """Version of the celltrain that made the store."""
         return str(self.manifest["version"])
 
     def parts(self) -> list[Path]:
-        """The files of rows, Parquet."""
-        return list(parts.listed(self.path / PARTS).values())
+        """Raises `StoreError`: since 0.3 a store has no Parquet files; `celltrain store export` writes one."""
+        problem = "is one SQLite file and has no Parquet parts: use celltrain store export, or to_arrow()"
+        raise StoreError([Fault.of_file(shown(self.path), problem)])
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[Database]:
+        """Opens the store's file to read."""
+        with Database(self.path / DATABASE) as database:
+            database.expect(self.manifest)
+            yield database
+
+    def runs(self) -> Runs:
+        """Returns the runs stored so far, as arrays."""
+        with self.reading() as database:
+            totals = database.totals()
+            if self._runs is None or self._runs[0] != totals:
+                self._runs = totals, read(database, self.manifest)
+        return self._runs[1]
+
+    def totals(self) -> Totals:
+        """Returns the numbers of runs stored so far, without counting them."""
+        with self.reading() as database:
+            return database.totals()
 
     @checked(StoreError)
     def table(self, measures: Sequence[str] | None = None) -> pa.Table:
-        """The rows, one for each run and measure, by point, seed and measure.
+        """Returns one row per run and measure, by point, seed and measure.
 
         Args:
             measures: Only these; all when None, and the rows of runs that failed.
@@ -104,12 +133,12 @@ class Store(Carded, Locked, Answer):
 
     @checked(StoreError)
     def wide(self, measures: Sequence[str] | None = None) -> pa.Table:
-        """One row a run, one column a measure; `error` says why a run has no values."""
+        """Returns one row per run, one column per measure; `error` says why a run has no values."""
         return shapes.wide(self, measures)
 
     @checked(StoreError)
     def summary(self, measures: Sequence[str] | None = None) -> pa.Table:
-        """One row a point and measure: mean, standard deviation, number, and the ends of the mean's 95 % interval.
+        """Returns one row per point and measure: mean, standard deviation, number, and the 95 % interval of the mean.
 
         The interval is Student's; it is null where there are fewer than two values. A point whose scenario an earlier
         point has too is not there: its runs are that point's.
@@ -122,51 +151,66 @@ class Store(Carded, Locked, Answer):
         planned = self.manifest.get("runs")
         if not isinstance(planned, int):
             return None
-        try:
-            ledger = Ledger(self.path / LEDGER, write=False)
-        except StoreError:
-            return None
-        try:
-            repeats = ledger.counts()[3]
-        finally:
-            ledger.close()
-        return max(0, planned - runs - repeats)
+        return max(0, planned - runs - self.totals().repeats)
 
     def failures(self) -> pa.Table:
-        """The rows of runs that failed."""
+        """Returns the rows of runs that failed."""
         return shapes.failures(self)
 
     @checked(StoreError)
     def series(self, run_key: str) -> pa.Table:
-        """What a run recorded: time, measure, port, flow and value; raises `StoreError` where it recorded nothing."""
-        path = self.path / SERIES / f"{run_key}.parquet"
-        if not os.path.isfile(path):  # noqa: PTH113 -- a name too long is no file
-            raise StoreError(
-                [Fault.of_file(shown(path), "is not there: the plan has no [series], or the run is not done")]
-            )
-        return parts.read(path)
+        """Returns what a run recorded: time, measure, port, flow and value; raises `StoreError` if it recorded nothing."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        key = bytes.fromhex(run_key) if set(run_key) <= set("0123456789abcdef") and len(run_key) == KEY_DIGITS else b""
+        with self.reading() as database:
+            content = database.series(key)
+        if content is None:
+            problem = f"has no series of {run_key}: the plan has no [series], or the run is not done"
+            raise StoreError([Fault.of_file(shown(self.path), problem)])
+        try:
+            # On this thread, from memory of Arrow's own: a thread of Arrow's that lets go of a Python object while the
+            # interpreter ends brings the process down.
+            buffer = pa.allocate_buffer(len(content))
+            memoryview(buffer).cast("B")[:] = content
+            file = pq.ParquetFile(pa.BufferReader(buffer), page_checksum_verification=True, pre_buffer=False)
+            table = file.read(use_threads=False)
+            table.validate(full=True)
+            return table
+        except (*DAMAGE, OSError, pa.ArrowException) as error:
+            problem = f"is damaged (the series of {run_key}: {error}): {MEND}"
+            raise StoreError([Fault.of_file(shown(self.path / DATABASE), problem)]) from None
+
+    def to_arrow(self, measures: Sequence[str] | None = None) -> pa.Table:
+        """The rows as an Arrow table, as `table` gives them."""
+        return self.table(measures)
+
+    def to_pandas(self, measures: Sequence[str] | None = None) -> Any:
+        """The rows as a pandas data frame; needs pandas."""
+        _needed("pandas")
+        return self.table(measures).to_pandas(use_threads=False)
+
+    def to_polars(self, measures: Sequence[str] | None = None) -> Any:
+        """The rows as a Polars data frame; needs Polars."""
+        return _needed("polars").from_arrow(self.table(measures))
 
     def verify(self) -> list[Fault]:
-        """Everything that is wrong: parts that cannot be read, keys that occur twice, a ledger that disagrees."""
+        """Returns what is wrong: damage, changed values, runs whose key is not theirs."""
         return verify(self)
 
     def _card(self) -> Card:
         manifest = self.manifest
-        # Metadata alone: a store may hold millions of rows, and its plan may be another version's.
-        done, failed = self._counted()
+        totals = self.totals()
+        done, failed = totals.runs + totals.repeats, totals.failed
         planned = manifest.get("runs")
         of_all = f" of {planned:,}" if isinstance(planned, int) else ""
-        said = (
-            f"{done:,}{of_all} runs done{f', {failed:,} of them failed' if failed else ''}" if done is not None else ""
-        )
-        axes = manifest["columns"]
-        names = [column["name"] for column in axes]
-        varied = axes[names.index("point") + 1 : names.index("seed")]
+        said = f"{done:,}{of_all} runs done{f', {failed:,} of them failed' if failed else ''}"
         return Card(
             title=manifest["name"] or "A store",
-            lines=[*([said] if said else []), f"in {self.path}, by celltrain {self.version}"],
+            lines=[said, f"in {self.path}, by celltrain {self.version}"],
             grids=[
-                Grid(heads=["axis", "what it sets", "unit"], rows=_described(varied), left=(0, 1, 2)),
+                Grid(heads=["axis", "what it sets", "unit"], rows=_described(axes_of(manifest)), left=(0, 1, 2)),
                 Grid(
                     heads=["measure", "meaning", "unit"],
                     rows=_described([{"name": name, **about} for name, about in manifest["units"].items()]),
@@ -176,40 +220,38 @@ class Store(Carded, Locked, Answer):
             notes=[".summary() has the means with their intervals, celltrain.report(store) a page about it"],
         )
 
-    def _counted(self) -> tuple[int | None, int]:
-        """Runs done, those that another point has among them, and how many of them failed; None where nobody can tell."""
-        try:
-            ledger = Ledger(self.path / LEDGER, write=False)
-        except StoreError:
-            return None, 0
-        try:
-            done, failed, _, repeats = ledger.counts()
-        finally:
-            ledger.close()
-        return done + repeats, failed
+    def __getstate__(self) -> dict[str, Any]:
+        # Arrays are read again.
+        return {**vars(self), "_runs": None}
 
     def __repr__(self) -> str:
-        return f"Store({str(self.path)!r}, {len(self.parts())} parts)"
+        return f"Store({str(self.path)!r}, {self.totals().runs:,} runs)"
 
     # To write.
+
+    @staticmethod
+    def refuse(folder: Path) -> None:
+        """Raises `StoreError` unless a store can be made in a folder."""
+        _refuse_existing(folder)
+        problem = None
+        try:
+            if folder.exists() and not folder.is_dir():
+                problem = "is a file, not a folder"
+            elif folder.is_dir() and any(folder.iterdir()) and not _half_made(folder):
+                problem = "holds other files: name a folder that is new or empty"
+        except OSError as error:
+            raise _not_made(folder, error) from None
+        if problem is not None:
+            raise StoreError([Fault.of_file(shown(folder), problem)])
 
     @classmethod
     @checked(StoreError)
     def create(cls, path: str | os.PathLike[str], plan: Plan) -> Store:
         """A new store for a plan, open to write; raises `StoreError` where there is something else already."""
         folder = Path(path)
-        _refuse_existing(folder)
+        cls.refuse(folder)
         try:
-            if folder.exists() and not folder.is_dir():
-                raise StoreError([Fault.of_file(shown(folder), "is a file, not a folder")])
-            if folder.is_dir() and any(folder.iterdir()) and not _half_made(folder):
-                raise StoreError(
-                    [Fault.of_file(shown(folder), "holds other files: name a folder that is new or empty")]
-                )
-            _refuse_links(folder)
-            (folder / PARTS).mkdir(parents=True, exist_ok=True)
-            if plan.recording is not None:
-                (folder / SERIES).mkdir(exist_ok=True)
+            folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise _not_made(folder, error) from None
         store = cls._of(folder, KIND.new(plan, **_facts(plan)), plan)
@@ -218,11 +260,8 @@ class Store(Carded, Locked, Answer):
             # Another sweep may have made it meanwhile.
             _refuse_existing(folder)
             clear(folder)
-            for name in (LEDGER, JOURNAL):
-                (folder / name).unlink(missing_ok=True)
-            store._ledger = Ledger(folder / LEDGER, write=True)
-            sync(folder)
-            put(folder / MANIFEST, json.dumps(store.manifest, indent=1, ensure_ascii=False).encode())
+            Database.create(folder / DATABASE, store.manifest)
+            store._database = Database(folder / DATABASE, write=True)
         except BaseException:
             store.close()
             raise
@@ -237,7 +276,7 @@ class Store(Carded, Locked, Answer):
         """
         folder = Path(path)
         try:
-            manifest = KIND.read(folder)
+            manifest = _manifest(folder)
         except StoreError:
             with contextlib.suppress(OSError):
                 if _half_made(folder):
@@ -246,120 +285,67 @@ class Store(Carded, Locked, Answer):
         faults = list(KIND.differences(folder, manifest, plan))
         if faults:
             raise StoreError(faults)
-        _refuse_links(folder)
         store = cls._of(folder, manifest, plan)
         store._lock = Lock(folder / LOCK)
         try:
-            store._open_ledger()
+            clear(folder)
+            store._database = Database(folder / DATABASE, write=True)
+            store._database.expect(manifest)
         except BaseException:
             store.close()
             raise
         return store
 
     @property
-    def ledger(self) -> Ledger:
-        """Which runs are done; only of a store that is open to write."""
-        if self._ledger is None:
+    def database(self) -> Database:
+        """The connection that writes; only of a store that is open to write."""
+        if self._database is None:
             problem = "is open to read; Store.create and Store.resume open a store to write"
             raise StoreError([Fault.of_file(shown(self.path), problem)])
-        return self._ledger
+        return self._database
 
     @checked(StoreError)
     def write(self, rows: Sequence[RunRecord], repeats: Sequence[Repeat] = ()) -> None:
-        """Adds runs as one part, all of them or none; raises `StoreError` where that cannot be done."""
-        with uninterrupted():
-            if not rows:
-                if repeats:
-                    self.ledger.enter_repeats(repeats)
-                return
-            for record in rows:
-                if record.series is not None:
-                    put(self.path / SERIES / f"{record.run_key}.parquet", record.series)
-            content = parts.encode(rows, self.plan, self.schema, (self.version, self.manifest["profile"]))
-            number, self._next = self._next, self._next + 1
-            put(parts.named(self.path / PARTS, number), content)
-            self.ledger.enter(number, _part(len(rows), content), map(self._entry, rows), repeats)
+        """Adds runs, all of them or none; raises `StoreError` if that cannot be done."""
+        if rows or repeats:
+            with uninterrupted():
+                self.database.add(rows, repeats, len(self.plan.measures), self._settings)
 
     @checked(StoreError)
     def drop_failed(self, worth: Callable[[str], bool]) -> int:
-        """Takes the runs out that failed and are worth another try, so that they are missing; returns how many.
+        """Deletes the runs that failed and are worth another try, so that they are missing; returns how many.
 
         Args:
-            worth: Told the error of a run.
+            worth: Called with the error of a run.
 
         Raises:
-            StoreError: When a part cannot be read or written. One that was written just before a kill, and is not in the
-                ledger as it is, is entered when the store is opened again.
+            StoreError: When the store cannot be read or written.
         """
-        return sum(rewrite.without_failed(self, number, worth) for number in self.ledger.parts_with_failures())
+        with uninterrupted():
+            return self.database.drop_failed(worth) if self.database.totals().failed else 0
 
     def close(self) -> None:
         """Lets others write."""
-        if self._ledger is not None:
-            self._ledger.close()
-            self._ledger = None
+        if self._database is not None:
+            self._database.close()
+            self._database = None
         super().close()
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """Of every part: columns with unit and meaning, and what they are rows of."""
+        """The columns of `table` with units and meanings."""
         metadata = {
             "celltrain": json.dumps(
                 {key: self.manifest[key] for key in ("format", "version", "profile", "name", "digest")}
             ),
             "measures": json.dumps({one.name: {"unit": one.unit, "meaning": one.meaning} for one in self.measures}),
         }
-        return columns.schema(columns.fixed(self.plan), metadata)
+        return columns.schema([Column(**column) for column in self.manifest["columns"]], metadata)
 
-    def _entry(self, record: RunRecord) -> Entry:
-        until = self.plan.seeds.until
-        value = None
-        if until is not None and record.error is None:
-            value = record.values[self.plan.measures.index(until.measure)]
-        return Entry(
-            point=record.point,
-            seed=record.seed,
-            run_key=record.run_key,
-            failed=record.error is not None,
-            seconds=record.seconds,
-            value=value,
-        )
-
-    def _open_ledger(self) -> None:
-        """Opens the ledger, removes half-written files, and enters the parts that are missing in it."""
-        path = self.path / LEDGER
-        if not path.exists():
-            raise StoreError(
-                [Fault.of_file(shown(path), "is gone; make it again from the parts: celltrain store repair")]
-            )
-        for folder in (self.path, self.path / PARTS, self.path / SERIES):
-            clear(folder)
-        self._ledger = Ledger(path, write=True)
-        rewrite.finish(self)
-        there, known = parts.listed(self.path / PARTS), self._ledger.parts()
-        faults = [*disagreements(self.path, there, known), *miscounted(self._ledger, known, self._ledger.held())]
-        if faults:
-            raise StoreError(faults)
-        self._next = max([0, *there, *known]) + 1
-        for number in sorted(there.keys() - known.keys()):
-            self.enter(number, there[number])
-
-    @checked(StoreError)
-    def enter(self, number: int, path: Path) -> None:
-        """Enters a part that the ledger does not know: its coordinator died between the two.
-
-        Raises `StoreError` where it is no part of this store, or has runs that another part has.
-        """
-        table = parts.read(path)
-        faults = list(strange(self, path, table))
-        if faults:
-            raise StoreError(faults)
-        until = self.plan.seeds.until
-        entries = [
-            Entry(point=run.point, seed=run.seed, run_key=run.run_key, failed=run.failed, seconds=None, value=run.value)
-            for run in shapes.runs_of(table, None if until is None else until.measure)
-        ]
-        self.ledger.enter(number, _part(len(entries), parts.content(path)), entries)
+    def _settings(self, point: int) -> list[float | str]:
+        """The values of the axes at a point, as the database has them."""
+        values = zip(self.plan.axes, self.plan.points.values(point), strict=True)
+        return [float(value) + 0.0 if axis.is_number else str(value) for axis, value in values]
 
 
 def _described(columns: Sequence[dict[str, Any]]) -> list[list[str]]:
@@ -367,28 +353,37 @@ def _described(columns: Sequence[dict[str, Any]]) -> list[list[str]]:
     return [[one["name"], one["meaning"], "" if one["unit"] == "1" else one["unit"]] for one in columns]
 
 
+def _manifest(folder: Path) -> dict[str, Any]:
+    """The manifest of a store; raises `StoreError` if there is none that this celltrain reads."""
+    path = folder / DATABASE
+    if not path.exists() and not path.is_symlink():
+        problem = f"is not a store: it has no {DATABASE}" if folder.exists() else "is not there"
+        if (folder / OLD_MANIFEST).exists():
+            problem = "is a store of celltrain 0.2: make one of this version from it with celltrain store import"
+        raise StoreError([Fault.of_file(shown(folder), problem)])
+    with Database(path) as database:
+        manifest = KIND.understood(folder, database.about())
+        database.expect(manifest)
+        return manifest
+
+
 def _refuse_existing(folder: Path) -> None:
-    if (folder / MANIFEST).exists():
+    if any((folder / name).exists() for name in (DATABASE, OLD_MANIFEST)):
         problem = "is a store already: go on with it (--resume), or name another folder"
         raise StoreError([Fault.of_file(shown(folder), problem)])
-
-
-def _refuse_links(folder: Path) -> None:
-    """Raises where a link would have rows written somewhere else."""
-    if faults := linked(*(folder / name for name in FOLDERS)):
-        raise StoreError(faults)
-
-
-def _part(runs: int, content: bytes | pa.Buffer) -> Part:
-    return Part(runs=runs, bytes=len(content), digest=parts.digest(content))
 
 
 def _half_made(folder: Path) -> bool:
     """Whether the folder holds only the leftovers of a creation that was killed or found no room."""
     names = [one.name for one in folder.iterdir()]
-    known = {LEDGER, JOURNAL, PARTS, SERIES, LOCK}
-    ours = all(name in known or (name.startswith(".") and name.endswith(".tmp")) for name in names)
-    return bool(names) and ours and not parts.listed(folder / PARTS)
+    return bool(names) and all(name == LOCK or (name.startswith(".") and name.endswith(".tmp")) for name in names)
+
+
+def _needed(package: str) -> Any:
+    try:
+        return importlib.import_module(package)
+    except ImportError:
+        raise MissingExtraError(f"{package} is not installed: pip install 'celltrain[frames]'") from None
 
 
 def _facts(plan: Plan) -> dict[str, Any]:

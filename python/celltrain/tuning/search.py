@@ -19,6 +19,7 @@ from celltrain.plan import Seeds, canonical
 from celltrain.plan.plan import compact
 from celltrain.running import Worker
 from celltrain.store import Store
+from celltrain.store.layout import DATABASE
 from celltrain.tuning import analysis, tail_drop
 from celltrain.tuning.ask import Trial, ask
 from celltrain.tuning.folder import Folder
@@ -221,11 +222,11 @@ class Search:
             return
         path = self._folder.stage(name)
         plan = self._plan.runs(name, list(wanted.values()), seeds)
-        resumed = (path / "manifest.json").exists()
+        resumed = (path / DATABASE).exists()
         with Store.resume(path, plan) if resumed else Store.create(path, plan) as store:
-            before = store.ledger.counts()[0]
+            before = store.database.totals().runs
             Coordinator(plan, store, self._worker, lambda progress: self._report(name, progress, before)).run()
-            self._now += store.ledger.counts()[0] - before
+            self._now += store.database.totals().runs - before
             self.found.add(store)
 
     def _report(self, stage: str, progress: Progress | None, before: int = 0) -> None:
