@@ -11,9 +11,9 @@ use celltrain_core::index::{LinkIndex, VcIndex};
 use celltrain_core::network::Network;
 use celltrain_core::tcp::SackBlocks;
 
-use crate::fates::Names;
+use crate::outcomes::Names;
 use crate::sink::Writing;
-use crate::trails::{Followed, Trails};
+use crate::tracker::{CellTracker, Followed};
 use crate::wire::seen;
 use crate::{CaptureError, Carries, CellKind, Circuit, Direction, Frame, SeenCell};
 
@@ -28,7 +28,7 @@ pub(crate) struct Cells {
     circuits: TiVec<VcIndex, Vec<Circuit>>,
     /// True if the model counts too few cells for an acknowledgement with blocks.
     lacks_room_for_blocks: bool,
-    trails: Trails,
+    tracker: CellTracker,
     /// Frames with cells in the network.
     frames: BTreeMap<(VcIndex, FrameNumber), OnTheWay>,
     names: Names,
@@ -68,7 +68,7 @@ impl Cells {
             vcs,
             circuits,
             lacks_room_for_blocks: network.aal5.encapsulation == Encapsulation::VcMux,
-            trails: Trails::of(network),
+            tracker: CellTracker::of(network),
             frames: BTreeMap::new(),
             names: Names::of(network),
             coming: None,
@@ -142,9 +142,9 @@ impl Cells {
     fn on_cell(&mut self, event: &CellEvent) -> (usize, Option<CellKind>) {
         let CellEvent { vc, frame, tagged, efci, .. } = *event;
         if let Some(rm) = event.rm {
-            return (self.trails.hop(vc, event.link), Some(CellKind::Rm(rm)));
+            return (self.tracker.hop(vc, event.link), Some(CellKind::Rm(rm)));
         }
-        let Some(Followed { index, hop, is_gone }) = self.trails.follow(event) else { return (0, None) };
+        let Some(Followed { index, hop, is_gone }) = self.tracker.follow(event) else { return (0, None) };
         let on_the_way = self.frames.get_mut(&(vc, frame)).expect("a frame is sent before its cells come");
         let of = CellKind::User { frame: on_the_way.frame, index, clp: tagged, efci, damaged: on_the_way.is_damaged };
         if event.step == CellStep::Arrived && hop == 0 {

@@ -49,11 +49,11 @@
 mod cells;
 pub mod choice;
 pub mod codec;
-mod fates;
+mod outcomes;
 mod pcapng;
 pub mod selection;
 mod sink;
-mod trails;
+mod tracker;
 pub mod watch;
 mod wire;
 

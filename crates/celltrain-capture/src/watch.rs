@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use typed_index_collections::{TiVec, ti_vec};
 
 use celltrain_core::cell::FrameNumber;
-use celltrain_core::events::{Event, FrameStep, Watcher};
+use celltrain_core::events::{Event, FrameStep, Observer};
 use celltrain_core::index::{FlowIndex, LinkIndex, NodeIndex, VcIndex};
 use celltrain_core::network::{Flow, Link, Network, NodeKind, Routing};
 use celltrain_core::probe::Probe;
@@ -14,7 +14,7 @@ use celltrain_core::units::{Clock, Time};
 
 use crate::cells::Cells;
 use crate::choice::CaptureChoice;
-use crate::fates::{Fates, Names, Waiting};
+use crate::outcomes::{FrameOutcomes, Names, Waiting};
 use crate::sink::{Writing, blocks};
 use crate::wire::{data, seen};
 use crate::{
@@ -59,7 +59,7 @@ struct Packets {
     ends: [bool; 2],
     flows: TiVec<FlowIndex, bool>,
     /// Waiting packets, if the engine reports the outcome of frames.
-    fates: Option<(Fates, Names)>,
+    outcomes: Option<(FrameOutcomes, Names)>,
 }
 
 impl<'a> Watch<'a> {
@@ -94,8 +94,8 @@ impl<'a> Watch<'a> {
         let looks = if kind.of_cells() {
             Looks::AtPorts(Box::new(Cells::new(network, *looks_at, &chosen.cells, chosen.vcs, circuits)))
         } else {
-            let fates = tells_fates.then(|| (Fates::default(), Names::of(network)));
-            Looks::AtHosts(Packets { ends: *looks_at, flows: chosen.flows, fates })
+            let outcomes = tells_fates.then(|| (FrameOutcomes::default(), Names::of(network)));
+            Looks::AtHosts(Packets { ends: *looks_at, flows: chosen.flows, outcomes })
         };
         let clock = network.clock();
         Ok(Self { clock, window: chosen.window, looks, capture: Some(capture), refused: None, stopped })
@@ -107,8 +107,8 @@ impl<'a> Watch<'a> {
     /// If some traffic cannot be represented; the receiver of the bytes knows about failed writes.
     pub fn finish(mut self) -> Result<(), String> {
         self.write(|looks, capture| match looks {
-            Looks::AtHosts(Packets { fates: Some((fates, _)), .. }) => {
-                std::iter::from_fn(|| fates.take()).try_for_each(|packet| put(capture, &packet))
+            Looks::AtHosts(Packets { outcomes: Some((outcomes, _)), .. }) => {
+                std::iter::from_fn(|| outcomes.take()).try_for_each(|packet| put(capture, &packet))
             }
             Looks::AtHosts(_) => Ok(()),
             Looks::AtPorts(cells) => cells.flush(capture),
@@ -134,8 +134,8 @@ impl<'a> Watch<'a> {
 
 impl Probe for Watch<'_> {}
 
-impl Watcher for Watch<'_> {
-    const WATCHES: bool = true;
+impl Observer for Watch<'_> {
+    const OBSERVES: bool = true;
 
     fn on_event(&mut self, now: Time, event: Event) {
         let [from, to] = self.window;
@@ -151,10 +151,10 @@ impl Watcher for Watch<'_> {
                     self.write(|looks, capture| looks.packet(packet, of, capture));
                 }
             }
-            (Looks::AtHosts(Packets { fates: Some((fates, names)), .. }), Event::Frame(event))
+            (Looks::AtHosts(Packets { outcomes: Some((outcomes, names)), .. }), Event::Frame(event))
                 if !matches!(event.step, FrameStep::Admitted(_)) =>
             {
-                fates.settle((event.vc, event.frame), || names.loss(&event));
+                outcomes.settle((event.vc, event.frame), || names.loss(&event));
                 self.write(Looks::ready);
             }
             (Looks::AtPorts(_), event) => {
@@ -176,15 +176,15 @@ impl Looks {
         of: Option<(VcIndex, FrameNumber)>,
         capture: &mut Writing<'_>,
     ) -> Result<(), CaptureError> {
-        let Looks::AtHosts(Packets { fates: Some((fates, _)), .. }) = self else { return put(capture, &packet) };
-        fates.push(packet, of);
+        let Looks::AtHosts(Packets { outcomes: Some((outcomes, _)), .. }) = self else { return put(capture, &packet) };
+        outcomes.push(packet, of);
         self.ready(capture)
     }
 
     /// Writes the packets whose outcome is known.
     fn ready(&mut self, capture: &mut Writing<'_>) -> Result<(), CaptureError> {
-        let Looks::AtHosts(Packets { fates: Some((fates, _)), .. }) = self else { return Ok(()) };
-        std::iter::from_fn(|| fates.next()).try_for_each(|packet| put(capture, &packet))
+        let Looks::AtHosts(Packets { outcomes: Some((outcomes, _)), .. }) = self else { return Ok(()) };
+        std::iter::from_fn(|| outcomes.next()).try_for_each(|packet| put(capture, &packet))
     }
 }
 

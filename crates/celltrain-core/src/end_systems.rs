@@ -1,15 +1,15 @@
 //! Both ends of every connection: incoming frames, outgoing frames and clock ticks. Both engines drive this model.
 //!
 //! An engine delivers each cell that reaches a host and calls at each instant when something is due. It gets back
-//! frames for the output port of a host, and alone determines when that port sends them. Events go to a watcher if it
-//! wants them (`telling`).
+//! frames for the output port of a host, and alone determines when that port sends them. Events go to an observer if it
+//! wants them (`emit`).
 
-pub(crate) mod apart;
 mod clocks;
 mod connection;
+mod emit;
 mod outside;
+pub(crate) mod partition;
 mod processing;
-mod telling;
 mod vc_ends;
 
 use std::cmp::Reverse;
@@ -19,7 +19,7 @@ use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use crate::aal5::{Aal5Options, Frame, Reassembled, Reassembler};
 use crate::cell::{FrameNumber, Run};
-use crate::events::{Failure, Watcher};
+use crate::events::{Failure, Observer};
 use crate::fingerprint::Fingerprint;
 use crate::index::{FlowIndex, Label, LinkIndex, VcIndex};
 use crate::network::{Flow, Network, Routing};
@@ -138,7 +138,7 @@ impl EndSystems {
     }
 
     /// Starts a connection.
-    pub fn start(&mut self, flow: FlowIndex, watcher: &mut impl Watcher, out: &mut Vec<Departure>) {
+    pub fn start(&mut self, flow: FlowIndex, observer: &mut impl Observer, out: &mut Vec<Departure>) {
         let Connection { start, packets, .. } = &mut self.flows[flow];
         let start = *start;
         if self.spread {
@@ -150,22 +150,22 @@ impl EndSystems {
         }
         match packets {
             None => {
-                let before = telling::before(&self.flows[flow], watcher);
-                self.send(flow, start, watcher, out);
-                self.tell_timers(flow, before, start, watcher);
+                let before = emit::before(&self.flows[flow], observer);
+                self.send(flow, start, observer, out);
+                self.emit_timers(flow, before, start, observer);
             }
             Some(packets) => {
                 packets.emissions.next_emission();
-                self.emit(flow, start, watcher, out);
+                self.emit(flow, start, observer, out);
             }
         }
     }
 
     /// Collects cells of `vc` at the host where it ends. Returns the frame's number when they complete a frame. Cells
     /// of a VC come in order, but may be collected before they arrive: nothing else sees them before
-    /// [`EndSystems::deliver`]. Calls `tell` with the reason when a last cell completes no frame.
+    /// [`EndSystems::deliver`]. Calls `report` with the reason when a last cell completes no frame.
     #[inline]
-    pub fn collect(&mut self, vc: VcIndex, run: Run, tell: impl FnOnce(Failure)) -> Option<FrameNumber> {
+    pub fn collect(&mut self, vc: VcIndex, run: Run, report: impl FnOnce(Failure)) -> Option<FrameNumber> {
         let Collection { reassembler, delivered, damaged } = &mut self.collections[vc];
         *delivered += u64::from(run.cells);
         match reassembler.on_run(run, self.max_cells, |frame| self.vcs.cells_of(vc, frame)) {
@@ -173,7 +173,7 @@ impl EndSystems {
             Reassembled::Damaged { cells } => {
                 *damaged += u64::from(cells);
                 if run.last.last_cell() {
-                    tell(if reassembler.is_mixed() { Failure::Joined } else { Failure::Incomplete });
+                    report(if reassembler.is_mixed() { Failure::Joined } else { Failure::Incomplete });
                 }
                 None
             }
@@ -187,28 +187,28 @@ impl EndSystems {
         vc: VcIndex,
         number: FrameNumber,
         now: Time,
-        watcher: &mut impl Watcher,
+        observer: &mut impl Observer,
         out: &mut Vec<Departure>,
     ) {
         let sender = self.vcs.sender_of(vc, number);
         let log = &mut self.vcs.get_mut(sender).log;
         log.forget_before(number);
         let body = log.frame(number).body;
-        telling::ended(sender, number, &body, now, watcher);
+        emit::ended(sender, number, &body, now, observer);
         match body {
             Body::Data { flow, segment } => {
-                let before = telling::before(&self.flows[flow], watcher);
+                let before = emit::before(&self.flows[flow], observer);
                 let connection = &mut self.flows[flow];
                 connection.sees(Seen::Segment, now, segment.seq);
                 let ack = connection.receiver.on_segment(segment);
-                self.tell_arrived((flow, number), segment, before, now, watcher);
+                self.emit_arrived((flow, number), segment, before, now, observer);
                 if let Some(ack) = ack {
-                    self.acknowledge(flow, ack, now, watcher, out);
+                    self.acknowledge(flow, ack, now, observer, out);
                 }
-                self.tell_timers(flow, before, now, watcher);
+                self.emit_timers(flow, before, now, observer);
             }
             Body::Ack { flow, ack } => {
-                let before = telling::before(&self.flows[flow], watcher);
+                let before = emit::before(&self.flows[flow], observer);
                 let connection = &mut self.flows[flow];
                 connection.sees(Seen::Ack, now, ack.ack);
                 let mut reported = SackBlocks::NONE;
@@ -220,7 +220,7 @@ impl EndSystems {
                         connection.sender.on_ack(ack, &reported, now);
                     }
                 }
-                self.tell_acknowledged((flow, number), (ack, reported), before, now, watcher);
+                self.emit_acknowledged((flow, number), (ack, reported), before, now, observer);
                 let connection = &mut self.flows[flow];
                 if connection.sender.has_ended() {
                     match &mut connection.bursts {
@@ -236,8 +236,8 @@ impl EndSystems {
                         Some(_) => {}
                     }
                 }
-                self.send(flow, now, watcher, out);
-                self.tell_timers(flow, before, now, watcher);
+                self.send(flow, now, observer, out);
+                self.emit_timers(flow, before, now, observer);
             }
             Body::Packet { flow, number: packet } => {
                 let connection = &mut self.flows[flow];
@@ -245,7 +245,7 @@ impl EndSystems {
                 let packets = connection.packets.as_mut().expect("who sends packets counts them");
                 packets.counters.delivered += 1;
                 packets.counters.delivered_bytes += packets.bytes;
-                self.tell_packet_arrived((flow, number), packet, now, watcher);
+                self.emit_packet_arrived((flow, number), packet, now, observer);
             }
             Body::Damaged => {
                 let cells = log.frame(number).cells;
@@ -276,7 +276,7 @@ impl EndSystems {
     /// Handles everything due at `now`. Clocks tick first: retransmission clocks before others, connections in index
     /// order. Then paced senders continue, bursts begin and packets are sent, in index order. Last, packets that hosts
     /// have finished leave, in the order of hosts. Returns how many connections had a tick.
-    pub fn on_tick(&mut self, now: Time, watcher: &mut impl Watcher, out: &mut Vec<Departure>) -> usize {
+    pub fn on_tick(&mut self, now: Time, observer: &mut impl Observer, out: &mut Vec<Departure>) -> usize {
         let mut due = std::mem::take(&mut self.due);
         for clock in self.clocks.iter_mut().filter(|clock| clock.ticks.next() == now) {
             clock.ticks.advance();
@@ -285,7 +285,7 @@ impl EndSystems {
         due.sort_unstable();
         let ticked = due.len();
         for (kind, flow) in due.drain(..) {
-            let before = telling::before(&self.flows[flow], watcher);
+            let before = emit::before(&self.flows[flow], observer);
             let connection = &mut self.flows[flow];
             match kind {
                 ClockKind::Retransmission => {
@@ -294,16 +294,16 @@ impl EndSystems {
                     if connection.sender.counters().timeouts > timeouts {
                         connection.sees(Seen::Timeout, now, 0);
                     }
-                    let before = self.tell_expired(flow, before, now, watcher);
+                    let before = self.emit_expired(flow, before, now, observer);
                     if may_send {
-                        self.send(flow, now, watcher, out);
+                        self.send(flow, now, observer, out);
                     }
-                    self.tell_timers(flow, before, now, watcher);
+                    self.emit_timers(flow, before, now, observer);
                 }
                 ClockKind::DelayedAck => {
                     if let Some(ack) = connection.receiver.on_delayed_ack_tick() {
-                        telling::ack_expired(flow, now, watcher);
-                        self.acknowledge(flow, ack, now, watcher, out);
+                        emit::ack_expired(flow, now, observer);
+                        self.acknowledge(flow, ack, now, observer, out);
                     }
                 }
             }
@@ -313,10 +313,10 @@ impl EndSystems {
             self.departures.pop();
             let connection = &mut self.flows[flow];
             if connection.packets.is_some() {
-                self.emit(flow, now, watcher, out);
+                self.emit(flow, now, observer, out);
                 continue;
             }
-            let before = telling::before(&self.flows[flow], watcher);
+            let before = emit::before(&self.flows[flow], observer);
             let connection = &mut self.flows[flow];
             match connection.bursts.as_mut().filter(|bursts| bursts.next == Some(now)) {
                 Some(bursts) => {
@@ -325,8 +325,8 @@ impl EndSystems {
                 }
                 None => connection.departure = None,
             }
-            self.send(flow, now, watcher, out);
-            self.tell_timers(flow, before, now, watcher);
+            self.send(flow, now, observer, out);
+            self.emit_timers(flow, before, now, observer);
         }
         if let Some(processing) = &mut self.processing {
             processing.leave(now, out);
@@ -342,8 +342,8 @@ impl EndSystems {
     /// Returns the counts of a VC's cells. After a merge, the first branch counts the deliveries.
     pub fn vc_counters(&self, vc: VcIndex) -> VcCounters {
         let Collection { delivered, damaged, .. } = self.collections[vc];
-        let held = self.processing.as_ref().map_or(0, |processing| processing.held(vc));
-        VcCounters { offered: self.vcs.get(vc).offered - held, delivered, damaged }
+        let in_processing = self.processing.as_ref().map_or(0, |processing| processing.in_processing(vc));
+        VcCounters { offered: self.vcs.get(vc).offered - in_processing, delivered, damaged }
     }
 
     /// Folds each connection's results into `fingerprint`, in flow order.
@@ -374,7 +374,7 @@ impl EndSystems {
         }
     }
 
-    fn send(&mut self, flow: FlowIndex, now: Time, watcher: &mut impl Watcher, out: &mut Vec<Departure>) {
+    fn send(&mut self, flow: FlowIndex, now: Time, observer: &mut impl Observer, out: &mut Vec<Departure>) {
         let connection = &mut self.flows[flow];
         let (vc, cells) = (connection.data_vc, connection.data_cells);
         let mut resent = connection.sender.counters().retransmitted_segments;
@@ -385,7 +385,7 @@ impl EndSystems {
             let body = if lost { Body::Damaged } else { Body::Data { flow, segment } };
             let departure = self.vcs.put(vc, Frame { cells, body }, None);
             leave(&mut self.processing, departure, now, out);
-            telling::sent(connection, departure, (flow, segment, lost), &mut resent, now, watcher);
+            emit::sent(connection, departure, (flow, segment, lost), &mut resent, now, observer);
         }
         if let Some(files) = &mut connection.files {
             // Every acknowledgement and every segment passes here.
@@ -400,7 +400,7 @@ impl EndSystems {
     }
 
     /// Sends a packet and schedules the next one.
-    fn emit(&mut self, flow: FlowIndex, now: Time, watcher: &mut impl Watcher, out: &mut Vec<Departure>) {
+    fn emit(&mut self, flow: FlowIndex, now: Time, observer: &mut impl Observer, out: &mut Vec<Departure>) {
         let connection = &mut self.flows[flow];
         let packets = connection.packets.as_mut().expect("who is due sends packets");
         let number = packets.counters.sent;
@@ -409,7 +409,7 @@ impl EndSystems {
         let vc = connection.data_vc;
         let departure = self.vcs.put(vc, frame, None);
         leave(&mut self.processing, departure, now, out);
-        telling::packet_sent(packets, departure, (flow, number), now, watcher);
+        emit::packet_sent(packets, departure, (flow, number), now, observer);
         self.departures.push(Reverse((packets.emissions.next_emission(), flow)));
     }
 
@@ -418,7 +418,7 @@ impl EndSystems {
         flow: FlowIndex,
         ack: Ack,
         now: Time,
-        watcher: &mut impl Watcher,
+        observer: &mut impl Observer,
         out: &mut Vec<Departure>,
     ) {
         let connection = &self.flows[flow];
@@ -431,7 +431,7 @@ impl EndSystems {
         let vc = connection.ack_vc;
         let departure = self.vcs.put(vc, frame, blocks);
         leave(&mut self.processing, departure, now, out);
-        telling::ack_sent(&connection.sender, departure, (flow, ack, blocks), now, watcher);
+        emit::ack_sent(&connection.sender, departure, (flow, ack, blocks), now, observer);
     }
 
     /// Returns the VC on which a frame was sent: `vc` itself, or one of the VCs merged into it.

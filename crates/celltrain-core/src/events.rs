@@ -1,4 +1,4 @@
-//! Events of a run, reported one at a time to a [`Watcher`].
+//! Events of a run, reported one at a time to an [`Observer`].
 //!
 //! `docs/design/events.md` lists which component reports which event. Events hold indices and numbers; names and units
 //! are added when an event is written out. Each is reported at its instant, in the order in which the engine works.
@@ -13,9 +13,9 @@ use crate::tcp::{Ack, SackBlocks, Segment};
 use crate::units::Time;
 
 /// Receives the events of a run.
-pub trait Watcher {
+pub trait Observer {
     /// True if it needs events. If false, the engines are compiled without event reporting.
-    const WATCHES: bool = false;
+    const OBSERVES: bool = false;
 
     /// Handles an event at `now`.
     fn on_event(&mut self, now: Time, event: Event) {
@@ -23,8 +23,8 @@ pub trait Watcher {
     }
 }
 
-impl<W: Watcher> Watcher for &mut W {
-    const WATCHES: bool = W::WATCHES;
+impl<W: Observer> Observer for &mut W {
+    const OBSERVES: bool = W::OBSERVES;
 
     fn on_event(&mut self, now: Time, event: Event) {
         (**self).on_event(now, event);
@@ -46,7 +46,7 @@ pub enum Event {
     Rate(RateEvent),
 }
 
-/// A kind of event, by which watchers filter.
+/// A kind of event, by which observers filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// [`Event::Segment`].
@@ -107,7 +107,7 @@ pub enum SegmentStep {
         /// Its bytes.
         segment: Segment,
         /// New data in it.
-        news: News,
+        kind: ArrivalKind,
     },
     /// The receiver sends an acknowledgement.
     AckSent {
@@ -123,13 +123,13 @@ pub enum SegmentStep {
         /// SACK blocks in it.
         blocks: SackBlocks,
         /// New information in it.
-        news: AckNews,
+        kind: AckKind,
     },
 }
 
 /// New data that a segment brings to its receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum News {
+pub enum ArrivalKind {
     /// The next bytes expected.
     InOrder,
     /// Bytes beyond a gap.
@@ -140,7 +140,7 @@ pub enum News {
 
 /// New information that an acknowledgement brings to its sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AckNews {
+pub enum AckKind {
     /// It acknowledges bytes for the first time.
     New,
     /// It repeats the last one, with or without news of the window or other segments.

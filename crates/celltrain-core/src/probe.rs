@@ -4,7 +4,7 @@
 
 use crate::edge_device::Phase;
 use crate::end_systems::{Connection, EndSystems};
-use crate::events::Watcher;
+use crate::events::Observer;
 use crate::index::{FlowIndex, LinkIndex, VcIndex};
 use crate::network::Network;
 use crate::queue_range::QueueRange;
@@ -12,9 +12,9 @@ use crate::rate_control::RateControl;
 use crate::units::{CELL_BITS, Clock, Duration, Time};
 
 /// An observer of a run. Every method has an empty default, so unused ones cost nothing.
-pub trait Probe: Watcher {
+pub trait Probe: Observer {
     /// Returns the next instant at which this probe wants to look, if any.
-    fn next_look(&self) -> Option<Time> {
+    fn next_snapshot(&self) -> Option<Time> {
         None
     }
 
@@ -24,22 +24,22 @@ pub trait Probe: Watcher {
     }
 
     /// Observes the network at `now`, after everything that happens at that instant.
-    fn look(&mut self, now: Time, view: &NetworkView<'_>) {
+    fn snapshot(&mut self, now: Time, view: &NetworkView<'_>) {
         let _ = (now, view);
     }
 }
 
 impl<P: Probe> Probe for &mut P {
-    fn next_look(&self) -> Option<Time> {
-        (**self).next_look()
+    fn next_snapshot(&self) -> Option<Time> {
+        (**self).next_snapshot()
     }
 
     fn traced_ports(&self) -> &[LinkIndex] {
         (**self).traced_ports()
     }
 
-    fn look(&mut self, now: Time, view: &NetworkView<'_>) {
-        (**self).look(now, view);
+    fn snapshot(&mut self, now: Time, view: &NetworkView<'_>) {
+        (**self).snapshot(now, view);
     }
 }
 
@@ -71,7 +71,7 @@ pub trait Queues {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Nothing;
 
-impl Watcher for Nothing {}
+impl Observer for Nothing {}
 
 impl Probe for Nothing {}
 
@@ -187,10 +187,10 @@ impl Recorder {
     }
 }
 
-impl Watcher for Recorder {}
+impl Observer for Recorder {}
 
 impl Probe for Recorder {
-    fn next_look(&self) -> Option<Time> {
+    fn next_snapshot(&self) -> Option<Time> {
         let next = Time::default() + self.clock.span(Duration { picoseconds: self.step.picoseconds * self.taken });
         (next <= self.end).then_some(next)
     }
@@ -199,7 +199,7 @@ impl Probe for Recorder {
         if self.choice.queue { &self.links } else { &[] }
     }
 
-    fn look(&mut self, now: Time, view: &NetworkView<'_>) {
+    fn snapshot(&mut self, now: Time, view: &NetworkView<'_>) {
         self.taken += 1;
         self.times.push(now);
         for &link in &self.links {

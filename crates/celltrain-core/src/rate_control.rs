@@ -211,7 +211,7 @@ impl RateControl {
     /// Returns the place of the allocator that writes into an RM cell arriving over a link under a label, if the cell
     /// goes backward.
     #[inline]
-    pub fn pass(&self, link: LinkIndex, label: Label) -> Option<Place> {
+    pub fn allocator_at(&self, link: LinkIndex, label: Label) -> Option<Place> {
         self.passes.get(link)?[label]
     }
 
@@ -251,7 +251,7 @@ impl RateControl {
         self.port(home.link).expect("an ABR VC is shaped").rm_content(home.label, number)
     }
 
-    /// Starts recording the fates of packets at every shaped port.
+    /// Starts recording the outcomes of packets at every shaped port.
     pub fn note_fates(&mut self) {
         self.ports.iter_mut().flatten().for_each(|port| port.note_fates());
     }

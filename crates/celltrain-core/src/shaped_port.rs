@@ -10,7 +10,7 @@ use typed_index_collections::TiVec;
 use crate::aal5::{Frame, FrameLog};
 use crate::abr::{RmCell, Source};
 use crate::cell::{Cell, FrameNumber, Run};
-use crate::edge_device::{EdgeBuffer, Packet, PacketFate};
+use crate::edge_device::{EdgeBuffer, Packet, PacketOutcome};
 use crate::index::Label;
 use crate::port::{PortCounters, PortState};
 use crate::units::{Span, Time};
@@ -160,14 +160,14 @@ impl ShapedPort {
         self.vcs[label].rms.frame(number).body
     }
 
-    /// Starts recording the fates of packets.
+    /// Starts recording the outcomes of packets.
     pub fn note_fates(&mut self) {
         self.buffer.note_fates();
     }
 
-    /// Returns the fates of packets since the last call; empty if they are not recorded.
-    pub fn take_fates(&mut self) -> Vec<PacketFate> {
-        self.buffer.take_fates()
+    /// Returns the outcomes of packets since the last call; empty if they are not recorded.
+    pub fn take_outcomes(&mut self) -> Vec<PacketOutcome> {
+        self.buffer.take_outcomes()
     }
 
     /// Removes the RM cells before `number`, which has reached its end.

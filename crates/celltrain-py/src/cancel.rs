@@ -36,7 +36,7 @@ impl Cancel {
 
 /// Raises the reason to end a call: `KeyboardInterrupt` after Ctrl-C, `CancelledError` once its handle is cancelled or
 /// the process exits.
-pub(crate) fn look(py: Python<'_>, cancel: Option<&Py<Cancel>>) -> PyResult<()> {
+pub(crate) fn check(py: Python<'_>, cancel: Option<&Py<Cancel>>) -> PyResult<()> {
     py.check_signals()?;
     if interpreter::is_exiting() {
         return Err(CancelledError::new_err("cancelled: the process exits"));
@@ -53,5 +53,5 @@ pub(crate) fn watched<T: Send>(
     cancel: Option<&Py<Cancel>>,
     work: impl FnOnce(&CancellationToken<'_>) -> Result<T, Interrupted> + Send,
 ) -> PyResult<T> {
-    interpreter::detach(py, || threads::here(|| interpreter::attach(|py| look(py, cancel)), work))
+    interpreter::detach(py, || threads::here(|| interpreter::attach(|py| check(py, cancel)), work))
 }

@@ -43,8 +43,8 @@ pub(crate) fn run_many(
     let cancel = cancel.as_ref();
     if on_error.is_none() {
         // Without an error callback, refuse bad scenarios before the first run.
-        let look = || interpreter::attach(|py| cancel::look(py, cancel));
-        interpreter::detach(py, || runner::read_all(&handles, threads, look))?.map_err(Failure)?;
+        let check = || interpreter::attach(|py| cancel::check(py, cancel));
+        interpreter::detach(py, || runner::read_all(&handles, threads, check))?.map_err(Failure)?;
     }
     if let Some((index, _)) = runs.iter().find(|(index, _)| *index >= handles.len()) {
         return Err(PyValueError::new_err(format!("run of scenario {index}, but there are {}", handles.len())));
@@ -63,7 +63,7 @@ pub(crate) fn run_many(
     let how = How { trace: trace.as_ref(), engine, limit, wanted: wanted.as_ref(), threads: None };
     let on = |event| {
         interpreter::attach(|py| {
-            cancel::look(py, cancel)?;
+            cancel::check(py, cancel)?;
             match event {
                 Event::Look => Ok(()),
                 Event::Done(index, done) => hand_over(py, index, done, &on_result, on_error.as_ref()),

@@ -1,10 +1,11 @@
 //! Policies that are Python classes: the core's calls are passed to the interpreter.
 //!
-//! `celltrain.python_policy` finds the class and makes its objects. A compiled function is called without the interpreter.
+//! `celltrain.python_policy` finds the class and makes its objects. A compiled function is called without the
+//! interpreter.
 
 use celltrain_core::error::Fault;
 use celltrain_core::index::Label;
-use celltrain_core::policy::formula::{PortFacts, WhenFull};
+use celltrain_core::policy::formula::{PortInfo, WhenFull};
 use celltrain_core::policy::python::{Config, Interpreter, Object, Setting};
 use celltrain_core::policy::{self};
 use celltrain_core::rng::Stream;
@@ -44,14 +45,14 @@ impl Interpreter for Classes {
         said.ok().flatten().and_then(|said| serde_json::from_value(said.into()).ok())
     }
 
-    fn object(&self, config: &Config, facts: &PortFacts<'_>, vcs: &[String]) -> Box<dyn Object> {
-        let units_per_second = facts.units_per_second;
-        let capacity = facts.capacity.filter(|&capacity| capacity != u32::MAX);
+    fn object(&self, config: &Config, port_info: &PortInfo<'_>, vcs: &[String]) -> Box<dyn Object> {
+        let units_per_second = port_info.units_per_second;
+        let capacity = port_info.capacity.filter(|&capacity| capacity != u32::MAX);
         let made = interpreter::attach(|py| {
-            let port = (capacity, facts.cells_per_second, PyTuple::new(py, vcs)?);
+            let port = (capacity, port_info.cells_per_second, PyTuple::new(py, vcs)?);
             let made = py.import(MODULE)?.call_method1("made", (&config.class, settings(py, config)?, port))?;
             let (admit, address): (Py<PyAny>, Option<usize>) = made.extract()?;
-            let view = Py::new(py, View::new(capacity, facts.cells_per_second, vcs.len()))?;
+            let view = Py::new(py, View::new(capacity, port_info.cells_per_second, vcs.len()))?;
             Ok::<_, PyErr>((admit, address, view))
         });
         match made {
@@ -59,12 +60,12 @@ impl Interpreter for Classes {
                 function: function(address),
                 units_per_second,
                 vcs: vcs.len() as f64,
-                cells_per_second: facts.cells_per_second,
+                cells_per_second: port_info.cells_per_second,
                 _holder: admit,
             }),
             Ok((admit, None, view)) => Box::new(Class {
                 name: config.class.clone(),
-                port: facts.name.to_string(),
+                port: port_info.name.to_string(),
                 vcs: vcs.to_vec(),
                 admit,
                 view,
@@ -72,7 +73,7 @@ impl Interpreter for Classes {
                 has_failed: false,
             }),
             Err(error) => {
-                let call = format!("{} cannot be made for the port {}", config.class, facts.name);
+                let call = format!("{} cannot be made for the port {}", config.class, port_info.name);
                 interpreter::attach(|py| failed(py, &call, &error));
                 Box::new(Nothing)
             }

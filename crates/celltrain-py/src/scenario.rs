@@ -9,7 +9,7 @@ use celltrain_core::engine::{Engine, ParallelOptions};
 use celltrain_run::answer::outlined;
 use celltrain_run::events::Choice;
 use celltrain_run::reading::Estimated;
-use celltrain_run::runner::{self, Captured, Finished, How, Kept, Share, Watched};
+use celltrain_run::runner::{self, Captured, EventOutput, Finished, How, Progress, Watched};
 use celltrain_run::scenario::{Checked, Handle};
 use celltrain_run::series::Trace;
 use celltrain_run::threads::{self, Event};
@@ -48,34 +48,34 @@ impl Scenario {
     /// Returns the outline of a run's answer, with every number 1.
     #[pyo3(signature = (cancel=None))]
     fn outline(&self, py: Python<'_>, cancel: Option<Py<Cancel>>) -> PyResult<String> {
-        self.look(py, cancel.as_ref(), |checked, token| {
-            checked.look(token, |network| Ok::<_, Unfinished>(outlined(network).to_string()))
+        self.with_checked(py, cancel.as_ref(), |checked, token| {
+            checked.with_network(token, |network| Ok::<_, Unfinished>(outlined(network).to_string()))
         })
     }
 
     /// Returns nodes, links and flows of its network.
     #[pyo3(signature = (cancel=None))]
     fn network(&self, py: Python<'_>, cancel: Option<Py<Cancel>>) -> PyResult<String> {
-        self.look(py, cancel.as_ref(), |checked, token| {
+        self.with_checked(py, cancel.as_ref(), |checked, token| {
             let name = &checked.scenario().name;
-            Ok(checked.look(token, |network| describe::network(name, network, token))?)
+            Ok(checked.with_network(token, |network| describe::network(name, network, token))?)
         })
     }
 
     /// Reports which code of the fast engine runs for each port.
     #[pyo3(signature = (cancel=None))]
     fn explain_plan(&self, py: Python<'_>, cancel: Option<Py<Cancel>>) -> PyResult<String> {
-        self.look(py, cancel.as_ref(), |checked, token| {
-            Ok(checked.look(token, |network| describe::plan(network, token))?)
+        self.with_checked(py, cancel.as_ref(), |checked, token| {
+            Ok(checked.with_network(token, |network| describe::plan(network, token))?)
         })
     }
 
     /// Returns the number of threads that a run uses if it may use `threads`.
     #[pyo3(signature = (threads, cancel=None))]
     fn threads_of(&self, py: Python<'_>, threads: usize, cancel: Option<Py<Cancel>>) -> PyResult<usize> {
-        self.look(py, cancel.as_ref(), |checked, token| {
+        self.with_checked(py, cancel.as_ref(), |checked, token| {
             let options = ParallelOptions::up_to(threads);
-            Ok(checked.look(token, |network| Engine::Fast.threads_of(options, network, token))?)
+            Ok(checked.with_network(token, |network| Engine::Fast.threads_of(options, network, token))?)
         })
     }
 
@@ -89,9 +89,9 @@ impl Scenario {
         links: Option<Vec<String>>,
         cancel: Option<Py<Cancel>>,
     ) -> PyResult<Vec<(&'static str, &'static str)>> {
-        self.look(py, cancel.as_ref(), |checked, token| {
+        self.with_checked(py, cancel.as_ref(), |checked, token| {
             match Trace::new(checked.scenario().duration, &trace, step, links)? {
-                Some(trace) => checked.look(token, |network| Ok(trace.empty(network)?)),
+                Some(trace) => checked.with_network(token, |network| Ok(trace.empty(network)?)),
                 None => Ok(Vec::new()),
             }
         })
@@ -120,14 +120,14 @@ impl Scenario {
         let engine = engine_named(engine)?;
         let told_by = told_by.map(engine_named).transpose()?;
         let cancel = cancel.as_ref();
-        let trace = self.look(py, cancel, |checked, token| {
+        let trace = self.with_checked(py, cancel, |checked, token| {
             let trace = Trace::new(checked.scenario().duration, &trace, step, links)?;
             if let Some(trace) = &trace {
-                checked.look(token, |network| Ok::<_, Unfinished>(trace.refuse_empty(network)?))?;
+                checked.with_network(token, |network| Ok::<_, Unfinished>(trace.refuse_empty(network)?))?;
             }
             Ok(trace)
         })?;
-        let duration = self.look(py, cancel, |checked, _| Ok(checked.scenario().duration))?;
+        let duration = self.with_checked(py, cancel, |checked, _| Ok(checked.scenario().duration))?;
         let choice = events.map(|events| events.choice(duration)).transpose()?;
         let capture = capture.map(|capture| capture.choice(duration)).transpose()?;
         let sinks = [on_events.as_ref(), on_capture.as_ref()].map(|call| call.map(Sink::new));
@@ -153,21 +153,21 @@ impl Scenario {
     }
 
     /// Calls `look` with the checked scenario, on the calling thread.
-    fn look<T: Send>(
+    fn with_checked<T: Send>(
         &self,
         py: Python<'_>,
         cancel: Option<&Py<Cancel>>,
-        look: impl FnOnce(&Checked, &CancellationToken<'_>) -> Result<T, Unfinished> + Send,
+        read: impl FnOnce(&Checked, &CancellationToken<'_>) -> Result<T, Unfinished> + Send,
     ) -> PyResult<T> {
-        let look = |token: &CancellationToken<'_>| match self
+        let read = |token: &CancellationToken<'_>| match self
             .handle
             .checked(token)
-            .and_then(|checked| look(&checked, token))
+            .and_then(|checked| read(&checked, token))
         {
             Err(Unfinished::Interrupted) => Err(Interrupted),
             done => Ok(done),
         };
-        Ok(cancel::watched(py, cancel, look)?.map_err(Failure)?)
+        Ok(cancel::watched(py, cancel, read)?.map_err(Failure)?)
     }
 
     fn run_on_a_thread(
@@ -179,13 +179,13 @@ impl Scenario {
         on_progress: Option<&Py<PyAny>>,
         cancel: Option<&Py<Cancel>>,
     ) -> PyResult<Finished> {
-        let (mut finished, share) = (None, Share::default());
+        let (mut finished, progress) = (None, Progress::default());
         let on = |event| {
             interpreter::attach(|py| {
-                cancel::look(py, cancel)?;
+                cancel::check(py, cancel)?;
                 match (event, on_progress) {
                     (Event::Done(_, done), _) => finished = Some(done),
-                    (Event::Look, Some(call)) => drop(call.call1(py, (share.done(),))?),
+                    (Event::Look, Some(call)) => drop(call.call1(py, (progress.done(),))?),
                     (Event::Look, None) => {}
                 }
                 Ok::<_, PyErr>(())
@@ -195,11 +195,11 @@ impl Scenario {
             let mut take = |block| events.is_some_and(|(_, sink)| sink.take(block, stopped));
             let mut take_bytes = |bytes: &[u8]| capture.is_some_and(|(_, sink)| sink.take_bytes(bytes, stopped));
             let watched = Watched {
-                events: events.map(|(choice, _)| Kept { choice, sink: &mut take }),
+                events: events.map(|(choice, _)| EventOutput { choice, sink: &mut take }),
                 capture: capture.map(|(choice, _)| Captured { choice, sink: &mut take_bytes }),
                 told_by,
             };
-            runner::one_watched(&self.handle, seed, how, watched, (stopped, &share))
+            runner::one_watched(&self.handle, seed, how, watched, (stopped, &progress))
         };
         interpreter::detach(py, || threads::over((1, 1), work, on))?;
         match finished {

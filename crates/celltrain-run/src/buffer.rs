@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 use typed_index_collections::TiVec;
 
 use celltrain_core::cell::FrameNumber;
-use celltrain_core::events::{CellEvent, CellStep, Event, FrameEvent, FrameStep, Judged, Loss, SegmentStep, Watcher};
+use celltrain_core::events::{CellEvent, CellStep, Event, FrameEvent, FrameStep, Judged, Loss, Observer, SegmentStep};
 use celltrain_core::index::{LinkIndex, VcIndex};
 use celltrain_core::network::Network;
 use celltrain_core::probe::Probe;
@@ -494,8 +494,8 @@ impl<'a> Buffer<'a> {
 
 impl Probe for Buffer<'_> {}
 
-impl Watcher for Buffer<'_> {
-    const WATCHES: bool = true;
+impl Observer for Buffer<'_> {
+    const OBSERVES: bool = true;
 
     fn on_event(&mut self, now: Time, event: Event) {
         match event {

@@ -66,7 +66,7 @@ impl Machine {
 
 /// Returns the memory that a run may use if no other run is active.
 pub fn machine() -> Machine {
-    reservations().look()
+    reservations().machine()
 }
 
 /// Check that a run stays within its memory.
@@ -87,7 +87,7 @@ impl Watch {
     pub fn reserve(&self, estimate: MemoryEstimate, stopped: &AtomicBool) -> Result<bool, String> {
         let mut reservations = reservations();
         loop {
-            reservations.look().fits(&estimate).map_err(|words| format!("does not fit: {words}"))?;
+            reservations.machine().fits(&estimate).map_err(|words| format!("does not fit: {words}"))?;
             let together = estimate.likely.saturating_add(reservations.bytes);
             if reservations.runs == 0 || reservations.machine.lacks(together).is_none() {
                 reservations.runs += 1;
@@ -134,7 +134,7 @@ impl Drop for Watch {
 
 impl Reservations {
     /// Looks up the free memory while no run has any. This takes as long as a small run, so it is not done for each.
-    fn look(&mut self) -> Machine {
+    fn machine(&mut self) -> Machine {
         if self.runs == 0 && self.looked.is_none_or(|then| then.elapsed() > FRESH) {
             (self.machine, self.used) = (free(), used());
             self.looked = Some(Instant::now());

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::engine::{Engine, ParallelOptions};
-use celltrain_core::events::{self, Watcher};
+use celltrain_core::events::{self, Observer};
 use celltrain_core::index::LinkIndex;
 use celltrain_core::network::Network;
 use celltrain_core::probe::{NetworkView, Nothing, Probe, Recorder};
@@ -53,7 +53,7 @@ impl How<'_> {
 #[derive(Default)]
 pub struct Watched<'a> {
     /// Tables.
-    pub events: Option<Kept<'a>>,
+    pub events: Option<EventOutput<'a>>,
     /// A capture.
     pub capture: Option<Captured<'a>>,
     /// Engine that reports the events, if it may differ from the run's. If all windows end before the run does, this
@@ -81,7 +81,7 @@ impl Watched<'_> {
 }
 
 /// Events to keep, and the sink that receives each block when it is full.
-pub struct Kept<'a> {
+pub struct EventOutput<'a> {
     /// Events to keep.
     pub choice: &'a Choice,
     /// Receiver of the blocks.
@@ -105,17 +105,17 @@ pub struct Finished {
     pub series: Option<Recorded>,
 }
 
-/// Share of a run that is done, 0 to 1. Other threads can read it; without threads, a callback receives it.
+/// Progress of a run, 0 to 1. Other threads can read it; without threads, a callback receives it.
 #[derive(Debug, Default)]
-pub struct Share {
+pub struct Progress {
     done: AtomicU64,
-    tell: Option<fn(f64)>,
+    callback: Option<fn(f64)>,
 }
 
-impl Share {
-    /// Creates a share that calls `tell` every few milliseconds of work, on the thread of the run.
-    pub fn telling(tell: fn(f64)) -> Self {
-        Self { tell: Some(tell), ..Self::default() }
+impl Progress {
+    /// Creates a progress counter that calls `callback` every few milliseconds of work, on the thread of the run.
+    pub fn with_callback(callback: fn(f64)) -> Self {
+        Self { callback: Some(callback), ..Self::default() }
     }
 
     /// Returns the share done.
@@ -125,8 +125,8 @@ impl Share {
 
     fn set(&self, done: f64) {
         self.done.store(done.to_bits(), Ordering::Relaxed);
-        if let Some(tell) = self.tell {
-            tell(done);
+        if let Some(callback) = self.callback {
+            callback(done);
         }
     }
 }
@@ -140,9 +140,9 @@ pub fn one(
     seed: Option<u64>,
     how: How<'_>,
     stopped: &AtomicBool,
-    share: &Share,
+    progress: &Progress,
 ) -> Result<Finished, Unfinished> {
-    one_watched(scenario, seed, how, Watched::default(), (stopped, share))
+    one_watched(scenario, seed, how, Watched::default(), (stopped, progress))
 }
 
 /// Runs a scenario as [`one`] does, and makes files of its events. An interrupted run delivers the output so far.
@@ -154,7 +154,7 @@ pub fn one_watched(
     seed: Option<u64>,
     how: How<'_>,
     watched: Watched<'_>,
-    (stopped, share): (&AtomicBool, &Share),
+    (stopped, progress): (&AtomicBool, &Progress),
 ) -> Result<Finished, Unfinished> {
     let (limit, memory) = (Limit::new(how.limit), memory::Watch::default());
     // Left by an earlier run that panicked.
@@ -169,7 +169,7 @@ pub fn one_watched(
         memory: &memory,
         token: &CancellationToken::new(&go_on),
         stopped,
-        share,
+        progress,
     };
     let finished = run.finished(watched);
     if let Some(problem) = outside::take() {
@@ -195,20 +195,20 @@ pub fn many<E: From<io::Error>>(
 ) -> Result<(), E> {
     let work = |index: usize, stopped: &AtomicBool| {
         let (scenario, seed) = runs[index];
-        let done = caught(|| one(scenarios[scenario], Some(seed), how, stopped, &Share::default()));
+        let done = caught(|| one(scenarios[scenario], Some(seed), how, stopped, &Progress::default()));
         done.unwrap_or_else(|panic| Err(Unfinished::Panicked(panic)))
     };
     threads::over((runs.len(), threads), work, on)
 }
 
-/// Reads scenarios on several threads. Calls `look` on this thread from time to time.
+/// Reads scenarios on several threads. Calls `check` on this thread from time to time.
 ///
 /// # Errors
-/// The errors of `look`.
+/// The errors of `check`.
 pub fn read_all<E: From<io::Error>>(
     scenarios: &[&Handle],
     threads: usize,
-    mut look: impl FnMut() -> Result<(), E>,
+    mut check: impl FnMut() -> Result<(), E>,
 ) -> Result<Result<(), Unfinished>, E> {
     let work = |index: usize, stopped: &AtomicBool| {
         let checked = scenarios[index].checked(&CancellationToken::new(&|| !stopped.load(Ordering::Relaxed)))?;
@@ -223,7 +223,7 @@ pub fn read_all<E: From<io::Error>>(
         {
             refused = Some((index, unfinished));
         }
-        look()
+        check()
     };
     threads::over((scenarios.len(), threads), work, note)?;
     Ok(refused.map_or(Ok(()), |(_, unfinished)| Err(unfinished)))
@@ -256,7 +256,7 @@ struct Run<'a> {
     memory: &'a memory::Watch,
     token: &'a CancellationToken<'a>,
     stopped: &'a AtomicBool,
-    share: &'a Share,
+    progress: &'a Progress,
 }
 
 impl Run<'_> {
@@ -279,21 +279,21 @@ impl Run<'_> {
         self.limit.put_off(waited.elapsed());
         let begun = Instant::now();
         let keep_going = |done: f64| {
-            self.share.set(done);
+            self.progress.set(done);
             token.check().is_ok()
         };
         let result = if watched.has_any() && until.is_none() {
-            let mut lookers_on = self.lookers_on((&network, &scenario.name, seed), teller, watched)?;
-            lookers_on.recorder = recorder.as_mut();
-            let result = how.engine.run(&network, &mut lookers_on, keep_going);
-            lookers_on.finish()?;
+            let mut observers = self.observers((&network, &scenario.name, seed), teller, watched)?;
+            observers.recorder = recorder.as_mut();
+            let result = how.engine.run(&network, &mut observers, keep_going);
+            observers.finish()?;
             result
         } else {
             if let Some(until) = until {
-                let mut lookers_on = self.lookers_on((&network, &scenario.name, seed), teller, watched)?;
+                let mut observers = self.observers((&network, &scenario.name, seed), teller, watched)?;
                 // An interrupted run delivers the output so far.
-                let watched = teller.watch(&network, until, &mut lookers_on, |_| token.check().is_ok());
-                lookers_on.finish()?;
+                let watched = teller.observe(&network, until, &mut observers, |_| token.check().is_ok());
+                observers.finish()?;
                 watched?;
             }
             match &mut recorder {
@@ -315,20 +315,20 @@ impl Run<'_> {
     }
 
     /// Creates the observers that make files of the events that `teller` reports in a run of this network.
-    fn lookers_on<'a, 'w: 'a>(
+    fn observers<'a, 'w: 'a>(
         &'a self,
         (network, name, seed): (&Network, &str, u64),
         teller: Engine,
         Watched { events, capture, .. }: Watched<'w>,
-    ) -> Result<LookersOn<'a>, Unfinished> {
-        let log = events.map(|Kept { choice, sink }| Log::new(choice, network, sink)).transpose()?;
+    ) -> Result<Observers<'a>, Unfinished> {
+        let log = events.map(|EventOutput { choice, sink }| Log::new(choice, network, sink)).transpose()?;
         let capture = capture.map(|Captured { choice, sink }| {
             let about = about(name, seed, teller);
             let tells_fates = teller == Engine::Reference;
             let into = watch::Destination { sink, about, tells_fates, stopped: self.stopped };
             Watch::new(choice, network, into)
         });
-        Ok(LookersOn { log, capture: capture.transpose()?, ..LookersOn::default() })
+        Ok(Observers { log, capture: capture.transpose()?, ..Observers::default() })
     }
 }
 
@@ -347,7 +347,7 @@ fn about(scenario: &str, seed: u64, teller: Engine) -> About {
 
 /// All observers of a run with events. It is one type, as engines are compiled for each observer type.
 #[derive(Default)]
-pub struct LookersOn<'a> {
+pub struct Observers<'a> {
     /// Recorder of series.
     pub recorder: Option<&'a mut Recorder>,
     /// Log of events.
@@ -358,18 +358,18 @@ pub struct LookersOn<'a> {
     pub buffer: Option<Buffer<'a>>,
 }
 
-impl LookersOn<'_> {
+impl Observers<'_> {
     /// Runs the network up to `until` for these observers; the run has no result.
     ///
     /// # Errors
     /// If `keep_going` returns false, as in [`Engine::run`].
-    pub fn watch(
+    pub fn observe(
         &mut self,
         engine: Engine,
         (network, until): (&Network, units::Duration),
         keep_going: &mut dyn FnMut(f64) -> bool,
     ) -> Result<(), Interrupted> {
-        engine.watch(network, until, self, keep_going)
+        engine.observe(network, until, self, keep_going)
     }
 
     /// Delivers the remaining output.
@@ -381,24 +381,24 @@ impl LookersOn<'_> {
     }
 }
 
-impl Probe for LookersOn<'_> {
-    fn next_look(&self) -> Option<Time> {
-        self.recorder.as_ref().and_then(Probe::next_look)
+impl Probe for Observers<'_> {
+    fn next_snapshot(&self) -> Option<Time> {
+        self.recorder.as_ref().and_then(Probe::next_snapshot)
     }
 
     fn traced_ports(&self) -> &[LinkIndex] {
         self.recorder.as_ref().map_or(&[], |recorder| recorder.traced_ports())
     }
 
-    fn look(&mut self, now: Time, view: &NetworkView<'_>) {
+    fn snapshot(&mut self, now: Time, view: &NetworkView<'_>) {
         if let Some(recorder) = &mut self.recorder {
-            recorder.look(now, view);
+            recorder.snapshot(now, view);
         }
     }
 }
 
-impl Watcher for LookersOn<'_> {
-    const WATCHES: bool = true;
+impl Observer for Observers<'_> {
+    const OBSERVES: bool = true;
 
     fn on_event(&mut self, now: Time, event: events::Event) {
         if let Some(log) = &mut self.log {

@@ -112,17 +112,17 @@ impl Checked {
         self.memory
     }
 
-    /// Calls `look` with the network, and keeps the network for the run that follows.
+    /// Calls `read` with the network, and keeps the network for the run that follows.
     ///
     /// # Errors
-    /// The error of `look`, or an interruption.
-    pub fn look<T, E: From<Interrupted>>(
+    /// The error of `read`, or an interruption.
+    pub fn with_network<T, E: From<Interrupted>>(
         &self,
         token: &CancellationToken<'_>,
-        look: impl FnOnce(&Network) -> Result<T, E>,
+        read: impl FnOnce(&Network) -> Result<T, E>,
     ) -> Result<T, E> {
         let network = self.network(self.scenario.seed, token)?;
-        let seen = look(&network);
+        let seen = read(&network);
         *locked(&self.network) = Some(network);
         seen
     }
@@ -199,8 +199,9 @@ mod tests {
     fn who_only_looks_at_the_network_leaves_it_for_the_run() {
         let checked = checked(&handle());
         checked.forget_network();
-        let seen = checked
-            .look(&CancellationToken::never(), |network| Ok::<_, Interrupted>((network.seed, network.flows.len())));
+        let seen = checked.with_network(&CancellationToken::never(), |network| {
+            Ok::<_, Interrupted>((network.seed, network.flows.len()))
+        });
         assert_eq!(seen, Ok((7, 2)));
         assert!(checked.holds_a_network());
     }

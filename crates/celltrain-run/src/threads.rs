@@ -77,19 +77,19 @@ pub fn over<T: Send, E: From<io::Error>>(
     })
 }
 
-/// Does work on this thread, and calls `look` from time to time to check whether to stop.
+/// Does work on this thread, and calls `check` from time to time to check whether to stop.
 ///
 /// # Errors
-/// The first error of `look`.
+/// The first error of `check`.
 pub fn here<T, E>(
-    look: impl Fn() -> Result<(), E>,
+    check: impl Fn() -> Result<(), E>,
     work: impl FnOnce(&CancellationToken<'_>) -> Result<T, Interrupted>,
 ) -> Result<T, E> {
-    look()?;
+    check()?;
     let (looked, error) = (Cell::new(Instant::now()), RefCell::new(None));
     let go_on = || {
         if looked.get().elapsed() >= LOOK && error.borrow().is_none() {
-            *error.borrow_mut() = look().err();
+            *error.borrow_mut() = check().err();
             looked.set(Instant::now());
         }
         error.borrow().is_none()
@@ -179,11 +179,11 @@ mod tests {
     #[test]
     fn work_on_this_thread_ends_with_the_first_error_of_a_look() {
         let looks = Cell::new(0);
-        let look = || {
+        let check = || {
             looks.set(looks.get() + 1);
             if looks.get() > 2 { Err(looks.get()) } else { Ok(()) }
         };
-        let ended = here(look, |token| {
+        let ended = here(check, |token| {
             loop {
                 token.check()?;
             }

@@ -8,7 +8,7 @@ use typed_index_collections::{TiVec, ti_vec};
 
 use celltrain_core::cell::{Cell, FrameNumber};
 use celltrain_core::index::Label;
-use celltrain_core::policy::formula::PortFacts;
+use celltrain_core::policy::formula::PortInfo;
 use celltrain_core::policy::{BufferPolicy, Overflow};
 use celltrain_core::port::{Port, PortCounters};
 use celltrain_core::rng::Stream;
@@ -162,7 +162,7 @@ impl Bench {
             self.tagged[at] = tagged;
         }
         let cell = Cell::new(Label::new(vc), FrameNumber::new(self.frames[at]), last).with_tag(self.tagged[at]);
-        self.port.offer_telling(cell, now, |_| {});
+        self.port.offer_observed(cell, now, |_| {});
         self.frames[at] += u32::from(last);
     }
 }
@@ -262,8 +262,8 @@ pub fn conformance(make: impl Fn(u32) -> Option<Box<dyn BufferPolicy>>, seed: u6
     let (mut trials, mut recounts, mut frames, mut max_queue) = (0u32, 0u64, 0u64, 0u32);
     let mut all = PortCounters::default();
     let probe = make(CAPACITY).map(|policy| {
-        let facts = facts(CAPACITY);
-        liveness::probe(policy, &facts, &VCS, Time(PROBED_NS), PROBE_ROUNDS)
+        let port_info = port_info(CAPACITY);
+        liveness::probe(policy, &port_info, &VCS, Time(PROBED_NS), PROBE_ROUNDS)
     });
     let probe = probe.unwrap_or_default();
     if !probe.refusals.is_empty() {
@@ -276,7 +276,7 @@ pub fn conformance(make: impl Fn(u32) -> Option<Box<dyn BufferPolicy>>, seed: u6
         let capacity = if number.is_multiple_of(3) { small } else { CAPACITY };
         let run = || {
             make(capacity).map(|mut policy| {
-                policy.at_port(&facts(capacity));
+                policy.at_port(&port_info(capacity));
                 trial(policy, capacity, seed, &operations)
             })
         };
@@ -360,8 +360,8 @@ fn grouped(count: u64) -> String {
 }
 
 /// Describes a link at the cell rate of an OC-3, with a clock of nanoseconds.
-fn facts(capacity: u32) -> PortFacts<'static> {
-    PortFacts { name: "trial", capacity: Some(capacity), cells_per_second: 353_207.5, units_per_second: 1e9 }
+fn port_info(capacity: u32) -> PortInfo<'static> {
+    PortInfo { name: "trial", capacity: Some(capacity), cells_per_second: 353_207.5, units_per_second: 1e9 }
 }
 
 /// Generates arriving and departing cells in phases, so that the buffer fills and empties.

@@ -10,7 +10,7 @@ use crate::tables::Tables;
 use crate::topology::{Layout, Route};
 
 /// A scenario with the layout of its topology, for the checks and for building the network.
-pub struct Laid<'a> {
+pub struct ResolvedScenario<'a> {
     /// The scenario as written.
     pub scenario: &'a Scenario,
     /// The nodes, links and paths.
@@ -32,10 +32,10 @@ pub fn network(scenario: &Scenario, seed: u64) -> Network {
 /// Returns [`Interrupted`] if cancelled.
 pub fn network_unless(scenario: &Scenario, seed: u64, token: &CancellationToken<'_>) -> Result<Network, Interrupted> {
     let layout = scenario.topology.config().lay_out(token)?;
-    Ok(Laid::of(scenario, layout, token)?.network(seed))
+    Ok(ResolvedScenario::of(scenario, layout, token)?.network(seed))
 }
 
-impl<'a> Laid<'a> {
+impl<'a> ResolvedScenario<'a> {
     /// Combines a scenario with the layout of its topology, which must be sound. The other checks use the result.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! Checks values against each other and the machine: a scenario may parse but not be runnable, or not trustworthy.
 //!
 //! There is one module for each area. A check gets a scope, which knows the path and collects the faults. Properties
-//! that only the layout shows are checked on [`Laid`], from which the network is then built.
+//! that only the layout shows are checked on [`ResolvedScenario`], from which the network is then built.
 
 mod edges;
 mod ports;
@@ -16,7 +16,7 @@ use celltrain_core::names::{number_in_range, range};
 use celltrain_core::network::Network;
 use celltrain_core::units::Duration;
 
-use crate::build::Laid;
+use crate::build::ResolvedScenario;
 use crate::document::join;
 use crate::fault::{Faults, KeyFault, Warning};
 use crate::limits::MAX_DURATION;
@@ -65,16 +65,16 @@ pub fn check(
         None if root.found().count() == before => Some(scenario.topology.config().lay_out(token)?),
         found => found,
     };
-    let laid = layout.map(|layout| Laid::of(scenario, layout, token)).transpose()?;
-    let largest_frames = match &laid {
-        Some(laid) => {
-            traffic::tables(laid, &mut root, token)?;
-            scenario.topology.check_layout(&laid.layout, &mut root);
+    let resolved = layout.map(|layout| ResolvedScenario::of(scenario, layout, token)).transpose()?;
+    let largest_frames = match &resolved {
+        Some(resolved) => {
+            traffic::tables(resolved, &mut root, token)?;
+            scenario.topology.check_layout(&resolved.layout, &mut root);
             token.check()?;
-            edges::check(laid, &mut root, token)?;
-            traffic::files(laid, &mut root);
-            vcs::check(laid, &mut root, token)?;
-            ports::check(laid, &mut root, token)?
+            edges::check(resolved, &mut root, token)?;
+            traffic::files(resolved, &mut root);
+            vcs::check(resolved, &mut root, token)?;
+            ports::check(resolved, &mut root, token)?
         }
         None => BTreeMap::new(),
     };
@@ -82,19 +82,19 @@ pub fn check(
         let largest_frame = largest_frames.get(name.as_str()).copied().filter(|_| frames_are_sound);
         ports::settings(config, largest_frame.unwrap_or(1), &mut root.at("port").at(name));
     }
-    let Some(laid) = laid.filter(|_| root.found().is_empty()) else { return Ok(verdict) };
-    traffic::rates(&laid, &mut verdict.warnings, token)?;
-    traffic::timeouts(&laid, &mut verdict.warnings, token)?;
-    beyond(&laid, &mut verdict.warnings, token)?;
+    let Some(resolved) = resolved.filter(|_| root.found().is_empty()) else { return Ok(verdict) };
+    traffic::rates(&resolved, &mut verdict.warnings, token)?;
+    traffic::timeouts(&resolved, &mut verdict.warnings, token)?;
+    beyond(&resolved, &mut verdict.warnings, token)?;
     unused(scenario, &mut verdict.warnings);
     thresholds(scenario, &mut verdict.warnings);
     // A policy from which a setting was removed cannot be built.
     if malformed.is_empty() {
-        refusals::check(&laid, &mut verdict.warnings, token)?;
+        refusals::check(&resolved, &mut verdict.warnings, token)?;
     }
-    verdict.warnings.extend(scenario.topology.config().warnings(&laid.layout));
+    verdict.warnings.extend(scenario.topology.config().warnings(&resolved.layout));
     token.check()?;
-    let network = laid.network(scenario.seed);
+    let network = resolved.network(scenario.seed);
     token.check()?;
     clock(&network, &mut verdict.warnings);
     verdict.does_not_fit = refused_as_too_large(&scenario.topology, fits(Candidate::Built(&network)), &mut root);
@@ -112,8 +112,12 @@ fn refused_as_too_large(topology: &Topology, fits: Result<(), String>, root: &mu
 }
 
 /// Warns of ranges that extend beyond the last connection: a number may be wrong.
-fn beyond(laid: &Laid<'_>, warnings: &mut Vec<Warning>, token: &CancellationToken<'_>) -> Result<(), Interrupted> {
-    let Laid { scenario, layout, channels, .. } = laid;
+fn beyond(
+    resolved: &ResolvedScenario<'_>,
+    warnings: &mut Vec<Warning>,
+    token: &CancellationToken<'_>,
+) -> Result<(), Interrupted> {
+    let ResolvedScenario { scenario, layout, channels, .. } = resolved;
     let flows: Vec<&str> = layout.flows.iter().map(|flow| flow.name.as_str()).collect();
     let vcs: Vec<&str> = channels.vcs.iter().map(|vc| vc.name.as_str()).collect();
     let tables =

@@ -13,8 +13,8 @@ use celltrain_formula::Clause;
 use celltrain_core::cell::{Cell, FrameNumber};
 use celltrain_core::index::Label;
 use celltrain_core::policy::BufferPolicy;
-use celltrain_core::policy::formula::{Formula, PortFacts};
-use celltrain_core::port::{Port, Told};
+use celltrain_core::policy::formula::{Formula, PortInfo};
+use celltrain_core::port::{Port, PortEvent};
 use celltrain_core::rng::Stream;
 use celltrain_core::units::Time;
 
@@ -49,16 +49,22 @@ pub struct Probe {
     pub remark: Option<String>,
 }
 
-/// Probes a policy in its first state at a port with these facts, crossed by VCs of these names, until `end`.
-pub fn probe(mut policy: Box<dyn BufferPolicy>, facts: &PortFacts<'_>, vcs: &[&str], end: Time, rounds: u32) -> Probe {
-    policy.at_port(facts);
+/// Probes a policy in its first state at a port with this information, crossed by VCs of these names, until `end`.
+pub fn probe(
+    mut policy: Box<dyn BufferPolicy>,
+    port_info: &PortInfo<'_>,
+    vcs: &[&str],
+    end: Time,
+    rounds: u32,
+) -> Probe {
+    policy.at_port(port_info);
     let is_sure = policy.admits_up_to().is_some_and(|cells| cells > 0);
-    if vcs.is_empty() || is_sure || facts.capacity == Some(0) {
+    if vcs.is_empty() || is_sure || port_info.capacity == Some(0) {
         return Probe::default();
     }
     let vcs_in_32_bits = u32::try_from(vcs.len()).unwrap_or(u32::MAX);
     let rounds = rounds.max(vcs_in_32_bits.saturating_mul(ROUNDS_PER_VC)).min(MOST_ROUNDS);
-    let mut bench = Bench::new(policy, facts, vcs);
+    let mut bench = Bench::new(policy, port_info, vcs);
     let mut tried = Tried::new(vcs.len());
     for round in 0..rounds {
         bench.now = Time(end.0 / u64::from(rounds) * u64::from(round));
@@ -69,20 +75,20 @@ pub fn probe(mut policy: Box<dyn BufferPolicy>, facts: &PortFacts<'_>, vcs: &[&s
         bench.drain();
         bench.offer(vc, 1, true, Some(&mut tried.tagged));
         bench.drain();
-        if facts.capacity.is_some_and(|capacity| capacity < 2) {
+        if port_info.capacity.is_some_and(|capacity| capacity < 2) {
             continue;
         }
         // A single cell waits, of another VC and then of the same VC.
         bench.offer_beside([vc, other], 1, &mut tried.cell_waits);
         // One admission proves enough, and twelve cells take long.
         if tried.frame_waits.iter().any(|attempts| attempts.admitted == 0)
-            && facts.capacity.is_none_or(|capacity| capacity >= FRAME_CELLS * LEAST_FRAMES)
+            && port_info.capacity.is_none_or(|capacity| capacity >= FRAME_CELLS * LEAST_FRAMES)
         {
             bench.offer_beside([vc, other], FRAME_CELLS, &mut tried.frame_waits);
         }
         if vcs.len() > 1
             && tried.both_wait.admitted == 0
-            && facts.capacity.is_none_or(|capacity| capacity >= FRAME_CELLS * LEAST_FRAMES)
+            && port_info.capacity.is_none_or(|capacity| capacity >= FRAME_CELLS * LEAST_FRAMES)
         {
             bench.offer_to_two([vc, other], &mut tried.both_wait);
         }
@@ -230,16 +236,16 @@ impl Tried {
 /// A separate port, with the state of its sources.
 struct Bench<'a> {
     port: Port,
-    facts: &'a PortFacts<'a>,
+    port_info: &'a PortInfo<'a>,
     vcs: &'a [&'a str],
     frames: TiVec<Label, u32>,
     now: Time,
 }
 
 impl<'a> Bench<'a> {
-    fn new(policy: Box<dyn BufferPolicy>, facts: &'a PortFacts<'a>, vcs: &'a [&'a str]) -> Self {
-        let port = Port::new(facts.capacity, vcs.len(), policy, Stream::new(1, "liveness"));
-        Self { port, facts, vcs, frames: ti_vec![0; vcs.len()], now: Time(0) }
+    fn new(policy: Box<dyn BufferPolicy>, port_info: &'a PortInfo<'a>, vcs: &'a [&'a str]) -> Self {
+        let port = Port::new(port_info.capacity, vcs.len(), policy, Stream::new(1, "liveness"));
+        Self { port, port_info, vcs, frames: ti_vec![0; vcs.len()], now: Time(0) }
     }
 
     /// Offers a frame of a VC while a frame of another VC waits, and then while one of the same VC waits.
@@ -262,20 +268,20 @@ impl<'a> Bench<'a> {
 
     /// Offers a frame. Returns whether it was admitted.
     fn offer(&mut self, vc: Label, cells: u32, tagged: bool, mut attempts: Option<&mut Attempts>) -> bool {
-        let Self { port, facts, vcs, frames, now } = self;
+        let Self { port, port_info, vcs, frames, now } = self;
         let cell = |last| Cell::new(vc, FrameNumber::new(frames[vc]), last).with_tag(tagged);
         let mut judged = true;
-        port.offer_telling(cell(cells == 1), *now, |told| {
-            let Told::Judged { admitted, policy, .. } = told else { return };
+        port.offer_observed(cell(cells == 1), *now, |event| {
+            let PortEvent::Judged { admitted, policy, .. } = event else { return };
             judged = admitted;
             // Reading a formula takes as long as hundreds of frames, so only one refusal is explained.
             let unexplained = attempts.as_mut().filter(|attempts| attempts.admitted == attempts.offered);
             if let Some(attempts) = unexplained.filter(|_| !admitted) {
-                attempts.clauses = Formula::of(policy).map(|it| it.why_refused(facts, vcs, vc)).unwrap_or_default();
+                attempts.clauses = Formula::of(policy).map(|it| it.why_refused(port_info, vcs, vc)).unwrap_or_default();
             }
         });
         for number in 1..cells {
-            port.offer_telling(cell(number + 1 == cells), *now, |_| {});
+            port.offer_observed(cell(number + 1 == cells), *now, |_| {});
         }
         frames[vc] = frames[vc].wrapping_add(1);
         if let Some(attempts) = attempts {

@@ -12,7 +12,7 @@ use celltrain_run::buffer::Buffer;
 use celltrain_run::events::{Choice, Log};
 use celltrain_run::memory::Watch;
 use celltrain_run::reading::Estimated;
-use celltrain_run::runner::{self, How, LookersOn, Share};
+use celltrain_run::runner::{self, How, Observers, Progress};
 use celltrain_run::scenario::{Checked, Handle};
 use celltrain_run::series::{Array, Over, Recorded, SERIES, Trace};
 use celltrain_run::{Unfinished, describe};
@@ -97,11 +97,11 @@ struct EventsAsked {
     most_rows: usize,
 }
 
-/// Answers a request in UTF-8. Calls `tell` with the share of a run that is done.
-pub fn answer(request: &[u8], tell: fn(f64)) -> Answer {
+/// Answers a request in UTF-8. Calls `callback` with the share of a run that is done.
+pub fn answer(request: &[u8], on_progress: fn(f64)) -> Answer {
     let mut columns = Columns::default();
     let answered = match serde_json::from_slice(request) {
-        Ok(request) => answered(request, tell, &mut columns),
+        Ok(request) => answered(request, on_progress, &mut columns),
         Err(error) => Err(Refusal::new("broken", format!("the request is not one: {error}"))),
     };
     let text = match answered {
@@ -111,7 +111,7 @@ pub fn answer(request: &[u8], tell: fn(f64)) -> Answer {
     Answer { text, columns: columns.0 }
 }
 
-fn answered(request: Request, tell: fn(f64), columns: &mut Columns) -> Result<Value, Refusal> {
+fn answered(request: Request, on_progress: fn(f64), columns: &mut Columns) -> Result<Value, Refusal> {
     match request {
         Request::Start { schema } => {
             let schema: Value = serde_json::from_str(&schema)
@@ -131,21 +131,21 @@ fn answered(request: Request, tell: fn(f64), columns: &mut Columns) -> Result<Va
         Request::Run { toml, seed, engine, series, limits } => {
             let deadline = limits.deadline();
             let engine = engine.as_deref().map_or(Ok(Engine::Fast), engine_named)?;
-            run(&accepted(&toml, &deadline)?, (seed, engine), series, deadline, tell, columns)
+            run(&accepted(&toml, &deadline)?, (seed, engine), series, deadline, on_progress, columns)
         }
         Request::Events { toml, seed, chosen, limits } => {
             let deadline = limits.deadline();
             let (full, most) = (Cell::new(false), chosen.most_rows);
             let mut tables = events::Tables::new(most, &full);
-            let under = Under { handle: &accepted(&toml, &deadline)?, seed, deadline, tell, full: &full };
+            let under = Under { handle: &accepted(&toml, &deadline)?, seed, deadline, on_progress, full: &full };
             let (choice, until) = under.choice(&chosen)?;
             let engine = if choice.needs_reference().is_some() { Engine::Reference } else { Engine::Fast };
             let mut sink = |block| tables.take(block);
-            under.watch(engine, until, |network, go_on| {
+            under.observe(engine, until, |network, go_on| {
                 let log = Log::new(&choice, network, &mut sink).map_err(|wrong| Refusal::of(&wrong.into()))?;
-                let mut lookers_on = LookersOn { log: Some(log), ..LookersOn::default() };
-                go_on(&mut lookers_on)?;
-                lookers_on.log.expect("it is there").finish();
+                let mut observers = Observers { log: Some(log), ..Observers::default() };
+                go_on(&mut observers)?;
+                observers.log.expect("it is there").finish();
                 Ok(())
             })?;
             let shown = tables.json(choice.kinds(), columns);
@@ -154,7 +154,7 @@ fn answered(request: Request, tell: fn(f64), columns: &mut Columns) -> Result<Va
         Request::Buffer { toml, seed, port, from, to, most_steps, limits } => {
             let deadline = limits.deadline();
             let full = Cell::new(false);
-            let under = Under { handle: &accepted(&toml, &deadline)?, seed, deadline, tell, full: &full };
+            let under = Under { handle: &accepted(&toml, &deadline)?, seed, deadline, on_progress, full: &full };
             let chosen = EventsAsked {
                 kinds: vec!["cells".into()],
                 from: Some(from),
@@ -167,12 +167,12 @@ fn answered(request: Request, tell: fn(f64), columns: &mut Columns) -> Result<Va
             let (_, until) = under.choice(&chosen)?;
             let window = [seconds(from), until.unwrap_or(Duration { picoseconds: u64::MAX })];
             let mut history = None;
-            under.watch(Engine::Reference, until, |network, go_on| {
+            under.observe(Engine::Reference, until, |network, go_on| {
                 let buffer = Buffer::new(network, &port, window, (most_steps, &full))
                     .map_err(|wrong| Refusal::of(&wrong.into()))?;
-                let mut lookers_on = LookersOn { buffer: Some(buffer), ..LookersOn::default() };
-                go_on(&mut lookers_on)?;
-                history = lookers_on.buffer.map(Buffer::history);
+                let mut observers = Observers { buffer: Some(buffer), ..Observers::default() };
+                go_on(&mut observers)?;
+                history = observers.buffer.map(Buffer::history);
                 Ok(())
             })?;
             Ok(buffer::json(history.expect("it was watched"), columns))
@@ -205,7 +205,7 @@ fn checked(toml: &str, deadline: Deadline) -> Result<Value, Refusal> {
     if let Some(handle) = handle {
         let checked = looked(&handle, &token)?;
         let name = &checked.scenario().name;
-        let shown = checked.look(&token, |network| network::described(name, network, &token));
+        let shown = checked.with_network(&token, |network| network::described(name, network, &token));
         answer["network"] = shown.map_err(|Interrupted| deadline.passed())?;
         answer["defaults"] = serde_json::from_str(&checked.json()).expect("it was written as JSON");
     }
@@ -221,7 +221,7 @@ fn run(
     (seed, engine): (Option<u64>, Engine),
     series: Option<SeriesAsked>,
     deadline: Deadline,
-    tell: fn(f64),
+    on_progress: fn(f64),
     columns: &mut Columns,
 ) -> Result<Value, Refusal> {
     let go_on = || deadline.is_ahead();
@@ -239,7 +239,9 @@ fn run(
                 Some(Ports::These(ports)) => Some(ports),
                 Some(Ports::Word(word)) if word == "all" => Some(
                     checked
-                        .look(&token, |network| Ok(network.links.iter().map(|link| link.name.clone()).collect()))
+                        .with_network(&token, |network| {
+                            Ok(network.links.iter().map(|link| link.name.clone()).collect())
+                        })
                         .map_err(refused)?,
                 ),
                 Some(Ports::Word(word)) => Some(vec![word]),
@@ -251,10 +253,10 @@ fn run(
     };
     let how = How { trace: trace.as_ref(), engine, limit: Some(deadline.left()), ..How::default() };
     if let Some(trace) = &trace {
-        checked.look(&token, |network| Ok::<_, Unfinished>(trace.refuse_empty(network)?)).map_err(refused)?;
+        checked.with_network(&token, |network| Ok::<_, Unfinished>(trace.refuse_empty(network)?)).map_err(refused)?;
     }
-    let (stopped, share) = (AtomicBool::new(false), Share::telling(tell));
-    let finished = runner::one(handle, seed, how, &stopped, &share).map_err(refused)?;
+    let (stopped, progress) = (AtomicBool::new(false), Progress::with_callback(on_progress));
+    let finished = runner::one(handle, seed, how, &stopped, &progress).map_err(refused)?;
     let answer: Value = serde_json::from_str(&finished.answer).expect("it was written as JSON");
     let series = finished.series.map(|recorded| recorded_json(recorded, columns));
     Ok(json!({"answer": answer, "series": series}))
@@ -295,13 +297,13 @@ struct Under<'a> {
     handle: &'a Handle,
     seed: Option<u64>,
     deadline: Deadline,
-    tell: fn(f64),
+    on_progress: fn(f64),
     /// Set when no more is wanted.
     full: &'a Cell<bool>,
 }
 
 /// Function that drives the run with its observers.
-type Drive<'a> = dyn FnMut(&mut LookersOn<'_>) -> Result<(), Refusal> + 'a;
+type Drive<'a> = dyn FnMut(&mut Observers<'_>) -> Result<(), Refusal> + 'a;
 
 impl Under<'_> {
     /// Returns the choice of events, and the time when the run may end; `None` for its own end.
@@ -323,13 +325,13 @@ impl Under<'_> {
     }
 
     /// Runs it up to `until` with the observers that `with` provides.
-    fn watch(
+    fn observe(
         &self,
         engine: Engine,
         until: Option<Duration>,
         with: impl FnOnce(&Network, &mut Drive<'_>) -> Result<(), Refusal>,
     ) -> Result<(), Refusal> {
-        let Self { deadline, tell, .. } = *self;
+        let Self { deadline, on_progress, .. } = *self;
         let in_time = || deadline.is_ahead();
         let token = CancellationToken::new(&in_time);
         let checked = looked(self.handle, &token)?;
@@ -340,10 +342,10 @@ impl Under<'_> {
         let network = checked.network(seed, &token).map_err(|Interrupted| deadline.passed())?;
         let until = until.unwrap_or(network.duration);
         let mut go_on = |done: f64| {
-            tell(done);
+            on_progress(done);
             deadline.is_ahead() && !self.full.get() && memory.suffices()
         };
-        with(&network, &mut |lookers_on| match lookers_on.watch(engine, (&network, until), &mut go_on) {
+        with(&network, &mut |observers| match observers.observe(engine, (&network, until), &mut go_on) {
             Err(Interrupted) if !self.full.get() => Err(memory.outgrown().map_or_else(|| deadline.passed(), too_large)),
             _ => Ok(()),
         })

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use celltrain_core::engine::Engine;
-use celltrain_core::events::{CellStep, Event, FrameStep, SegmentStep, Watcher};
+use celltrain_core::events::{CellStep, Event, FrameStep, Observer, SegmentStep};
 use celltrain_core::network::Network;
 use celltrain_core::probe::Probe;
 use celltrain_core::units::Time;
@@ -76,8 +76,8 @@ struct AndAll<'a> {
 
 impl Probe for AndAll<'_> {}
 
-impl Watcher for AndAll<'_> {
-    const WATCHES: bool = true;
+impl Observer for AndAll<'_> {
+    const OBSERVES: bool = true;
 
     fn on_event(&mut self, now: Time, event: Event) {
         self.events.push(event);
@@ -104,7 +104,7 @@ fn cells_are_the_ones_that_came_and_left_wherever_others_of_their_frames_were_lo
         let choice = choice(&network, "cells", Some("both"), Some(&names));
         let (file, events) = captured(&network, &choice, Engine::Reference);
         assert!(file.interfaces.iter().all(|(link_type, _)| *link_type == 147));
-        // The headers come from the cell trails, the events from the engine's cells.
+        // The headers come from the cell tracker, the events from the engine's cells.
         let told = events.iter().filter_map(|event| match event {
             Event::Cell(cell) if cell.step == CellStep::Arrived => Some((1, cell)),
             Event::Cell(cell) if cell.step == CellStep::Departed => Some((2, cell)),

@@ -1,4 +1,5 @@
-//! Tests that hold for every listed discard algorithm, and of the buffer against a naive twin that keeps single cells.
+//! Tests that hold for every listed discard algorithm, and compare the buffer with a naive oracle that keeps single
+//! cells.
 
 use proptest::prelude::*;
 use typed_index_collections::{TiVec, ti_vec};
@@ -111,7 +112,7 @@ pub(super) fn operations(vcs: u32, longest: u32) -> impl Strategy<Value = Vec<Op
 }
 
 /// The same buffer, cell by cell, as in the sources. Cells put back count as never taken.
-struct Twin {
+struct Oracle {
     eb: usize,
     discard: DiscardConfig,
     longest: Vec<u32>,
@@ -152,7 +153,7 @@ impl TwinVc {
     }
 }
 
-impl Twin {
+impl Oracle {
     fn new(config: &EdgeConfig, longest: &[u32]) -> Self {
         let eb = config.buffer.map_or(usize::MAX, |eb| eb as usize);
         let vcs = vec![TwinVc::default(); longest.len()];
@@ -372,7 +373,7 @@ proptest! {
         for config in configs(eb, f, lt, evaluated_at) {
             let name = format!("{} {:?}", config.discard.name(), config.memory);
             let mut bench = Bench::new(config.discard.clone(), eb, config.memory, &LONGEST);
-            let mut twin = Twin::new(&config, &LONGEST);
+            let mut oracle = Oracle::new(&config, &LONGEST);
             for (step, &operation) in operations.iter().enumerate() {
                 let operation = match operation {
                     Operation::Offer { vc, cells, acr } => {
@@ -380,20 +381,20 @@ proptest! {
                     }
                     other => other,
                 };
-                prop_assert_eq!(bench.apply(operation), twin.apply(operation, config.memory), "{} at {}", name, step);
+                prop_assert_eq!(bench.apply(operation), oracle.apply(operation, config.memory), "{} at {}", name, step);
                 // Asserts conservation.
                 let state = bench.buffer.port_state();
-                prop_assert_eq!(state.max_queue as usize, twin.max_queue, "{} at {}", name, step);
-                for (vc, twin) in Label::counting().zip(&twin.vcs) {
-                    prop_assert_eq!(state.counters[vc], twin.counters, "{} at {}", name, step);
-                    prop_assert_eq!(state.waiting[vc] as usize, twin.waiting.len(), "{} at {}", name, step);
-                    prop_assert_eq!(bench.buffer.queue_packets(vc), twin.ql(), "{} at {}", name, step);
-                    prop_assert_eq!(bench.buffer.waits(vc), !twin.waiting.is_empty());
+                prop_assert_eq!(state.max_queue as usize, oracle.max_queue, "{} at {}", name, step);
+                for (vc, oracle) in Label::counting().zip(&oracle.vcs) {
+                    prop_assert_eq!(state.counters[vc], oracle.counters, "{} at {}", name, step);
+                    prop_assert_eq!(state.waiting[vc] as usize, oracle.waiting.len(), "{} at {}", name, step);
+                    prop_assert_eq!(bench.buffer.queue_packets(vc), oracle.ql(), "{} at {}", name, step);
+                    prop_assert_eq!(bench.buffer.waits(vc), !oracle.waiting.is_empty());
                     let front = bench.buffer.cells_of_front(vc);
-                    let first = twin.waiting.first().map(|cell| (cell.packet, cell.packet.cells - cell.number));
+                    let first = oracle.waiting.first().map(|cell| (cell.packet, cell.packet.cells - cell.number));
                     prop_assert_eq!(front, first, "{} at {}", name, step);
                     if let Some(state) = bench.buffer.state(vc) {
-                        prop_assert_eq!(state, ada_state(twin), "{} at {}", name, step);
+                        prop_assert_eq!(state, ada_state(oracle), "{} at {}", name, step);
                     }
                 }
                 let waiting = match config.memory {

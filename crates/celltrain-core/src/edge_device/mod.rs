@@ -12,7 +12,7 @@ pub mod shared_adaptive_discard;
 pub mod tail_drop;
 
 pub use adaptive_discard::{AdaState, Phase};
-pub use packets::{Cause, Packet, PacketFate, PacketStep, Packets};
+pub use packets::{Cause, Packet, PacketOutcome, PacketStep, Packets};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -199,14 +199,14 @@ impl EdgeBuffer {
         self.packets.admit_or_refuse(label, packet);
     }
 
-    /// Starts recording the fates of packets.
+    /// Starts recording the outcomes of packets.
     pub fn note_fates(&mut self) {
-        self.packets.fates = Some(Vec::new());
+        self.packets.outcomes = Some(Vec::new());
     }
 
-    /// Returns the fates of packets since the last call; empty if they are not recorded.
-    pub fn take_fates(&mut self) -> Vec<PacketFate> {
-        self.packets.fates.as_mut().map(std::mem::take).unwrap_or_default()
+    /// Returns the outcomes of packets since the last call; empty if they are not recorded.
+    pub fn take_outcomes(&mut self) -> Vec<PacketOutcome> {
+        self.packets.outcomes.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// Sets a VC's ACR, in cells a second; a packet may be dropped.

@@ -32,7 +32,7 @@ pub enum Cause {
 
 /// The fate of a packet, for observers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PacketFate {
+pub struct PacketOutcome {
     /// Label of its VC.
     pub label: Label,
     /// The packet.
@@ -72,7 +72,7 @@ pub struct Packets {
     whole_cells: u64,
     tracker: QueueTracker,
     /// Fates of packets, if they are recorded.
-    pub(super) fates: Option<Vec<PacketFate>>,
+    pub(super) outcomes: Option<Vec<PacketOutcome>>,
 }
 
 /// One VC.
@@ -112,7 +112,7 @@ impl Packets {
             occupancy: 0,
             whole_cells: 0,
             tracker: QueueTracker::default(),
-            fates: None,
+            outcomes: None,
         }
     }
 
@@ -242,12 +242,12 @@ impl Packets {
 
     /// Records the fate of a packet, for observers.
     fn note(&mut self, label: Label, packet: Packet, step: PacketStep) {
-        let Some(mut fates) = self.fates.take() else { return };
+        let Some(mut outcomes) = self.outcomes.take() else { return };
         let (occupancy, vc_cells) = (self.occupancy, self.cells(label));
         let active = self.queues.iter().filter(|queue| queue.cells > 0).count();
         let active_vcs = u32::try_from(active).expect("labels fit 32 bits");
-        fates.push(PacketFate { label, packet, occupancy, vc_cells, active_vcs, step });
-        self.fates = Some(fates);
+        outcomes.push(PacketOutcome { label, packet, occupancy, vc_cells, active_vcs, step });
+        self.outcomes = Some(outcomes);
     }
 
     /// Returns the packets of a VC, in order.

@@ -22,7 +22,7 @@ pub(super) struct Processing {
     /// Times at which hosts finish their first packet.
     done: BinaryHeap<Reverse<(Time, u32)>>,
     /// Per VC: cells that have not left yet.
-    held: TiVec<VcIndex, u64>,
+    cells: TiVec<VcIndex, u64>,
 }
 
 struct Host {
@@ -57,7 +57,7 @@ impl Processing {
             host_of: host_of.collect(),
             hosts: nodes.iter().map(host).collect(),
             done: BinaryHeap::new(),
-            held: ti_vec![0; network.vcs.len()],
+            cells: ti_vec![0; network.vcs.len()],
         })
     }
 
@@ -74,7 +74,7 @@ impl Processing {
             self.done.push(Reverse((host.free, number)));
         }
         host.packets.push_back((host.free, packet));
-        self.held[packet.vc] += u64::from(packet.cells);
+        self.cells[packet.vc] += u64::from(packet.cells);
     }
 
     /// Returns when the next packet leaves.
@@ -89,14 +89,14 @@ impl Processing {
             let packets = &mut self.hosts[number as usize].packets;
             let (_, packet) = packets.pop_front().expect("it is done with one");
             self.done.extend(packets.front().map(|&(time, _)| Reverse((time, number))));
-            self.held[packet.vc] -= u64::from(packet.cells);
+            self.cells[packet.vc] -= u64::from(packet.cells);
             out.push(packet);
         }
     }
 
     /// Returns the cells of a VC that have not left yet.
-    pub(super) fn held(&self, vc: VcIndex) -> u64 {
-        self.held[vc]
+    pub(super) fn in_processing(&self, vc: VcIndex) -> u64 {
+        self.cells[vc]
     }
 }
 
@@ -150,7 +150,7 @@ mod tests {
         processing.take(packet(0, 0), Time(5));
         processing.take(packet(0, 1), Time(6));
         processing.take(packet(2, 0), Time(15));
-        assert_eq!(processing.held(VcIndex::from(0)), 24);
+        assert_eq!(processing.in_processing(VcIndex::from(0)), 24);
         let mut left = Vec::new();
         while let Some(now) = processing.next() {
             let mut out = Vec::new();
@@ -159,7 +159,7 @@ mod tests {
         }
         let number = FrameNumber::new;
         assert_eq!(left, [(15, 0, number(0)), (25, 0, number(1)), (25, 2, number(0))]);
-        assert_eq!(processing.held(VcIndex::from(0)), 0);
+        assert_eq!(processing.in_processing(VcIndex::from(0)), 0);
     }
 
     proptest! {

@@ -76,7 +76,7 @@ impl Engine {
     ///
     /// # Errors
     /// As [`Engine::run`].
-    pub fn watch(
+    pub fn observe(
         self,
         network: &Network,
         until: Duration,
@@ -87,7 +87,7 @@ impl Engine {
             let mut simulation = Simulation::by(self, PortMode::default(), network, probe, token)?;
             let until = simulation.clock().time(until).min(simulation.end());
             progress.end.set(until);
-            simulation.reach(Advance { until, looks_end: until + Span(1) }, progress, token)
+            simulation.reach(Advance { until, snapshots_end: until + Span(1) }, progress, token)
         })
     }
 
@@ -167,13 +167,13 @@ struct Advance {
     /// The last instant that is simulated.
     until: Time,
     /// The probe looks only at instants before this one.
-    looks_end: Time,
+    snapshots_end: Time,
 }
 
 impl Advance {
     /// Ends at `until`, before a look of the probe at that instant.
     fn to(until: Time) -> Self {
-        Self { until, looks_end: until }
+        Self { until, snapshots_end: until }
     }
 }
 

@@ -4,9 +4,9 @@
 //! It is deliberately naive: a faster engine must give the same fingerprint. The total order
 //! (`docs/design/engine-order.md`): time first; within an instant the phases deliveries, end systems, sources,
 //! admission, service, timers; within a phase the index of the link, port or flow. Cells that reach one port in the
-//! same instant are put into the order given by the scenario. A probe that watches receives events (`telling`).
+//! same instant are put into the order given by the scenario. A probe that watches receives events (`event_sink`).
 
-mod telling;
+mod event_sink;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -23,7 +23,7 @@ use crate::events::CellStep;
 use crate::index::{FlowIndex, Label, LinkIndex, VcIndex};
 use crate::metrics::FinalState;
 use crate::network::{LinkTimes, Network, Next, Routing};
-use crate::policy::formula::PortFacts;
+use crate::policy::formula::PortInfo;
 use crate::port::Port;
 use crate::probe::{NetworkView, Probe, Queues};
 use crate::queue_range::QueueRange;
@@ -32,7 +32,7 @@ use crate::rng::Stream;
 use crate::shaped_port::ShapedPort;
 use crate::tie::{ServiceOrder, TieBreaker};
 use crate::units::{Clock, Span, Time};
-use telling::{Teller, ToldLost};
+use event_sink::{EventSink, ReportedLosses};
 
 pub(super) struct Engine<'a> {
     network: &'a Network,
@@ -49,7 +49,7 @@ pub(super) struct Engine<'a> {
     end_systems: EndSystems,
     events: BinaryHeap<Reverse<Event>>,
     now: Instant,
-    told_lost: ToldLost,
+    reported_losses: ReportedLosses,
 }
 
 /// An event. Events sort by time, then by kind, then by link or flow.
@@ -129,7 +129,7 @@ impl<'a> Engine<'a> {
             let vcs = routing.vcs[index].len();
             token.tick(vcs)?;
             let mut policy = link.policy.build(link.buffer, &network.vc_names(&routing, index));
-            policy.at_port(&PortFacts::of(&link.name, link.buffer, link.rate, clock));
+            policy.at_port(&PortInfo::of(&link.name, link.buffer, link.rate, clock));
             let queues = link.scheduler.build(&network.vc_kinds(&routing, index));
             let port = Port::new(link.buffer, vcs, policy, stream(index, "policy"));
             Ok(port.merging(&routing.merging[index]).scheduled(queues))
@@ -153,34 +153,34 @@ impl<'a> Engine<'a> {
             end_systems: EndSystems::new(network, &routing, clock),
             events: network.flows.iter_enumerated().map(start).collect(),
             now: Instant::default(),
-            told_lost: ToldLost::default(),
+            reported_losses: ReportedLosses::default(),
             clock,
             routing,
         })
     }
 
-    /// Keeps the fates of packets, for a probe that watches.
+    /// Keeps the outcomes of packets, for a probe that watches.
     pub(super) fn note_fates(&mut self) {
         self.rate_control.note_fates();
     }
 
-    /// Advances the run to `until`, that instant included, with the looks of a probe before `looks_end`.
+    /// Advances the run to `until`, that instant included, with the snapshots of a probe before `snapshots_end`.
     ///
     /// # Errors
     /// If it is interrupted.
     pub(super) fn advance(
         &mut self,
-        Advance { until, looks_end }: Advance,
+        Advance { until, snapshots_end }: Advance,
         probe: &mut impl Probe,
         progress: &Progress,
         token: &CancellationToken<'_>,
     ) -> Result<(), Interrupted> {
         loop {
             let next = self.next_instant();
-            let is_next = |look: Time| next.is_none_or(|next| look < next) && look < looks_end;
-            while let Some(look) = probe.next_look().filter(|&look| is_next(look)) {
+            let is_next = |at: Time| next.is_none_or(|next| at < next) && at < snapshots_end;
+            while let Some(at) = probe.next_snapshot().filter(|&at| is_next(at)) {
                 token.tick(self.ports.len())?;
-                probe.look(look, &self.view());
+                probe.snapshot(at, &self.view());
                 self.start_ranges(probe.traced_ports());
             }
             let Some(now) = next.filter(|&now| now <= until) else { break };
@@ -263,7 +263,7 @@ impl<'a> Engine<'a> {
         match self.routing.next[link][cell.label()] {
             Next::Host { vc } => self.now.at_hosts.push((vc, cell)),
             Next::Port { link: port, label } => {
-                if let Some(place) = self.rate_control.pass(link, cell.label()).filter(|_| cell.is_rm()) {
+                if let Some(place) = self.rate_control.allocator_at(link, cell.label()).filter(|_| cell.is_rm()) {
                     self.now.passing.push((vc, cell.frame, place));
                 }
                 let input = self.routing.input[link];
@@ -271,7 +271,7 @@ impl<'a> Engine<'a> {
                 let came_tagged = cell.tagged();
                 let cell = if polices_here { self.edge.on_cell(vc, now, cell) } else { cell }.relabelled(label);
                 if cell.tagged() != came_tagged {
-                    self.teller(now, probe).cell(port, cell, CellStep::Tagged);
+                    self.event_sink(now, probe).cell(port, cell, CellStep::Tagged);
                 }
                 self.now.at_ports.push(PortArrival { port, input, vc, cell });
             }
@@ -286,8 +286,8 @@ impl<'a> Engine<'a> {
             let Place { link, label } = self.rate_control.goes_to(vc);
             let before = self.acr(link, label);
             self.rate_control.deliver(vc, number, turned, now);
-            self.teller(now, probe).rate(link, label, before);
-            self.tell_fates(link, now, probe);
+            self.event_sink(now, probe).rate(link, label, before);
+            self.emit_packet_outcomes(link, now, probe);
             self.now.to_serve.push(link);
         }
         self.now.at_ends = at_ends;
@@ -298,7 +298,7 @@ impl<'a> Engine<'a> {
                 Some(frame) => self.end_systems.deliver(vc, frame, now, probe, &mut self.now.departures),
                 None => {
                     if let Some(why) = failure {
-                        self.teller(now, probe).failed(vc, cell.frame, why);
+                        self.event_sink(now, probe).failed(vc, cell.frame, why);
                     }
                 }
             }
@@ -322,8 +322,8 @@ impl<'a> Engine<'a> {
             let cell = |number| Cell::new(label, frame, number == cells).with_tag(tagged);
             if let Some(port) = self.rate_control.port_mut(link) {
                 port.on_packet(label, Packet { frame, cells, tagged });
-                (1..=cells).for_each(|number| self.teller(now, probe).cell(link, cell(number), CellStep::Arrived));
-                self.tell_fates(link, now, probe);
+                (1..=cells).for_each(|number| self.event_sink(now, probe).cell(link, cell(number), CellStep::Arrived));
+                self.emit_packet_outcomes(link, now, probe);
                 continue;
             }
             (1..=cells).for_each(|number| self.offer(link, cell(number), now, probe));
@@ -333,24 +333,24 @@ impl<'a> Engine<'a> {
 
     /// Offers a cell to a port that does not shape.
     fn offer(&mut self, link: LinkIndex, cell: Cell, now: Time, probe: &mut impl Probe) {
-        let Self { ports, routing, end_systems, rate_control, told_lost, .. } = self;
-        let mut teller = Teller { now, probe, routing, end_systems, rate_control, told_lost };
-        teller.cell(link, cell, CellStep::Arrived);
+        let Self { ports, routing, end_systems, rate_control, reported_losses, .. } = self;
+        let mut event_sink = EventSink { now, probe, routing, end_systems, rate_control, reported_losses };
+        event_sink.cell(link, cell, CellStep::Arrived);
         let port = &mut ports[link];
         let occupancy = port.occupancy();
-        port.offer_telling(cell, now, |told| teller.port(link, cell, occupancy, &told));
+        port.offer_observed(cell, now, |event| event_sink.port(link, cell, occupancy, &event));
     }
 
-    fn teller<'b, P: Probe>(&'b mut self, now: Time, probe: &'b mut P) -> Teller<'b, P> {
-        let Self { routing, end_systems, rate_control, told_lost, .. } = self;
-        Teller { now, probe, routing, end_systems, rate_control, told_lost }
+    fn event_sink<'b, P: Probe>(&'b mut self, now: Time, probe: &'b mut P) -> EventSink<'b, P> {
+        let Self { routing, end_systems, rate_control, reported_losses, .. } = self;
+        EventSink { now, probe, routing, end_systems, rate_control, reported_losses }
     }
 
-    /// Reports the fates of packets at the shaped port of a link since the last time.
-    fn tell_fates(&mut self, link: LinkIndex, now: Time, probe: &mut impl Probe) {
-        let fates = self.rate_control.port_mut(link).map(ShapedPort::take_fates).unwrap_or_default();
-        for fate in fates {
-            self.teller(now, probe).packet(link, &fate);
+    /// Reports the outcomes of packets at the shaped port of a link since the last time.
+    fn emit_packet_outcomes(&mut self, link: LinkIndex, now: Time, probe: &mut impl Probe) {
+        let outcomes = self.rate_control.port_mut(link).map(ShapedPort::take_outcomes).unwrap_or_default();
+        for fate in outcomes {
+            self.event_sink(now, probe).packet(link, &fate);
         }
     }
 
@@ -377,10 +377,10 @@ impl<'a> Engine<'a> {
             self.now.to_serve.push(port);
             if self.rate_control.port(port).is_some() {
                 for arrival in together {
-                    self.teller(now, probe).cell(port, arrival.cell, CellStep::Arrived);
+                    self.event_sink(now, probe).cell(port, arrival.cell, CellStep::Arrived);
                     let shaped = self.rate_control.port_mut(port).expect("it is a shaped port");
                     shaped.on_cells(Run { last: arrival.cell, cells: 1 });
-                    self.tell_fates(port, now, probe);
+                    self.emit_packet_outcomes(port, now, probe);
                 }
                 continue;
             }
@@ -426,13 +426,13 @@ impl<'a> Engine<'a> {
                 {
                     let marked = cell.with_efci(true);
                     if marked != cell {
-                        self.teller(now, probe).cell(link, marked, CellStep::Marked);
+                        self.event_sink(now, probe).cell(link, marked, CellStep::Marked);
                     }
                     marked
                 }
                 _ => cell,
             };
-            self.teller(now, probe).cell(link, cell, CellStep::Departed);
+            self.event_sink(now, probe).cell(link, cell, CellStep::Departed);
             self.transmitting[link] = true;
             self.events.push(Reverse(Event { time: sent, what: What::Sent(link), cell }));
             self.events.push(Reverse(Event { time: sent + delay, what: What::Arrival(link), cell }));
@@ -444,16 +444,16 @@ impl<'a> Engine<'a> {
     fn shape<P: Probe>(&mut self, link: LinkIndex, now: Time, probe: &mut P) -> Option<Cell> {
         let vcs = || self.routing.vcs[link].keys();
         let before: TiVec<Label, f64> =
-            if P::WATCHES { vcs().map(|label| self.acr(link, label)).collect() } else { TiVec::new() };
+            if P::OBSERVES { vcs().map(|label| self.acr(link, label)).collect() } else { TiVec::new() };
         let (Run { last: cell, .. }, _) = self.rate_control.port_mut(link)?.send(now, None)?;
-        if P::WATCHES {
-            let mut teller = self.teller(now, probe);
-            teller.rate(link, cell.label(), before[cell.label()]);
+        if P::OBSERVES {
+            let mut event_sink = self.event_sink(now, probe);
+            event_sink.rate(link, cell.label(), before[cell.label()]);
             if cell.is_rm() {
-                teller.cell(link, cell, CellStep::Arrived);
-                teller.cell(link, cell, CellStep::Admitted);
+                event_sink.cell(link, cell, CellStep::Arrived);
+                event_sink.cell(link, cell, CellStep::Admitted);
             }
-            teller.cell(link, cell, CellStep::Departed);
+            event_sink.cell(link, cell, CellStep::Departed);
         }
         Some(cell)
     }

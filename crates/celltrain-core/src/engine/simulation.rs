@@ -85,13 +85,13 @@ impl<'a, P: Probe> Simulation<'a, P> {
     ) -> Result<Self, Interrupted> {
         let running = match engine {
             Engine::Fast => {
-                let traced = probe.next_look().map(|_| probe.traced_ports());
+                let traced = probe.next_snapshot().map(|_| probe.traced_ports());
                 Running::Fast(Box::new(fast::Engine::start(network, mode, traced, token)?))
             }
             Engine::Reference => {
                 let mut engine = reference::Engine::new(network, token)?;
                 token.check()?;
-                if P::WATCHES {
+                if P::OBSERVES {
                     engine.note_fates();
                 }
                 Running::Reference(Box::new(engine))
@@ -213,7 +213,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
 
     pub(super) fn finish_by(mut self, progress: &Progress, token: &CancellationToken<'_>) -> Outcome {
         progress.end.set(self.end);
-        self.reach(Advance { until: self.end, looks_end: self.end + Span(1) }, progress, token)?;
+        self.reach(Advance { until: self.end, snapshots_end: self.end + Span(1) }, progress, token)?;
         let result = self.measure(token)?;
         Ok(result.within(self.bounds, self.network))
     }
@@ -226,7 +226,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         token: &CancellationToken<'_>,
     ) -> Result<(), Interrupted> {
         for i in 0..self.window.len() {
-            if let Some(bound) = self.window[i].take_if(|&mut bound| bound < advance.looks_end) {
+            if let Some(bound) = self.window[i].take_if(|&mut bound| bound < advance.snapshots_end) {
                 self.advance_engine(Advance::to(bound), progress, token)?;
                 self.bounds[i] = Some(self.measure(token)?);
             }

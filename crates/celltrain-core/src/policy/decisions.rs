@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::PolicyConfig;
 use crate::cell::tests::cell;
 use crate::index::Label;
-use crate::port::{Port, Told};
+use crate::port::{Port, PortEvent};
 use crate::rng::{Stream, proptest_seeded};
 use crate::units::Time;
 
@@ -34,8 +34,8 @@ proptest! {
                 let cell = cell(vc, *frame, last);
                 *frame += u32::from(last);
                 let mut wrong = None;
-                port.offer_telling(cell, Time(0), |told| {
-                    let Told::Judged { view, admitted, policy } = told else { return };
+                port.offer_observed(cell, Time(0), |event| {
+                    let PortEvent::Judged { view, admitted, policy } = event else { return };
                     let decision = policy.explain(view, label);
                     let held = decision.held.unwrap_or(f64::from(view.per_vc[label]));
                     let x = f64::from(view.occupancy);

@@ -5,12 +5,12 @@
 //! Departures: none known.
 
 mod events;
-mod facts;
 mod names;
+mod port_info;
 mod rules;
 
-pub use facts::PortFacts;
 pub use names::PORT_NAMES;
+pub use port_info::PortInfo;
 
 pub use crate::formulas::{Constant, Start};
 
@@ -115,9 +115,9 @@ pub struct Formula {
 impl Formula {
     fn running(&self) -> &Running {
         self.running.get_or_init(|| {
-            let facts = PortFacts { capacity: Some(self.capacity), ..PortFacts::unknown() };
-            let running = Running::new(&self.config, &facts, &self.vcs);
-            running.unwrap_or_else(|_| Running::admits_all(&self.config, &facts))
+            let port_info = PortInfo { capacity: Some(self.capacity), ..PortInfo::unknown() };
+            let running = Running::new(&self.config, &port_info, &self.vcs);
+            running.unwrap_or_else(|_| Running::admits_all(&self.config, &port_info))
         })
     }
 
@@ -134,8 +134,8 @@ impl Configure for Config {
     type Policy = Formula;
 
     fn check(&self, capacity: Option<u32>, vcs: &[&str]) -> Vec<Fault> {
-        let facts = PortFacts { capacity, ..PortFacts::unknown() };
-        let faults = |vcs| Rules::of(self, &facts, vcs).err().unwrap_or_default();
+        let port_info = PortInfo { capacity, ..PortInfo::unknown() };
+        let faults = |vcs| Rules::of(self, &port_info, vcs).err().unwrap_or_default();
         if vcs.is_empty() {
             return [self.events_that_follow_cells(), faults(None)].concat();
         }
@@ -151,13 +151,13 @@ impl Configure for Config {
 }
 
 impl BufferPolicy for Formula {
-    fn at_port(&mut self, facts: &PortFacts<'_>) {
-        let facts = PortFacts { capacity: Some(self.capacity), ..*facts };
+    fn at_port(&mut self, port_info: &PortInfo<'_>) {
+        let port_info = PortInfo { capacity: Some(self.capacity), ..*port_info };
         // VC names take much memory, and nothing needs them again.
         let vcs = std::mem::take(&mut self.vcs);
-        let running = Running::new(&self.config, &facts, &vcs);
+        let running = Running::new(&self.config, &port_info, &vcs);
         debug_assert!(vcs.is_empty() || running.is_ok(), "formulas of a checked scenario can be read: {running:?}");
-        self.running = running.unwrap_or_else(|_| Running::admits_all(&self.config, &facts)).into();
+        self.running = running.unwrap_or_else(|_| Running::admits_all(&self.config, &port_info)).into();
     }
 
     #[inline]
@@ -194,11 +194,11 @@ impl Formula {
     }
 
     /// Lists the parts of `admit` that made it refuse the frame of VC `vc`. Called right after
-    /// [`admit_frame`](BufferPolicy::admit_frame) returned false. `facts` and `vcs` describe the port as when it was
-    /// built.
-    pub fn why_refused(&self, facts: &PortFacts<'_>, vcs: &[&str], vc: Label) -> Vec<Clause> {
-        let facts = PortFacts { capacity: Some(self.capacity), ..*facts };
-        Rules::why_not(&self.config, &facts, vcs, &self.running().registers_of(vc))
+    /// [`admit_frame`](BufferPolicy::admit_frame) returned false. `port_info` and `vcs` describe the port as when it
+    /// was built.
+    pub fn why_refused(&self, port_info: &PortInfo<'_>, vcs: &[&str], vc: Label) -> Vec<Clause> {
+        let port_info = PortInfo { capacity: Some(self.capacity), ..*port_info };
+        Rules::why_not(&self.config, &port_info, vcs, &self.running().registers_of(vc))
     }
 
     /// Returns how many formula results have been replaced because they were NaN or infinite.

@@ -40,7 +40,7 @@ use crate::registry;
 use crate::rng::Stream;
 use crate::threshold::Threshold;
 use crate::units::Time;
-use formula::PortFacts;
+use formula::PortInfo;
 
 registry! {
     /// The policy of a port, as a scenario names it: one table whose key is the policy's name.
@@ -199,8 +199,8 @@ impl PolicyConfig {
 /// ```
 pub trait BufferPolicy: Any + Send {
     /// Tells the policy which port it serves. Called once, before the run.
-    fn at_port(&mut self, facts: &PortFacts<'_>) {
-        let _ = facts;
+    fn at_port(&mut self, port_info: &PortInfo<'_>) {
+        let _ = port_info;
     }
 
     /// Decides whether the frame whose first cell of VC `vc` has arrived may enter. The cell is not yet counted in

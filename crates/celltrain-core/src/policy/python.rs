@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::formula::{PortFacts, WhenFull};
+use super::formula::{PortInfo, WhenFull};
 use super::{BufferPolicy, Configure, Decision, Overflow, View};
 use crate::error::Fault;
 use crate::index::Label;
@@ -60,7 +60,7 @@ pub trait Interpreter: Send + Sync {
 
     /// Creates an object of the class for a port crossed by VCs of these names. Keeps errors of the constructor for the
     /// caller of the run.
-    fn object(&self, config: &Config, facts: &PortFacts<'_>, vcs: &[String]) -> Box<dyn Object>;
+    fn object(&self, config: &Config, port_info: &PortInfo<'_>, vcs: &[String]) -> Box<dyn Object>;
 }
 
 /// An object of the class, at a port.
@@ -113,9 +113,9 @@ impl Configure for Config {
 }
 
 impl BufferPolicy for Python {
-    fn at_port(&mut self, facts: &PortFacts<'_>) {
-        let facts = PortFacts { capacity: Some(self.capacity), ..*facts };
-        self.object = INTERPRETER.get().map(|known| known.object(&self.config, &facts, &self.vcs));
+    fn at_port(&mut self, port_info: &PortInfo<'_>) {
+        let port_info = PortInfo { capacity: Some(self.capacity), ..*port_info };
+        self.object = INTERPRETER.get().map(|known| known.object(&self.config, &port_info, &self.vcs));
     }
 
     fn admit_frame(&mut self, buffer: &View<'_>, vc: Label, rng: &mut Stream) -> bool {
@@ -156,13 +156,13 @@ impl Interpreter for Stand {
         (config.class == "mine:Losing").then_some(WhenFull::LoseCell)
     }
 
-    fn object(&self, _config: &Config, facts: &PortFacts<'_>, _vcs: &[String]) -> Box<dyn Object> {
-        Box::new(PortFacts { name: "", ..*facts })
+    fn object(&self, _config: &Config, port_info: &PortInfo<'_>, _vcs: &[String]) -> Box<dyn Object> {
+        Box::new(PortInfo { name: "", ..*port_info })
     }
 }
 
 #[cfg(any(test, feature = "samples"))]
-impl Object for PortFacts<'static> {
+impl Object for PortInfo<'static> {
     fn admit(&mut self, buffer: &View<'_>, _vc: Label, rng: &mut Stream) -> bool {
         buffer.occupancy <= self.capacity.unwrap_or(u32::MAX) / 2 || (!buffer.tagged && rng.unit() < 0.5)
     }
@@ -212,7 +212,7 @@ mod tests {
         };
         let mut rng = Stream::new(1, "bench");
         assert!(policy.admit_frame(&view, Label::new(0), &mut rng), "nothing is asked before");
-        policy.at_port(&PortFacts { name: "sw1->sw2", capacity: None, cells_per_second: 1.0, units_per_second: 1.0 });
+        policy.at_port(&PortInfo { name: "sw1->sw2", capacity: None, cells_per_second: 1.0, units_per_second: 1.0 });
         assert!(!policy.admit_frame(&view, Label::new(0), &mut rng), "above half of 100");
     }
 }

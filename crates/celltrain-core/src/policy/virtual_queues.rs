@@ -89,7 +89,7 @@ mod tests {
     const NAMES: [&str; VCS] = ["vc0", "vc1", "vc2", "vc3", "vc4", "vc5"];
 
     /// Naive model with real queues, as described in `docs/mechanisms.md` 2.7 and 2.8.
-    struct Twin {
+    struct Oracle {
         queues: Vec<VecDeque<u32>>,
         /// VCs with cells, in the order of service.
         active: Vec<usize>,
@@ -98,7 +98,7 @@ mod tests {
         turns: u64,
     }
 
-    impl Twin {
+    impl Oracle {
         fn new(steps: [Option<u64>; VCS]) -> Self {
             let queues = vec![VecDeque::new(); VCS];
             Self { queues, active: Vec::new(), shares: steps.map(|step| step.map(|step| (step, 0))), turns: 0 }
@@ -143,7 +143,7 @@ mod tests {
         let kinds = NAMES.map(|name| VcKind { name, class: Class::Ubr });
         let no_policy = PolicyConfig::TailDrop(tail_drop::Config {}).build(None, &NAMES);
         let mut per_vc = Port::new(None, VCS, no_policy, stream()).scheduled(scheduler.build(&kinds));
-        let mut twin = Twin::new(steps);
+        let mut oracle = Oracle::new(steps);
         let mut rng = Stream::new(7, "arrivals");
         let (mut arrived, mut longest, mut emptied) = (0, 0, 0);
         let mut bursts = [0u32; VCS];
@@ -159,16 +159,16 @@ mod tests {
                     arrived += 1;
                     let cell = cell(label, arrived, true);
                     assert!(fifo.offer(cell) && per_vc.offer(cell));
-                    twin.enter(label as usize, arrived);
+                    oracle.enter(label as usize, arrived);
                 }
             }
             let sent = per_vc.take();
             assert_eq!(fifo.take().is_some(), sent.is_some(), "slot {slot}");
             if let Some(cell) = sent {
-                assert_eq!((cell.label().into(), cell.frame.number()), twin.leave(), "slot {slot}");
+                assert_eq!((cell.label().into(), cell.frame.number()), oracle.leave(), "slot {slot}");
             }
             let lengths: TiVec<Label, u32> =
-                twin.queues.iter().map(|queue| u32::try_from(queue.len()).unwrap()).collect();
+                oracle.queues.iter().map(|queue| u32::try_from(queue.len()).unwrap()).collect();
             assert_eq!(fifo.virtual_queues().unwrap(), &lengths, "slot {slot}");
             assert_eq!(per_vc.per_vc(), &lengths, "slot {slot}");
             longest = longest.max(fifo.occupancy());

@@ -56,7 +56,7 @@ impl Refused {
 
 /// The fate of a VC's next cells, as long as there is room for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum FrameOutcome {
     /// They are admitted.
     Admitted,
     /// They are discarded, up to and with the last cell of their frame.
@@ -149,14 +149,14 @@ impl Admission {
         self.on_cell(cell, false).starts()
     }
 
-    /// Records the arrival of a cell of a frame. Returns how it is treated. `is_calm`: so few cells wait that a frame
-    /// is admitted without asking.
+    /// Records the arrival of a cell of a frame. Returns how it is treated. `admits_all`: true if so few cells wait
+    /// that a frame is admitted without asking.
     #[inline]
-    pub(crate) fn on_cell(&mut self, cell: Cell, is_calm: bool) -> Arrived {
+    pub(crate) fn on_cell(&mut self, cell: Cell, admits_all: bool) -> Arrived {
         let vc = &mut self.vcs[cell.label()];
         vc.offered += 1;
         vc.current = cell.frame;
-        vc.under_way.on_cell(cell.last_cell(), is_calm)
+        vc.under_way.on_cell(cell.last_cell(), admits_all)
     }
 
     /// Records the arrival of cells that neither start nor end a frame: cells within one, or resource management cells,
@@ -230,11 +230,11 @@ impl Admission {
 
     /// Returns the fate of a VC's next cells, starting with this one, as long as there is room for them.
     #[inline]
-    pub(crate) fn fate(&self, cell: Cell) -> Fate {
+    pub(crate) fn fate(&self, cell: Cell) -> FrameOutcome {
         match self.vcs[cell.label()].under_way.mode() {
-            Mode::Pass => Fate::Admitted,
-            Mode::RefuseRest { keep_last_cell } if keep_last_cell && cell.last_cell() => Fate::CellByCell,
-            Mode::RefuseFrame | Mode::RefuseRest { .. } => Fate::Refused,
+            Mode::Pass => FrameOutcome::Admitted,
+            Mode::RefuseRest { keep_last_cell } if keep_last_cell && cell.last_cell() => FrameOutcome::CellByCell,
+            Mode::RefuseFrame | Mode::RefuseRest { .. } => FrameOutcome::Refused,
         }
     }
 

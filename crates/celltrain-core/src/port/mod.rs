@@ -11,7 +11,7 @@ pub(crate) mod admission;
 mod queues;
 mod under_way;
 
-pub use admission::Fate;
+pub use admission::FrameOutcome;
 pub use queues::CellQueues;
 
 use std::collections::VecDeque;
@@ -83,7 +83,7 @@ impl PortCounters {
 }
 
 /// An event that a port reports when a cell arrives.
-pub enum Told<'a> {
+pub enum PortEvent<'a> {
     /// The first cell of a frame arrived, and the policy decided about the frame.
     Judged {
         /// The buffer that the policy saw.
@@ -178,21 +178,21 @@ impl Port {
 
     /// Admits a cell that arrives at time 0, or counts the reason for its refusal. Returns whether it was admitted.
     pub fn offer(&mut self, cell: Cell) -> bool {
-        self.offer_telling(cell, Time::default(), |_| {})
+        self.offer_observed(cell, Time::default(), |_| {})
     }
 
-    /// Offers a cell that arrives `now`, and reports events to `tell` as they happen.
-    pub fn offer_telling(&mut self, cell: Cell, now: Time, mut tell: impl FnMut(Told<'_>)) -> bool {
+    /// Offers a cell that arrives `now`, and reports events to `emit` as they happen.
+    pub fn offer_observed(&mut self, cell: Cell, now: Time, mut emit: impl FnMut(PortEvent<'_>)) -> bool {
         let label = cell.label();
         if cell.is_rm() {
             self.admission.on_cells_between(label, 1);
             if self.is_full() {
                 self.admission.lose_rm(label);
-                tell(Told::Lost(Loss::NoRoom { cuts: false }));
+                emit(PortEvent::Lost(Loss::NoRoom { cuts: false }));
                 return false;
             }
             self.enqueue(cell);
-            tell(Told::Admitted);
+            emit(PortEvent::Admitted);
             return true;
         }
         if self.admission.on_arrival(cell) {
@@ -205,24 +205,24 @@ impl Port {
                 now,
             };
             let admitted = self.admission.judge_frame(&view, label);
-            tell(Told::Judged { view: &view, admitted, policy: &*self.admission.policy });
+            emit(PortEvent::Judged { view: &view, admitted, policy: &*self.admission.policy });
         }
         let holds = self.held[label].is_some();
         let mut verdict = self.admission.verdict(cell, self.is_full(), holds);
         if verdict == Verdict::PushOut {
-            self.push_out_front(cell, &mut tell);
+            self.push_out_front(cell, &mut emit);
             verdict = self.admission.final_verdict(cell, self.is_full());
         }
         match verdict {
             Verdict::Enter => {
                 self.enqueue(cell);
-                tell(Told::Admitted);
+                emit(PortEvent::Admitted);
             }
             Verdict::DiscardHeld(loss) => {
-                self.discard_held(label, &mut tell);
-                tell(Told::Lost(loss));
+                self.discard_held(label, &mut emit);
+                emit(PortEvent::Lost(loss));
             }
-            Verdict::Refuse(loss) => tell(Told::Lost(loss)),
+            Verdict::Refuse(loss) => emit(PortEvent::Lost(loss)),
             Verdict::PushOut => unreachable!("the final verdict pushes nothing out"),
         }
         verdict == Verdict::Enter
@@ -253,20 +253,20 @@ impl Port {
     }
 
     /// Discards the waiting cells of a frame that cannot become whole.
-    fn discard_held(&mut self, label: Label, tell: &mut impl FnMut(Told<'_>)) {
+    fn discard_held(&mut self, label: Label, emit: &mut impl FnMut(PortEvent<'_>)) {
         for cell in self.held[label].iter_mut().flat_map(std::mem::take) {
             self.occupancy -= 1;
             self.tracker.fall(self.occupancy);
             self.per_vc[cell.label()] -= 1;
             self.admission.on_held_discarded(label, 1);
             // The arriving cell is the one that cut the frame.
-            tell(Told::PushedOut { cell, cuts: false });
+            emit(PortEvent::PushedOut { cell, cuts: false });
         }
     }
 
     /// Makes room for `arriving`: removes the waiting cell nearest to transmission that does not end a frame, and the
     /// waiting rest of its frame but for the last cell, which keeps the next frame apart from the remains.
-    fn push_out_front(&mut self, arriving: Cell, tell: &mut impl FnMut(Told<'_>)) {
+    fn push_out_front(&mut self, arriving: Cell, emit: &mut impl FnMut(PortEvent<'_>)) {
         let data = || self.fifo.iter().filter(|cell| !cell.is_rm());
         let Some(&victim) = data().find(|cell| !cell.last_cell()).or_else(|| data().next()) else {
             return; // Nothing can be pushed out: the arriving cell is lost.
@@ -276,7 +276,7 @@ impl Port {
         self.fifo.retain(|&cell| {
             let stays = !is_of_frame(cell, victim) || (!victim.last_cell() && cell.last_cell());
             if !stays {
-                tell(Told::PushedOut { cell, cuts: std::mem::take(&mut cuts) });
+                emit(PortEvent::PushedOut { cell, cuts: std::mem::take(&mut cuts) });
             }
             stays
         });

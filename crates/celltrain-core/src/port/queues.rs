@@ -42,8 +42,8 @@ impl CellQueues {
 
     /// Passes a cell of a VC through the empty queues: it is sent before another arrives.
     #[cfg(test)]
-    pub(crate) fn pass(&mut self, label: Label) {
-        self.scheduler.pass(self.queue_of[label], self.waiting.queues.len());
+    pub(crate) fn serve_alone(&mut self, label: Label) {
+        self.scheduler.serve_alone(self.queue_of[label], self.waiting.queues.len());
     }
 
     /// Returns the waiting cells, queue by queue.

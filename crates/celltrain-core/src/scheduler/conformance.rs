@@ -95,7 +95,7 @@ fn a_cell_that_passes_leaves_the_scheduler_as_one_that_is_put_in_and_sent() {
                 assert_eq!(passing.pop(), put_in.pop(), "{}", config.name());
                 waiting -= 1;
             } else {
-                passing.pass(cell.label());
+                passing.serve_alone(cell.label());
                 put_in.push(cell);
                 assert_eq!(put_in.pop(), cell, "{}", config.name());
                 passed += 1;

@@ -133,7 +133,7 @@ pub trait Scheduler: Send {
     fn serve(&mut self, cells: u32, waiting: &mut impl Waiting);
 
     /// Serves a cell that arrives at `queue` when all `queues` queues are empty, and leaves before another arrives.
-    fn pass(&mut self, queue: usize, queues: usize)
+    fn serve_alone(&mut self, queue: usize, queues: usize)
     where
         Self: Sized,
     {
@@ -175,8 +175,8 @@ pub trait AnyScheduler: Send {
     /// [`Scheduler::serve`] for runs of cells.
     fn serve_runs(&mut self, cells: u32, waiting: &mut WaitingRuns<'_>);
 
-    /// [`Scheduler::pass`].
-    fn pass(&mut self, queue: usize, queues: usize);
+    /// [`Scheduler::serve_alone`].
+    fn serve_alone(&mut self, queue: usize, queues: usize);
 
     /// [`Scheduler::backlog_sensitivity`].
     fn backlog_sensitivity(&self) -> BacklogSensitivity;
@@ -196,8 +196,8 @@ impl<S: Scheduler> AnyScheduler for S {
         self.serve(cells, waiting);
     }
 
-    fn pass(&mut self, queue: usize, queues: usize) {
-        Scheduler::pass(self, queue, queues);
+    fn serve_alone(&mut self, queue: usize, queues: usize) {
+        Scheduler::serve_alone(self, queue, queues);
     }
 
     fn backlog_sensitivity(&self) -> BacklogSensitivity {

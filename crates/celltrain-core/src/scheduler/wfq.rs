@@ -179,7 +179,7 @@ impl<N: Number> Scheduler for Wfq<N> {
     }
 
     /// Computes the tag directly, because no other VC competes.
-    fn pass(&mut self, queue: usize, _queues: usize) {
+    fn serve_alone(&mut self, queue: usize, _queues: usize) {
         debug_assert!(self.tournament[1] == N::NO_PLAYER, "no queue has a cell");
         let Vc { step, previous } = &mut self.vcs[queue];
         self.v_now = (*previous).max(self.v_now) + *step;
@@ -330,8 +330,8 @@ mod tests {
         for _ in 0..100_000 {
             if waiting == 0 {
                 let label = Label::new(rng.below(4));
-                narrow.pass(label);
-                wide.pass(label);
+                narrow.serve_alone(label);
+                wide.serve_alone(label);
                 passed += 1;
             }
             for _ in 0..rng.below(3).min(20 - waiting) {

@@ -21,7 +21,7 @@ const TICK: u64 = 100;
 const DELAYED_ACK_TICK: u64 = 200;
 
 /// The fate of a segment or an acknowledgement in transit.
-enum Fate {
+enum Outcome {
     Arrives,
     /// Delayed by this many milliseconds and overtaken.
     Late(u64),
@@ -58,7 +58,7 @@ impl Pipe {
 
     /// Runs until `end`. Calls `fate` for every segment and every acknowledgement (`None`), with the number of both in
     /// transit.
-    fn run(&mut self, end: u64, mut fate: impl FnMut(Option<Segment>, usize) -> Fate) {
+    fn run(&mut self, end: u64, mut fate: impl FnMut(Option<Segment>, usize) -> Outcome) {
         self.send(&mut fate);
         loop {
             let tick = (self.now / TICK + 1) * TICK;
@@ -91,7 +91,7 @@ impl Pipe {
         }
     }
 
-    fn send(&mut self, fate: &mut impl FnMut(Option<Segment>, usize) -> Fate) {
+    fn send(&mut self, fate: &mut impl FnMut(Option<Segment>, usize) -> Outcome) {
         while let Some(segment) = self.sender.next_segment(Time(self.now)) {
             assert_eq!((segment.seq % MSS, u64::from(segment.len)), (0, MSS), "only full segments are sent");
             assert!(segment.end() <= self.receiver.delivered() + self.window, "nothing is sent beyond the window");
@@ -102,7 +102,7 @@ impl Pipe {
         }
     }
 
-    fn acknowledge(&mut self, ack: Option<Ack>, fate: &mut impl FnMut(Option<Segment>, usize) -> Fate) {
+    fn acknowledge(&mut self, ack: Option<Ack>, fate: &mut impl FnMut(Option<Segment>, usize) -> Outcome) {
         let Some(ack) = ack else { return };
         self.sent += 1;
         if let Some(late) = delay(&fate(None, self.forward.len() + self.back.len())) {
@@ -115,11 +115,11 @@ impl Pipe {
     }
 }
 
-fn delay(fate: &Fate) -> Option<u64> {
+fn delay(fate: &Outcome) -> Option<u64> {
     match fate {
-        Fate::Arrives => Some(0),
-        Fate::Late(by) => Some(*by),
-        Fate::Lost => None,
+        Outcome::Arrives => Some(0),
+        Outcome::Late(by) => Some(*by),
+        Outcome::Lost => None,
     }
 }
 
@@ -161,13 +161,13 @@ proptest! {
                 pipe.run(30_000, |segment, _| {
                     let loss = if segment.is_some() { loss } else { ack_loss };
                     match rng.below(100) {
-                        draw if draw < loss => Fate::Lost,
-                        _ if rng.below(100) < lateness => Fate::Late(1 + u64::from(rng.below(40))),
-                        _ => Fate::Arrives,
+                        draw if draw < loss => Outcome::Lost,
+                        _ if rng.below(100) < lateness => Outcome::Late(1 + u64::from(rng.below(40))),
+                        _ => Outcome::Arrives,
                     }
                 });
                 let before = pipe.delivered();
-                pipe.run(60_000, |_, _| Fate::Arrives);
+                pipe.run(60_000, |_, _| Outcome::Arrives);
                 (before, pipe.delivered(), pipe.sent, pipe.sender.counters(), pipe.sender.cwnd().to_bits())
             };
             let (first, again) = (run(), run());
@@ -181,13 +181,13 @@ proptest! {
 
 /// Returns the segments delivered per round trip, after ten seconds to settle. `fate` receives the number of the
 /// sending, the number of segments and acknowledgements in transit, and a random stream.
-fn rate(config: &TcpConfig, seconds: u64, mut fate: impl FnMut(u64, usize, &mut Stream) -> Fate) -> f64 {
+fn rate(config: &TcpConfig, seconds: u64, mut fate: impl FnMut(u64, usize, &mut Stream) -> Outcome) -> f64 {
     let mut pipe = Pipe::new(config, None);
     let mut rng = Stream::new(1, "pipe");
     let mut sendings = 0;
     let mut fate = |segment: Option<Segment>, on_their_way: usize| {
         sendings += u64::from(segment.is_some());
-        if segment.is_some() { fate(sendings, on_their_way, &mut rng) } else { Fate::Arrives }
+        if segment.is_some() { fate(sendings, on_their_way, &mut rng) } else { Outcome::Arrives }
     };
     pipe.run(10_000, &mut fate);
     let before = pipe.delivered();
@@ -198,7 +198,7 @@ fn rate(config: &TcpConfig, seconds: u64, mut fate: impl FnMut(u64, usize, &mut 
 #[test]
 fn a_window_limited_connection_delivers_a_window_a_round_trip() {
     for &name in TcpConfig::NAMES {
-        assert_eq!(rate(&tcp(name, 40), 100, |_, _, _| Fate::Arrives), 40.0, "{name}");
+        assert_eq!(rate(&tcp(name, 40), 100, |_, _, _| Outcome::Arrives), 40.0, "{name}");
     }
 }
 
@@ -212,7 +212,7 @@ fn a_window_that_climbs_from_half_of_w_to_w_delivers_three_quarters_of_w() {
             &tcp(name, 1000),
             2_000,
             |_, on_their_way, _| {
-                if on_their_way >= W { Fate::Lost } else { Fate::Arrives }
+                if on_their_way >= W { Outcome::Lost } else { Outcome::Arrives }
             },
         );
         let share = measured / W as f64;
@@ -232,7 +232,7 @@ fn one_loss_in_n_segments_gives_the_square_root_law() {
                     &tcp(name, 4_000),
                     2_000,
                     |sending, _, _| {
-                        if sending % every == 0 { Fate::Lost } else { Fate::Arrives }
+                        if sending % every == 0 { Outcome::Lost } else { Outcome::Arrives }
                     },
                 );
             let constant = measured / (every as f64).sqrt();
@@ -252,7 +252,7 @@ fn random_losses_give_the_square_root_law() {
                     &tcp(name, 4_000),
                     2_000,
                     |_, _, rng| {
-                        if rng.below(every) == 0 { Fate::Lost } else { Fate::Arrives }
+                        if rng.below(every) == 0 { Outcome::Lost } else { Outcome::Arrives }
                     },
                 );
             let constant = measured / f64::from(every).sqrt();
@@ -270,7 +270,7 @@ fn delayed_acknowledgements_halve_the_climb() {
         let options = TcpOptions { delayed_acks: DelayedAcks::On, ..config.options().clone() };
         config = TcpConfig::named(name, options).expect("a listed name");
         let measured =
-            rate(&config, 2_000, |sending, _, _| if sending % 2_000 == 0 { Fate::Lost } else { Fate::Arrives });
+            rate(&config, 2_000, |sending, _, _| if sending % 2_000 == 0 { Outcome::Lost } else { Outcome::Arrives });
         let constant = measured / 2_000f64.sqrt();
         println!("{name}, p = 1/2000, delayed: {constant:.3} / sqrt(p)");
         assert!((constant / 0.75f64.sqrt() - 1.0).abs() < 0.1, "{name}: {constant} / sqrt(p)");
@@ -288,7 +288,7 @@ fn cubic_comes_back_in_k_seconds_and_averages_its_response_function() {
         let options = TcpOptions { congestion: Congestion::Cubic, ..tcp(name, 4_000).options().clone() };
         let config = TcpConfig::named(name, options).expect("a listed name");
         let measured =
-            rate(&config, 2_000, |sending, _, _| if sending % EVERY == 0 { Fate::Lost } else { Fate::Arrives });
+            rate(&config, 2_000, |sending, _, _| if sending % EVERY == 0 { Outcome::Lost } else { Outcome::Arrives });
         println!("{name} with CUBIC, p = 1/{EVERY}: {:.3} of {cubic:.1}", measured / cubic);
         assert!((measured / cubic - 1.0).abs() < 0.1, "{name}: {measured} against {cubic}");
     }
@@ -298,9 +298,9 @@ fn cubic_comes_back_in_k_seconds_and_averages_its_response_function() {
 fn a_paced_connection_delivers_at_its_pace() {
     for &name in TcpConfig::NAMES {
         let mut pipe = Pipe::new(&tcp(name, 100), Some(7));
-        pipe.run(10_000, |_, _| Fate::Arrives);
+        pipe.run(10_000, |_, _| Outcome::Arrives);
         let before = pipe.delivered();
-        pipe.run(80_000, |_, _| Fate::Arrives);
+        pipe.run(80_000, |_, _| Outcome::Arrives);
         assert_eq!(pipe.delivered() - before, 10_000, "{name}");
     }
 }

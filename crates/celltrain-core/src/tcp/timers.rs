@@ -226,26 +226,26 @@ mod tests {
     fn timers_of_segments_are_those_of_a_list_that_is_searched() {
         let mut rng = crate::rng::Stream::new(1, "segment timers");
         for _ in 0..200 {
-            let (mut timers, mut twin) = (SegmentTimers::default(), Searched::default());
+            let (mut timers, mut oracle) = (SegmentTimers::default(), Searched::default());
             let mut snd_una = 0;
             for _ in 0..200 {
                 let segment = Segment { seq: snd_una + u64::from(rng.below(12)), len: 1 + rng.below(4) };
                 match rng.below(12) {
                     0 => {
                         timers.stop();
-                        twin.sent.clear();
+                        oracle.sent.clear();
                     }
-                    1 | 2 => assert_eq!(timers.on_tick(snd_una, 3), twin.on_tick(snd_una, 3)),
+                    1 | 2 => assert_eq!(timers.on_tick(snd_una, 3), oracle.on_tick(snd_una, 3)),
                     3 => snd_una += u64::from(rng.below(3)),
                     _ => {
                         let again = rng.below(3) > 0;
                         timers.start(segment, again);
-                        twin.start(segment, again);
+                        oracle.start(segment, again);
                     }
                 }
-                assert_eq!(timers.left(snd_una, 3), twin.left(snd_una, 3));
-                assert_eq!(timers.is_running(), !twin.sent.is_empty());
-                assert_eq!(timers.by_end.len(), twin.sent.len());
+                assert_eq!(timers.left(snd_una, 3), oracle.left(snd_una, 3));
+                assert_eq!(timers.is_running(), !oracle.sent.is_empty());
+                assert_eq!(timers.by_end.len(), oracle.sent.len());
             }
         }
     }

@@ -5,7 +5,7 @@ use celltrain_scenario::{build, read_toml};
 
 use super::*;
 use crate::events::{Block, Choice, Log, Values};
-use crate::runner::LookersOn;
+use crate::runner::Observers;
 
 fn network(policy: &str) -> Network {
     let text = format!(
@@ -23,10 +23,10 @@ fn at(text: &str) -> Duration {
 fn history(network: &Network, [from, to]: [&str; 2], most: usize) -> History {
     let full = Cell::new(false);
     let buffer = Buffer::new(network, "bottleneck", [at(from), at(to)], (most, &full)).expect("the port is there");
-    let mut lookers_on = LookersOn { buffer: Some(buffer), ..LookersOn::default() };
-    let ended = lookers_on.watch(Engine::Reference, (network, network.duration), &mut |_| !full.get());
+    let mut observers = Observers { buffer: Some(buffer), ..Observers::default() };
+    let ended = observers.observe(Engine::Reference, (network, network.duration), &mut |_| !full.get());
     assert_eq!(ended.is_err(), full.get());
-    lookers_on.buffer.expect("it is there").history()
+    observers.buffer.expect("it is there").history()
 }
 
 /// Returns the frame numbers of the cells with this event in the event table of the window.
@@ -40,9 +40,9 @@ fn events(network: &Network, window: &str, event: &str) -> Vec<i64> {
     let choice = Choice::new(network.duration, &["cells".to_owned()], none(), Some(window)).expect("it is right");
     {
         let log = Log::new(&choice, network, &mut sink).expect("it is right");
-        let mut lookers_on = LookersOn { log: Some(log), ..LookersOn::default() };
-        lookers_on.watch(Engine::Reference, (network, network.duration), &mut |_| true).expect("nobody stops it");
-        lookers_on.log.expect("it is there").finish();
+        let mut observers = Observers { log: Some(log), ..Observers::default() };
+        observers.observe(Engine::Reference, (network, network.duration), &mut |_| true).expect("nobody stops it");
+        observers.log.expect("it is there").finish();
     }
     let mut frames = Vec::new();
     for block in &blocks {
@@ -153,8 +153,8 @@ struct Ends(BTreeMap<Frame, bool>);
 
 impl Probe for Ends {}
 
-impl Watcher for Ends {
-    const WATCHES: bool = true;
+impl Observer for Ends {
+    const OBSERVES: bool = true;
 
     fn on_event(&mut self, _: Time, event: Event) {
         if let Event::Frame(FrameEvent { vc, frame, step: step @ (FrameStep::Delivered | FrameStep::Failed(_)) }) =

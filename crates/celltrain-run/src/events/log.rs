@@ -5,7 +5,7 @@ use std::sync::Arc;
 use typed_index_collections::{TiVec, ti_vec};
 
 use celltrain_core::cell::FrameNumber;
-use celltrain_core::events::{CellEvent, Event, FrameEvent, Kind, RateEvent, SegmentEvent, TimerEvent, Watcher};
+use celltrain_core::events::{CellEvent, Event, FrameEvent, Kind, Observer, RateEvent, SegmentEvent, TimerEvent};
 use celltrain_core::index::{FlowIndex, LinkIndex, MergeIndex, VcIndex};
 use celltrain_core::network::Network;
 use celltrain_core::probe::Probe;
@@ -137,8 +137,8 @@ impl<'a> Log<'a> {
 
 impl Probe for Log<'_> {}
 
-impl Watcher for Log<'_> {
-    const WATCHES: bool = true;
+impl Observer for Log<'_> {
+    const OBSERVES: bool = true;
 
     fn on_event(&mut self, now: Time, event: Event) {
         // The index of a cell in its frame depends on all cells before it.

@@ -1,8 +1,8 @@
 //! The columns of each kind of event.
 
 use celltrain_core::events::{
-    AckNews, CellEvent, CellStep, FrameEvent, FrameStep, Judged, News, RateEvent, Rule, SegmentEvent, SegmentStep,
-    Timer, TimerEvent, TimerStep,
+    AckKind, ArrivalKind, CellEvent, CellStep, FrameEvent, FrameStep, Judged, RateEvent, Rule, SegmentEvent,
+    SegmentStep, Timer, TimerEvent, TimerStep,
 };
 use celltrain_core::tcp::sender::Cause;
 use celltrain_core::tcp::{Ack, Segment};
@@ -48,15 +48,15 @@ pub const SEGMENTS: &[Column<SegmentEvent>] = &[
                 Cause::PartialAck => "partial ACK",
                 Cause::Hole => "SACK hole",
             },
-            SegmentStep::Arrived { news, .. } => match news {
-                News::InOrder => "in order",
-                News::OutOfOrder => "out of order",
-                News::Repeated => "repeated",
+            SegmentStep::Arrived { kind, .. } => match kind {
+                ArrivalKind::InOrder => "in order",
+                ArrivalKind::OutOfOrder => "out of order",
+                ArrivalKind::Repeated => "repeated",
             },
-            SegmentStep::Acknowledged { news, .. } => match news {
-                AckNews::New => "new",
-                AckNews::Duplicate => "duplicate",
-                AckNews::Old => "old",
+            SegmentStep::Acknowledged { kind, .. } => match kind {
+                AckKind::New => "new",
+                AckKind::Duplicate => "duplicate",
+                AckKind::Old => "old",
             },
         }),
     ),

@@ -61,7 +61,7 @@ fn refused() -> Handle {
 }
 
 fn run(scenario: &Handle, seed: Option<u64>, how: How<'_>) -> Result<Finished, Unfinished> {
-    one(scenario, seed, how, &AtomicBool::new(false), &Share::default())
+    one(scenario, seed, how, &AtomicBool::new(false), &Progress::default())
 }
 
 fn answer(finished: &Finished) -> Value {
@@ -126,16 +126,16 @@ fn the_limit_counts_from_the_reading_of_the_scenario_on() {
 
 #[test]
 fn a_run_that_is_told_to_stop_has_no_result_and_shows_how_far_it_came() {
-    let (stopped, share, scenario) = (AtomicBool::new(false), Share::default(), long());
+    let (stopped, progress, scenario) = (AtomicBool::new(false), Progress::default(), long());
     std::thread::scope(|scope| {
-        let run = scope.spawn(|| one(&scenario, None, How::default(), &stopped, &share));
-        while share.done() == 0.0 {
+        let run = scope.spawn(|| one(&scenario, None, How::default(), &stopped, &progress));
+        while progress.done() == 0.0 {
             std::thread::yield_now();
         }
         stopped.store(true, Ordering::Relaxed);
         assert_eq!(run.join().unwrap(), Err(Unfinished::Interrupted));
     });
-    assert!(share.done() < 1.0);
+    assert!(progress.done() < 1.0);
 }
 
 #[test]
@@ -224,9 +224,9 @@ fn a_share_is_told_on_the_thread_of_the_run_and_ends_at_all_of_it() {
     thread_local! {
         static TOLD: RefCell<Vec<f64>> = const { RefCell::new(Vec::new()) };
     }
-    let (stopped, share) =
-        (AtomicBool::new(false), Share::telling(|done| TOLD.with_borrow_mut(|told| told.push(done))));
-    one(&small(), None, How::default(), &stopped, &share).expect("nobody stops it");
+    let (stopped, progress) =
+        (AtomicBool::new(false), Progress::with_callback(|done| TOLD.with_borrow_mut(|told| told.push(done))));
+    one(&small(), None, How::default(), &stopped, &progress).expect("nobody stops it");
     let told = TOLD.take();
-    assert!(told.is_sorted() && told.last() == Some(&share.done()), "{told:?}");
+    assert!(told.is_sorted() && told.last() == Some(&progress.done()), "{told:?}");
 }

@@ -131,12 +131,12 @@ struct Day {
 }
 
 impl Day {
-    fn add(&mut self, fate: &Fate, seed: u64) {
+    fn add(&mut self, fate: &Outcome, seed: u64) {
         match *fate {
-            Fate::Refused => self.refused += 1,
-            Fate::TooLarge => self.too_large += 1,
-            Fate::Compared => self.compared += 1,
-            Fate::Stopped(late) => {
+            Outcome::Refused => self.refused += 1,
+            Outcome::TooLarge => self.too_large += 1,
+            Outcome::Compared => self.compared += 1,
+            Outcome::Stopped(late) => {
                 self.stopped += 1;
                 self.late = self.late.max((late, seed));
             }
@@ -153,7 +153,7 @@ impl Day {
     }
 }
 
-enum Fate {
+enum Outcome {
     Refused,
     TooLarge,
     Compared,
@@ -161,7 +161,7 @@ enum Fate {
     Stopped(Duration),
 }
 
-fn judge(written: &writer::Written, limit: Duration, beyond: Duration) -> Result<Fate, String> {
+fn judge(written: &writer::Written, limit: Duration, beyond: Duration) -> Result<Outcome, String> {
     let Estimated { reading, memory } = whole(read_toml(&written.toml, FILE, MACHINE, &CancellationToken::never()));
     is_in_words(&reading)?;
     if let Some(json) = &written.json {
@@ -171,7 +171,7 @@ fn judge(written: &writer::Written, limit: Duration, beyond: Duration) -> Result
             return Err("it is another scenario in JSON".into());
         }
     }
-    let Some(scenario) = reading.scenario else { return Ok(Fate::Refused) };
+    let Some(scenario) = reading.scenario else { return Ok(Outcome::Refused) };
     let again = serde_json::to_string(&scenario).map_err(|error| error.to_string())?;
     let again = whole(read_json(&again, FILE, MACHINE, &CancellationToken::never())).reading;
     if again.scenario.as_ref() != Some(&scenario) {
@@ -179,7 +179,7 @@ fn judge(written: &writer::Written, limit: Duration, beyond: Duration) -> Result
     }
     let network = build::network(&scenario, scenario.seed);
     if memory.is_none_or(|memory| memory.likely > LARGEST) {
-        return Ok(Fate::TooLarge);
+        return Ok(Outcome::TooLarge);
     }
     let mut results = Vec::new();
     for (engine, limit) in [(Engine::Fast, limit), (Engine::Reference, 20 * limit)] {
@@ -187,13 +187,13 @@ fn judge(written: &writer::Written, limit: Duration, beyond: Duration) -> Result
         let Ok(result) = engine.run(&network, &mut Nothing, |_| start.elapsed() < limit) else {
             let late = start.elapsed().saturating_sub(limit);
             let told = format!("the {} engine stops {late:?} after its limit of {limit:?}", engine.name());
-            return if late > beyond { Err(told) } else { Ok(Fate::Stopped(late)) };
+            return if late > beyond { Err(told) } else { Ok(Outcome::Stopped(late)) };
         };
         results.push(result);
     }
     compare::is_possible(&results[0], &network)?;
     compare::same_results(&results[0], &results[1])?;
-    Ok(Fate::Compared)
+    Ok(Outcome::Compared)
 }
 
 /// Checks that a reading has either a scenario, or faults that name a place.

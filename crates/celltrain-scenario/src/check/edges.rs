@@ -5,13 +5,17 @@ use celltrain_core::index::{FlowIndex, NodeIndex};
 use celltrain_core::network::NodeKind;
 
 use super::traffic::frame_cells;
-use crate::build::Laid;
+use crate::build::ResolvedScenario;
 use crate::hints::closest;
 use crate::scope::Scope;
 use crate::tables::matches;
 
-pub(super) fn check(laid: &Laid<'_>, root: &mut Scope<'_>, token: &CancellationToken<'_>) -> Result<(), Interrupted> {
-    let Laid { scenario, layout, tables, .. } = laid;
+pub(super) fn check(
+    resolved: &ResolvedScenario<'_>,
+    root: &mut Scope<'_>,
+    token: &CancellationToken<'_>,
+) -> Result<(), Interrupted> {
+    let ResolvedScenario { scenario, layout, tables, .. } = resolved;
     let nodes = &layout.graph.nodes;
     let devices = || nodes.iter().filter(|node| node.kind == NodeKind::EdgeDevice).map(|node| node.name.as_str());
     let mut of_all = root.at("edge");
@@ -27,7 +31,7 @@ pub(super) fn check(laid: &Laid<'_>, root: &mut Scope<'_>, token: &CancellationT
             };
             scope.refuse(format!("is not an edge device; {example}"));
         }
-        for fault in config.check(longest_packet(laid, key, token)?) {
+        for fault in config.check(longest_packet(resolved, key, token)?) {
             // Keys of the discard algorithm start with the path to its table.
             let discard = config.discard.name();
             match fault.key.strip_prefix(&format!("discard.{discard}.")) {
@@ -47,12 +51,16 @@ pub(super) fn check(laid: &Laid<'_>, root: &mut Scope<'_>, token: &CancellationT
 }
 
 /// Returns the cells of the longest packet that arrives at the devices of a table.
-fn longest_packet(laid: &Laid<'_>, table: &str, token: &CancellationToken<'_>) -> Result<u32, Interrupted> {
-    let layout = &laid.layout;
+fn longest_packet(
+    resolved: &ResolvedScenario<'_>,
+    table: &str,
+    token: &CancellationToken<'_>,
+) -> Result<u32, Interrupted> {
+    let layout = &resolved.layout;
     let mut longest = 1;
     for (number, flow) in FlowIndex::counting().zip(&layout.flows) {
         token.tick(1)?;
-        for (path, cells) in [&flow.data, &flow.acks].into_iter().zip(frame_cells(laid, number)) {
+        for (path, cells) in [&flow.data, &flow.acks].into_iter().zip(frame_cells(resolved, number)) {
             let first = &layout.graph.nodes[layout.graph.links[path[0]].to];
             if first.kind == NodeKind::EdgeDevice && matches(table, &first.name) {
                 longest = longest.max(cells);

@@ -15,7 +15,7 @@ use celltrain_core::units::BitRate;
 
 use super::any;
 use super::traffic::frame_cells;
-use crate::build::Laid;
+use crate::build::ResolvedScenario;
 use crate::hints::{closest, did_you_mean, hint};
 use crate::scenario::PortConfig;
 use crate::scope::Scope;
@@ -28,23 +28,24 @@ const MAX_BUFFER: u32 = 1 << 28;
 /// Checks that every port that needs a table has one, and that every table names a port. Returns the largest frame
 /// that crosses the ports of each table, in cells.
 pub(super) fn check<'a>(
-    laid: &Laid<'a>,
+    resolved: &ResolvedScenario<'a>,
     root: &mut Scope<'_>,
     token: &CancellationToken<'_>,
 ) -> Result<BTreeMap<&'a str, u32>, Interrupted> {
-    let links = laid.layout.graph.links.len();
-    let largest_frame = largest_frames(laid);
+    let links = resolved.layout.graph.links.len();
+    let largest_frame = largest_frames(resolved);
     let asks = |port: &PortConfig| has_settings_by_vc(port) || counts_vcs(port);
-    let crossing = if laid.scenario.port.values().any(asks) { crossing(laid) } else { ti_vec![Vec::new(); links] };
-    merging(laid, root);
-    classes(laid, root);
-    let meant = names(laid, root, token)?;
-    vcs(laid, &crossing, root);
+    let crossing =
+        if resolved.scenario.port.values().any(asks) { crossing(resolved) } else { ti_vec![Vec::new(); links] };
+    merging(resolved, root);
+    classes(resolved, root);
+    let meant = names(resolved, root, token)?;
+    vcs(resolved, &crossing, root);
     let mut used: BTreeMap<&str, u32> = BTreeMap::new();
     // Numbers of VCs already checked, for tables that depend on this number alone.
     let mut counted: BTreeSet<(&str, usize)> = BTreeSet::new();
     for ((table, vcs), (link, &frame)) in
-        laid.tables.ports.iter().zip(&crossing).zip(laid.layout.graph.links.iter().zip(&largest_frame))
+        resolved.tables.ports.iter().zip(&crossing).zip(resolved.layout.graph.links.iter().zip(&largest_frame))
     {
         token.tick(vcs.len().saturating_add(1))?;
         if let &Some((name, config)) = table {
@@ -57,15 +58,15 @@ pub(super) fn check<'a>(
         }
     }
     token.check()?;
-    without_table(laid, &largest_frame, &meant, root);
+    without_table(resolved, &largest_frame, &meant, root);
     Ok(used)
 }
 
 /// Returns the largest frame that crosses each link, in cells.
-fn largest_frames(laid: &Laid<'_>) -> TiVec<LinkIndex, u32> {
-    let mut largest: TiVec<LinkIndex, u32> = ti_vec![0; laid.layout.graph.links.len()];
-    for (number, flow) in FlowIndex::counting().zip(&laid.layout.flows) {
-        let [data_cells, ack_cells] = frame_cells(laid, number);
+fn largest_frames(resolved: &ResolvedScenario<'_>) -> TiVec<LinkIndex, u32> {
+    let mut largest: TiVec<LinkIndex, u32> = ti_vec![0; resolved.layout.graph.links.len()];
+    for (number, flow) in FlowIndex::counting().zip(&resolved.layout.flows) {
+        let [data_cells, ack_cells] = frame_cells(resolved, number);
         for (path, cells) in [(&flow.acks, ack_cells), (&flow.data, data_cells)] {
             for &link in path {
                 largest[link] = cells.max(largest[link]);
@@ -77,11 +78,11 @@ fn largest_frames(laid: &Laid<'_>) -> TiVec<LinkIndex, u32> {
 
 /// Checks that every table names a port. Returns suggestions for the names that do not.
 fn names<'a>(
-    laid: &'a Laid<'_>,
+    resolved: &'a ResolvedScenario<'_>,
     root: &mut Scope<'_>,
     token: &CancellationToken<'_>,
 ) -> Result<BTreeSet<&'a str>, Interrupted> {
-    let Laid { scenario, layout, .. } = laid;
+    let ResolvedScenario { scenario, layout, .. } = resolved;
     let graph = &layout.graph;
     let of_switches = graph.links.iter().filter(|link| graph.nodes[link.from].kind == NodeKind::Switch);
     let links = of_switches.map(|link| link.name.as_str());
@@ -106,10 +107,10 @@ fn names<'a>(
 }
 
 /// Checks that per-VC settings name existing VCs.
-fn vcs(laid: &Laid<'_>, crossing: &TiSlice<LinkIndex, Vec<&str>>, root: &mut Scope<'_>) {
+fn vcs(resolved: &ResolvedScenario<'_>, crossing: &TiSlice<LinkIndex, Vec<&str>>, root: &mut Scope<'_>) {
     let every_vc: BTreeSet<&str> = crossing.iter().flatten().copied().collect();
     let every_vc: Vec<String> = every_vc.into_iter().map(String::from).collect();
-    for (name, config) in &laid.scenario.port {
+    for (name, config) in &resolved.scenario.port {
         for table in by_vc(config) {
             for &(key, setting) in &table.settings {
                 for unknown in setting.unknown(&every_vc) {
@@ -129,14 +130,14 @@ fn vcs(laid: &Laid<'_>, crossing: &TiSlice<LinkIndex, Vec<&str>>, root: &mut Sco
 
 /// Checks that every port that needs a table has one. `meant` holds the suggestions for misspelt tables.
 fn without_table(
-    laid: &Laid<'_>,
+    resolved: &ResolvedScenario<'_>,
     largest_frame: &TiSlice<LinkIndex, u32>,
     meant: &BTreeSet<&str>,
     root: &mut Scope<'_>,
 ) {
-    let Laid { scenario, layout, tables, .. } = laid;
-    let congests = congesting(laid);
-    let can_fill = can_fill(laid);
+    let ResolvedScenario { scenario, layout, tables, .. } = resolved;
+    let congests = congesting(resolved);
+    let can_fill = can_fill(resolved);
     let has_own_name = scenario.topology.config().congests() == Congests::Everywhere;
     for (index, link) in layout.graph.links.iter_enumerated() {
         let filled = can_fill.get(&index);
@@ -169,8 +170,8 @@ fn without_table(
 
 /// Returns by link whether its port needs a table regardless of the kind of its VCs.
 #[expect(clippy::arithmetic_side_effects, reason = "counts of flows in memory, of which a network has 10^7 at most")]
-fn congesting(laid: &Laid<'_>) -> TiVec<LinkIndex, bool> {
-    let Laid { scenario, layout, .. } = laid;
+fn congesting(resolved: &ResolvedScenario<'_>) -> TiVec<LinkIndex, bool> {
+    let ResolvedScenario { scenario, layout, .. } = resolved;
     let links = layout.graph.links.len();
     let congests = scenario.topology.config().congests();
     let mut is_one: TiVec<LinkIndex, bool> = ti_vec![congests == Congests::Everywhere; links];
@@ -191,7 +192,7 @@ fn congesting(laid: &Laid<'_>) -> TiVec<LinkIndex, bool> {
 /// an ABR VC. Each port carries data, and its VCs can exceed its rate indefinitely. The rate of a VC is limited by the
 /// slowest link before the port and by its PCR; VCs that arrive over the same link are also limited by that link's
 /// rate in total.
-fn can_fill<'a>(laid: &'a Laid<'_>) -> BTreeMap<LinkIndex, (u64, &'a str)> {
+fn can_fill<'a>(resolved: &'a ResolvedScenario<'_>) -> BTreeMap<LinkIndex, (u64, &'a str)> {
     #[derive(Default)]
     struct Port<'a> {
         by_link: BTreeMap<LinkIndex, u64>,
@@ -199,7 +200,7 @@ fn can_fill<'a>(laid: &'a Laid<'_>) -> BTreeMap<LinkIndex, (u64, &'a str)> {
         abr: Option<&'a str>,
     }
 
-    let Laid { scenario, layout, channels, tables } = laid;
+    let ResolvedScenario { scenario, layout, channels, tables } = resolved;
     if scenario.vc.values().all(|own| own.abr.is_none()) {
         return BTreeMap::new();
     }
@@ -231,8 +232,8 @@ fn can_fill<'a>(laid: &'a Laid<'_>) -> BTreeMap<LinkIndex, (u64, &'a str)> {
 }
 
 /// Returns the names of the VCs that cross each link.
-pub(super) fn crossing<'a>(laid: &'a Laid<'_>) -> TiVec<LinkIndex, Vec<&'a str>> {
-    let Laid { layout, channels, .. } = laid;
+pub(super) fn crossing<'a>(resolved: &'a ResolvedScenario<'_>) -> TiVec<LinkIndex, Vec<&'a str>> {
+    let ResolvedScenario { layout, channels, .. } = resolved;
     let mut crossing: TiVec<LinkIndex, Vec<&str>> = ti_vec![Vec::new(); layout.graph.links.len()];
     let mut merged = BTreeSet::new();
     for vc in &channels.vcs {
@@ -252,8 +253,8 @@ pub(super) fn crossing<'a>(laid: &'a Laid<'_>) -> TiVec<LinkIndex, Vec<&'a str>>
 }
 
 /// Checks ports where VCs merge: they keep frames whole, so their policy must not take cells out of them.
-fn merging(laid: &Laid<'_>, root: &mut Scope<'_>) {
-    let Laid { layout, channels, tables, .. } = laid;
+fn merging(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
+    let ResolvedScenario { layout, channels, tables, .. } = resolved;
     for merge in &channels.merges {
         let link = &layout.graph.links[merge.at].name;
         let Some((name, port)) = tables.ports[merge.at] else { continue };
@@ -277,8 +278,8 @@ fn merging(laid: &Laid<'_>, root: &mut Scope<'_>) {
 }
 
 /// Checks that a scheduler by class serves several classes at one or more of the ports of its table.
-fn classes(laid: &Laid<'_>, root: &mut Scope<'_>) {
-    let Laid { scenario, layout, channels, tables: found } = laid;
+fn classes(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
+    let ResolvedScenario { scenario, layout, channels, tables: found } = resolved;
     if !scenario.port.values().any(|port| port.scheduler.by_class()) {
         return;
     }

@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::index::LinkIndex;
 use celltrain_core::policy::PolicyConfig;
-use celltrain_core::policy::formula::PortFacts;
+use celltrain_core::policy::formula::PortInfo;
 use celltrain_core::units::{CELL_BITS, Time};
 
 use super::ports::{counts_vcs, crossing, has_settings_by_vc};
-use crate::build::Laid;
+use crate::build::ResolvedScenario;
 use crate::document::join;
 use crate::fault::Warning;
 use crate::liveness::{ROUNDS, VCS, probe};
@@ -23,19 +23,20 @@ const UNITS_PER_SECOND: f64 = 1e12;
 
 /// Probes the policy of every table once, at the first port of the table that the most VCs cross.
 pub(super) fn check(
-    laid: &Laid<'_>,
+    resolved: &ResolvedScenario<'_>,
     warnings: &mut Vec<Warning>,
     token: &CancellationToken<'_>,
 ) -> Result<(), Interrupted> {
-    let ports = &laid.scenario.port;
+    let ports = &resolved.scenario.port;
     if !ports.values().any(needs_probe) {
         return Ok(());
     }
     let asks = |port: &PortConfig| has_settings_by_vc(port) || counts_vcs(port);
-    let names = if ports.values().any(|port| needs_probe(port) && asks(port)) { Some(crossing(laid)) } else { None };
+    let names =
+        if ports.values().any(|port| needs_probe(port) && asks(port)) { Some(crossing(resolved)) } else { None };
     let vcs_of = |link: LinkIndex| names.as_ref().map_or(&VCS[..], |names| &names[link]);
     let mut probed: BTreeMap<&str, LinkIndex> = BTreeMap::new();
-    for (link, table) in laid.tables.ports.iter_enumerated() {
+    for (link, table) in resolved.tables.ports.iter_enumerated() {
         let Some((name, _)) = table.filter(|(_, port)| needs_probe(port)) else { continue };
         let chosen = probed.entry(name).or_insert(link);
         if vcs_of(link).len() > vcs_of(*chosen).len() {
@@ -47,16 +48,16 @@ pub(super) fn check(
         let capacity = port.buffer.cells();
         let vcs = if asks(port) { vcs_of(link) } else { &VCS[..] };
         token.tick(vcs.len().saturating_add(ROUNDS as usize))?;
-        let of_link = &laid.layout.graph.links[link];
-        let facts = PortFacts {
+        let of_link = &resolved.layout.graph.links[link];
+        let port_info = PortInfo {
             name: &of_link.name,
             capacity,
             cells_per_second: of_link.rate.bits_per_second as f64 / CELL_BITS as f64,
             units_per_second: UNITS_PER_SECOND,
         };
-        let end = Time(laid.scenario.duration.picoseconds);
+        let end = Time(resolved.scenario.duration.picoseconds);
         let key = join(&join(&join("port", name), "policy"), port.policy.name());
-        let probe = probe(port.policy.build(capacity, vcs), &facts, vcs, end, ROUNDS);
+        let probe = probe(port.policy.build(capacity, vcs), &port_info, vcs, end, ROUNDS);
         for refusal in probe.refusals.into_iter().chain(probe.remark) {
             warnings.push(Warning { key: key.clone(), message: format!("{key} {refusal}") });
         }

@@ -11,7 +11,7 @@ use celltrain_core::traffic::{Pattern, TrafficConfig};
 use celltrain_core::units::{Bytes, CELL_BITS, Duration};
 
 use super::any;
-use crate::build::Laid;
+use crate::build::ResolvedScenario;
 use crate::document::join;
 use crate::fault::Warning;
 use crate::hints::{did_you_mean, hint};
@@ -176,8 +176,12 @@ fn window(scenario: &Scenario, root: &mut Scope<'_>) {
 }
 
 /// Checks that every flow table names a flow.
-pub(super) fn tables(laid: &Laid<'_>, root: &mut Scope<'_>, token: &CancellationToken<'_>) -> Result<(), Interrupted> {
-    let Laid { scenario, layout, .. } = laid;
+pub(super) fn tables(
+    resolved: &ResolvedScenario<'_>,
+    root: &mut Scope<'_>,
+    token: &CancellationToken<'_>,
+) -> Result<(), Interrupted> {
+    let ResolvedScenario { scenario, layout, .. } = resolved;
     let known: BTreeSet<&str> = layout.flows.iter().map(|flow| flow.name.as_str()).collect();
     for key in scenario.flow.keys() {
         token.tick(1)?;
@@ -194,18 +198,18 @@ pub(super) fn tables(laid: &Laid<'_>, root: &mut Scope<'_>, token: &Cancellation
 }
 
 /// Checks that there is a stream to cut into files.
-pub(super) fn files(laid: &Laid<'_>, root: &mut Scope<'_>) {
-    let Some(size) = laid.scenario.measure.file_size else { return };
+pub(super) fn files(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
+    let Some(size) = resolved.scenario.measure.file_size else { return };
     let traffic = |own: Option<&FlowOptions>| own.and_then(|own| own.traffic.as_ref()?.packets()).is_some();
-    if laid.tables.flows.iter().copied().all(traffic) {
+    if resolved.tables.flows.iter().copied().all(traffic) {
         let problem = "cuts no stream: the traffic of every flow is packets without TCP; leave it out";
         root.at("measure").at("file_size").refuse_text(size, problem);
     }
 }
 
 /// Returns the cells of a flow's full segments or packets, and of its longest acknowledgements.
-pub(super) fn frame_cells(laid: &Laid<'_>, flow: FlowIndex) -> [u32; 2] {
-    let (own, scenario) = (laid.tables.flows[flow], laid.scenario);
+pub(super) fn frame_cells(resolved: &ResolvedScenario<'_>, flow: FlowIndex) -> [u32; 2] {
+    let (own, scenario) = (resolved.tables.flows[flow], resolved.scenario);
     let packets = own.and_then(|own| own.traffic.as_ref()).and_then(TrafficConfig::packets);
     if let Some(pattern) = packets {
         return [scenario.aal5.packet_cells(pattern.packet.bytes), 0];
@@ -217,11 +221,11 @@ pub(super) fn frame_cells(laid: &Laid<'_>, flow: FlowIndex) -> [u32; 2] {
 
 /// Warns of packets that are faster than the host's link: its queue grows without end.
 pub(super) fn rates(
-    laid: &Laid<'_>,
+    resolved: &ResolvedScenario<'_>,
     warnings: &mut Vec<Warning>,
     token: &CancellationToken<'_>,
 ) -> Result<(), Interrupted> {
-    let Laid { scenario, layout, .. } = laid;
+    let ResolvedScenario { scenario, layout, .. } = resolved;
     for (name, options) in &scenario.flow {
         let Some(traffic) = &options.traffic else { continue };
         let Some(pattern) = traffic.packets() else { continue };
@@ -246,11 +250,11 @@ pub(super) fn rates(
 
 /// Warns of segments that time out before they leave the host, whose queue grows until an acknowledgement arrives.
 pub(super) fn timeouts(
-    laid: &Laid<'_>,
+    resolved: &ResolvedScenario<'_>,
     warnings: &mut Vec<Warning>,
     token: &CancellationToken<'_>,
 ) -> Result<(), Interrupted> {
-    let Laid { scenario, layout, tables, .. } = laid;
+    let ResolvedScenario { scenario, layout, tables, .. } = resolved;
     let mut keys = BTreeSet::new();
     for (number, route) in layout.flows.iter().enumerate() {
         token.tick(1)?;
@@ -262,7 +266,7 @@ pub(super) fn timeouts(
         let tcp = own_tcp.unwrap_or(&scenario.tcp);
         let (timeout, setting) = tcp.options().repeated_timeout();
         let link = &layout.graph.links[route.data[0]];
-        let [cells, _] = frame_cells(laid, FlowIndex::from(number));
+        let [cells, _] = frame_cells(resolved, FlowIndex::from(number));
         let bits = CELL_BITS.saturating_mul(u64::from(cells)) as f64;
         let sending = bits / link.rate.bits_per_second as f64;
         if timeout.seconds() >= sending {

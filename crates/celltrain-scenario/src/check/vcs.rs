@@ -15,7 +15,7 @@ use celltrain_core::scheduler::Class;
 use celltrain_core::units::BitRate;
 
 use super::traffic::frame_cells;
-use crate::build::Laid;
+use crate::build::ResolvedScenario;
 use crate::hints::{closest, did_you_mean};
 use crate::scenario::VcOptions;
 use crate::scope::Scope;
@@ -25,20 +25,24 @@ type Promised = BTreeMap<LinkIndex, u64>;
 
 /// Checks that every VC table names a VC, that contracts and loops are possible, and that no link promises more than
 /// its rate.
-pub(super) fn check(laid: &Laid<'_>, root: &mut Scope<'_>, token: &CancellationToken<'_>) -> Result<(), Interrupted> {
-    let Laid { scenario, layout, channels, .. } = laid;
+pub(super) fn check(
+    resolved: &ResolvedScenario<'_>,
+    root: &mut Scope<'_>,
+    token: &CancellationToken<'_>,
+) -> Result<(), Interrupted> {
+    let ResolvedScenario { scenario, layout, channels, .. } = resolved;
     if scenario.vc.is_empty() {
         return Ok(());
     }
     let mut longest_frame: TiVec<VcIndex, u32> = ti_vec![0; channels.vcs.len()];
     for (number, vcs) in channels.of_flow.iter_enumerated() {
-        for (&vc, cells) in vcs.iter().zip(frame_cells(laid, number)) {
+        for (&vc, cells) in vcs.iter().zip(frame_cells(resolved, number)) {
             longest_frame[vc] = cells.max(longest_frame[vc]);
         }
     }
     let mut promised = Promised::new();
     for (key, options) in &scenario.vc {
-        let vcs = meant(laid, key, token)?;
+        let vcs = meant(resolved, key, token)?;
         if vcs.is_empty() {
             let names = channels.vcs.iter().map(|vc| vc.name.as_str());
             let hint = did_you_mean(closest(key, names, token));
@@ -48,11 +52,11 @@ pub(super) fn check(laid: &Laid<'_>, root: &mut Scope<'_>, token: &CancellationT
         }
         let Some(gfr) = &options.gfr else { continue };
         for &vc in &vcs {
-            contract(laid, gfr, vc, longest_frame[vc], &mut promised, &mut root.at("vc").at(key).at("gfr"));
+            contract(resolved, gfr, vc, longest_frame[vc], &mut promised, &mut root.at("vc").at(key).at("gfr"));
         }
     }
-    taken_out(laid, root, token)?;
-    loops(laid, &mut promised, root, token)?;
+    taken_out(resolved, root, token)?;
+    loops(resolved, &mut promised, root, token)?;
     let more = |&(&link, &sum): &(&LinkIndex, &u64)| sum > layout.graph.links[link].rate.bits_per_second;
     if let Some((&link, &sum)) = promised.iter().rev().filter(more).max_by_key(|&(_, &sum)| sum) {
         let link = &layout.graph.links[link];
@@ -68,9 +72,13 @@ pub(super) fn check(laid: &Laid<'_>, root: &mut Scope<'_>, token: &CancellationT
 }
 
 /// Returns the VCs that a table applies to.
-fn meant(laid: &Laid<'_>, key: &str, token: &CancellationToken<'_>) -> Result<Vec<VcIndex>, Interrupted> {
+fn meant(
+    resolved: &ResolvedScenario<'_>,
+    key: &str,
+    token: &CancellationToken<'_>,
+) -> Result<Vec<VcIndex>, Interrupted> {
     let mut vcs = Vec::new();
-    for ((number, vc), table) in laid.channels.vcs.iter_enumerated().zip(&laid.tables.vcs) {
+    for ((number, vc), table) in resolved.channels.vcs.iter_enumerated().zip(&resolved.tables.vcs) {
         token.tick(1)?;
         let has_its_own = table.is_some_and(|(table, _)| table == vc.name);
         if vc.name == key || (!has_its_own && is_in_range(key, &vc.name)) {
@@ -82,15 +90,15 @@ fn meant(laid: &Laid<'_>, key: &str, token: &CancellationToken<'_>) -> Result<Ve
 
 /// Checks that a guaranteed frame rate is possible where its VC enters the network.
 fn contract(
-    laid: &Laid<'_>,
+    resolved: &ResolvedScenario<'_>,
     gfr: &Gfr,
     vc: VcIndex,
     longest_frame: u32,
     promised: &mut Promised,
     scope: &mut Scope<'_>,
 ) {
-    let graph = &laid.layout.graph;
-    let path = &laid.channels.vcs[vc].path;
+    let graph = &resolved.layout.graph;
+    let path = &resolved.channels.vcs[vc].path;
     let first = path[atm_part(&graph.nodes, &graph.links, path).start];
     for fault in gfr.check(graph.links[first].rate, longest_frame) {
         scope.refuse_setting_once(fault);
@@ -107,8 +115,12 @@ fn promise(promised: &mut Promised, links: &[LinkIndex], rate: u64) {
 
 /// Refuses tables that silently take a VC out of a range with ABR or a guaranteed frame rate: only one table applies
 /// to a VC.
-fn taken_out(laid: &Laid<'_>, root: &mut Scope<'_>, token: &CancellationToken<'_>) -> Result<(), Interrupted> {
-    let Laid { scenario, channels, tables, .. } = laid;
+fn taken_out(
+    resolved: &ResolvedScenario<'_>,
+    root: &mut Scope<'_>,
+    token: &CancellationToken<'_>,
+) -> Result<(), Interrupted> {
+    let ResolvedScenario { scenario, channels, tables, .. } = resolved;
     let service = |own: &VcOptions| match (&own.abr, &own.gfr) {
         (Some(_), _) => Some("abr"),
         (None, Some(_)) => Some("gfr"),
@@ -135,12 +147,12 @@ fn taken_out(laid: &Laid<'_>, root: &mut Scope<'_>, token: &CancellationToken<'_
 
 /// Checks the `abr` tables: every loop can be closed.
 fn loops(
-    laid: &Laid<'_>,
+    resolved: &ResolvedScenario<'_>,
     promised: &mut Promised,
     root: &mut Scope<'_>,
     token: &CancellationToken<'_>,
 ) -> Result<(), Interrupted> {
-    let Laid { scenario, channels, .. } = laid;
+    let ResolvedScenario { scenario, channels, .. } = resolved;
     if scenario.vc.values().all(|own| own.abr.is_none()) {
         return Ok(());
     }
@@ -151,7 +163,7 @@ fn loops(
     }
     for (key, options) in &scenario.vc {
         let Some(parameters) = &options.abr else { continue };
-        for number in meant(laid, key, token)? {
+        for number in meant(resolved, key, token)? {
             let vc = &channels.vcs[number];
             let mut of_all = root.at("vc");
             let mut table = of_all.at(key);
@@ -168,7 +180,7 @@ fn loops(
                 continue;
             }
             for vc in [number, ack_vc] {
-                one_way(laid, (key, parameters), vc, promised, root);
+                one_way(resolved, (key, parameters), vc, promised, root);
             }
         }
     }
@@ -177,14 +189,14 @@ fn loops(
 
 /// Checks one direction of a loop, whose parameters are in the table `key`.
 fn one_way(
-    laid: &Laid<'_>,
+    resolved: &ResolvedScenario<'_>,
     (key, parameters): (&str, &Parameters),
     vc: VcIndex,
     promised: &mut Promised,
     root: &mut Scope<'_>,
 ) {
-    let graph = &laid.layout.graph;
-    if let Some((table, own)) = laid.tables.vcs[vc] {
+    let graph = &resolved.layout.graph;
+    if let Some((table, own)) = resolved.tables.vcs[vc] {
         let mut of_all = root.at("vc");
         let mut scope = of_all.at(table);
         // A table that takes the VC out of this one has a fault already.
@@ -192,7 +204,7 @@ fn one_way(
             without_another_service(key, own, &mut scope);
         }
     }
-    let path = &laid.channels.vcs[vc].path;
+    let path = &resolved.channels.vcs[vc].path;
     let part = atm_part(&graph.nodes, &graph.links, path);
     let wrong = parameters.check(graph.links[path[part.start]].rate);
     // A faulty rate is not promised.
@@ -201,7 +213,7 @@ fn one_way(
         root.at("vc").at(key).at("abr").refuse_setting_once(fault);
     }
     promise(promised, &path[part], mcr);
-    with_allocators(laid, vc, root);
+    with_allocators(resolved, vc, root);
 }
 
 /// Checks that an ABR VC has no other service.
@@ -226,10 +238,12 @@ fn without_another_service(key: &str, own: &VcOptions, scope: &mut Scope<'_>) {
 }
 
 /// Checks that all ports with a table on the path of an ABR VC have an allocator, as each of them sets its rate.
-fn with_allocators(laid: &Laid<'_>, vc: VcIndex, root: &mut Scope<'_>) {
-    let vc = &laid.channels.vcs[vc];
+fn with_allocators(resolved: &ResolvedScenario<'_>, vc: VcIndex, root: &mut Scope<'_>) {
+    let vc = &resolved.channels.vcs[vc];
     for &link in &vc.path {
-        let Some((table, _)) = laid.tables.ports[link].filter(|(_, port)| port.allocator.is_none()) else { continue };
+        let Some((table, _)) = resolved.tables.ports[link].filter(|(_, port)| port.allocator.is_none()) else {
+            continue;
+        };
         let mut of_all = root.at("port");
         let mut port = of_all.at(table);
         let mut scope = port.at("allocator");
@@ -237,7 +251,7 @@ fn with_allocators(laid: &Laid<'_>, vc: VcIndex, root: &mut Scope<'_>) {
         if !scope.is_faulty() {
             let problem = format!(
                 "is missing, and {} carries the ABR VC {}; write which allocator tells its source the rate: {}",
-                laid.layout.graph.links[link].name,
+                resolved.layout.graph.links[link].name,
                 vc.name,
                 AllocatorConfig::NAMES.join(", ")
             );

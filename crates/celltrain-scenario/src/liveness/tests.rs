@@ -8,8 +8,8 @@ use celltrain_core::policy::formula::{Constant, Start, Table};
 use celltrain_core::policy::{Configure, PolicyConfig, epd};
 use celltrain_core::threshold::Threshold;
 
-const FACTS: PortFacts<'static> =
-    PortFacts { name: "trial", capacity: Some(1000), cells_per_second: 353_207.5, units_per_second: 1e9 };
+const FACTS: PortInfo<'static> =
+    PortInfo { name: "trial", capacity: Some(1000), cells_per_second: 353_207.5, units_per_second: 1e9 };
 
 fn refusals_of(policy: Box<dyn BufferPolicy>) -> Vec<String> {
     let Probe { refusals, remark, .. } = probe(policy, &FACTS, &VCS, Time(10_000_000_000), ROUNDS);
@@ -150,9 +150,9 @@ fn a_threshold_of_no_cell_is_named_whoever_has_it() {
 #[test]
 fn a_small_buffer_is_probed_with_frames_that_fit() {
     let found = |admit: &str, capacity| {
-        let facts = PortFacts { capacity: Some(capacity), ..FACTS };
+        let port_info = PortInfo { capacity: Some(capacity), ..FACTS };
         let policy = Box::new(table(admit)).build(capacity, &VCS);
-        probe(Box::new(policy), &facts, &VCS, Time(1000), ROUNDS).refusals
+        probe(Box::new(policy), &port_info, &VCS, Time(1000), ROUNDS).refusals
     };
     assert_eq!(found("X <= 0", 1), [""; 0]);
     // A frame of 12 cells is a large part of a small buffer.

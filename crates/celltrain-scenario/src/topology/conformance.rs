@@ -102,17 +102,17 @@ fn a_topology_that_does_not_fit_is_refused_with_the_key_that_makes_it_large() {
 }
 
 /// Work that checks for cancellation.
-type Part<'a> = &'a dyn Fn(&CancellationToken<'_>) -> Result<(), Interrupted>;
+type Phase<'a> = &'a dyn Fn(&CancellationToken<'_>) -> Result<(), Interrupted>;
 
 #[test]
 fn every_topology_ends_when_told_to_while_it_is_laid_out_and_checked() {
     for topology in Topology::samples() {
         let (scenario, flows) = (scenario(&topology), laid_out(&topology).flows.len());
-        let parts: [(&str, Part<'_>); 2] = [
+        let phases: [(&str, Phase<'_>); 2] = [
             ("layout", &|token| topology.config().lay_out(token).map(|_| ())),
             ("checks", &|token| check::check(&scenario, &[], &|_| Ok(()), token).map(|_| ())),
         ];
-        for (name, part) in parts {
+        for (name, part) in phases {
             let name = format!("{}: {name}", topology.name());
             let (questions, outcome) = asked(usize::MAX, part);
             assert_eq!(outcome, Ok(()), "{name}");
@@ -126,7 +126,7 @@ fn every_topology_ends_when_told_to_while_it_is_laid_out_and_checked() {
 
 /// Runs work that checks for cancellation before each piece, and cancels it after `most` checks. Returns the number
 /// of checks and the outcome.
-fn asked(most: usize, work: Part<'_>) -> (usize, Result<(), Interrupted>) {
+fn asked(most: usize, work: Phase<'_>) -> (usize, Result<(), Interrupted>) {
     let asked = Cell::new(0);
     let go_on = || {
         asked.set(asked.get() + 1);

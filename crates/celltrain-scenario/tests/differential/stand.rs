@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use celltrain_core::error::Fault;
 use celltrain_core::index::Label;
-use celltrain_core::policy::formula::{PortFacts, WhenFull};
+use celltrain_core::policy::formula::{PortInfo, WhenFull};
 use celltrain_core::policy::python::{Config, Interpreter, Object, Setting, provide};
 use celltrain_core::policy::{PolicyConfig, View};
 use celltrain_core::rng::Stream;
@@ -33,9 +33,9 @@ impl Interpreter for Stand {
         None
     }
 
-    fn object(&self, config: &Config, facts: &PortFacts<'_>, vcs: &[String]) -> Box<dyn Object> {
+    fn object(&self, config: &Config, port_info: &PortInfo<'_>, vcs: &[String]) -> Box<dyn Object> {
         let share = share(config).expect("a setting that was checked");
-        let limit = facts.capacity.unwrap_or(1000) / 256 * u32::from(share);
+        let limit = port_info.capacity.unwrap_or(1000) / 256 * u32::from(share);
         Box::new(In { limit, admitted: vec![0; vcs.len()], last: 0 })
     }
 }

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use celltrain_core::cell::FrameNumber;
 use celltrain_core::engine::Engine;
 use celltrain_core::events::{
-    CellEvent, CellStep, Event, Failure, FrameEvent, FrameStep, Loss, RateEvent, SegmentEvent, SegmentStep, Timer,
-    TimerEvent, TimerStep, Watcher,
+    CellEvent, CellStep, Event, Failure, FrameEvent, FrameStep, Loss, Observer, RateEvent, SegmentEvent, SegmentStep,
+    Timer, TimerEvent, TimerStep,
 };
 use celltrain_core::index::{FlowIndex, LinkIndex, VcIndex};
 use celltrain_core::network::Network;
@@ -22,7 +22,7 @@ use super::compare::{run, same_results};
 pub(crate) fn adds_up(scenario: &Scenario) -> Result<(), String> {
     let network = build::network(scenario, scenario.seed);
     let unwatched = run(Engine::Reference, &network, &mut Nothing);
-    let mut told = Told::new(&network);
+    let mut told = ReportedEvents::new(&network);
     let result = run(Engine::Reference, &network, &mut told);
     same_results(&result, &unwatched).map_err(|difference| format!("watched: {difference}"))?;
     if let Some(wrong) = told.wrong.take() {
@@ -47,14 +47,14 @@ pub(crate) fn adds_up(scenario: &Scenario) -> Result<(), String> {
             same("packets that arrived", &result.packets_delivered, &events.arrived)?;
         }
     }
-    told.fates()?;
+    told.outcomes()?;
     for abr in &result.abr {
         let vc = network.vcs.position(|vc| vc.name == abr.name).expect("it is one of the network's");
         if let Some(acr) = told.rates.get(&vc) {
             same(&format!("ACR of {}", abr.name), &abr.acr_mbps, &(acr * CELL_BITS as f64 / 1e6))?;
         }
     }
-    let mut by_fast = Told::new(&network);
+    let mut by_fast = ReportedEvents::new(&network);
     same_results(&run(Engine::Fast, &network, &mut by_fast), &unwatched)?;
     let differs = told.ends.iter().zip(&by_fast.ends).position(|(reference, fast)| reference != fast);
     match differs {
@@ -68,7 +68,7 @@ fn same<T: PartialEq + std::fmt::Debug>(what: &str, counted: &T, events: &T) -> 
 }
 
 /// Sums of all events.
-struct Told {
+struct ReportedEvents {
     ports: TiVec<LinkIndex, AtPort>,
     is_shaped: TiVec<LinkIndex, bool>,
     flows: TiVec<FlowIndex, OfFlow>,
@@ -77,7 +77,7 @@ struct Told {
     /// The running timers.
     running: BTreeSet<(FlowIndex, u8)>,
     /// Outcomes of frames, by VC and number.
-    frames: BTreeMap<(VcIndex, FrameNumber), Fate>,
+    frames: BTreeMap<(VcIndex, FrameNumber), FrameRecord>,
     /// Events that the fast engine also emits.
     ends: Vec<(Time, Event)>,
     now: Time,
@@ -132,14 +132,14 @@ struct OfFlow {
 
 /// The outcome of a frame so far.
 #[derive(Clone, Copy, Debug, Default)]
-struct Fate {
+struct FrameRecord {
     put_in: bool,
     lost: bool,
     delivered: bool,
     failed: Option<Failure>,
 }
 
-impl Told {
+impl ReportedEvents {
     fn new(network: &Network) -> Self {
         let clock = network.clock();
         let end = network.end(clock);
@@ -179,9 +179,9 @@ impl Told {
                 of.sent += 1;
                 of.retransmitted += 1;
             }
-            SegmentStep::Arrived { news, .. } => {
+            SegmentStep::Arrived { kind, .. } => {
                 of.arrived += 1;
-                of.repeated += u64::from(news == celltrain_core::events::News::Repeated);
+                of.repeated += u64::from(kind == celltrain_core::events::ArrivalKind::Repeated);
             }
             SegmentStep::AckSent { .. } | SegmentStep::Acknowledged { .. } => {}
         }
@@ -257,7 +257,7 @@ impl Told {
     }
 
     /// Checks that a frame without an outcome was lost on its way, or that no later frame of its VC has one.
-    fn fates(&self) -> Result<(), String> {
+    fn outcomes(&self) -> Result<(), String> {
         let mut latest_end: BTreeMap<VcIndex, FrameNumber> = BTreeMap::new();
         for (&(vc, frame), fate) in &self.frames {
             if !fate.put_in {
@@ -285,12 +285,12 @@ impl Told {
     }
 }
 
-impl Probe for Told {
-    fn next_look(&self) -> Option<Time> {
+impl Probe for ReportedEvents {
+    fn next_snapshot(&self) -> Option<Time> {
         (self.next <= self.end).then_some(self.next)
     }
 
-    fn look(&mut self, now: Time, view: &NetworkView<'_>) {
+    fn snapshot(&mut self, now: Time, view: &NetworkView<'_>) {
         self.next = now + self.step;
         for link in self.ports.keys() {
             // The fast engine emits no cell events.
@@ -302,8 +302,8 @@ impl Probe for Told {
     }
 }
 
-impl Watcher for Told {
-    const WATCHES: bool = true;
+impl Observer for ReportedEvents {
+    const OBSERVES: bool = true;
 
     fn on_event(&mut self, now: Time, event: Event) {
         let before = self.now;

@@ -191,7 +191,7 @@ fn any_stretches() -> impl Strategy<Value = Vec<(u64, bool, u32, Event)>> {
 proptest! {
     #![proptest_config(crate::rng::proptest_seeded(0x0061_6272))]
 
-    /// The twin sends each cell when it starts. The other source sends trains ahead and takes back cells not started.
+    /// The oracle sends each cell when it starts. The other source sends trains ahead and takes back cells not started.
     #[test]
     fn trains_handed_out_and_taken_back_are_cells_one_by_one(
         parameters in any_parameters(),
@@ -200,20 +200,20 @@ proptest! {
         prop_assert_eq!(parameters.check(LINK), []);
         // Microseconds: with such a coarse clock, instants often coincide.
         let clock = Clock { units_per_second: 1_000_000, exact: false };
-        let mut twin = Source::new(&parameters, LINK, MILLISECOND, clock);
-        let mut ahead = twin.clone();
+        let mut oracle = Source::new(&parameters, LINK, MILLISECOND, clock);
+        let mut ahead = oracle.clone();
         let pcr = ahead.rates.pcr;
         let mut now = Time::default();
         let mut since_forward = 0;
         for (span, data_waits, longest, event) in stretches {
             let until = now + Span(span);
             loop {
-                let start = twin.next_departure().max(now);
+                let start = oracle.next_departure().max(now);
                 if start >= until {
                     break;
                 }
-                let Some(kind) = twin.next_kind(start, data_waits) else { break };
-                twin.sent(start, kind);
+                let Some(kind) = oracle.next_kind(start, data_waits) else { break };
+                oracle.sent(start, kind);
                 since_forward = if kind == Kind::ForwardRm { 0 } else { since_forward + 1 };
                 prop_assert!(since_forward < parameters.nrm, "a forward RM cell for each Nrm cells");
             }
@@ -247,26 +247,26 @@ proptest! {
                 }
             }
             now = until;
-            prop_assert_eq!(settled(&ahead), settled(&twin));
+            prop_assert_eq!(settled(&ahead), settled(&oracle));
             match event {
                 Event::Nothing => {}
                 Event::Back { bn, ci, ni, er } => {
                     let rm = RmCell { backward: true, bn, ci, ni, er, ccr: 0.0, mcr: 0.0, out_of_rate: false };
-                    let acr = twin.acr();
-                    for source in [&mut twin, &mut ahead] {
+                    let acr = oracle.acr();
+                    for source in [&mut oracle, &mut ahead] {
                         source.on_backward_rm(&rm, now);
                     }
-                    prop_assert!(twin.acr() <= acr || !(ci || ni), "CI or NI: ACR does not rise");
+                    prop_assert!(oracle.acr() <= acr || !(ci || ni), "CI or NI: ACR does not rise");
                 }
                 Event::TurnAround => {
                     let rm = RmCell { backward: true, bn: false, ci: false, ni: false, er: pcr, ccr: 0.0, mcr: 0.0, out_of_rate: false };
-                    for source in [&mut twin, &mut ahead] {
+                    for source in [&mut oracle, &mut ahead] {
                         source.turn_around(rm);
                     }
                 }
             }
-            prop_assert_eq!(settled(&ahead), settled(&twin));
-            prop_assert!((twin.rates.mcr..=pcr).contains(&twin.acr()), "rule 1: {}", twin.acr());
+            prop_assert_eq!(settled(&ahead), settled(&oracle));
+            prop_assert!((oracle.rates.mcr..=pcr).contains(&oracle.acr()), "rule 1: {}", oracle.acr());
         }
     }
 

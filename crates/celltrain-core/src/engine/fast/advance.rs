@@ -60,7 +60,7 @@ impl<'a> Engine<'a> {
     /// Processes all events up to the end of `advance`, which is at the horizon or before.
     pub(super) fn process_events(
         &mut self,
-        Advance { until, looks_end }: Advance,
+        Advance { until, snapshots_end }: Advance,
         probe: &mut impl Probe,
         progress: &Progress,
         token: &CancellationToken<'_>,
@@ -68,12 +68,12 @@ impl<'a> Engine<'a> {
         let mut events = 0;
         loop {
             let key = self.event_list.first();
-            if let Some(look) = probe.next_look().filter(|&look| look < key.time() && look < looks_end) {
-                self.settle(look, token)?;
-                let seen = self.seen(look);
+            if let Some(at) = probe.next_snapshot().filter(|&at| at < key.time() && at < snapshots_end) {
+                self.settle(at, token)?;
+                let seen = self.seen(at);
                 let Engine { rate_control, end_systems, .. } = &*self;
-                probe.look(look, &NetworkView { queues: &seen, rate_control, end_systems });
-                self.start_ranges(probe.traced_ports(), look);
+                probe.snapshot(at, &NetworkView { queues: &seen, rate_control, end_systems });
+                self.start_ranges(probe.traced_ports(), at);
                 // A probe makes ports settle, which may schedule an event before the one that was next.
                 continue;
             }

@@ -13,7 +13,7 @@ use crate::cell::{Cell, Run};
 use crate::index::Label;
 use crate::policy::{BufferPolicy, CellFollower, View};
 use crate::port::admission::{Admission, Verdict, is_of_frame};
-use crate::port::{Fate, PortCounters, PortState};
+use crate::port::{FrameOutcome, PortCounters, PortState};
 use crate::queue_range::{QueueRange, QueueTracker};
 use crate::rng::Stream;
 use crate::scheduler::waiting::Counts;
@@ -163,7 +163,7 @@ impl BatchingPort {
         if cell.is_rm() {
             return self.offer_rm(cell);
         }
-        if self.admission.on_cell(cell, self.is_calm()).starts() {
+        if self.admission.on_cell(cell, self.admits_all()).starts() {
             self.judge_frame(cell);
         }
         if self.occupancy < self.capacity && self.admission.is_passing(cell.label()) {
@@ -179,7 +179,7 @@ impl BatchingPort {
     #[inline]
     pub fn bypass_queue(&mut self, cell: Cell) -> bool {
         debug_assert!(self.occupancy == 0 && self.deferred_dequeues == 0 && !self.merges(), "nothing waits");
-        if self.admission.on_cell(cell, self.is_calm()).starts() {
+        if self.admission.on_cell(cell, self.admits_all()).starts() {
             self.judge_frame(cell);
         }
         if self.capacity == 0 || !self.admission.is_passing(cell.label()) {
@@ -199,7 +199,7 @@ impl BatchingPort {
 
     /// Returns whether so few cells wait that the policy need not decide about a frame.
     #[inline]
-    fn is_calm(&self) -> bool {
+    fn admits_all(&self) -> bool {
         self.occupancy < self.admission.asked_from()
     }
 
@@ -249,7 +249,7 @@ impl BatchingPort {
     #[inline]
     pub fn must_report_before(&self, label: Label) -> bool {
         self.deferred_dequeues > 0
-            && ((!self.is_calm() && self.admission.starts_frame(label))
+            && ((!self.admits_all() && self.admission.starts_frame(label))
                 || self.occupancy >= self.capacity
                 || self.ahead(label) <= self.deferred_dequeues)
     }
@@ -308,7 +308,7 @@ impl BatchingPort {
     /// Asks the policy about the frame whose first cell has arrived.
     #[inline(never)]
     fn judge_frame(&mut self, cell: Cell) {
-        if self.is_calm() {
+        if self.admits_all() {
             self.admission.pass_frame(cell.label());
             return;
         }

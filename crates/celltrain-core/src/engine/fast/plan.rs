@@ -16,11 +16,11 @@ use std::ops::Range;
 
 use typed_index_collections::{TiSlice, TiVec};
 
-use crate::feeders::Feeders;
 use crate::index::{Label, LinkIndex, NodeIndex, VcIndex, indices};
 use crate::network::{LinkTimes, Network, Next, NodeKind, Routing};
 use crate::rate_control::{Place, RateControl};
 use crate::units::Span;
+use crate::upstream::UpstreamLinks;
 
 indices! {
     /// A host's own port.
@@ -189,7 +189,7 @@ pub(super) struct Plan {
     /// By link.
     pub(super) roles: TiVec<LinkIndex, Role>,
     /// The links that feed each port.
-    pub(super) feeders: Feeders,
+    pub(super) upstream: UpstreamLinks,
     /// Links of the hosts' ports.
     pub(super) hosts: TiVec<NicIndex, LinkIndex>,
     /// Links of the contended ports.
@@ -228,7 +228,7 @@ impl Plan {
         let partition_of = |link: LinkIndex| partition_of(network.links[link].to);
         let mut plan = Plan {
             roles: TiVec::with_capacity(network.links.len()),
-            feeders: Feeders::new(network),
+            upstream: UpstreamLinks::new(network),
             hosts: TiVec::new(),
             contended: TiVec::new(),
             shaped: TiVec::new(),
@@ -249,7 +249,7 @@ impl Plan {
                 plan.hosts.push(link);
                 Role::Host(NicIndex::from(plan.hosts.len() - 1))
             } else if !routing.merging[link].contains(&true)
-                && is_transparent(network, times, link, plan.feeders.of(link))
+                && is_transparent(network, times, link, plan.upstream.of(link))
                 && !traced.contains(&link)
             {
                 Role::Transparent
@@ -309,7 +309,7 @@ impl Plan {
                     let lane = rm_event_lane((lead, true));
                     rm_way.end = Some(RmEnd { lead, link, passed: passed_ports.under_way(), lane });
                 }
-                rm_way.passes.extend(rate_control.pass(link, at).map(|place| {
+                rm_way.passes.extend(rate_control.allocator_at(link, at).map(|place| {
                     let lane = rm_event_lane((lead, false));
                     RmPass { lead, place, link, lane }
                 }));
@@ -331,7 +331,7 @@ impl Plan {
                         match self.roles[link] {
                             Role::Transparent => passed_ports.passed.push(Passed { link, label, lead }),
                             Role::Contended(port) => {
-                                let input = self.feeders.input(link, came_in);
+                                let input = self.upstream.input(link, came_in);
                                 break StageEnd::Port { port, input, label };
                             }
                             Role::Shaped(_) => {
@@ -365,10 +365,10 @@ fn is_transparent(
     network: &Network,
     times: &TiSlice<LinkIndex, LinkTimes>,
     link: LinkIndex,
-    feeders: &[LinkIndex],
+    upstream: &[LinkIndex],
 ) -> bool {
     let port = &network.links[link];
-    let fed_slowly = match *feeders {
+    let fed_slowly = match *upstream {
         [] => true,
         [from] => times[from].cell_time >= times[link].cell_time,
         _ => false,

@@ -10,7 +10,7 @@ use super::ingress::CellIngress;
 use super::links::{Ingress, Links, Stream};
 use super::output::Timing;
 use super::plan::{NicIndex, PortIndex, Role, Stage, StageEnd};
-use super::port_plan::{Arrivals, PortBuilder, PortFacts, PortMode, PortOptions, PortPlan, Reason, TrainPlan};
+use super::port_plan::{Arrivals, PortBuilder, PortInfo, PortMode, PortOptions, PortPlan, Reason, TrainPlan};
 use super::train::TrainIngress;
 use super::train_port::TrainPort;
 use crate::cancellation::{CancellationToken, Interrupted, all};
@@ -54,12 +54,12 @@ impl PortBuilder<'_> {
         let mut links = Links::default();
         let mut taken_at_once = 0;
         let drafts: Vec<Draft> = all(self.plan.contended.iter_enumerated().map(|(port, &link)| {
-            let feeders = self.plan.feeders.of(link);
-            token.tick(self.routing.vcs[link].len() + feeders.len())?;
+            let upstream = self.plan.upstream.of(link);
+            token.tick(self.routing.vcs[link].len() + upstream.len())?;
             let draft = self.draft(link, options, rate_control);
             let ingress = match draft.body {
                 Body::Trains(..) => {
-                    Ingress::Trains(Box::new(TrainIngress::new(feeders.len(), draft.timing.every_cell_matters)))
+                    Ingress::Trains(Box::new(TrainIngress::new(upstream.len(), draft.timing.every_cell_matters)))
                 }
                 Body::Stream(_) | Body::Queues(_) => Ingress::Streams(links.add_streams(self.streams(&draft, port))),
                 Body::AtOnce(_) => {
@@ -115,7 +115,7 @@ impl PortBuilder<'_> {
         token: &CancellationToken<'_>,
     ) -> Result<TiVec<PortIndex, bool>, Interrupted> {
         let takes = all(self.plan.contended.iter().map(|&link| {
-            token.tick(self.routing.vcs[link].len() + self.plan.feeders.of(link).len())?;
+            token.tick(self.routing.vcs[link].len() + self.plan.upstream.of(link).len())?;
             let options = PortOptions { mode, is_looked_at: false };
             Ok(!matches!(self.draft(link, options, rate_control).body, Body::Trains(..)))
         }))?;
@@ -128,11 +128,11 @@ impl PortBuilder<'_> {
         let port = &network.links[link];
         let marks_above = rate_control.allocator(link).and_then(|allocator| allocator.marks_above());
         let mut policy = port.policy.build(port.buffer, &network.vc_names(routing, link));
-        policy.at_port(&formula::PortFacts::of(&port.name, port.buffer, port.rate, self.clock));
+        policy.at_port(&formula::PortInfo::of(&port.name, port.buffer, port.rate, self.clock));
         // Cells of a single queue leave in the order of their arrival, whatever the scheduler.
         let queues = port.scheduler.build(&network.vc_kinds(routing, link)).filter(Service::has_a_choice);
         let timing = self.timing(link, marks_above);
-        let facts = PortFacts {
+        let port_info = PortInfo {
             link,
             overflow: policy.overflow(),
             follows_cells: policy.follower().is_some(),
@@ -140,7 +140,7 @@ impl PortBuilder<'_> {
             timing: &timing,
             is_looked_at,
         };
-        let (arrivals, reason) = self.arrivals(&facts, options.mode);
+        let (arrivals, reason) = self.arrivals(&port_info, options.mode);
         let body = match arrivals {
             Arrivals::Trains => {
                 let port = self.batching_port(link, policy, queues);
@@ -150,7 +150,7 @@ impl PortBuilder<'_> {
                 Body::Trains(port, plan)
             }
             Arrivals::CellsAtOnce => Body::AtOnce(self.fifo(link, policy, &timing, is_looked_at)),
-            Arrivals::Cells if Self::is_plain(&facts, self.merges(link)) => {
+            Arrivals::Cells if Self::is_plain(&port_info, self.merges(link)) => {
                 Body::Stream(self.fifo(link, policy, &timing, is_looked_at))
             }
             Arrivals::Cells => Body::Queues(self.batching_port(link, policy, queues)),
@@ -192,7 +192,7 @@ impl PortBuilder<'_> {
 
     /// Returns the streams of a port, in the order of its inputs.
     fn streams(&self, Draft { link, timing, .. }: &Draft, port: PortIndex) -> impl Iterator<Item = Stream> {
-        self.plan.feeders.of(*link).iter().map(move |&from| {
+        self.plan.upstream.of(*link).iter().map(move |&from| {
             if self.has(self.beginning(from)) && !self.has(*link) {
                 return Stream::elsewhere(port);
             }
@@ -211,12 +211,12 @@ impl PortBuilder<'_> {
 
     /// Returns the numbers of a port's inputs at its node, which decide ties.
     fn at_node(&self, link: LinkIndex) -> Vec<u32> {
-        self.plan.feeders.of(link).iter().map(|&from| self.routing.input[from]).collect()
+        self.plan.upstream.of(link).iter().map(|&from| self.routing.input[from]).collect()
     }
 
     fn ingress(&self, link: LinkIndex, timing: &Timing, port: PortIndex, links: &Links) -> CellIngress {
         let &Ingress::Streams(first) = links.ingress(port) else { unreachable!("it takes streams") };
-        let spacing = self.plan.feeders.of(link).iter().map(|&from| self.times[from].cell_time);
+        let spacing = self.plan.upstream.of(link).iter().map(|&from| self.times[from].cell_time);
         let least_spacing = spacing.min().unwrap_or(timing.cell_time);
         CellIngress::new(self.ties(link), first, self.at_node(link), least_spacing, timing.every_cell_matters)
     }

@@ -158,7 +158,7 @@ pub(super) struct PortOptions {
 }
 
 /// The facts about a port on which its code depends.
-pub(super) struct PortFacts<'a> {
+pub(super) struct PortInfo<'a> {
     pub(super) link: LinkIndex,
     pub(super) overflow: Overflow,
     /// True if the policy follows single cells.
@@ -179,22 +179,22 @@ pub(super) enum Arrivals {
 impl PortBuilder<'_> {
     /// Decides the form in which cells arrive. Streams of single cells gain something if single cells come or go: a
     /// contended port feeds the port, or follows it. Elsewhere trains stay whole, and an allocator notes whole trains.
-    pub(super) fn arrivals(&self, facts: &PortFacts<'_>, mode: PortMode) -> (Arrivals, Reason) {
-        let &PortFacts { link, timing, is_looked_at, .. } = facts;
-        let feeders = self.plan.feeders.of(link);
-        let can_gain = timing.every_cell_matters || feeders.iter().any(|&from| self.brings_cells(from));
+    pub(super) fn arrivals(&self, port_info: &PortInfo<'_>, mode: PortMode) -> (Arrivals, Reason) {
+        let &PortInfo { link, timing, is_looked_at, .. } = port_info;
+        let upstream = self.plan.upstream.of(link);
+        let can_gain = timing.every_cell_matters || upstream.iter().any(|&from| self.brings_cells(from));
         let is_far = timing.least_lead.0 >= timing.cell_time.0.saturating_mul(FAR);
         let is_crossed_by_many = self.routing.vcs[link].len() >= MANY;
-        let is_last_behind_one = !timing.every_cell_matters && feeders.len() == 1;
+        let is_last_behind_one = !timing.every_cell_matters && upstream.len() == 1;
         let at_once = is_last_behind_one
-            && Self::is_plain(facts, self.merges(link))
+            && Self::is_plain(port_info, self.merges(link))
             && !is_looked_at
-            && self.brings_cells(feeders[0])
-            && self.are_together(self.beginning(feeders[0]), link);
+            && self.brings_cells(upstream[0])
+            && self.are_together(self.beginning(upstream[0]), link);
         let cells = if at_once { Arrivals::CellsAtOnce } else { Arrivals::Cells };
         match mode {
             PortMode::Trains => (Arrivals::Trains, Reason::Forced),
-            _ if feeders.len() > ingress::MOST_INPUTS => (Arrivals::Trains, Reason::ManyInputs),
+            _ if upstream.len() > ingress::MOST_INPUTS => (Arrivals::Trains, Reason::ManyInputs),
             PortMode::Streams => (cells, Reason::Forced),
             PortMode::Planned if !can_gain => (Arrivals::Trains, Reason::WholeTrains),
             PortMode::Planned if is_last_behind_one && !timing.notes => (cells, Reason::LastBehindOne),
@@ -205,11 +205,11 @@ impl PortBuilder<'_> {
     }
 
     /// Returns whether a port is first in, first out, and a departure needs no work but adding up.
-    pub(super) fn is_plain(facts: &PortFacts<'_>, merges: bool) -> bool {
-        facts.queues.is_none()
-            && !facts.timing.notes
-            && facts.overflow != Overflow::PushOutFront
-            && !facts.follows_cells
+    pub(super) fn is_plain(port_info: &PortInfo<'_>, merges: bool) -> bool {
+        port_info.queues.is_none()
+            && !port_info.timing.notes
+            && port_info.overflow != Overflow::PushOutFront
+            && !port_info.follows_cells
             && !merges
     }
 
@@ -226,7 +226,7 @@ impl PortBuilder<'_> {
     /// Returns the link on which the stage that ends with this link begins.
     pub(super) fn beginning(&self, link: LinkIndex) -> LinkIndex {
         let mut from = link;
-        while let (Role::Transparent, &[feeder]) = (self.plan.roles[from], self.plan.feeders.of(from)) {
+        while let (Role::Transparent, &[feeder]) = (self.plan.roles[from], self.plan.upstream.of(from)) {
             from = feeder;
         }
         from

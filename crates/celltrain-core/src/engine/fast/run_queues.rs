@@ -48,7 +48,7 @@ impl RunQueues {
     /// Passes a cell of a VC through the empty queues: it is sent before another arrives.
     #[inline]
     pub fn bypass_queue(&mut self, label: Label) {
-        self.scheduler.pass(self.queue_of[label], self.all.len());
+        self.scheduler.serve_alone(self.queue_of[label], self.all.len());
     }
 
     /// Sends the next `cells` cells, takes them off the counts and reports them, in order. At least that many wait.

@@ -16,7 +16,7 @@ use super::port_plan::TrainPlan;
 use super::train::{Input, TrainIngress, number};
 use crate::cell::{Cell, Run};
 use crate::index::Label;
-use crate::port::Fate;
+use crate::port::FrameOutcome;
 use crate::queue_range::QueueRange;
 use crate::tie::TieBreaker;
 use crate::units::{Span, Time};
@@ -214,16 +214,16 @@ impl TrainPort {
         }
         self.output.port.set_now(now);
         match self.output.port.fate(run.last) {
-            Fate::Refused => {
+            FrameOutcome::Refused => {
                 self.output.port.refuse(run);
                 return;
             }
-            Fate::Admitted
+            FrameOutcome::Admitted
                 if self.output.timing.marks_above.is_none() && self.admit_together(now, period, run, depart) =>
             {
                 return;
             }
-            Fate::Admitted | Fate::CellByCell => {}
+            FrameOutcome::Admitted | FrameOutcome::CellByCell => {}
         }
         let mut at = now;
         for cell in run.iter() {

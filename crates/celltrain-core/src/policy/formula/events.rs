@@ -3,8 +3,8 @@
 use celltrain_formula::Registers;
 
 use super::Table;
-use super::facts::PortFacts;
 use super::names::{FIRST_OWN, N, NOW, TAGGED, X, Y};
+use super::port_info::PortInfo;
 use super::rules::Rules;
 use crate::error::Fault;
 use crate::formulas::update;
@@ -32,20 +32,20 @@ impl Running {
     ///
     /// # Errors
     /// Returns everything that is wrong with the formulas.
-    pub(super) fn new(config: &Table, facts: &PortFacts<'_>, vcs: &[String]) -> Result<Self, Vec<Fault>> {
+    pub(super) fn new(config: &Table, port_info: &PortInfo<'_>, vcs: &[String]) -> Result<Self, Vec<Fault>> {
         let vcs: Vec<&str> = vcs.iter().map(String::as_str).collect();
-        Ok(Self::with(Rules::of(config, facts, Some(&vcs))?, config, facts))
+        Ok(Self::with(Rules::of(config, port_info, Some(&vcs))?, config, port_info))
     }
 
     /// Creates a policy that admits every frame, for formulas that are not checked yet and ports without VCs.
-    pub(super) fn admits_all(config: &Table, facts: &PortFacts<'_>) -> Self {
-        Self::with(Rules::admit_all(), config, facts)
+    pub(super) fn admits_all(config: &Table, port_info: &PortInfo<'_>) -> Self {
+        Self::with(Rules::admit_all(), config, port_info)
     }
 
-    fn with(rules: Rules, config: &Table, facts: &PortFacts<'_>) -> Self {
+    fn with(rules: Rules, config: &Table, port_info: &PortInfo<'_>) -> Self {
         let every = config.every.unwrap_or(1).max(1);
         let replaced = rules.replaced;
-        Self { rules, units_per_second: facts.units_per_second, waiting: 0, every, left: every, replaced }
+        Self { rules, units_per_second: port_info.units_per_second, waiting: 0, every, left: every, replaced }
     }
 
     /// Decides whether a frame may enter.

@@ -3,8 +3,8 @@
 use celltrain_formula::{Clause, Evaluator, Meaning, Program, Registers, Word};
 
 use super::Table;
-use super::facts::PortFacts;
 use super::names::{N, PORT_NAMES, Source, Y};
+use super::port_info::PortInfo;
 use crate::error::Fault;
 use crate::formulas::{self, Host, On, Texts, Updates};
 
@@ -30,23 +30,23 @@ pub(super) struct Rules {
     pub(super) replaced: u64,
 }
 
-/// The known facts of a port, and the VCs that cross it if they are known.
+/// The known properties of a port, and the VCs that cross it if they are known.
 struct AtPort<'a> {
-    facts: &'a PortFacts<'a>,
+    port_info: &'a PortInfo<'a>,
     vcs: Option<&'a [&'a str]>,
 }
 
 impl Host for AtPort<'_> {
     fn words(&self, on: On) -> Vec<Word> {
         let meaning = |name: &str, from: Source| match (name, from) {
-            ("K", _) => match self.facts.capacity {
+            ("K", _) => match self.port_info.capacity {
                 Some(k) => Meaning::Constant(k.into()),
                 None => {
                     Meaning::NotHere("the size of the buffer, which must be a number of cells and not \"infinite\"")
                 }
             },
             ("V", _) => Meaning::Constant(self.vcs.map_or(1.0, |vcs| vcs.len() as f64)),
-            (_, Source::Port) => Meaning::Constant(self.facts.cells_per_second),
+            (_, Source::Port) => Meaning::Constant(self.port_info.cells_per_second),
             (_, Source::Queue(register)) if on != On::Start => Meaning::Register(register),
             (_, Source::Frame(register)) if on != On::Start && !is_of_cells(on) => Meaning::Register(register),
             _ if on == On::Start => Meaning::NotHere("which changes, and this is worked out once, as the run starts"),
@@ -91,11 +91,11 @@ fn is_of_cells(on: On) -> bool {
 
 impl Rules {
     /// Compiles the rules of a policy at a port, for VCs of these names; `None` if they are not known yet.
-    pub(super) fn of(config: &Table, facts: &PortFacts<'_>, vcs: Option<&[&str]>) -> Result<Self, Vec<Fault>> {
+    pub(super) fn of(config: &Table, port_info: &PortInfo<'_>, vcs: Option<&[&str]>) -> Result<Self, Vec<Fault>> {
         let (questions, events) = (config.questions(), config.events());
         let texts = Texts { vcs, ..config.texts(&questions, &events) };
         let formulas::Rules { answers, updates, registers, by_vc, per_vc, has_constants_by_vc, names, replaced } =
-            formulas::Rules::of(texts, &AtPort { facts, vcs })?;
+            formulas::Rules::of(texts, &AtPort { port_info, vcs })?;
         let [admit] = <[Program; 1]>::try_from(answers).expect("a program for the question");
         let [on_frame, on_admission, on_refusal, on_departure, on_cells] =
             <[Updates; 5]>::try_from(updates).expect("updates for every event");
@@ -116,10 +116,15 @@ impl Rules {
     }
 
     /// Lists the parts of `admit` that are false with the values in these registers.
-    pub(super) fn why_not(config: &Table, facts: &PortFacts<'_>, vcs: &[&str], registers: &Registers) -> Vec<Clause> {
+    pub(super) fn why_not(
+        config: &Table,
+        port_info: &PortInfo<'_>,
+        vcs: &[&str],
+        registers: &Registers,
+    ) -> Vec<Clause> {
         let (questions, events) = (config.questions(), config.events());
         let texts = Texts { vcs: Some(vcs), ..config.texts(&questions, &events) };
-        let Ok((tree, vocabulary)) = formulas::question(texts, &AtPort { facts, vcs: Some(vcs) }, "admit") else {
+        let Ok((tree, vocabulary)) = formulas::question(texts, &AtPort { port_info, vcs: Some(vcs) }, "admit") else {
             return Vec::new();
         };
         Evaluator::new(&vocabulary, registers, &mut || 0.5).why_not(&tree, &config.admit)
@@ -129,7 +134,7 @@ impl Rules {
     /// they are not marked as the same everywhere.
     pub(super) fn admit_all() -> Self {
         let config: Table = Table { admit: "true".into(), ..Table::empty() };
-        let rules = Self::of(&config, &PortFacts::unknown(), Some(&[])).expect("what is always true can be read");
+        let rules = Self::of(&config, &PortInfo::unknown(), Some(&[])).expect("what is always true can be read");
         Self { is_the_same_everywhere: false, ..rules }
     }
 

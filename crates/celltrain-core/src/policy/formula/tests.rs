@@ -233,7 +233,7 @@ fn an_engine_need_not_ask_a_formula_that_admits_whatever_finds_the_queue_empty()
 fn the_ports_rate_and_the_clock_are_known() {
     let config = formula("X <= C * 10 ms and now < 2 s", &[]);
     let mut policy = config.build(1000, &["vc0"]);
-    policy.at_port(&PortFacts { name: "sw1->sw2", capacity: None, cells_per_second: 5000.0, units_per_second: 1e6 });
+    policy.at_port(&PortInfo { name: "sw1->sw2", capacity: None, cells_per_second: 5000.0, units_per_second: 1e6 });
     let mut admits = |x: u32, now: u64| {
         let view = View {
             occupancy: x,
@@ -326,7 +326,7 @@ fn what_depends_on_the_rate_is_not_refused_before_it_is_known() {
     assert_eq!(config.check(Some(10), &[]), []);
     assert_eq!(config.check(Some(10), &["vc0"]), []);
     let mut policy = config.build(10, &["vc0"]);
-    policy.at_port(&PortFacts { name: "sw1->sw2", capacity: None, cells_per_second: 1.0, units_per_second: 1.0 });
+    policy.at_port(&PortInfo { name: "sw1->sw2", capacity: None, cells_per_second: 1.0, units_per_second: 1.0 });
     assert_eq!(policy.replaced_results(), 1);
 }
 
@@ -356,7 +356,7 @@ fn a_sum_that_is_no_number_is_refused_where_it_is_asked_for() {
     let config = formula("Y <= sum(w) * 1 s", &[("W", most()), ("w", text("W * C"))]);
     assert_eq!(config.check(Some(10), &["vc0", "vc1"]), []);
     let mut policy = config.build(10, &["vc0", "vc1"]);
-    policy.at_port(&PortFacts { name: "sw1->sw2", capacity: None, cells_per_second: 1.0, units_per_second: 1.0 });
+    policy.at_port(&PortInfo { name: "sw1->sw2", capacity: None, cells_per_second: 1.0, units_per_second: 1.0 });
     assert_eq!(policy.replaced_results(), 1);
 }
 

@@ -1,21 +1,21 @@
 //! Many cells at once: their fate, and their admission or refusal, with the result of single offers.
 
-use super::{BatchingPort, Cell, Fate, MOST_DEFERRED_DEQUEUES, QueueRange, Run};
+use super::{BatchingPort, Cell, FrameOutcome, MOST_DEFERRED_DEQUEUES, QueueRange, Run};
 use crate::index::Label;
 
 impl BatchingPort {
     /// Returns the fate of a VC's next cells, starting with this one, as long as there is room for them. Asks the
     /// policy if a frame starts, as the first cell's arrival would. That arrival must follow.
     #[inline]
-    pub fn fate(&mut self, cell: Cell) -> Fate {
+    pub fn fate(&mut self, cell: Cell) -> FrameOutcome {
         if self.admission.take_start(cell.label()) {
             self.judge_frame(cell);
         }
         self.admission.fate(cell)
     }
 
-    /// Admits cells whose fate is [`Fate::Admitted`], with the result of single offers between and after which `gone`
-    /// cells leave. There was room for each of them, and the queue stayed within `range`.
+    /// Admits cells whose outcome is [`FrameOutcome::Admitted`], with the result of single offers between and after
+    /// which `gone` cells leave. There was room for each of them, and the queue stayed within `range`.
     #[inline]
     pub fn admit(&mut self, run: Run, range: QueueRange, gone: u32) {
         debug_assert!(range.largest <= self.capacity, "no queue exceeds its buffer");
@@ -93,7 +93,7 @@ impl BatchingPort {
         }
     }
 
-    /// Loses cells whose fate is [`Fate::Admitted`] but that find no room, at a port that loses single cells
+    /// Loses cells whose outcome is [`FrameOutcome::Admitted`] but that find no room, at a port that loses single cells
     /// ([`BatchingPort::loses_single_cells`]), with the result of single offers. Others of their frame may be admitted
     /// between them.
     #[inline]
@@ -101,7 +101,7 @@ impl BatchingPort {
         self.admission.lose(run);
     }
 
-    /// Refuses cells of a frame whose fate is [`Fate::Refused`], with the result of single offers.
+    /// Refuses cells of a frame whose outcome is [`FrameOutcome::Refused`], with the result of single offers.
     #[inline]
     pub fn refuse(&mut self, run: Run) {
         self.admission.refuse(run);

@@ -20,7 +20,7 @@ fn cells_admitted_at_once_are_of_the_frame_that_is_under_way() {
     // Two cells of A's frame 8 are admitted at once and wait; B's frame fills the buffer and pushes them out with its
     // second.
     let run = Run { last: cell(0, 8, false), cells: 2 };
-    assert_eq!(port.fate(run.last), Fate::Admitted);
+    assert_eq!(port.fate(run.last), FrameOutcome::Admitted);
     port.admit(run, QueueRange { least: 0, largest: 2 }, 0);
     assert!(port.offer(cell(1, 3, false)) && port.offer(cell(1, 3, true)));
     // Frame 8 is now cut, so only its last cell still enters.
@@ -276,18 +276,19 @@ impl Pair {
             return;
         }
         match self.batching.fate(first) {
-            Fate::Admitted => {
+            FrameOutcome::Admitted => {
                 assert!(run.iter().all(|cell| self.naive.offer(cell)));
                 let least = self.batching.occupancy();
                 self.batching.admit(run, QueueRange { least, largest: least + run.cells }, 0);
             }
-            Fate::Refused => {
+            FrameOutcome::Refused => {
                 // A cell that ends a frame whose last cell is kept needs a decision of its own.
-                let (refused, last) = if run.last.last_cell() && self.batching.fate(run.last) == Fate::CellByCell {
-                    (run.at_most(run.cells - 1), Some(run.last))
-                } else {
-                    (Some(run), None)
-                };
+                let (refused, last) =
+                    if run.last.last_cell() && self.batching.fate(run.last) == FrameOutcome::CellByCell {
+                        (run.at_most(run.cells - 1), Some(run.last))
+                    } else {
+                        (Some(run), None)
+                    };
                 if let Some(refused) = refused {
                     assert!(!refused.iter().any(|cell| self.naive.offer(cell)));
                     self.batching.refuse(refused);
@@ -296,7 +297,7 @@ impl Pair {
                     self.offer(last);
                 }
             }
-            Fate::CellByCell => run.iter().for_each(|cell| self.offer(cell)),
+            FrameOutcome::CellByCell => run.iter().for_each(|cell| self.offer(cell)),
         }
     }
 

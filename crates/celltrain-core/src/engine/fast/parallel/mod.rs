@@ -27,7 +27,7 @@ use super::{Advance, Engine, Outcome, Plan, PortBuilder, PortMode, Progress};
 use crate::cancellation::{CancellationToken, Interrupted};
 use crate::contracts::Edge;
 use crate::end_systems::EndSystems;
-use crate::end_systems::apart::{Ends, News};
+use crate::end_systems::partition::{EndMessages, Ends};
 use crate::index::{FlowIndex, LinkIndex};
 use crate::metrics::RunResult;
 use crate::network::{LinkTimes, Network};
@@ -163,7 +163,7 @@ struct Mailboxes {
 /// The messages of one partition for another.
 #[derive(Default)]
 struct Messages {
-    news: News,
+    of_ends: EndMessages,
     /// Whole frames on their way to hosts, and the numbers of their lanes.
     deliveries: Vec<(LaneIndex, Delivery)>,
     /// Streams, and the number of cells of each.
@@ -213,7 +213,7 @@ impl Engine<'_> {
         let mut until = latest_end.unwrap_or(Time(partition.partitioning.lookahead.0)).min(behind);
         loop {
             // The instant of the window's end belongs to the next window.
-            let advance = Advance { until: Time(until.0 - 1), looks_end: Time::default() };
+            let advance = Advance { until: Time(until.0 - 1), snapshots_end: Time::default() };
             self.process_events(advance, &mut Nothing, progress, token)?;
             for &number in &exchange.ports {
                 token.tick(1)?;
@@ -253,11 +253,11 @@ impl Engine<'_> {
             }
             for &to in &frames.to {
                 mailboxes.with(number, to, window, |messages| {
-                    end_systems.tell_frames(frames.vc, frames.sent, &mut messages.news);
+                    end_systems.add_frames(frames.vc, frames.sent, &mut messages.of_ends);
                 });
             }
             if let Some(to) = frames.blocks_to {
-                mailboxes.with(number, to, window, |messages| end_systems.tell_blocks(frames.vc, &mut messages.news));
+                mailboxes.with(number, to, window, |messages| end_systems.add_blocks(frames.vc, &mut messages.of_ends));
             }
             if !frames.are_needed_here {
                 end_systems.forget_all(frames.vc);
@@ -286,7 +286,8 @@ impl Engine<'_> {
         }
         for &(flow, to) in &exchange.flows {
             if end_systems.has_sights_of(flow) {
-                mailboxes.with(number, to, window, |messages| end_systems.tell_sights(flow, &mut messages.news));
+                mailboxes
+                    .with(number, to, window, |messages| end_systems.add_observations(flow, &mut messages.of_ends));
             }
         }
         next
@@ -295,7 +296,7 @@ impl Engine<'_> {
     /// Applies the messages received from another partition.
     fn receive(&mut self, messages: &mut Messages, data_goes_first: &TiSlice<FlowIndex, bool>) {
         // A frame is known at the port that collects its cells before the cells arrive there.
-        self.end_systems.hear(&mut messages.news, data_goes_first);
+        self.end_systems.receive(&mut messages.of_ends, data_goes_first);
         for (lane, delivery) in messages.deliveries.drain(..) {
             self.lanes[lane].push_back(delivery);
             if self.lanes[lane].len() == 1 {

@@ -6,7 +6,7 @@ use crate::cell::{Cell, Run};
 use crate::engine::fast::output::Output;
 use crate::engine::fast::train::{InputArrival, Train};
 use crate::index::Label;
-use crate::port::Fate;
+use crate::port::FrameOutcome;
 use crate::queue_range::QueueRange;
 use crate::units::{Span, Time};
 
@@ -280,7 +280,7 @@ impl TrainPort {
                 self.output.report_departures(depart);
             }
             let fate = self.output.port.fate(run.last);
-            debug_assert_eq!(fate, Fate::Admitted, "no policy is asked within a stretch");
+            debug_assert_eq!(fate, FrameOutcome::Admitted, "no policy is asked within a stretch");
             self.output.port.admit(run, range, 0);
         }
         self.pass_over_ties(&mut stretch);

@@ -4,7 +4,7 @@ use crate::units::{BitRate, CELL_BITS, Clock};
 
 /// Properties of a port that stay constant during a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PortFacts<'a> {
+pub struct PortInfo<'a> {
     /// Name of its link.
     pub name: &'a str,
     /// K: places for waiting cells; `None` for a buffer without limit.
@@ -15,8 +15,8 @@ pub struct PortFacts<'a> {
     pub units_per_second: f64,
 }
 
-impl<'a> PortFacts<'a> {
-    /// Creates the facts of a port with this name, buffer and rate, in a run with this clock.
+impl<'a> PortInfo<'a> {
+    /// Creates the information about a port with this name, buffer and rate, in a run with this clock.
     pub(crate) fn of(name: &'a str, buffer: Option<u32>, rate: BitRate, clock: Clock) -> Self {
         Self {
             name,
@@ -26,8 +26,8 @@ impl<'a> PortFacts<'a> {
         }
     }
 
-    /// Creates facts for checking formulas before the port is known. The rate is a number that no formula contains:
-    /// equal numbers share a register, and a formula that barely fits must fit at any rate.
+    /// Creates port information for checking formulas before the port is known. The rate is a number that no formula
+    /// contains: equal numbers share a register, and a formula that barely fits must fit at any rate.
     pub(super) fn unknown() -> Self {
         Self { name: "", capacity: None, cells_per_second: 353_207.547_169_811_3, units_per_second: 1.0 }
     }

@@ -6,13 +6,13 @@ use crate::network::Network;
 
 /// By link: the links whose cells arrive at its port, in order. A port numbers its inputs by their positions in this
 /// list, which is also the order of their numbers at the node.
-pub(crate) struct Feeders {
+pub(crate) struct UpstreamLinks {
     /// Row offsets into `links`, one per link, plus a final end offset.
     first: Vec<u32>,
     links: Vec<LinkIndex>,
 }
 
-impl Feeders {
+impl UpstreamLinks {
     /// Finds the upstream links of every port of a network.
     pub(crate) fn new(network: &Network) -> Self {
         let hops = || network.vcs.iter().flat_map(|vc| vc.path.windows(2)).map(|hop| (hop[0], hop[1]));
@@ -30,16 +30,16 @@ impl Feeders {
             by_hop[*place] = from;
             *place += 1;
         }
-        let mut feeders = Self { first: Vec::with_capacity(first.len()), links: Vec::new() };
-        feeders.first.push(0);
+        let mut upstream = Self { first: Vec::with_capacity(first.len()), links: Vec::new() };
+        upstream.first.push(0);
         for ends in first.windows(2) {
             let own = &mut by_hop[ends[0]..ends[1]];
             own.sort_unstable();
-            feeders.links.extend(own.chunk_by(|a, b| a == b).map(|same| same[0]));
-            feeders.first.push(index(feeders.links.len()));
+            upstream.links.extend(own.chunk_by(|a, b| a == b).map(|same| same[0]));
+            upstream.first.push(index(upstream.links.len()));
         }
-        feeders.links.shrink_to_fit();
-        feeders
+        upstream.links.shrink_to_fit();
+        upstream
     }
 
     /// Returns the links that feed the port of this one.
@@ -80,20 +80,20 @@ mod tests {
     fn a_ports_inputs_are_the_links_its_vcs_come_from_in_the_order_of_the_nodes_inputs() {
         let policy = PolicyConfig::TailDrop(tail_drop::Config {});
         let network = n_source_network(3, "5us", None, policy, &tcp(), "1ms");
-        let (feeders, routing) = (Feeders::new(&network), network.routing());
+        let (upstream, routing) = (UpstreamLinks::new(&network), network.routing());
         // Links: the bottleneck there and back, then pairs for sources 2, 4, 6 and destinations 8, 10, 12.
         for (link, from) in [(0, &[2, 4, 6][..]), (1, &[9, 11, 13]), (8, &[0])] {
             assert!(
-                feeders.of(LinkIndex::new(link)).iter().copied().eq(from.iter().copied().map(LinkIndex::new)),
+                upstream.of(LinkIndex::new(link)).iter().copied().eq(from.iter().copied().map(LinkIndex::new)),
                 "{link}"
             );
         }
-        assert!(feeders.of(LinkIndex::new(2)).is_empty(), "a host's own port");
-        let inputs = [2, 4, 6].map(|from| feeders.input(N_SOURCE_BOTTLENECK, LinkIndex::new(from)));
+        assert!(upstream.of(LinkIndex::new(2)).is_empty(), "a host's own port");
+        let inputs = [2, 4, 6].map(|from| upstream.input(N_SOURCE_BOTTLENECK, LinkIndex::new(from)));
         assert_eq!(inputs, [0, 1, 2]);
         for link in network.links.keys() {
-            assert!(feeders.of(link).is_sorted_by_key(|&from| routing.input[from]), "{link:?}");
-            assert!(feeders.of(link).iter().all(|&from| network.links[from].to == network.links[link].from));
+            assert!(upstream.of(link).is_sorted_by_key(|&from| routing.input[from]), "{link:?}");
+            assert!(upstream.of(link).iter().all(|&from| network.links[from].to == network.links[link].from));
         }
     }
 
@@ -103,13 +103,13 @@ mod tests {
         let mut network = n_source_network(1, "5us", None, policy, &tcp(), "1ms");
         let more = network.vcs.clone();
         network.vcs.extend(more);
-        assert_eq!(Feeders::new(&network).of(N_SOURCE_BOTTLENECK), [LinkIndex::new(2)]);
+        assert_eq!(UpstreamLinks::new(&network).of(N_SOURCE_BOTTLENECK), [LinkIndex::new(2)]);
     }
 
     /// Regression: state for every input of the node at each of its ports was 10 GB at 10,000 hosts.
     #[test]
     fn inputs_grow_with_hosts_and_not_with_their_square() {
-        let inputs = |hosts| Feeders::new(&ring_network(hosts, "1ms")).len();
+        let inputs = |hosts| UpstreamLinks::new(&ring_network(hosts, "1ms")).len();
         assert_eq!([10, 20, 1000].map(inputs), [20, 40, 2000], "two at every port, data and acknowledgements");
     }
 }

@@ -18,7 +18,7 @@ pub(crate) struct Ends {
 
 /// Messages exchanged between the end systems of partitions.
 #[derive(Default)]
-pub(crate) struct News {
+pub(crate) struct EndMessages {
     /// Frames that were sent, in order for each VC.
     frames: Vec<(VcIndex, Frame<Body>)>,
     /// The blocks of acknowledgements among these frames, in order for each VC.
@@ -50,14 +50,14 @@ impl EndSystems {
     }
 
     /// Adds the frames of a VC from this number on to the messages.
-    pub(crate) fn tell_frames(&self, vc: VcIndex, from: FrameNumber, news: &mut News) {
-        news.frames.extend(self.vcs.get(vc).log.since(from).map(|frame| (vc, frame)));
+    pub(crate) fn add_frames(&self, vc: VcIndex, from: FrameNumber, messages: &mut EndMessages) {
+        messages.frames.extend(self.vcs.get(vc).log.since(from).map(|frame| (vc, frame)));
     }
 
     /// Adds the blocks of acknowledgements, needed only at their destination, to the messages.
-    pub(crate) fn tell_blocks(&mut self, vc: VcIndex, news: &mut News) {
+    pub(crate) fn add_blocks(&mut self, vc: VcIndex, messages: &mut EndMessages) {
         if let Some(blocks) = self.vcs.blocks(vc) {
-            news.blocks.extend(std::iter::from_fn(|| blocks.take_oldest()).map(|blocks| (vc, blocks)));
+            messages.blocks.extend(std::iter::from_fn(|| blocks.take_oldest()).map(|blocks| (vc, blocks)));
         }
     }
 
@@ -79,25 +79,25 @@ impl EndSystems {
     }
 
     /// Sends its observations.
-    pub(crate) fn tell_sights(&mut self, flow: FlowIndex, news: &mut News) {
+    pub(crate) fn add_observations(&mut self, flow: FlowIndex, messages: &mut EndMessages) {
         let sights = self.flows[flow].sights.as_mut().expect("its ends are simulated apart");
-        news.sights.extend(sights.drain(..).map(|sight| (flow, sight)));
+        messages.sights.extend(sights.drain(..).map(|sight| (flow, sight)));
     }
 
     /// Receives the messages. `data_goes_first` states for each flow whether its receiving end precedes its sending end
     /// at the same instant.
-    pub(crate) fn hear(&mut self, news: &mut News, data_goes_first: &TiSlice<FlowIndex, bool>) {
-        for (vc, frame) in news.frames.drain(..) {
+    pub(crate) fn receive(&mut self, messages: &mut EndMessages, data_goes_first: &TiSlice<FlowIndex, bool>) {
+        for (vc, frame) in messages.frames.drain(..) {
             self.vcs.get_mut(vc).log.push(frame);
         }
-        for (vc, blocks) in news.blocks.drain(..) {
+        for (vc, blocks) in messages.blocks.drain(..) {
             self.vcs.blocks(vc).expect("both ends exchange blocks").push(blocks);
         }
-        for sights in news.sights.chunk_by(|(flow, _), (next, _)| flow == next) {
+        for sights in messages.sights.chunk_by(|(flow, _), (next, _)| flow == next) {
             let flow = sights[0].0;
             self.flows[flow].fold_sights(sights.iter().map(|&(_, sight)| sight), data_goes_first[flow]);
         }
-        news.sights.clear();
+        messages.sights.clear();
     }
 
     /// Takes over the results of another partition at the end of a run.

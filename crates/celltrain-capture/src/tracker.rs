@@ -14,13 +14,13 @@ use celltrain_core::index::{LinkIndex, VcIndex};
 use celltrain_core::network::Network;
 
 /// Positions of the cells of all VCs.
-pub(crate) struct Trails(TiVec<VcIndex, Trail>);
+pub(crate) struct CellTracker(TiVec<VcIndex, TrackedVc>);
 
 /// A cell: its frame, and its index in the frame, from 0.
 type Place = (FrameNumber, u32);
 
 /// The cells of one VC.
-struct Trail {
+struct TrackedVc {
     path: Vec<LinkIndex>,
     /// By index in the path.
     hops: Vec<Hop>,
@@ -50,11 +50,11 @@ pub(crate) struct Followed {
     pub(crate) is_gone: bool,
 }
 
-impl Trails {
+impl CellTracker {
     /// Starts before any cell has entered.
     pub(crate) fn of(network: &Network) -> Self {
         let hops = |links: &[LinkIndex]| links.iter().map(|_| Hop::default()).collect();
-        let trail = |path: &Vec<LinkIndex>| Trail { path: path.clone(), hops: hops(path), next: 0 };
+        let trail = |path: &Vec<LinkIndex>| TrackedVc { path: path.clone(), hops: hops(path), next: 0 };
         Self(network.vcs.iter().map(|vc| trail(&vc.path)).collect())
     }
 
@@ -68,7 +68,7 @@ impl Trails {
     pub(crate) fn follow(&mut self, event: &CellEvent) -> Option<Followed> {
         let CellEvent { link, vc, frame, step, last, .. } = *event;
         let hop = self.hop(vc, link);
-        let Trail { hops, next, .. } = &mut self.0[vc];
+        let TrackedVc { hops, next, .. } = &mut self.0[vc];
         let Hop { on_the_way, came, waiting } = &mut hops[hop];
         let ((_, index), is_gone) = match step {
             CellStep::Arrived => {
@@ -111,7 +111,7 @@ impl Trails {
     }
 }
 
-impl Trail {
+impl TrackedVc {
     fn hop(&self, link: LinkIndex) -> usize {
         self.path.iter().position(|&on_path| on_path == link).expect("a cell is on its VC's path")
     }
@@ -129,16 +129,16 @@ mod tests {
 
     use super::*;
 
-    /// Returns the trails of a VC over two ports.
-    fn trails() -> Trails {
+    /// Returns the tracker of a VC over two ports.
+    fn tracker() -> CellTracker {
         let path = vec![LinkIndex::new(0), LinkIndex::new(1)];
         let hops = path.iter().map(|_| Hop::default()).collect();
-        Trails(vec![Trail { path, hops, next: 0 }].into())
+        CellTracker(vec![TrackedVc { path, hops, next: 0 }].into())
     }
 
     /// Follows cells through events, each given as port, frame, whether it is the last cell, and step. Returns each
     /// cell's index and whether it is gone.
-    fn followed(trails: &mut Trails, told: &[(u32, u32, bool, CellStep)]) -> Vec<(u32, bool)> {
+    fn followed(tracker: &mut CellTracker, told: &[(u32, u32, bool, CellStep)]) -> Vec<(u32, bool)> {
         let event = |&(link, frame, last, step): &(u32, u32, bool, CellStep)| CellEvent {
             link: LinkIndex::new(link),
             vc: VcIndex::new(0),
@@ -150,7 +150,7 @@ mod tests {
             step,
         };
         let place = |of: Followed| (of.index, of.is_gone);
-        told.iter().map(|told| trails.follow(&event(told)).map_or((9, false), place)).collect()
+        told.iter().map(|told| tracker.follow(&event(told)).map_or((9, false), place)).collect()
     }
 
     use CellStep::{Admitted, Arrived, Departed, Dropped, Lost, Marked, PushedOut};
@@ -159,33 +159,33 @@ mod tests {
 
     #[test]
     fn a_cell_behind_a_lost_one_keeps_its_number() {
-        let mut trails = trails();
+        let mut tracker = tracker();
         let put_in = [false, false, true].into_iter().flat_map(|last| [(last, Arrived), (last, Admitted)]);
         let put_in: Vec<_> = put_in.map(|(last, step)| (0, 7, last, step)).collect();
-        assert_eq!(followed(&mut trails, &put_in), [0, 0, 1, 1, 2, 2].map(|index| (index, false)));
+        assert_eq!(followed(&mut tracker, &put_in), [0, 0, 1, 1, 2, 2].map(|index| (index, false)));
         let on: Vec<_> = [false, false, true].map(|last| (0, 7, last, Departed)).into();
-        assert_eq!(followed(&mut trails, &on), [0, 1, 2].map(|index| (index, false)));
+        assert_eq!(followed(&mut tracker, &on), [0, 1, 2].map(|index| (index, false)));
         let at_second =
             [(1, 7, false, Arrived), (1, 7, false, Admitted), (1, 7, false, Arrived), (1, 7, false, NO_ROOM)];
-        assert_eq!(followed(&mut trails, &at_second), [(0, false), (0, false), (1, false), (1, true)]);
+        assert_eq!(followed(&mut tracker, &at_second), [(0, false), (0, false), (1, false), (1, true)]);
         let last = [(1, 7, true, Arrived), (1, 7, true, Admitted), (1, 7, false, Departed), (1, 7, true, Marked)];
-        assert_eq!(followed(&mut trails, &last), [(2, false), (2, false), (0, true), (9, false)]);
-        assert_eq!(followed(&mut trails, &[(1, 7, true, Departed)]), [(2, true)]);
-        assert_eq!(followed(&mut trails, &[(0, 8, true, Arrived)]), [(0, false)], "the next frame begins anew");
+        assert_eq!(followed(&mut tracker, &last), [(2, false), (2, false), (0, true), (9, false)]);
+        assert_eq!(followed(&mut tracker, &[(1, 7, true, Departed)]), [(2, true)]);
+        assert_eq!(followed(&mut tracker, &[(0, 8, true, Arrived)]), [(0, false)], "the next frame begins anew");
     }
 
     #[test]
     fn waiting_cells_are_pushed_out_or_dropped_while_others_come() {
-        let mut trails = trails();
+        let mut tracker = tracker();
         let waits = [(0, 1, false), (0, 1, true), (0, 2, false)].into_iter();
         let waits: Vec<_> = waits
             .flat_map(|(link, frame, last)| [(link, frame, last, Arrived), (link, frame, last, Admitted)])
             .collect();
-        followed(&mut trails, &waits);
+        followed(&mut tracker, &waits);
         // A cell of frame 2 arrives at an edge device, which drops frame 1.
         let told = [(0, 2, true, Arrived), (0, 1, false, Dropped), (0, 1, true, PushedOut)];
-        assert_eq!(followed(&mut trails, &told), [(1, false), (0, true), (1, true)]);
+        assert_eq!(followed(&mut tracker, &told), [(1, false), (0, true), (1, true)]);
         let rest = [(0, 2, true, Admitted), (0, 2, false, Departed), (0, 2, true, Departed)];
-        assert_eq!(followed(&mut trails, &rest), [(1, false), (0, false), (1, false)]);
+        assert_eq!(followed(&mut tracker, &rest), [(1, false), (0, false), (1, false)]);
     }
 }

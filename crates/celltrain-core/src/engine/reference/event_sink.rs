@@ -4,34 +4,34 @@ use std::collections::BTreeMap;
 
 use crate::abr::RmCell;
 use crate::cell::{Cell, FrameNumber};
-use crate::edge_device::{PacketFate, PacketStep};
+use crate::edge_device::{PacketOutcome, PacketStep};
 use crate::end_systems::EndSystems;
 use crate::events::{CellEvent, CellStep, Event, Failure, FrameEvent, FrameStep, Judged, Loss, RateEvent};
 use crate::index::{Label, LinkIndex, VcIndex};
 use crate::network::Routing;
 use crate::policy::Decision;
-use crate::port::Told;
+use crate::port::PortEvent;
 use crate::probe::Probe;
 use crate::rate_control::RateControl;
 use crate::units::Time;
 
 /// By link and label: the latest frame reported as lost on arrival, and while waiting.
-pub(super) type ToldLost = BTreeMap<(LinkIndex, Label), [Option<FrameNumber>; 2]>;
+pub(super) type ReportedLosses = BTreeMap<(LinkIndex, Label), [Option<FrameNumber>; 2]>;
 
 /// Reports the events of an instant. If the probe does not watch, every method does nothing.
-pub(super) struct Teller<'a, P> {
+pub(super) struct EventSink<'a, P> {
     pub(super) now: Time,
     pub(super) probe: &'a mut P,
     pub(super) routing: &'a Routing,
     pub(super) end_systems: &'a EndSystems,
     pub(super) rate_control: &'a RateControl,
-    pub(super) told_lost: &'a mut ToldLost,
+    pub(super) reported_losses: &'a mut ReportedLosses,
 }
 
-impl<P: Probe> Teller<'_, P> {
+impl<P: Probe> EventSink<'_, P> {
     /// Reports a cell at the port of a link, under its label there.
     pub(super) fn cell(&mut self, link: LinkIndex, cell: Cell, step: CellStep) {
-        if P::WATCHES {
+        if P::OBSERVES {
             let (vc, rm) = self.vc_and_rm(link, cell);
             let (frame, last, tagged, efci) = (cell.frame, cell.last_cell(), cell.tagged(), cell.efci());
             self.probe.on_event(self.now, Event::Cell(CellEvent { link, vc, frame, last, tagged, efci, rm, step }));
@@ -39,12 +39,12 @@ impl<P: Probe> Teller<'_, P> {
     }
 
     /// Reports an event of a link's port about an arriving cell.
-    pub(super) fn port(&mut self, link: LinkIndex, cell: Cell, occupancy: u32, told: &Told<'_>) {
-        if !P::WATCHES {
+    pub(super) fn port(&mut self, link: LinkIndex, cell: Cell, occupancy: u32, event: &PortEvent<'_>) {
+        if !P::OBSERVES {
             return;
         }
-        match *told {
-            Told::Judged { view, admitted, policy } => {
+        match *event {
+            PortEvent::Judged { view, admitted, policy } => {
                 let label = cell.label();
                 let judged = Judged {
                     link,
@@ -60,30 +60,32 @@ impl<P: Probe> Teller<'_, P> {
                     self.lost(link, cell, FrameStep::Refused(judged));
                 }
             }
-            Told::PushedOut { cell, cuts } => {
+            PortEvent::PushedOut { cell, cuts } => {
                 if cuts {
                     self.frame(link, cell, FrameStep::Cut { link, occupancy, pushed_out: true });
-                    self.told_lost.entry((link, cell.label())).or_default()[1] = Some(cell.frame);
+                    self.reported_losses.entry((link, cell.label())).or_default()[1] = Some(cell.frame);
                 }
                 self.cell(link, cell, CellStep::PushedOut);
             }
-            Told::Lost(loss) => {
-                let told =
-                    self.told_lost.get(&(link, cell.label())).is_some_and(|lost| lost.contains(&Some(cell.frame)));
+            PortEvent::Lost(loss) => {
+                let is_reported = self
+                    .reported_losses
+                    .get(&(link, cell.label()))
+                    .is_some_and(|lost| lost.contains(&Some(cell.frame)));
                 if loss == (Loss::NoRoom { cuts: true }) {
                     self.lost(link, cell, FrameStep::Cut { link, occupancy, pushed_out: false });
-                } else if !told && !cell.is_rm() {
+                } else if !is_reported && !cell.is_rm() {
                     self.lost(link, cell, FrameStep::LostJoined { link, occupancy });
                 }
                 self.cell(link, cell, CellStep::Lost(loss));
             }
-            Told::Admitted => self.cell(link, cell, CellStep::Admitted),
+            PortEvent::Admitted => self.cell(link, cell, CellStep::Admitted),
         }
     }
 
     /// Reports the fate of a packet at a shaped port.
-    pub(super) fn packet(&mut self, link: LinkIndex, fate: &PacketFate) {
-        let PacketFate { label, packet, occupancy, vc_cells, active_vcs, step } = *fate;
+    pub(super) fn packet(&mut self, link: LinkIndex, fate: &PacketOutcome) {
+        let PacketOutcome { label, packet, occupancy, vc_cells, active_vcs, step } = *fate;
         let last = Cell::new(label, packet.frame, true).with_tag(packet.tagged);
         let judged =
             Judged { link, occupancy, vc_cells, active_vcs, tagged: packet.tagged, decision: Decision::default() };
@@ -107,7 +109,7 @@ impl<P: Probe> Teller<'_, P> {
 
     /// Reports that the last cell of a frame of `vc` reached the host, and the frame is not whole.
     pub(super) fn failed(&mut self, vc: VcIndex, frame: FrameNumber, why: Failure) {
-        if P::WATCHES {
+        if P::OBSERVES {
             let vc = self.end_systems.sender_of(vc, frame);
             let event = FrameEvent { vc, frame, step: FrameStep::Failed(why) };
             self.probe.on_event(self.now, Event::Frame(event));
@@ -126,7 +128,7 @@ impl<P: Probe> Teller<'_, P> {
 
     /// Reports that an arriving frame is lost.
     fn lost(&mut self, link: LinkIndex, cell: Cell, step: FrameStep) {
-        self.told_lost.entry((link, cell.label())).or_default()[0] = Some(cell.frame);
+        self.reported_losses.entry((link, cell.label())).or_default()[0] = Some(cell.frame);
         self.frame(link, cell, step);
     }
 

@@ -13,7 +13,7 @@ use celltrain_core::network::Network;
 use crate::{Frame, Place};
 
 /// Packets in order of time, from the first one whose outcome is open.
-pub(crate) struct Fates {
+pub(crate) struct FrameOutcomes {
     waiting: VecDeque<Waiting>,
     /// Number of the first waiting packet, counted from the start.
     first: u64,
@@ -43,13 +43,13 @@ impl Waiting {
 /// More packets than are in flight in most networks, in some ten megabytes.
 const MOST: usize = 1 << 16;
 
-impl Default for Fates {
+impl Default for FrameOutcomes {
     fn default() -> Self {
         Self { waiting: VecDeque::new(), first: 0, open: BTreeMap::new(), most: MOST }
     }
 }
 
-impl Fates {
+impl FrameOutcomes {
     /// Queues a packet behind all others; `of` is its frame if it waits for that frame's outcome.
     pub(crate) fn push(&mut self, packet: Waiting, of: Option<(VcIndex, FrameNumber)>) {
         if let Some(frame) = of {
@@ -165,36 +165,36 @@ mod tests {
     }
 
     /// Takes the packets that can be written, with their comments.
-    fn ready(fates: &mut Fates) -> Vec<(u32, Option<String>)> {
-        std::iter::from_fn(|| fates.next())
+    fn ready(outcomes: &mut FrameOutcomes) -> Vec<(u32, Option<String>)> {
+        std::iter::from_fn(|| outcomes.next())
             .map(|packet| (packet.frame.number, packet.comment.map(String::from)))
             .collect()
     }
 
     #[test]
     fn packets_stay_in_order_until_the_fate_of_the_first_is_known() {
-        let mut fates = Fates::default();
-        fates.push(packet(1), Some(of(1)));
-        fates.push(packet(2), None);
-        fates.push(packet(3), Some(of(3)));
-        assert_eq!(ready(&mut fates), []);
-        fates.settle(of(3), || Some("lost".to_owned()));
-        fates.settle(of(3), || panic!("what is known is not asked for"));
-        assert_eq!(ready(&mut fates), []);
-        fates.settle(of(1), || None);
-        assert_eq!(ready(&mut fates), [(1, None), (2, None), (3, Some("lost".to_owned()))]);
-        assert!(fates.open.is_empty());
+        let mut outcomes = FrameOutcomes::default();
+        outcomes.push(packet(1), Some(of(1)));
+        outcomes.push(packet(2), None);
+        outcomes.push(packet(3), Some(of(3)));
+        assert_eq!(ready(&mut outcomes), []);
+        outcomes.settle(of(3), || Some("lost".to_owned()));
+        outcomes.settle(of(3), || panic!("what is known is not asked for"));
+        assert_eq!(ready(&mut outcomes), []);
+        outcomes.settle(of(1), || None);
+        assert_eq!(ready(&mut outcomes), [(1, None), (2, None), (3, Some("lost".to_owned()))]);
+        assert!(outcomes.open.is_empty());
     }
 
     #[test]
     fn no_more_packets_wait_than_may() {
-        let mut fates = Fates { most: 2, ..Fates::default() };
-        (1..=3).for_each(|number| fates.push(packet(number), Some(of(number))));
-        assert_eq!(ready(&mut fates), [(1, None)]);
-        fates.settle(of(1), || panic!("it is written already"));
-        fates.settle(of(2), || Some("lost".to_owned()));
-        assert_eq!(ready(&mut fates), [(2, Some("lost".to_owned()))]);
-        assert_eq!(fates.take().map(|packet| packet.frame.number), Some(3), "the run ends");
-        assert!(fates.open.is_empty() && fates.take().is_none());
+        let mut outcomes = FrameOutcomes { most: 2, ..FrameOutcomes::default() };
+        (1..=3).for_each(|number| outcomes.push(packet(number), Some(of(number))));
+        assert_eq!(ready(&mut outcomes), [(1, None)]);
+        outcomes.settle(of(1), || panic!("it is written already"));
+        outcomes.settle(of(2), || Some("lost".to_owned()));
+        assert_eq!(ready(&mut outcomes), [(2, Some("lost".to_owned()))]);
+        assert_eq!(outcomes.take().map(|packet| packet.frame.number), Some(3), "the run ends");
+        assert!(outcomes.open.is_empty() && outcomes.take().is_none());
     }
 }

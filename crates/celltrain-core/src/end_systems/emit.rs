@@ -1,11 +1,12 @@
-//! Events that end systems report to a watcher. If the watcher has `WATCHES` unset, every function here does nothing.
+//! Events that end systems report to an observer. If the observer has `OBSERVES` unset, every function here does
+//! nothing.
 
 use super::connection::Packets;
 use super::{Body, Connection, Departure, EndSystems};
 use crate::cell::FrameNumber;
 use crate::events::{
-    AckNews, Event, Failure, FrameEvent, FrameStep, News, SegmentEvent, SegmentStep, Timer, TimerEvent, TimerStep,
-    Watcher,
+    AckKind, ArrivalKind, Event, Failure, FrameEvent, FrameStep, Observer, SegmentEvent, SegmentStep, Timer,
+    TimerEvent, TimerStep,
 };
 use crate::index::{FlowIndex, VcIndex};
 use crate::tcp::sender::SenderCounters;
@@ -27,10 +28,10 @@ pub(super) struct Before {
 /// A flow, and the number of one of its frames within the VC.
 type FrameOf = (FlowIndex, FrameNumber);
 
-/// Takes a snapshot of a connection if the watcher wants events.
+/// Takes a snapshot of a connection if the observer wants events.
 #[inline]
-pub(super) fn before<P: Watcher>(connection: &Connection, _probe: &P) -> Option<Before> {
-    P::WATCHES.then(|| {
+pub(super) fn before<P: Observer>(connection: &Connection, _probe: &P) -> Option<Before> {
+    P::OBSERVES.then(|| {
         let Connection { sender, receiver, .. } = connection;
         Before {
             timers: sender.timers(),
@@ -46,76 +47,76 @@ pub(super) fn before<P: Watcher>(connection: &Connection, _probe: &P) -> Option<
 impl EndSystems {
     /// Reports an arrived segment.
     #[inline]
-    pub(super) fn tell_arrived(
+    pub(super) fn emit_arrived(
         &self,
         (flow, frame): FrameOf,
         segment: Segment,
         before: Option<Before>,
         now: Time,
-        watcher: &mut impl Watcher,
+        observer: &mut impl Observer,
     ) {
         let Some(before) = before else { return };
         let Connection { sender, receiver, data_vc, .. } = &self.flows[flow];
-        let news = if receiver.counters().repeated_segments > before.repeated {
-            News::Repeated
+        let kind = if receiver.counters().repeated_segments > before.repeated {
+            ArrivalKind::Repeated
         } else if receiver.delivered() > before.delivered {
-            News::InOrder
+            ArrivalKind::InOrder
         } else {
-            News::OutOfOrder
+            ArrivalKind::OutOfOrder
         };
-        let step = SegmentStep::Arrived { segment, news };
+        let step = SegmentStep::Arrived { segment, kind };
         let event = SegmentEvent { flow, vc: *data_vc, frame, step, sender: Some(sender.state()) };
-        watcher.on_event(now, Event::Segment(event));
+        observer.on_event(now, Event::Segment(event));
     }
 
     /// Reports the arrival of a packet sent without TCP.
     #[inline]
-    pub(super) fn tell_packet_arrived<P: Watcher>(
+    pub(super) fn emit_packet_arrived<P: Observer>(
         &self,
         (flow, frame): FrameOf,
         packet: u64,
         now: Time,
-        watcher: &mut P,
+        observer: &mut P,
     ) {
-        if P::WATCHES {
+        if P::OBSERVES {
             let Connection { data_vc, packets, .. } = &self.flows[flow];
             let bytes = packets.as_ref().map_or(0, |packets| packets.bytes);
-            let step = SegmentStep::Arrived { segment: place_of(packet, bytes), news: News::InOrder };
-            watcher.on_event(now, Event::Segment(SegmentEvent { flow, vc: *data_vc, frame, step, sender: None }));
+            let step = SegmentStep::Arrived { segment: place_of(packet, bytes), kind: ArrivalKind::InOrder };
+            observer.on_event(now, Event::Segment(SegmentEvent { flow, vc: *data_vc, frame, step, sender: None }));
         }
     }
 
     /// Reports an arrived acknowledgement.
     #[inline]
-    pub(super) fn tell_acknowledged(
+    pub(super) fn emit_acknowledged(
         &self,
         (flow, frame): FrameOf,
         (ack, blocks): (Ack, SackBlocks),
         before: Option<Before>,
         now: Time,
-        watcher: &mut impl Watcher,
+        observer: &mut impl Observer,
     ) {
         let Some(before) = before else { return };
         let Connection { sender, ack_vc, .. } = &self.flows[flow];
-        let news = match ack.ack.cmp(&before.acknowledged) {
-            std::cmp::Ordering::Greater => AckNews::New,
-            std::cmp::Ordering::Equal => AckNews::Duplicate,
-            std::cmp::Ordering::Less => AckNews::Old,
+        let kind = match ack.ack.cmp(&before.acknowledged) {
+            std::cmp::Ordering::Greater => AckKind::New,
+            std::cmp::Ordering::Equal => AckKind::Duplicate,
+            std::cmp::Ordering::Less => AckKind::Old,
         };
-        let step = SegmentStep::Acknowledged { ack, blocks, news };
+        let step = SegmentStep::Acknowledged { ack, blocks, kind };
         let event = SegmentEvent { flow, vc: *ack_vc, frame, step, sender: Some(sender.state()) };
-        watcher.on_event(now, Event::Segment(event));
+        observer.on_event(now, Event::Segment(event));
     }
 
     /// Reports the timers that expired at a tick of the retransmission clock. Returns the snapshot as changed by the
     /// tick alone.
     #[inline]
-    pub(super) fn tell_expired(
+    pub(super) fn emit_expired(
         &self,
         flow: FlowIndex,
         before: Option<Before>,
         now: Time,
-        watcher: &mut impl Watcher,
+        observer: &mut impl Observer,
     ) -> Option<Before> {
         let mut before = before?;
         let sent = self.flows[flow].sender.counters();
@@ -125,7 +126,7 @@ impl EndSystems {
         for ((timer, ran_out), left) in TIMERS.into_iter().zip(ran_out).zip(&mut before.timers) {
             if ran_out {
                 *left = 0;
-                tell_timer(flow, timer, TimerStep::Expired, now, watcher);
+                emit_timer(flow, timer, TimerStep::Expired, now, observer);
             }
         }
         Some(before)
@@ -133,7 +134,7 @@ impl EndSystems {
 
     /// Reports timers that started, stopped or changed their number of ticks left.
     #[inline]
-    pub(super) fn tell_timers(&self, flow: FlowIndex, before: Option<Before>, now: Time, watcher: &mut impl Watcher) {
+    pub(super) fn emit_timers(&self, flow: FlowIndex, before: Option<Before>, now: Time, observer: &mut impl Observer) {
         let Some(before) = before else { return };
         let Connection { sender, receiver, .. } = &self.flows[flow];
         let [retransmission, persist] = sender.timers();
@@ -146,7 +147,7 @@ impl EndSystems {
                 (_, 0) => TimerStep::Stopped,
                 (_, left) => TimerStep::Restarted { left },
             };
-            tell_timer(flow, timer, step, now, watcher);
+            emit_timer(flow, timer, step, now, observer);
         }
     }
 }
@@ -154,41 +155,41 @@ impl EndSystems {
 /// The timers of a sender, in the order of [`Sender::timers`].
 const TIMERS: [Timer; 2] = [Timer::Retransmission, Timer::Persist];
 
-fn tell_timer(flow: FlowIndex, timer: Timer, step: TimerStep, now: Time, watcher: &mut impl Watcher) {
-    watcher.on_event(now, Event::Timer(TimerEvent { flow, timer, step }));
+fn emit_timer(flow: FlowIndex, timer: Timer, step: TimerStep, now: Time, observer: &mut impl Observer) {
+    observer.on_event(now, Event::Timer(TimerEvent { flow, timer, step }));
 }
 
 /// Reports that a tick of the delayed-acknowledgement clock released an acknowledgement.
 #[inline]
-pub(super) fn ack_expired<P: Watcher>(flow: FlowIndex, now: Time, watcher: &mut P) {
-    if P::WATCHES {
-        tell_timer(flow, Timer::DelayedAck, TimerStep::Expired, now, watcher);
+pub(super) fn ack_expired<P: Observer>(flow: FlowIndex, now: Time, observer: &mut P) {
+    if P::OBSERVES {
+        emit_timer(flow, Timer::DelayedAck, TimerStep::Expired, now, observer);
     }
 }
 
 /// Reports that a frame reached its destination host.
 #[inline]
-pub(super) fn ended<P: Watcher>(vc: VcIndex, frame: FrameNumber, body: &Body, now: Time, watcher: &mut P) {
-    if P::WATCHES {
+pub(super) fn ended<P: Observer>(vc: VcIndex, frame: FrameNumber, body: &Body, now: Time, observer: &mut P) {
+    if P::OBSERVES {
         let step = match body {
             Body::Damaged => FrameStep::Failed(Failure::Damaged),
             Body::Data { .. } | Body::Ack { .. } | Body::Packet { .. } | Body::Outside { .. } => FrameStep::Delivered,
         };
-        watcher.on_event(now, Event::Frame(FrameEvent { vc, frame, step }));
+        observer.on_event(now, Event::Frame(FrameEvent { vc, frame, step }));
     }
 }
 
 /// Reports a sent segment. `resent` holds the number of retransmissions so far.
 #[inline]
-pub(super) fn sent<P: Watcher>(
+pub(super) fn sent<P: Observer>(
     connection: &Connection,
     Departure { vc, frame, .. }: Departure,
     (flow, segment, is_damaged): (FlowIndex, Segment, bool),
     resent: &mut u64,
     now: Time,
-    watcher: &mut P,
+    observer: &mut P,
 ) {
-    if P::WATCHES {
+    if P::OBSERVES {
         let sender = &connection.sender;
         let now_resent = sender.counters().retransmitted_segments;
         let step = if now_resent > std::mem::replace(resent, now_resent) {
@@ -197,39 +198,39 @@ pub(super) fn sent<P: Watcher>(
             SegmentStep::Sent { segment, is_probe: sender.has_probed_with(segment), is_damaged }
         };
         let event = SegmentEvent { flow, vc, frame, step, sender: Some(sender.state()) };
-        watcher.on_event(now, Event::Segment(event));
+        observer.on_event(now, Event::Segment(event));
     }
 }
 
 /// Reports a packet sent without TCP.
 #[inline]
-pub(super) fn packet_sent<P: Watcher>(
+pub(super) fn packet_sent<P: Observer>(
     packets: &Packets,
     Departure { vc, frame, .. }: Departure,
     (flow, number): (FlowIndex, u64),
     now: Time,
-    watcher: &mut P,
+    observer: &mut P,
 ) {
-    if P::WATCHES {
+    if P::OBSERVES {
         let segment = place_of(number, packets.bytes);
         let step = SegmentStep::Sent { segment, is_probe: false, is_damaged: false };
-        watcher.on_event(now, Event::Segment(SegmentEvent { flow, vc, frame, step, sender: None }));
+        observer.on_event(now, Event::Segment(SegmentEvent { flow, vc, frame, step, sender: None }));
     }
 }
 
 /// Reports a sent acknowledgement.
 #[inline]
-pub(super) fn ack_sent<P: Watcher>(
+pub(super) fn ack_sent<P: Observer>(
     sender: &Sender,
     Departure { vc, frame, .. }: Departure,
     (flow, ack, blocks): (FlowIndex, Ack, Option<SackBlocks>),
     now: Time,
-    watcher: &mut P,
+    observer: &mut P,
 ) {
-    if P::WATCHES {
+    if P::OBSERVES {
         let step = SegmentStep::AckSent { ack, blocks: blocks.unwrap_or(SackBlocks::NONE) };
         let event = SegmentEvent { flow, vc, frame, step, sender: Some(sender.state()) };
-        watcher.on_event(now, Event::Segment(event));
+        observer.on_event(now, Event::Segment(event));
     }
 }
 
