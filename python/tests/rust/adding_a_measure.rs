@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 
 use celltrain_core::cancellation::CancellationToken;
 use celltrain_run::answer::outlined;
-use celltrain_run::runner::{How, Share, one};
+use celltrain_run::runner::{How, Progress, one};
 use celltrain_run::scenario::Handle;
 use celltrain_run::tables;
 use celltrain_scenario::read_toml;
@@ -17,7 +17,7 @@ fn an_answer_has_the_measure_of_the_page() {
     let (handle, read) = Handle::of_reading(read_toml(&text, "lan-epd.toml"));
     assert_eq!(read.reading.faults, []);
     let handle = handle.unwrap();
-    let run = one(&handle, None, How::default(), &AtomicBool::new(false), &Share::default()).unwrap();
+    let run = one(&handle, None, How::default(), &AtomicBool::new(false), &Progress::default()).unwrap();
     let answer: Value = serde_json::from_str(&run.answer).unwrap();
     let port = answer["ports"].as_array().unwrap().iter().find(|port| port["name"] == answer["bottleneck"]).unwrap();
     let [offered, lost, discarded] =
