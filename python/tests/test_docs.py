@@ -44,6 +44,8 @@ LONG = {
     "README.md",
     "docs/comparing.md",
     "docs/gallery.md",
+    "docs/lessons/far-away.md",
+    "docs/lessons/figure-for-tomorrow.md",
     "docs/lessons/five-hundred-runs.md",
     "docs/looking-inside.md",
     "docs/reports.md",
