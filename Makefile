@@ -43,7 +43,7 @@ out/demo/report.txt: .make/built $(SOURCES)
 	    --out out/demo > $@
 
 test: lint ## every check: lints, types, Rust and Python tests, instruction counts; NIGHTLY=1 adds the longest tests
-	cargo test --workspace --quiet
+	$(if $(NIGHTLY),CELLTRAIN_DIFFERENTIAL=2000) cargo test --workspace --quiet
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal $(LATER)
 	$(BIN)/python scripts/instruction_guard.py
 

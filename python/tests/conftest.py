@@ -73,6 +73,11 @@ def is_refused(answer: Answer, words: list[str]) -> None:
         assert word in answer.err
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begins with the tests of the lab, the longest ones, so that no process waits for them at the end."""
+    items.sort(key=lambda item: not item.nodeid.startswith("python/tests/test_lab.py"))
+
+
 @pytest.fixture
 def celltrain(capsys: pytest.CaptureFixture[str]) -> Command:
     """The command line, in this process."""
