@@ -7,7 +7,7 @@ Two kinds of kills, all by SIGKILL, which nobody can catch:
 
 * At random, spread over sweeps that write at least 20 times: the driver on threads, driver and workers on a Dask cluster of two workers.
 * Forced, by a small library in C that counts the system calls a driver makes on one file, and kills it at the n-th, or in the middle
-  of it (half of what was to be written is): while it writes the database, its write-ahead log or its rollback journal.
+  of it (when half is written): while it writes the database, its write-ahead log or its rollback journal.
 
 After each sweep's kills, --resume ends it. Then all rows must be there, each once, byte by byte those of a sweep nobody disturbed,
 and `celltrain store verify` must find nothing. The script exits with 1 otherwise; the seed gives the same kills again, as far as the

@@ -75,7 +75,7 @@ def page_of(kind: str) -> Path:
 
 @functools.cache
 def build() -> Programs:
-    """Writes the copy and builds its test programs; skips if there is no cargo."""
+    """Writes the copy and builds its test programs; skips without cargo."""
     if shutil.which("cargo") is None:
         pytest.skip("cargo is needed")
     packages = [f"--package={crate}" for crate in ("celltrain-core", *sorted({*PAGES.values()}))]
@@ -134,7 +134,7 @@ def added(kind: str) -> dict[str, str]:
 
 
 def is_formatted(kind: str) -> None:
-    """Fails if `cargo fmt` would change a file of a page; skips if there is no rustfmt."""
+    """Fails if `cargo fmt` would change a file of a page; skips without rustfmt."""
     if shutil.which("rustfmt") is None:
         pytest.skip("rustfmt is needed")
     command = ["rustfmt", "--check", "--edition", "2024", "--config-path", str(ROOT)]

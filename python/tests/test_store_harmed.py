@@ -1,4 +1,4 @@
-"""Files of commands and folders that somebody has tampered with: said in words, and nothing is written through them."""
+"""Files and folders of a store that were tampered with: one sentence each, and nothing is written through them."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ class Store(Carded, Locked, Answer):
 
         Args:
             path: Its folder.
-            changed: Whether to accept a manifest that was changed, to verify the store.
+            changed: True to accept a manifest that was changed, to verify the store.
         """
         folder = Path(path)
         manifest = _manifest(folder)
