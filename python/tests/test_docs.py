@@ -41,7 +41,6 @@ NOT_RUN = re.compile(r"^(make|pip|git|cd|cargo|\$EDITOR)\b")
 OTHERS = ("tshark", "tcptrace")
 #: Pages whose commands simulate for long. The nightly job runs them; the other tests read their commands.
 LONG = {
-    "README.md",
     "docs/comparing.md",
     "docs/gallery.md",
     "docs/lessons/far-away.md",
