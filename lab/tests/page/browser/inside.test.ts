@@ -281,6 +281,8 @@ test("the space bar plays and pauses, also after a click, and a focused button k
   await page.waitForFunction((from) => Number(document.querySelector<HTMLInputElement>("#scrub")?.value) > from, start);
   await page.keyboard.press(" ");
   await paused.waitFor();
+  // A frame that was due may still be drawn.
+  await page.waitForTimeout(100);
   const rested = await at();
   await page.waitForTimeout(100);
   assert.equal(await at(), rested, "paused");
