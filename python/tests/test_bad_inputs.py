@@ -438,7 +438,7 @@ def test_a_range_beyond_the_last_vc_is_warned_of(celltrain, tmp_path):
 def test_random_damage_never_surprises(celltrain, tmp_path):
     chance = random.Random(20)
     path = tmp_path / "damaged.toml"
-    for _ in range(60):
+    for _ in range(150):
         text = bytearray(SMALL.encode())
         for _ in range(chance.randint(1, 6)):
             text[chance.randrange(len(text))] = chance.choice(b'0123456789abcs"=[].#\n-+{}\xff\x00')

@@ -48,10 +48,10 @@ def test_a_campaign_runs_its_command_with_its_seed_and_further_arguments(monkeyp
 
 def test_processes_that_used_stores_exit_normally():
     # About 1 in 200 aborted: a thread of Arrow's let go of Python's bytes while the interpreter ended.
-    program = [sys.executable, str(ROOT / "scripts" / "exits.py"), "--count", "2", "--seed", "3"]
+    program = [sys.executable, str(ROOT / "scripts" / "exits.py"), "--count", "5", "--seed", "3"]
     done = subprocess.run(program, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "in all: 2 exits, 0 abnormal" in done.stdout
+    assert "in all: 5 exits, 0 abnormal" in done.stdout
 
 
 def test_an_abnormal_exit_is_counted(scripts, monkeypatch, capsys):
@@ -118,7 +118,7 @@ def test_files_that_were_changed_are_said_in_words(scripts, tmp_path, monkeypatc
     bench.set_up(search=False)
     codes = Counter()
     # Searches take longest, and have tests of their own.
-    for number in [n for n in range(24) if mutated_files.KINDS[n % len(mutated_files.KINDS)] != "trials"]:
+    for number in [n for n in range(48) if mutated_files.KINDS[n % len(mutated_files.KINDS)] != "trials"]:
         case, code, wrong = bench.do(20261122, number)
         assert not wrong, f"{case}: {wrong}"
         codes[code] += 1

@@ -505,7 +505,7 @@ impl<'a> Search<'a> {
     }
 
     /// Returns the paths with fewest links from one node to each of some others, the first in link order among equals;
-    /// `None` if there is no path. Hosts do not forward, edge devices only between a host and the network.
+    /// `None` if no path connects them. Hosts do not forward, edge devices only between a host and the network.
     pub fn paths(&mut self, from: NodeIndex, to: &[NodeIndex]) -> Vec<Option<Vec<LinkIndex>>> {
         let graph = self.graph;
         let is_host = |node: NodeIndex| graph.nodes[node].kind == NodeKind::Host;

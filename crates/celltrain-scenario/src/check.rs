@@ -32,7 +32,7 @@ pub struct Verdict {
     pub faults: Faults,
     /// Warnings to consider before trusting a result.
     pub warnings: Vec<Warning>,
-    /// The network that would be run, if there are no other faults.
+    /// The network to run, unless the scenario has other faults.
     pub network: Option<Network>,
     /// True if one of the faults is the size of the network.
     pub does_not_fit: bool,

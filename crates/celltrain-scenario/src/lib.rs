@@ -42,7 +42,7 @@ pub struct Reading {
     pub faults: Vec<Fault>,
     /// Warnings to consider before trusting its results.
     pub warnings: Vec<Warning>,
-    /// The network that the checks built with the scenario's own seed, if there are no faults.
+    /// The network that the checks built with the scenario's own seed; `None` after a fault.
     pub network: Option<Network>,
     /// True if the network is too large for the reader: the scenario may fit elsewhere, or later.
     pub does_not_fit: bool,

@@ -376,7 +376,7 @@ def run_checks(records: Sequence[RunRecord], values: Any) -> Any:
 
 
 def text_check(*texts: object) -> int:
-    """Returns the checksum of an error; 0 without an error."""
+    """Returns the checksum of texts, or 0 for a single None."""
     return 0 if texts == (None,) else checks.of_texts(*texts)
 
 

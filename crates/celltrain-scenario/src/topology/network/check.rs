@@ -74,7 +74,7 @@ fn links(config: &Config, nodes: &Nodes<'_>, scope: &mut Scope<'_>) {
     }
 }
 
-/// Reports a fault if there is no node of this name. Returns whether it did.
+/// Returns true, and reports a fault, if the network lacks a node of this name.
 fn is_unknown(name: &str, nodes: &Nodes<'_>, scope: &mut Scope<'_>) -> bool {
     if nodes.contains_key(name) {
         return false;
