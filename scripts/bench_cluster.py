@@ -16,8 +16,8 @@ from pathlib import Path
 from distributed import Client, LocalCluster
 
 import celltrain as ct
-from celltrain.coordination import run_plan
-from celltrain.plan import Plan
+from celltrain.ensemble.coordination import run_plan
+from celltrain.ensemble.plan import Plan
 from celltrain.running import Local, Worker
 from celltrain.running.cluster import Cluster
 

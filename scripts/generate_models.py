@@ -1,4 +1,4 @@
-"""Writes python/celltrain/models.py from the JSON Schema of a scenario.
+"""Writes python/celltrain/model/types.py from the JSON Schema of a scenario.
 
     python scripts/generate_models.py            writes the file
     python scripts/generate_models.py --check    exits with 1 when the file is stale
@@ -21,7 +21,7 @@ from typing import Any
 
 Schema = dict[str, Any]
 
-MODELS = Path(__file__).parent.parent / "python" / "celltrain" / "models.py"
+MODELS = Path(__file__).parent.parent / "python" / "celltrain" / "model" / "types.py"
 
 HEADER = '''\
 """The tables of a scenario, one class each.
@@ -33,7 +33,7 @@ from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from pydantic import Field
 
-from celltrain.base import Experiment, Keyed, Model, Threshold
+from celltrain.model.base import Experiment, Keyed, Model, Threshold
 '''
 
 #: Words that the field writes with capitals of their own.

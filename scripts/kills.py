@@ -34,10 +34,10 @@ from typing import Any
 
 import psutil
 
-from celltrain.coordination import run_plan
-from celltrain.plan import Plan
+from celltrain.ensemble.coordination import run_plan
+from celltrain.ensemble.plan import Plan
+from celltrain.ensemble.store import Store
 from celltrain.running import Local
-from celltrain.store import Store
 from small_sweep import WRITE_RUNS, driver, stored, thresholds
 
 #: Loaded before libc: counts the calls on files whose path holds a text, and dies at one of them.

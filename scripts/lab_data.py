@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import celltrain as ct
-from celltrain import _core, shipped
-from celltrain.reproduction.paper import load, paper_ids
-from celltrain.toml import to_toml
+from celltrain import _core
+from celltrain.model import shipped
+from celltrain.model.toml import to_toml
+from celltrain.papers.paper import load, paper_ids
 
 
 def papers() -> list[dict[str, Any]]:

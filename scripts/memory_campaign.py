@@ -86,7 +86,7 @@ def run_apart(text: str, engine: str, limit: float) -> dict[str, Any]:
 def measured(text: str, engine: str, limit: float) -> dict[str, Any]:
     """Runs a scenario in this process; how that ended, and what it took."""
     from celltrain import _core
-    from celltrain.scenario import Reading
+    from celltrain.model.scenario import Reading
 
     base = status("VmHWM")
     if limit:

@@ -135,8 +135,8 @@ class Bench:
 
     def set_up(self, *, search: bool = True) -> None:
         """Makes the whole files; a search takes longest."""
-        from celltrain.coordination import run_plan
-        from celltrain.plan import Plan
+        from celltrain.ensemble.coordination import run_plan
+        from celltrain.ensemble.plan import Plan
         from celltrain.running import Local
 
         self.whole.mkdir(exist_ok=True)
@@ -187,8 +187,8 @@ class Bench:
 
     def other_rows(self) -> str:
         """Returns how the rows of the changed store differ from those of the whole one, if it can be read."""
+        from celltrain.ensemble.store import Store
         from celltrain.errors import StoreError
-        from celltrain.store import Store
 
         try:
             found = Store.open(self.case / "store").table()
@@ -384,7 +384,7 @@ def run(command: Sequence[object]) -> tuple[int, str]:
 def calm() -> None:
     """Asks nobody in the network, and does not look how long runs take: cases are to show faults of files."""
     # The package has a function of the same name as its module.
-    estimate = importlib.import_module("celltrain.coordination.estimate")
+    estimate = importlib.import_module("celltrain.ensemble.coordination.estimate")
     cluster = importlib.import_module("celltrain.running.cluster")
 
     async def nobody(address: str, timeout: float) -> str:

@@ -17,7 +17,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from celltrain.measures import EVENTS, ROWS, RUN, SERIES, Measure
+from celltrain.model.measures import EVENTS, ROWS, RUN, SERIES, Measure
 
 DOCS = Path(__file__).parent.parent / "docs"
 

@@ -21,8 +21,8 @@ from itertools import compress
 from pathlib import Path
 from typing import Any
 
-from celltrain.reproduction.paper import PAPER, STUDY, Paper, Table, load, seed_count
-from celltrain.reproduction.report import (
+from celltrain.papers.paper import PAPER, STUDY, Paper, Table, load, seed_count
+from celltrain.papers.report import (
     ERRORS,
     LEGEND,
     SHARES,

@@ -20,7 +20,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from celltrain.catalog import CHOICES, entries, page_of
+from celltrain.cli.catalog import CHOICES, entries, page_of
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"

@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from celltrain.ensemble.store import Store
 from celltrain.errors import StoreError
-from celltrain.store import Store
 
 #: Three connections through a port of 100 cells: a run takes milliseconds.
 SCENARIO = """
@@ -32,7 +32,7 @@ WRITE_RUNS, CHUNK_RUNS = 40, 20
 #: The command line, with these numbers.
 PROGRAM = f"""
 import sys
-import celltrain.cli, celltrain.running.cluster as cluster, celltrain.coordination.coordinator as coordinator
+import celltrain.cli, celltrain.running.cluster as cluster, celltrain.ensemble.coordination.coordinator as coordinator
 
 coordinator.WRITE_RUNS, cluster.MOST_RUNS = {WRITE_RUNS}, {CHUNK_RUNS}
 sys.argv = ["celltrain", "sweep", *sys.argv[1:]]

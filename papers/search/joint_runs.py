@@ -20,11 +20,11 @@ from typing import Any
 import numpy as np
 
 from celltrain import _core
-from celltrain.expressions import measure, wanted
-from celltrain.paths import set_key
-from celltrain.reproduction.paper import Number, Paper, load, matches
-from celltrain.reproduction.score import SLACK, Scored
-from celltrain.scenario import Reading
+from celltrain.model.expressions import measure, wanted
+from celltrain.model.paths import set_key
+from celltrain.model.scenario import Reading
+from celltrain.papers.paper import Number, Paper, load, matches
+from celltrain.papers.score import SLACK, Scored
 from paper_page import ROOT
 
 if sys.version_info >= (3, 11):

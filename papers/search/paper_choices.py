@@ -13,9 +13,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from celltrain.reproduction.paper import Choice, load, seed_count
-from celltrain.reproduction.run import reproduce
-from celltrain.reproduction.score import Scored, group_scores
+from celltrain.papers.paper import Choice, load, seed_count
+from celltrain.papers.run import reproduce
+from celltrain.papers.score import Scored, group_scores
 from paper_page import ROOT, figure, grid, replaced
 
 

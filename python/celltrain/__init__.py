@@ -30,11 +30,15 @@ if TYPE_CHECKING:
     from celltrain import policies as policies
     from celltrain import tcp as tcp
     from celltrain import topologies as topologies
-    from celltrain.cancel import Cancel as Cancel
-    from celltrain.captures import Capture as Capture
-    from celltrain.comparing import Compared as Compared
-    from celltrain.comparing import compare as compare
-    from celltrain.drawing import draw as draw
+    from celltrain.ensemble.comparing import Compared as Compared
+    from celltrain.ensemble.comparing import compare as compare
+    from celltrain.ensemble.reports import Report as Report
+    from celltrain.ensemble.reports import report as report
+    from celltrain.ensemble.store import Store as Store
+    from celltrain.ensemble.sweeps import sweep as sweep
+    from celltrain.ensemble.tuning import Tuned as Tuned
+    from celltrain.ensemble.tuning import tune as tune
+    from celltrain.ensemble.vetting import vet as vet
     from celltrain.errors import CancelledError as CancelledError
     from celltrain.errors import CelltrainError as CelltrainError
     from celltrain.errors import CelltrainWarning as CelltrainWarning
@@ -49,50 +53,45 @@ if TYPE_CHECKING:
     from celltrain.errors import ScenarioError as ScenarioError
     from celltrain.errors import StoreError as StoreError
     from celltrain.errors import TuneError as TuneError
-    from celltrain.event_log import EventLog as EventLog
-    from celltrain.event_log import read_events as read_events
-    from celltrain.events import Events as Events
-    from celltrain.graph import import_graph as import_graph
-    from celltrain.models import *
-    from celltrain.network import max_min_shares as max_min_shares
-    from celltrain.policy_files import Policy as Policy
-    from celltrain.python_policy import PolicyPort as PolicyPort
-    from celltrain.python_policy import PythonPolicy as PythonPolicy
-    from celltrain.python_policy import compiled as compiled
-    from celltrain.reasons import Episodes as Episodes
-    from celltrain.reasons import Why as Why
-    from celltrain.reasons import episodes as episodes
-    from celltrain.reasons import why as why
-    from celltrain.reports import Report as Report
-    from celltrain.reports import report as report
-    from celltrain.reproduction.run import reproduce as reproduce
-    from celltrain.reproduction.run import study as study
-    from celltrain.results import RunResult as RunResult
-    from celltrain.results import run as run
-    from celltrain.scenario import check as check
-    from celltrain.scenario import load as load
-    from celltrain.scenario import n_source as n_source
-    from celltrain.shipped import scenarios as scenarios
-    from celltrain.store import Store as Store
-    from celltrain.sweeps import sweep as sweep
-    from celltrain.toml import save as save
-    from celltrain.tuning import Tuned as Tuned
-    from celltrain.tuning import tune as tune
-    from celltrain.vetting import vet as vet
+    from celltrain.inspect.network_figure import draw as draw
+    from celltrain.inspect.reasons import Episodes as Episodes
+    from celltrain.inspect.reasons import Why as Why
+    from celltrain.inspect.reasons import why as why
+    from celltrain.model.cancel import Cancel as Cancel
+    from celltrain.model.graph import import_graph as import_graph
+    from celltrain.model.network import max_min_shares as max_min_shares
+    from celltrain.model.policy_files import Policy as Policy
+    from celltrain.model.python_policy import PolicyPort as PolicyPort
+    from celltrain.model.python_policy import PythonPolicy as PythonPolicy
+    from celltrain.model.python_policy import compiled as compiled
+    from celltrain.model.scenario import check as check
+    from celltrain.model.scenario import load as load
+    from celltrain.model.scenario import n_source as n_source
+    from celltrain.model.shipped import scenarios as scenarios
+    from celltrain.model.toml import save as save
+    from celltrain.model.types import *
+    from celltrain.papers.run import reproduce as reproduce
+    from celltrain.papers.run import study as study
+    from celltrain.running.captures import Capture as Capture
+    from celltrain.running.event_log import EventLog as EventLog
+    from celltrain.running.event_log import read_events as read_events
+    from celltrain.running.events import Events as Events
+    from celltrain.running.results import RunResult as RunResult
+    from celltrain.running.results import run as run
 
     __version__: str
 
 # Importing celltrain takes a hundredth of a second: a name brings its module when it is first used.
 _HOMES = {
-    "Cancel": "cancel",
-    "Compared": "comparing",
-    "Capture": "captures",
+    "Cancel": "model.cancel",
+    "Compared": "ensemble.comparing",
+    "Capture": "running.captures",
     "CancelledError": "errors",
     "CelltrainError": "errors",
     "CelltrainWarning": "errors",
     "ClusterError": "errors",
-    "EventLog": "event_log",
-    "Events": "events",
+    "EventLog": "running.event_log",
+    "Events": "running.events",
     "Fault": "errors",
     "InputError": "errors",
     "MissingExtraError": "errors",
@@ -100,38 +99,38 @@ _HOMES = {
     "OutputError": "errors",
     "PaperError": "errors",
     "PlanError": "errors",
-    "Policy": "policy_files",
-    "PolicyPort": "python_policy",
-    "PythonPolicy": "python_policy",
-    "compiled": "python_policy",
-    "Report": "reports",
+    "Policy": "model.policy_files",
+    "PolicyPort": "model.python_policy",
+    "PythonPolicy": "model.python_policy",
+    "compiled": "model.python_policy",
+    "Report": "ensemble.reports",
     "ScenarioError": "errors",
-    "Store": "store",
+    "Store": "ensemble.store",
     "StoreError": "errors",
     "TuneError": "errors",
-    "Tuned": "tuning",
-    "Episodes": "reasons",
-    "Why": "reasons",
-    "episodes": "reasons",
-    "RunResult": "results",
-    "draw": "drawing",
-    "import_graph": "graph",
-    "max_min_shares": "network",
-    "read_events": "event_log",
-    "run": "results",
-    "check": "scenario",
-    "compare": "comparing",
-    "report": "reports",
-    "load": "scenario",
-    "n_source": "scenario",
-    "save": "toml",
-    "scenarios": "shipped",
-    "reproduce": "reproduction",
-    "study": "reproduction",
-    "sweep": "sweeps",
-    "tune": "tuning",
-    "vet": "vetting",
-    "why": "reasons",
+    "Tuned": "ensemble.tuning",
+    "Episodes": "inspect.reasons",
+    "Why": "inspect.reasons",
+    "episodes": "inspect.reasons",
+    "RunResult": "running.results",
+    "draw": "inspect.network_figure",
+    "import_graph": "model.graph",
+    "max_min_shares": "model.network",
+    "read_events": "running.event_log",
+    "run": "running.results",
+    "check": "model.scenario",
+    "compare": "ensemble.comparing",
+    "report": "ensemble.reports",
+    "load": "model.scenario",
+    "n_source": "model.scenario",
+    "save": "model.toml",
+    "scenarios": "model.shipped",
+    "reproduce": "papers",
+    "study": "papers",
+    "sweep": "ensemble.sweeps",
+    "tune": "ensemble.tuning",
+    "vet": "ensemble.vetting",
+    "why": "inspect.reasons",
 }
 
 
@@ -149,13 +148,13 @@ def __getattr__(name: str) -> object:
     if name == "__version__":
         return import_module("celltrain._core").build()["version"]
     if name == "__all__":
-        return sorted([*_HOMES, *import_module("celltrain.models").__all__])
+        return sorted([*_HOMES, *import_module("celltrain.model.types").__all__])
     if name in _SUBMODULES:
         return import_module(f"celltrain.{name}")
     # The models take longer to import than all else: `from celltrain import tables` asks for an attribute first.
     if name not in _HOMES and not name[:1].isupper():
         raise AttributeError(f"module 'celltrain' has no attribute {name!r}")
-    module = import_module(f"celltrain.{_HOMES.get(name, 'models')}")
+    module = import_module(f"celltrain.{_HOMES.get(name, 'model.types')}")
     if name not in _HOMES and name not in module.__all__:
         raise AttributeError(f"module 'celltrain' has no attribute {name!r}{_advice(name)}")
     value: object = getattr(module, name)
@@ -167,7 +166,7 @@ def _advice(name: str) -> str:
     """What somebody who asks for a class that there is not may have meant."""
     import difflib
 
-    if (control := name.lower()) in import_module("celltrain.scenario").controls():
+    if (control := name.lower()) in import_module("celltrain.model.scenario").controls():
         return f'; it is a congestion control of a TCP: Vanilla(congestion="{control}"), for example'
     known: list[str] = __getattr__("__all__")  # type: ignore[assignment]
     by_letters = {one.lower(): one for one in known}

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from celltrain.models import Abr, Allocator, Efci, EqualShare, Erica, EricaPlus, MaxMin, RateFormat, Times, VcOptions
+from celltrain.model.types import (
+    Abr,
+    Allocator,
+    Efci,
+    EqualShare,
+    Erica,
+    EricaPlus,
+    MaxMin,
+    RateFormat,
+    Times,
+    VcOptions,
+)
 
 __all__ = ["Abr", "Allocator", "Efci", "EqualShare", "Erica", "EricaPlus", "MaxMin", "RateFormat", "Times", "VcOptions"]
 

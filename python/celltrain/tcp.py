@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from celltrain.models import (
+from celltrain.model.types import (
     AfterIdle,
     Backoff,
     Congestion,

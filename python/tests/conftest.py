@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from celltrain.tuning import Tuned
+    from celltrain.ensemble.tuning import Tuned
 
 # Before anything imports matplotlib: tests have no screen.
 os.environ["MPLBACKEND"] = "Agg"
@@ -128,7 +128,7 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 @pytest.fixture
 def without_pdf(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replaces the PDF of each figure by its first bytes: embedding fonts takes half the time of a report."""
-    from celltrain.pages.drawing import Drawing
+    from celltrain.drawing.pages.drawing import Drawing
 
     drawn = Drawing._drawn
     monkeypatch.setattr(Drawing, "_drawn", lambda self, kind: b"%PDF-" if kind == "pdf" else drawn(self, kind))
@@ -137,7 +137,7 @@ def without_pdf(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def empty_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Writes an empty file for each figure, in tests of the rest of a report: drawing takes most of its time."""
-    from celltrain.pages.drawing import Drawing
+    from celltrain.drawing.pages.drawing import Drawing
 
     files = {"pdf": b"%PDF-", "svg": b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"></svg>'}
     monkeypatch.setattr(Drawing, "_drawn", lambda self, kind: files[kind])
@@ -148,8 +148,8 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Tuned, Path]:
     """A search that nothing came in the way of, and its folder."""
     from tunes import plan
 
+    from celltrain.ensemble.tuning import run_tune
     from celltrain.running import Local
-    from celltrain.tuning import run_tune
 
     folder = tmp_path_factory.mktemp("tune") / "whole"
     return run_tune(plan(), folder, Local(2)), folder

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from celltrain.store import Store
-from celltrain.store.manifest import checksum
+from celltrain.ensemble.store import Store
+from celltrain.ensemble.store.manifest import checksum
 from small_sweep import WRITE_RUNS, driver, stored
 
 __all__ = ["WRITE_RUNS", "driver", "interrupted", "remade", "rows", "stored", "wait_for_runs"]

@@ -15,7 +15,7 @@ import pytest
 from conftest import SMALL, Command
 from tunes import PLAN as TUNE
 
-from celltrain.store import Store
+from celltrain.ensemble.store import Store
 
 ANSWERS = Path(__file__).parent / "answers"
 #: Fields that differ between two runs of a command, between versions or between machines.

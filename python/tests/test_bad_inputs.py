@@ -470,7 +470,7 @@ def test_several_bad_files_are_all_reported(celltrain, small, tmp_path):
 
 @pytest.mark.parametrize("file", [True, False])
 def test_an_output_folder_that_cannot_be_is_refused_before_the_run(celltrain, small, monkeypatch, file):
-    monkeypatch.setattr("celltrain.results.run", lambda *_, **__: pytest.fail("it ran"))
+    monkeypatch.setattr("celltrain.running.results.run", lambda *_, **__: pytest.fail("it ran"))
     answer = celltrain("run", small, "--out", small if file else small / "below")
     assert answer.code == 2
     assert str(small) in answer.err

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import celltrain as ct
-from celltrain import cautions
-from celltrain.plan import Plan
+from celltrain.ensemble import cautions
+from celltrain.ensemble.plan import Plan
 
 NAME = "sweep.toml"
 

@@ -9,9 +9,11 @@ import typer.main
 from conftest import ROOT
 
 import celltrain as ct
-from celltrain import _core, bench, catalog, cli
-from celltrain.results import TRACES
-from celltrain.scenario import Reading
+from celltrain import _core, cli
+from celltrain.cli import benchmark as bench
+from celltrain.cli import catalog
+from celltrain.model.scenario import Reading
+from celltrain.running.results import TRACES
 
 RUN_FIELDS = {
     "scenario": str,
@@ -428,7 +430,7 @@ def test_doctor_finds_a_sound_installation(celltrain):
 
 
 def test_doctor_says_when_results_differ(celltrain, monkeypatch):
-    monkeypatch.setattr("celltrain.doctor.SELF_TEST_FINGERPRINT", "0" * 16)
+    monkeypatch.setattr("celltrain.cli.diagnosis.SELF_TEST_FINGERPRINT", "0" * 16)
     answer = celltrain("doctor")
     assert answer.code == 1
     assert "WRONG" in answer.out

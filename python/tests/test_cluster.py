@@ -23,12 +23,12 @@ from sweeps import rows
 
 import celltrain as ct
 from celltrain import _core
-from celltrain.coordination import run_plan
-from celltrain.plan import Plan, canonical
+from celltrain.ensemble.coordination import run_plan
+from celltrain.ensemble.plan import Plan, canonical
+from celltrain.ensemble.store import Store
+from celltrain.ensemble.tuning import TunePlan, run_tune
 from celltrain.running import Local, cluster, run_chunk
 from celltrain.running.cluster import Cluster
-from celltrain.store import Store
-from celltrain.tuning import TunePlan, run_tune
 from small_sweep import thresholds
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform == "win32", reason="signals are different there")]

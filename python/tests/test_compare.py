@@ -14,8 +14,8 @@ import pytest
 from conftest import WITHOUT_POLICY, is_refused
 
 import celltrain as ct
-from celltrain import cautions
-from celltrain.overrides import of_texts
+from celltrain.ensemble import cautions
+from celltrain.model.overrides import of_texts
 
 POLICIES = {"port.bottleneck.policy": [ct.TailDrop(), ct.Epd(threshold=60), ct.SelectiveDrop()]}
 

@@ -9,8 +9,8 @@ import pytest
 from tunes import PLAN
 
 import celltrain as ct
-from celltrain import shipped
-from celltrain.scenario import read
+from celltrain.model import shipped
+from celltrain.model.scenario import read
 
 EMPTY = "refuses every frame while the buffer is empty"
 ONE = "while a single cell waits"

@@ -12,7 +12,7 @@ import pytest
 from conftest import SMALL, Command
 
 import celltrain as ct
-from celltrain import models
+from celltrain.model import types as models
 
 pytest.importorskip("matplotlib")
 
@@ -129,8 +129,8 @@ def test_the_axis_of_time_is_the_window_that_was_asked_for(result: ct.RunResult)
 
 
 def test_the_anatomy_adds_up_to_the_recorded_queue(result: ct.RunResult) -> None:
-    from celltrain.diagrams.anatomy import _waiting
-    from celltrain.event_rows import rows_of
+    from celltrain.drawing.diagrams.anatomy import _waiting
+    from celltrain.drawing.event_rows import rows_of
 
     vcs, times, waiting = _waiting(rows_of(result.events["cells"], port="sw1->sw2"))
     assert set(vcs) == {"tcp1", "tcp2", "tcp3"}
@@ -143,7 +143,7 @@ def test_the_anatomy_adds_up_to_the_recorded_queue(result: ct.RunResult) -> None
 @pytest.mark.parametrize("policy", [ct.TailDrop(), ct.DropFromFront(), ct.Epd(threshold=60)])
 def test_what_waits_when_a_window_begins_is_found(policy: models.Policy, tmp_path: Path) -> None:
     """The cells of a window alone: those that wait at its start leave without having come."""
-    from celltrain.diagrams.anatomy import _waiting
+    from celltrain.drawing.diagrams.anatomy import _waiting
 
     whole = ct.run(
         scenario(policy=policy), trace="queue", step="50us", events=ct.Events(folder=tmp_path / "all", kinds=["cells"])
@@ -159,7 +159,7 @@ def test_what_waits_when_a_window_begins_is_found(policy: models.Policy, tmp_pat
 
 def test_the_anatomy_shows_pauses_as_they_are() -> None:
     """Two bursts of thousands of cells with a long pause between them, in which nothing waits, and one more."""
-    from celltrain.diagrams.anatomy import _COLUMNS, _drawn
+    from celltrain.drawing.diagrams.anatomy import _COLUMNS, _drawn
 
     burst = np.concatenate([np.arange(1, 801), np.arange(799, -1, -1)])
     times = np.concatenate([start + np.arange(1600) * 3e-6 for start in (0.0, 0.3, 0.39)])

@@ -19,7 +19,7 @@ import pytest
 from conftest import ROOT, SMALL, Command
 
 import celltrain as ct
-from celltrain.measures import EVENTS
+from celltrain.model.measures import EVENTS
 
 KINDS = ("segments", "timers", "frames", "cells", "rates")
 

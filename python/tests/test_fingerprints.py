@@ -10,7 +10,7 @@ import pytest
 from conftest import ROOT
 
 from celltrain import _core
-from celltrain.scenario import Reading
+from celltrain.model.scenario import Reading
 
 pytestmark = pytest.mark.slow
 

@@ -129,7 +129,7 @@ def test_values_of_an_axis_are_called_by_what_they_differ_in():
 
 
 def test_constants_of_a_formula_are_searched():
-    from celltrain.tuning import TunePlan
+    from celltrain.ensemble.tuning import TunePlan
 
     assert len(TunePlan.load("tune-formula").configurations.points) == 2
     formula = ct.Formula(admit="X <= R * K or Y * N <= Z * X", constants={"R": 0.5, "Z": 1.0})

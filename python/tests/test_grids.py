@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from celltrain.grids import Grid, Line, latex, markdown
+from celltrain.model.grids import Grid, Line, latex, markdown
 
 WORDS = st.text("abc .:-", max_size=40)
 NUMBERS = st.sampled_from(["", "1", "0.441 ± 0.027", "+0.176 ± 0.076 *", "12,350", "7591"])

@@ -12,7 +12,7 @@ import pytest
 
 import celltrain as ct
 from celltrain import _core
-from celltrain.scenario import Reading, read
+from celltrain.model.scenario import Reading, read
 
 #: Runs whatever handle comes on standard input.
 ELSEWHERE = """

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import celltrain as ct
-from celltrain.pages.drawing import bars
-from celltrain.store.columns import bounds
+from celltrain.drawing.pages.drawing import bars
+from celltrain.ensemble.store.columns import bounds
 
 pytest.importorskip("matplotlib")
 

@@ -13,8 +13,8 @@ import joint_page
 import joint_runs
 import littles_law
 import wan_search
-from celltrain.reproduction.score import Scored
-from celltrain.scenario import Reading
+from celltrain.model.scenario import Reading
+from celltrain.papers.score import Scored
 from joint_runs import Runs, Scores, Space, after, log_likelihood
 from joint_search import Search
 

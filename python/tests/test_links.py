@@ -123,9 +123,9 @@ def test_a_search_does_not_write_through_links(tmp_path, mine):
     pytest.importorskip("optuna")
     from tunes import PLAN
 
+    from celltrain.ensemble.tuning import TunePlan, run_tune
     from celltrain.errors import TuneError
     from celltrain.running import Local
-    from celltrain.tuning import TunePlan, run_tune
 
     plan, folder = TunePlan.of_toml(PLAN), tmp_path / "search"
     run_tune(plan, folder, Local(2))

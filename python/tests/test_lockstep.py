@@ -10,12 +10,12 @@ import pytest
 from conftest import Command
 
 import celltrain as ct
+from celltrain.ensemble.lockstep import LEAST, NEAR_NONE, TIMEOUTS, drawn, hinge, in_step
+from celltrain.ensemble.plan.contents import MEASURES
 from celltrain.errors import CelltrainWarning
-from celltrain.lockstep import LEAST, NEAR_NONE, TIMEOUTS, drawn, hinge, in_step
-from celltrain.paths import set_key
-from celltrain.plan.contents import MEASURES
-from celltrain.results import RunResult
-from celltrain.scenario import Reading
+from celltrain.model.paths import set_key
+from celltrain.model.scenario import Reading
+from celltrain.running.results import RunResult
 
 NOTHING = {1: (0.0, 20.0), 2: (0.0, 20.0)}
 """Two seeds in which some flow delivered nothing, after timeouts."""

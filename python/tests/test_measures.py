@@ -10,10 +10,11 @@ import pytest
 from pages import ROOT
 
 import celltrain as ct
-from celltrain import _core, tables
-from celltrain.measures import ROWS, RUN, SERIES
-from celltrain.plan import Plan
-from celltrain.store.columns import measured
+from celltrain import _core
+from celltrain.ensemble.plan import Plan
+from celltrain.ensemble.store.columns import measured
+from celltrain.model.measures import ROWS, RUN, SERIES
+from celltrain.running import tables
 
 
 @pytest.fixture(scope="module")

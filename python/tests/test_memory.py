@@ -13,12 +13,12 @@ import pytest
 from conftest import ROOT, SMALL, Command
 
 import celltrain as ct
-from celltrain.expressions import outlined
-from celltrain.network import Network
-from celltrain.plan.points import no_measures
+from celltrain.ensemble.plan.points import no_measures
+from celltrain.ensemble.store import Store
+from celltrain.model.expressions import outlined
+from celltrain.model.network import Network
+from celltrain.model.scenario import Reading
 from celltrain.running import apart
-from celltrain.scenario import Reading
-from celltrain.store import Store
 
 sys.path.insert(0, str(ROOT / "scripts"))
 import memory_campaign as campaign

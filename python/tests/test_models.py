@@ -11,9 +11,10 @@ from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
 import celltrain as ct
-from celltrain import _core, models
-from celltrain.base import Keyed, Model
-from celltrain.scenario import Reading
+from celltrain import _core
+from celltrain.model import types as models
+from celltrain.model.base import Keyed, Model
+from celltrain.model.scenario import Reading
 
 CHOICES = [models.Policy, ct.Allocator, ct.EdgeDiscard, ct.Tcp, ct.Topology]
 

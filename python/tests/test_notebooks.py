@@ -13,8 +13,8 @@ import pytest
 from conftest import ROOT
 
 import celltrain as ct
-from celltrain import progress
-from celltrain.cards import MOST_ROWS, Card, Grid
+from celltrain.model import progress
+from celltrain.model.cards import MOST_ROWS, Card, Grid
 
 pytestmark = pytest.mark.slow
 

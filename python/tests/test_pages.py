@@ -10,8 +10,8 @@ import pytest
 from pages import MODEL_HEADINGS, ROOT, Block, blocks, headings, pages, prose, section
 
 from celltrain import _core
-from celltrain.catalog import CHOICES, Parameter, entries, page_of
-from celltrain.scenario import Reading
+from celltrain.cli.catalog import CHOICES, Parameter, entries, page_of
+from celltrain.model.scenario import Reading
 
 MODELS = ROOT / "docs" / "models"
 SCENARIOS = ROOT / "docs" / "scenarios.md"

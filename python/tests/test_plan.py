@@ -15,8 +15,8 @@ from pages import ROOT, blocks
 
 import celltrain as ct
 from celltrain import _core
-from celltrain.plan import MAX_RUNS, Plan, canonical, follow, run_key
-from celltrain.scenario import Reading
+from celltrain.ensemble.plan import MAX_RUNS, Plan, canonical, follow, run_key
+from celltrain.model.scenario import Reading
 
 BASE = '\nscenario = "lan-selective-drop"\n'
 SD = "port.bottleneck.policy.selective_drop"

@@ -10,10 +10,10 @@ import pytest
 from jsonschema import Draft202012Validator
 from pages import ROOT, blocks, pages
 
+from celltrain.ensemble.plan import Plan
+from celltrain.ensemble.plan.shapes import PlanForm, json_schema
+from celltrain.ensemble.tuning.plan import TunePlan
 from celltrain.errors import PlanError
-from celltrain.plan import Plan
-from celltrain.plan.shapes import PlanForm, json_schema
-from celltrain.tuning.plan import TunePlan
 
 if sys.version_info >= (3, 11):
     import tomllib

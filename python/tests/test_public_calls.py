@@ -18,10 +18,10 @@ import pytest
 from conftest import SMALL
 
 import celltrain as ct
+import celltrain.ensemble.plan
+import celltrain.ensemble.store
+import celltrain.ensemble.tuning
 import celltrain.models
-import celltrain.plan
-import celltrain.store
-import celltrain.tuning
 from celltrain.errors import CelltrainError
 
 NESTED: list[Any] = [[[[]]], {"a": [None, {"b": object()}]}]
@@ -202,13 +202,13 @@ def calls(lan: ct.Scenario, store: ct.Store) -> dict[str, tuple[Callable[..., An
         "episodes": (ct.episodes, {"scenario": lan, "flow": "tcp1"}),
         "scenarios": (ct.scenarios, {}),
         "why": (ct.why, {"scenario": lan, "flow": "tcp1", "at": "1ms"}),
-        "Plan.load": (celltrain.plan.Plan.load, {"path": "plan.toml"}),
-        "Plan.of": (celltrain.plan.Plan.of, {"base": lan, "document": {"seeds": 1}}),
-        "Plan.of_toml": (celltrain.plan.Plan.of_toml, {"text": 'scenario = "lan-epd"\nseeds = 1'}),
-        "Plan.of_document": (celltrain.plan.Plan.of_document, {"document": document}),
-        "TunePlan.load": (celltrain.tuning.TunePlan.load, {"path": "tune.toml"}),
+        "Plan.load": (celltrain.ensemble.plan.Plan.load, {"path": "plan.toml"}),
+        "Plan.of": (celltrain.ensemble.plan.Plan.of, {"base": lan, "document": {"seeds": 1}}),
+        "Plan.of_toml": (celltrain.ensemble.plan.Plan.of_toml, {"text": 'scenario = "lan-epd"\nseeds = 1'}),
+        "Plan.of_document": (celltrain.ensemble.plan.Plan.of_document, {"document": document}),
+        "TunePlan.load": (celltrain.ensemble.tuning.TunePlan.load, {"path": "tune.toml"}),
         "TunePlan.of": (
-            celltrain.tuning.TunePlan.of,
+            celltrain.ensemble.tuning.TunePlan.of,
             {
                 "base": of_epd,
                 "document": {
@@ -216,15 +216,15 @@ def calls(lan: ct.Scenario, store: ct.Store) -> dict[str, tuple[Callable[..., An
                 },
             },
         ),
-        "TunePlan.of_toml": (celltrain.tuning.TunePlan.of_toml, {"text": TUNE}),
+        "TunePlan.of_toml": (celltrain.ensemble.tuning.TunePlan.of_toml, {"text": TUNE}),
         "TunePlan.of_document": (
-            celltrain.tuning.TunePlan.of_document,
-            {"document": celltrain.tuning.TunePlan.of_toml(TUNE).document},
+            celltrain.ensemble.tuning.TunePlan.of_document,
+            {"document": celltrain.ensemble.tuning.TunePlan.of_toml(TUNE).document},
         ),
-        "canonical": (celltrain.plan.canonical, {"scenario": lan.to_dict()}),
-        "run_key": (celltrain.plan.run_key, {"configuration": "{}", "seed": 1}),
-        "follow": (celltrain.plan.follow, {"path": "port.bottleneck.buffer"}),
-        "measured": (celltrain.store.measured, {"text": "efficiency"}),
+        "canonical": (celltrain.ensemble.plan.canonical, {"scenario": lan.to_dict()}),
+        "run_key": (celltrain.ensemble.plan.run_key, {"configuration": "{}", "seed": 1}),
+        "follow": (celltrain.ensemble.plan.follow, {"path": "port.bottleneck.buffer"}),
+        "measured": (celltrain.ensemble.store.measured, {"text": "efficiency"}),
         "InputError": (ct.InputError, {"faults": []}),
         "Fault.of_file": (ct.Fault.of_file, {"file": "f", "problem": "p"}),
         "Fault.of_option": (ct.Fault.of_option, {"option": "o", "value": 1, "problem": "p"}),
@@ -415,7 +415,7 @@ def _close_figures() -> None:
 
 
 def models() -> list[type[Any]]:
-    from celltrain import models
+    from celltrain.model import types as models
 
     return [
         one for name in models.__all__ if inspect.isclass(one := getattr(models, name)) and hasattr(one, "model_fields")
@@ -547,7 +547,7 @@ def test_anything_with_a_paths_protocol_is_a_path(lan):
     assert ct.import_graph(BytesPath("net.json"), flows=1, delay="1ms")
     ct.sweep(lan, over={"port.bottleneck.buffer": [50]}, seeds=1, store=BytesPath("swept"))
     assert ct.Store.open(BytesPath("swept")).wide().num_rows == 1
-    assert celltrain.plan.Plan.load(BytesPath("plan.toml")).name == "plan"
+    assert celltrain.ensemble.plan.Plan.load(BytesPath("plan.toml")).name == "plan"
     with pytest.raises(ct.StoreError, match="is not there"):
         ct.report(BytesPath("nowhere"))
 

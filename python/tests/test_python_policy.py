@@ -241,8 +241,8 @@ def test_a_module_is_imported_for_a_scenario_only_where_its_user_names_it(tmp_pa
 
 
 def test_a_worker_imports_the_modules_that_it_is_sent(monkeypatch):
-    from celltrain.plan import canonical
-    from celltrain.python_policy import modules_of
+    from celltrain.ensemble.plan import canonical
+    from celltrain.model.python_policy import modules_of
     from celltrain.running import Chunk
 
     text = canonical(lan(Fba()).to_dict())

@@ -13,12 +13,12 @@ import pytest
 from sweeps import remade
 
 import celltrain as ct
-from celltrain.coordination import run_plan
-from celltrain.pages import words
-from celltrain.plan import Plan
-from celltrain.reports.data import of_store
+from celltrain.drawing.pages import words
+from celltrain.ensemble.coordination import run_plan
+from celltrain.ensemble.plan import Plan
+from celltrain.ensemble.reports.data import of_store
+from celltrain.ensemble.store import RunRecord, Store
 from celltrain.running import Local
-from celltrain.store import RunRecord, Store
 
 pytestmark = pytest.mark.slow
 

@@ -12,8 +12,8 @@ import pytest
 from test_reports import made
 
 import celltrain as ct
-from celltrain.pages import labels
-from celltrain.pages.drawing import new_figure
+from celltrain.drawing.pages import labels
+from celltrain.drawing.pages.drawing import new_figure
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")

@@ -10,7 +10,7 @@ import pytest
 from test_reports import made
 
 import celltrain as ct
-from celltrain.reports import groups
+from celltrain.ensemble.reports import groups
 
 pytestmark = pytest.mark.slow
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from celltrain import _core
-from celltrain.reproduction import Reproduction, figures, load, reproduce
-from celltrain.reproduction.paper import Number, Paper, PaperError, matches
-from celltrain.reproduction.score import Scored
-from celltrain.scenario import Reading
+from celltrain.model.scenario import Reading
+from celltrain.papers import Reproduction, figures, load, reproduce
+from celltrain.papers.paper import Number, Paper, PaperError, matches
+from celltrain.papers.score import Scored
 
 AF_97_0831 = "af-97-0831"
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from celltrain.reproduction import claims
-from celltrain.reproduction.claims import FORMS, Point
-from celltrain.reproduction.paper import Paper, PaperError, load
-from celltrain.reproduction.score import Scored
+from celltrain.papers import claims
+from celltrain.papers.claims import FORMS, Point
+from celltrain.papers.paper import Paper, PaperError, load
+from celltrain.papers.score import Scored
 
 
 @pytest.fixture(scope="module")

@@ -13,10 +13,10 @@ from rich.console import Console
 
 import celltrain as ct
 from celltrain import _core
-from celltrain.reproduction import Paper, Reproduction, figures, load
-from celltrain.reproduction.claims import FORMS
-from celltrain.reproduction.paper import matches
-from celltrain.scenario import Reading
+from celltrain.model.scenario import Reading
+from celltrain.papers import Paper, Reproduction, figures, load
+from celltrain.papers.claims import FORMS
+from celltrain.papers.paper import matches
 
 COMCOM = "comcom-1998"
 

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from celltrain import _core
-from celltrain.reproduction import Reproduction, claims, figures, load
-from celltrain.reproduction.claims import FORMS
-from celltrain.reproduction.outcomes import Outcomes
-from celltrain.reproduction.paper import Number, Paper, matches
-from celltrain.reproduction.score import Scored
-from celltrain.scenario import Reading
+from celltrain.model.scenario import Reading
+from celltrain.papers import Reproduction, claims, figures, load
+from celltrain.papers.claims import FORMS
+from celltrain.papers.outcomes import Outcomes
+from celltrain.papers.paper import Number, Paper, matches
+from celltrain.papers.score import Scored
 
 DRAFT_JAGAN = "draft-jagan"
 ROOT = Path(__file__).parents[2]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import celltrain as ct
-from celltrain.expressions import MeasureError, check_syntax, climb, mean_window, measure, named, needs_series
+from celltrain.model.expressions import MeasureError, check_syntax, climb, mean_window, measure, named, needs_series
 
 ANSWER: dict[str, Any] = {
     "efficiency": 0.5,

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from celltrain import _core
-from celltrain.paths import set_key
-from celltrain.quantities import seconds
-from celltrain.reproduction.paper import (
+from celltrain.model.paths import set_key
+from celltrain.model.quantities import seconds
+from celltrain.model.scenario import Reading
+from celltrain.papers.paper import (
     Number,
     Paper,
     PaperError,
@@ -22,7 +23,6 @@ from celltrain.reproduction.paper import (
     paper_ids,
     substitute,
 )
-from celltrain.scenario import Reading
 
 PAPERS = Path(__file__).parents[2] / "papers"
 AF_96_1269 = "af-96-1269"

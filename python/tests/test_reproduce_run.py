@@ -16,11 +16,11 @@ from rich.console import Console
 
 import celltrain
 from celltrain import _core
-from celltrain.expressions import follow
-from celltrain.reproduction import Progress, Reproduction, export, figures, load, reproduce
-from celltrain.reproduction.outcomes import Outcomes
-from celltrain.reproduction.paper import PaperError
-from celltrain.reproduction.run import _reproduction
+from celltrain.model.expressions import follow
+from celltrain.papers import Progress, Reproduction, export, figures, load, reproduce
+from celltrain.papers.outcomes import Outcomes
+from celltrain.papers.paper import PaperError
+from celltrain.papers.run import _reproduction
 from celltrain.running import Chunk, RunRecord, apart, local
 
 AF_96_1269 = "af-96-1269"

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from celltrain.reproduction import score
-from celltrain.reproduction.paper import Number, Quantity
-from celltrain.reproduction.score import Scored
-from celltrain.statistics import ks, ranks, spearman
+from celltrain.papers import score
+from celltrain.papers.paper import Number, Quantity
+from celltrain.papers.score import Scored
+from celltrain.running.statistics import ks, ranks, spearman
 
 QUANTITY = Quantity(name="efficiency", unit="1", meaning="", decimals=2, result="efficiency")
 

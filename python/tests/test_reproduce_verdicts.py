@@ -10,8 +10,8 @@ import pytest
 from rich.console import Console
 
 import paper_page
-from celltrain.reproduction import Reproduction, export, load, report
-from celltrain.reproduction.outcomes import Outcomes
+from celltrain.papers import Reproduction, export, load, report
+from celltrain.papers.outcomes import Outcomes
 
 SEEDS = 12
 

@@ -10,11 +10,11 @@ from test_sweep import PLAN, plan, rows
 
 import celltrain as ct
 from celltrain import _core
-from celltrain.coordination import run_plan
-from celltrain.coordination.retry import has_more
+from celltrain.ensemble.coordination import run_plan
+from celltrain.ensemble.coordination.retry import has_more
+from celltrain.ensemble.store import Store
+from celltrain.ensemble.store.database import Database
 from celltrain.running import Local
-from celltrain.store import Store
-from celltrain.store.database import Database
 
 #: Two points take longer than any limit here, and two a moment.
 LONG = PLAN.replace("[axes]", '[limits]\ntime = "LIMIT"\n[axes]\nduration = ["1ms", "100000s"]').replace(

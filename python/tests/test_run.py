@@ -16,7 +16,7 @@ import pytest
 from conftest import ROOT
 
 import celltrain as ct
-from celltrain import tables
+from celltrain.running import tables
 
 
 def lan(**changes):

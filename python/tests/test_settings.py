@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import celltrain as ct
-from celltrain import grammar, overrides, policy_files
-from celltrain.plan import Plan
-from celltrain.tuning import TunePlan
+from celltrain.ensemble.plan import Plan
+from celltrain.ensemble.tuning import TunePlan
+from celltrain.model import grammar, overrides, policy_files
 
 SAH = """\
 name = "SAH"

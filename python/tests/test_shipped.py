@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 import celltrain as ct
-from celltrain import shipped
 from celltrain.cli import completing
-from celltrain.plan import Plan
-from celltrain.tuning import TunePlan
+from celltrain.ensemble.plan import Plan
+from celltrain.ensemble.tuning import TunePlan
+from celltrain.model import shipped
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,7 @@ import re
 from conftest import ROOT
 
 import site_pages
-from celltrain.catalog import CHOICES, entries
+from celltrain.cli.catalog import CHOICES, entries
 
 
 def test_the_pages_of_lists_are_those_of_the_code():

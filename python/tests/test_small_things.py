@@ -9,7 +9,7 @@ import pydantic
 import pytest
 
 import celltrain as ct
-from celltrain.base import Model
+from celltrain.model.base import Model
 
 LAN = {"sources": 2, "link_delay": "5us", "buffer_cells": 100, "policy": ct.TailDrop(), "duration": "10ms"}
 

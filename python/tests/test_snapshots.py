@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 from conftest import SMALL, WITHOUT_POLICY, Command
 
-from celltrain import reasons, vetting
-from celltrain.reproduction import run as reproduction
+from celltrain.ensemble import vetting
+from celltrain.inspect import reasons
+from celltrain.papers import run as reproduction
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 WIDTHS = (80, 100, 120)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from celltrain import statistics
+from celltrain.running import statistics
 
 scipy_stats = pytest.importorskip("scipy.stats")
 

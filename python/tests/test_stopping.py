@@ -14,8 +14,8 @@ import pytest
 
 import celltrain as ct
 from celltrain import _core
-from celltrain.cancel import check
-from celltrain.plan import canonical
+from celltrain.ensemble.plan import canonical
+from celltrain.model.cancel import check
 from celltrain.running import Chunk, Local, Task
 
 #: Speed is not what tests are for: whatever is ended here would last minutes or days.

@@ -25,12 +25,12 @@ from test_sweep import PLAN, plan, rows
 
 import celltrain as ct
 from celltrain import _core
-from celltrain.coordination import run_plan
+from celltrain.ensemble.coordination import run_plan
+from celltrain.ensemble.store import Store
+from celltrain.ensemble.store.database import Database, Repeat
+from celltrain.ensemble.store.manifest import checksum
 from celltrain.running import Local
-from celltrain.statistics import half_width
-from celltrain.store import Store
-from celltrain.store.database import Database, Repeat
-from celltrain.store.manifest import checksum
+from celltrain.running.statistics import half_width
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="limits and users are different there")
 
@@ -442,7 +442,7 @@ def test_what_is_no_file_is_not_waited_for(store, tmp_path, celltrain, kind, com
 IN_A_PROCESS = """
 import resource, sys
 sys.path.insert(0, {tests!r})
-import celltrain.coordination.coordinator as coordinator
+import celltrain.ensemble.coordination.coordinator as coordinator
 from celltrain.cli import main
 coordinator.WRITE_RUNS = 200
 resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))

@@ -11,10 +11,10 @@ from test_store import made, store  # noqa: F401, fixtures
 from test_sweep import plan, rows
 
 import celltrain as ct
-from celltrain.coordination import run_plan
+from celltrain.ensemble.coordination import run_plan
+from celltrain.ensemble.store import Store
+from celltrain.ensemble.store.files import Lock, put
 from celltrain.running import Local
-from celltrain.store import Store
-from celltrain.store.files import Lock, put
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="links and pipes are different there")
 

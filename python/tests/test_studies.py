@@ -14,13 +14,13 @@ from pages import flowing
 
 import celltrain as ct
 from celltrain import _core
-from celltrain.expressions import MeasureError, NoValueError, measure
-from celltrain.paths import set_key
-from celltrain.reproduction import STUDY, Paper, PaperError, Reproduction, figures, load, paper_ids, study_ids
-from celltrain.reproduction.claims import FORMS
-from celltrain.reproduction.paper import matches
-from celltrain.scenario import Reading
-from celltrain.statistics import half_width
+from celltrain.model.expressions import MeasureError, NoValueError, measure
+from celltrain.model.paths import set_key
+from celltrain.model.scenario import Reading
+from celltrain.papers import STUDY, Paper, PaperError, Reproduction, figures, load, paper_ids, study_ids
+from celltrain.papers.claims import FORMS
+from celltrain.papers.paper import matches
+from celltrain.running.statistics import half_width
 
 STUDIES = ROOT / "studies"
 

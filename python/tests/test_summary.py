@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from conftest import SMALL
 
-from celltrain.catalog import entries
+from celltrain.cli.catalog import entries
 from celltrain.errors import ScenarioError
-from celltrain.summary import RECOVERY, tcp_summary
+from celltrain.running.summary import RECOVERY, tcp_summary
 
 
 def with_tcp(tmp_path: Path, text: str) -> Path:

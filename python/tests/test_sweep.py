@@ -13,11 +13,11 @@ import sweeps
 from sweeps import interrupted, rows
 
 import celltrain as ct
-from celltrain.coordination import coordinator, run_plan
-from celltrain.coordination.coordinator import seeds_needed
-from celltrain.plan import Plan, canonical, run_key
+from celltrain.ensemble.coordination import coordinator, run_plan
+from celltrain.ensemble.coordination.coordinator import seeds_needed
+from celltrain.ensemble.plan import Plan, canonical, run_key
+from celltrain.ensemble.store import Store
 from celltrain.running import Chunk, Local, Task, run_chunk
-from celltrain.store import Store
 from small_sweep import SCENARIO
 
 PLAN = f"""

@@ -164,7 +164,7 @@ def test_a_megabyte_of_a_name_is_not_in_every_row_of_a_csv(tmp_path):
 def test_long_csv_files_are_written_whole(tmp_path):
     import pyarrow as pa
 
-    from celltrain.tables import write_csv
+    from celltrain.running.tables import write_csv
 
     names = pa.chunked_array([["a", "=b"] * 3000, [None, "c"] * 3000], pa.string())
     table = pa.table({"name": names, "same": names.dictionary_encode(), "number": range(12_000)})
@@ -181,7 +181,7 @@ def test_long_csv_files_are_written_whole(tmp_path):
 def test_numbers_stay_numbers_in_csv(tmp_path):
     import pyarrow as pa
 
-    from celltrain.tables import write_csv
+    from celltrain.running.tables import write_csv
 
     table = pa.table({"=x": pa.array(["-1.5", "+2e-3", "-1.5 ms", None]), "y": pa.array([-1.5, -2.0, None, 0.0])})
     write_csv(table, tmp_path / "t.csv")

@@ -8,7 +8,7 @@ import pytest
 from conftest import Command
 
 import celltrain as ct
-from celltrain import results
+from celltrain.running import results
 
 #: Links so long that a thread has enough to do until cells of the other arrive.
 FAR = ct.n_source(sources=5, link_delay="50ms", buffer_cells=300, policy=ct.Epd(threshold=200), duration="2s")

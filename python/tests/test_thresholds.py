@@ -9,10 +9,10 @@ import pytest
 
 import celltrain as ct
 from celltrain import _core
-from celltrain.catalog import entries
-from celltrain.plan import Plan
-from celltrain.scenario import read
-from celltrain.toml import to_toml
+from celltrain.cli.catalog import entries
+from celltrain.ensemble.plan import Plan
+from celltrain.model.scenario import read
+from celltrain.model.toml import to_toml
 
 BUFFER = 80
 #: Each policy's thresholds as plain numbers, with what else it needs.

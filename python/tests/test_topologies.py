@@ -14,9 +14,9 @@ from conftest import ROOT
 
 import celltrain as ct
 from celltrain import _core
-from celltrain.drawing import laid_out, save
-from celltrain.network import network
-from celltrain.scenario import Reading
+from celltrain.inspect.network_figure import laid_out, save
+from celltrain.model.network import network
+from celltrain.model.scenario import Reading
 
 SCENARIOS = ROOT / "scenarios"
 CHAIN = SCENARIOS / "chain-epd.toml"

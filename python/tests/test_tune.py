@@ -19,15 +19,15 @@ from hypothesis import strategies as st
 from tunes import PLAN, plan
 
 import celltrain as ct
+from celltrain.ensemble.plan import Plan, Seeds
+from celltrain.ensemble.store import Store
+from celltrain.ensemble.tuning import Tuned, TuneProgress, run_tune
+from celltrain.ensemble.tuning.analysis import best, finalists
+from celltrain.ensemble.tuning.ask import Trial, ask
+from celltrain.ensemble.tuning.folder import title
+from celltrain.ensemble.tuning.result import _mean
 from celltrain.errors import PlanError
-from celltrain.plan import Plan, Seeds
 from celltrain.running import Local
-from celltrain.store import Store
-from celltrain.tuning import Tuned, TuneProgress, run_tune
-from celltrain.tuning.analysis import best, finalists
-from celltrain.tuning.ask import Trial, ask
-from celltrain.tuning.folder import title
-from celltrain.tuning.result import _mean
 from small_sweep import stored
 
 
@@ -169,8 +169,8 @@ def test_killed_at_any_moment_it_goes_on_as_if_nothing_had_happened(undisturbed,
     (tmp_path / "plan.toml").write_text(PLAN)
     # Written as often as can be, with runs slow enough to be killed among.
     program = (
-        "import sys, time, celltrain.coordination.coordinator as c, celltrain.running.local as l; c.WRITE_RUNS = 3\n"
-        "from pathlib import Path; from celltrain.tuning import TunePlan, run_tune\n"
+        "import sys, time, celltrain.ensemble.coordination.coordinator as c, celltrain.running.local as l; c.WRITE_RUNS = 3\n"
+        "from pathlib import Path; from celltrain.ensemble.tuning import TunePlan, run_tune\n"
         "class Slow(l.Local):\n"
         "    def work(self, chunks, take): super().work(chunks, lambda rows: (time.sleep(0.004), take(rows)))\n"
         "folder = Path(sys.argv[2]); plan = TunePlan.load(sys.argv[1])\n"
@@ -311,7 +311,7 @@ def test_the_best_at_no_less_is_the_naive_twins(points, least):
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=2, max_size=30))
 def test_paired_intervals_are_the_naive_twins(pairs):
-    from celltrain.statistics import half_width
+    from celltrain.running.statistics import half_width
 
     differences = [b - a for a, b in pairs]
     values = np.array([[b, b] for _, b in pairs]) - np.array([[a, a] for a, _ in pairs])

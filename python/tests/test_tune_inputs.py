@@ -7,12 +7,12 @@ import json
 import pytest
 from tunes import PLAN, plan
 
+from celltrain.ensemble.plan import Plan
+from celltrain.ensemble.store.manifest import checksum
+from celltrain.ensemble.tuning import run_tune
+from celltrain.ensemble.tuning.folder import Folder
 from celltrain.errors import CelltrainWarning, PlanError, StoreError, TuneError
-from celltrain.plan import Plan
 from celltrain.running import Local
-from celltrain.store.manifest import checksum
-from celltrain.tuning import run_tune
-from celltrain.tuning.folder import Folder
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,11 @@ from sweeps import interrupted
 from tunes import PLAN
 
 from celltrain import _core
-from celltrain.quantities import exact
-from celltrain.store import Store
-from celltrain.tuning import Estimate, Tuned, TunePlan
-from celltrain.tuning.ask import ask
-from celltrain.tuning.folder import title
+from celltrain.ensemble.store import Store
+from celltrain.ensemble.tuning import Estimate, Tuned, TunePlan
+from celltrain.ensemble.tuning.ask import ask
+from celltrain.ensemble.tuning.folder import title
+from celltrain.model.quantities import exact
 
 pytestmark = pytest.mark.slow
 
@@ -122,7 +122,7 @@ def test_ctrl_c_keeps_what_is_done_and_says_so(tmp_path):
 
 
 def test_optuna_is_not_imported_before_it_is_needed():
-    program = "import sys, celltrain as ct, celltrain.cli; ct.tune; from celltrain.tuning import TunePlan; print('optuna' in sys.modules)"
+    program = "import sys, celltrain as ct, celltrain.cli; ct.tune; from celltrain.ensemble.tuning import TunePlan; print('optuna' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
 

@@ -8,8 +8,8 @@ import pytest
 from tunes import PLAN
 
 import celltrain as ct
+from celltrain.ensemble.tuning import TunePlan, run_tune
 from celltrain.running import Local
-from celltrain.tuning import TunePlan, run_tune
 
 pytestmark = pytest.mark.slow
 

@@ -9,9 +9,9 @@ import pytest
 from conftest import WITHOUT_POLICY, is_refused
 
 import celltrain as ct
-from celltrain.grids import Line
-from celltrain.vetting import standard
-from celltrain.vetting.table import blocks, by_clocks, ranking
+from celltrain.ensemble.vetting import standard
+from celltrain.ensemble.vetting.table import blocks, by_clocks, ranking
+from celltrain.model.grids import Line
 
 FBA = 'admit = "X <= R or Y * N / X <= Z * (K - R) / (X - R)"\nconstants = { R = "0.9 * K", Z = 0.8 }\n'
 QUICK = ["--scenarios", "lan-5", "--seeds", "2"]

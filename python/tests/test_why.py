@@ -12,7 +12,7 @@ import pytest
 from conftest import ROOT, Command
 
 import celltrain as ct
-from celltrain import models
+from celltrain.model import types as models
 
 LAN = {"sources": 3, "link_delay": "5us", "buffer_cells": 100, "duration": "1s"}
 

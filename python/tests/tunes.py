@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from celltrain.tuning import TunePlan
+from celltrain.ensemble.tuning import TunePlan
 
 PLAN = """
 name = "tiny"

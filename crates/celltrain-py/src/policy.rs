@@ -1,6 +1,6 @@
 //! Policies that are Python classes: the core's calls are passed to the interpreter.
 //!
-//! `celltrain.python_policy` finds the class and makes its objects. A compiled function is called without the
+//! `celltrain.model.python_policy` finds the class and makes its objects. A compiled function is called without the
 //! interpreter.
 
 use celltrain_core::error::Fault;
@@ -17,7 +17,7 @@ use serde_json::json;
 use crate::interpreter;
 
 /// The Python module that finds the classes.
-const MODULE: &str = "celltrain.python_policy";
+const MODULE: &str = "celltrain.model.python_policy";
 
 /// The interpreter that loaded this module.
 pub(crate) struct Classes;
@@ -241,7 +241,7 @@ impl View {
 /// the frame may enter.
 type Function = extern "C" fn(f64, f64, f64, f64, f64, f64, f64, f64, f64) -> u8;
 
-/// Returns the function at an address from `celltrain.python_policy.made`.
+/// Returns the function at an address from `celltrain.model.python_policy.made`.
 #[allow(
     unsafe_code,
     reason = "docs/design/formulas.md, Compiled functions: why an address is all there is, and what keeps it"

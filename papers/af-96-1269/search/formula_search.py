@@ -22,7 +22,7 @@ import numpy as np
 import optuna
 
 import celltrain as ct
-from celltrain import statistics
+from celltrain.running import statistics
 from paper_page import ROOT, replaced
 
 PAGE = ROOT / "docs" / "studies" / "one-line-policy.md"

@@ -15,7 +15,7 @@ import json
 import shutil
 from pathlib import Path
 
-from celltrain.tuning import Estimate, Left, Searched, Tuned
+from celltrain.ensemble.tuning import Estimate, Left, Searched, Tuned
 from paper_page import ROOT, replaced
 
 STUDIES, IMAGES = ROOT / "docs" / "studies", ROOT / "docs" / "images"

@@ -36,9 +36,9 @@ from typing import Any
 
 import numpy as np
 
-from celltrain.reproduction.paper import load
-from celltrain.reproduction.run import reproduce
-from celltrain.reproduction.score import Scored
+from celltrain.papers.paper import load
+from celltrain.papers.run import reproduce
+from celltrain.papers.score import Scored
 from paper_page import ROOT, grid, replaced
 
 if sys.version_info >= (3, 11):

@@ -22,9 +22,9 @@ from typing import Any
 
 import numpy as np
 
-from celltrain.reproduction.paper import seed_count
-from celltrain.reproduction.run import reproduce
-from celltrain.reproduction.score import Scored
+from celltrain.papers.paper import seed_count
+from celltrain.papers.run import reproduce
+from celltrain.papers.score import Scored
 from paper_page import ROOT, grid, replaced
 
 if sys.version_info >= (3, 11):

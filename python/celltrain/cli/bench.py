@@ -21,10 +21,10 @@ def bench(
 ) -> None:
     """Measure both engines on fixed scenarios, each in a process of its own: the fastest of three runs."""
     from celltrain import _core
-    from celltrain.bench import cases, measure_all
+    from celltrain.cli.benchmark import cases, measure_all
     from celltrain.errors import Fault, InputError
-    from celltrain.grids import Line
-    from celltrain.results import ENGINES
+    from celltrain.model.grids import Line
+    from celltrain.running.results import ENGINES
 
     profile = _core.build()["profile"]
     if profile != "release":

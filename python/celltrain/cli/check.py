@@ -13,9 +13,9 @@ from celltrain.cli import completing, shell
 from celltrain.errors import Fault, InputError
 
 if TYPE_CHECKING:
-    from celltrain.network import Network
-    from celltrain.overrides import Setting
-    from celltrain.policy_files import Policy
+    from celltrain.model.network import Network
+    from celltrain.model.overrides import Setting
+    from celltrain.model.policy_files import Policy
 
 
 def register(app: typer.Typer) -> None:
@@ -43,7 +43,7 @@ def check(
     as_json: shell.Json = False,
 ) -> int:
     """Say everything that is wrong with scenario and policy files, without running them; exit with 2 if anything is."""
-    from celltrain.overrides import single
+    from celltrain.model.overrides import single
     from celltrain.text import shown
 
     if plot is not None:
@@ -52,7 +52,7 @@ def check(
     checked = [_checked(file, changed) for file in files]
     faults = [fault for one in checked for fault in one.faults]
     if plot is not None and not faults:
-        from celltrain.drawing import save
+        from celltrain.inspect.network_figure import save
 
         net = checked[0].network
         if net is None:
@@ -107,14 +107,14 @@ class _Checked:
 
 def _checked(file: Path, settings: Mapping[str, Setting]) -> _Checked:
     """Checks a scenario or a policy file."""
-    from celltrain.network import Network
-    from celltrain.policy_files import is_policy_file
-    from celltrain.scenario import read, table
+    from celltrain.model.network import Network
+    from celltrain.model.policy_files import is_policy_file
+    from celltrain.model.scenario import read, table
     from celltrain.text import shown
 
     name = shown(file)
     if is_policy_file(file):
-        from celltrain.vetting.policy import check_file
+        from celltrain.ensemble.vetting.policy import check_file
 
         try:
             policy, warnings = check_file(file, settings)
@@ -132,7 +132,7 @@ def _checked(file: Path, settings: Mapping[str, Setting]) -> _Checked:
 
 def _can_draw(files: list[Path], plot: Path) -> None:
     """Refuses what cannot be drawn before any file is read."""
-    from celltrain.axes import refuse_other, require_matplotlib
+    from celltrain.drawing.axes import refuse_other, require_matplotlib
     from celltrain.text import shown
 
     if len(files) != 1:

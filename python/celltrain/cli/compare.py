@@ -10,7 +10,7 @@ import typer
 from celltrain.cli import completing, shell, workers
 
 if TYPE_CHECKING:
-    from celltrain.comparing import Compared
+    from celltrain.ensemble.comparing import Compared
 
 Measures = Annotated[
     list[str] | None,
@@ -101,11 +101,11 @@ def compare(
     tex: shell.Latex = False,
 ) -> int:
     """Run scenarios under the same seeds: means with 95 % intervals, and paired differences from the first."""
-    from celltrain.comparing import compare as put_beside
-    from celltrain.comparing.figure import check
+    from celltrain.drawing.pages.words import counted
+    from celltrain.ensemble.comparing import compare as put_beside
+    from celltrain.ensemble.comparing.figure import check
     from celltrain.errors import Fault, InputError
-    from celltrain.overrides import as_options, of_options
-    from celltrain.pages.words import counted
+    from celltrain.model.overrides import as_options, of_options
 
     form = shell.form(as_json=as_json, md=md, tex=tex)
     called = None if names is None else listed([names])
@@ -143,7 +143,7 @@ def listed(texts: list[str] | None) -> list[str] | None:
 
 def usual(compared: Compared) -> list[int]:
     """The places of the measures that are shown unless others are asked for."""
-    from celltrain.comparing.rows import USUAL
+    from celltrain.ensemble.comparing.rows import USUAL
 
     return [place for place, measure in enumerate(compared.measures) if measure.name in USUAL]
 
@@ -182,7 +182,7 @@ def answered(
         known = {str(seed): text or None for seed, text in prints.items()}
         shell.answer(compared.to_dict() | ({"fingerprints": known} if fingerprints else {}))
     else:
-        from celltrain.comparing.rows import blocks
+        from celltrain.ensemble.comparing.rows import blocks
 
         shell.show(blocks(compared, usual(compared) if brief else None), form)
         for seed, text in prints.items():

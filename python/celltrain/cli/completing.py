@@ -34,16 +34,16 @@ def scenarios(incomplete: str) -> list[str]:
 
 def shipped_scenarios(incomplete: str) -> list[str]:
     """Shipped scenarios by name."""
-    from celltrain.shipped import names
+    from celltrain.model.shipped import names
 
     return _starting(names("scenario"), incomplete)
 
 
 def flows(context: typer.Context, incomplete: str) -> list[str]:
     """Connections of the scenario that the command line names before."""
-    from celltrain import scenario
     from celltrain.errors import CelltrainError
-    from celltrain.network import Network
+    from celltrain.model import scenario
+    from celltrain.model.network import Network
 
     file = context.params.get("file")
     try:
@@ -55,7 +55,7 @@ def flows(context: typer.Context, incomplete: str) -> list[str]:
 
 def measures(incomplete: str) -> list[str]:
     """Measures of a whole run; of several names with commas between them the last is completed."""
-    from celltrain.measures import RUN
+    from celltrain.model.measures import RUN
 
     return _last_of([one.name for one in RUN if one.kind != "string"], incomplete)
 
@@ -63,7 +63,7 @@ def measures(incomplete: str) -> list[str]:
 def paths(incomplete: str) -> list[str]:
     """The next step of a path into a scenario, such as `port.bottleneck.buffer=`; after `=` the policies and the like."""
     from celltrain.errors import CelltrainError
-    from celltrain.paths import choices, steps
+    from celltrain.model.paths import choices, steps
 
     path, sign, values = incomplete.partition("=")
     try:
@@ -88,20 +88,20 @@ def kinds(incomplete: str) -> list[str]:
 
 def explained(incomplete: str) -> list[str]:
     """Everything that can be explained."""
-    from celltrain.catalog import everything
+    from celltrain.cli.catalog import everything
 
     return _starting(dict.fromkeys(entry.name for entry in everything()), incomplete)
 
 
 def series(incomplete: str) -> list[str]:
     """What can be recorded; of several names with commas between the last is completed."""
-    from celltrain.measures import SERIES
+    from celltrain.model.measures import SERIES
 
     return _last_of(SERIES, incomplete)
 
 
 def _shipped(kind: str, incomplete: str) -> list[str]:
-    from celltrain.shipped import names
+    from celltrain.model.shipped import names
 
     return [*_starting(names(kind), incomplete), *_files(incomplete)]
 

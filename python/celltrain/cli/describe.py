@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console, ConsoleOptions, RenderableType
 
-    from celltrain.catalog import Entry
+    from celltrain.cli.catalog import Entry
 
 
 def register(app: typer.Typer) -> None:
@@ -43,7 +43,7 @@ def list_(
     as_json: shell.Json = False,
 ) -> None:
     """List available models, services, papers, studies, plans, scenarios or measures."""
-    from celltrain.catalog import SINGULAR
+    from celltrain.cli.catalog import SINGULAR
     from celltrain.errors import Fault, InputError
     from celltrain.text import among
 
@@ -62,7 +62,7 @@ def list_(
 
 def entries_of(kind: str, *, as_json: bool) -> None:
     """Prints everything of a kind, with a line for each."""
-    from celltrain.catalog import entries
+    from celltrain.cli.catalog import entries
 
     found = entries(kind)
     if as_json:
@@ -75,7 +75,7 @@ def entries_of(kind: str, *, as_json: bool) -> None:
 
 
 def _list_kinds(*, as_json: bool) -> None:
-    from celltrain.catalog import entries
+    from celltrain.cli.catalog import entries
 
     counts = {kind: _count_measures() if kind == "measures" else len(list(entries(kind))) for kind in KINDS}
     if as_json:
@@ -89,14 +89,14 @@ def _list_kinds(*, as_json: bool) -> None:
 
 
 def _count_measures() -> int:
-    from celltrain.measures import ROWS, RUN
+    from celltrain.model.measures import ROWS, RUN
 
     return sum(one.kind != "string" for measures in (RUN, *ROWS.values()) for one in measures)
 
 
 def _names(*, as_json: bool) -> None:
     """Prints the names that `explain` takes, by kind."""
-    from celltrain.catalog import entries
+    from celltrain.cli.catalog import entries
 
     names = {kind: [entry.name for entry in entries(kind)] for kind in KINDS if kind != "measures"}
     if as_json:
@@ -111,7 +111,7 @@ def _names(*, as_json: bool) -> None:
 
 def _list_measures(*, as_json: bool) -> None:
     """Every number of a run, by the path that names it."""
-    from celltrain.measures import ROWS, RUN
+    from celltrain.model.measures import ROWS, RUN
 
     members = {"flows": "tcp1", "ports": "bottleneck", "contracts": "VC", "abr": "VC"}
     found = [("", one) for one in RUN]
@@ -152,11 +152,11 @@ def explain(
     as_json: shell.Json = False,
 ) -> None:
     """Explain a model: its parameters with type, unit, default and range, and its page. Print an example plan or scenario."""
-    from celltrain.catalog import everything
+    from celltrain.cli.catalog import everything
+    from celltrain.drawing.pages.words import prose
+    from celltrain.ensemble.store.columns import measured
     from celltrain.errors import Fault, InputError
-    from celltrain.grammar import OTHERWISE
-    from celltrain.pages.words import prose
-    from celltrain.store.columns import measured
+    from celltrain.model.grammar import OTHERWISE
 
     if name is None:
         _names(as_json=as_json)
@@ -202,8 +202,8 @@ def explain(
 def _show_changed(entry: Entry, settings: list[str], *, as_json: bool) -> None:
     """Prints a shipped scenario as a file, with settings in place of its own."""
     from celltrain.errors import Fault, InputError
-    from celltrain.models import Scenario
-    from celltrain.toml import to_toml
+    from celltrain.model.toml import to_toml
+    from celltrain.model.types import Scenario
 
     if entry.kind != "scenarios":
         problem = f"changes a scenario, and {entry.name} is one of the {entry.kind}"
@@ -219,8 +219,8 @@ def _show_changed(entry: Entry, settings: list[str], *, as_json: bool) -> None:
 
 def _show(entry: Entry, *, whole: bool) -> None:
     """Prints an entry: its page and its parameters; of a TCP the beginning and what people change, unless `whole`."""
-    from celltrain.catalog import SINGULAR
-    from celltrain.grids import Line
+    from celltrain.cli.catalog import SINGULAR
+    from celltrain.model.grids import Line
 
     console = shell.console()
     width = min(console.width, 100)
@@ -296,11 +296,11 @@ def schema(
 
         raise InputError([Fault.of_option("--plan", "", "and --result exclude each other; give one of them")])
     if result:
-        from celltrain.measures import result_schema
+        from celltrain.model.measures import result_schema
 
         shell.answer(result_schema())
     elif plan:
-        from celltrain.plan.shapes import json_schema
+        from celltrain.ensemble.plan.shapes import json_schema
 
         shell.answer(json_schema())
     else:

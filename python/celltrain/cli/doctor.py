@@ -15,8 +15,8 @@ def register(app: typer.Typer) -> None:
 @shell.command
 def doctor(as_json: shell.Json = False) -> int:
     """Say what is installed and whether it works; exit with 1 if something is wrong."""
-    from celltrain.doctor import examine
-    from celltrain.grids import Line
+    from celltrain.cli.diagnosis import examine
+    from celltrain.model.grids import Line
 
     with shell.waiting("looking"):
         findings = examine()

@@ -79,12 +79,12 @@ def import_(
     as_json: shell.Json = False,
 ) -> None:
     """Make a scenario of a graph: its nodes are switches, flows join hosts at them, every port has EPD."""
-    from celltrain.graph import import_graph
-    from celltrain.models import Scenario
-    from celltrain.overrides import single
-    from celltrain.scenario import read, table
+    from celltrain.model.graph import import_graph
+    from celltrain.model.overrides import single
+    from celltrain.model.scenario import read, table
+    from celltrain.model.toml import save, to_toml
+    from celltrain.model.types import Scenario
     from celltrain.text import shown
-    from celltrain.toml import save, to_toml
 
     scenario = import_graph(
         file,

@@ -31,8 +31,8 @@ def new(
     as_json: shell.Json = False,
 ) -> None:
     """Write a commented scenario to start from: five TCP connections that share the buffer of a switch."""
-    from celltrain import shipped
     from celltrain.errors import Fault, InputError, OutputError
+    from celltrain.model import shipped
     from celltrain.text import among, shown
 
     if not name:

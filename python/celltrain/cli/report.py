@@ -11,8 +11,8 @@ import typer
 from celltrain.cli import shell
 
 if TYPE_CHECKING:
-    from celltrain.grids import Block
-    from celltrain.reports import Report
+    from celltrain.ensemble.reports import Report
+    from celltrain.model.grids import Block
 
 #: Rows of a table on standard output.
 MOST_ROWS = 200
@@ -65,11 +65,11 @@ def report(
     tex: shell.Latex = False,
 ) -> None:
     """Write a page about a store: what was run, means with intervals, main effects, maps, the Pareto front."""
-    from celltrain.axes import require_matplotlib
+    from celltrain.drawing.axes import require_matplotlib
+    from celltrain.ensemble.reports import report as look
     from celltrain.errors import Fault, InputError
-    from celltrain.reports import report as look
+    from celltrain.model.writing import inner
     from celltrain.text import shown
-    from celltrain.writing import inner
 
     form = shell.form(as_json=as_json, md=md, tex=tex)
     if (folder is None) == (store is None):
@@ -117,9 +117,9 @@ def _listed(texts: list[str]) -> list[str]:
 
 def _table(report: Report) -> Iterator[Block]:
     """A row for each point: means or differences from the baseline, with half of their 95 % intervals."""
-    from celltrain.comparing.rows import BEYOND, HALF
-    from celltrain.grids import Line
-    from celltrain.pages import words
+    from celltrain.drawing.pages import words
+    from celltrain.ensemble.comparing.rows import BEYOND, HALF
+    from celltrain.model.grids import Line
     from celltrain.text import shown
 
     data, against = report.data, report.baseline
@@ -162,9 +162,9 @@ def _table(report: Report) -> Iterator[Block]:
 
 def _said(report: Report) -> Iterator[str]:
     """The report in a few lines."""
-    from celltrain.pages.words import counted
-    from celltrain.pages.words import measure as worded
-    from celltrain.reports.analysis import label
+    from celltrain.drawing.pages.words import counted
+    from celltrain.drawing.pages.words import measure as worded
+    from celltrain.ensemble.reports.analysis import label
     from celltrain.text import shown
 
     data, front, compared = report.data, report.analysis.front, report.comparison

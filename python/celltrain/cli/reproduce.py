@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from celltrain.arguments import MOST_JOBS
 from celltrain.cli import shell
-from celltrain.pages.words import left
+from celltrain.drawing.pages.words import left
+from celltrain.model.arguments import MOST_JOBS
 from celltrain.text import shown
 
 if TYPE_CHECKING:
-    from celltrain.reproduction import Progress, Reproduction
+    from celltrain.papers import Progress, Reproduction
 
 
 Brief = Annotated[
@@ -65,8 +65,8 @@ def reproduce(
     tex: shell.Latex = False,
 ) -> int:
     """Run a paper's tables again and say, number by number, whether they agree. Ctrl-C keeps what is done."""
-    from celltrain.reproduction.paper import load
-    from celltrain.reproduction.run import reproduce as run
+    from celltrain.papers.paper import load
+    from celltrain.papers.run import reproduce as run
 
     form = shell.form(as_json=as_json, md=md, tex=tex)
     if paper is None:
@@ -109,8 +109,8 @@ def study(
     tex: shell.Latex = False,
 ) -> int:
     """Run a study of ours: its tables, and whether what theory made us expect holds. Ctrl-C keeps what is done."""
-    from celltrain.reproduction.paper import STUDY, load
-    from celltrain.reproduction.run import study as run
+    from celltrain.papers.paper import STUDY, load
+    from celltrain.papers.run import study as run
 
     form = shell.form(as_json=as_json, md=md, tex=tex)
     if study is None:
@@ -132,7 +132,7 @@ def _tell(reproduction: Reproduction, *, out: Path | None, as_json: bool, brief:
     if as_json:
         typer.echo(reproduction.to_json())
     else:
-        from celltrain.reproduction.report import blocks
+        from celltrain.papers.report import blocks
 
         shell.show(blocks(reproduction, brief=brief), form)
         for path in written:

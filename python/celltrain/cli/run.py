@@ -13,17 +13,17 @@ import typer
 from typer.core import TyperCommand
 
 from celltrain.cli import completing, shell
-from celltrain.measures import ABR, CONTRACTS, FLOWS, PORTS, Measure
+from celltrain.model.measures import ABR, CONTRACTS, FLOWS, PORTS, Measure
+from celltrain.model.writing import making
 from celltrain.text import shortened, shown
-from celltrain.writing import making
 
 if TYPE_CHECKING:
-    from celltrain.captures import Capture
-    from celltrain.events import Events
-    from celltrain.grids import Block, Grid
-    from celltrain.models import Scenario
-    from celltrain.results import RunResult
-    from celltrain.steady import Steady
+    from celltrain.model.grids import Block, Grid
+    from celltrain.model.types import Scenario
+    from celltrain.running.captures import Capture
+    from celltrain.running.events import Events
+    from celltrain.running.results import RunResult
+    from celltrain.running.steady import Steady
 
 # What fits a screen; --json and --out give everything.
 MOST_FLOWS = 24
@@ -42,7 +42,7 @@ class _Run(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parses the arguments, a bare `--plot` as one with an empty path."""
-        from celltrain.shipped import scenarios
+        from celltrain.model.shipped import scenarios
 
         given = []
         for place, argument in enumerate(args):
@@ -167,9 +167,9 @@ def run(
     tex: shell.Latex = False,
 ) -> int:
     """Simulate a scenario: efficiency, fairness, flows, losses by cause, largest queue, speed."""
-    from celltrain.axes import refuse_other
+    from celltrain.drawing.axes import refuse_other
     from celltrain.errors import Fault, InputError
-    from celltrain.results import run as simulate
+    from celltrain.running.results import run as simulate
 
     form = shell.form(as_json=as_json, md=md, tex=tex)
     if explain_plan:
@@ -227,7 +227,7 @@ def run(
         ]:
             raise InputError(faults)
     if plot:
-        from celltrain.axes import require_matplotlib
+        from celltrain.drawing.axes import require_matplotlib
 
         require_matplotlib()
         series = series or ["queue", "cwnd"]
@@ -299,9 +299,9 @@ def _ensemble(
 ) -> int:
     """Runs a scenario with several seeds: a comparison of one."""
     from celltrain.cli.compare import answered
-    from celltrain.comparing import compare
-    from celltrain.comparing.figure import check
-    from celltrain.plan.contents import MEASURES
+    from celltrain.ensemble.comparing import compare
+    from celltrain.ensemble.comparing.figure import check
+    from celltrain.ensemble.plan.contents import MEASURES
 
     if plot is not None:
         check(plot, "page", None)
@@ -356,7 +356,7 @@ def _kept(
     file_format: str,
 ) -> Events | None:
     """The events that are asked for; nothing where none are."""
-    from celltrain.events import Events
+    from celltrain.running.events import Events
 
     if folder is None:
         return None
@@ -378,7 +378,7 @@ def _capture(
     port: list[str] | None,
 ) -> Capture | None:
     """The capture that is asked for; nothing where none is."""
-    from celltrain.captures import Capture
+    from celltrain.running.captures import Capture
 
     if path is None:
         return None
@@ -420,9 +420,9 @@ def _refuse_idle(
 
 def _explain_plan(scenario: Path | Scenario, form: shell.Form, *, as_json: bool) -> int:
     """Prints the port plan of the fast engine."""
-    from celltrain import scenario as scenarios
-    from celltrain.cancel import current
     from celltrain.errors import ScenarioError
+    from celltrain.model import scenario as scenarios
+    from celltrain.model.cancel import current
 
     try:
         plan = json.loads(scenarios.read(scenario).accepted().explain_plan(current()))
@@ -441,8 +441,8 @@ def _explain_plan(scenario: Path | Scenario, form: shell.Form, *, as_json: bool)
 
 def blocks(result: RunResult) -> Iterator[Block]:
     """A result in lines and tables."""
-    from celltrain.grids import Line
-    from celltrain.results import balance, share
+    from celltrain.model.grids import Line
+    from celltrain.running.results import balance, share
 
     answer = result.to_dict()
     yield Line(text=shortened(result.scenario or "scenario"), style="bold")
@@ -481,7 +481,7 @@ def blocks(result: RunResult) -> Iterator[Block]:
 
 
 def _flows(flows: list[dict[str, Any]]) -> Iterator[Block]:
-    from celltrain.grids import Line
+    from celltrain.model.grids import Line
 
     shown = flows
     if len(flows) > MOST_FLOWS:
@@ -495,7 +495,7 @@ def _flows(flows: list[dict[str, Any]]) -> Iterator[Block]:
 
 def _vcs(what: str, measures: Sequence[Measure], vcs: list[dict[str, Any]]) -> Iterator[Block]:
     """The VCs of a kind, if there are any."""
-    from celltrain.grids import Line
+    from celltrain.model.grids import Line
 
     if not vcs:
         return
@@ -520,7 +520,7 @@ def _telling(answer: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _ports(telling: list[dict[str, Any]], ports: list[dict[str, Any]]) -> Iterator[Block]:
     """Ports, one column each."""
-    from celltrain.grids import Line
+    from celltrain.model.grids import Line
 
     shown = telling[:MOST_PORTS]
     grid = shell.grid("port", *(port["name"] for port in shown), left=("port",))

@@ -17,16 +17,16 @@ import typer
 
 from celltrain.cli import completing
 from celltrain.errors import CelltrainError, CelltrainWarning, Fault, InputError, notes_of
+from celltrain.model.writing import writing as writing
 from celltrain.stopping import INTERRUPTED as INTERRUPTED
 from celltrain.stopping import interruptible
 from celltrain.text import MOST_CLAUSE, as_json, lines, shortened, shown
-from celltrain.writing import writing as writing
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from celltrain.grids import Block, Grid
-    from celltrain.models import Scenario
+    from celltrain.model.grids import Block, Grid
+    from celltrain.model.types import Scenario
 
 DONE, NO, BAD_INPUT, INTERNAL = 0, 1, 2, 3
 
@@ -136,9 +136,9 @@ def scenario(file: Path, settings: list[str] | None) -> Path | Scenario:
     """Returns the scenario of a command, with what `--set` says in place of its own settings."""
     if not settings:
         return file
-    from celltrain.models import Scenario
-    from celltrain.overrides import single
-    from celltrain.scenario import read, table
+    from celltrain.model.overrides import single
+    from celltrain.model.scenario import read, table
+    from celltrain.model.types import Scenario
 
     made = table(read(file, single(settings), option="--set").accepted())
     for warning in thresholds_that_stay(file, made):
@@ -148,8 +148,8 @@ def scenario(file: Path, settings: list[str] | None) -> Path | Scenario:
 
 def thresholds_that_stay(file: Path, made: Mapping[str, Any]) -> list[str]:
     """Returns warnings of thresholds in cells that stay while `--set` changes the buffer of a scenario."""
-    from celltrain.cautions import thresholds
-    from celltrain.scenario import read, table
+    from celltrain.ensemble.cautions import thresholds
+    from celltrain.model.scenario import read, table
 
     as_it_is = read(file)
     return [] if as_it_is.faults else list(thresholds([table(as_it_is.accepted()), made], of_plan=False))
@@ -208,8 +208,8 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def grid(*columns: str, left: tuple[str, ...] = (), keys: int = 1) -> Grid:
-    """An empty table: the columns named in `left` hold words, the others numbers; see `celltrain.grids`."""
-    from celltrain.grids import Grid
+    """An empty table: the columns named in `left` hold words, the others numbers; see `celltrain.model.grids`."""
+    from celltrain.model.grids import Grid
 
     return Grid(heads=columns, left=tuple(place for place, name in enumerate(columns) if name in left), keys=keys)
 
@@ -224,7 +224,7 @@ def form(*, as_json: bool, md: bool, tex: bool) -> Form:
 
 def show(blocks: Iterable[Block], form: Form = "text") -> None:
     """Prints lines and tables, with an empty line between a table and its neighbours."""
-    from celltrain import grids
+    from celltrain.model import grids
 
     if form != "text":
         typer.echo((grids.markdown if form == "markdown" else grids.latex)(blocks))
@@ -261,7 +261,7 @@ def waiting(words: str) -> Iterator[Callable[[float], None] | None]:
         return
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
-    from celltrain.pages.words import left
+    from celltrain.drawing.pages.words import left
 
     columns = (
         TextColumn("{task.description}", markup=False),

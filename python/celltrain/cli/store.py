@@ -27,9 +27,9 @@ def register(app: typer.Typer) -> None:
 def show(folder: Folder, as_json: shell.Json = False) -> None:
     """Say what a store holds: plan, versions, runs, and the mean of every measure with its 95 % interval."""
     from celltrain.cli.sweep import show as show_points
-    from celltrain.store import Store
-    from celltrain.store.database import size
-    from celltrain.store.layout import DATABASE
+    from celltrain.ensemble.store import Store
+    from celltrain.ensemble.store.database import size
+    from celltrain.ensemble.store.layout import DATABASE
     from celltrain.text import shown
 
     store = Store.open(folder)
@@ -57,7 +57,7 @@ def show(folder: Folder, as_json: shell.Json = False) -> None:
 @shell.command
 def verify(folder: Folder, as_json: shell.Json = False) -> int:
     """Check that every run is there once and is what was written; exit with 1 if not."""
-    from celltrain.store import Store
+    from celltrain.ensemble.store import Store
     from celltrain.text import shown
 
     store = Store.open(folder, changed=True)
@@ -78,11 +78,11 @@ def export(
     as_json: shell.Json = False,
 ) -> None:
     """Write the rows of a store to a file: one row per run and measure."""
+    from celltrain.ensemble.store import Store
     from celltrain.errors import Fault, InputError
-    from celltrain.store import Store
-    from celltrain.tables import write_csv, write_parquet
+    from celltrain.model.writing import writing
+    from celltrain.running.tables import write_csv, write_parquet
     from celltrain.text import shown
-    from celltrain.writing import writing
 
     if parquet == csv:
         raise InputError([Fault.saying("say how the rows are written: --parquet or --csv")])
@@ -105,7 +105,7 @@ def import_(
     as_json: shell.Json = False,
 ) -> None:
     """Make a store from one of celltrain 0.2, which stays as it is."""
-    from celltrain.store.old import import_store
+    from celltrain.ensemble.store.old import import_store
     from celltrain.text import shown
 
     runs = import_store(folder, store).totals().runs
@@ -118,9 +118,9 @@ def import_(
 @shell.command
 def repair(folder: Folder, as_json: shell.Json = False) -> None:
     """Say that there is nothing to repair: SQLite undoes what a killed process has left."""
+    from celltrain.ensemble.store import Store
+    from celltrain.ensemble.store.database import MEND
     from celltrain.errors import StoreError
-    from celltrain.store import Store
-    from celltrain.store.database import MEND
     from celltrain.text import shown
 
     store = Store.open(folder, changed=True)

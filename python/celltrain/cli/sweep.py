@@ -11,14 +11,14 @@ import typer
 
 from celltrain.cli import bars, completing, shell, workers
 from celltrain.cli.bars import size_in_words
-from celltrain.pages.words import in_words, left
+from celltrain.drawing.pages.words import in_words, left
 
 if TYPE_CHECKING:
-    from celltrain.coordination import Progress
-    from celltrain.plan import Plan
+    from celltrain.ensemble.coordination import Progress
+    from celltrain.ensemble.plan import Plan
+    from celltrain.ensemble.store import Store
     from celltrain.running import Local
     from celltrain.running.cluster import Cluster
-    from celltrain.store import Store
 
 # What fits a screen; the store has everything.
 MOST_POINTS = 24
@@ -59,10 +59,10 @@ def sweep(
     as_json: shell.Json = False,
 ) -> int:
     """Run a scenario over many settings and seeds, into a store. Ctrl-C keeps what is done; --resume goes on."""
-    from celltrain.coordination import run_plan
+    from celltrain.ensemble.coordination import run_plan
+    from celltrain.ensemble.plan import Plan
     from celltrain.errors import Fault, InputError
-    from celltrain.overrides import single
-    from celltrain.plan import Plan
+    from celltrain.model.overrides import single
 
     if store is None and not dry_run:
         raise InputError([Fault.of_option("--store", "", "is missing: say where the results go, or --dry-run")])
@@ -87,9 +87,9 @@ def sweep(
 
 def tell_end(folder: Path, progress: Progress | None, *, interrupted: bool, as_json: bool) -> int:
     """Says how a sweep ended and what is in its store; the exit code."""
-    from celltrain import cautions
-    from celltrain.store import Store
-    from celltrain.store.lock_step import warnings
+    from celltrain.ensemble import cautions
+    from celltrain.ensemble.store import Store
+    from celltrain.ensemble.store.lock_step import warnings
     from celltrain.text import shown
 
     if interrupted:
@@ -124,12 +124,12 @@ def tell_end(folder: Path, progress: Progress | None, *, interrupted: bool, as_j
 
 def show(store: Store) -> None:
     """Prints the points of a small store for people: the mean and half the width of its 95 % interval."""
-    from celltrain import cautions
-    from celltrain.grids import Line
-    from celltrain.pages import words
-    from celltrain.plan.plan import tcps
-    from celltrain.store.columns import measured
-    from celltrain.summary import tcp_line
+    from celltrain.drawing.pages import words
+    from celltrain.ensemble import cautions
+    from celltrain.ensemble.plan.plan import tcps
+    from celltrain.ensemble.store.columns import measured
+    from celltrain.model.grids import Line
+    from celltrain.running.summary import tcp_line
     from celltrain.text import shown
 
     measures, hidden = list(store.plan.measures)[:MOST_MEASURES], list(store.plan.measures)[MOST_MEASURES:]
@@ -167,7 +167,7 @@ def show(store: Store) -> None:
 
 
 def _interval(row: dict[str, Any]) -> str:
-    from celltrain.pages.words import UNDEFINED, estimated
+    from celltrain.drawing.pages.words import UNDEFINED, estimated
 
     if row["mean"] is None:
         return UNDEFINED
@@ -179,8 +179,8 @@ def _as_json(progress: Progress | None) -> dict[str, Any]:
 
 
 def _foretell(plan: Plan, worker: Local | Cluster, *, as_json: bool) -> int:
-    from celltrain import cautions
-    from celltrain.coordination import estimate
+    from celltrain.ensemble import cautions
+    from celltrain.ensemble.coordination import estimate
     from celltrain.text import shown
 
     machines, threads = workers.size(worker)

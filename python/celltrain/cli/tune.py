@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from celltrain.cli import bars, completing, shell, workers
-from celltrain.pages.words import in_words, left
+from celltrain.drawing.pages.words import in_words, left
 
 if TYPE_CHECKING:
+    from celltrain.ensemble.tuning import Tuned, TunePlan, TuneProgress
     from celltrain.running import Local
     from celltrain.running.cluster import Cluster
-    from celltrain.tuning import Tuned, TunePlan, TuneProgress
 
 
 def register(app: typer.Typer) -> None:
@@ -53,13 +53,13 @@ def tune(
     as_json: shell.Json = False,
 ) -> int:
     """Search parameters for the front of two measures. Ctrl-C keeps what is done; --resume goes on."""
-    from celltrain.axes import require_matplotlib
-    from celltrain.overrides import single
-    from celltrain.pages.drawing import Look
-    from celltrain.pages.html import environment
+    from celltrain.drawing.axes import require_matplotlib
+    from celltrain.drawing.pages.drawing import Look
+    from celltrain.drawing.pages.html import environment
+    from celltrain.ensemble.tuning import TunePlan, run_tune
+    from celltrain.model.overrides import single
+    from celltrain.model.writing import inner
     from celltrain.text import shown
-    from celltrain.tuning import TunePlan, run_tune
-    from celltrain.writing import inner
 
     what = TunePlan.load(plan, settings=single(settings))
     if dry_run:
@@ -99,7 +99,7 @@ def tune(
 
 def _show(tuned: Tuned) -> None:
     """What references left on the table, or the fronts where there is none, for people."""
-    from celltrain.pages.words import estimated, valued
+    from celltrain.drawing.pages.words import estimated, valued
     from celltrain.text import shown
 
     facts = tuned.facts
@@ -137,7 +137,7 @@ def _show(tuned: Tuned) -> None:
 
 
 def _foretell(plan: TunePlan, worker: Local | Cluster, *, as_json: bool) -> int:
-    from celltrain.coordination import estimate
+    from celltrain.ensemble.coordination import estimate
     from celltrain.text import shown
 
     machines, threads = workers.size(worker)

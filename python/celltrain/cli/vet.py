@@ -72,9 +72,9 @@ def vet(
     tex: shell.Latex = False,
 ) -> int:
     """Check a policy's invariants, and compare it with EPD, Selective Drop and FBA in standard scenarios."""
-    from celltrain.overrides import single
-    from celltrain.vetting import vet as vetted
-    from celltrain.vetting.policy import given
+    from celltrain.ensemble.vetting import vet as vetted
+    from celltrain.ensemble.vetting.policy import given
+    from celltrain.model.overrides import single
 
     form = shell.form(as_json=as_json, md=md, tex=tex)
     mine = given(policy, single(settings))
@@ -91,7 +91,7 @@ def vet(
     if as_json:
         shell.answer(answer)
     else:
-        from celltrain.vetting.table import blocks
+        from celltrain.ensemble.vetting.table import blocks
 
         shell.show(blocks(answer, brief=brief), form)
     return shell.DONE if all(check["holds"] for check in answer["conformance"]) else shell.NO

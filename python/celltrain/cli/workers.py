@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from celltrain.arguments import MOST_JOBS
 from celltrain.cli import shell
+from celltrain.model.arguments import MOST_JOBS
 
 if TYPE_CHECKING:
     from celltrain.running import Local
@@ -93,7 +93,7 @@ def in_words(workers: int | None, threads: int) -> str:
 
 def _seconds(option: str, text: str) -> float:
     from celltrain.errors import Fault, InputError
-    from celltrain.quantities import seconds
+    from celltrain.model.quantities import seconds
 
     with suppress(ValueError):
         if 0 < (value := seconds(text)) <= MOST_SECONDS:

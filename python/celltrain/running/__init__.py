@@ -6,7 +6,7 @@ rows. Sweeps, searches and reproductions all run on it.
 
 from __future__ import annotations
 
-from celltrain.arguments import cores
+from celltrain.model.arguments import cores
 from celltrain.running.choice import worker_of
 from celltrain.running.local import Local
 from celltrain.running.stream import run_chunk

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from celltrain.arguments import MOST_JOBS
 from celltrain.errors import Fault, PlanError
+from celltrain.model.arguments import MOST_JOBS
 from celltrain.running.local import Local
 from celltrain.running.work import Worker
 

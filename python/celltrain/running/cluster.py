@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain import _core
-from celltrain.cancel import check
 from celltrain.errors import CancelledError as Ended
 from celltrain.errors import ClusterError, Fault, MissingExtraError
-from celltrain.files import MAX_BYTES, UnreadableError, read_json
+from celltrain.model.cancel import check
+from celltrain.model.files import MAX_BYTES, UnreadableError, read_json
 from celltrain.running.work import Chunk, Rows, RunRecord
 from celltrain.text import described, shown
 

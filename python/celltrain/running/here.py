@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from celltrain import _core
-from celltrain.cancel import current
-from celltrain.expressions import STEP, MeasureError, NoValueError, measure, needs_series, wanted
-from celltrain.python_policy import allow
-from celltrain.results import Series
+from celltrain.model.cancel import current
+from celltrain.model.expressions import STEP, MeasureError, NoValueError, measure, needs_series, wanted
+from celltrain.model.python_policy import allow
+from celltrain.running.results import Series
+from celltrain.running.tables import encoded
 from celltrain.running.work import Chunk, Recording, RunRecord
-from celltrain.tables import encoded
 
 
 def stream_here(chunk: Chunk, threads: int, take: Callable[[RunRecord], object]) -> None:

@@ -7,8 +7,8 @@ import threading
 from collections.abc import Callable, Iterator
 
 from celltrain import _core
-from celltrain.arguments import cores
-from celltrain.cancel import Cancel, check, ended_by
+from celltrain.model.arguments import cores
+from celltrain.model.cancel import Cancel, check, ended_by
 from celltrain.running.stream import stream
 from celltrain.running.work import Chunk, Rows
 

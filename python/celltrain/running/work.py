@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from celltrain.python_policy import modules_of
+from celltrain.model.python_policy import modules_of
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,1 @@
+"""Figures: styles, axes, and the plots that runs, comparisons, sweeps and papers share."""

@@ -1,0 +1,1 @@
+"""Ensembles: cases times seeds, the table of their results, and the summaries that commands show."""

@@ -1,0 +1,16 @@
+"""What a reviewer wants to see of a new policy: what holds for it, and what it does beside the classics.
+
+>>> import celltrain as ct
+>>> mine = ct.Formula(admit="Y < K - X")
+>>> answer = ct.vet(mine, scenarios=["lan-5"], beside=["epd"], seeds=2)
+>>> [check["check"] for check in answer["conformance"] if not check["holds"]]
+[]
+>>> sorted(answer["metrics"])[:2]
+['efficiency', 'fairness']
+"""
+
+from __future__ import annotations
+
+from celltrain.ensemble.vetting.run import vet
+
+__all__ = ["vet"]

@@ -1,0 +1,154 @@
+"""The answer of a vetting as the command line prints it, and what it says about the TCP."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from celltrain.drawing.pages.words import UNDEFINED, counted, estimated
+from celltrain.ensemble.vetting import standard
+from celltrain.model.grids import Block, Grid, Line
+
+#: Metrics in words.
+WORDS = {
+    "efficiency": "efficiency",
+    "fairness": "fairness",
+    "max_queue_cells": "largest queue (cells)",
+    "timeouts": "timeouts",
+    "least_goodput_mbps": "least goodput (Mb/s)",
+}
+#: Clocks of the two scenarios of a pair that differs in its clocks.
+CLOCKS = ("with clocks in step", "with random clocks")
+#: Label of the means over all scenarios.
+ALL = "all scenarios"
+
+
+def blocks(answer: Mapping[str, Any], *, brief: bool = False) -> Iterator[Block]:
+    """An answer in lines and tables; `brief`: failed checks, and the means over all scenarios only."""
+    seeds, last = answer["seeds"], answer["first_seed"] + answer["seeds"] - 1
+    said = f"seeds {answer['first_seed']} to {last}" if seeds > 1 else f"seed {last}"
+    for remark in answer["remarks"]:
+        yield Line(text=remark, style="bold")
+    yield Line(text=f"{answer['policy']}: {said} in {', '.join(answer['scenarios'])}", style="bold", is_note=True)
+    named: dict[str, list[str]] = {}
+    for scenario, tcp in answer["tcp"].items():
+        named.setdefault(tcp, []).append(scenario)
+    for tcp, scenarios in named.items():
+        text = f"TCP: {tcp}" if len(named) == 1 else f"TCP of {', '.join(scenarios)}: {tcp}"
+        yield Line(text=text, is_note=True)
+    checks = answer["conformance"]
+    shown = [check for check in checks if not (brief and check["holds"])]
+    if shown:
+        grid = Grid(heads=["check", "holds", "evidence"], left=(0, 1, 2))
+        for check in shown:
+            grid.add_row(check["check"].replace("_", " "), _holds(check), check["evidence"])
+        yield grid
+    if brief:
+        yield Line(text=f"{sum(check['holds'] for check in checks)} of {len(checks)} checks hold")
+    mine, *others = heads(answer)
+    grid = Grid(heads=["metric", "TCP", mine, *others], left=(0, 1), keys=2)
+    before = None
+    for name, *cells in rows(answer):
+        scenario, _, metric = name.rpartition(".")
+        if brief and scenario:
+            continue
+        if (label := f"{scenario}, {standard.duration_of(scenario)}" if scenario else ALL) != before:
+            grid.add_group(label)
+            before = label
+        grid.add_row(WORDS.get(metric, metric), standard.tcp_of(scenario) if scenario else "", *cells)
+    if brief:
+        grid.heads, grid.left, grid.keys = ["metric", mine, *others], (0,), 1
+        grid.rows = [[first, *rest] for first, _, *rest in grid.rows]
+    yield grid
+    for key, what in (("ranking", "TCP"), ("ranking_by_clocks", "clocks")):
+        if found := answer[key]:
+            more = f"; --json lists {counted(len(found) - 1, 'more reversed difference')}" if len(found) > 1 else ""
+            yield Line(text=f"The ranking depends on the {what}: {found[0]}{more}.", style="bold")
+    if seeds > 1:
+        yield Line(text="\u00b1: half the 95 % interval of the mean (Student's t over the seeds)", is_note=True)
+        if others:
+            yield Line(
+                text=f"* differs significantly from {mine} (95 % interval of the paired differences; see --json)",
+                is_note=True,
+            )
+
+
+def _holds(check: Mapping[str, Any]) -> str:
+    """Returns the verdict of a check in a word; a policy that sends no frame shows nothing about whole frames."""
+    if check["check"] == "whole_frames" and check["evidence"].startswith("0 frames sent,"):
+        return "nothing sent"
+    return "yes" if check["holds"] else "NO"
+
+
+def ranking(policy: str, scenarios: Sequence[str], differences: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Returns a text for each measure in which another TCP reverses the ranking of this policy and another one.
+
+    Scenarios of the set that differ in the TCP alone are compared. Both differences must be significant, with opposite signs: a
+    difference that is significant with one TCP only does not show that the TCPs differ.
+    """
+    named = {name: f"with {standard.tcp_of(name)}" for pair in standard.PAIRS for name in pair}
+    return list(_reversed(policy, scenarios, differences, standard.PAIRS, named))
+
+
+def by_clocks(policy: str, scenarios: Sequence[str], differences: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Returns a text for each measure in which random clocks and starts reverse the ranking of this policy and another one."""
+    named = {name: words for pair in standard.CLOCKS for name, words in zip(pair, CLOCKS, strict=True)}
+    return list(_reversed(policy, scenarios, differences, standard.CLOCKS, named))
+
+
+def _reversed(
+    policy: str,
+    scenarios: Sequence[str],
+    differences: Mapping[str, Mapping[str, Any]],
+    pairs: Sequence[tuple[str, str]],
+    named: Mapping[str, str],
+) -> Iterator[str]:
+    """Yields a text for each measure whose significant difference has another sign in the other scenario of a pair."""
+    for pair in pairs:
+        if not set(pair) <= set(scenarios):
+            continue
+        for beside, of in differences.items():
+            for share in standard.SHARES:
+                first, second = (_sign(of[f"{scenario}.{share}"]) for scenario in pair)
+                if first * second < 0:
+                    one, other = (f"{named[scenario]} ({scenario})" for scenario in pair)
+                    words = ("higher", "lower") if first > 0 else ("lower", "higher")
+                    yield f"compared with {beside}, the {share} of {policy} is {words[0]} {one} and {words[1]} {other}"
+
+
+def _sign(difference: Mapping[str, float | None]) -> int:
+    """1 or -1 for a significant difference, else 0."""
+    low, high = difference["low"], difference["high"]
+    if low is None or high is None:
+        return 0
+    return 1 if low > 0 else -1 if high < 0 else 0
+
+
+def beside_others(name: str, others: Sequence[str]) -> str:
+    """Returns the name of a policy in a comparison, marked if another policy has the same name."""
+    return f"this {name}" if name in others else name
+
+
+def heads(answer: Mapping[str, Any]) -> list[str]:
+    """Returns the headings of the policies' columns: this policy, and each other one."""
+    others = list(answer["beside"])
+    return [beside_others(answer["policy"], others), *others]
+
+
+def rows(answer: Mapping[str, Any]) -> Iterator[list[str]]:
+    """Yields the rows of the table: a metric, the mean of this policy, and the mean of each other policy.
+
+    A star marks a significant difference: the 95 % interval of the differences, paired by seed, excludes zero.
+    """
+    for name, own in answer["metrics"].items():
+        cells = [_cell(own)]
+        for other, theirs in answer["beside"].items():
+            more = answer["differences"][other][name]
+            beyond = more["low"] is not None and (more["low"] > 0 or more["high"] < 0)
+            cells.append(f"{_cell(theirs[name])}{' *' if beyond else '  '}")
+        yield [name, *cells]
+
+
+def _cell(estimate: Mapping[str, float | None]) -> str:
+    mean, high = estimate["mean"], estimate["high"]
+    return UNDEFINED if mean is None else estimated(mean, float("nan") if high is None else high - mean)

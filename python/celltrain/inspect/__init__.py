@@ -1,0 +1,1 @@
+"""Looking into one run: troubled times of a flow, their causes, and the network as a figure."""

@@ -1,0 +1,265 @@
+"""What the generated scenario classes share: they refuse unknown settings, cannot be changed, and write themselves."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    GetCoreSchemaHandler,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
+from pydantic_core import CoreSchema, PydanticCustomError, PydanticSerializationError, core_schema
+from typing_extensions import Self
+
+from celltrain.errors import Fault, ScenarioError
+from celltrain.model import grammar
+from celltrain.model.cards import Card, Carded, Grid
+from celltrain.text import described
+
+
+class Model(BaseModel):
+    """A table of a scenario. Fields are checked when it is made; `replace` makes a changed copy."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        populate_by_name=True,
+        validate_default=True,
+        allow_inf_nan=False,
+    )
+
+    def __str__(self) -> str:
+        return repr(self)
+
+    #: Deprecated names of fields, such as `threshold_cells`, and their names today.
+    _former_names: ClassVar[Mapping[str, str]] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_names_of_today(cls, settings: Any) -> Any:
+        return cls._renamed(settings) if isinstance(settings, dict) else settings
+
+    @classmethod
+    def _renamed(cls, settings: dict[str, Any]) -> dict[str, Any]:
+        """The settings with their names of today. A setting with both of its names keeps them, and is refused."""
+        former = [name for name in settings if cls._former_names.get(name, name) not in settings]
+        for name in former:
+            cls._warn_of(name)
+        return {cls._former_names[name] if name in former else name: value for name, value in settings.items()}
+
+    @classmethod
+    def _warn_of(cls, name: str) -> None:
+        message = f"{cls.__name__}: {name} is deprecated; use {cls._former_names[name]}"
+        warnings.warn(message, DeprecationWarning, stacklevel=5)
+
+    if not TYPE_CHECKING:
+
+        def __init__(self, /, **settings: Any) -> None:
+            try:
+                super().__init__(**settings)
+            except ValidationError as error:
+                raise ScenarioError(_faults(error, type(self))) from None
+
+        # Tells pydantic that this is BaseModel's constructor in other words: tables inside tables are validated
+        # without it, so all faults of one call arrive in one error.
+        __init__.__pydantic_base_init__ = True
+
+        def __getattr__(self, name: str) -> Any:
+            if name in type(self)._former_names:
+                self._warn_of(name)
+                return getattr(self, self._former_names[name])
+            return super().__getattr__(name)
+
+        def __setattr__(self, name: str, value: object) -> None:
+            raise AttributeError(f"a {type(self).__name__} does not change; make a changed copy: .replace({name}=...)")
+
+    @classmethod
+    def model_validate(cls, obj: Any, **options: Any) -> Self:
+        """A table from its values; raises `ScenarioError`."""
+        try:
+            return super().model_validate(obj, **options)
+        except ValidationError as error:
+            raise ScenarioError(_faults(error, cls)) from None
+
+    @classmethod
+    def model_validate_json(cls, json_data: str | bytes | bytearray, **options: Any) -> Self:
+        """A table from JSON; raises `ScenarioError`."""
+        if not isinstance(json_data, str | bytes | bytearray):
+            raise ScenarioError([Fault.of_option("json_data", described(json_data), "is not JSON: a text, or bytes")])
+        try:
+            return super().model_validate_json(json_data, **options)
+        except (ValidationError, UnicodeEncodeError) as error:
+            faults = (
+                _faults(error, cls)
+                if isinstance(error, ValidationError)
+                else [Fault.of_file(cls.__name__, "is not JSON that UTF-8 can write")]
+            )
+            raise ScenarioError(faults) from None
+
+    def replace(self, **changes: Any) -> Self:
+        """A copy with some fields changed, checked like a new one.
+
+        >>> from celltrain import Fba
+        >>> Fba().replace(z=0.5)
+        Fba(threshold=0.9, z=0.5)
+        """
+        changes = self._renamed(changes)
+        return type(self)(**{name: getattr(self, name) for name in type(self).model_fields} | changes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The table with its keys as in a TOML file."""
+        return self._to_dict()
+
+    def _to_dict(self, *, exclude_defaults: bool = False) -> dict[str, Any]:
+        try:
+            return self.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_defaults=exclude_defaults)
+        except PydanticSerializationError:
+            # Copies that pydantic makes (`model_copy`, `model_construct`) may hold anything.
+            problem = "holds a value of no type that a scenario has; a copy made with replace() says which"
+            raise ScenarioError([Fault.of_file(type(self).__name__, problem)]) from None
+
+
+class Experiment(Carded, Model):
+    """A whole scenario: `print` and notebooks show the settings that differ from their defaults, as in a file."""
+
+    def _card(self) -> Card:
+        said = self._to_dict(exclude_defaults=True)
+        name = said.pop("name", "") or "A scenario"
+        rows = [[".".join(path) or "scenario", own or "defaults"] for path, own in _settings(said, ())]
+        return Card(
+            title=str(name),
+            grids=[Grid(heads=["table", "settings"], rows=rows, left=(0, 1))],
+            notes=['Everything else has its default. celltrain.save(scenario, "file.toml") saves it.'],
+        )
+
+
+def _settings(table: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
+    """The tables of a scenario by their paths, each with its own settings in one line."""
+    own = ", ".join(f"{key} = {value}" for key, value in table.items() if not isinstance(value, Mapping))
+    inner = {key: value for key, value in table.items() if isinstance(value, Mapping)}
+    if own or not inner:
+        yield path, own
+    for key, value in inner.items():
+        yield from _settings(value, (*path, key))
+
+
+def as_model(value: Any) -> Any:
+    """What stands for a table of a scenario as that table, such as an object of a `celltrain.PythonPolicy`."""
+    stands_for = getattr(type(value), "_as_model", None)
+    return value if stands_for is None else stands_for(value)
+
+
+class Keyed:
+    """A choice among tables by the key that holds them, as in `{"epd": {"threshold": 800}}`.
+
+    In Python the choice is an instance of the class that stands for the key.
+    """
+
+    def __init__(self, **variants: type[Model]) -> None:
+        self.variants = variants
+
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+        keys: dict[type, str] = {variant: key for key, variant in self.variants.items()}
+
+        def tag(value: object) -> str | None:
+            value = as_model(value)
+            if isinstance(value, Mapping):
+                return next(iter(value)) if len(value) == 1 else None
+            return keys.get(type(value))
+
+        def content(value: object) -> object:
+            value = as_model(value)
+            return next(iter(value.values())) if isinstance(value, Mapping) else value
+
+        def write(value: Model, info: core_schema.SerializationInfo) -> dict[str, object]:
+            table = value.model_dump(
+                mode=info.mode,
+                by_alias=info.by_alias,
+                exclude_none=info.exclude_none,
+                exclude_defaults=info.exclude_defaults,
+            )
+            return {keys[type(value)]: table}
+
+        choices: dict[Any, CoreSchema] = {
+            key: core_schema.no_info_before_validator_function(content, handler.generate_schema(variant))
+            for key, variant in self.variants.items()
+        }
+        classes = " or ".join(variant.__name__ for variant in self.variants.values())
+        expected = f"is not one of {classes}, nor a table with one of the keys {', '.join(self.variants)}"
+
+        def of_text(value: object, info: ValidationInfo) -> object:
+            """A text such as `epd:threshold=80%` as the table that it stands for."""
+            if not isinstance(value, str):
+                return value
+            try:
+                return grammar.choice(value, list(self.variants), info.field_name or "choice")
+            except ValueError as error:
+                problem = str(error).removeprefix(f"has {value!r}, which ")
+                raise PydanticCustomError("text", "{problem}", {"problem": problem}) from None
+
+        union = core_schema.tagged_union_schema(choices, tag, custom_error_type="choice", custom_error_message=expected)
+        return core_schema.with_info_before_validator_function(
+            of_text, union, serialization=core_schema.plain_serializer_function_ser_schema(write, info_arg=True)
+        )
+
+
+def _is_threshold(value: Any) -> Any:
+    """Refuses numbers and texts that are not thresholds."""
+    from celltrain import _core
+
+    if isinstance(value, int | float | str) and (problem := _core.threshold(json.dumps(value))):
+        raise PydanticCustomError("threshold", "{problem}", {"problem": problem})
+    # Whole numbers of cells are whole in files too.
+    return int(value) if isinstance(value, float) and value > 1 else value
+
+
+Threshold: TypeAlias = Annotated[float | int | str, BeforeValidator(_is_threshold)]
+"""A threshold of a buffer: a share (`0.8`, `"80%"`), cells (`800`, `"800 cells"`) or `"buffer - 200 cells"`."""
+
+
+def _faults(error: ValidationError, model: type[Model]) -> list[Fault]:
+    """One fault for each setting, however many types its value failed to be."""
+    names = {str(field.validation_alias): name for name, field in model.model_fields.items()}
+    faults: dict[str, Fault] = {}
+    for part in error.errors(include_url=False):
+        # Members of unions have names that are no keys, such as "constrained-int".
+        places = [place for place in part["loc"] if "-" not in str(place) and "[" not in str(place)]
+        # A number of which is said already what is wrong with it is no text either.
+        if part["type"] == "string_type" and len(places) > 1 and places[-1] == "str":
+            continue
+        key = ".".join(names.get(str(place), str(place)) if i == 0 else str(place) for i, place in enumerate(places))
+        # pydantic's word for what one of our own checks says.
+        said = part["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
+        value, problem = described(part["input"]), f"is refused: {said[:1].lower()}{said[1:]}"
+        if part["type"] == "missing":
+            value, problem = "", "is missing"
+        elif part["type"] in ("threshold", "text"):
+            problem = said
+        elif part["type"] == "string_type" and (example := _example(model, part["loc"])):
+            problem = f'is not a text with a unit, such as "{example}"'
+        elif part["type"] == "extra_forbidden":
+            problem = "is unknown"
+            if len(places) == 1:
+                problem += (
+                    f"; known are {', '.join(model.model_fields)}" if model.model_fields else "; nothing is to be set"
+                )
+        if key in faults:
+            problem = f"{faults[key].problem} or {problem.removeprefix('is refused: ')}"
+        faults[key] = Fault.of(problem, file=model.__name__, key=key, value=value)
+    return list(faults.values())
+
+
+def _example(model: type[Model], loc: tuple[int | str, ...]) -> str:
+    """A value of a field that takes a number with a unit; empty for other fields, and those of tables inside."""
+    [name, *inner] = loc or [""]
+    fields = [one for key, one in model.model_fields.items() if name in (key, one.validation_alias)]
+    examples = fields[0].examples if fields and not inner else None
+    return str(examples[0]) if examples else ""

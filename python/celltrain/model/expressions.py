@@ -1,0 +1,370 @@
+"""Where a run holds a number, and how one is made of several.
+
+A *measure* is a path, or paths and plain numbers added, subtracted, multiplied and divided, with spaces around every sign
+and parenthesis:
+
+    efficiency
+    file_delay_ms.mean
+    ports.sw1->sw2.max_queue_cells
+    ports.bottleneck.max_queue_cells
+    flows.sum(tcp1-3).goodput_mbps / flows.sum(*).goodput_mbps
+    ports.sum(edge*->sw1).lost_cells / ( cells.delivered + cells.lost )
+
+A path goes into the run's answer (`celltrain run --json`) step by step; a list is entered by the name of its member, a
+contract by that of its VC; `bottleneck` is the port that congests, whatever its name.
+Several members are entered at once by what is made of their numbers: `sum`, `mean`, `least`, `largest`, `variation`
+(standard deviation over mean) or `fairness` (Jain's index), of a name, of a range of names such as `tcp1-3`, of all (`*`), or of those that fit a
+pattern in which `*` stands for any characters, such as `edge*->sw1`. A path that begins with
+`scenario` goes into the scenario that was run. One that begins with `series` leads to a trace (see `SERIES`).
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import math
+import re
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from celltrain import _core
+from celltrain.errors import CelltrainError, ScenarioError
+from celltrain.model.cancel import current
+
+Series = Mapping[str, Any]
+
+
+#: Names among which one is looked for that may have been meant: a mesh has thousands of connections.
+MOST_NEAR = 200
+#: What people look for under names that no measure of a run has.
+OTHERWISE = {
+    "throughput": "goodput_mbps or flows.sum(*).throughput_mbps",
+    "loss": "cells.lost",
+    "losses": "cells.lost",
+    "drops": "cells.discarded",
+    "utilisation": "ports.bottleneck.utilisation",
+    "utilization": "ports.bottleneck.utilisation",
+    "queue": "ports.bottleneck.max_queue_cells",
+    "timeouts": "flows.sum(*).timeouts",
+    "jain": "fairness",
+}
+
+
+class MeasureError(CelltrainError, ValueError):
+    """A text is no measure, or leads nowhere in the answer of a run."""
+
+
+class NoValueError(MeasureError):
+    """A run has no such number, though others may: the mean of files of which none is complete."""
+
+
+#: Characters of a measure, and parentheses that it opens: more are a mistake, and take long to look at.
+MOST_CHARACTERS, MOST_PARENTHESES = 10_000, 100
+#: Time between two samples of a trace that is taken for a measure.
+STEP = "10ms"
+#: Seconds: several round trips, so that a climb is not all recovery.
+SHORTEST_CLIMB = 0.4
+
+
+def measure(text: str, answer: Mapping[str, Any], series: Series | None = None) -> float:
+    """What a measure comes to in a run: its answer (with the scenario under "scenario"), and its trace."""
+    return _evaluated(text, lambda token: _factor(token, answer, series))
+
+
+def outlined(scenario: _core.Scenario, table: Mapping[str, Any]) -> dict[str, Any]:
+    """What the answer of a run would have, every number 1, by the core's tables of measures; `table` is the scenario.
+
+    Raises `ScenarioError` where the scenario does not fit the memory there is now.
+    """
+    try:
+        outline = json.loads(scenario.outline(current()))
+    except ValueError as error:
+        raise ScenarioError.of_refusal(error) from None
+    return {**outline, "scenario": table}
+
+
+def problem(text: str, outline: Mapping[str, Any]) -> str:
+    """Why a measure leads nowhere in the answer of a run with this outline; empty where it leads somewhere."""
+    try:
+        measure(text, outline, _empty_trace([flow["name"] for flow in outline["flows"]]))
+    except NoValueError:
+        # There is nothing yet to divide by, or no value yet.
+        return ""
+    except MeasureError as error:
+        return str(error)
+    return ""
+
+
+def _empty_trace(flows: Sequence[str]) -> dict[str, Any]:
+    """The trace that a measure may read, of one instant at which nothing was sent."""
+    nothing = np.zeros((1, len(flows)))
+    return {"flows": list(flows), "time_s": np.zeros(1), "cwnd_segments": nothing, "ssthresh_segments": nothing}
+
+
+def check_syntax(text: str) -> None:
+    """Raises `MeasureError` when a measure is not paths and numbers with signs between, or has no path at all."""
+    if len(text) > MOST_CHARACTERS:
+        raise MeasureError(f"it has {len(text):,} characters, and a measure at most {MOST_CHARACTERS:,}")
+    # Of no number, so that nothing is divided by zero.
+    numbers: list[float | None] = []
+
+    def unknown(token: str) -> float:
+        numbers.append(_number(token))
+        return math.nan
+
+    _evaluated(text, unknown)
+    if None not in numbers:
+        raise MeasureError(f"{text!r} names nothing that is measured")
+
+
+def wanted(texts: Iterable[str]) -> dict[str, list[str]]:
+    """What of a run's answer these measures read: the columns by list, `bottleneck` being that port's row alone.
+
+    >>> wanted(["efficiency", "flows.sum(*).timeouts", "ports.bottleneck.max_queue_cells"])
+    {'flows': ['timeouts'], 'bottleneck': ['max_queue_cells']}
+    """
+    columns: dict[str, list[str]] = {}
+    for path in (token.split(".") for text in texts for token in text.split()):
+        if len(path) > 2 and path[0] in ("flows", "ports", "contracts", "abr"):
+            own = columns.setdefault("bottleneck" if path[:2] == ["ports", "bottleneck"] else path[0], [])
+            own.extend({path[2]} - set(own))
+    if "ports" in columns:
+        columns["ports"] += columns.pop("bottleneck", [])
+    return columns
+
+
+def needs_series(text: str) -> bool:
+    """Whether a measure is read off a trace."""
+    return any(token.startswith("series.") for token in text.split())
+
+
+def follow(answer: Any, path: Sequence[str]) -> float:
+    """The number at a path; raises `MeasureError` with a clause that says why there is none."""
+    if not path:
+        return _number_there(answer)
+    step, *rest = path
+    members = _members(answer, step)
+    several = _several(step)
+    if several is None:
+        if step not in members:
+            near = difflib.get_close_matches(step, members, n=1) if len(members) <= MOST_NEAR else []
+            # In the answer itself by what people look for; below it by letters.
+            meant = OTHERWISE.get(step) if "efficiency" in members else None
+            meant = meant or next(iter(near), None)
+            raise MeasureError(f"there is no {step!r}{f'; did you mean {meant}?' if meant else ''}")
+        return follow(members[step], rest)
+    combine, names = several
+    if combine not in COMBINE:
+        raise MeasureError(f"there is no {combine!r}; there are {', '.join(COMBINE)}")
+    values = [follow(members[name], rest) for name in named(names, list(members))]
+    if not values and combine in ("mean", "least", "largest"):
+        raise MeasureError(f"{step!r} is of nothing")
+    return COMBINE[combine](np.array(values))
+
+
+def named(text: str, known: Sequence[str]) -> list[str]:
+    """Those of the known names that a text means: one, a range such as `tcp1-3`, all (`*`), those that fit a pattern."""
+    if text == "*":
+        return list(known)
+    if text in known:
+        return [text]
+    if "*" in text:
+        if fitting := _fitting(text, known):
+            return fitting
+        raise MeasureError(f"no name fits {text!r}")
+    several = re.fullmatch(r"([^0-9]*)([0-9]{1,19})-([0-9]{1,19})", text)
+    if several is None:
+        raise MeasureError(f"{text!r} is neither a name nor a range of names")
+    stem, first, last = several[1], int(several[2]), int(several[3])
+    if first > last:
+        raise MeasureError(f"{text!r} is an empty range: the lower number goes first")
+    # Names are looked for before a range is written out: it may be longer than any memory.
+    if last - first >= len(known):
+        raise MeasureError(f"{text!r} is a range of {last - first + 1:,} names, and there are {len(known):,}")
+    names = [f"{stem}{number}" for number in range(first, last + 1)]
+    there = set(known)
+    if missing := next((name for name in names if name not in there), None):
+        raise MeasureError(f"there is no {missing!r}")
+    return names
+
+
+def _fitting(pattern: str, names: Sequence[str]) -> list[str]:
+    """The names that fit a pattern in which `*` stands for any characters; no name is gone over twice."""
+    first, *between, last = pattern.split("*")
+    parts = [part for part in between if part]
+    shortest = len(pattern) - pattern.count("*")
+
+    def fits(name: str) -> bool:
+        if len(name) < shortest or not (name.startswith(first) and name.endswith(last)):
+            return False
+        place, end = len(first), len(name) - len(last)
+        for part in parts:
+            # Where a part first occurs leaves the most to those that follow.
+            if (found := name.find(part, place, end)) < 0:
+                return False
+            place = found + len(part)
+        return True
+
+    return [name for name in names if fits(name)]
+
+
+def _members(answer: Any, step: str) -> Mapping[str, Any]:
+    """What a step may lead to: the members of a table, or of a list by their names."""
+    if isinstance(answer, Mapping):
+        return answer
+    if isinstance(answer, list) and all(isinstance(member, Mapping) for member in answer):
+        return {member.get("name", member.get("vc")): member for member in answer}
+    raise MeasureError(f"there is nothing inside for {step!r} to be")
+
+
+def _number_there(answer: Any) -> float:
+    """The number at the end of a path."""
+    if answer is None:
+        raise NoValueError("there is no value")
+    if isinstance(answer, Mapping | list):
+        raise MeasureError("a table or a list is there, and no number: the path goes on")
+    try:
+        return float(answer)
+    except ValueError:
+        raise MeasureError("a text is there, and no number") from None
+
+
+@cache
+def _several(step: str) -> tuple[str, str] | None:
+    """What is made of several members, and which; None where the step leads to one."""
+    match = re.fullmatch(r"(\w+)\((.+)\)", step)
+    return None if match is None else (match[1], match[2])
+
+
+@cache
+def _number(token: str) -> float | None:
+    """The number that a token is; None where it is a path."""
+    if re.fullmatch(r"[0-9]+(\.[0-9]+)?(e-?[0-9]+)?", token) is None:
+        return None
+    if math.isinf(number := float(token)):
+        raise MeasureError(f"{token!r} is a number beyond all that can be counted")
+    return number
+
+
+def _variation(values: NDArray[np.float64]) -> float:
+    """Standard deviation over mean; undefined if the mean is 0."""
+    mean = float(values.mean())
+    if mean == 0:
+        raise NoValueError("the mean is 0")
+    return float(values.std(ddof=1)) / mean if len(values) > 1 else 0.0
+
+
+def _fairness(values: NDArray[np.float64]) -> float:
+    """Jain's index; undefined if all values are 0."""
+    squares = float(values @ values)
+    if squares == 0:
+        raise NoValueError("all values are 0")
+    return float(values.sum()) ** 2 / (len(values) * squares)
+
+
+COMBINE: dict[str, Callable[[NDArray[np.float64]], float]] = {
+    "sum": lambda values: float(values.sum()),
+    "mean": lambda values: float(values.mean()),
+    "least": lambda values: float(values.min()),
+    "largest": lambda values: float(values.max()),
+    "variation": _variation,
+    "fairness": _fairness,
+}
+
+
+def climb(series: Series, flow: str) -> float:
+    """Segments a second that a flow's window grows by in its linear increase: the mean over all climbs that take a while."""
+    time, window = series["time_s"], _window(series, flow, "cwnd_segments")
+    ssthresh = _window(series, flow, "ssthresh_segments")
+    # A climb goes on while the window is at ssthresh or above, and neither ssthresh moves nor the window shrinks.
+    goes_on = (window[1:] >= ssthresh[1:]) & (np.diff(ssthresh) == 0) & (np.diff(window) >= 0)
+    ends = np.flatnonzero(np.diff(np.concatenate(([False], goes_on, [False])).astype(np.int8)))
+    climbs = [(first, last) for first, last in ends.reshape(-1, 2) if time[last] - time[first] >= SHORTEST_CLIMB]
+    grown = sum(float(window[last] - window[first]) for first, last in climbs)
+    lasted = sum(float(time[last] - time[first]) for first, last in climbs)
+    return grown / lasted if climbs else 0.0
+
+
+def mean_window(series: Series, flow: str) -> float:
+    """The mean of a flow's congestion window in its linear increase, in segments."""
+    window = _window(series, flow, "cwnd_segments")
+    linear = window >= _window(series, flow, "ssthresh_segments")
+    return float(window[linear].mean()) if linear.any() else 0.0
+
+
+#: `series.<name>.<flow>`: what can be read off a trace of the windows.
+SERIES: dict[str, Callable[[Series, str], float]] = {"climb": climb, "mean_window": mean_window}
+
+
+def _evaluated(text: str, factor: Callable[[str], float]) -> float:
+    """What a text comes to, where `factor` says what a path or a number does."""
+    tokens = deque(text.split())
+    if tokens.count("(") > MOST_PARENTHESES:
+        raise MeasureError(f"{text!r} has more than {MOST_PARENTHESES} pairs of parentheses")
+    value = _sum(tokens, text, factor)
+    if tokens:
+        raise MeasureError(f"{text!r}: {tokens[0]!r} stands where a sign should")
+    return value
+
+
+def _sum(tokens: deque[str], text: str, factor: Callable[[str], float]) -> float:
+    """Takes a sum or difference of products off the front of the tokens."""
+    value = _product(tokens, text, factor)
+    while tokens and tokens[0] in ("+", "-"):
+        sign = 1 if tokens.popleft() == "+" else -1
+        value += sign * _product(tokens, text, factor)
+    return value
+
+
+def _product(tokens: deque[str], text: str, factor: Callable[[str], float]) -> float:
+    value = _part(tokens, text, factor)
+    while tokens and tokens[0] in ("*", "/"):
+        divide = tokens.popleft() == "/"
+        part = _part(tokens, text, factor)
+        if divide and part == 0:
+            raise NoValueError(f"{text!r} has no value in this run: it divides by zero")
+        value = value / part if divide else value * part
+    return value
+
+
+def _part(tokens: deque[str], text: str, factor: Callable[[str], float]) -> float:
+    if not tokens or tokens[0] in ("+", "-", "*", "/", ")"):
+        raise MeasureError(f"{text!r} lacks a path or a number before {tokens[0] if tokens else 'its end'!r}")
+    token = tokens.popleft()
+    if token != "(":
+        return factor(token)
+    value = _sum(tokens, text, factor)
+    if not tokens or tokens.popleft() != ")":
+        raise MeasureError(f"{text!r} lacks a ')'")
+    return value
+
+
+def _factor(token: str, answer: Mapping[str, Any], series: Series | None) -> float:
+    if (number := _number(token)) is not None:
+        return number
+    path = token.split(".")
+    try:
+        if path[0] == "series":
+            if len(path) < 3 or path[1] not in SERIES:
+                raise MeasureError(f"after series comes {' or '.join(SERIES)}, and then a flow")
+            assert series is not None, "a run that is traced has a trace"
+            readings = {name: SERIES[path[1]](series, name) for name in series["flows"]}
+            return follow(readings, path[2:])
+        if path[:2] == ["ports", "bottleneck"] and "bottleneck" in answer:
+            path[1] = answer["bottleneck"]
+        return follow(answer, path)
+    except NoValueError:
+        raise NoValueError(f"{token!r} has no value in this run") from None
+    except MeasureError as error:
+        hint = "" if "did you mean" in str(error) else "; see: celltrain list measures"
+        raise MeasureError(f"{token!r} leads nowhere in the answer of a run: {error}{hint}") from None
+
+
+def _window(series: Series, flow: str, name: str) -> NDArray[np.float64]:
+    window: NDArray[np.float64] = series[name][:, list(series["flows"]).index(flow)]
+    return window

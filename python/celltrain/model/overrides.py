@@ -1,0 +1,312 @@
+"""Settings that a caller puts in place of a scenario's own: `--set`, `--vary`, and values from Python.
+
+>>> of_texts(["port.bottleneck.buffer=1000,2000", "port.bottleneck.policy=tail_drop,epd:threshold=800"])
+{'port.bottleneck.buffer': [1000, 2000], 'port.bottleneck.policy': {'path': 'port.bottleneck.policy', 'values': \
+{'tail_drop': {'tail_drop': {}}, 'epd:threshold=800': {'epd': {'threshold': 800}}}}}
+"""
+
+from __future__ import annotations
+
+import copy
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from celltrain.errors import CelltrainError, Fault, InputError, ScenarioError
+from celltrain.model import grammar, policy_files, shipped
+from celltrain.model.base import as_model
+from celltrain.model.grammar import AS_IS
+from celltrain.model.paths import UnknownKeyError, choices, follow, set_key
+from celltrain.text import BROKEN, described, is_text, shortened
+
+#: Form of an option, in a message.
+FORMS = {
+    "--vary": (
+        "PATH=VALUE,VALUE,...: port.bottleneck.buffer=1000,2000, or port.bottleneck.policy=tail_drop,epd:threshold=800 "
+        f"where the settings of a table follow its name, and {AS_IS} is what the scenario has there"
+    ),
+    "--set": "PATH=VALUE: port.bottleneck.buffer=2000, or port.bottleneck.policy=epd:threshold=80%",
+}
+
+
+def of_texts(texts: Sequence[str], option: str = "--vary") -> dict[str, Any]:
+    """Returns what `--vary` says as the axes of a plan: by path a list of values, or tables with labels.
+
+    Raises `InputError` with every fault.
+    """
+    vary: dict[str, Any] = {}
+    for path, (_, values) in _parsed(texts, option).items():
+        tables = bool(choices(path))
+        labelled = {label: _of_axis(path, label, value) for label, value in values}
+        vary[path] = {"path": path, "values": labelled} if tables else [value for _, value in values]
+    return vary
+
+
+def _of_axis(path: str, label: str, value: Any) -> Any:
+    """A value of an axis: its table, or its text if the table depends on the scenario."""
+    return label if is_tcp(path) else value
+
+
+def of_options(vary: Sequence[str], settings: Sequence[str]) -> dict[str, Any]:
+    """Returns what `--vary` and `--set` say together, as `of_texts` does; raises `InputError`."""
+    varied, fixed = of_texts(vary), single(settings)
+    if again := [path for path in fixed if path in varied]:
+        raise InputError([fault_of("--set", f"{path}={fixed[path].label}", "sets what --vary sets") for path in again])
+    axes = {
+        path: {"path": path, "values": {one.label: _of_axis(path, one.label, one.value)}}
+        if choices(path)
+        else [one.value]
+        for path, one in fixed.items()
+    }
+    return {**varied, **axes}
+
+
+def as_options(faults: Sequence[Fault], vary: Sequence[str], settings: Sequence[str]) -> list[Fault]:
+    """Returns faults of the argument `vary` as faults of `--vary` and `--set`."""
+    texts = {
+        ("vary", _path(text)): (option, text) for option, of in (("--vary", vary), ("--set", settings)) for text in of
+    }
+    return [
+        fault_of(*texts[fault.key, fault.value], fault.problem) if (fault.key, fault.value) in texts else fault
+        for fault in faults
+    ]
+
+
+def _path(text: str) -> str:
+    return text.partition("=")[0].strip()
+
+
+def single(texts: Sequence[str] | None, option: str = "--set") -> dict[str, Setting]:
+    """Returns what `--set` says: one value by path; raises `InputError` with every fault."""
+    settings: dict[str, Setting] = {}
+    faults = []
+    for path, (text, values) in _parsed(texts or [], option).items():
+        if len(values) > 1:
+            problem = f"has {len(values)} values; give one, or compare them: celltrain compare FILE --vary {text}"
+            faults.append(fault_of(option, text, problem))
+        [(label, value), *_] = values
+        settings[path] = Setting(label, value, text.partition("=")[2].strip())
+    if faults:
+        raise InputError(faults)
+    return settings
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A value of an option, with the text that stands for it, such as the name of a policy, and the option's own text."""
+
+    label: str
+    value: Any
+    typed: str
+
+
+def resolved(path: str, said: Any, folder: Path | None = None) -> tuple[str, Any]:
+    """Returns the label and the plain value of what a caller puts at a path.
+
+    A text for a table is one as on the command line, or a policy file. Raises `ValueError`, `InputError`, `UnknownKeyError`.
+
+    Args:
+        path: Into the scenario.
+        said: A number, a text, a table, or an object that stands for a table.
+        folder: Where relative paths of policy files start.
+    """
+    if isinstance(said, Setting):
+        return said.label, said.value
+    if isinstance(said, policy_files.Policy):
+        return said.name, said.as_setting()
+    tables = choices(path) if isinstance(said, str) else []
+    if not tables:
+        value = plain(said)
+        return str(value) if not isinstance(value, Mapping) else next(iter(value), ""), value
+    if said == AS_IS:
+        return AS_IS, AS_IS
+    kind = path.rpartition(".")[2]
+    if kind == "policy" and policy_files.is_file(said):
+        policy = policy_files.read(said, folder)
+        return policy.name, policy.as_setting()
+    if kind == "policy" and said not in tables and (near := shipped.with_ending(Path(said), folder)):
+        raise ValueError(f"has {said!r}; did you mean {near}?")
+    also = ["@FILE.toml (a policy file)"] if kind == "policy" else []
+    return said, grammar.choice(said, tables, kind, [*also, f"{AS_IS} (what the scenario has)"])
+
+
+def is_tcp(path: str) -> bool:
+    """Returns whether a path leads to a TCP, where a name keeps settings: see `with_settings_of`."""
+    return path.rpartition(".")[2] == "tcp"
+
+
+def with_settings_of(scenario: Mapping[str, Any], path: str, table: Any) -> Any:
+    """Returns the table of a TCP that a text names, with the other settings of the scenario's own TCP.
+
+    All kinds of TCP have the same settings. A flow without a TCP of its own has that of the scenario.
+
+    >>> wan = {"tcp": {"vanilla": {"mss": "1460B", "receive_window": "600000B"}}}
+    >>> with_settings_of(wan, "tcp", {"sack": {"mss": "9180B"}})
+    {'sack': {'mss': '9180B', 'receive_window': '600000B'}}
+    """
+    place: Any = scenario
+    for step in path.split("."):
+        place = place.get(step) if isinstance(place, Mapping) else None
+    own = scenario.get("tcp") if place is None else place
+    if not isinstance(own, Mapping) or len(own) != 1:
+        return table
+    ([kind], [settings]), [kept] = zip(*table.items(), strict=True), own.values()
+    if not isinstance(kept, Mapping):
+        return table
+    # Formulas belong to the congestion control that they describe.
+    replaced = settings.get("congestion", "formula") != "formula"
+    return {kind: _merged({key: one for key, one in kept.items() if not (replaced and key == "formula")}, settings)}
+
+
+def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Two tables in one; the second has the last word."""
+    made = copy.deepcopy(dict(below))
+    for key, value in above.items():
+        inside = isinstance(value, Mapping) and isinstance(made.get(key), Mapping)
+        made[key] = _merged(made[key], value) if inside else copy.deepcopy(value)
+    return made
+
+
+def applied(scenario: Mapping[str, Any], settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Setting]]:
+    """Returns a scenario with settings in place of its own, and these settings by their paths.
+
+    Raises `InputError` if a path or a text is wrong.
+    """
+    made: dict[str, Any] = copy.deepcopy(dict(scenario))
+    found: dict[str, Setting] = {}
+    faults = []
+    # A whole table comes before the settings inside it.
+    for path in sorted(settings, key=lambda path: path.count(".")):
+        try:
+            follow(path)
+            label, value = resolved(path, settings[path])
+            said = settings[path]
+            typed = said.typed if isinstance(said, Setting) else said if isinstance(said, str) else label
+            if isinstance(said, str | Setting) and is_tcp(path) and isinstance(value, Mapping):
+                value = with_settings_of(made, path, value)
+            found[path] = Setting(shortened(label), value, shortened(typed))
+            if value != AS_IS or not choices(path):
+                set_key(made, path, copy.deepcopy(value))
+        except InputError as error:
+            faults += error.faults
+        except (CelltrainError, ValueError) as error:
+            faults.append(Fault.of(str(error), key=path))
+    if faults:
+        raise ScenarioError(faults)
+    return made, {path: found[path] for path in settings}
+
+
+def misnamed(fault: Fault, scenario: Mapping[str, Any], paths: Iterable[str]) -> tuple[Fault, str] | None:
+    """Returns the fault and the path of a setting of a port that a scenario lacks, if another port has nearly its name.
+
+    Args:
+        fault: Of the scenario with its settings.
+        scenario: The same scenario.
+        paths: Of the settings.
+    """
+    _, _, rest = fault.key.partition("port.")
+    name, ports = rest.partition(".")[0], scenario.get("port")
+    if not fault.problem.startswith("is missing") or not isinstance(ports, Mapping) or name not in ports:
+        return None
+    own = [path for path in paths if path.startswith(f"port.{name}.")]
+    only_set = {path.split(".")[2] for path in own} == set(ports[name])
+    near = difflib.get_close_matches(name, [port for port in ports if port != name], n=1)
+    if not only_set or not near:
+        return None
+    problem = f"is not a port of this scenario; did you mean port.{near[0]}?"
+    return Fault.of(problem, file=fault.file, key=f"port.{name}"), own[0]
+
+
+def in_words(settings: Mapping[str, Setting]) -> str:
+    """Returns settings as they follow a scenario's name."""
+    return ", ".join(f"{path}={one.label}" for path, one in settings.items())
+
+
+def plain(value: Any) -> Any:
+    """Returns a value as JSON and TOML know them: scenario classes as their tables, arrays as lists."""
+    if isinstance(value, policy_files.Table):
+        return value
+    value = as_model(value)
+    if hasattr(value, "model_dump"):
+        # Choices are written under their key, which their own class does not know.
+        return _choice(value)
+    if isinstance(value, Mapping):
+        return {plain(str(key)): plain(one) for key, one in value.items()}
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, str) and not is_text(value):
+        raise ScenarioError([Fault.of(BROKEN, key=described(value))])
+    if isinstance(value, Iterable) and not isinstance(value, str | bytes):
+        return [plain(one) for one in value]
+    return value
+
+
+def _choice(value: Any) -> dict[str, Any]:
+    """A table of a scenario; one of several kinds, such as a policy, under the key of its kind."""
+    from celltrain.model.types import NSource, Port, Scenario, TailDrop
+
+    port = Port(buffer_cells="infinite", policy=TailDrop())
+    scenario = Scenario(duration="1s", topology=NSource(sources=1, link_delay="0s"))
+    holders = ((port, ("policy", "scheduler", "allocator")), (scenario, ("tcp", "topology")))
+    for holder, fields in holders:
+        for field in fields:
+            try:
+                table: dict[str, Any] = holder.replace(**{field: value}).to_dict()[field]
+            except ScenarioError:
+                continue
+            return table
+    return dict(value.to_dict())
+
+
+def _parsed(texts: Sequence[str], option: str) -> dict[str, tuple[str, list[tuple[str, Any]]]]:
+    """By path the text of the option, and its values with their labels; raises `InputError`."""
+    found: dict[str, tuple[str, list[tuple[str, Any]]]] = {}
+    faults: list[Fault] = []
+    for text in texts:
+        path, sign, said = (part.strip() for part in text.partition("="))
+        try:
+            values = grammar.split(said)
+            if not path or not sign or not all(values):
+                faults.append(fault_of(option, text, f"is not {FORMS[option]}"))
+            elif path in found:
+                once = "write its values in one" if option == "--vary" else "give it once"
+                faults.append(fault_of(option, text, f"sets {path}, and so does another: {once}"))
+            else:
+                found[path] = (text, _all_valued(path, values))
+                labels = [label for label, _ in found[path][1]]
+                if again := next((label for label in labels if labels.count(label) > 1), None):
+                    faults.append(fault_of(option, text, f"has {again} twice"))
+        except InputError as error:
+            faults += error.faults
+        except (UnknownKeyError, ValueError) as error:
+            faults.append(fault_of(option, text, str(error)))
+    if faults:
+        raise InputError(faults)
+    return found
+
+
+def _all_valued(path: str, values: Sequence[str]) -> list[tuple[str, Any]]:
+    """The values of an option, each with its label."""
+    follow(path)
+    for before, value in pairwise(values):
+        if choices(path) and (problem := grammar.misplaced(value, before)):
+            raise ValueError(problem)
+    return [_valued(path, value) for value in values]
+
+
+def _valued(path: str, text: str) -> tuple[str, Any]:
+    """A value of an option, with its label."""
+    quantity = follow(path).quantity
+    if choices(path):
+        return resolved(path, text)
+    if quantity is not None and len(text) > 1 and text[0] == text[-1] and text[0] in "\"'":
+        raise ValueError(f"has quotes; write it without quotes: {path}={text[1:-1]}")
+    return text, text if quantity is not None else grammar.value(text)
+
+
+def fault_of(option: str, text: str, problem: str) -> Fault:
+    """Returns a fault of an option, as the shell has it: `--set PATH=VALUE is ...`."""
+    return Fault.saying(f"{option} {shortened(text)} {problem}", key=option, value=text)

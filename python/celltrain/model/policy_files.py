@@ -1,0 +1,295 @@
+"""Policies in files of their own: a TOML file with a table `policy`, a scenario that has one policy, a Python class."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import difflib
+import importlib.util
+import json
+import os
+import re
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from celltrain import _core
+from celltrain.errors import Fault, InputError
+from celltrain.model import files, grammar, python_policy, shipped
+from celltrain.model.arguments import checked
+from celltrain.model.documents import read_text
+from celltrain.text import described, shown
+
+#: Form of the table in a policy file.
+FORM = 'a table policy, such as policy.formula = { admit = "X <= 0.9 * K" }'
+#: The file of a policy that is from none, in messages.
+_NO_FILE = "policy"
+#: Where the manual explains policies that are Python classes.
+PYTHON_PAGE = "docs/python-policies.md"
+_CLASS = re.compile(r"(?P<file>.+\.py)(:(?P<cls>[A-Za-z_][\w.]*))?|(?P<module>[A-Za-z_][\w.]*):(?P<name>[A-Za-z_]\w*)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Policy:
+    r"""A policy with its name. It goes wherever a policy goes: `n_source(policy=...)`, `compare(vary=...)`, `vet`.
+
+    >>> from pathlib import Path
+    >>> _ = Path("sah.toml").write_text('name = "SAH"\npolicy.formula = { admit = "X <= 0.9 * K" }')
+    >>> Policy.read("sah.toml")
+    Policy(name='SAH', table={'formula': {'admit': 'X <= 0.9 * K'}})
+    """
+
+    name: str
+    """Name of the policy in answers and figures."""
+    table: dict[str, Any]
+    """Settings of the policy under its key, as below `policy` of a port."""
+    file: str = field(default=_NO_FILE, repr=False)
+    """Name of the file in messages."""
+    prefix: str = field(default="policy.", repr=False)
+    """What the keys of the policy begin with in that file."""
+    lines: Mapping[str, int] = field(default_factory=dict, repr=False)
+    """Line of every key in that file."""
+
+    def __post_init__(self) -> None:
+        faults = []
+        if not isinstance(self.name, str) or not self.name.strip():
+            faults.append(Fault.of_option("name", described(self.name), "is not a name"))
+        if not isinstance(self.table, dict) or len(self.table) != 1:
+            faults.append(Fault.of_option("table", described(self.table), "is not the table of one policy"))
+        if faults:
+            raise InputError(faults)
+
+    @classmethod
+    @checked()
+    def read(cls, path: str | os.PathLike[str]) -> Policy:
+        """Reads a policy file: a table `policy` and perhaps a `name`, or a scenario that has one policy.
+
+        Args:
+            path: The file, the name of a shipped scenario, a policy such as `"epd:threshold=80%"`, or `mine.py:Mine` for a Python class whose module the
+                environment variable CELLTRAIN_POLICIES names.
+
+        Raises:
+            InputError: With everything that is wrong with the form of the file. What a policy may be set to depends on
+                the buffer, so `celltrain.check` and `celltrain.vet` find the rest.
+        """
+        return read(path)
+
+    def refused(self, fault: Fault, path: str) -> Fault:
+        """Returns a fault of a scenario that has the policy at `path` as a fault of the policy's file."""
+        if not f"{fault.key}.".startswith(f"{path}."):
+            return fault
+        parts = (self.prefix + fault.key.removeprefix(path).removeprefix(".")).rstrip(".").split(".")
+        known = (self.lines.get(".".join(parts[:end])) for end in range(len(parts), 0, -1))
+        line = next((line for line in known if line is not None), None)
+        said = Fault.of(fault.problem, file=self.file, line=line, key=".".join(parts), value=fault.value)
+        return dataclasses.replace(said, excerpt=fault.excerpt)
+
+    def _as_model(self) -> dict[str, Any]:
+        """The table that stands for the policy in a scenario."""
+        return self.table
+
+    def as_setting(self) -> Table:
+        """Returns the table for a setting of a scenario."""
+        return Table(self)
+
+
+class Table(dict[str, Any]):
+    """A policy's table as a setting of scenarios. It keeps the policy, so that faults can name its file; copies do not."""
+
+    def __init__(self, policy: Policy) -> None:
+        super().__init__(policy.table)
+        self.policy = policy
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> dict[str, Any]:
+        return copy.deepcopy(dict(self), memo)
+
+
+def refused(fault: Fault, path: str, setting: object) -> Fault | None:
+    """Returns a fault at or below `path` as one of the file that the setting there is from; None if it is from none."""
+    if not isinstance(setting, Table) or not f"{fault.key}.".startswith(f"{path}.") or setting.policy.file == _NO_FILE:
+        return None
+    return setting.policy.refused(fault, path)
+
+
+def is_file(text: str) -> bool:
+    """Returns whether a text names a policy file or a Python class rather than a policy.
+
+    >>> [is_file(text) for text in ("@mine.toml", "mine.toml", "mine.py:Mine", "epd:threshold=80%", "mine:Mine")]
+    [True, True, True, False, True]
+    """
+    return text.startswith("@") or text.endswith(".toml") or _class(text) is not None
+
+
+def _class(text: str) -> re.Match[str] | None:
+    """The parts of a text that names a Python class; `epd:threshold` is a policy with a setting."""
+    return None if text.partition(":")[0] in shipped.policies() else _CLASS.fullmatch(text)
+
+
+def read(
+    said: str | os.PathLike[str],
+    folder: Path | None = None,
+    change: Callable[[dict[str, Any]], dict[str, Any]] = lambda root: root,
+) -> Policy:
+    """Reads a policy file; raises `InputError`.
+
+    Args:
+        said: The file, with `@` before it or not, or anything else that `Policy.read` takes.
+        folder: Where a relative path starts.
+        change: Changes the tables of the file before they are looked at.
+    """
+    text = os.fsdecode(said).removeprefix("@")
+    if (match := _class(text)) and not (Path(text).is_file() and not text.endswith(".py")):
+        return _of_class(text, match, folder)
+    path = (folder or Path()) / text
+    file, content = shipped.found(text, "scenario", folder or Path()) or (shown(path), None)
+    if content is None:
+        if not path.exists() and (near := shipped.with_ending(Path(text), folder)):
+            raise InputError([Fault.of_file(shown(text), f"there is no such file; did you mean {shown(near)}?")])
+        if (
+            not path.exists()
+            and not is_file(os.fsdecode(said))
+            and path.name == text
+            and ("=" in text or not path.suffix)
+        ):
+            try:
+                return Policy(name=text, table=grammar.choice(text, shipped.policies(), "policy"))
+            except ValueError as error:
+                unknown = f"has {text!r}, which "
+                problem = str(error).replace(unknown, "there is no such file, and it ")
+                near_scenario = difflib.get_close_matches(text, shipped.names("scenario"), n=1, cutoff=0.75)
+                if near_scenario and "id you mean" not in problem:
+                    problem = problem.replace("not a policy.", f"not a policy. Did you mean {near_scenario[0]}?", 1)
+                raise InputError([Fault.of_file(shown(text), problem)]) from None
+        content = read_text(path, what="policy")
+    answer = json.loads(_core.toml(content, file))
+    if answer["faults"]:
+        raise InputError(Fault(**fault) for fault in answer["faults"])
+    root, lines = change(answer["root"]), answer["lines"]
+    name = _name(root, lines, file, Path(file).stem)
+    if "topology" in root:
+        return _of_scenario(root, file, lines, name)
+    if "policy" in root:
+        others = [key for key in root if key not in ("policy", "name")]
+        if others:
+            problem = f"is unknown; a policy's file has {FORM}, and perhaps a name"
+            raise InputError(Fault.of(problem, file=file, line=lines.get(key), key=key) for key in others)
+        policy = root["policy"]
+        if isinstance(policy, str):
+            # Text as on the command line: policy = "epd:threshold=80%".
+            return Policy(name=name, table=_of_text(policy, file, lines), file=file, lines=lines)
+        if not isinstance(policy, dict) or len(policy) != 1:
+            problem = f"is not {FORM}"
+            if isinstance(policy, dict) and policy:
+                problem = f"has {len(policy)} policies ({', '.join(policy)}); keep one, in a file of its own"
+            said = "" if isinstance(policy, dict) else described(policy)
+            raise InputError([Fault.of(problem, file=file, line=lines.get("policy"), key="policy", value=said)])
+        return Policy(name=name, table=policy, file=file, lines=lines)
+    tables = {key: value for key, value in root.items() if key != "name"}
+    if len(tables) == 1 and isinstance(next(iter(tables.values())), dict):
+        return Policy(name=name, table=tables, file=file, prefix="", lines=lines)
+    raise InputError([Fault.of_file(file, f"has no policy; it must have {FORM}, or be a scenario with one policy")])
+
+
+def of_table(policy: Mapping[str, Any]) -> Policy:
+    """The policy of a table, with `policy` around it or not; raises `InputError`."""
+    table = dict(policy)
+    if set(table) == {"policy"} and isinstance(table["policy"], Mapping):
+        table = dict(table["policy"])
+    if len(table) != 1:
+        raise InputError([Fault.of_option("policy", described(policy), f"is not a policy; it must be {FORM}")])
+    return Policy(name=str(next(iter(table))), table=table)
+
+
+def is_policy_file(said: str | os.PathLike[str]) -> bool:
+    """Returns whether a path leads to a policy file or a Python class and not to a scenario."""
+    text = os.fsdecode(said)
+    if text.startswith("@") or _class(text):
+        return True
+    try:
+        answer = json.loads(_core.toml(files.read_bytes(Path(text)).decode("utf-8-sig"), text))
+    except (files.UnreadableError, UnicodeDecodeError):
+        return False
+    return not answer["faults"] and has_policy(answer["root"])
+
+
+def has_policy(root: Mapping[str, Any]) -> bool:
+    """Returns whether the tables of a file are those of a policy file."""
+    if "topology" in root or "duration" in root:
+        return False
+    return "policy" in root or any(key in shipped.policies() for key in root)
+
+
+def _name(root: Mapping[str, Any], lines: Mapping[str, int], file: str, default: str) -> str:
+    name = root.get("name", default)
+    if isinstance(name, str) and name.strip():
+        return name
+    if "topology" in root and name == "":
+        return default
+    problem = "is not a name; write a text, or leave it out: then the file's name is the policy's"
+    value = json.dumps(name, ensure_ascii=False)
+    raise InputError([Fault.of(problem, file=file, line=lines.get("name"), key="name", value=value)])
+
+
+def _of_text(text: str, file: str, lines: Mapping[str, int]) -> dict[str, Any]:
+    try:
+        return grammar.choice(text, shipped.policies(), "policy")
+    except ValueError as error:
+        raise InputError([Fault.of(str(error), file=file, line=lines.get("policy"), key="policy")]) from None
+
+
+def _of_scenario(root: Mapping[str, Any], file: str, lines: Mapping[str, int], name: str) -> Policy:
+    """The only policy of a scenario's ports."""
+    ports = root.get("port")
+    found = {
+        json.dumps(port["policy"], sort_keys=True): key
+        for key, port in (ports.items() if isinstance(ports, Mapping) else ())
+        if isinstance(port, Mapping) and isinstance(port.get("policy"), Mapping)
+    }
+    if len(found) != 1:
+        problem = f"has {len(found)} policies; what is to be vetted is one: write it into a file of its own as {FORM}"
+        raise InputError([Fault.of(problem, file=file, line=lines.get("port"), key="port")])
+    [(policy, port)] = found.items()
+    return Policy(name=name, table=json.loads(policy), file=file, prefix=f"port.{port}.policy.", lines=lines)
+
+
+def _of_class(text: str, match: re.Match[str], folder: Path | None) -> Policy:
+    """A Python class, whose module is loaded only if CELLTRAIN_POLICIES names it; raises `InputError`."""
+    file, cls = match["file"], match["cls"] or match["name"]
+    module = match["module"] if file is None else Path(file).stem
+    variable = python_policy.VARIABLE
+    loaded = module in sys.modules or module in python_policy.named_modules()
+    if not loaded or cls is None:
+        problem = (
+            f"is a Python class, and celltrain loads code only if {variable} names its module: set {variable}={module} and "
+            f"write {text if cls else f'{text}:CLASS'} ({PYTHON_PAGE})"
+        )
+        if loaded:
+            problem = f"names no class; write {text}:CLASS ({PYTHON_PAGE})"
+        raise InputError([Fault.of_file(shown(text), problem)])
+    if file is not None:
+        _load(file, module, folder, text)
+    settings = {"python": {"class": f"{module}:{cls}"}}
+    wrong = [problem for key, _, problem in python_policy.faults(f"{module}:{cls}", {}) if key == "class"]
+    if wrong:
+        raise InputError([Fault.of_file(shown(text), f"{wrong[0]} ({PYTHON_PAGE})")])
+    return Policy(name=cls.rpartition(".")[2], table=settings, file=shown(text), prefix="policy.")
+
+
+def _load(file: str, module: str, folder: Path | None, text: str) -> None:
+    """Imports a module from a file, for the sake of a class in it; raises `InputError`."""
+    path = Path(file) if folder is None else folder / file
+    if module in sys.modules:
+        return
+    spec = importlib.util.spec_from_file_location(module, path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise InputError([Fault.of_file(shown(text), "there is no such file")])
+    made = importlib.util.module_from_spec(spec)
+    sys.modules[module] = made
+    try:
+        spec.loader.exec_module(made)
+    except Exception as error:
+        del sys.modules[module]
+        problem = f"cannot be loaded: {type(error).__name__}: {error} ({PYTHON_PAGE})"
+        raise InputError([Fault.of_file(shown(text), problem)]) from None

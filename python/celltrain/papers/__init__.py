@@ -1,0 +1,31 @@
+"""Running a paper's tables again, and saying number by number whether they agree; running studies of our own.
+
+>>> import celltrain as ct
+>>> again = ct.reproduce("af-96-1269", tables=[1], networks=["LAN"], seeds=1)
+>>> [round(number.mean) for number in again.numbers if number.number.quantity.name == "max_queue_cells"]
+[7591, 22831]
+"""
+
+from __future__ import annotations
+
+from celltrain.papers.claims import Claim
+from celltrain.papers.outcomes import Progress
+from celltrain.papers.paper import PAPER, STUDY, Paper, PaperError, load, paper_ids, study_ids
+from celltrain.papers.run import Reproduction, reproduce, study
+from celltrain.papers.score import Scored
+
+__all__ = [
+    "PAPER",
+    "STUDY",
+    "Claim",
+    "Paper",
+    "PaperError",
+    "Progress",
+    "Reproduction",
+    "Scored",
+    "load",
+    "paper_ids",
+    "reproduce",
+    "study",
+    "study_ids",
+]

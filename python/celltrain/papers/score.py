@@ -1,0 +1,276 @@
+"""How well a paper's printed numbers agree with an ensemble of seeds: per number, and per table, network and quantity.
+
+What counts as agreement is decided here and nowhere else. None means "not defined", never zero.
+
+Three verdicts stand side by side for every number of every paper: whether it lies in the range of the seeds, whether it lies
+within a stated tolerance of their mean, and its probability-integral value, which is where it stands among them. `inside` is
+the one of the first two by which the paper's file counts a number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from celltrain.papers.paper import Number
+from celltrain.running.statistics import half_width, ks, ks_probability, spearman
+
+# Decimal fractions such as 0.49 + 0.01 are not exact in binary; a comparison must not depend on it.
+SLACK = 1e-9
+
+#: The middle nine tenths of probability-integral values.
+MIDDLE = (0.05, 0.95)
+
+#: Of fewer seeds the share that fits worse than the paper says nothing.
+FEWEST_SEEDS = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scored:
+    """A number, what the seeds gave for it, and whether they agree."""
+
+    number: Number
+    values: tuple[float, ...]
+    """One value a finished seed, in the order of `seeds`."""
+    seeds: tuple[int, ...]
+
+    @property
+    def printed(self) -> float:
+        """What the paper prints; not for an experiment, which has nothing in print."""
+        assert self.number.published is not None, "an experiment has no printed value"
+        return self.number.published
+
+    @property
+    def mean(self) -> float:
+        """Mean over the seeds."""
+        return float(np.mean(self.values))
+
+    @property
+    def sd(self) -> float | None:
+        """Standard deviation of the seeds (n - 1 in the denominator)."""
+        return float(np.std(self.values, ddof=1)) if len(self.values) > 1 else None
+
+    @property
+    def interval(self) -> float | None:
+        """Half the width of the 95 % interval of the mean, by Student's distribution."""
+        return None if self.sd is None else half_width(len(self.values), self.sd)
+
+    @property
+    def low(self) -> float:
+        """Smallest value of any seed."""
+        return min(self.values)
+
+    @property
+    def high(self) -> float:
+        """Largest value of any seed."""
+        return max(self.values)
+
+    @property
+    def inside_range(self) -> bool | None:
+        """Whether the printed value lies between the lowest and the highest seed, give or take a unit of its last digit.
+
+        Where theory gives one value, so that the seeds have no range, give or take the number's tolerance.
+        """
+        number, printed = self.number, self.number.published
+        if printed is None:
+            return None
+        room = SLACK + (number.tolerance if number.point or number.judged_by == "range" else 2 * number.rounding)
+        return self.low - room <= printed <= self.high + room
+
+    @property
+    def inside_tolerance(self) -> bool | None:
+        """Whether the seeds' mean is within the tolerance that the paper's file states; None where it states none."""
+        return self._near_mean if self.number.tolerance_stated else None
+
+    @property
+    def _near_mean(self) -> bool | None:
+        printed = self.number.published
+        return None if printed is None else abs(self.mean - printed) <= self.number.tolerance + SLACK
+
+    @property
+    def inside(self) -> bool | None:
+        """Whether the printed value agrees with the seeds, by the number's own rule."""
+        match self.number.judged_by:
+            case "range":
+                return self.inside_range
+            case "mean":
+                return self._near_mean
+            case _:
+                return self._near_mean or self.inside_range
+
+    @property
+    def pit(self) -> float | None:
+        """Probability-integral value: where the printed value stands among the seeds, 0 to 1; see `rank_among_seeds`."""
+        printed = self.number.published
+        return None if printed is None else rank_among_seeds(printed, self.values, self.number.rounding)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The number as `celltrain reproduce --json` gives it."""
+        number = self.number
+        return {
+            "table": number.table,
+            "row": number.row,
+            "quantity": number.quantity.name,
+            "unit": number.quantity.unit,
+            "published": number.published,
+            "mean": self.mean,
+            "sd": self.sd,
+            "interval": self.interval,
+            "low": self.low,
+            "high": self.high,
+            "inside": self.inside,
+            "scored": number.scored,
+            "note": number.note,
+            "network": number.network,
+            "tolerance": number.tolerance,
+            "judged_by": number.judged_by,
+            "seeds": len(self.seeds),
+            "inside_range": self.inside_range,
+            "inside_tolerance": self.inside_tolerance,
+            "pit": self.pit,
+            "point": number.point,
+        }
+
+
+def summary(scored: Sequence[Scored]) -> dict[str, Any]:
+    """The summary of `celltrain reproduce --json`: in all, per table, network and quantity, and per quantity."""
+    published = [s for s in scored if s.number.published is not None]
+    groups: dict[tuple[str, str | None, str], list[Scored]] = {}
+    for one in published:
+        groups.setdefault((one.number.table, one.number.network, one.number.quantity.name), []).append(one)
+    counted = [s for s in published if s.number.scored]
+    inside = sum(bool(s.inside) for s in counted)
+    return {
+        "scored": len(counted),
+        "inside": inside,
+        "share_inside": inside / len(counted) if counted else None,
+        "by": [
+            {"table": table, "network": network, "quantity": quantity, **group_scores(members)}
+            for (table, network, quantity), members in groups.items()
+        ],
+        "by_quantity": [
+            {"quantity": quantity, **group_scores([s for s in published if s.number.quantity.name == quantity])}
+            for quantity in dict.fromkeys(s.number.quantity.name for s in published)
+        ],
+        "by_table": [
+            {"table": table, **table_scores([s for s in published if s.number.table == table])}
+            for table in dict.fromkeys(s.number.table for s in published)
+        ],
+        "verdicts": verdicts(counted),
+    }
+
+
+def group_scores(group: Sequence[Scored]) -> dict[str, Any]:
+    """One entry of the summary. Only scored numbers count."""
+    counted = [s for s in group if s.number.scored]
+    return {
+        **table_scores(group),
+        "mean_abs_error": mean_abs_error(counted),
+        "mean_relative_error": mean_relative_error(counted),
+        "self_error": self_error([s.values for s in counted]),
+        "rank_correlation": spearman([s.printed for s in counted], [s.mean for s in counted]),
+    }
+
+
+def table_scores(group: Sequence[Scored]) -> dict[str, Any]:
+    """The same without errors: quantities of a table have units of their own."""
+    counted = [s for s in group if s.number.scored]
+    return {"scored": len(counted), "inside": sum(bool(s.inside) for s in counted), **verdicts(counted)}
+
+
+def verdicts(counted: Sequence[Scored]) -> dict[str, Any]:
+    """How many of some scored numbers agree, by each of the three verdicts, and how many would if they were draws.
+
+    Points are in the first two counts and in no other, as they are no draws. A number printed as zero has no tenth.
+    """
+    judged = [s for s in counted if s.inside_tolerance is not None]
+    tenths = [abs(s.mean - s.printed) <= abs(s.printed) / 10 + SLACK for s in counted if s.printed]
+    draws = [s for s in counted if not s.number.point]
+    distance = ks([pit for s in draws if (pit := s.pit) is not None])
+    return {
+        "inside_range": sum(bool(s.inside_range) for s in counted),
+        "draws": len(draws),
+        "range_draws": sum(bool(s.inside_range) for s in draws),
+        "range_expected": sum((len(s.values) - 1) / (len(s.values) + 1) for s in draws),
+        "with_tolerance": len(judged),
+        "inside_tolerance": sum(bool(s.inside_tolerance) for s in judged),
+        "within_tenth": sum(tenths),
+        "pit_middle": sum(in_the_middle(s.pit) for s in draws if s.pit is not None),
+        "pit_middle_expected": sum(share_in_the_middle(len(s.values)) for s in draws),
+        "ks": distance,
+        "ks_p": None if distance is None else ks_probability(distance, len(draws)),
+        "ks_p_seeds": None if distance is None else share_of_seeds(draws, distance),
+    }
+
+
+def in_the_middle(pit: float) -> bool:
+    """Whether a probability-integral value lies in the middle nine tenths."""
+    return MIDDLE[0] <= pit <= MIDDLE[1]
+
+
+def share_in_the_middle(seeds: int) -> float:
+    """The share of draws whose probability-integral value lies there: it has only `seeds` + 1 values, all as likely."""
+    values = (np.arange(seeds + 1) + 0.5) / (seeds + 1)
+    return float(np.mean((values >= MIDDLE[0]) & (values <= MIDDLE[1])))
+
+
+def share_of_seeds(draws: Sequence[Scored], distance: float) -> float | None:
+    """The probability of so large a KS distance, from the seeds themselves; None with fewer than ten in common.
+
+    Each seed in turn plays the paper: its values, rounded as the paper rounds, are put among those of the other seeds. The
+    answer is the share of the seeds, the paper counted as one, whose distance is no smaller than the paper's. Numbers of
+    one run stay together, so it holds for numbers that hang on each other, too.
+    """
+    common = set.intersection(*(set(s.seeds) for s in draws))
+    if len(common) < FEWEST_SEEDS:
+        return None
+    values = [np.array([v for seed, v in zip(s.seeds, s.values, strict=True) if seed in common]) for s in draws]
+    as_far = 0
+    for played in range(len(common)):
+        positions = [
+            rank_among_seeds(
+                round(float(of[played]), s.number.quantity.decimals), np.delete(of, played), s.number.rounding
+            )
+            for s, of in zip(draws, values, strict=True)
+        ]
+        as_far += (ks(positions) or 0.0) >= distance - SLACK
+    return (1 + as_far) / (len(common) + 1)
+
+
+def mean_abs_error(scored: Sequence[Scored]) -> float | None:
+    """Mean distance of the printed values from the seeds' means."""
+    return float(np.mean([abs(s.printed - s.mean) for s in scored])) if scored else None
+
+
+def mean_relative_error(scored: Sequence[Scored]) -> float | None:
+    """The same, each as a share of the printed value; numbers printed as zero do not count."""
+    shares = [abs(s.printed - s.mean) / abs(s.printed) for s in scored if s.printed]
+    return float(np.mean(shares)) if shares else None
+
+
+def self_error(numbers: Sequence[Sequence[float]]) -> float | None:
+    """Mean, over numbers and seeds, of the distance of one seed from the mean of the others."""
+    misses = []
+    for values in numbers:
+        array = np.asarray(values, dtype=np.float64)
+        if len(array) > 1:
+            others = (array.sum() - array) / (len(array) - 1)
+            misses.append(np.abs(array - others))
+    return float(np.mean(np.concatenate(misses))) if misses else None
+
+
+def rank_among_seeds(printed: float, values: Sequence[float] | NDArray[np.float64], rounding: float) -> float:
+    """Where a printed value stands among n seeds, 0 to 1: (seeds below it + half of the seeds equal to it + 1/2) / (n + 1).
+
+    Equal are seeds that would be printed the same (within `rounding`), so coarse printing has no preferred side. The half
+    and n + 1 are for small samples: a draw from the seeds' distribution is as likely to stand at any of n + 1 places, whose
+    middles these are, so the answer is never 0 or 1.
+    """
+    array = np.asarray(values, dtype=np.float64)
+    equal = int((np.abs(array - printed) <= rounding + SLACK).sum())
+    below = int((array < printed - rounding - SLACK).sum())
+    return (below + equal / 2 + 0.5) / (len(array) + 1)

@@ -1,0 +1,177 @@
+"""A capture of a run, written while it goes on: packets at hosts or cells at ports, as Wireshark and its like read them."""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from celltrain.errors import CancelledError, Fault, OutputError, ScenarioError, add_note
+from celltrain.model.arguments import checked, names_of
+from celltrain.model.writing import making, replacing, writing
+from celltrain.text import shown
+
+#: What is captured: each kind, and what may be looked at of it.
+KINDS = {
+    "ip": ("sender", "receiver", "both"),
+    "aal5": ("sender", "receiver", "both"),
+    "cells": ("out", "in", "both"),
+    "wireshark_cells": ("out", "in", "both"),
+}
+#: Takes the next bytes of the file.
+Take = Callable[[bytes], object]
+
+
+class Capture:
+    """What of a run is captured, and where to: a pcapng file for Wireshark, tshark, tcptrace, scapy and their like.
+
+    >>> import celltrain as ct
+    >>> lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=100, policy=ct.Ppd(), duration="10ms")
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "run.pcapng")
+    ...     result = ct.run(lan, pcap=ct.Capture(file, flows=["tcp1"]))
+    ...     magic = file.read_bytes()[:4]
+    >>> result.engine, magic.hex()
+    ('reference', '0a0d0d0a')
+    """
+
+    @checked(ScenarioError)
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        kind: str = "ip",
+        at: str | None = None,
+        ports: str | Sequence[str] | None = None,
+        vcs: str | Sequence[str] | None = None,
+        flows: str | Sequence[str] | None = None,
+        window: str | None = None,
+    ) -> None:
+        """Chooses what is captured.
+
+        Args:
+            path: The file, which is not there yet.
+            kind: `"ip"` for IPv4 packets at hosts, `"aal5"` for the same in AAL5 frames with VPI and VCI, `"cells"` for
+                cells at ports with all their 53 bytes, `"wireshark_cells"` for cells without their HEC, whose headers
+                Wireshark shows. Packets at hosts say where they were lost; like cells they then come from the reference
+                engine. With `engine="fast"` they do not say it.
+            at: Of packets `"sender"`, `"receiver"` or `"both"`: whose hosts are looked at; the senders' when None.
+                Readers follow a connection through all hosts of a file, and take what arrives at the other end for
+                retransmissions, so a capture of both is for reading and not for counting. Of cells `"out"`, `"in"` or
+                `"both"`: those that leave a port, those that come to it, which say whether they are lost there, or
+                both; those that leave when None.
+            ports: Ports whose cells are captured; the bottleneck when None.
+            vcs: VCs whose cells, and those whose flows' packets are captured; all when None.
+            flows: Flows whose packets or cells are captured; all when None.
+            window: From when to when, such as `"1.2s:1.3s"`; either may be left out. The whole run when None.
+
+        Raises:
+            ScenarioError: When an option is refused.
+        """
+        self.path = Path(path)
+        self.kind, self.at, self.window = kind, at, window
+        self.ports, self.vcs, self.flows = names_of(ports), names_of(vcs), names_of(flows)
+        self._end = b""
+        faults = []
+        if kind not in KINDS:
+            faults.append(
+                Fault.of_option("kind", repr(kind), f"is not a kind of capture; choose from {', '.join(KINDS)}")
+            )
+        elif at is not None and at not in KINDS[kind]:
+            problem = f"is not what {kind} can be looked at; choose from {', '.join(KINDS[kind])}"
+            faults.append(Fault.of_option("at", repr(at), problem))
+        if self.ports is not None and not self.of_cells:
+            problem = "chooses among cells; packets are seen at hosts, so choose flows"
+            faults.append(Fault.of_option("ports", ", ".join(self.ports), problem))
+        if faults:
+            raise ScenarioError(faults)
+
+    def __repr__(self) -> str:
+        return f"Capture({str(self.path)!r}, kind={self.kind!r})"
+
+    @property
+    def of_cells(self) -> bool:
+        """Whether it is of cells at ports, and not of packets at hosts."""
+        return self.kind.endswith("cells")
+
+    def engine(self, asked: str | None) -> str:
+        """The engine that captures this: the one that is asked for, or the one that tells all there is to say."""
+        if asked == "fast" and self.of_cells:
+            problem = "does not look at single cells: leave it to celltrain to choose, or capture packets at hosts"
+            raise ScenarioError([Fault.of_option("engine", '"fast"', problem)])
+        return asked or "reference"
+
+    def asked(self) -> tuple[Any, ...]:
+        """As the core takes it."""
+        names = (None if one is None else list(one) for one in (self.ports, self.vcs, self.flows))
+        return (self.kind, self.at, *names, self.window)
+
+    @contextmanager
+    def taking(self) -> Iterator[Take]:
+        """What takes the bytes of the file. It gets its name at the end; after Ctrl-C too, with what there is."""
+        if self.path.exists() or self.path.is_symlink():
+            problem = "is there already; name another file, or take it away"
+            raise OutputError([Fault.of_file(str(self.path), problem)])
+        ended: BaseException | None = None
+        self._end = b""
+        with making(self.path.parent), writing(self.path), replacing(self.path) as file:
+
+            def take(data: bytes) -> None:
+                # Whoever writes another file of the same run must not say that it was that one.
+                with writing(self.path):
+                    file.write(data)
+                self._end = (data if len(data) >= _BLOCK else self._end + data)[-_BLOCK:]
+
+            try:
+                yield take
+            except (KeyboardInterrupt, CancelledError) as error:
+                ended = error
+                until, block = _interruption(self._end)
+                file.write(block)
+        if ended is not None:
+            add_note(ended, f"kept until {until:.9g} s, the last packet that was written: {shown(self.path)}")
+            raise ended
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was captured in the last run: handshakes are made up."""
+        return _last_packet(self._end) is None or _MADE_UP in _last_block(self._end)
+
+
+#: Block types of pcapng, and options of an interface statistics block.
+_PACKET, _STATISTICS, _COMMENT, _END_TIME = 6, 5, 1, 3
+#: More than the longest block has.
+_BLOCK = 1 << 18
+#: How the comment on a handshake begins.
+_MADE_UP = b"made up: in the model"
+
+
+def _last_block(end: bytes) -> bytes:
+    """The last block of the end of a capture: it ends with its length."""
+    length = int.from_bytes(end[-4:], "little")
+    return end[-length:] if 28 <= length <= len(end) else b""
+
+
+def _last_packet(end: bytes) -> tuple[int, int] | None:
+    """The interface and the nanosecond of the last packet of the end of a capture; None where there is none."""
+    block = _last_block(end)
+    if int.from_bytes(block[:4], "little") != _PACKET:
+        return None
+    interface, high, low = struct.unpack("<III", block[8:20])
+    return interface, high << 32 | low
+
+
+def _interruption(end: bytes) -> tuple[float, bytes]:
+    """The seconds until the last packet, and a block that says that the run was interrupted then."""
+    interface, nanoseconds = _last_packet(end) or (0, 0)
+    seconds = nanoseconds / 1e9
+    comment = f"the run was interrupted: packets until {seconds:.9g} s".encode()
+    stamp = struct.pack("<II", nanoseconds >> 32, nanoseconds & 0xFFFF_FFFF)
+    options = struct.pack("<HH", _COMMENT, len(comment)) + comment + bytes(-len(comment) % 4)
+    options += struct.pack("<HH", _END_TIME, 8) + stamp + struct.pack("<HH", 0, 0)
+    length = struct.pack("<I", 24 + len(options))
+    return seconds, struct.pack("<I", _STATISTICS) + length + struct.pack("<I", interface) + stamp + options + length
