@@ -47,9 +47,9 @@ from .model.toml import save as save
 from .papers.run import reproduce as reproduce
 from .papers.run import study as study
 from .running.captures import Capture as Capture
-from .running.event_log import EventLog as EventLog
-from .running.event_log import read_events as read_events
+from .running.events import EventLog as EventLog
 from .running.events import Events as Events
+from .running.events import read_events as read_events
 from .running.results import RunResult as RunResult
 from .running.results import run as run
 

@@ -17,7 +17,6 @@ from typing import Any
 
 from celltrain.errors import CelltrainError, Fault, InputError, ScenarioError
 from celltrain.model import grammar, policy_files, shipped
-from celltrain.model.base import as_model
 from celltrain.model.grammar import AS_IS
 from celltrain.model.paths import UnknownKeyError, choices, follow, set_key
 from celltrain.text import BROKEN, described, is_text, shortened
@@ -229,7 +228,10 @@ def plain(value: Any) -> Any:
     """Returns a value as JSON and TOML know them: scenario classes as their tables, arrays as lists."""
     if isinstance(value, policy_files.Table):
         return value
-    value = as_model(value)
+    if not isinstance(value, str | int | float | Mapping):
+        from celltrain.model.base import as_model
+
+        value = as_model(value)
     if hasattr(value, "model_dump"):
         # Choices are written under their key, which their own class does not know.
         return _choice(value)

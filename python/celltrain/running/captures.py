@@ -105,8 +105,8 @@ class Capture:
             raise ScenarioError([Fault.of_option("engine", '"fast"', problem)])
         return asked or "reference"
 
-    def asked(self) -> tuple[Any, ...]:
-        """As the core takes it."""
+    def for_core(self) -> tuple[Any, ...]:
+        """Returns the choice as the core takes it."""
         names = (None if one is None else list(one) for one in (self.ports, self.vcs, self.flows))
         return (self.kind, self.at, *names, self.window)
 

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from copy import deepcopy
+from dataclasses import dataclass
+from dataclasses import replace as changed
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain.errors import Fault, InputError, NotTracedError, ScenarioError, warn
-from celltrain.model.arguments import Answer, Time, checked, cores
+from celltrain.model.arguments import Time, checked, cores
 from celltrain.model.cancel import Cancel, current, endable
 from celltrain.model.cards import Card, Carded, Grid
-from celltrain.model.measures import SERIES
+from celltrain.model.measures import ROWS, SERIES, Measure
 from celltrain.model.progress import watched
 from celltrain.model.scenario import read, table
 from celltrain.model.writing import writing
 from celltrain.running import tables
 from celltrain.running.captures import Capture
-from celltrain.running.event_log import EventLog
-from celltrain.running.events import Events
+from celltrain.running.events import EventLog, Events
+from celltrain.running.summary import tcp_summary
 from celltrain.text import described, shown
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from celltrain.drawing.plot import Plot
     from celltrain.model.types import Scenario
     from celltrain.running.steady import Steady
-from celltrain.running.summary import tcp_summary
 
 ENGINES = ("fast", "reference")
 #: Ports that a message names, and those that a card shows.
@@ -141,9 +141,9 @@ def run(
             written: dict[str, Any] = {}
             # The capture names its own errors, so it is opened first.
             if capture is not None:
-                written |= {"capture": capture.asked(), "on_capture": files.enter_context(capture.taking())}
+                written |= {"capture": capture.for_core(), "on_capture": files.enter_context(capture.taking())}
             if kept is not None:
-                written |= {"events": kept.asked(), "on_events": files.enter_context(kept.taking(facts))}
+                written |= {"events": kept.for_core(), "on_events": files.enter_context(kept.taking(facts))}
             if written:
                 written["told_by"] = told_by
             answer, series = accepted.run(
@@ -183,7 +183,7 @@ def _with_file(scenario: object, fault: Fault) -> Fault:
     if fault.file or fault.key or not isinstance(scenario, str | os.PathLike):
         return fault
     file = shown(scenario)
-    return dataclasses.replace(fault, file=file, message=f"{file}: {fault.message}")
+    return changed(fault, file=file, message=f"{file}: {fault.message}")
 
 
 def _with_ports(scenario: _core.Scenario, fault: Fault) -> Fault:
@@ -226,8 +226,9 @@ def _for_diagrams(answer: Mapping[str, Any]) -> dict[str, Any]:
     return {**facts, "tcp": answer["tcp"]}
 
 
-class RunResult(Carded, Answer):
-    """What came of a run: measures as numbers, flows, ports and series as Arrow tables, plots.
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class RunResult(Carded):
+    """The result of a run: measures as numbers, flows, ports and series as Arrow tables, plots.
 
     pandas, polars and duckdb read the tables without copying: `result.flows.to_pandas()`,
     `polars.from_arrow(result.flows)`, `duckdb.from_arrow(result.flows)`. Every column carries its unit and meaning:
@@ -238,97 +239,60 @@ class RunResult(Carded, Answer):
     b'Mb/s'
     """
 
-    _call = "celltrain.run"
+    scenario: str
+    """The scenario's name."""
+    seed: int
+    """The seed of the run."""
+    tcp: str
+    """The TCP of the flows, such as `vanilla (no fast retransmit, 100 ms ticks)`."""
+    engine: str
+    """The engine that ran it."""
+    duration_s: float
+    """Simulated seconds."""
+    efficiency: float
+    """Sum of the goodputs of flows through the bottleneck, each as a share of the most that port could carry of it."""
+    fairness: float | None
+    """Jain's index of the goodputs of the flows of class UBR: 1 when all are equal, k/n when k of n share equally.
+
+    If no flow has this class, the index is of all flows. None if these flows delivered nothing: the index is 0/0.
+    """
+    fairness_max_min: float | None
+    """Jain's index of the goodputs as shares of the max-min fair goodputs, which are the column `max_min_mbps` of `flows`.
+
+    It equals `fairness` if all flows have the same share. None if these flows delivered nothing.
+    """
+    goodput_mbps: float
+    """Sum of the goodputs of all flows, in megabits per second."""
+    file_delay_ms: dict[str, Any] | None
+    """Delay of the files that the streams of all flows are cut into; None if `measure.file_size` is not set.
+
+    `mean`, `median` and `p95` are milliseconds, None if no file is complete; `files` is the number of complete files.
+
+    >>> import celltrain as ct
+    >>> lan = ct.n_source(sources=1, link_delay="5us", buffer_cells="infinite", policy=ct.TailDrop(), duration="1s")
+    >>> result = ct.run(lan.replace(measure=ct.MeasureOptions(file_size="100kB")))
+    >>> delay = result.file_delay_ms
+    >>> round(delay["mean"], 1), delay["files"]
+    (10.5, 156)
+    """
+    cells: dict[str, int]
+    """Cells `offered`, `delivered`, `lost`, `discarded` and `in_flight`; of a whole run the first is the sum of the others."""
+    cell_hops: int
+    """Cells that crossed a link, counted once a link."""
+    fingerprint: str
+    """16 hex digits that change when any segment's or acknowledgement's instant changes."""
+    series: Series
+    """The recorded series by name, each a table with a row for every instant and port or flow."""
+    events: EventLog
+    """The events that were kept, by kind, each a table that is read from its file when it is first used."""
     _answer: dict[str, Any]
-    _series: dict[str, Any]
-    _events: Path | None
 
     @classmethod
     def _of(cls, answer: dict[str, Any], series: dict[str, Any] | None, events: Path | None = None) -> RunResult:
-        """Of the core's answer, and the folder that got the events."""
-        made = cls.__new__(cls)
-        made._answer = answer
-        made._series = series or {}
-        made._events = events
-        return made
-
-    @property
-    def scenario(self) -> str:
-        """The scenario's name."""
-        return str(self._answer["scenario"])
-
-    @property
-    def seed(self) -> int:
-        """The seed of the run."""
-        return int(self._answer["seed"])
-
-    @property
-    def tcp(self) -> str:
-        """The TCP of the flows, such as `vanilla (no fast retransmit, 100 ms ticks)`."""
-        return str(self._answer["tcp"])
-
-    @property
-    def engine(self) -> str:
-        """The engine that ran it."""
-        return str(self._answer["engine"])
-
-    @property
-    def duration_s(self) -> float:
-        """Simulated seconds."""
-        return float(self._answer["duration_s"])
-
-    @property
-    def efficiency(self) -> float:
-        """Sum of the goodputs of flows through the bottleneck, each as a share of the most that port could carry of it."""
-        return float(self._answer["efficiency"])
-
-    @property
-    def fairness(self) -> float | None:
-        """Jain's index of the goodputs of the flows of class UBR: 1 when all are equal, k/n when k of n share equally.
-
-        It is that of all flows where none is of this class. None if these flows delivered nothing: the index is 0/0.
-        """
-        return _defined(self._answer["fairness"])
-
-    @property
-    def fairness_max_min(self) -> float | None:
-        """The same of the goodputs as shares of what is max-min fair: 1 when all have the same part of it.
-
-        It is `fairness` where every flow's share is the same. Each flow's is the column `max_min_mbps` of `flows`. None
-        if these flows delivered nothing.
-        """
-        return _defined(self._answer["fairness_max_min"])
-
-    @property
-    def goodput_mbps(self) -> float:
-        """Sum of the goodputs of all flows, in megabits per second."""
-        return float(self._answer["goodput_mbps"])
-
-    @property
-    def file_delay_ms(self) -> dict[str, Any] | None:
-        """Delay of the files that the streams of all flows are cut into; None where `measure.file_size` does not ask for it.
-
-        `mean`, `median` and `p95` are milliseconds, None where no file is complete; `files` is how many are.
-
-        >>> import celltrain as ct
-        >>> lan = ct.n_source(sources=1, link_delay="5us", buffer_cells="infinite", policy=ct.TailDrop(), duration="1s")
-        >>> result = ct.run(lan.replace(measure=ct.MeasureOptions(file_size="100kB")))
-        >>> delay = result.file_delay_ms
-        >>> round(delay["mean"], 1), delay["files"]
-        (10.5, 156)
-        """
-        delay = self._answer["file_delay_ms"]
-        return None if delay is None else dict(delay)
-
-    @property
-    def cells(self) -> dict[str, int]:
-        """Cells `offered`, `delivered`, `lost`, `discarded` and `in_flight`; of a whole run the first is the sum of the others."""
-        return dict(self._answer["cells"])
-
-    @property
-    def cell_hops(self) -> int:
-        """Cells that crossed a link, counted once a link."""
-        return int(self._answer["cell_hops"])
+        """Makes a result of the core's answer, its series and the folder of the events."""
+        parts = {name: deepcopy(answer[name]) for name in cls.__dataclass_fields__ if name in answer}
+        log = EventLog(events, scenario=answer["scenario"], seed=answer["seed"], **_for_diagrams(answer))
+        return cls(**parts, series=Series(series or {}), events=log, _answer=answer)
 
     @property
     def engine_seconds(self) -> float:
@@ -340,35 +304,28 @@ class RunResult(Carded, Answer):
         """The engine's speed."""
         return float(self._answer["timing"]["cell_hops_per_second"])
 
-    @property
-    def fingerprint(self) -> str:
-        """16 hex digits that change when any segment's or acknowledgement's instant changes."""
-        return str(self._answer["fingerprint"])
-
     @cached_property
     def flows(self) -> pa.Table:
         """The connections, one row each."""
-        return tables.table(self._answer["flows"], tables.FLOWS)
+        return self._table("flows")
 
     @cached_property
     def ports(self) -> pa.Table:
         """The output ports, one row each."""
-        return tables.table(self._answer["ports"], tables.PORTS)
+        return self._table("ports")
 
     @cached_property
     def contracts(self) -> pa.Table:
         """The VCs with a contract, one row each: what the network's edge found in their frames, and what became of them."""
-        return tables.table(self._answer["contracts"], tables.CONTRACTS)
+        return self._table("contracts")
 
     @cached_property
     def abr(self) -> pa.Table:
         """The VCs whose rate is controlled (ABR), one row each, both directions: ACR at the end and RM cells."""
-        return tables.table(self._answer["abr"], tables.ABR)
+        return self._table("abr")
 
-    @cached_property
-    def series(self) -> Series:
-        """The recorded series by name, each a table with a row for every instant and port or flow."""
-        return Series(self._series)
+    def _table(self, name: str) -> pa.Table:
+        return tables.table(self._answer[name], [measure.as_column() for measure in ROWS[name]])
 
     @checked()
     def steady(self, flow: str | None = None) -> Steady:
@@ -405,12 +362,6 @@ class RunResult(Carded, Answer):
         of_all = delivered.sum(axis=1) if flow is None else delivered[:, flows.index(flow)]
         megabits = np.diff(of_all.astype(np.float64)) * 8 / 1e6
         return steady.steady(times[1:], megabits / np.diff(times))
-
-    @cached_property
-    def events(self) -> EventLog:
-        """The events that were kept, by kind, each a table that is read from its file when it is asked for."""
-        facts = _for_diagrams(self._answer)
-        return EventLog._of(self._events, scenario=self.scenario, seed=self.seed, **facts)
 
     @property
     def plot(self) -> Plot:
@@ -471,10 +422,6 @@ class RunResult(Carded, Answer):
         )
 
 
-def _defined(value: float | None) -> float | None:
-    return None if value is None else float(value)
-
-
 def share(value: float | None) -> str:
     """A share with four digits, or the word for one that is 0/0.
 
@@ -513,7 +460,7 @@ class Series(Mapping[str, "pa.Table"]):
         return self._tables[name]
 
     def __iter__(self) -> Iterator[str]:
-        return (name for name in TRACES if tables.SERIES[name][0].name in self._recorded)
+        return (name for name in TRACES if SERIES[name].columns[0].name in self._recorded)
 
     def __len__(self) -> int:
         return len(list(iter(self)))
@@ -527,7 +474,7 @@ class Series(Mapping[str, "pa.Table"]):
             raise NotTracedError(f"there is no series {described(name)}; there are {', '.join(TRACES)}")
         if name not in list(self):
             raise NotTracedError(f'the run did not record {name}: run it with trace=["{name}"]')
-        arrays = [self._recorded[column.name] for column in tables.SERIES[name]]
+        arrays = [self._recorded[column.name] for column in SERIES[name].columns]
         labels = [" at ".join(reversed(names)) for names in zip(*self._names(name).values(), strict=True)]
         return self._recorded["time_s"], labels, arrays
 
@@ -537,9 +484,9 @@ class Series(Mapping[str, "pa.Table"]):
 
     def _table(self, name: str) -> pa.Table:
         times, _, arrays = self.raw(name)
-        return tables.long_table(times, self._names(name), dict(zip(tables.SERIES[name], arrays, strict=True)))
+        return tables.long_table(times, self._names(name), dict(zip(SERIES[name].columns, arrays, strict=True)))
 
-    def _names(self, name: str) -> dict[tables.Column, list[str]]:
+    def _names(self, name: str) -> dict[Measure, list[str]]:
         """For each naming column, the name of each series."""
         over = SERIES[name].over
         if over == "ports":
