@@ -154,9 +154,7 @@ def import_graph(
     )
     reading = read(scenario)
     if reading.faults:
-        raise ScenarioError(
-            Fault.of(fault.problem, file=file, key=fault.key, value=fault.value) for fault in reading.faults
-        )
+        raise ScenarioError(fault.changed(file=file, line=None) for fault in reading.faults)
     # The core writes rates and times in their usual units.
     return Scenario.model_validate(table(reading.accepted()))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 import difflib
 import importlib.util
 import json
@@ -83,8 +82,7 @@ class Policy:
         parts = (self.prefix + fault.key.removeprefix(path).removeprefix(".")).rstrip(".").split(".")
         known = (self.lines.get(".".join(parts[:end])) for end in range(len(parts), 0, -1))
         line = next((line for line in known if line is not None), None)
-        said = Fault.of(fault.problem, file=self.file, line=line, key=".".join(parts), value=fault.value)
-        return dataclasses.replace(said, excerpt=fault.excerpt)
+        return fault.changed(file=self.file, line=line, key=".".join(parts))
 
     def _as_model(self) -> dict[str, Any]:
         """The table that stands for the policy in a scenario."""

@@ -198,7 +198,7 @@ def _with_ports(scenario: _core.Scenario, fault: Fault) -> Fault:
     names.sort(key=lambda name: not (said and said in name.split("->")))
     more = f" and {len(names) - MOST_PORTS:,} more" if len(names) > MOST_PORTS else ""
     problem = f"{fault.problem}; there are {', '.join(map(shown, names[:MOST_PORTS]))}{more}"
-    return Fault.of(problem, file=fault.file, line=fault.line, key=fault.key, value=fault.value)
+    return fault.changed(problem=problem)
 
 
 def _are_in_each_others_way(kept: Events, capture: Capture) -> bool:
