@@ -10,17 +10,17 @@ from celltrain.model import files, shipped
 from celltrain.text import shown
 
 
-def named_text(said: str | os.PathLike[str], kind: str = "scenario") -> tuple[str, str]:
+def named_text(name: str | os.PathLike[str], kind: str = "scenario") -> tuple[str, str]:
     """Returns how messages call a scenario or a plan, and its text: a file, or a shipped one by its name.
 
     Args:
-        said: The path or the name; a file of that name goes first.
+        name: The path or the name; a file of that name goes first.
         kind: `scenario` or `plan`.
 
     Raises:
         ScenarioError: When it is neither.
     """
-    return shipped.found(said, kind) or (shown(said), read_text(Path(said), what=kind))
+    return shipped.found(name, kind) or (shown(name), read_text(Path(name), what=kind))
 
 
 def read_text(path: Path, *, what: str = "scenario") -> str:
@@ -33,7 +33,7 @@ def read_text(path: Path, *, what: str = "scenario") -> str:
         problem = f"{error.problem}{shipped.advice(path, what)}" if known else error.problem
         raise ScenarioError([Fault.of_file(name, problem)]) from None
     try:
-        # Editors on some systems put a mark at the start.
+        # Some editors write a byte order mark.
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1

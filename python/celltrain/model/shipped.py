@@ -11,14 +11,14 @@ from pathlib import Path
 from celltrain import _core
 from celltrain.text import shown
 
-#: Where the shipped files of a kind stand, which is how they are shown in messages.
+#: Folders of the shipped files of a kind, which messages show.
 FOLDERS = {"scenario": "scenarios", "plan": "plans"}
-#: What may be a name: no folder before it, and no character that a name never has.
+#: Names of shipped files: no folder, and no unusual characters.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*(\.toml)?")
 
 
 def names(kind: str) -> list[str]:
-    """The names of all shipped files of a kind, `scenario` or `plan`.
+    """Lists the names of all shipped files of a kind, `scenario` or `plan`.
 
     >>> "lan-epd" in names("scenario"), "selective-drop-rz" in names("plan")
     (True, True)
@@ -37,18 +37,18 @@ def scenarios() -> list[str]:
     return names("scenario")
 
 
-def found(said: str | os.PathLike[str], kind: str, folder: Path | None = Path()) -> tuple[str, str] | None:
-    """The file, as messages show it, and the text of a shipped scenario or plan; None where this is no name of one.
+def found(name: str | os.PathLike[str], kind: str, folder: Path | None = Path()) -> tuple[str, str] | None:
+    """Finds a shipped scenario or plan by its name: the file, as messages show it, and its text; None if there is none.
 
     Args:
-        said: The name, with `.toml` or without.
+        name: The name, with `.toml` or without.
         kind: `scenario` or `plan`.
-        folder: A file of this name in there goes first; None for no folder.
+        folder: A file of this name in it takes precedence; None for no folder.
 
     >>> found("lan-epd", "scenario")[0], found("no-such-thing", "scenario")
     ('scenarios/lan-epd.toml', None)
     """
-    text = os.fspath(said)
+    text = os.fspath(name)
     if not isinstance(text, str) or not _NAME.fullmatch(text):
         return None
     file = f"{FOLDERS[kind]}/{text.removesuffix('.toml')}.toml"
@@ -59,7 +59,7 @@ def found(said: str | os.PathLike[str], kind: str, folder: Path | None = Path())
 
 
 def policies() -> list[str]:
-    """The policies a port may have, as a scenario names them."""
+    """Lists the policies a port may have, as a scenario names them."""
     choices = json.loads(_core.schema())["$defs"]["Policy"]["oneOf"]
     return [name for one in choices for name in one["properties"]]
 
@@ -67,15 +67,15 @@ def policies() -> list[str]:
 def with_ending(path: Path, folder: Path | None = None) -> str:
     """Returns the name of the TOML file that a name without `.toml` stands for; empty if there is none."""
     try:
-        there = not path.suffix and ((folder or Path()) / f"{path}.toml").is_file()
+        exists = not path.suffix and ((folder or Path()) / f"{path}.toml").is_file()
     except (OSError, ValueError):
-        # A name may be longer than any can be.
-        return ""
-    return f"{path}.toml" if there else ""
+        # The name may be too long for the system.
+        exists = False
+    return f"{path}.toml" if exists else ""
 
 
 def advice(path: Path, kind: str) -> str:
-    """What to say of a path that leads to no file, after that it does: how a shipped one of about this name is called.
+    """Writes the end of a message about a path without a file: a similar shipped file, or a policy of this name.
 
     >>> advice(Path("lan-edp"), "scenario")
     ', and no shipped scenario has this name; did you mean lan-epd? See: celltrain list scenarios'

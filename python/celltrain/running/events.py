@@ -70,7 +70,7 @@ class Events:
                 the reference engine alone.
             ports: Ports whose frames and cells are kept; when None all ports' frames, and the bottleneck's cells.
             vcs: VCs whose frames, cells and rates are kept, and the segments and timers of their flows; all when None.
-            flows: Flows whose segments and timers are kept, and what becomes of their VCs; all when None.
+            flows: Flows whose segments and timers are kept, and the events of their VCs; all when None.
             window: Start and end, such as `"1.2s:1.3s"`; either may be left out. The whole run when None.
             format: `"parquet"`, or `"csv"`.
 
@@ -151,7 +151,7 @@ class Events:
             raise ended
 
     def _refuse_others(self, run: Mapping[str, str]) -> None:
-        """Refuses a folder that has these files already, or events of another run: readers could not tell them apart."""
+        """Refuses a folder that has these files already, or events of another run: readers could not distinguish them."""
         faults = []
         for path in (self.folder / f"{kind}.{form}" for kind in EVENTS for form in FORMATS):
             if not path.exists() and not path.is_symlink():
