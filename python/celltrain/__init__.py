@@ -47,7 +47,7 @@ def __getattr__(name: str) -> object:
 
 
 def _advice(name: str) -> str:
-    """Suggests what somebody may have meant who asks for a class that does not exist."""
+    """Suggests a class for a name that does not exist."""
     import difflib
 
     if not name[:1].isupper():

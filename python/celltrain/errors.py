@@ -29,7 +29,7 @@ class CelltrainError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Fault:
-    """A setting that is refused, and what would be right.
+    """A setting that is refused, with the correction.
 
     Invisible characters in its texts, such as a command to a terminal, are escaped.
     """
@@ -43,7 +43,7 @@ class Fault:
     value: str
     """Its value, as written."""
     problem: str
-    """What is wrong and what would be right, a clause that follows the value."""
+    """The problem and the correction, a clause that follows the value."""
     message: str
     """The whole as one line."""
     excerpt: tuple[str, ...] = ()
@@ -130,7 +130,7 @@ class ScenarioError(InputError):
 
     @classmethod
     def of_refusal(cls, error: ValueError) -> ScenarioError:
-        """Makes the error for what the core raises if it cannot build or run a scenario that it has accepted.
+        """Makes the error for an exception of the core, which cannot build or run a scenario that it has accepted.
 
         Reasons are less free memory than before, and options that make no sense.
         """

@@ -56,7 +56,7 @@ def checked(
     Numbers and arrays of numpy, views of tables and objects with a path's protocol become Python's own types.
 
     Args:
-        error: What it raises, with every argument that is wrong.
+        error: Type of the error, which has every argument that is wrong.
         elsewhere: Options that only other functions take, each with the call to make instead: `{first}` is the first
             argument as written, `{value}` the option's.
 

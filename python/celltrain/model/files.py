@@ -1,4 +1,4 @@
-"""Reading of files that somebody else wrote: regular files up to a size, with a message for everything that is wrong.
+"""Reading of files of other people: regular files up to a size, with a message for everything that is wrong.
 
 Callers turn `UnreadableError` into an error of their own kind.
 """
@@ -22,14 +22,14 @@ MAX_DEPTH = 80
 
 
 class UnreadableError(Exception):
-    """A file cannot be read as what it should be; the text is a clause that follows the file's name."""
+    """A file that cannot be read; the text is a clause that follows the file's name."""
 
     def __init__(self, problem: str, *, missing: bool = False, regular: bool = True) -> None:
         self.problem = problem
         self.missing = missing
-        """Whether there is no such file."""
+        """True if there is no such file."""
         self.regular = regular
-        """Whether it is a file at all, which may still be written to."""
+        """False for a folder, a pipe or a device; a regular file may still change."""
         super().__init__(problem)
 
 
@@ -38,7 +38,7 @@ def read_bytes(path: Path, *, what: str = "file", most: int = MAX_BYTES) -> byte
 
     Args:
         path: The file.
-        what: What it should be: "scenario", "graph".
+        what: Kind of file for messages: "scenario", "graph".
         most: Bytes it may have.
     """
     try:

@@ -81,11 +81,11 @@ def import_graph(
         name_attribute: The attribute of nodes that is their name; the node's id when None.
         kind_attribute: The attribute of nodes that is their kind: `host`, `switch` or `edge_device`; a switch without it.
         flow_attribute: The attribute of nodes that names the destinations of their flows, separated by commas.
-        both_ways: Whether a directed edge without one back is a link with the same rate and delay both ways.
+        both_ways: If true, a directed edge without one back is a link with the same rate and delay both ways.
         access_rate: Rate of the links between switches and the hosts made for flows; `rate` when None.
         access_delay: Propagation delay of these links.
         buffer_cells: The buffer of every port of a switch.
-        duration: How long to simulate.
+        duration: Simulated time.
         name: Description, shown in results and figures; the file's name when None.
 
     Raises:
@@ -200,7 +200,7 @@ class _Quantity:
     word: str
 
     def of(self, data: dict[str, Any]) -> str:
-        """Returns the value of an edge; raises `ValueError` with what is wrong."""
+        """Returns the value of an edge; raises `ValueError` with the problem."""
         value = data.get(self.attribute)
         if value is None or value == "":
             if self.default is None:

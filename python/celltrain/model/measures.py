@@ -69,7 +69,7 @@ class Series:
     name: str
     meaning: str
     over: str
-    """What it has a column for: `ports`, `occupancy_columns`, `flows`, `rate_flows` or `edge_flows`."""
+    """The list with a name for each of its columns: `ports`, `occupancy_columns`, `flows`, `rate_flows` or `edge_flows`."""
     columns: tuple[Measure, ...]
 
 

@@ -92,7 +92,7 @@ def resolved(path: str, given: Any, folder: Path | None = None) -> tuple[str, An
     Args:
         path: Into the scenario.
         given: A number, a text, a table, or an object that stands for a table.
-        folder: Where relative paths of policy files start.
+        folder: Start of relative paths of policy files.
     """
     if isinstance(given, Setting):
         return given.label, given.value

@@ -38,7 +38,7 @@ class Reading:
     memory_bytes: int | None = None
     """Memory that a run of it reserves; None if it has faults."""
     does_not_fit: bool = False
-    """Whether it is refused because it needs more memory than is free; it may run elsewhere, or later."""
+    """True if it is refused because it needs more memory than is free; it may run elsewhere, or later."""
 
     @classmethod
     def of_core(cls, read: tuple[_core.Scenario | None, str]) -> Reading:
