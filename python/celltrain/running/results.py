@@ -20,12 +20,13 @@ from celltrain.model.cards import Card, Carded, Grid
 from celltrain.model.measures import ROWS, SERIES, Measure
 from celltrain.model.progress import watched
 from celltrain.model.scenario import read, table
+from celltrain.model.writing import replace as write_text
 from celltrain.model.writing import writing
 from celltrain.running import tables
 from celltrain.running.captures import Capture
 from celltrain.running.events import EventLog, Events
 from celltrain.running.summary import tcp_summary
-from celltrain.text import described, shown
+from celltrain.text import as_json, described, shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -367,12 +368,40 @@ class RunResult(Carded):
 
         Args:
             folder: Gets `result.json`, and flows, ports and recorded series as Parquet and CSV.
-            plots: Whether to draw the recorded series too, as PNG and SVG; needs `pip install celltrain[plot]`.
+            plots: If true, also draws the recorded series as PNG and SVG; needs `pip install celltrain[plot]`.
         """
-        from celltrain.running import export
-
+        target = Path(folder)
+        contents = {"flows": self.flows, "ports": self.ports, **({"abr": self.abr} if len(self.abr) else {})}
+        written = []
         with writing(folder):
-            return export.write(self, Path(folder), plots=plots)
+            target.mkdir(parents=True, exist_ok=True)
+            for name, content in {**contents, **self.series}.items():
+                parquet, csv = target / f"{name}.parquet", target / f"{name}.csv"
+                tables.write_parquet(content, parquet)
+                tables.write_csv(content, csv)
+                written += [parquet, csv]
+            if plots:
+                written += self._write_plots(target)
+            # Last, so that a folder with an answer is complete.
+            answer = target / "result.json"
+            write_text(answer, as_json(self.to_dict()) + "\n")
+        return [answer, *written]
+
+    def _write_plots(self, folder: Path) -> list[Path]:
+        # pyplot would open windows and keep figures.
+        from matplotlib.figure import Figure
+
+        from celltrain.drawing.axes import save, styled
+
+        written = []
+        for name in self.series:
+            with styled():
+                figure = Figure(figsize=(8, 4.5), layout="constrained")
+                getattr(self.plot, name)(ax=figure.add_subplot())
+                for path in (folder / f"{name}.png", folder / f"{name}.svg"):
+                    save(figure, path)
+                    written.append(path)
+        return written
 
     def _card(self) -> Card:
         flows = [
