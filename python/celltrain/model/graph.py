@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 from celltrain.errors import Fault, InputError, MissingExtraError, ScenarioError
 from celltrain.model.arguments import checked
-from celltrain.model.documents import read_text
 from celltrain.model.files import MAX_BYTES, UnreadableError, json_of
 from celltrain.model.scenario import read, table
+from celltrain.model.shipped import read_text
 from celltrain.text import described, shortened, shown
 
 if TYPE_CHECKING:

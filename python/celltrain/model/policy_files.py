@@ -18,7 +18,7 @@ from celltrain import _core
 from celltrain.errors import Fault, InputError
 from celltrain.model import files, grammar, python_policy, shipped
 from celltrain.model.arguments import checked
-from celltrain.model.documents import read_text
+from celltrain.model.shipped import read_text
 from celltrain.text import described, shown
 
 #: Form of the table in a policy file.

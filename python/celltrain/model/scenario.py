@@ -16,7 +16,7 @@ from celltrain.errors import Fault, InputError, ScenarioError
 from celltrain.model import grammar, overrides, policy_files
 from celltrain.model.arguments import Rate, Time, checked
 from celltrain.model.cancel import Cancel, current, endable
-from celltrain.model.documents import named_text
+from celltrain.model.shipped import named_text
 from celltrain.text import BROKEN, broken_texts, described, shown
 
 if TYPE_CHECKING:
