@@ -108,10 +108,9 @@ def run(
     trace = tuple(dict.fromkeys(names_of(trace) or ()))
     events = events if events is None or isinstance(events, Events) else Events(events)
     capture = pcap if pcap is None or isinstance(pcap, Capture) else Capture(pcap)
-    problem = f"is not a series; choose from {', '.join(TRACES)}"
-    faults = [Fault.of_option("trace", repr(name), problem) for name in trace if name not in TRACES]
+    faults = [Fault.of_choice("trace", name, "a series", TRACES) for name in trace if name not in TRACES]
     if engine is not None and engine not in ENGINES:
-        faults.append(Fault.of_option("engine", repr(engine), f"is not an engine; choose from {', '.join(ENGINES)}"))
+        faults.append(Fault.of_choice("engine", engine, "an engine", ENGINES))
     if seed is not None and not 0 <= seed < 1 << 64:
         faults.append(Fault.of_option("seed", seed, "is not a whole number from 0 to 2^64 - 1"))
     if events is not None and capture is not None and _overlap(events, capture):
@@ -141,10 +140,8 @@ def run(
                 outputs |= {"events": events.for_core(), "on_events": files.enter_context(events.taking(facts))}
             if outputs:
                 outputs["told_by"] = engine or ("reference" if "reference" in needed else "fast")
-            links = None if ports is None else list(names_of(ports) or ())
-            answer_json, series = accepted.run(
-                seed, trace, step, links, engine or "fast", progress, current(), threads=threads, **outputs
-            )
+            options = (seed, trace, step, names_of(ports), engine or "fast", progress, current())
+            answer_json, series = accepted.run(*options, threads=threads, **outputs)
             answer = {"tcp": tcp_summary(settings), **json.loads(answer_json)}
             if events is not None:
                 events.known = _for_diagrams(answer)
