@@ -82,7 +82,7 @@ def run(
         engine: `"fast"`, or `"reference"`, which is naive and slow and must give the same fingerprint. When None the fast
             one, unless some of the events come from the other alone, or a capture is made.
         threads: Largest number of threads that share the run. The result is the same, to the last bit, for any number.
-            Large networks with long links gain most; others stay on one thread, and a warning says so. Observers of a run
+            Large networks with long links gain most; others stay on one thread, with a warning. Observers of a run
             (`trace`, `events`, `pcap`) and the reference engine need a single thread.
         events: Events to keep, and where: a `celltrain.Events`, or a folder that gets all kinds. Keeping them changes
             nothing in the run.
