@@ -359,6 +359,10 @@ class RunResult(Carded):
         """Returns the whole answer without the series, as `celltrain run --json` prints it."""
         return deepcopy(self._answer)
 
+    def to_pandas(self) -> Any:
+        """Returns the flows as a pandas DataFrame; needs `pip install celltrain[frames]`."""
+        return self.flows.to_pandas()
+
     @checked()
     def write(self, folder: str | os.PathLike[str], *, plots: bool = False) -> list[Path]:
         """Writes the run into a folder, which is made if needed; returns the files written.
