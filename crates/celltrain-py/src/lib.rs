@@ -32,7 +32,7 @@ use cancel::Cancel;
 use scenario::Scenario;
 
 /// Allocator of runs: `docs/design/memory.md` explains why it is not the system's.
-#[cfg(not(any(target_env = "msvc", target_family = "wasm")))]
+#[cfg(all(feature = "jemalloc", not(any(target_env = "msvc", target_family = "wasm"))))]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
