@@ -4,6 +4,8 @@
 //! registers that cannot crash, hang or allocate, whatever the text. Jumps only go forward, a register number is one
 //! byte, and every operation has a finite result for any operands ([`arithmetic`]).
 //!
+//! [`parse_measure`] reads measures of a run with the same parser; they have paths for names and are not compiled.
+//!
 //! The crate is independent of policies. The caller defines the names that a rule may use, with their units and
 //! registers ([`Vocabulary`]). `docs/design/formulas.md` explains the design.
 
@@ -15,6 +17,7 @@ mod explain;
 mod fault;
 pub mod language;
 mod lexer;
+mod measure;
 mod parser;
 #[cfg(any(test, feature = "samples"))]
 pub mod samples;
@@ -26,6 +29,7 @@ pub use code::{Program, REGISTERS, Registers};
 pub use compile::Compiler;
 pub use explain::{Clause, Evaluator};
 pub use fault::{Fault, nearest};
+pub use measure::{Step, parse_measure};
 pub use parser::parse;
 pub use tree::{Expression, MOST_DEPTH};
 pub use units::{Kind, Unit};
