@@ -5,7 +5,7 @@
 //! rules, which only need to know whether a VC has cells.
 
 use crate::error::Fault;
-use crate::per_vc::PerVc;
+use celltrain_formula::PerVc;
 
 /// Selects the next VC.
 pub trait Turns: Send {

@@ -4,8 +4,10 @@
 //! registers that cannot crash, hang or allocate, whatever the text. Jumps only go forward, a register number is one
 //! byte, and every operation has a finite result for any operands ([`arithmetic`]).
 //!
+//! [`rules`] reads several formulas with their constants and state, as a scenario has them.
+//!
 //! The crate is independent of policies. The caller defines the names that a rule may use, with their units and
-//! registers ([`Vocabulary`]). `docs/design/formulas.md` explains the design.
+//! registers ([`Vocabulary`], [`rules::Host`]). `docs/design/formulas.md` explains the design.
 
 pub mod arithmetic;
 mod check;
@@ -15,7 +17,10 @@ mod explain;
 mod fault;
 pub mod language;
 mod lexer;
+pub mod names;
 mod parser;
+mod per_vc;
+pub mod rules;
 #[cfg(any(test, feature = "samples"))]
 pub mod samples;
 mod tree;
@@ -25,8 +30,9 @@ mod vocabulary;
 pub use code::{Program, REGISTERS, Registers};
 pub use compile::Compiler;
 pub use explain::{Clause, Evaluator};
-pub use fault::{Fault, nearest};
+pub use fault::{Fault, SettingFault, nearest};
 pub use parser::parse;
+pub use per_vc::PerVc;
 pub use tree::{Expression, MOST_DEPTH};
 pub use units::{Kind, Unit};
 pub use vocabulary::{Meaning, Vocabulary, Word, is_name};

@@ -12,19 +12,19 @@ mod rules;
 pub use names::PORT_NAMES;
 pub use port_info::PortInfo;
 
-pub use crate::formulas::{Constant, Start};
+pub use celltrain_formula::rules::{Constant, Start};
 
 use std::any::Any;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
+use celltrain_formula::rules::{Texts, constants_by_vc};
 use celltrain_formula::{Clause, Kind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{BufferPolicy, CellFollower, Configure, Decision, Overflow, PerVc, View};
 use crate::error::Fault;
-use crate::formulas::{self, Texts};
 use crate::index::Label;
 use crate::rng::Stream;
 use events::Running;
@@ -210,17 +210,17 @@ impl Formula {
 impl Table {
     /// Returns the constants that differ from VC to VC, by name.
     pub(super) fn constants_by_vc(&self) -> Vec<(&str, &PerVc)> {
-        formulas::constants_by_vc(&self.constants)
+        constants_by_vc(&self.constants)
     }
 
     /// Returns whether a formula uses the number of VCs. Most do not, and storing the VCs of every port takes memory.
     pub(super) fn counts_vcs(&self) -> bool {
-        formulas::have(self.texts(&self.questions(), &self.events()), "V")
+        self.texts(&self.questions(), &self.events()).use_name("V")
     }
 
     /// Returns the names that no formula uses, by their keys.
     pub(super) fn unused(&self) -> Vec<String> {
-        formulas::unused(self.texts(&self.questions(), &self.events()))
+        self.texts(&self.questions(), &self.events()).unused()
     }
 
     /// Creates an empty table.

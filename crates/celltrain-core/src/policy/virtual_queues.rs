@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn virtual_queues_are_as_long_as_real_ones_served_at_minimum_shares() {
         let shares = [("vc0", 0.5), ("vc1", 0.1), ("vc3", 0.2), ("default", 0.0)];
-        let minimum_share = PerVc::ByName(shares.map(|(name, share)| (name.to_string(), share)).into());
+        let minimum_share = PerVc::from(shares);
         let policy = PolicyConfig::VirtualQueuingWeighted(virtual_queuing_weighted::Config {
             minimum_share: minimum_share.clone(),
             threshold: u32::MAX.into(),

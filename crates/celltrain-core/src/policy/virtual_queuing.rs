@@ -129,9 +129,4 @@ mod tests {
         bench.offer_frame(0, 1);
         assert_eq!(bench.virtual_queues(), [7, 2], "7 is above 6.75");
     }
-
-    #[test]
-    fn a_threshold_above_the_buffer_is_refused() {
-        assert_eq!(Config { threshold: 1001.into(), k: 1.0 }.check(Some(1000), &[])[0].key, "threshold");
-    }
 }

@@ -115,9 +115,4 @@ mod tests {
         bench.offer_frame(0, 1);
         assert_eq!(bench.port.occupancy(), 7, "below Th, and above half of it");
     }
-
-    #[test]
-    fn a_threshold_above_the_buffer_is_refused() {
-        assert_eq!(Config { threshold: 1001.into(), k: 1.0 }.check(Some(1000), &[])[0].key, "threshold");
-    }
 }

@@ -52,9 +52,7 @@ impl Configure for Config {
 
 #[cfg(test)]
 pub(super) fn sample() -> Config {
-    Config {
-        minimum_share: PerVc::ByName([("vc1".into(), 0.5), ("vc2-3".into(), 0.1), ("default".into(), 0.0)].into()),
-    }
+    Config { minimum_share: PerVc::from([("vc1", 0.5), ("vc2-3", 0.1), ("default", 0.0)]) }
 }
 
 #[cfg(test)]
