@@ -7,6 +7,7 @@
 
 pub mod aal5;
 pub mod abr;
+pub mod arbiter;
 pub mod cancellation;
 pub mod cell;
 pub mod contracts;
@@ -38,6 +39,5 @@ pub mod tcp;
 pub mod threshold;
 pub mod tie;
 pub mod traffic;
-pub mod turns;
 pub mod units;
 mod upstream;

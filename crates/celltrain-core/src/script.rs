@@ -1,6 +1,6 @@
 //! Reads the timed scripts of tests: settings (`set KEY VALUE`), then events that alternate with their expected results.
 //!
-//! `#` begins a comment. What the lines after the settings mean is the player's.
+//! `#` begins a comment. A [`Player`] defines the lines after the settings.
 
 use std::fmt::{Debug, Write};
 use std::path::Path;
@@ -10,7 +10,7 @@ pub(crate) type Settings = serde_json::Map<String, serde_json::Value>;
 
 /// Plays the lines after the settings.
 pub(crate) trait Player {
-    /// What it sends.
+    /// A record of something it sends.
     type Sent: Debug;
 
     /// Plays a line. The error says why it does not hold.

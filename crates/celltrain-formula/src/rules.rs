@@ -225,3 +225,6 @@ fn update_together(
         registers[usize::from(*register)] = value;
     }
 }
+
+#[cfg(test)]
+mod tests;

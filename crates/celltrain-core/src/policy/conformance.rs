@@ -74,10 +74,15 @@ pub(super) fn view(capacity: u32, per_vc: &[u32]) -> View<'_> {
     }
 }
 
-/// Returns the most cells that VC 0 may hold to start a frame when `x` cells wait in a buffer of `k` and `active` VCs
-/// hold cells.
+/// Returns whether a policy lets VC 0 start a frame when `x` cells wait in a buffer of `k`, `active` VCs hold cells and
+/// VC 0 holds `y`.
+pub(super) fn admits<C: Configure>(config: &C, k: u32, x: u32, active: u32, y: u32) -> bool {
+    asked(config, &View { occupancy: x, active_vcs: active, ..view(k, &[y]) }, 0, &mut stream())
+}
+
+/// Returns the largest `y` that [`admits`] accepts.
 pub(super) fn most_cells<C: Configure>(config: &C, k: u32, x: u32, active: u32) -> u32 {
-    most(x, |y| asked(config, &View { occupancy: x, active_vcs: active, ..view(k, &[y]) }, 0, &mut stream()))
+    most(x, |y| admits(config, k, x, active, y))
 }
 
 /// Returns the most cells that VC `vc` of two may hold to start a frame when `x` cells wait; K = 1000.

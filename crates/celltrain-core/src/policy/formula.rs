@@ -33,7 +33,7 @@ use rules::Rules;
 /// A policy of your own: a condition that says which frames may start, constants, and state that is carried on.
 ///
 /// Source: the scenario.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Formula")]
 pub struct Table {
@@ -223,23 +223,6 @@ impl Table {
         self.texts(&self.questions(), &self.events()).unused()
     }
 
-    /// Creates an empty table.
-    pub fn empty() -> Self {
-        Self {
-            admit: String::new(),
-            constants: BTreeMap::new(),
-            state: BTreeMap::new(),
-            vc_state: BTreeMap::new(),
-            on_frame: BTreeMap::new(),
-            on_admission: BTreeMap::new(),
-            on_refusal: BTreeMap::new(),
-            on_departure: BTreeMap::new(),
-            on_cells: BTreeMap::new(),
-            every: None,
-            when_full: WhenFull::default(),
-        }
-    }
-
     /// Returns the formulas that answer a question: key, formula, kind of result.
     fn questions(&self) -> [(&'static str, &str, Kind); 1] {
         [("admit", &self.admit, Kind::Truth)]
@@ -318,7 +301,7 @@ pub(super) fn sample(_capacity: u32) -> Config {
         .into(),
         state: [("average".to_string(), Start::Number(0.0))].into(),
         on_frame: updates(&[("average", "average + w * (X - average)")]),
-        ..Table::empty()
+        ..Table::default()
     };
     table.into()
 }

@@ -14,9 +14,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Configure, Scheduler, Service, VcKind, Waiting};
+use crate::arbiter::play;
 use crate::error::Fault;
 use crate::policy::PerVc;
-use crate::turns::play;
 use crate::units::gcd;
 
 /// Weighted fair queuing: every VC has a queue of its own, and those that have cells waiting share the link in

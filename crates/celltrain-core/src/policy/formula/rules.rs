@@ -133,7 +133,7 @@ impl Rules {
     /// Creates rules that admit every frame, in place of rules that cannot be compiled here. Other ports may differ, so
     /// they are not marked as the same everywhere.
     pub(super) fn admit_all() -> Self {
-        let config: Table = Table { admit: "true".into(), ..Table::empty() };
+        let config: Table = Table { admit: "true".into(), ..Table::default() };
         let rules = Self::of(&config, &PortInfo::unknown(), Some(&[])).expect("what is always true can be read");
         Self { is_the_same_everywhere: false, ..rules }
     }
