@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain import _core
-from celltrain.model.arguments import MOST_JOBS, checked
+from celltrain.model.arguments import MOST_JOBS, checked, cores
 from celltrain.model.cancel import Cancel, endable
 from celltrain.model.progress import watched
 from celltrain.model.writing import replace, writing
@@ -19,7 +19,6 @@ from celltrain.papers.claims import Claim
 from celltrain.papers.outcomes import Outcomes, Progress
 from celltrain.papers.paper import STUDY, Number, Paper, PaperError, load
 from celltrain.papers.score import Scored
-from celltrain.running import cores
 from celltrain.text import described
 
 if TYPE_CHECKING:

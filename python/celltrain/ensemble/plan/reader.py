@@ -21,11 +21,11 @@ from celltrain.ensemble.plan.form import read
 from celltrain.ensemble.plan.points import judge_points
 from celltrain.ensemble.plan.shapes import MOST_VALUES, PlanForm
 from celltrain.errors import PlanError, ScenarioError
-from celltrain.model.documents import named_text
 from celltrain.model.expressions import MeasureError, check_syntax, needs_series
 from celltrain.model.paths import Key, UnknownKeyError, follow
 from celltrain.model.quantities import exact, seconds
 from celltrain.model.scenario import no_plan
+from celltrain.model.shipped import named_text
 from celltrain.running import Recording
 
 if TYPE_CHECKING:

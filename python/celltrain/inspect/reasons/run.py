@@ -21,8 +21,7 @@ from celltrain.model.cards import Card
 from celltrain.model.network import Network
 from celltrain.model.quantities import QUANTITIES
 from celltrain.model.scenario import read, table
-from celltrain.running.event_log import read_events
-from celltrain.running.events import Events
+from celltrain.running.events import Events, read_events
 from celltrain.running.summary import WITHOUT_TCP
 from celltrain.text import shown
 
@@ -419,7 +418,7 @@ class _Runs:
             try:
                 with kept.taking(is_temporary=True) as take:
                     self._accepted.run(
-                        *(self._seed, (), None, None, engine, on_progress, own._handle, kept.asked(), take)
+                        *(self._seed, (), None, None, engine, on_progress, own._handle, kept.for_core(), take)
                     )
             except CancelledError:
                 check()
