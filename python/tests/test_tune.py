@@ -24,7 +24,6 @@ from celltrain.ensemble.store import Store
 from celltrain.ensemble.tuning import Tuned, TuneProgress, run_tune
 from celltrain.ensemble.tuning.analysis import best, finalists
 from celltrain.ensemble.tuning.ask import Trial, ask
-from celltrain.ensemble.tuning.folder import title
 from celltrain.ensemble.tuning.result import _mean
 from celltrain.errors import PlanError
 from celltrain.running import Local
@@ -353,7 +352,7 @@ axes.sources = "topology.n_source.sources"
 rows = [["LAN", "4ms", 3], ["LAN", "4ms", 5], ["WAN", "5ms", 3]]
 """
     made = plan(PLAN.replace(PLAN[PLAN.index("[axes]") : PLAN.index("[tune]")], rows))
-    assert [title(made, i) for i in range(3)] == ["LAN, sources 3", "LAN, sources 5", "WAN, sources 3"]
+    assert [made.title(i) for i in range(3)] == ["LAN, sources 3", "LAN, sources 5", "WAN, sources 3"]
     stored = made.runs(
         "stage", [(2, made.references[0].numbers), (0, made.references[0].numbers)], Seeds(first=4, count=2)
     )

@@ -20,7 +20,7 @@ from celltrain import _core
 from celltrain.drawing.pages.words import settings, valued
 from celltrain.ensemble.lockstep import drawn
 from celltrain.ensemble.plan import canonical
-from celltrain.ensemble.plan.contents import CHECKED_POINTS
+from celltrain.ensemble.plan.axes import CHECKED_POINTS
 from celltrain.ensemble.plan.plan import tcps
 from celltrain.errors import CelltrainError, ScenarioError
 from celltrain.model.cancel import current
@@ -30,7 +30,7 @@ from celltrain.text import shown
 
 if TYPE_CHECKING:
     from celltrain.ensemble.plan import Plan
-    from celltrain.ensemble.plan.contents import Group, Use
+    from celltrain.ensemble.plan.axes import Group, Use
     from celltrain.ensemble.store import Store
 
 #: Thresholds that are named; a network may have thousands of ports.

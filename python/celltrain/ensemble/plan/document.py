@@ -1,58 +1,69 @@
-"""The text of a plan: its values, the lines they stand on, and what is wrong with them."""
+"""The text of a plan and the scenario that it names: values, their lines, and what is wrong with them."""
 
 from __future__ import annotations
 
+import copy
 import json
+import os
 import re
 import sys
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import reduce
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from celltrain import _core
-from celltrain.errors import Fault, PlanError
-from celltrain.text import described, shortened
+from celltrain.errors import Fault, InputError, PlanError, ScenarioError
+from celltrain.model import overrides, policy_files, shipped
+from celltrain.model.arguments import checked
+from celltrain.model.cancel import current
+from celltrain.model.documents import named_text, read_text
+from celltrain.model.grammar import AS_IS
+from celltrain.model.paths import UnknownKeyError, choices, set_key
+from celltrain.model.scenario import Reading, name_of, no_plan, other_kind
+from celltrain.text import described, shortened, shown
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from celltrain.model.types import Scenario
+
 Lines = Mapping[str, int]
-#: Where something stands: the keys of tables and the numbers of entries in lists that lead there.
+#: Keys of tables and numbers of entries in lists that lead to a value.
 Place = tuple[str | int, ...]
 
-#: Of a whole number of a plan: one of more is in no range, and no float holds it.
+#: Bits of a whole number: a larger one is in no range, and no float holds it.
 MOST_BITS = 1023
-#: Faults of a plan that are told.
+#: Faults of a plan that are reported.
 MOST_FAULTS = 100
 
 
+class RefusedError(Exception):
+    """A part of a plan that is refused; its faults are in the diagnostics."""
+
+
 def parse(text: str, file: str) -> tuple[dict[str, Any], Lines]:
-    """A TOML text's values, and the line of every key; raises `PlanError`."""
+    """Returns the values of a TOML text, and the line of every key; raises `PlanError`."""
     answer = json.loads(_core.toml(text, file))
     if answer["faults"]:
         raise PlanError(Fault(**fault) for fault in answer["faults"])
-    # Python's reader keeps the order of the keys, which is that of the columns.
+    # Python's reader keeps the order of the keys, which is the order of the columns. Dates become texts.
     try:
-        return _as_json(tomllib.loads(text)), answer["lines"]
+        return json.loads(json.dumps(tomllib.loads(text), default=str)), answer["lines"]
     except ValueError as error:
         # It reads no number of thousands of digits.
         raise PlanError([Fault.of_file(file, f"cannot be read as TOML ({error})")]) from None
 
 
-def _as_json(value: Any) -> Any:
-    """A value of TOML as JSON has it: dates are texts."""
-    if isinstance(value, dict):
-        return {key: _as_json(one) for key, one in value.items()}
-    if isinstance(value, list):
-        return [_as_json(one) for one in value]
-    return value if isinstance(value, str | int | float | bool) else str(value)
-
-
 def join(path: str, key: str | int) -> str:
-    """The path of a key inside a table, as `lines` has it."""
+    """Returns the path of a key inside a table, as `lines` has it."""
     if isinstance(key, int):
         return f"{path}[{key}]"
     name = key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else json.dumps(key, ensure_ascii=False)
@@ -60,7 +71,7 @@ def join(path: str, key: str | int) -> str:
 
 
 def as_text(value: Any) -> str:
-    """A value as a message shows it."""
+    """Returns a value as a message shows it."""
     if isinstance(value, Mapping):
         return "{...}"
     try:
@@ -77,11 +88,11 @@ class Diagnostics:
         self.file = file
         self.document = document or {}
         """The plan as it was given."""
-        self._lines = lines
+        self.lines = lines
         self.faults: list[Fault] = []
 
     def place(self, steps: Iterable[str | int]) -> Place:
-        """The steps that the plan has; others are in no file, as `axes.buffer.path` where the name is the path."""
+        """Returns the steps that the plan has; others are in no file, such as the path of an axis that is its name."""
         found: list[str | int] = []
         value: Any = self.document
         for step in steps:
@@ -91,31 +102,32 @@ class Diagnostics:
         return tuple(found)
 
     def at(self, place: Place) -> Any:
-        """What the plan has at a place."""
+        """Returns the value at a place of the plan."""
         value: Any = self.document
         for step in place:
             value = value[step]
         return value
 
     def has(self, *place: str | int) -> bool:
-        """Whether the plan says something there, be it right or wrong."""
+        """Returns whether the plan has a value at a place, right or wrong."""
         return self.place(place) == place and self.at(place) is not None
 
+    def path(self, place: str | Place) -> str:
+        """Returns a place as a path in the plan, as far as the plan has it."""
+        return place if isinstance(place, str) else reduce(join, self.place(place), "")
+
     def line(self, path: str) -> int | None:
-        """The line of a key, or of the nearest table around it; None without a text."""
-        while self._lines is not None and path not in self._lines:
+        """Returns the line of a key, or of the nearest table around it; None without a text."""
+        while self.lines is not None and path not in self.lines:
             end = max(path.rfind("."), path.rfind("["))
             if end < 0:
                 return 1
             path = path[:end]
-        return None if self._lines is None else self._lines[path]
+        return None if self.lines is None else self.lines[path]
 
     def refuse(self, at: str | Place, problem: str, value: Any = ...) -> None:
-        """Adds a fault: the problem is a clause that follows `path = value`, or the path alone.
-
-        A place is told as far as the plan has it.
-        """
-        path = at if isinstance(at, str) else reduce(join, self.place(at), "")
+        """Adds a fault: the problem is a clause that follows `path = value`, or the path alone."""
+        path = self.path(at)
         text = "" if value is ... else as_text(value)
         fault = Fault.of(problem, file=self.file, line=self.line(path), key=path, value=text)
         if fault in self.faults:
@@ -125,6 +137,11 @@ class Diagnostics:
             more = Fault.of(f"has more faults than these {MOST_FAULTS}", file=self.file)
             raise PlanError([*self.faults[:MOST_FAULTS], more])
 
+    def refused(self, at: str | Place, problem: str, value: Any = ...) -> RefusedError:
+        """Adds a fault, and returns the exception to raise if nothing else can be judged in this part of the plan."""
+        self.refuse(at, problem, value)
+        return RefusedError()
+
     def say(self, path: str, sentence: str, value: Any) -> None:
         """Adds a fault whose message is a sentence of its own, after the line of the key if there is one."""
         line = self.line(path)
@@ -133,21 +150,308 @@ class Diagnostics:
         said = Fault.of(sentence, file=file, line=line, key=path, value=as_text(value))
         self.faults.append(replace(said, message=f"{place}{said.problem}"))
 
+    def finish(self) -> None:
+        """Raises `PlanError` if there are faults."""
+        if self.faults:
+            raise PlanError(self.faults)
+
     def numbers(self) -> None:
-        """Refuses whole numbers beyond all that can be set, wherever they stand; raises `PlanError` if there are any."""
+        """Refuses whole numbers beyond all that can be set; raises `PlanError` if there are any."""
         before, seen = len(self.faults), set()
-        left: list[tuple[str, Any]] = [("", self.document)]
+        left: list[tuple[Place, Any]] = [((), self.document)]
         while left:
-            path, value = left.pop()
+            place, value = left.pop()
             if isinstance(value, Mapping | list) and id(value) not in seen:
                 seen.add(id(value))
                 inside = value.items() if isinstance(value, Mapping) else enumerate(value)
-                left += [
-                    (join(path, key if isinstance(key, int) else str(key)), one)
-                    for key, one in inside
-                    if isinstance(one, int | list | Mapping)
-                ]
+                left += [((*place, key), one) for key, one in inside if isinstance(one, int | list | Mapping)]
             elif isinstance(value, int) and value.bit_length() > MOST_BITS:
-                self.refuse(path, "is a number beyond all that can be set", value)
+                self.refuse(place, "is a number beyond all that can be set", value)
         if len(self.faults) > before:
             raise PlanError(self.faults)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Base:
+    """The scenario that points change, and its file."""
+
+    table: dict[str, Any]
+    file: str
+    text: str | None = None
+    settings: Mapping[str, overrides.Setting] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, base: Scenario | str | os.PathLike[str]) -> Base:
+        """Returns a scenario from Python: an object, or the path or the name of one; raises `PlanError`."""
+        try:
+            if isinstance(base, str | os.PathLike):
+                file, text = named_text(base)
+                table, _ = parse(text, file)
+                if (other := other_kind(table, file)) is not None:
+                    raise PlanError([other])
+                return cls(table=table, file=file, text=text)
+            if hasattr(base, "to_dict"):
+                return cls(table=base.to_dict(), file=name_of(base))
+        except ScenarioError as error:
+            raise PlanError(error.faults) from None
+        problem = "is not a scenario, nor the path or the name of one"
+        raise PlanError([Fault.of_option("base", described(base), problem)])
+
+    @classmethod
+    def named(cls, diagnostics: Diagnostics, folder: Path | None) -> Base:
+        """Returns the scenario of a plan: a table, a file next to the plan, or a shipped scenario.
+
+        Args:
+            diagnostics: Of the plan.
+            folder: The folder of the plan; None for a shipped plan.
+        """
+        said = diagnostics.document.get("scenario")
+        if isinstance(said, Mapping):
+            return cls(table=dict(said), file=diagnostics.file)
+        if said is None:
+            diagnostics.refuse("", "lacks a scenario: a table [scenario], or scenario = the name of a file beside it")
+        elif not isinstance(said, str):
+            diagnostics.refuse("scenario", "is not a table, nor the name of a file", said)
+        else:
+            try:
+                file, text = shipped.found(said, "scenario", folder) or _next_to(said, folder)
+                return cls(table=parse(text, file)[0], file=file, text=text)
+            except (ScenarioError, PlanError) as error:
+                diagnostics.faults.extend(error.faults)
+            except FileNotFoundError:
+                problem = f"is not a file beside the plan{shipped.advice(Path(said), 'scenario')}"
+                diagnostics.refuse("scenario", problem, said)
+        return cls(table={}, file=diagnostics.file)
+
+    @property
+    def name(self) -> str:
+        """The name of the scenario; empty if it has none."""
+        name = self.table.get("name")
+        return name if isinstance(name, str) else ""
+
+    def with_settings(self, settings: Mapping[str, Any] | None, diagnostics: Diagnostics) -> Base:
+        """Returns the scenario with settings in place of its own, and adds them to the plan's name.
+
+        The plan may vary none of them.
+        """
+        if not settings:
+            return self
+        try:
+            made, found = overrides.applied(self.table, settings)
+        except InputError as error:
+            diagnostics.faults.extend(error.faults)
+            return self
+        document = diagnostics.document
+        for axis, path in _axis_paths(document):
+            if path in found:
+                problem = f"sets what {diagnostics.file} varies (axis {axis})"
+                diagnostics.faults.append(overrides.fault_of("--set", f"{path}={found[path].typed}", problem))
+        words = overrides.in_words(found)
+        if isinstance(name := document.get("name", Path(diagnostics.file).stem), str):
+            diagnostics.document = {**document, "name": f"{name} ({words})"}
+        named = {**made, "name": f"{made.get('name') or ''} ({words})".lstrip()}
+        return Base(table=named, file=f"{self.file} with {words}", settings=found)
+
+    def refused(self, fault: Fault) -> Fault | None:
+        """Returns a fault of a point as one of the policy file that `--set` names; None if it is not of one."""
+        found = (policy_files.refused(fault, path, one.value) for path, one in self.settings.items())
+        return next((at for at in found if at is not None), None)
+
+    def faults(self, diagnostics: Diagnostics) -> list[Fault]:
+        """Returns what is wrong with the scenario before anything is varied."""
+        if self.text is not None:
+            return Reading.of_core(_core.parse(self.text, self.file, current())).faults
+        found = []
+        for fault in Reading.of_table(self.table, self.file).faults:
+            key = f"scenario.{fault.key}" if fault.key else "scenario"
+            line = diagnostics.line(key)
+            found.append(Fault.of(fault.problem, file=self.file, line=line, key=key, value=fault.value))
+        return found
+
+
+def _next_to(said: str, folder: Path | None) -> tuple[str, str]:
+    """Returns a file in the folder of a plan, and its text; raises `FileNotFoundError` if there is none."""
+    path = None if folder is None else folder / said
+    try:
+        exists = path is not None and path.exists()
+    except OSError:
+        # The name may be longer than the system allows.
+        exists = False
+    if path is None or not exists:
+        raise FileNotFoundError(said)
+    return shown(path), read_text(path)
+
+
+def _axis_paths(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yields names and paths of everything that a plan varies."""
+    tables = [document.get("axes"), *(document.get("paired") or ())]
+    tables += [one.get("axes") for key in ("points", "sample") if isinstance(one := document.get(key), Mapping)]
+    if isinstance(tune := document.get("tune"), Mapping):
+        tables.append(tune.get("parameters"))
+    for table in tables:
+        for name, said in table.items() if isinstance(table, Mapping) else ():
+            path = said if isinstance(said, str) else said.get("path", name) if isinstance(said, Mapping) else name
+            yield name, str(path)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """A plan before it is judged: its document, in which texts for tables are tables, and its scenario."""
+
+    diagnostics: Diagnostics
+    base: Base
+    name: str
+    """The default name."""
+
+    @classmethod
+    def of_text(cls, text: str, file: str, folder: Path | None, settings: Mapping[str, Any] | None = None) -> Source:
+        """Returns the plan of a TOML text; `settings` replace those of its scenario."""
+        document, lines = parse(text, file)
+        diagnostics = Diagnostics(file, lines, document)
+        base = Base.named(diagnostics, folder).with_settings(settings, diagnostics)
+        diagnostics.document = _with_tables(base.table, folder, diagnostics)
+        return cls(diagnostics=diagnostics, base=base, name=Path(file).stem if file.endswith(".toml") else "")
+
+    @classmethod
+    def of_values(cls, scenario: Scenario | str | os.PathLike[str], document: Mapping[str, Any], file: str) -> Source:
+        """Returns the plan of Python values."""
+        try:
+            diagnostics = Diagnostics(file, None, overrides.plain(document))
+        except ScenarioError as error:
+            raise PlanError(error.faults) from None
+        base = Base.of(scenario)
+        diagnostics.document = _with_tables(base.table, None, diagnostics)
+        return cls(diagnostics=diagnostics, base=base, name=base.name)
+
+
+class Readable:
+    """A plan that can be read from a file, a text, Python values, or the document that a folder keeps."""
+
+    _file = "plan"
+    """Its name in faults if it is from Python."""
+
+    @classmethod
+    def _read(cls, source: Source, *, check: bool = True) -> Self:
+        """Judges a plan; `check` also its points. Raises `PlanError` with everything that is wrong with it."""
+        raise NotImplementedError
+
+    @classmethod
+    @checked(PlanError)
+    def load(cls, path: str | os.PathLike[str], *, settings: Mapping[str, Any] | None = None) -> Self:
+        """Returns the plan in a TOML file; raises `PlanError` with everything that is wrong with it.
+
+        Args:
+            path: The file, or the name of a shipped plan.
+            settings: Values that replace those of the plan's scenario, by path into the scenario.
+        """
+        try:
+            file, text = named_text(path, "plan")
+        except ScenarioError as error:
+            raise PlanError(error.faults) from None
+        if (other := no_plan(parse(text, file)[0], file)) is not None:
+            raise PlanError([other])
+        folder = Path(path).parent if Path(path).is_file() else None
+        return cls._read(Source.of_text(text, file, folder, settings))
+
+    @classmethod
+    @checked(PlanError)
+    def of_toml(cls, text: str, *, file: str = "plan", folder: str | os.PathLike[str] = ".") -> Self:
+        """Returns the plan in a text; `folder` has the scenario that it names."""
+        return cls._read(Source.of_text(text, file, Path(folder)))
+
+    @classmethod
+    @checked(PlanError)
+    def of(
+        cls, base: Scenario | str | os.PathLike[str], document: Mapping[str, Any], *, file: str | None = None
+    ) -> Self:
+        """Returns the plan of a scenario and everything else as in a file, as Python values."""
+        return cls._read(Source.of_values(base, document, file or cls._file))
+
+    @classmethod
+    @checked(PlanError)
+    def of_document(cls, document: Mapping[str, Any]) -> Self:
+        """Returns the plan that has this `document`."""
+        table = document.get("scenario")
+        if not isinstance(table, Mapping):
+            raise PlanError([Fault.of_file("plan", "has no scenario as celltrain writes it")])
+        base = Base(table=dict(table), file="scenario")
+        return cls._read(Source(diagnostics=Diagnostics("plan", None, document), base=base, name=""), check=False)
+
+
+def _with_tables(scenario: Mapping[str, Any], folder: Path | None, diagnostics: Diagnostics) -> dict[str, Any]:
+    """Returns a plan in which texts for tables, such as `epd:threshold=80%` or `mine.toml`, are these tables.
+
+    Args:
+        scenario: The scenario of the plan; a TCP that a text names keeps its settings.
+        folder: The start of relative paths of policy files.
+        diagnostics: Has the plan, and collects what is wrong with such texts.
+    """
+    made = dict(diagnostics.document)
+    own = _with_single_values(scenario, made.get("axes"))
+
+    def tables(axes: Any, *place: str | int) -> Any:
+        if not isinstance(axes, Mapping):
+            return axes
+        return {
+            name: _axis_with_tables(name, said, (*place, name), own, folder, diagnostics) for name, said in axes.items()
+        }
+
+    if "axes" in made:
+        made["axes"] = tables(made["axes"], "axes")
+    if isinstance(points := made.get("points"), Mapping) and "axes" in points:
+        made["points"] = {**points, "axes": tables(points["axes"], "points", "axes")}
+    if isinstance(paired := made.get("paired"), list):
+        made["paired"] = [tables(one, "paired", number) for number, one in enumerate(paired)]
+    return made
+
+
+def _with_single_values(scenario: Mapping[str, Any], axes: Any) -> Mapping[str, Any]:
+    """Returns the scenario with the settings of its TCP that an axis of one value sets at every point."""
+    made = {**scenario, "tcp": copy.deepcopy(scenario.get("tcp"))}
+    for name, said in axes.items() if isinstance(axes, Mapping) else ():
+        axis = said if isinstance(said, Mapping) else {"values": said}
+        path, values, own = str(axis.get("path", name)), axis.get("values"), made.get("tcp")
+        inside = isinstance(own, Mapping) and any(path.startswith(f"tcp.{kind}.") for kind in own)
+        if inside and isinstance(values, list) and len(values) == 1:
+            with suppress(UnknownKeyError):
+                set_key(made, path, copy.deepcopy(values[0]))
+    return made
+
+
+def _axis_with_tables(
+    name: str, said: Any, place: Place, scenario: Mapping[str, Any], folder: Path | None, diagnostics: Diagnostics
+) -> Any:
+    """Returns an axis whose texts for tables are tables; the axis itself if it has none or a wrong one."""
+    axis = {"values": said} if isinstance(said, list) else said
+    if not isinstance(axis, Mapping) or not isinstance(path := axis.get("path", name), str):
+        return said
+    values, at = axis.get("values"), place if axis is not said else (*place, "values")
+    try:
+        if not isinstance(values, list | Mapping) or not choices(path):
+            return said
+    except UnknownKeyError:
+        return said
+    entries = dict(values) if isinstance(values, Mapping) else dict(enumerate(values))
+    texts = {step: one for step, one in entries.items() if isinstance(one, str) and one != AS_IS}
+    found: dict[Any, tuple[str, Any]] = {}
+    for step, text in texts.items():
+        try:
+            label, value = overrides.resolved(path, text, folder)
+            if overrides.is_tcp(path):
+                value = overrides.with_settings_of(scenario, path, value)
+            found[step] = label, value
+        except InputError as error:
+            diagnostics.faults.extend(error.faults)
+        except ValueError as error:
+            diagnostics.refuse((*at, step), str(error), text)
+    if not texts:
+        return said
+    if isinstance(values, Mapping):
+        made = {label: found[label][1] if label in found else value for label, value in values.items()}
+    else:
+        labelled = [found.get(n, (value if isinstance(value, str) else "", value)) for n, value in entries.items()]
+        made = dict(labelled)
+        if len(found) < len(texts) or "" in made or len(made) < len(labelled):
+            # What is wrong is wrong with the list as the plan has it.
+            return said
+    return {**axis, "path": path, "values": made}

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from celltrain.ensemble.plan.axis import draw
+from celltrain.ensemble.plan.axes import draw
 from celltrain.ensemble.tuning.plan import Numbers, Parameter, TunePlan
 from celltrain.errors import MissingExtraError
 

@@ -121,7 +121,7 @@ class Folder(Locked):
     def _append(self, storage: Any, histories: Sequence[Sequence[Trial]]) -> None:
         optuna = silent_optuna()
         plan = self.plan
-        names = [title(plan, configuration) or plan.name or "search" for configuration in range(len(histories))]
+        names = [plan.title(configuration) or plan.name or "search" for configuration in range(len(histories))]
         if len(set(names)) < len(names):
             names = [f"{place + 1}: {name}" for place, name in enumerate(names)]
         for name, history in zip(names, histories, strict=True):
@@ -172,26 +172,6 @@ def _is_journal(path: Path) -> bool:
     if path.is_symlink() or not path.is_file() or path.stat().st_nlink > 1:
         return False
     return path.read_bytes().endswith(b"\n")
-
-
-def title(plan: TunePlan, configuration: int) -> str:
-    """A configuration by its values; what follows from one axis alone, as a window from the network, is left out."""
-    from celltrain.drawing.pages.words import valued
-
-    axes, every = (
-        plan.configurations.axes,
-        [plan.configurations.points.values(i) for i in range(len(plan.configurations.points))],
-    )
-    named = []
-    for place, axis in enumerate(axes):
-        follows = any(
-            len({(row[other], row[place]) for row in every}) == len({row[other] for row in every})
-            for other in range(place)
-        )
-        if not follows:
-            value = valued(every[configuration][place], axis.unit)
-            named.append(value if axis.labels is not None else f"{axis.name} {value}")
-    return ", ".join(named)
 
 
 def _refuse_links(*paths: Path) -> None:

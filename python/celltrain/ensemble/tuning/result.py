@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from celltrain import _core
 from celltrain.ensemble.store import measured
 from celltrain.ensemble.tuning import analysis, tail_drop
-from celltrain.ensemble.tuning.folder import title
 from celltrain.model.arguments import Answer, checked
 from celltrain.model.writing import inner, replace, writing
 from celltrain.running import statistics
@@ -365,7 +364,7 @@ def _searched(plan: TunePlan, search: Search, configuration: int) -> Searched:
     )
     return Searched(
         values=plan.configurations.points[configuration].values,
-        title=title(plan, configuration),
+        title=plan.title(configuration),
         trials=tuple(
             Tried(
                 generation=trial.generation,

@@ -63,7 +63,7 @@ def _chunks(plan: TunePlan, settings: Sequence[Numbers], seeds: range, most: int
                     for seed in seeds[begin : begin + max(most, 1)]
                 ),
                 measures=(DELIVERED,),
-                limit_s=plan.configurations.limit_s,
+                limit_s=plan.limit_s,
                 recording=None,
                 memory=(memory,),
             )
