@@ -10,7 +10,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from celltrain.ensemble.cautions import DELIVERED
+from celltrain.ensemble.plan_warnings import DELIVERED
 from celltrain.ensemble.plan import MAX_RUNS, Key, Plan, Seeds
 from celltrain.ensemble.plan.axes import DIGITS, Axis, Grid, Interval, written
 from celltrain.ensemble.plan.document import Place, Readable, RefusedError, Source, join
