@@ -22,9 +22,8 @@ import celltrain as ct
 from celltrain.ensemble.plan import Plan, Seeds
 from celltrain.ensemble.store import Store
 from celltrain.ensemble.tuning import Tuned, TuneProgress, run_tune
-from celltrain.ensemble.tuning.analysis import best, finalists
 from celltrain.ensemble.tuning.ask import Trial, ask
-from celltrain.ensemble.tuning.result import _mean
+from celltrain.ensemble.tuning.search import best, estimated, finalists
 from celltrain.errors import PlanError
 from celltrain.running import Local
 from small_sweep import stored
@@ -314,7 +313,7 @@ def test_paired_intervals_are_the_naive_twins(pairs):
 
     differences = [b - a for a, b in pairs]
     values = np.array([[b, b] for _, b in pairs]) - np.array([[a, a] for a, _ in pairs])
-    one, two = _mean(values)
+    one, two = estimated(values)
     assert one == two
     assert one.mean == pytest.approx(by_hand.fmean(differences), abs=1e-12)
     naive = half_width(len(pairs), by_hand.stdev(differences))

@@ -10,13 +10,13 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from celltrain.ensemble.plan_warnings import DELIVERED
 from celltrain.ensemble.plan import MAX_RUNS, Key, Plan, Seeds
 from celltrain.ensemble.plan.axes import DIGITS, Axis, Grid, Interval, written
 from celltrain.ensemble.plan.document import Place, Readable, RefusedError, Source, join
 from celltrain.ensemble.plan.forms import OBJECTIVES, ParameterForm, TuneForm
 from celltrain.ensemble.plan.plan import OUTLINED, digest_of, no_measures, shortly
 from celltrain.ensemble.plan.reader import Reader
+from celltrain.ensemble.plan_warnings import DELIVERED
 from celltrain.errors import Fault
 from celltrain.model.paths import UnknownKeyError, set_key
 from celltrain.model.quantities import exact

@@ -125,6 +125,4 @@ def run_tune(
     """
     silent_optuna()
     with Folder.resume(folder, plan) if resume else Folder.create(folder, plan) as opened:
-        search = Search(plan, opened, worker, progress)
-        search.run()
-        return Tuned._of_search(plan, search)
+        return Search(plan, opened, worker, progress).run()
