@@ -7,7 +7,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -157,18 +157,17 @@ class Diagnostics:
 
     def numbers(self) -> None:
         """Refuses whole numbers beyond all that can be set; raises `PlanError` if there are any."""
-        before, seen = len(self.faults), set()
-        left: list[tuple[Place, Any]] = [((), self.document)]
-        while left:
-            place, value = left.pop()
-            if isinstance(value, Mapping | list) and id(value) not in seen:
-                seen.add(id(value))
-                inside = value.items() if isinstance(value, Mapping) else enumerate(value)
-                left += [((*place, key), one) for key, one in inside if isinstance(one, int | list | Mapping)]
-            elif isinstance(value, int) and value.bit_length() > MOST_BITS:
-                self.refuse(place, "is a number beyond all that can be set", value)
+        before = len(self.faults)
+        self._numbers((), self.document)
         if len(self.faults) > before:
-            raise PlanError(self.faults)
+            self.finish()
+
+    def _numbers(self, place: Place, value: Any) -> None:
+        if isinstance(value, Mapping | list):
+            for key, one in value.items() if isinstance(value, Mapping) else enumerate(value):
+                self._numbers((*place, key), one)
+        elif isinstance(value, int) and value.bit_length() > MOST_BITS:
+            self.refuse(place, "is a number beyond all that can be set", value)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -214,13 +213,16 @@ class Base:
             diagnostics.refuse("scenario", "is not a table, nor the name of a file", said)
         else:
             try:
-                file, text = shipped.found(said, "scenario", folder) or _next_to(said, folder)
-                return cls(table=parse(text, file)[0], file=file, text=text)
-            except (ScenarioError, PlanError) as error:
-                diagnostics.faults.extend(error.faults)
-            except FileNotFoundError:
+                found = shipped.found(said, "scenario", folder)
+                # os.path takes names that are longer than the system allows.
+                if found is None and folder is not None and os.path.exists(folder / said):  # noqa: PTH110
+                    found = shown(folder / said), read_text(folder / said)
+                if found is not None:
+                    return cls(table=parse(found[1], found[0])[0], file=found[0], text=found[1])
                 problem = f"is not a file beside the plan{shipped.advice(Path(said), 'scenario')}"
                 diagnostics.refuse("scenario", problem, said)
+            except (ScenarioError, PlanError) as error:
+                diagnostics.faults.extend(error.faults)
         return cls(table={}, file=diagnostics.file)
 
     @property
@@ -230,10 +232,7 @@ class Base:
         return name if isinstance(name, str) else ""
 
     def with_settings(self, settings: Mapping[str, Any] | None, diagnostics: Diagnostics) -> Base:
-        """Returns the scenario with settings in place of its own, and adds them to the plan's name.
-
-        The plan may vary none of them.
-        """
+        """Returns the scenario with settings in place of its own, and adds them to the plan's name."""
         if not settings:
             return self
         try:
@@ -241,16 +240,18 @@ class Base:
         except InputError as error:
             diagnostics.faults.extend(error.faults)
             return self
-        document = diagnostics.document
-        for axis, path in _axis_paths(document):
-            if path in found:
-                problem = f"sets what {diagnostics.file} varies (axis {axis})"
-                diagnostics.faults.append(overrides.fault_of("--set", f"{path}={found[path].typed}", problem))
-        words = overrides.in_words(found)
+        document, words = diagnostics.document, overrides.in_words(found)
         if isinstance(name := document.get("name", Path(diagnostics.file).stem), str):
             diagnostics.document = {**document, "name": f"{name} ({words})"}
         named = {**made, "name": f"{made.get('name') or ''} ({words})".lstrip()}
         return Base(table=named, file=f"{self.file} with {words}", settings=found)
+
+    def varied(self, axis: str, path: str, diagnostics: Diagnostics) -> None:
+        """Refuses an axis that varies one of the settings."""
+        if path in self.settings:
+            problem = f"sets what {diagnostics.file} varies (axis {axis})"
+            fault = overrides.fault_of("--set", f"{path}={self.settings[path].typed}", problem)
+            diagnostics.faults.append(fault)
 
     def refused(self, fault: Fault) -> Fault | None:
         """Returns a fault of a point as one of the policy file that `--set` names; None if it is not of one."""
@@ -267,31 +268,6 @@ class Base:
             line = diagnostics.line(key)
             found.append(Fault.of(fault.problem, file=self.file, line=line, key=key, value=fault.value))
         return found
-
-
-def _next_to(said: str, folder: Path | None) -> tuple[str, str]:
-    """Returns a file in the folder of a plan, and its text; raises `FileNotFoundError` if there is none."""
-    path = None if folder is None else folder / said
-    try:
-        exists = path is not None and path.exists()
-    except OSError:
-        # The name may be longer than the system allows.
-        exists = False
-    if path is None or not exists:
-        raise FileNotFoundError(said)
-    return shown(path), read_text(path)
-
-
-def _axis_paths(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yields names and paths of everything that a plan varies."""
-    tables = [document.get("axes"), *(document.get("paired") or ())]
-    tables += [one.get("axes") for key in ("points", "sample") if isinstance(one := document.get(key), Mapping)]
-    if isinstance(tune := document.get("tune"), Mapping):
-        tables.append(tune.get("parameters"))
-    for table in tables:
-        for name, said in table.items() if isinstance(table, Mapping) else ():
-            path = said if isinstance(said, str) else said.get("path", name) if isinstance(said, Mapping) else name
-            yield name, str(path)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -30,9 +30,6 @@ from celltrain.ensemble.plan.document import Diagnostics, Place
 from celltrain.model.measures import SERIES
 from celltrain.model.quantities import QUANTITIES, seconds
 
-METHODS = ("sobol", "latin_hypercube")
-SCALES = ("linear", "log")
-DIRECTIONS = ("maximize", "minimize")
 #: Points of a sample, which is drawn as a whole.
 MAX_SAMPLE = 1 << 20
 #: SQLite counts seeds in 63 bits.
@@ -79,13 +76,12 @@ class Says:
         def judge(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
             if value is _REFUSED:
                 return None
-            if self.kinds and isinstance(value, self.kinds):
-                return validate(value)
             try:
-                if not self.kinds:
+                if not self.kinds or isinstance(value, self.kinds):
                     return validate(value)
             except ValidationError:
-                pass
+                if self.kinds:
+                    raise
             raise PydanticCustomError("form", self.problem)
 
         return core_schema.no_info_wrap_validator_function(judge, self.schema or handler(source))
@@ -97,7 +93,7 @@ def whole(least: int, most: int) -> Says:
     return Says(f"is not a whole number from {least:,} to {most:,}", schema=schema)
 
 
-def one_of(words: tuple[str, ...]) -> Says:
+def one_of(*words: str) -> Says:
     """Returns the form of one of some words."""
     listed = ", ".join(f'"{word}"' for word in words)
     return Says(f"must be one of {listed}", schema=core_schema.literal_schema(list(words)))
@@ -130,23 +126,32 @@ class Form(BaseModel):
     # Unknown keys are kept until they are refused, with the nearest known key.
     model_config = ConfigDict(extra="allow", frozen=True, use_attribute_docstrings=True)
 
-    @classmethod
-    def in_full(cls, said: Any) -> Any:
-        """Returns the table that a short form stands for."""
-        return said
+    short: ClassVar[tuple[type, str, dict[str, Any]] | None] = None
+    """The type of a value that is short for a table, the key of the table it stands for, and its schema."""
 
     @model_validator(mode="before")
     @classmethod
     def _present(cls, said: Any) -> Any:
-        table = cls.in_full(said)
+        table = {cls.short[1]: said} if cls.short is not None and isinstance(said, cls.short[0]) else said
         if not isinstance(table, Mapping):
             return table
         return {key: value for key, value in table.items() if value is not None and value is not _REFUSED}
 
     @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """Returns the schema of all ways of writing the table."""
+        return handler(schema) if cls.short is None else {"anyOf": [cls.short[2], handler(schema)]}
+
+    @classmethod
     def names(cls) -> list[str]:
         """Returns the keys as a plan writes them."""
         return [field.alias or name for name, field in cls.model_fields.items()]
+
+    @classmethod
+    def needed(cls) -> dict[str, str]:
+        """Returns the keys that a plan must have, and the problem if one is absent."""
+        fields = cls.model_fields.items()
+        return {name: one.problem for name, field in fields for one in field.metadata if isinstance(one, Needed)}
 
 
 class RangeForm(Form):
@@ -160,12 +165,14 @@ class RangeForm(Form):
     """The lower end: a number, or one with its unit, as the scenario takes it."""
     to: Bound = None
     """The upper end."""
-    scale: Annotated[str, one_of(SCALES)] = "linear"
+    scale: Annotated[str, one_of("linear", "log")] = "linear"
     """What is even between the ends: differences or ratios."""
 
 
 class AxisForm(RangeForm):
     """Something varied: values, or from one end to another. A list of values is short for a table."""
+
+    short = (list, "values", {"type": "array", "minItems": 1})
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -189,16 +196,6 @@ class AxisForm(RangeForm):
     count: Annotated[int, whole(1, MOST_VALUES)] | None = None
     """How many values a range has."""
 
-    @classmethod
-    def in_full(cls, said: Any) -> Any:
-        """Returns the table of a list of values, whose path is the name of the axis."""
-        return {"values": said} if isinstance(said, list) else said
-
-    @classmethod
-    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        """Returns the schema of both ways of writing it."""
-        return {"anyOf": [{"type": "array", "minItems": 1}, handler(schema)]}
-
 
 _AXIS = Says("is neither a list of values nor a table with a path and values, or from and to", (list, Mapping))
 Axes = dict[str, Annotated[AxisForm | None, _AXIS]]
@@ -207,20 +204,12 @@ Axes = dict[str, Annotated[AxisForm | None, _AXIS]]
 class ColumnForm(Form):
     """What the values of the rows at one place set. A path is short for a table."""
 
+    short = (str, "path", {"type": "string"})
+
     path: Path | None = None
     """Into the scenario; the axis's name when absent."""
     values: Annotated[dict[str, Any], Field(min_length=1), Says("is not a table of values with labels")] | None = None
     """By their labels, which stand in the rows then."""
-
-    @classmethod
-    def in_full(cls, said: Any) -> Any:
-        """Returns the table of a path."""
-        return {"path": said} if isinstance(said, str) else said
-
-    @classmethod
-    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        """Returns the schema of both ways of writing it."""
-        return {"anyOf": [{"type": "string"}, handler(schema)]}
 
 
 _ROWS = Says("is not a list of lists, a value for each axis in each", (list,))
@@ -244,7 +233,7 @@ class PointsForm(Form):
 class SampleForm(Form):
     """Axes that are drawn together."""
 
-    method: Annotated[str, one_of(METHODS)] = METHODS[0]
+    method: Annotated[str, one_of("sobol", "latin_hypercube")] = "sobol"
     """How the points of the sample are spread."""
     points: Annotated[Annotated[int, whole(1, MAX_SAMPLE)] | None, Needed("lacks points: how many are drawn")] = None
     """How many are drawn."""
@@ -276,6 +265,8 @@ class UntilForm(Form):
 class SeedsForm(Form):
     """How often each point is run, and with which seeds. A whole number is short for a count."""
 
+    short = (int, "count", {"type": "integer", "minimum": 1})
+
     model_config = ConfigDict(json_schema_extra={"not": {"required": ["count", "until"]}})
 
     first: Annotated[int, whole(0, MAX_SEED - MAX_RUNS)] = 1
@@ -284,16 +275,6 @@ class SeedsForm(Form):
     """Of every point."""
     until: UntilForm | None = None
     """As many as are needed, instead of a count."""
-
-    @classmethod
-    def in_full(cls, said: Any) -> Any:
-        """Returns the table of a count."""
-        return {"count": said} if isinstance(said, int) else said
-
-    @classmethod
-    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        """Returns the schema of both ways of writing it."""
-        return {"anyOf": [{"type": "integer", "minimum": 1}, handler(schema)]}
 
 
 class LimitsForm(Form):
@@ -304,7 +285,7 @@ class LimitsForm(Form):
 
 
 _SERIES = f"a list out of {', '.join(SERIES)}"
-_RECORD = Annotated[list[Annotated[str, one_of(tuple(SERIES))]], Says(f"is not {_SERIES}", (list,))]
+_RECORD = Annotated[list[Annotated[str, one_of(*SERIES)]], Says(f"is not {_SERIES}", (list,))]
 
 
 class SeriesForm(Form):
@@ -347,7 +328,7 @@ class TuneForm(Form):
     ] = None
     """By name, each with both ends."""
     objectives: Annotated[
-        dict[str, Annotated[str | None, one_of(DIRECTIONS)]] | None,
+        dict[str, Annotated[str | None, one_of("maximize", "minimize")]] | None,
         Needed(f"lacks objectives: {OBJECTIVES}"),
         Field(json_schema_extra={"minProperties": 2, "maxProperties": 2}),
     ] = None
@@ -435,11 +416,9 @@ def read(form: type[AnyForm], diagnostics: Diagnostics, known: Iterable[str], *,
             near = difflib.get_close_matches(key, names, n=1)
             hint = f"did you mean {near[0]}? Known" if near else "known"
             diagnostics.refuse((*place, key), f"is unknown; {hint} keys: {', '.join(names)}")
-        for name, field in type(inner).model_fields.items():
-            needed = next((one for one in field.metadata if isinstance(one, Needed)), None)
-            absent = not getattr(inner, name) and (*place, field.alias or name) not in refused
-            if needed is not None and absent:
-                diagnostics.refuse(place, needed.problem)
+        for name, needed in inner.needed().items():
+            if not getattr(inner, name) and (*place, name) not in refused:
+                diagnostics.refuse(place, needed)
     return table
 
 
@@ -456,16 +435,12 @@ def _without(value: Any, refused: set[Place], place: Place) -> Any:
 
 def _tables(value: Any, place: Place) -> Iterator[tuple[Place, Form]]:
     """Yields all forms inside a value, and their places."""
-    inside: Iterable[tuple[str | int, Any]] = ()
     if isinstance(value, Form):
         yield place, value
-        inside = [(field.alias or name, getattr(value, name)) for name, field in type(value).model_fields.items()]
-    elif isinstance(value, dict):
-        inside = value.items()
-    elif isinstance(value, list):
-        inside = enumerate(value)
-    for step, one in inside:
-        yield from _tables(one, (*place, step))
+        value = {field.alias or name: getattr(value, name) for name, field in type(value).model_fields.items()}
+    if isinstance(value, dict | list):
+        for step, one in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _tables(one, (*place, step))
 
 
 class PlanSchema(GenerateJsonSchema):
@@ -485,12 +460,7 @@ class PlanSchema(GenerateJsonSchema):
     def model_schema(self, schema: core_schema.ModelSchema) -> dict[str, Any]:
         """Adds the keys that a table needs."""
         form: type[Form] = schema["cls"]
-        needed = [
-            field.alias or name
-            for name, field in form.model_fields.items()
-            if any(isinstance(one, Needed) for one in field.metadata)
-        ]
-        required = {"required": needed} if needed else {}
+        required = {"required": list(form.needed())} if form.needed() else {}
         title = form.__name__.removesuffix("Form")
         return {**super().model_schema(schema), "title": title, "additionalProperties": False, **required}
 

@@ -122,6 +122,7 @@ class Reader:
                 self.diagnostics.refuse("", f"has two axes named {axis.name}")
             elif other := setting.get(axis.path):
                 self.diagnostics.refuse("", f"sets {axis.path} twice: by {other.name} and by {axis.name}")
+            self.base.varied(axis.name, axis.path, self.diagnostics)
             names.add(axis.name)
             setting.setdefault(axis.path, axis)
         return groups

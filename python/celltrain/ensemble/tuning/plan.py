@@ -278,6 +278,7 @@ class _TuneReader(Reader):
 
         def parameter(name: str, said: ParameterForm, place: Place) -> Parameter:
             found = self._parameter(name, said, place)
+            self.base.varied(name, found.path, self.diagnostics)
             for other, taken in others.items():
                 if name == other:
                     self.diagnostics.refuse(place, f"has the name of an axis, {other}")
@@ -343,29 +344,27 @@ class _TuneReader(Reader):
         looked_at = max(1, MOST_CHECKED // len(corners))
         chosen = sorted({count * i // looked_at for i in range(looked_at)}) if count > looked_at else range(count)
         accepted: list[Reading] = []
-        refused: list[tuple[int, Numbers, list[Fault]]] = []
+        outcomes: dict[tuple[int, Numbers], list[Fault]] = {}
         for configuration in chosen:
             for corner in corners:
                 reading = _judged(plan, configuration, corner)
-                if reading.handle is None:
-                    refused.append((configuration, corner, reading.faults))
-                elif len(accepted) < OUTLINED:
+                outcomes[configuration, corner] = reading.faults
+                if reading.handle is not None and len(accepted) < OUTLINED:
                     accepted.append(reading)
             for reference in plan.references:
                 for fault in _judged(plan, configuration, reference.numbers).faults:
                     self.blame(plan, fault, join("tune.references", reference.label), configuration)
         # Some corners may be no scenarios, as if thresholds depend on each other; an end that is in none is a mistake.
-        none_runs = len(refused) == len(chosen) * len(corners)
         for place, parameter in enumerate(plan.parameters):
             for word, end in (("from", parameter.interval.low), ("to", parameter.last)):
-                with_end = [faults for _, corner, faults in refused if corner[place] == end]
-                if len(with_end) == len(chosen) * sum(corner[place] == end for corner in corners):
-                    own = [fault for fault in with_end[0] if fault.key == parameter.path]
-                    if own and not (word == "to" and none_runs):
-                        self.blame(plan, own[0], join(join("tune.parameters", parameter.name), word), None)
+                at_end = [faults for (_, corner), faults in outcomes.items() if corner[place] == end]
+                own = [fault for fault in at_end[0] if fault.key == parameter.path]
+                if own and all(at_end) and (accepted or word == "from"):
+                    self.blame(plan, own[0], join(join("tune.parameters", parameter.name), word), None)
         if not accepted and not diagnostics.faults:
-            for fault in refused[0][2]:
-                self.blame(plan, fault, "", refused[0][0])
+            (configuration, _), faults = next(iter(outcomes.items()))
+            for fault in faults:
+                self.blame(plan, fault, "", configuration)
         for text, problem in no_measures(plan.measures, accepted).items():
             objective = any(one.measure == text for one in plan.objectives)
             path = join("tune.objectives", text) if objective else "measures"

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,20 +24,30 @@ from celltrain.ensemble.plan.plan import compact
 from celltrain.ensemble.plan_warnings import DELIVERED
 from celltrain.ensemble.store import Store
 from celltrain.ensemble.store.store import DATABASE
-from celltrain.ensemble.tuning.ask import Trial, ask
+from celltrain.ensemble.tuning.ask import Trial, ask, silent_optuna
 from celltrain.ensemble.tuning.folder import Folder
-from celltrain.ensemble.tuning.plan import Numbers, TunePlan
+from celltrain.ensemble.tuning.plan import Numbers, Objective, Parameter, TunePlan
 from celltrain.ensemble.tuning.result import Confirmed, Estimate, Left, Searched, Tried, Tuned
-from celltrain.errors import ScenarioError
-from celltrain.model.cancel import check
-from celltrain.running import Rows, Worker, statistics
+from celltrain.errors import Fault, PlanError, ScenarioError, warn
+from celltrain.model.arguments import checked
+from celltrain.model.cancel import Cancel, check, endable
+from celltrain.model.progress import watched
+from celltrain.running import Rows, Worker, statistics, worker_of
 from celltrain.text import shown
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+    from celltrain.model.types import Scenario
 
 SELECTION, CONFIRMATION = "selection", "confirmation"
 #: Seeds with which tail drop is run, from the seeds of confirmation.
 MOST_SEEDS = 3
 #: A setting that carries less than this share of what tail drop carries gets a warning.
 LEAST_SHARE = 0.5
+
+#: Default objectives of `tune`.
+OBJECTIVES = {"efficiency": "maximize", "fairness": "maximize"}
 
 #: A setting of a configuration.
 Setting = tuple[int, Numbers]
@@ -148,10 +161,10 @@ class Search:
         chosen = [self._chosen(i, finalists[i]) for i in everywhere]
         confirmed = [list(dict.fromkeys([*references, *chosen[i]])) for i in everywhere]
         self._stage(CONFIRMATION, _flat(confirmed), plan.confirmation, at_most)
-        self._report("tail drop", None)
+        self._report("tail drop")
         middle = tuple(parameter.at(0.5) for parameter in plan.parameters)
         tail_drop = self._tail_drop([numbers[0] if numbers else middle for numbers in confirmed])
-        self._report("done", None)
+        self._report("done")
         searches = [self._searched(i, confirmed[i], chosen[i]) for i in everywhere]
         warnings = [one for i in everywhere for one in self._warnings(i, chosen[i], searches[i], tail_drop.get(i))]
         return Tuned._of({**self._facts(), "warnings": warnings}, searches)
@@ -182,26 +195,29 @@ class Search:
         resumed = (path / DATABASE).exists()
         with Store.resume(path, plan) if resumed else Store.create(path, plan) as store:
             before = store.database.totals().runs
-            Coordinator(plan, store, self._worker, lambda progress: self._report(name, progress, before)).run()
+
+            def report(progress: Progress) -> None:
+                self._report(name, progress.done, progress.failed, before)
+
+            Coordinator(plan, store, self._worker, report).run()
             self._new_runs += store.database.totals().runs - before
             self._runs.add(store)
 
-    def _report(self, stage: str, progress: Progress | None, before: int = 0) -> None:
+    def _report(self, stage: str, done: int = 0, failed: int = 0, before: int = 0) -> None:
+        """Reports progress: `done` runs of the current stage, `before` of them by earlier calls."""
         if self._progress is None:
             return
-        elapsed = time.monotonic() - self._begun
-        done, failed = (0, 0) if progress is None else (progress.done, progress.failed)
-        new_runs = self._new_runs + (0 if progress is None else done - before)
+        elapsed, runs = time.monotonic() - self._begun, self._runs.count + done
         self._progress(
             TuneProgress(
                 stage=stage,
                 trials=sum(map(len, self._histories)),
                 total_trials=self._plan.trials * len(self._histories),
-                runs=self._runs.count + done,
-                most_runs=max(self._most, self._runs.count + done),
+                runs=runs,
+                most_runs=max(self._most, runs),
                 failed=self._runs.failed + failed,
                 elapsed_seconds=elapsed,
-                rate=new_runs / elapsed if elapsed > 0 else 0.0,
+                rate=(self._new_runs + done - before) / elapsed if elapsed > 0 else 0.0,
             )
         )
 
@@ -297,27 +313,8 @@ class Search:
             "version": build["version"],
             "profile": build["profile"],
             "optuna": self._folder.manifest["optuna"],
-            "objectives": [
-                {
-                    "measure": one.measure,
-                    "unit": measured(one.measure).unit,
-                    "meaning": measured(one.measure).meaning,
-                    "better": "larger" if one.larger else "smaller",
-                }
-                for one in plan.objectives
-            ],
-            "parameters": [
-                {
-                    "name": p.name,
-                    "path": p.path,
-                    "unit": p.unit,
-                    "from": float(p.interval.low),
-                    "to": float(p.last),
-                    "scale": "log" if p.interval.log else "linear",
-                    "step": None if p.step is None else float(p.step),
-                }
-                for p in plan.parameters
-            ],
+            "objectives": [_objective(one) for one in plan.objectives],
+            "parameters": [_parameter(one) for one in plan.parameters],
             "references": [{"label": one.label, "parameters": plan.named(one.numbers)} for one in plan.references],
             "seeds": {name: {"first": seeds.first, "count": seeds.count} for name, seeds in stages.items()},
             "trials": plan.trials,
@@ -387,6 +384,18 @@ class Search:
                     )
 
 
+def _objective(objective: Objective) -> dict[str, str]:
+    name, better = measured(objective.measure), "larger" if objective.larger else "smaller"
+    return {"measure": objective.measure, "unit": name.unit, "meaning": name.meaning, "better": better}
+
+
+def _parameter(parameter: Parameter) -> dict[str, Any]:
+    ends = {"from": float(parameter.interval.low), "to": float(parameter.last)}
+    scale, step = "log" if parameter.interval.log else "linear", parameter.step
+    about = {"name": parameter.name, "path": parameter.path, "unit": parameter.unit}
+    return {**about, **ends, "scale": scale, "step": None if step is None else float(step)}
+
+
 def finalists(x: Floats, y: Floats, count: int) -> list[int]:
     """Returns at most `count` points, front by front: the Pareto front, the front of the others, and so on.
 
@@ -441,3 +450,106 @@ def _numbers(seeds: Seeds) -> range:
 
 def _flat(settings: Sequence[Sequence[Numbers]]) -> list[Setting]:
     return [(i, numbers) for i, of in enumerate(settings) for numbers in of]
+
+
+@checked(PlanError)
+@endable
+@watched
+def tune(
+    base: Scenario | TunePlan | str | os.PathLike[str],
+    *,
+    parameters: Mapping[str, Any] | None = None,
+    objectives: Mapping[str, str] | None = None,
+    references: Mapping[str, Mapping[str, Any]] | None = None,
+    over: Mapping[str, Any] | None = None,
+    trials: int | None = None,
+    batch: int | None = None,
+    finalists: int | None = None,
+    seed: int | None = None,
+    seeds: Mapping[str, int] | None = None,
+    measures: Sequence[str] | None = None,
+    limit: str | None = None,
+    out: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    jobs: int | None = None,
+    client: Client | None = None,
+    worker: Worker | None = None,
+    progress: Callable[[TuneProgress], object] | None = None,
+    cancel: Cancel | None = None,
+) -> Tuned:
+    """Searches parameters for the Pareto front of two measures, and says what references left on the table.
+
+    Args:
+        base: What is tuned: a scenario, the path of one or the name of a shipped one; or a whole `TunePlan`, and then
+            nothing else about the plan is said here.
+        parameters: What is searched, each a table as in a plan's `[tune.parameters]`: path, from, to, scale, step.
+        objectives: Two measures, each "maximize" or "minimize"; efficiency and fairness, as large as can be, when None.
+        references: Settings to compare with, by their labels.
+        over: Axes: a search of its own for each of their points.
+        trials: Settings that each search tries.
+        batch: How many of them are asked for together.
+        finalists: Settings of each search that are run again to choose among.
+        seed: Of what the search draws.
+        seeds: How many each stage has: `{"search": 5, "selection": 10, "confirmation": 30}`, and `first`.
+        measures: More measures to keep of every run.
+        limit: What a run may take in real time, such as `"60s"`, from the reading of its scenario to its answer.
+        out: The folder, new or empty; a temporary one, which goes with what is returned, when None.
+        resume: Whether to go on with what `out` holds.
+        jobs: Threads; one for each core when None.
+        client: A Dask cluster's, to run there instead of here; needs `pip install celltrain[cluster]`.
+        worker: What runs chunks instead of this machine's threads.
+        progress: Called now and then with how far it is.
+        cancel: A handle that ends it from another thread; see `celltrain.Cancel`.
+
+    Raises:
+        PlanError: With everything that is wrong with the plan.
+        TuneError: When the folder cannot be made, written or gone on with.
+        StoreError: When the runs in it cannot.
+        CancelledError: When `cancel` ended it; what is done is in `out`.
+    """
+    if isinstance(base, TunePlan):
+        plan = base
+    else:
+        search: dict[str, Any] = {
+            "parameters": parameters,
+            "objectives": objectives or OBJECTIVES,
+            "references": references,
+        }
+        search |= {"trials": trials, "batch": batch, "finalists": finalists, "seed": seed, "seeds": seeds}
+        document = {
+            "axes": over,
+            "measures": measures if measures is None or isinstance(measures, str) else list(measures),
+            "limits": None if limit is None else {"time": limit},
+            "tune": _present(search),
+        }
+        plan = TunePlan.of(base, _present(document))
+    if resume and out is None:
+        raise PlanError([Fault.of_option("resume", True, "needs the folder it goes on with")])
+    where = worker_of(jobs, client, worker)
+    keeper = tempfile.TemporaryDirectory(prefix="celltrain-") if out is None else None
+    folder = Path(keeper.name) / "tune" if keeper is not None else Path(out or "")
+    answer = run_tune(plan, folder, where, resume=resume, progress=progress)
+    answer.keeper = keeper
+    warn(answer.warnings)
+    return answer
+
+
+def run_tune(
+    plan: TunePlan,
+    folder: Path,
+    worker: Worker,
+    *,
+    resume: bool = False,
+    progress: Callable[[TuneProgress], object] | None = None,
+) -> Tuned:
+    """Runs a tuning plan into a new folder, or what is missing of it into the one that is there.
+
+    Ctrl-C is raised once what is done is kept.
+    """
+    silent_optuna()
+    with Folder.resume(folder, plan) if resume else Folder.create(folder, plan) as opened:
+        return Search(plan, opened, worker, progress).run()
+
+
+def _present(table: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in table.items() if value is not None}
