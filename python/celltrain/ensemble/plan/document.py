@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,12 +17,11 @@ from typing import TYPE_CHECKING, Any
 from celltrain import _core
 from celltrain.errors import Fault, InputError, PlanError, ScenarioError
 from celltrain.model import overrides, policy_files, shipped
-from celltrain.model.arguments import checked
 from celltrain.model.cancel import current
 from celltrain.model.documents import named_text, read_text
 from celltrain.model.grammar import AS_IS
 from celltrain.model.paths import UnknownKeyError, choices, set_key
-from celltrain.model.scenario import Reading, name_of, no_plan, other_kind
+from celltrain.model.scenario import Reading, name_of, other_kind
 from celltrain.text import described, shortened, shown
 
 if sys.version_info >= (3, 11):
@@ -46,7 +45,7 @@ MOST_FAULTS = 100
 
 
 class RefusedError(Exception):
-    """A part of a plan that is refused; its faults are in the diagnostics."""
+    """A part of a plan that is refused; the document has its faults."""
 
 
 def parse(text: str, file: str) -> tuple[dict[str, Any], Lines]:
@@ -81,15 +80,133 @@ def as_text(value: Any) -> str:
         return described(value)
 
 
-class Diagnostics:
-    """Collects the faults of a plan."""
+@dataclass(frozen=True, kw_only=True)
+class Base:
+    """The scenario that points change, and its file."""
 
-    def __init__(self, file: str, lines: Lines | None, document: Mapping[str, Any] | None = None) -> None:
+    table: dict[str, Any]
+    file: str
+    text: str | None = None
+    settings: Mapping[str, overrides.Setting] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, base: Scenario | str | os.PathLike[str]) -> Base:
+        """Returns a scenario from Python: an object, or the path or the name of one; raises `PlanError`."""
+        try:
+            if isinstance(base, str | os.PathLike):
+                file, text = named_text(base)
+                table, _ = parse(text, file)
+                if (other := other_kind(table, file)) is not None:
+                    raise PlanError([other])
+                return cls(table=table, file=file, text=text)
+            if hasattr(base, "to_dict"):
+                return cls(table=base.to_dict(), file=name_of(base))
+        except ScenarioError as error:
+            raise PlanError(error.faults) from None
+        problem = "is not a scenario, nor the path or the name of one"
+        raise PlanError([Fault.of_option("base", described(base), problem)])
+
+    def refused(self, fault: Fault) -> Fault | None:
+        """Returns a fault of a point as one of the policy file that `--set` names; None if it is not of one."""
+        found = (policy_files.refused(fault, path, one.value) for path, one in self.settings.items())
+        return next((at for at in found if at is not None), None)
+
+    def faults(self, document: Document) -> list[Fault]:
+        """Returns what is wrong with the scenario before anything is varied."""
+        if self.text is not None:
+            return Reading.of_core(_core.parse(self.text, self.file, current())).faults
+        found = []
+        for fault in Reading.of_table(self.table, self.file).faults:
+            key = f"scenario.{fault.key}" if fault.key else "scenario"
+            line = document.line(key)
+            found.append(Fault.of(fault.problem, file=self.file, line=line, key=key, value=fault.value))
+        return found
+
+
+class Document:
+    """What a plan says, its scenario, and what is wrong with them."""
+
+    def __init__(self, file: str, lines: Lines | None, document: Mapping[str, Any]) -> None:
         self.file = file
-        self.document = document or {}
-        """The plan as it was given."""
         self.lines = lines
+        self.document = document
+        """The plan as it was given; texts for tables, such as the names of policies, are tables."""
+        self.base = Base(table={}, file=file)
+        self.name = ""
+        """The default name."""
         self.faults: list[Fault] = []
+
+    @classmethod
+    def of_text(cls, text: str, file: str, folder: Path | None, settings: Mapping[str, Any] | None = None) -> Self:
+        """Returns the plan of a TOML text; `settings` replace those of its scenario."""
+        document, lines = parse(text, file)
+        made = cls(file, lines, document)
+        made.name = Path(file).stem if file.endswith(".toml") else ""
+        made._find_scenario(document.get("scenario"), folder)
+        if settings:
+            made._replace_settings(settings)
+        made.document = _with_tables(made, folder)
+        return made
+
+    @classmethod
+    def of_values(cls, scenario: Scenario | str | os.PathLike[str], document: Mapping[str, Any], file: str) -> Self:
+        """Returns the plan of Python values."""
+        try:
+            made = cls(file, None, overrides.plain(document))
+        except ScenarioError as error:
+            raise PlanError(error.faults) from None
+        made.base = Base.of(scenario)
+        name = made.base.table.get("name")
+        made.name = name if isinstance(name, str) else ""
+        made.document = _with_tables(made, None)
+        return made
+
+    @classmethod
+    def of_document(cls, document: Mapping[str, Any]) -> Self:
+        """Returns the plan that a folder keeps."""
+        table = document.get("scenario")
+        if not isinstance(table, Mapping):
+            raise PlanError([Fault.of_file("plan", "has no scenario as celltrain writes it")])
+        made = cls("plan", None, document)
+        made.base = Base(table=dict(table), file="scenario")
+        return made
+
+    def _find_scenario(self, said: Any, folder: Path | None) -> None:
+        """Finds the scenario of a plan: a table, a file next to the plan, or a shipped scenario."""
+        if isinstance(said, Mapping):
+            self.base = Base(table=dict(said), file=self.file)
+        elif said is None:
+            self.refuse("", "lacks a scenario: a table [scenario], or scenario = the name of a file beside it")
+        elif not isinstance(said, str):
+            self.refuse("scenario", "is not a table, nor the name of a file", said)
+        else:
+            try:
+                found = shipped.found(said, "scenario", folder)
+                # os.path takes names that are longer than the system allows.
+                if found is None and folder is not None and os.path.exists(folder / said):  # noqa: PTH110
+                    found = shown(folder / said), read_text(folder / said)
+                if found is None:
+                    problem = f"is not a file beside the plan{shipped.advice(Path(said), 'scenario')}"
+                    self.refuse("scenario", problem, said)
+                else:
+                    file, text = found
+                    self.base = Base(table=parse(text, file)[0], file=file, text=text)
+            except (ScenarioError, PlanError) as error:
+                self.faults.extend(error.faults)
+
+    def _replace_settings(self, settings: Mapping[str, Any]) -> None:
+        """Replaces settings of the scenario, and adds them to its name and the plan's."""
+        try:
+            made, found = overrides.applied(self.base.table, settings)
+        except InputError as error:
+            self.faults.extend(error.faults)
+            return
+        words = overrides.in_words(found)
+        name = self.document.get("name", Path(self.file).stem)
+        if isinstance(name, str):
+            self.document = {**self.document, "name": f"{name} ({words})"}
+        named = {**made, "name": f"{made.get('name') or ''} ({words})".lstrip()}
+        self.base = Base(table=named, file=f"{self.file} with {words}", settings=found)
 
     def place(self, steps: Iterable[str | int]) -> Place:
         """Returns the steps that the plan has; others are in no file, such as the path of an axis that is its name."""
@@ -142,14 +259,6 @@ class Diagnostics:
         self.refuse(at, problem, value)
         return RefusedError()
 
-    def say(self, path: str, sentence: str, value: Any) -> None:
-        """Adds a fault whose message is a sentence of its own, after the line of the key if there is one."""
-        line = self.line(path)
-        place = "" if line is None else f"{self.file}:{line}: "
-        file = "" if line is None else self.file
-        said = Fault.of(sentence, file=file, line=line, key=path, value=as_text(value))
-        self.faults.append(replace(said, message=f"{place}{said.problem}"))
-
     def finish(self) -> None:
         """Raises `PlanError` if there are faults."""
         if self.faults:
@@ -170,206 +279,19 @@ class Diagnostics:
             self.refuse(place, "is a number beyond all that can be set", value)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Base:
-    """The scenario that points change, and its file."""
-
-    table: dict[str, Any]
-    file: str
-    text: str | None = None
-    settings: Mapping[str, overrides.Setting] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, base: Scenario | str | os.PathLike[str]) -> Base:
-        """Returns a scenario from Python: an object, or the path or the name of one; raises `PlanError`."""
-        try:
-            if isinstance(base, str | os.PathLike):
-                file, text = named_text(base)
-                table, _ = parse(text, file)
-                if (other := other_kind(table, file)) is not None:
-                    raise PlanError([other])
-                return cls(table=table, file=file, text=text)
-            if hasattr(base, "to_dict"):
-                return cls(table=base.to_dict(), file=name_of(base))
-        except ScenarioError as error:
-            raise PlanError(error.faults) from None
-        problem = "is not a scenario, nor the path or the name of one"
-        raise PlanError([Fault.of_option("base", described(base), problem)])
-
-    @classmethod
-    def named(cls, diagnostics: Diagnostics, folder: Path | None) -> Base:
-        """Returns the scenario of a plan: a table, a file next to the plan, or a shipped scenario.
-
-        Args:
-            diagnostics: Of the plan.
-            folder: The folder of the plan; None for a shipped plan.
-        """
-        said = diagnostics.document.get("scenario")
-        if isinstance(said, Mapping):
-            return cls(table=dict(said), file=diagnostics.file)
-        if said is None:
-            diagnostics.refuse("", "lacks a scenario: a table [scenario], or scenario = the name of a file beside it")
-        elif not isinstance(said, str):
-            diagnostics.refuse("scenario", "is not a table, nor the name of a file", said)
-        else:
-            try:
-                found = shipped.found(said, "scenario", folder)
-                # os.path takes names that are longer than the system allows.
-                if found is None and folder is not None and os.path.exists(folder / said):  # noqa: PTH110
-                    found = shown(folder / said), read_text(folder / said)
-                if found is not None:
-                    return cls(table=parse(found[1], found[0])[0], file=found[0], text=found[1])
-                problem = f"is not a file beside the plan{shipped.advice(Path(said), 'scenario')}"
-                diagnostics.refuse("scenario", problem, said)
-            except (ScenarioError, PlanError) as error:
-                diagnostics.faults.extend(error.faults)
-        return cls(table={}, file=diagnostics.file)
-
-    @property
-    def name(self) -> str:
-        """The name of the scenario; empty if it has none."""
-        name = self.table.get("name")
-        return name if isinstance(name, str) else ""
-
-    def with_settings(self, settings: Mapping[str, Any] | None, diagnostics: Diagnostics) -> Base:
-        """Returns the scenario with settings in place of its own, and adds them to the plan's name."""
-        if not settings:
-            return self
-        try:
-            made, found = overrides.applied(self.table, settings)
-        except InputError as error:
-            diagnostics.faults.extend(error.faults)
-            return self
-        document, words = diagnostics.document, overrides.in_words(found)
-        if isinstance(name := document.get("name", Path(diagnostics.file).stem), str):
-            diagnostics.document = {**document, "name": f"{name} ({words})"}
-        named = {**made, "name": f"{made.get('name') or ''} ({words})".lstrip()}
-        return Base(table=named, file=f"{self.file} with {words}", settings=found)
-
-    def varied(self, axis: str, path: str, diagnostics: Diagnostics) -> None:
-        """Refuses an axis that varies one of the settings."""
-        if path in self.settings:
-            problem = f"sets what {diagnostics.file} varies (axis {axis})"
-            fault = overrides.fault_of("--set", f"{path}={self.settings[path].typed}", problem)
-            diagnostics.faults.append(fault)
-
-    def refused(self, fault: Fault) -> Fault | None:
-        """Returns a fault of a point as one of the policy file that `--set` names; None if it is not of one."""
-        found = (policy_files.refused(fault, path, one.value) for path, one in self.settings.items())
-        return next((at for at in found if at is not None), None)
-
-    def faults(self, diagnostics: Diagnostics) -> list[Fault]:
-        """Returns what is wrong with the scenario before anything is varied."""
-        if self.text is not None:
-            return Reading.of_core(_core.parse(self.text, self.file, current())).faults
-        found = []
-        for fault in Reading.of_table(self.table, self.file).faults:
-            key = f"scenario.{fault.key}" if fault.key else "scenario"
-            line = diagnostics.line(key)
-            found.append(Fault.of(fault.problem, file=self.file, line=line, key=key, value=fault.value))
-        return found
-
-
-@dataclass(frozen=True, kw_only=True)
-class Source:
-    """A plan before it is judged: its document, in which texts for tables are tables, and its scenario."""
-
-    diagnostics: Diagnostics
-    base: Base
-    name: str
-    """The default name."""
-
-    @classmethod
-    def of_text(cls, text: str, file: str, folder: Path | None, settings: Mapping[str, Any] | None = None) -> Source:
-        """Returns the plan of a TOML text; `settings` replace those of its scenario."""
-        document, lines = parse(text, file)
-        diagnostics = Diagnostics(file, lines, document)
-        base = Base.named(diagnostics, folder).with_settings(settings, diagnostics)
-        diagnostics.document = _with_tables(base.table, folder, diagnostics)
-        return cls(diagnostics=diagnostics, base=base, name=Path(file).stem if file.endswith(".toml") else "")
-
-    @classmethod
-    def of_values(cls, scenario: Scenario | str | os.PathLike[str], document: Mapping[str, Any], file: str) -> Source:
-        """Returns the plan of Python values."""
-        try:
-            diagnostics = Diagnostics(file, None, overrides.plain(document))
-        except ScenarioError as error:
-            raise PlanError(error.faults) from None
-        base = Base.of(scenario)
-        diagnostics.document = _with_tables(base.table, None, diagnostics)
-        return cls(diagnostics=diagnostics, base=base, name=base.name)
-
-
-class Readable:
-    """A plan that can be read from a file, a text, Python values, or the document that a folder keeps."""
-
-    _file = "plan"
-    """Its name in faults if it is from Python."""
-
-    @classmethod
-    def _read(cls, source: Source, *, check: bool = True) -> Self:
-        """Judges a plan; `check` also its points. Raises `PlanError` with everything that is wrong with it."""
-        raise NotImplementedError
-
-    @classmethod
-    @checked(PlanError)
-    def load(cls, path: str | os.PathLike[str], *, settings: Mapping[str, Any] | None = None) -> Self:
-        """Returns the plan in a TOML file; raises `PlanError` with everything that is wrong with it.
-
-        Args:
-            path: The file, or the name of a shipped plan.
-            settings: Values that replace those of the plan's scenario, by path into the scenario.
-        """
-        try:
-            file, text = named_text(path, "plan")
-        except ScenarioError as error:
-            raise PlanError(error.faults) from None
-        if (other := no_plan(parse(text, file)[0], file)) is not None:
-            raise PlanError([other])
-        folder = Path(path).parent if Path(path).is_file() else None
-        return cls._read(Source.of_text(text, file, folder, settings))
-
-    @classmethod
-    @checked(PlanError)
-    def of_toml(cls, text: str, *, file: str = "plan", folder: str | os.PathLike[str] = ".") -> Self:
-        """Returns the plan in a text; `folder` has the scenario that it names."""
-        return cls._read(Source.of_text(text, file, Path(folder)))
-
-    @classmethod
-    @checked(PlanError)
-    def of(
-        cls, base: Scenario | str | os.PathLike[str], document: Mapping[str, Any], *, file: str | None = None
-    ) -> Self:
-        """Returns the plan of a scenario and everything else as in a file, as Python values."""
-        return cls._read(Source.of_values(base, document, file or cls._file))
-
-    @classmethod
-    @checked(PlanError)
-    def of_document(cls, document: Mapping[str, Any]) -> Self:
-        """Returns the plan that has this `document`."""
-        table = document.get("scenario")
-        if not isinstance(table, Mapping):
-            raise PlanError([Fault.of_file("plan", "has no scenario as celltrain writes it")])
-        base = Base(table=dict(table), file="scenario")
-        return cls._read(Source(diagnostics=Diagnostics("plan", None, document), base=base, name=""), check=False)
-
-
-def _with_tables(scenario: Mapping[str, Any], folder: Path | None, diagnostics: Diagnostics) -> dict[str, Any]:
+def _with_tables(document: Document, folder: Path | None) -> dict[str, Any]:
     """Returns a plan in which texts for tables, such as `epd:threshold=80%` or `mine.toml`, are these tables.
 
-    Args:
-        scenario: The scenario of the plan; a TCP that a text names keeps its settings.
-        folder: The start of relative paths of policy files.
-        diagnostics: Has the plan, and collects what is wrong with such texts.
+    A TCP that a text names keeps the settings of the scenario. Relative paths of policy files start in the folder.
     """
-    made = dict(diagnostics.document)
-    own = _with_single_values(scenario, made.get("axes"))
+    made = dict(document.document)
+    own = _with_single_values(document.base.table, made.get("axes"))
 
     def tables(axes: Any, *place: str | int) -> Any:
         if not isinstance(axes, Mapping):
             return axes
         return {
-            name: _axis_with_tables(name, said, (*place, name), own, folder, diagnostics) for name, said in axes.items()
+            name: _axis_with_tables(name, said, (*place, name), own, folder, document) for name, said in axes.items()
         }
 
     if "axes" in made:
@@ -395,7 +317,7 @@ def _with_single_values(scenario: Mapping[str, Any], axes: Any) -> Mapping[str, 
 
 
 def _axis_with_tables(
-    name: str, said: Any, place: Place, scenario: Mapping[str, Any], folder: Path | None, diagnostics: Diagnostics
+    name: str, said: Any, place: Place, scenario: Mapping[str, Any], folder: Path | None, document: Document
 ) -> Any:
     """Returns an axis whose texts for tables are tables; the axis itself if it has none or a wrong one."""
     axis = {"values": said} if isinstance(said, list) else said
@@ -417,9 +339,9 @@ def _axis_with_tables(
                 value = overrides.with_settings_of(scenario, path, value)
             found[step] = label, value
         except InputError as error:
-            diagnostics.faults.extend(error.faults)
+            document.faults.extend(error.faults)
         except ValueError as error:
-            diagnostics.refuse((*at, step), str(error), text)
+            document.refuse((*at, step), str(error), text)
     if not texts:
         return said
     if isinstance(values, Mapping):

@@ -26,7 +26,7 @@ from pydantic.json_schema import CoreModeRef, CoreRef, DefsRef, GenerateJsonSche
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from celltrain.ensemble.plan.axes import MAX_RUNS, SEEDS
-from celltrain.ensemble.plan.document import Diagnostics, Place
+from celltrain.ensemble.plan.document import Document, Place
 from celltrain.model.measures import SERIES
 from celltrain.model.quantities import QUANTITIES, seconds
 
@@ -390,35 +390,35 @@ class PlanForm(Form):
 AnyForm = TypeVar("AnyForm", bound=Form)
 
 
-def read(form: type[AnyForm], diagnostics: Diagnostics, known: Iterable[str], *, leave: Iterable[str] = ()) -> AnyForm:
+def read(form: type[AnyForm], document: Document, known: Iterable[str], *, leave: Iterable[str] = ()) -> AnyForm:
     """Reads the plan as a form, without what is refused.
 
     Args:
         form: The model of the whole plan.
-        diagnostics: Has the plan, and collects its faults.
+        document: The plan; collects its faults.
         known: Keys that a plan of this kind may have, in messages.
         leave: Keys that were refused before.
     """
-    document = {key: value for key, value in diagnostics.document.items() if key not in leave}
+    values = {key: value for key, value in document.document.items() if key not in leave}
     refused: set[Place] = set()
     try:
-        table = form.model_validate(document)
+        table = form.model_validate(values)
     except ValidationError as error:
         for part in error.errors(include_url=False):
-            place = diagnostics.place(part["loc"])
+            place = document.place(part["loc"])
             problem = part["msg"] if part["type"] == "form" else "is not a table"
-            diagnostics.refuse(place, problem, diagnostics.at(place))
+            document.refuse(place, problem, document.at(place))
             refused.add(place)
-        table = form.model_validate(_without(document, refused, ()))
+        table = form.model_validate(_without(values, refused, ()))
     for place, inner in _tables(table, ()):
         names = list(known) if inner is table else inner.names()
         for key in inner.model_extra or {}:
             near = difflib.get_close_matches(key, names, n=1)
             hint = f"did you mean {near[0]}? Known" if near else "known"
-            diagnostics.refuse((*place, key), f"is unknown; {hint} keys: {', '.join(names)}")
+            document.refuse((*place, key), f"is unknown; {hint} keys: {', '.join(names)}")
         for name, needed in inner.needed().items():
             if not getattr(inner, name) and (*place, name) not in refused:
-                diagnostics.refuse(place, needed)
+                document.refuse(place, needed)
     return table
 
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from celltrain import _core
 from celltrain.ensemble.plan.axes import CHECKED_POINTS, Axis, Drawn, Grid, Seeds
-from celltrain.ensemble.plan.document import Base, Diagnostics, Readable, Source, join
-from celltrain.ensemble.plan.reader import Reader
+from celltrain.ensemble.plan.document import as_text, join
+from celltrain.ensemble.plan.reader import Readable, Reader
 from celltrain.errors import Fault, PlanError, ScenarioError
 from celltrain.model import policy_files
 from celltrain.model.arguments import checked
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
     from celltrain.model.types import Scenario
 
-#: Keys that only a plan of another kind has.
-NO_SWEEP = {"tune": "makes this a plan for celltrain tune; a sweep has [axes] and [seeds] instead"}
 #: Accepted points on whose outlines the measures are judged; nothing is run.
 OUTLINED = 4
 #: Refusals of points that are reported.
@@ -58,18 +56,18 @@ class Plan(Grid, Readable):
     @classmethod
     def of_side(cls, base: Scenario | str | os.PathLike[str], document: Mapping[str, Any], file: str) -> Self:
         """Returns the plan of one of several scenarios with the same axes, which may take effect in another one only."""
-        return cls._read(Source.of_values(base, document, file), unused=False)
+        return cls._read(Reader.of_values(base, document, file), unused=False)
 
     @classmethod
-    def _read(cls, source: Source, *, check: bool = True, unused: bool = True) -> Self:
+    def _read(cls, reader: Reader, *, check: bool = True, unused: bool = True) -> Self:
         """Judges a plan; `unused`: refuse axes that are left out at every point."""
-        reader, diagnostics = Reader(source, NO_SWEEP), source.diagnostics
+        reader.read()
         measures = reader.measures()
         groups = reader.groups()
         seeds = reader.seeds(measures)
         recording = reader.recording(measures)
         reader.size(groups, seeds.count)
-        diagnostics.finish()
+        reader.finish()
         plan = cls(
             name=reader.name,
             measures=measures,
@@ -78,11 +76,11 @@ class Plan(Grid, Readable):
             limit_s=reader.limit_s,
             recording=recording,
             base=reader.base.table,
-            document=reader.document(),
+            document=reader.kept(),
         )
         if check:
-            _check_points(plan, diagnostics, source.base, unused=unused)
-        diagnostics.finish()
+            _check_points(plan, reader, unused=unused)
+        reader.finish()
         return plan
 
     @property
@@ -103,7 +101,7 @@ class Plan(Grid, Readable):
         return digest_of([said, self.measures, drawn])
 
 
-def _check_points(plan: Plan, diagnostics: Diagnostics, base: Base, *, unused: bool) -> None:
+def _check_points(plan: Plan, reader: Reader, *, unused: bool) -> None:
     """Checks that the scenarios of the points can be run, and that the measures exist in their answers."""
     indices = _looked_at(plan)
     refused: dict[tuple[str, str, str], tuple[Fault, list[int]]] = {}
@@ -116,9 +114,9 @@ def _check_points(plan: Plan, diagnostics: Diagnostics, base: Base, *, unused: b
             point = plan.points[index]
         except UnknownKeyError as error:
             # Lists are as long in all points, or nearly so: the first will do.
-            diagnostics.refuse("axes", f"{error}; at point {index}")
+            reader.refuse("axes", f"{error}; at point {index}")
             return
-        reading = Reading.of_table(point.scenario, diagnostics.file)
+        reading = Reading.of_table(point.scenario, reader.file)
         faults = list(reading.faults)
         # A point that does not fit is a failed row, as long as others do.
         unfit += reading.does_not_fit
@@ -137,25 +135,26 @@ def _check_points(plan: Plan, diagnostics: Diagnostics, base: Base, *, unused: b
             kept.setdefault((fault.key, fault.value, fault.problem), (fault, []))[1].append(index)
     if unfit == len(indices):
         refused |= too_large
-    _check_measures(plan, diagnostics, accepted)
+    _check_measures(plan, reader, accepted)
     for (name, reason), count in lacking.items():
         if count == runnable:
-            diagnostics.refuse("series.record", f"has nothing to record: {reason}", name)
-    of_base = {(fault.key.removeprefix("scenario."), fault.problem): fault for fault in base.faults(diagnostics)}
+            reader.refuse("series.record", f"has nothing to record: {reason}", name)
+    base = reader.base
+    of_base = {(fault.key.removeprefix("scenario."), fault.problem): fault for fault in base.faults(reader)}
     axes = {axis.path: axis for axis in plan.axes}
     for fault, at in list(refused.values())[:MOST_REFUSALS]:
         if (other := misnamed(fault, plan.points[at[0]].scenario, [*axes, *base.settings])) is not None:
             wrong, path = other
-            line = diagnostics.line(diagnostics.path(axes[path].place) if path in axes else "scenario")
-            diagnostics.faults.append(Fault.of(wrong.problem, file=diagnostics.file, line=line, key=wrong.key))
+            line = reader.line(reader.path(axes[path].place) if path in axes else "scenario")
+            reader.faults.append(Fault.of(wrong.problem, file=reader.file, line=line, key=wrong.key))
         elif len(at) == len(indices) and (fault.key, fault.problem) in of_base:
-            diagnostics.faults.append(base.refused(fault) or of_base[fault.key, fault.problem])
+            reader.faults.append(base.refused(fault) or of_base[fault.key, fault.problem])
         else:
-            diagnostics.faults.append(_of_point(plan, diagnostics, fault, at, axes))
-    if unused and not diagnostics.faults:
+            reader.faults.append(_of_point(plan, reader, fault, at, axes))
+    if unused and not reader.faults:
         for axis in plan.axes:
             if axis.name in plan.uses and not plan.uses[axis.name].at:
-                diagnostics.refuse(axis.place, plan.uses[axis.name].nowhere.format("point"))
+                reader.refuse(axis.place, plan.uses[axis.name].nowhere.format("point"))
 
 
 def _traced(recording: Recording | None, scenario: _core.Scenario) -> tuple[list[Fault], list[tuple[str, str]]]:
@@ -169,9 +168,7 @@ def _traced(recording: Recording | None, scenario: _core.Scenario) -> tuple[list
         return [replace(fault, key=f"series.{fault.key}") for fault in faults], []
 
 
-def _of_point(
-    plan: Plan, diagnostics: Diagnostics, fault: Fault, indices: Sequence[int], axes: Mapping[str, Axis]
-) -> Fault:
+def _of_point(plan: Plan, reader: Reader, fault: Fault, indices: Sequence[int], axes: Mapping[str, Axis]) -> Fault:
     """Returns a fault of points at the axis to blame."""
     own, more = plan.points[indices[0]].values, len(indices) - 1
     values = ", ".join(f"{name} = {shortly(value)}" for name, value in own.items())
@@ -191,22 +188,25 @@ def _of_point(
         of_file = policy_files.refused(replace(fault, problem=problem), to_blame.path, setting)
         if of_file is not None:
             return of_file
-    key = "" if to_blame is None else diagnostics.path(to_blame.place)
-    line = diagnostics.line(key or (fault.key if fault.key.startswith("series.") else "axes"))
-    return Fault.of(problem, file=diagnostics.file, line=line, key=fault.key, value=fault.value)
+    key = "" if to_blame is None else reader.path(to_blame.place)
+    line = reader.line(key or (fault.key if fault.key.startswith("series.") else "axes"))
+    return Fault.of(problem, file=reader.file, line=line, key=fault.key, value=fault.value)
 
 
-def _check_measures(plan: Plan, diagnostics: Diagnostics, scenarios: Sequence[Reading]) -> None:
+def _check_measures(plan: Plan, reader: Reader, scenarios: Sequence[Reading]) -> None:
     """Refuses measures that do not exist in the answers of all these scenarios."""
     said = plan.document.get("measures", [])
     for text, why in no_measures(plan.measures, scenarios).items():
         path = join("measures", said.index(text)) if text in said else "measures"
         if text.isidentifier():
             hint = f" Did you mean {why.rpartition('did you mean ')[2]}" if "did you mean " in why else ""
+            line = reader.line(path)
+            file, start = ("", "") if line is None else (reader.file, f"{reader.file}:{line}: ")
             sentence = f'Unknown measure "{text}".{hint} (See: celltrain list measures)'
-            diagnostics.say(path, sentence, text)
+            fault = Fault.of(sentence, file=file, line=line, key=path, value=as_text(text))
+            reader.faults.append(replace(fault, message=f"{start}{fault.problem}"))
         else:
-            diagnostics.refuse(path, f"is not a measure of these runs: {why}", text)
+            reader.refuse(path, f"is not a measure of these runs: {why}", text)
 
 
 def no_measures(measures: Sequence[str], scenarios: Sequence[Reading]) -> dict[str, str]:

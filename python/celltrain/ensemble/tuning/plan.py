@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from celltrain.ensemble.plan import MAX_RUNS, Key, Plan, Seeds
 from celltrain.ensemble.plan.axes import DIGITS, Axis, Grid, Interval, written
-from celltrain.ensemble.plan.document import Place, Readable, RefusedError, Source, join
+from celltrain.ensemble.plan.document import Place, RefusedError, join
 from celltrain.ensemble.plan.forms import OBJECTIVES, ParameterForm, TuneForm
 from celltrain.ensemble.plan.plan import OUTLINED, digest_of, no_measures, shortly
-from celltrain.ensemble.plan.reader import Reader
+from celltrain.ensemble.plan.reader import Readable, Reader
 from celltrain.ensemble.plan_warnings import DELIVERED
 from celltrain.errors import Fault
 from celltrain.model.paths import UnknownKeyError, set_key
@@ -25,12 +25,6 @@ from celltrain.model.scenario import Reading
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-#: Keys that only a plan of another kind has.
-NO_TUNE = {
-    "seeds": "is what [tune.seeds] is for: search, selection and confirmation have seeds of their own",
-    "sample": "has no place in a plan for celltrain tune: a search draws by itself, from [tune.parameters]",
-    "series": "has no place in a plan for celltrain tune: it keeps measures of its many runs, and no series",
-}
 #: Scenarios that are checked before anything runs: the corners of what is searched, for each configuration.
 MOST_CORNERS, MOST_CHECKED = 256, 2000
 
@@ -100,10 +94,140 @@ class Reference:
     numbers: Numbers
 
 
+class _TuneReader(Reader):
+    """Judges what a tuning plan says."""
+
+    elsewhere: ClassVar = {
+        "seeds": "is what [tune.seeds] is for: search, selection and confirmation have seeds of their own",
+        "sample": "has no place in a plan for celltrain tune: a search draws by itself, from [tune.parameters]",
+        "series": "has no place in a plan for celltrain tune: it keeps measures of its many runs, and no series",
+    }
+
+    def objectives(self, tune: TuneForm) -> list[Objective]:
+        found = []
+        for text, direction in (tune.objectives or {}).items():
+            self.syntax(("tune", "objectives", text), text)
+            found.append(Objective(measure=text, larger=direction != "minimize"))
+        if found and len(found) != 2:
+            count = "one measure" if len(found) == 1 else f"{len(found)} measures"
+            self.refuse("tune.objectives", f"names {count}: a front is of two; {OBJECTIVES}")
+        return found
+
+    def parameters(self, tune: TuneForm, axes: Sequence[Axis]) -> tuple[Parameter, ...]:
+        others = {axis.name: axis.path for axis in axes}
+        place = ("tune", "parameters")
+
+        def parameter(name: str, said: ParameterForm, place: Place) -> Parameter:
+            found = self._parameter(name, said, place)
+            self.varied(name, found.path)
+            for other, taken in others.items():
+                if name == other:
+                    self.refuse(place, f"has the name of an axis, {other}")
+                elif f"{taken}.".startswith(f"{found.path}."):
+                    # An axis may set the table around the parameter.
+                    self.refuse((*place, "path"), f"sets what {other} sets too, {taken}", found.path)
+            others[name] = found.path
+            return found
+
+        return tuple(self.each(tune.parameters, place, parameter))
+
+    def _parameter(self, name: str, said: ParameterForm, place: Place) -> Parameter:
+        step, at = None, (*place, "step")
+        key, interval = self.range(name, said, place)
+        try:
+            step = None if said.step is None else self.bound(said.step, at, key)
+            if step is not None:
+                if step <= 0 or interval.log:
+                    problem = "goes with a linear scale only" if interval.log else "is not above zero"
+                    raise self.refused(at, problem, said.step)
+                self.count(interval, step, at, said.step)
+                if step > interval.high - interval.low:
+                    raise self.refused(at, "is more than the whole range: there would be one value", said.step)
+        except RefusedError:
+            step = None
+        if step is None and key.whole and not interval.log:
+            step = Fraction(1)
+        return Parameter(name=name, path=key.path, key=key, interval=interval, step=step)
+
+    def references(self, tune: TuneForm, parameters: Sequence[Parameter]) -> tuple[Reference, ...]:
+        known = {parameter.name: parameter for parameter in parameters}
+        found: list[Reference] = []
+
+        def reference(label: str, said: Mapping[str, Any], place: Place) -> None:
+            for name in said:
+                if name not in known:
+                    problem = f"is no parameter; parameters are {', '.join(known)}"
+                    self.refuse((*place, name), problem, said[name])
+            missing = [name for name in known if name not in said]
+            if missing:
+                problem = f"lacks {' and '.join(missing)}: a reference has a value for every parameter"
+                raise self.refused(place, problem)
+            own = {name: said[name] for name in known}
+            numbers = tuple(self.each(own, place, lambda name, one, at: self.bound(one, at, known[name].key)))
+            if len(numbers) == len(known):
+                if any(other.numbers == numbers for other in found):
+                    self.refuse(place, "has the values of another reference")
+                found.append(Reference(label=label, numbers=numbers))
+
+        self.each(tune.references, ("tune", "references"), reference)
+        return tuple(found)
+
+    def check(self, plan: TunePlan) -> None:
+        """Checks that corners and references can be run, and that the measures exist."""
+        if plan.most_runs > MAX_RUNS:
+            problem = f"asks for {plan.most_runs:,} runs; nobody waits for more than {MAX_RUNS:,}: take fewer trials"
+            self.refuse("tune", problem)
+            return
+        count = len(plan.configurations.points)
+        ends = [(p.interval.low, p.last) for p in plan.parameters]
+        corners = list(itertools.islice(itertools.product(*ends), MOST_CORNERS))
+        looked_at = max(1, MOST_CHECKED // len(corners))
+        chosen = sorted({count * i // looked_at for i in range(looked_at)}) if count > looked_at else range(count)
+        accepted: list[Reading] = []
+        outcomes: dict[tuple[int, Numbers], list[Fault]] = {}
+        for configuration in chosen:
+            for corner in corners:
+                reading = _judged(plan, configuration, corner)
+                outcomes[configuration, corner] = reading.faults
+                if reading.handle is not None and len(accepted) < OUTLINED:
+                    accepted.append(reading)
+            for reference in plan.references:
+                for fault in _judged(plan, configuration, reference.numbers).faults:
+                    self.blame(plan, fault, join("tune.references", reference.label), configuration)
+        # Some corners may be no scenarios, as if thresholds depend on each other; an end that is in none is a mistake.
+        for place, parameter in enumerate(plan.parameters):
+            for word, end in (("from", parameter.interval.low), ("to", parameter.last)):
+                at_end = [faults for (_, corner), faults in outcomes.items() if corner[place] == end]
+                own = [fault for fault in at_end[0] if fault.key == parameter.path]
+                if own and all(at_end) and (accepted or word == "from"):
+                    self.blame(plan, own[0], join(join("tune.parameters", parameter.name), word), None)
+        if not accepted and not self.faults:
+            (configuration, _), faults = next(iter(outcomes.items()))
+            for fault in faults:
+                self.blame(plan, fault, "", configuration)
+        for text, problem in no_measures(plan.measures, accepted).items():
+            objective = any(one.measure == text for one in plan.objectives)
+            path = join("tune.objectives", text) if objective else "measures"
+            self.refuse(path, f"is not a measure of these runs: {problem}")
+
+    def blame(self, plan: TunePlan, fault: Fault, path: str, configuration: int | None) -> None:
+        """Adds a fault of a scenario, at the place of the plan it comes from."""
+        values = {} if configuration is None else plan.configurations.points[configuration].values
+        where = ", ".join(f"{name} = {shortly(value)}" for name, value in values.items())
+        line = self.line(path or "scenario")
+        by = f"; set by {path}" if path else ""
+        problem = f"{fault.problem}{by}{f'; where {where}' if where else ''}"
+        again = any((one.key, one.value, one.line) == (fault.key, fault.value, line) for one in self.faults)
+        if not again:
+            at = Fault.of(problem, file=self.file, line=line, key=fault.key, value=fault.value)
+            self.faults.append(at)
+
+
 @dataclass(frozen=True, kw_only=True)
 class TunePlan(Readable):
     """A checked tuning plan. Each point of its axes is a *configuration*, with a search of its own."""
 
+    _reader = _TuneReader
     _file = "tune"
 
     name: str
@@ -132,14 +256,12 @@ class TunePlan(Readable):
     """The plan as it was given, its scenario as a table."""
 
     @classmethod
-    def _read(cls, source: Source, *, check: bool = True) -> Self:
+    def _read(cls, reader: _TuneReader, *, check: bool = True) -> Self:
         """Judges a plan."""
-        diagnostics = source.diagnostics
-        if diagnostics.document.get("tune") is None:
-            diagnostics.refuse("", "lacks a table [tune]: what is searched; a plan without one is for celltrain sweep")
-            diagnostics.finish()
-        reader = _TuneReader(source, NO_TUNE)
-        tune = reader.form.tune or TuneForm()
+        if reader.document.get("tune") is None:
+            reader.refuse("", "lacks a table [tune]: what is searched; a plan without one is for celltrain sweep")
+            reader.finish()
+        tune = reader.read().form.tune or TuneForm()
         objectives = reader.objectives(tune)
         more = reader.measures(default=())
         groups = reader.groups()
@@ -150,7 +272,7 @@ class TunePlan(Readable):
         references = reader.references(tune, parameters) if complete else ()
         search, selection, confirmation = _stages(tune)
         reader.size(groups, 1)
-        diagnostics.finish()
+        reader.finish()
         plan = cls(
             name=reader.name,
             measures=tuple(dict.fromkeys([*(one.measure for one in objectives), *more])),
@@ -166,11 +288,11 @@ class TunePlan(Readable):
             selection=selection,
             confirmation=confirmation,
             limit_s=reader.limit_s,
-            document=reader.document(),
+            document=reader.kept(),
         )
         if check:
             reader.check(plan)
-        diagnostics.finish()
+        reader.finish()
         return plan
 
     @property
@@ -257,130 +379,6 @@ def _stages(tune: TuneForm) -> list[Seeds]:
         stages.append(Seeds(first=first, count=count))
         first += count
     return stages
-
-
-class _TuneReader(Reader):
-    """Judges what a tuning plan says."""
-
-    def objectives(self, tune: TuneForm) -> list[Objective]:
-        found = []
-        for text, direction in (tune.objectives or {}).items():
-            self.syntax(("tune", "objectives", text), text)
-            found.append(Objective(measure=text, larger=direction != "minimize"))
-        if found and len(found) != 2:
-            count = "one measure" if len(found) == 1 else f"{len(found)} measures"
-            self.diagnostics.refuse("tune.objectives", f"names {count}: a front is of two; {OBJECTIVES}")
-        return found
-
-    def parameters(self, tune: TuneForm, axes: Sequence[Axis]) -> tuple[Parameter, ...]:
-        others = {axis.name: axis.path for axis in axes}
-        place = ("tune", "parameters")
-
-        def parameter(name: str, said: ParameterForm, place: Place) -> Parameter:
-            found = self._parameter(name, said, place)
-            self.base.varied(name, found.path, self.diagnostics)
-            for other, taken in others.items():
-                if name == other:
-                    self.diagnostics.refuse(place, f"has the name of an axis, {other}")
-                elif f"{taken}.".startswith(f"{found.path}."):
-                    # An axis may set the table around the parameter.
-                    self.diagnostics.refuse((*place, "path"), f"sets what {other} sets too, {taken}", found.path)
-            others[name] = found.path
-            return found
-
-        return tuple(self.each(tune.parameters, place, parameter))
-
-    def _parameter(self, name: str, said: ParameterForm, place: Place) -> Parameter:
-        diagnostics, step, at = self.diagnostics, None, (*place, "step")
-        key, interval = self.range(name, said, place)
-        try:
-            step = None if said.step is None else self.bound(said.step, at, key)
-            if step is not None:
-                if step <= 0 or interval.log:
-                    problem = "goes with a linear scale only" if interval.log else "is not above zero"
-                    raise diagnostics.refused(at, problem, said.step)
-                self.places(interval, step, at, said.step)
-                if step > interval.high - interval.low:
-                    raise diagnostics.refused(at, "is more than the whole range: there would be one value", said.step)
-        except RefusedError:
-            step = None
-        if step is None and key.whole and not interval.log:
-            step = Fraction(1)
-        return Parameter(name=name, path=key.path, key=key, interval=interval, step=step)
-
-    def references(self, tune: TuneForm, parameters: Sequence[Parameter]) -> tuple[Reference, ...]:
-        diagnostics, known = self.diagnostics, {parameter.name: parameter for parameter in parameters}
-        found: list[Reference] = []
-
-        def reference(label: str, said: Mapping[str, Any], place: Place) -> None:
-            for name in said:
-                if name not in known:
-                    problem = f"is no parameter; parameters are {', '.join(known)}"
-                    diagnostics.refuse((*place, name), problem, said[name])
-            missing = [name for name in known if name not in said]
-            if missing:
-                problem = f"lacks {' and '.join(missing)}: a reference has a value for every parameter"
-                raise diagnostics.refused(place, problem)
-            own = {name: said[name] for name in known}
-            numbers = tuple(self.each(own, place, lambda name, one, at: self.bound(one, at, known[name].key)))
-            if len(numbers) == len(known):
-                if any(other.numbers == numbers for other in found):
-                    diagnostics.refuse(place, "has the values of another reference")
-                found.append(Reference(label=label, numbers=numbers))
-
-        self.each(tune.references, ("tune", "references"), reference)
-        return tuple(found)
-
-    def check(self, plan: TunePlan) -> None:
-        """Checks that corners and references can be run, and that the measures exist."""
-        diagnostics = self.diagnostics
-        if plan.most_runs > MAX_RUNS:
-            problem = f"asks for {plan.most_runs:,} runs; nobody waits for more than {MAX_RUNS:,}: take fewer trials"
-            diagnostics.refuse("tune", problem)
-            return
-        count = len(plan.configurations.points)
-        ends = [(p.interval.low, p.last) for p in plan.parameters]
-        corners = list(itertools.islice(itertools.product(*ends), MOST_CORNERS))
-        looked_at = max(1, MOST_CHECKED // len(corners))
-        chosen = sorted({count * i // looked_at for i in range(looked_at)}) if count > looked_at else range(count)
-        accepted: list[Reading] = []
-        outcomes: dict[tuple[int, Numbers], list[Fault]] = {}
-        for configuration in chosen:
-            for corner in corners:
-                reading = _judged(plan, configuration, corner)
-                outcomes[configuration, corner] = reading.faults
-                if reading.handle is not None and len(accepted) < OUTLINED:
-                    accepted.append(reading)
-            for reference in plan.references:
-                for fault in _judged(plan, configuration, reference.numbers).faults:
-                    self.blame(plan, fault, join("tune.references", reference.label), configuration)
-        # Some corners may be no scenarios, as if thresholds depend on each other; an end that is in none is a mistake.
-        for place, parameter in enumerate(plan.parameters):
-            for word, end in (("from", parameter.interval.low), ("to", parameter.last)):
-                at_end = [faults for (_, corner), faults in outcomes.items() if corner[place] == end]
-                own = [fault for fault in at_end[0] if fault.key == parameter.path]
-                if own and all(at_end) and (accepted or word == "from"):
-                    self.blame(plan, own[0], join(join("tune.parameters", parameter.name), word), None)
-        if not accepted and not diagnostics.faults:
-            (configuration, _), faults = next(iter(outcomes.items()))
-            for fault in faults:
-                self.blame(plan, fault, "", configuration)
-        for text, problem in no_measures(plan.measures, accepted).items():
-            objective = any(one.measure == text for one in plan.objectives)
-            path = join("tune.objectives", text) if objective else "measures"
-            diagnostics.refuse(path, f"is not a measure of these runs: {problem}")
-
-    def blame(self, plan: TunePlan, fault: Fault, path: str, configuration: int | None) -> None:
-        """Adds a fault of a scenario, at the place of the plan it comes from."""
-        values = {} if configuration is None else plan.configurations.points[configuration].values
-        where = ", ".join(f"{name} = {shortly(value)}" for name, value in values.items())
-        line = self.diagnostics.line(path or "scenario")
-        by = f"; set by {path}" if path else ""
-        problem = f"{fault.problem}{by}{f'; where {where}' if where else ''}"
-        again = any((one.key, one.value, one.line) == (fault.key, fault.value, line) for one in self.diagnostics.faults)
-        if not again:
-            at = Fault.of(problem, file=self.diagnostics.file, line=line, key=fault.key, value=fault.value)
-            self.diagnostics.faults.append(at)
 
 
 def _judged(plan: TunePlan, configuration: int, numbers: Numbers) -> Reading:
