@@ -154,7 +154,7 @@ def explain(
     """Explain a model: its parameters with type, unit, default and range, and its page. Print an example plan or scenario."""
     from celltrain.cli.catalog import everything
     from celltrain.drawing.pages.words import prose
-    from celltrain.ensemble.store.columns import measured
+    from celltrain.ensemble.columns import measured
     from celltrain.errors import Fault, InputError
     from celltrain.model.grammar import OTHERWISE
 
@@ -300,7 +300,7 @@ def schema(
 
         shell.answer(result_schema())
     elif plan:
-        from celltrain.ensemble.plan.shapes import json_schema
+        from celltrain.ensemble.plan.forms import json_schema
 
         shell.answer(json_schema())
     else:

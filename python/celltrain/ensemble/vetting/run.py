@@ -13,9 +13,11 @@ import numpy as np
 
 from celltrain import _core
 from celltrain.drawing.pages.words import counted
-from celltrain.ensemble.cautions import carried_nothing, carries_little, percent
-from celltrain.ensemble.comparing.compared import FEWEST_SEEDS, Compared, ends, few
-from celltrain.ensemble.comparing.run import of_seeds, put_beside
+from celltrain.ensemble.comparing import Compared, compare
+from celltrain.ensemble.comparing.comparability import FEWEST_SEEDS, few
+from celltrain.ensemble.comparing.compared import ends
+from celltrain.ensemble.comparing.run import wrong_seeds
+from celltrain.ensemble.plan_warnings import carried_nothing, carries_little, percent
 from celltrain.ensemble.vetting import standard
 from celltrain.ensemble.vetting.policy import check, given
 from celltrain.ensemble.vetting.table import beside_others, by_clocks, heads, ranking, rows
@@ -94,7 +96,7 @@ def vet(
     """
     named = _names("scenarios", scenarios, tuple(standard.SCENARIOS))
     others = _names("beside", beside, tuple(_listed()), standard.CLASSICS)
-    faults = of_seeds(seeds, first_seed)
+    faults = list(wrong_seeds(seeds, first_seed))
     if not named:
         faults.append(Fault.of_option("scenarios", "[]", "names nothing to run"))
     if faults:
@@ -211,15 +213,18 @@ def _beside(
         # It shows how much there is to carry, and has no column.
         others = [*others, TAIL_DROP]
     tables = [mine.table, *(standard.classic(other, name) for other in others)]
-    return put_beside(
-        [Scenario.model_validate(standard.scenario(name, table)) for table in tables],
-        names=[beside_others(mine.name, others), *others],
-        seeds=seeds,
-        first_seed=first_seed,
-        measures=list(standard.MEASURES.values()),
-        jobs=jobs,
-        progress=progress,
-    )
+    with warnings.catch_warnings():
+        # The answer has those that matter.
+        warnings.simplefilter("ignore", CelltrainWarning)
+        return compare(
+            *(Scenario.model_validate(standard.scenario(name, table)) for table in tables),
+            names=[beside_others(mine.name, others), *others],
+            seeds=seeds,
+            first_seed=first_seed,
+            measures=list(standard.MEASURES.values()),
+            jobs=jobs,
+            progress=progress,
+        )
 
 
 def _of_runs(compared: Mapping[str, Compared]) -> Iterator[dict[str, Any]]:
