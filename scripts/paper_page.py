@@ -21,7 +21,8 @@ from itertools import compress
 from pathlib import Path
 from typing import Any
 
-from celltrain.papers.paper import PAPER, STUDY, Paper, Table, load, seed_count
+from celltrain.papers.expansion import load
+from celltrain.papers.paper import PAPER, STUDY, Paper, Table, seed_count
 from celltrain.papers.report import (
     ERRORS,
     LEGEND,

@@ -31,7 +31,8 @@ from typing import Any
 
 import numpy as np
 
-from celltrain.papers.paper import Number, Paper, PaperError, Row, Value, evaluate, matches
+from celltrain.papers.expansion import evaluate
+from celltrain.papers.paper import Number, Paper, PaperError, Row, Value, matches
 from celltrain.papers.score import SLACK, Scored
 from celltrain.running.statistics import rank_correlation
 

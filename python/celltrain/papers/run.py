@@ -16,8 +16,9 @@ from celltrain.model.progress import watched
 from celltrain.model.writing import replace, writing
 from celltrain.papers import claims, score
 from celltrain.papers.claims import Claim
+from celltrain.papers.expansion import load
 from celltrain.papers.outcomes import Outcomes, Progress
-from celltrain.papers.paper import STUDY, Number, Paper, PaperError, load
+from celltrain.papers.paper import STUDY, Number, Paper, PaperError
 from celltrain.papers.score import Scored
 from celltrain.running import cores
 from celltrain.text import described
