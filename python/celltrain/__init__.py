@@ -54,9 +54,9 @@ if TYPE_CHECKING:
     from celltrain.errors import StoreError as StoreError
     from celltrain.errors import TuneError as TuneError
     from celltrain.inspect.network_figure import draw as draw
-    from celltrain.inspect.reasons import Episodes as Episodes
-    from celltrain.inspect.reasons import Why as Why
-    from celltrain.inspect.reasons import why as why
+    from celltrain.inspect.why import Episodes as Episodes
+    from celltrain.inspect.why import Why as Why
+    from celltrain.inspect.why import why as why
     from celltrain.model.cancel import Cancel as Cancel
     from celltrain.model.graph import import_graph as import_graph
     from celltrain.model.network import max_min_shares as max_min_shares
@@ -109,9 +109,9 @@ _HOMES = {
     "StoreError": "errors",
     "TuneError": "errors",
     "Tuned": "ensemble.tuning",
-    "Episodes": "inspect.reasons",
-    "Why": "inspect.reasons",
-    "episodes": "inspect.reasons",
+    "Episodes": "inspect.why",
+    "Why": "inspect.why",
+    "episodes": "inspect.why",
     "RunResult": "running.results",
     "draw": "inspect.network_figure",
     "import_graph": "model.graph",
@@ -130,7 +130,7 @@ _HOMES = {
     "sweep": "ensemble.sweeps",
     "tune": "ensemble.tuning",
     "vet": "ensemble.vetting",
-    "why": "inspect.reasons",
+    "why": "inspect.why",
 }
 
 
