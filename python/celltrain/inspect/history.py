@@ -53,9 +53,9 @@ class History:
         flow: Name of the flow.
         segments: Events of segments, of this flow and others.
         timers: Events of timers, of this flow and others.
-        has_tcp: Whether the flow retransmits lost data.
+        has_tcp: True if the flow retransmits lost data.
         gone: VC and number of frames known to be lost although no later frame of their VC arrived.
-        is_whole: Whether the tables cover the whole run.
+        is_whole: True if the tables cover the whole run.
     """
 
     def __init__(

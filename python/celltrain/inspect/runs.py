@@ -138,7 +138,7 @@ class EventRuns:
         return histories(Fates(tables["frames"]))
 
     def worst(self, flows: Sequence[str], instant: Fraction, exactness: float) -> str:
-        """Returns the connection with the longest episode around an instant; the first one if there is no episode."""
+        """Returns the connection with the longest episode around an instant; the first one if all is well."""
         start, end = self._around(instant)
 
         def length(history: History) -> float:

@@ -50,7 +50,7 @@ class Sentence:
 
     Attributes:
         time: Time that the sentence is about.
-        is_needed: Whether the sentence stays if there is room for some sentences only.
+        is_needed: True if the sentence stays if there is room for some sentences only.
         group: Number of a run of losses: its sentences stay together.
         place: Place in the group: 0 for the first loss, to which the others refer, 1 for the rule that caused it.
     """
@@ -133,7 +133,7 @@ def rule(row: Mapping[str, Any]) -> str | None:
         "drop_probability": "the probability of a refusal was {:.3g}",
     }
     threshold = row["threshold_cells"]
-    *parts, last = [
+    parts = [
         f"X = {counted(row['occupancy'], 'cell')} {verb} queued",
         *([] if threshold is None else [f"the threshold was {threshold:,.6g}"]),
         f"Y_i = {row['vc_cells']:,} of them were from its VC{merged}",
@@ -141,7 +141,7 @@ def rule(row: Mapping[str, Any]) -> str | None:
         *(text.format(row[column]) for column, text in optional.items() if row[column] is not None),
         *(["the frame was tagged"] if row["tagged"] else []),
     ]
-    return f"The port refuses a frame if {row['reason']}: {', '.join(parts)}, and {last}."
+    return f"The port refuses a frame if {row['reason']}: {', '.join(parts[:-1])}, and {parts[-1]}."
 
 
 def sentences_on(history: History, episode: Episode, fates: Fates) -> list[Sentence]:

@@ -1,4 +1,4 @@
-"""Explains losses of a flow: its episodes, and what happened around an instant."""
+"""Explanations of losses: the episodes of a flow, and the events around an instant."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ HEADS = ["from (s)", "to (s)", "silent (ms)", "lost segments", "retransmitted"]
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Why:
-    """What happened to a flow around an instant, in sentences. As text it is the most important ones.
+    """An explanation of the events of a flow around an instant. As text it is the most important ones.
 
     Attributes:
-        is_well: Whether nothing was lost and nothing was retransmitted at the instant.
+        is_well: True if nothing was lost and nothing was retransmitted at the instant.
         from_s: Start of the episode around the instant; None if there is none.
         to_s: End of the episode; None if there is none, or if it had not ended with the run.
     """

@@ -146,10 +146,10 @@ class Number:
         published: Printed value; None in an experiment.
         rounding: Half a unit of the last printed digit.
         tolerance: Largest distance of the printed value from the seeds at which it still counts as inside.
-        tolerance_stated: Whether the paper's file states the tolerance; if not, it is a unit of the last printed digit.
+        tolerance_stated: True if the paper's file states the tolerance; if not, it is a unit of the last printed digit.
         allowed: Stated tolerance in words, such as `0.10` or `5 %`; empty if it is zero or not stated.
         judged_by: `range` of the seeds, their `mean`, or `either` (near their mean, or in their range within rounding).
-        point: Whether theory gives one value, so that the number is no draw from an ensemble.
+        point: True if theory gives one value, so that the number is not drawn from an ensemble.
         configuration: Index into `Paper.configurations`.
         most_seeds: Largest number of seeds that an experiment needs.
     """
@@ -234,7 +234,7 @@ class Paper(Description):
 
     @property
     def has_print(self) -> bool:
-        """Whether some table has printed numbers."""
+        """True if some table has printed numbers."""
         return any(not table.experiment for table in self.tables)
 
     def table(self, number: str) -> Table:
