@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from celltrain.papers.claims import Claim
 from celltrain.papers.expansion import load
-from celltrain.papers.outcomes import Progress
 from celltrain.papers.paper import PAPER, STUDY, Paper, PaperError
-from celltrain.papers.run import Reproduction, reproduce, study
+from celltrain.papers.run import Progress, Reproduction, reproduce, study
 from celltrain.papers.score import Scored
 
 __all__ = [

@@ -231,7 +231,7 @@ class _Expansion:
         )
 
     def cells(self, entry: _Rows) -> Iterator[tuple[Row, str, float | None]]:
-        """Yields the row, the quantity and the printed value of each number; a blank cell is no number."""
+        """Yields the row, the quantity and the printed value of each number; blank cells have none."""
         if not entry.csv:
             for values in itertools.product(*entry.grid.values()):
                 row = dict(zip(entry.grid, values, strict=True))
