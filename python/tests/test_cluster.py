@@ -23,7 +23,7 @@ from sweeps import rows
 
 import celltrain as ct
 from celltrain import _core
-from celltrain.ensemble.coordination import run_plan
+from celltrain.ensemble.coordinator import run_plan
 from celltrain.ensemble.plan import Plan, canonical
 from celltrain.ensemble.store import Store
 from celltrain.ensemble.tuning import TunePlan, run_tune

@@ -148,7 +148,7 @@ def scenario(file: Path, settings: list[str] | None) -> Path | Scenario:
 
 def thresholds_that_stay(file: Path, made: Mapping[str, Any]) -> list[str]:
     """Returns warnings of thresholds in cells that stay while `--set` changes the buffer of a scenario."""
-    from celltrain.ensemble.cautions import thresholds
+    from celltrain.ensemble.plan_warnings import thresholds
     from celltrain.model.scenario import read, table
 
     as_it_is = read(file)

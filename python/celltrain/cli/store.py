@@ -29,7 +29,7 @@ def show(folder: Folder, as_json: shell.Json = False) -> None:
     from celltrain.cli.sweep import show as show_points
     from celltrain.ensemble.store import Store
     from celltrain.ensemble.store.database import size
-    from celltrain.ensemble.store.layout import DATABASE
+    from celltrain.ensemble.store.store import DATABASE
     from celltrain.text import shown
 
     store = Store.open(folder)
@@ -105,7 +105,7 @@ def import_(
     as_json: shell.Json = False,
 ) -> None:
     """Make a store from one of celltrain 0.2, which stays as it is."""
-    from celltrain.ensemble.store.old import import_store
+    from celltrain.ensemble.store.import_old import import_store
     from celltrain.text import shown
 
     runs = import_store(folder, store).totals().runs

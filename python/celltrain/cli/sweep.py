@@ -14,7 +14,7 @@ from celltrain.cli.bars import size_in_words
 from celltrain.drawing.pages.words import in_words, left
 
 if TYPE_CHECKING:
-    from celltrain.ensemble.coordination import Progress
+    from celltrain.ensemble.coordinator import Progress
     from celltrain.ensemble.plan import Plan
     from celltrain.ensemble.store import Store
     from celltrain.running import Local
@@ -59,7 +59,7 @@ def sweep(
     as_json: shell.Json = False,
 ) -> int:
     """Run a scenario over many settings and seeds, into a store. Ctrl-C keeps what is done; --resume goes on."""
-    from celltrain.ensemble.coordination import run_plan
+    from celltrain.ensemble.coordinator import run_plan
     from celltrain.ensemble.plan import Plan
     from celltrain.errors import Fault, InputError
     from celltrain.model.overrides import single
@@ -87,9 +87,8 @@ def sweep(
 
 def tell_end(folder: Path, progress: Progress | None, *, interrupted: bool, as_json: bool) -> int:
     """Says how a sweep ended and what is in its store; the exit code."""
-    from celltrain.ensemble import cautions
+    from celltrain.ensemble import plan_warnings
     from celltrain.ensemble.store import Store
-    from celltrain.ensemble.store.lock_step import warnings
     from celltrain.text import shown
 
     if interrupted:
@@ -99,7 +98,7 @@ def tell_end(folder: Path, progress: Progress | None, *, interrupted: bool, as_j
         return shell.INTERRUPTED
     failed = progress.failed if progress is not None else 0
     store = Store.open(folder)
-    doubts = [*cautions.of_store(store), *warnings(store)]
+    doubts = [*plan_warnings.of_store(store), *plan_warnings.lock_step_of_store(store)]
     if as_json:
         shell.answer({"store": shown(folder), "interrupted": False, **_as_json(progress), "warnings": doubts})
     else:
@@ -125,9 +124,9 @@ def tell_end(folder: Path, progress: Progress | None, *, interrupted: bool, as_j
 def show(store: Store) -> None:
     """Prints the points of a small store for people: the mean and half the width of its 95 % interval."""
     from celltrain.drawing.pages import words
-    from celltrain.ensemble import cautions
+    from celltrain.ensemble import plan_warnings
+    from celltrain.ensemble.columns import measured
     from celltrain.ensemble.plan.plan import tcps
-    from celltrain.ensemble.store.columns import measured
     from celltrain.model.grids import Line
     from celltrain.running.summary import tcp_line
     from celltrain.text import shown
@@ -142,7 +141,7 @@ def show(store: Store) -> None:
     varied = [axis for axis in store.axes if len(axis) > 1]
     fixed = [axis for axis in store.axes if len(axis) == 1]
     only = {
-        name: f" (only where {cautions.where(use)})"
+        name: f" (only where {plan_warnings.where(use)})"
         for name, use in store.plan.uses.items()
         if use.at and not use.everywhere
     }
@@ -179,14 +178,14 @@ def _as_json(progress: Progress | None) -> dict[str, Any]:
 
 
 def _foretell(plan: Plan, worker: Local | Cluster, *, as_json: bool) -> int:
-    from celltrain.ensemble import cautions
-    from celltrain.ensemble.coordination import estimate
+    from celltrain.ensemble import plan_warnings
+    from celltrain.ensemble.estimate import estimate
     from celltrain.text import shown
 
     machines, threads = workers.size(worker)
     with shell.waiting("running a few points to see how long they take"):
         expected = estimate(plan, max(threads, 1))
-    warnings = [*cautions.of_plan(plan), *cautions.tried(plan)]
+    warnings = [*plan_warnings.of_plan(plan), *plan_warnings.tried(plan)]
     for warning in warnings:
         shell.complain(f"warning: {warning}")
     if as_json:

@@ -137,7 +137,7 @@ def _show(tuned: Tuned) -> None:
 
 
 def _foretell(plan: TunePlan, worker: Local | Cluster, *, as_json: bool) -> int:
-    from celltrain.ensemble.coordination import estimate
+    from celltrain.ensemble.estimate import estimate
     from celltrain.text import shown
 
     machines, threads = workers.size(worker)

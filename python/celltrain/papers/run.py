@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from celltrain import _core
 from celltrain.drawing.pages.words import counted
+from celltrain.ensemble.cases import Case, Run
+from celltrain.ensemble.execute import execute
 from celltrain.errors import CancelledError, Fault, ScenarioError, warn
 from celltrain.model.arguments import MOST_JOBS, checked
 from celltrain.model.cancel import Cancel, check, endable
@@ -26,7 +28,7 @@ from celltrain.papers.claims import Claim
 from celltrain.papers.expansion import load
 from celltrain.papers.paper import STUDY, Number, Paper, PaperError
 from celltrain.papers.score import Scored
-from celltrain.running import Chunk, Local, Rows, RunRecord, Task, cores
+from celltrain.running import Local, Rows, RunRecord, cores
 from celltrain.text import described
 
 if TYPE_CHECKING:
@@ -333,36 +335,25 @@ class _Outcomes:
         return 1 + round(1e9 * self.paper.configurations[configuration].duration_s)
 
     def run(self, worker: Local) -> None:
-        """Runs everything; Ctrl-C or the call's handle ends it early."""
+        """Runs everything at once, so that no thread waits for the others; Ctrl-C or the call's handle ends it early."""
         try:
-            worker.work(iter([self._chunk()]), self._take)
+            cases = {
+                number: Case(
+                    number=number, configuration=self.paper.configurations[number].text, memory=self._check(number)
+                )
+                for number in self.measures
+            }
+            runs = [
+                Run(case=cases[number], seed=seed, key=f"{number}/{seed}", measures=self.measures[number])
+                for number, seed in self.runs
+            ]
+            execute(runs, worker, self._take, chunk_runs=len(runs))
         except (KeyboardInterrupt, CancelledError):
             self.interrupted = True
         self.elapsed_seconds = time.monotonic() - self.started
         warn(
             f"{text} is undefined in {counted(count, 'run')} of {len(self.fingerprints):,}; they do not count for it"
             for text, count in self.undefined.items()
-        )
-
-    def _chunk(self) -> Chunk:
-        """Returns all runs at once, so that no thread waits for the others before the end."""
-        places = {configuration: place for place, configuration in enumerate(self.measures)}
-        return Chunk(
-            configurations=tuple(self.paper.configurations[configuration].text for configuration in places),
-            memory=tuple(map(self._check, places)),
-            tasks=tuple(
-                Task(
-                    run_key=f"{configuration}/{seed}",
-                    point=configuration,
-                    seed=seed,
-                    configuration=places[configuration],
-                    measures=self.measures[configuration],
-                )
-                for configuration, seed in self.runs
-            ),
-            measures=(),
-            limit_s=None,
-            recording=None,
         )
 
     def _check(self, configuration: int) -> int:

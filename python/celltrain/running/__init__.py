@@ -7,9 +7,7 @@ rows. Sweeps, searches and reproductions all run on it.
 from __future__ import annotations
 
 from celltrain.model.arguments import cores
-from celltrain.running.choice import worker_of
-from celltrain.running.local import Local
-from celltrain.running.stream import run_chunk
+from celltrain.running.runner import Local, run_chunk, worker_of
 from celltrain.running.work import Chunk, Recording, Rows, RunRecord, Task, Worker
 
 __all__ = ["Chunk", "Local", "Recording", "Rows", "RunRecord", "Task", "Worker", "cores", "run_chunk", "worker_of"]

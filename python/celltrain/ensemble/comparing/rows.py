@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from celltrain.ensemble.comparing.compared import Compared
+    from celltrain.ensemble.comparing.data import Comparison
 
 #: Measures that a card has room for.
 MOST_MEASURES = 4
@@ -29,7 +29,7 @@ BEYOND = "* significant: the 95 % confidence interval of the paired difference e
 HALF = "\u00b1: half the 95 % interval of the mean (Student's t over the seeds)"
 
 
-def heading(compared: Compared) -> str:
+def heading(compared: Comparison) -> str:
     """What was compared, and with which seeds."""
     seeds = compared.seeds
     said = f"seeds {seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"seed {seeds[0]}"
@@ -46,12 +46,12 @@ def _dead(empty: NDArray[np.bool_]) -> str:
     return " (carried nothing)" if empty.all() else f" (carried nothing in {empty.sum():,} of {empty.size:,} runs)"
 
 
-def is_alone(compared: Compared) -> bool:
+def is_alone(compared: Comparison) -> bool:
     """Whether one scenario was run at one setting, so that nothing stands beside it."""
     return len(compared.names) == 1 and not compared.conditions
 
 
-def alone(compared: Compared) -> Iterator[list[str]]:
+def alone(compared: Comparison) -> Iterator[list[str]]:
     """Of one scenario: measure, mean, least and largest."""
     for i, (measure, means) in enumerate(zip(compared.measures, compared.means, strict=True)):
         values = compared.values[0, 0, :, i]
@@ -60,7 +60,7 @@ def alone(compared: Compared) -> Iterator[list[str]]:
         yield [worded(measure.name, measure.unit), estimated(float(means.mean[0]), float(means.half[0])), *ends]
 
 
-def heads(compared: Compared) -> list[str]:
+def heads(compared: Comparison) -> list[str]:
     """Headings of the rows of a measure: what is compared, its settings, the mean, the difference from the first."""
     first = compared.names[0] if len(compared.names[0]) <= LONGEST_WORD else "the first"
     against = [] if len(compared.names) == 1 else [f"difference from {first}"]
@@ -69,7 +69,7 @@ def heads(compared: Compared) -> list[str]:
     return [*short, "mean", *against]
 
 
-def about(compared: Compared) -> Iterator[str]:
+def about(compared: Comparison) -> Iterator[str]:
     """Lines below the heading: the paths of what is varied, and the TCP of everything that is compared."""
     whole = [compared.what, *(axis.name for axis in compared.conditions)]
     varied = [shown(name) for name, head in zip(whole, heads(compared), strict=False) if name != head]
@@ -91,7 +91,7 @@ def about(compared: Compared) -> Iterator[str]:
         yield f"TCP: {tcp}" if len(named) == 1 else f"TCP of {', '.join(map(shown, names))}: {tcp}"
 
 
-def _window(compared: Compared) -> str:
+def _window(compared: Comparison) -> str:
     """The measuring windows of the scenarios; empty if all are measured as a whole."""
     tables = [json.loads(text).get("measure", {}) for own in compared.configurations for text in own]
     windows = dict.fromkeys((table.get("from") or "0s", table.get("to") or "the end") for table in tables)
@@ -101,7 +101,7 @@ def _window(compared: Compared) -> str:
     return f"measured {said}; largest queues are of the whole run"
 
 
-def fixed(compared: Compared) -> str:
+def fixed(compared: Comparison) -> str:
     """What was set for all."""
     said = (
         f"{shown(axis.name)} = {valued(axis.column(0), axis.unit)}{_only(compared, axis.name)}"
@@ -110,11 +110,11 @@ def fixed(compared: Compared) -> str:
     return f"set: {', '.join(said)}"
 
 
-def _only(compared: Compared, name: str) -> str:
+def _only(compared: Comparison, name: str) -> str:
     return f" (only where {compared.only_where[name]})" if name in compared.only_where else ""
 
 
-def blocks(compared: Compared, measures: Sequence[int] | None = None) -> Iterator[Block]:
+def blocks(compared: Comparison, measures: Sequence[int] | None = None) -> Iterator[Block]:
     """A comparison as the command line prints it, with these of its measures; all of them if None."""
     chosen = range(len(compared.measures)) if measures is None else measures
     yield Line(text=heading(compared), style="bold", is_note=True)
@@ -141,12 +141,12 @@ def blocks(compared: Compared, measures: Sequence[int] | None = None) -> Iterato
         yield Line(text=f"Not shown: {names}. Choose with --measures, or show all with --all.")
 
 
-def _words(compared: Compared) -> list[int]:
+def _words(compared: Comparison) -> list[int]:
     """The columns of words: what is compared, and settings that are not numbers."""
     return [0, *(place for place, axis in enumerate(compared.conditions, 1) if not axis.is_number)]
 
 
-def rows(compared: Compared, measure: int) -> Iterator[list[str]]:
+def rows(compared: Comparison, measure: int) -> Iterator[list[str]]:
     """Name, settings, mean and difference of each case, the settings one after the other."""
     means, more = compared.means[measure], compared.differences[measure]
     names = len(compared.names)
@@ -163,7 +163,7 @@ def rows(compared: Compared, measure: int) -> Iterator[list[str]]:
             yield [compared.names[name], *values, mean, *against]
 
 
-def card(compared: Compared) -> Card:
+def card(compared: Comparison, warnings: Sequence[str]) -> Card:
     """A comparison as `print` and notebooks show it."""
     several = len(compared.seeds) > 1
     if is_alone(compared):
@@ -186,4 +186,4 @@ def card(compared: Compared) -> Card:
         *([BEYOND] if several and len(compared.names) > 1 else []),
         *([HALF] if several else []),
     ]
-    return Card(title=heading(compared), lines=[*about(compared), *compared.warnings], grids=grids, notes=notes)
+    return Card(title=heading(compared), lines=[*about(compared), *warnings], grids=grids, notes=notes)

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from celltrain.ensemble.store.files import Lock, Locked, clear, put, sync
-from celltrain.ensemble.store.manifest import Kind
+from celltrain.ensemble.store.folder import Kind, Lock, Locked, clear, put, sync
 from celltrain.ensemble.tuning.ask import Trial, directions, frozen, quiet, silent_optuna
 from celltrain.ensemble.tuning.plan import Numbers, TunePlan
 from celltrain.errors import Fault, TuneError, warn

@@ -14,7 +14,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from celltrain.ensemble.cautions import DELIVERED
 from celltrain.ensemble.plan import Key, Plan, Seeds
 from celltrain.ensemble.plan.axis import DIGITS, Interval, written
 from celltrain.ensemble.plan.base import Base, base_of, plain, with_tables
@@ -23,6 +22,7 @@ from celltrain.ensemble.plan.document import Diagnostics, join, parse
 from celltrain.ensemble.plan.points import OUTLINED, no_measures
 from celltrain.ensemble.plan.reader import Reader, plan_text
 from celltrain.ensemble.plan.shapes import OBJECTIVES, TuneForm
+from celltrain.ensemble.plan_warnings import DELIVERED
 from celltrain.errors import Fault, PlanError
 from celltrain.model.arguments import checked
 from celltrain.model.expressions import MeasureError, check_syntax

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from celltrain.ensemble.cautions import DELIVERED
-from celltrain.ensemble.coordination import Coordinator, Progress
+from celltrain.ensemble.coordinator import Coordinator, Progress
 from celltrain.ensemble.plan import Seeds, canonical
 from celltrain.ensemble.plan.plan import compact
+from celltrain.ensemble.plan_warnings import DELIVERED
 from celltrain.ensemble.store import Store
-from celltrain.ensemble.store.layout import DATABASE
+from celltrain.ensemble.store.store import DATABASE
 from celltrain.ensemble.tuning import analysis, tail_drop
 from celltrain.ensemble.tuning.ask import Trial, ask
 from celltrain.ensemble.tuning.folder import Folder

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from celltrain.drawing.pages.words import valued
-from celltrain.ensemble.cautions import DELIVERED
 from celltrain.ensemble.plan.plan import canonical_with_memory
+from celltrain.ensemble.plan_warnings import DELIVERED
 from celltrain.errors import ScenarioError
 from celltrain.running.work import Chunk, Rows, Task
 from celltrain.text import shown

@@ -1,4 +1,4 @@
-"""What a reviewer wants to see of a new policy: what holds for it, and what it does beside the classics.
+"""What a reviewer wants to know about a new policy: which checks it passes, and how it compares with the classics.
 
 >>> import celltrain as ct
 >>> mine = ct.Formula(admit="Y < K - X")

@@ -8,21 +8,16 @@ import sqlite3
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from celltrain.ensemble.store.database import DAMAGE, Database, Repeat, first_line
-from celltrain.ensemble.store.files import Lock
-from celltrain.ensemble.store.layout import DATABASE, FORMAT, KIND, LOCK, OLD_MANIFEST, axes_of
-from celltrain.ensemble.store.manifest import SHA256, Kind, checksum
-from celltrain.ensemble.store.store import Store
+from celltrain.ensemble.store.database import DAMAGE, Database, Repeat, axes_of, first_line
+from celltrain.ensemble.store.folder import SHA256, Kind, Lock, checksum
+from celltrain.ensemble.store.store import DATABASE, FORMAT, KIND, LOCK, OLD_MANIFEST, Store, read_parquet
 from celltrain.errors import Fault, StoreError
 from celltrain.model.arguments import checked
 from celltrain.model.files import UnreadableError, read_bytes
 from celltrain.running import RunRecord
 from celltrain.text import shown
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 OLD = Kind("store of celltrain 0.2", OLD_MANIFEST, 1, StoreError, unseen=KIND.unseen, needs=KIND.needs)
 #: Bytes of a part or of a series, at most.
@@ -43,21 +38,21 @@ def import_store(old: str | os.PathLike[str], new: str | os.PathLike[str]) -> St
     manifest = OLD.read(source)
     if faults := list(OLD.changed(source, manifest)):
         raise StoreError(faults)
-    said = {**manifest, "format": FORMAT}
+    made = {**manifest, "format": FORMAT}
     Store.refuse(folder)
     folder.mkdir(parents=True, exist_ok=True)
     lock = Lock(folder / LOCK)
     try:
         seconds, repeats = _of_ledger(source / "ledger.sqlite")
-        Database.create(folder / DATABASE, {**said, SHA256: checksum(said)})
+        Database.create(folder / DATABASE, {**made, SHA256: checksum(made)})
         with Database(folder / DATABASE, write=True) as database:
             settings: dict[int, list[float | str]] = {}
             known: set[str] = set()
             for path in sorted((source / "parts").glob("part-*.parquet")):
-                records = [one for one in _records(source, path, said, seconds, settings) if one.run_key not in known]
+                records = [one for one in _records(source, path, made, seconds, settings) if one.run_key not in known]
                 known.update(record.run_key for record in records)
-                database.add(records, (), len(said["measures"]), settings.__getitem__)
-            database.add((), repeats, len(said["measures"]), settings.__getitem__)
+                database.add(records, (), len(made["measures"]), settings.__getitem__)
+            database.add((), repeats, len(made["measures"]), settings.__getitem__)
     except BaseException:
         (folder / DATABASE).unlink(missing_ok=True)
         raise
@@ -80,7 +75,7 @@ def _records(
     values: dict[str, list[float | None]] = {}
     problems: dict[str, list[str | None]] = {}
     with _readable(path):
-        for row in _table(path).to_pylist():
+        for row in read_parquet(read_bytes(path, what="Parquet", most=MOST_BYTES)).to_pylist():
             key = row["run_key"]
             if key not in found:
                 settings[row["point"]] = [
@@ -103,19 +98,6 @@ def _records(
                 problems[key][places[row["measure"]]] = row["error"]
     for key, record in found.items():
         yield replace(record, values=tuple(values[key]), problems=tuple(problems[key]))
-
-
-def _table(path: Path) -> pa.Table:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    content = read_bytes(path, what="Parquet", most=MOST_BYTES)
-    buffer = pa.allocate_buffer(len(content))
-    memoryview(buffer).cast("B")[:] = content
-    file = pq.ParquetFile(pa.BufferReader(buffer), page_checksum_verification=True, pre_buffer=False)
-    table = file.read(use_threads=False)
-    table.validate(full=True)
-    return table
 
 
 def _series(path: Path) -> bytes | None:

@@ -1,4 +1,4 @@
-"""Runs a chunk in this process, without writing files."""
+"""Runs a chunk on threads of this process, without writing files."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from celltrain.running.tables import encoded
 from celltrain.running.work import Chunk, Recording, RunRecord
 
 
-def stream_here(chunk: Chunk, threads: int, take: Callable[[RunRecord], object]) -> None:
-    """Runs a chunk on threads of this process, and hands over each run as it ends, on the calling thread."""
+def run_in_process(chunk: Chunk, threads: int, take: Callable[[RunRecord], object]) -> None:
+    """Runs a chunk on threads of this process, and passes each run to `take` on the calling thread when it ends."""
     allow(chunk.modules)
     recording = chunk.recording
     measures = [chunk.measures if task.measures is None else task.measures for task in chunk.tasks]
@@ -48,20 +48,10 @@ def stream_here(chunk: Chunk, threads: int, take: Callable[[RunRecord], object])
         take(record)
 
     def on_error(index: int, text: str) -> None:
-        task = chunk.tasks[index]
-        configuration = chunk.configurations[task.configuration]
-        take(
-            RunRecord(
-                point=task.point,
-                seed=task.seed,
-                run_key=task.run_key,
-                configuration=configuration,
-                error=_in_words(text),
-            )
-        )
+        take(chunk.failed(chunk.tasks[index], _in_words(text)))
 
     _core.run_many(
-        # Read by the threads that run them: the limit of a run counts from there on.
+        # The threads that run the scenarios also read them: the time limit of a run includes the reading.
         [_core.Scenario(text) for text in chunk.configurations],
         [(task.configuration, task.seed) for task in chunk.tasks],
         threads,
@@ -77,7 +67,7 @@ def stream_here(chunk: Chunk, threads: int, take: Callable[[RunRecord], object])
 
 
 def evaluate(text: str, answer: Mapping[str, Any], series: Mapping[str, Any] | None) -> tuple[float | None, str | None]:
-    """A measure's value, and why it has none where that is not in the nature of the run."""
+    """Returns the value of a measure; or None and the reason, unless the measure is undefined in this run."""
     try:
         return measure(text, answer, series), None
     except NoValueError:
@@ -87,7 +77,7 @@ def evaluate(text: str, answer: Mapping[str, Any], series: Mapping[str, Any] | N
 
 
 def recorded(series: Mapping[str, Any]) -> bytes:
-    """Series as a Parquet file: time, measure, port, flow and value."""
+    """Returns series as a Parquet file: time, measure, port, flow and value."""
     import pyarrow as pa
 
     tables = []
@@ -110,7 +100,7 @@ def recorded(series: Mapping[str, Any]) -> bytes:
 
 
 def _in_words(text: str) -> str:
-    """The core's word on a run that has no result: a refusal comes as its faults."""
+    """Returns the core's error as text; a refusal arrives as JSON with its faults."""
     try:
         faults = json.loads(text)["faults"]
     except (ValueError, TypeError, KeyError):

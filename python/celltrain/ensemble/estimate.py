@@ -1,15 +1,18 @@
-"""How many runs a plan has, and about how long they take and how much they leave on the disk."""
+"""Estimates the number of runs of a plan, their time and their size on the disk."""
 
 from __future__ import annotations
 
 import json
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from celltrain import _core
 from celltrain.ensemble.plan import Plan, canonical, run_key
+from celltrain.ensemble.store import Store
+from celltrain.ensemble.store.database import size
+from celltrain.ensemble.store.store import DATABASE
 from celltrain.errors import ScenarioError
 from celltrain.model.cancel import current
 from celltrain.running import RunRecord
@@ -18,34 +21,41 @@ from celltrain.running import RunRecord
 PROBE_SECONDS = 2.0
 #: Points that are probed, spread over the plan.
 PROBES = 5
-#: Rows that are written to see how much a run leaves on the disk.
+#: Rows that are written to measure their size on the disk.
 WRITTEN = 512
 
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """Of a sweep, before it is begun."""
+    """The cost of a sweep, before it is started.
+
+    Attributes:
+        points: Points of the plan.
+        runs: All runs; with `until`, the most there can be.
+        least_runs: The least runs there can be.
+        probes: Runs that the estimate is based on; 0 if none could be made.
+        seconds_per_run: Time of a run on one core.
+        seconds: Time of all runs on all threads.
+        bytes_per_run: Bytes that a run takes on the disk.
+        bytes: Bytes of all runs.
+    """
 
     points: int
     runs: int
-    """With `until`, the most there can be."""
     least_runs: int
     probes: int
-    """Runs it goes by; none could be made where this is 0."""
     seconds_per_run: float
-    """Of one core."""
     seconds: float
-    """On all threads, with the most runs there can be."""
     bytes_per_run: float
     bytes: float
 
 
-class _Enough(Exception):  # noqa: N818, no error
+class _TookLongError(Exception):
     """A probe has taken long enough."""
 
 
 def estimate(plan: Plan, threads: int) -> Estimate:
-    """Runs a few points, or the beginning of them, and works out the rest."""
+    """Runs a few points, or their beginning, and extrapolates."""
     count = len(plan.points)
     chosen = (
         sorted({count * i // PROBES + count // (2 * PROBES) for i in range(PROBES)}) if count > PROBES else range(count)
@@ -74,37 +84,30 @@ def estimate(plan: Plan, threads: int) -> Estimate:
 
 
 def _probe(text: str, seed: int) -> float:
-    """Seconds a run takes."""
+    """Returns the seconds a run takes."""
     begun, share = time.monotonic(), 0.0
 
-    def enough(done: float) -> None:
+    def check_time(done: float) -> None:
         nonlocal share
         share = done
         if share > 0 and time.monotonic() - begun > PROBE_SECONDS:
-            raise _Enough
+            raise _TookLongError
 
     try:
-        answer, _ = _core.Scenario(text).run(seed, on_progress=enough, cancel=current())
-    except _Enough:
+        answer, _ = _core.Scenario(text).run(seed, on_progress=check_time, cancel=current())
+    except _TookLongError:
         return (time.monotonic() - begun) / share
     return float(json.loads(answer)["timing"]["engine_seconds"])
 
 
 def _bytes_per_run(plan: Plan, texts: list[str]) -> float:
-    """Bytes that a run takes on the disk, series not counted: runs with made-up values are written to a temporary store."""
-    from celltrain.ensemble.store import Store
-    from celltrain.ensemble.store.database import size
-    from celltrain.ensemble.store.layout import DATABASE
-
+    """Returns the bytes of a run on the disk without series, measured with made-up values in a temporary store."""
     rows = []
-    for i in range(min(plan.runs, WRITTEN)):
-        key = run_key(texts[0], i)
+    for seed in range(min(plan.runs, WRITTEN)):
+        key = run_key(texts[0], seed)
         values = tuple(int(key[j % 18 : j % 18 + 6], 16) / 1e6 for j in range(len(plan.measures)))
-        rows.append(
-            RunRecord(
-                point=0, seed=i, run_key=key, configuration="{}", values=values, fingerprint=key[:16], seconds=0.1
-            )
-        )
+        record = RunRecord(point=0, seed=seed, run_key=key, configuration="{}", values=values, fingerprint=key[:16])
+        rows.append(replace(record, seconds=0.1))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "store"
         with Store.create(path, plan) as store:
