@@ -65,7 +65,7 @@ def reproduce(
     tex: shell.Latex = False,
 ) -> int:
     """Run a paper's tables again and say, number by number, whether they agree. Ctrl-C keeps what is done."""
-    from celltrain.papers.paper import load
+    from celltrain.papers.expansion import load
     from celltrain.papers.run import reproduce as run
 
     form = shell.form(as_json=as_json, md=md, tex=tex)
@@ -109,7 +109,8 @@ def study(
     tex: shell.Latex = False,
 ) -> int:
     """Run a study of ours: its tables, and whether what theory made us expect holds. Ctrl-C keeps what is done."""
-    from celltrain.papers.paper import STUDY, load
+    from celltrain.papers.expansion import load
+    from celltrain.papers.paper import STUDY
     from celltrain.papers.run import study as run
 
     form = shell.form(as_json=as_json, md=md, tex=tex)

@@ -10,7 +10,7 @@ import typer
 from celltrain.cli import completing, shell
 
 if TYPE_CHECKING:
-    from celltrain.inspect.reasons import Episodes
+    from celltrain.inspect.why import Episodes
 
 #: Episodes that are listed without `--all`.
 MOST_EPISODES = 10
@@ -48,9 +48,8 @@ def why(
     as_json: shell.Json = False,
 ) -> None:
     """Explain what happened to a flow at a given time: losses, their cause, how the sender reacted, and the cost."""
-    from celltrain.inspect.reasons import episodes
-    from celltrain.inspect.reasons import why as ask
-    from celltrain.inspect.reasons.run import MOST
+    from celltrain.inspect.why import MOST, episodes
+    from celltrain.inspect.why import why as ask
     from celltrain.text import shown
 
     with shell.waiting(f"looking into {shown(file)}") as progress:
@@ -69,7 +68,7 @@ def why(
 
 def _list(found: Episodes, file: str, seed: int | None, settings: list[str], *, everything: bool) -> None:
     """Prints the episodes of a connection, and the command that explains the first."""
-    from celltrain.inspect.reasons.episodes import HEADS
+    from celltrain.inspect.why import HEADS
     from celltrain.text import shown
 
     facts = found.to_dict()

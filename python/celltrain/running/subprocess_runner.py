@@ -14,7 +14,6 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import IO
 
 from celltrain import _core
 from celltrain.running.in_process import run_in_process
@@ -66,11 +65,11 @@ def command() -> list[str]:
 
 def main() -> None:
     """Runs the one run that standard input describes."""
-    requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    answers = os.fdopen(os.dup(1), "wb")
     # Other output must not mix with the row.
     os.dup2(2, 1)
-    chunk: Chunk = pickle.load(requests)
-    threading.Thread(target=_exit_with_parent, args=(requests,), daemon=True).start()
+    chunk: Chunk = pickle.load(sys.stdin.buffer)
+    threading.Thread(target=_exit_with_parent, daemon=True).start()
     rows: list[RunRecord] = []
     run_in_process(chunk, 1, rows.append)
     with answers:
@@ -151,7 +150,7 @@ def _environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONSAFEPATH": "1"}
 
 
-def _exit_with_parent(stream: IO[bytes]) -> None:
-    """Ends this process when its parent process is gone."""
-    stream.read(1)
+def _exit_with_parent() -> None:
+    """Ends this process when its parent process is gone, which closes standard input."""
+    os.read(0, 1)
     os._exit(1)
