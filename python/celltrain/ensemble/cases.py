@@ -42,7 +42,7 @@ class Run:
         case: The case.
         seed: The seed of every random choice.
         key: A text that only this run has.
-        measures: What is measured in this run; the measures of the ensemble when None.
+        measures: Measures of this run; those of the ensemble when None.
     """
 
     case: Case

@@ -124,7 +124,7 @@ class Coordinator:
         self._plan, self._store, self._worker, self._tell = plan, store, worker, progress
         #: Protects everything below: a worker may generate runs on another thread.
         self._lock = threading.Lock()
-        #: Keys of runs that were handed out and have not come back.
+        #: Keys of runs that are under way.
         self._pending: set[str] = set()
         #: Runs that came back and are not written yet, by key.
         self._received: dict[str, RunRecord] = {}
@@ -168,7 +168,7 @@ class Coordinator:
             limit_s=plan.limit_s,
             recording=plan.recording,
         )
-        assert not self._pending, "every run that was handed out came back"
+        assert not self._pending, "every run came back"
         self._write()
 
     def _missing(self) -> Iterator[list[tuple[int, int]]]:

@@ -266,7 +266,7 @@ def _task() -> Callable[[bytes, dict[str, str]], tuple[bytes | None, Any]]:
             here, there = (f"celltrain {one['version']} ({one['profile']})" for one in (build, found))
             return None, f"{who} runs {there}, and this is {here}: install the same on all machines"
         try:
-            from celltrain.running.runner import run_chunk
+            from celltrain.running.subprocess_runner import run_chunk
 
             rows = run_chunk(pickle.loads(zlib.decompress(content)))
             return zlib.compress(pickle.dumps(rows), 1), time.monotonic() - begun
@@ -329,7 +329,7 @@ def scheduler_in(path: Path, *, timeout: float = TIMEOUT) -> str:
 
 
 async def _missing(address: str, timeout: float) -> str | None:
-    """Returns why there is no scheduler, or None if there is one. A `Client` waits forever for other servers."""
+    """Returns why there no scheduler answers, or None if there is one. A `Client` waits forever for other servers."""
     from distributed.core import rpc
     from distributed.security import Security
 

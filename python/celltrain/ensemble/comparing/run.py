@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 
-#: What is measured by default.
+#: Measures by default.
 MEASURES = ("efficiency", "fairness", "goodput_mbps", "cells.lost", "cells.discarded", "flows.sum(*).timeouts")
 #: Most runs of a case.
 MOST_SEEDS = 1_000_000
@@ -189,7 +189,7 @@ def _plans(
         except InputError as error:
             faults.extend(_without_points(fault, vary, name) for fault in error.faults)
     if faults:
-        # What is wrong with a setting is wrong with it in every scenario.
+        # A wrong setting is wrong in every scenario.
         raise InputError(list(dict.fromkeys(faults)))
     unused = []
     for name in next(iter(plans.values())).uses:
@@ -231,12 +231,12 @@ def _without_points(fault: Fault, vary: Mapping[str, Any], scenario: str) -> Fau
 
 @dataclass(frozen=True, kw_only=True)
 class _Layout:
-    """What is compared, and at which settings.
+    """The layout of a comparison: names and settings.
 
     Attributes:
         what: `scenario`, or the name of the axis whose values are compared.
         scenario: The scenario whose settings are compared; empty if several scenarios are compared.
-        names: What is compared.
+        names: Names of the scenarios or values that are compared.
         conditions: The axes of the settings.
         settings: The settings: places on the axes of `conditions`.
         places: For each name and setting the index of the plan and of the point in it.
@@ -321,7 +321,7 @@ def _compared(
     count: int,
     warnings: tuple[Sequence[str], Sequence[str]],
 ) -> Compared:
-    """Returns the answer; the first `count` measures were asked for."""
+    """Returns the answer with the first `count` measures; the others are for warnings."""
     plan = next(iter(plans.values()))
     names, shape = layout.names, (len(layout.names), len(layout.settings))
     configurations = [json.loads(case.configuration) for case in cases]

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from celltrain.ensemble.columns import measured, summary_columns
-from celltrain.ensemble.store.database import Database, axes_of, check_runs, check_texts, wrapped
+from celltrain.ensemble.store.database import Database, axes_of, check_texts, checksums, wrapped
 from celltrain.ensemble.table import RunTable, means
 from celltrain.errors import Fault, StoreError
 from celltrain.running.tables import Column
@@ -184,8 +184,11 @@ def read(database: Database, manifest: Mapping[str, Any]) -> StoredRuns:
         for number, configuration, checked, *settings in cases:
             if checked != check_texts(number, configuration, *settings):
                 raise ValueError(f"point {number} is not what was written")
-        _compare(columns, told, gaps, totals.checks)
-        if len(told) != totals.failed:
+        own = checksums(columns, told, gaps)
+        if not np.array_equal(own, columns["checked"]):
+            wrong = int(np.flatnonzero(own != columns["checked"])[0])
+            raise ValueError(f"run {columns['run_key'][wrong].tobytes().hex()} is not what was written")
+        if wrapped(int(own.sum())) != totals.checks or len(told) != totals.failed:
             raise ValueError("runs are missing or there twice")
         points, point = np.array([case[0] for case in cases], np.int64), columns["point"]
         case = np.searchsorted(points, point)
@@ -245,25 +248,6 @@ def _piece(rows: Sequence[tuple[Any, ...]], count: int) -> dict[str, NDArray[Any
         "checked": np.array(checked, np.int64),
         "values": np.array(values, np.float64).reshape(count, len(rows)).T,
     }
-
-
-def _compare(
-    columns: Mapping[str, NDArray[Any]], errors: Mapping[int, str], gaps: Mapping[tuple[int, int], str], total: int
-) -> None:
-    """Raises `ValueError` unless all runs have the checksums that were written with them."""
-    texts = np.zeros(len(columns["point"]), np.uint64)
-    for run, error in errors.items():
-        texts[run] = check_texts(error)
-    for (run, measure), error in gaps.items():
-        texts[run] += np.uint64(check_texts(measure + 1, error))
-    key = columns["run_key"]
-    numbers = [columns["point"].view(np.uint64), columns["seed"], *key.T.astype(np.uint64), columns["fingerprint"]]
-    own = check_runs([*numbers, columns["seconds"].view(np.uint64), texts], columns["values"])
-    if not np.array_equal(own, columns["checked"]):
-        wrong = int(np.flatnonzero(own != columns["checked"])[0])
-        raise ValueError(f"run {key[wrong].tobytes().hex()} is not what was written")
-    if wrapped(int(own.sum())) != total:
-        raise ValueError("runs are missing or there twice")
 
 
 def _texts(codes: NDArray[Any], texts: Sequence[Any]) -> pa.DictionaryArray:
