@@ -16,15 +16,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from celltrain import _core
 from celltrain.drawing.pages.words import settings, valued
+from celltrain.ensemble.cases import trial_run
 from celltrain.ensemble.lockstep import LEAST, TIMEOUTS, LockStepWarning, drawn, lock_step_warning
 from celltrain.ensemble.plan import canonical
 from celltrain.ensemble.plan.contents import CHECKED_POINTS
 from celltrain.ensemble.plan.plan import tcps
 from celltrain.ensemble.table import means
 from celltrain.errors import CelltrainError, ScenarioError
-from celltrain.model.cancel import current
 from celltrain.model.paths import UnknownKeyError, follow
 from celltrain.model.scenario import Reading
 from celltrain.text import shown
@@ -109,7 +108,8 @@ def tried(plan: Plan) -> list[str]:
                 continue
             for text in texts:
                 if text is not None and text not in prints and time.monotonic() - begun < TRIED_SECONDS:
-                    prints[text] = _fingerprint(text, plan.seeds.first)
+                    answer, _ = trial_run(text, plan.seeds.first, TRY_SECONDS)
+                    prints[text] = None if answer is None else str(answer["fingerprint"])
             known = [prints.get(text or "") for text in texts]
             if None not in known:
                 different |= known[0] != known[1]
@@ -498,25 +498,6 @@ def _canonical(scenario: Mapping[str, Any]) -> str | None:
         return canonical(scenario)
     except ScenarioError:
         return None
-
-
-class _TookLongError(Exception):
-    """A try has taken long enough."""
-
-
-def _fingerprint(text: str, seed: int) -> str | None:
-    """Returns the fingerprint of a run; None if it takes too long."""
-    begun = time.monotonic()
-
-    def check_time(_: float) -> None:
-        if time.monotonic() - begun > TRY_SECONDS:
-            raise _TookLongError
-
-    try:
-        answer, _ = _core.Scenario(text).run(seed, on_progress=check_time, cancel=current())
-    except _TookLongError:
-        return None
-    return str(json.loads(answer)["fingerprint"])
 
 
 def _tables(value: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
