@@ -4,9 +4,7 @@ use super::*;
 use crate::abr::Parameters;
 use crate::cell::tests::cell;
 use crate::index::{Label, LinkIndex, VcIndex};
-use crate::network::tests::{N_SOURCE_BOTTLENECK, N_SOURCE_WAY_BACK, n_source_network};
-use crate::policy::{PolicyConfig, tail_drop};
-use crate::tcp::{TcpConfig, TcpOptions};
+use crate::network::tests::{N_SOURCE_BOTTLENECK, N_SOURCE_WAY_BACK, simple_network};
 
 /// A finished run of two sources, with the values that tests put into it.
 struct Stage {
@@ -24,8 +22,7 @@ struct Stage {
 impl Stage {
     /// Creates the stage of a network modified by `change`.
     fn new(change: impl FnOnce(&mut Network)) -> Self {
-        let tcp = TcpConfig::Vanilla(TcpOptions::default());
-        let mut network = n_source_network(2, "5us", None, PolicyConfig::TailDrop(tail_drop::Config {}), &tcp, "1ms");
+        let mut network = simple_network(2, "1ms");
         change(&mut network);
         let token = CancellationToken::never();
         let (routing, clock) = (network.routing(), network.clock());

@@ -75,23 +75,6 @@ fn a_rate_of_nothing_is_never_due() {
 }
 
 #[test]
-fn trm_ends_a_train_in_its_middle() {
-    // 100 cells a second: the forward RM cell at 0, data from 10 ms on; Trm = 35 ms ends at the fourth.
-    let icr = Some(BitRate::from_bits_per_second(42_400));
-    let trm = Duration::from_milliseconds(35);
-    let clock = Clock { units_per_second: 1_000_000, exact: true };
-    let mut source = Source::new(&Parameters { icr, trm, ..Parameters::default() }, LINK, MILLISECOND, clock);
-    assert_eq!(source.data_cells_until_rm(Time(0)), 0, "the first cell is a forward RM cell");
-    source.sent(Time(0), Kind::ForwardRm);
-    assert_eq!(source.data_cells_until_rm(Time(10_000)), 3);
-    assert_eq!(source.data_cells_until_rm(Time(34_999)), 2, "the second starts after Trm, but Mrm is 2");
-    assert_eq!(source.data_cells_until_rm(Time(15_000)), 2, "the third would start at Trm to the unit");
-    assert_eq!(source.data_cells_until_rm(Time(14_999)), 3, "the third starts just before");
-    source.sent_data(Time(10_000), 3);
-    assert_eq!(source.next_kind(source.next_departure(), true), Some(Kind::ForwardRm));
-}
-
-#[test]
 #[should_panic(expected = "in-rate cells start no faster than ACR")]
 fn a_cell_before_its_time_is_refused() {
     let mut source = source(&Parameters::default());
