@@ -255,14 +255,6 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_burst_of_mbs_is_eligible_and_what_follows_is_not() {
-        // MBS of 24 cells: two frames back to back conform at any MCR; the third does not.
-        let mut policer = policer(&contract(1_555_200));
-        assert_eq!(send(&mut policer, 3, u64::from(FRAME)), u64::from(FRAME));
-        assert_eq!((policer.counters.eligible_frames, policer.counters.tagged_frames), (2, 1));
-    }
-
-    #[test]
     fn a_burst_of_mbs_at_pcr_is_eligible_and_what_follows_is_not() {
         // MCR a quarter of the link, PCR half of it: a cell of the bucket is four cell times, and tau is 23 (4 - 2) =
         // 46 of them. Cells arrive every second cell time, so a frame of 12 fills the bucket by 48 while 24 drain: the

@@ -53,12 +53,6 @@ impl UpstreamLinks {
         let place = self.of(link).binary_search(&from);
         index(place.expect("a VC goes from the one to the other"))
     }
-
-    /// Returns the number of inputs of all ports together.
-    #[cfg(test)]
-    fn len(&self) -> usize {
-        self.links.len()
-    }
 }
 
 fn index(i: usize) -> u32 {
@@ -101,7 +95,7 @@ mod tests {
     /// Regression: state for every input of the node at each of its ports was 10 GB at 10,000 hosts.
     #[test]
     fn inputs_grow_with_hosts_and_not_with_their_square() {
-        let inputs = |hosts| UpstreamLinks::new(&ring_network(hosts, "1ms")).len();
+        let inputs = |hosts| UpstreamLinks::new(&ring_network(hosts, "1ms")).links.len();
         assert_eq!([10, 20, 1000].map(inputs), [20, 40, 2000], "two at every port, data and acknowledgements");
     }
 }

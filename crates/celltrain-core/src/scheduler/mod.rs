@@ -140,7 +140,12 @@ pub trait Waiting {
     fn cells(&self, queue: usize) -> u32;
 
     /// Sends `most` cells from the front of a queue, or fewer, but at least one. Returns how many were sent.
-    fn send(&mut self, queue: usize, most: u32) -> u32;
+    #[inline]
+    fn send(&mut self, queue: usize, most: u32) -> u32 {
+        debug_assert!(most > 0, "a scheduler that sends, sends a cell");
+        self.send_one(queue);
+        1
+    }
 
     /// Sends the first cell of a queue that has one. Returns whether others wait behind it.
     fn send_one(&mut self, queue: usize) -> bool;

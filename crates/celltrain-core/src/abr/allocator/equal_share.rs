@@ -75,7 +75,7 @@ pub(super) fn sample() -> Config {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::abr::allocator::conformance::{C, brm, er, port};
+    use crate::abr::allocator::conformance::{C, er, port};
 
     /// ERT on the test's clock of a microsecond.
     const ERT: u64 = 1000;
@@ -105,13 +105,6 @@ mod tests {
     fn with_no_active_vc_the_link_is_one_vcs() {
         assert_eq!(er(&mut sample().build(&port(3)), 0, 0, 0), C);
         assert_eq!(er(&mut sample().build(&port(3)), 0, 5000, 0), C);
-    }
-
-    #[test]
-    fn a_lower_rate_of_another_switch_stands() {
-        let mut rm = brm(7.0);
-        sample().build(&port(3)).on_backward_rm(Label::new(0), Time(1), 0, &mut rm);
-        assert_eq!(rm, brm(7.0));
     }
 
     #[test]

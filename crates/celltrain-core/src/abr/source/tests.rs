@@ -7,8 +7,7 @@ const MILLISECOND: Duration = Duration::from_milliseconds(1);
 
 /// Returns the clock of a scenario with ABR: a thousandth of the coarsest unit.
 fn fine_clock(link_rate: BitRate) -> Clock {
-    let coarse = Clock::covering([link_rate], []);
-    Clock { units_per_second: coarse.units_per_second * 1000, ..coarse }
+    Clock::covering([link_rate], []).finer(1000)
 }
 
 fn source(parameters: &Parameters) -> Source {
