@@ -28,10 +28,10 @@ from .errors import ScenarioError as ScenarioError
 from .errors import StoreError as StoreError
 from .errors import TuneError as TuneError
 from .inspect.network_figure import draw as draw
-from .inspect.reasons import Episodes as Episodes
-from .inspect.reasons import Why as Why
-from .inspect.reasons import episodes as episodes
-from .inspect.reasons import why as why
+from .inspect.why import Episodes as Episodes
+from .inspect.why import Why as Why
+from .inspect.why import episodes as episodes
+from .inspect.why import why as why
 from .model.cancel import Cancel as Cancel
 from .model.graph import import_graph as import_graph
 from .model.network import max_min_shares as max_min_shares

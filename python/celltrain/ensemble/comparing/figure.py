@@ -15,10 +15,10 @@ from celltrain.drawing.pages import words
 from celltrain.drawing.pages.drawing import Look
 from celltrain.drawing.pages.groups import Across, Group, Panel, dots, lines
 from celltrain.drawing.style import SOFT
+from celltrain.ensemble.columns import bounds
 from celltrain.ensemble.comparing.rows import fixed
 from celltrain.ensemble.comparing.settings import SCENARIO
 from celltrain.ensemble.plan import Axis
-from celltrain.ensemble.store.columns import bounds
 from celltrain.errors import Fault, InputError
 from celltrain.model.writing import writing
 from celltrain.running.summary import short_tcp
@@ -27,7 +27,7 @@ from celltrain.text import shown
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from celltrain.ensemble.comparing.compared import Compared
+    from celltrain.ensemble.comparing.data import Comparison
 
 #: Measures that are drawn where nothing is said.
 MOST_MEASURES = 3
@@ -44,7 +44,7 @@ def check(file: str | os.PathLike[str] | None, width: str, style: str | None) ->
 
 
 def draw(
-    compared: Compared,
+    compared: Comparison,
     file: str | os.PathLike[str] | None,
     *,
     measures: Sequence[str] | None,
@@ -64,7 +64,7 @@ def draw(
     return figure
 
 
-def _subtitle(compared: Compared, measures: Sequence[int], look: Look) -> str:
+def _subtitle(compared: Comparison, measures: Sequence[int], look: Look) -> str:
     """Returns the texts that a figure needs on a slide: the TCP, unless panels or names say it, and the meaning of the bars."""
     tcps = {tcp for own in compared.tcp for tcp in own}
     lines = []
@@ -90,21 +90,21 @@ def _is_tcp(path: str) -> bool:
     return path.partition(".")[0] == "tcp"
 
 
-def _with_tcp(compared: Compared, title: str, places: Sequence[int]) -> str:
+def _with_tcp(compared: Comparison, title: str, places: Sequence[int]) -> str:
     """Returns the title of a panel, with its TCP if other panels have another one."""
     everywhere = {tcp for own in compared.tcp for tcp in own}
     here = {short_tcp(own[place]) for own in compared.tcp for place in places}
     return f"{title}\nTCP: {here.pop()}" if len(everywhere) > 1 and len(here) == 1 else title
 
 
-def _is_cut(compared: Compared, measure: int) -> bool:
+def _is_cut(compared: Comparison, measure: int) -> bool:
     """Whether an interval of a measure reaches beyond its possible values."""
     low, high = bounds(compared.measures[measure].name)
     means = compared.means[measure]
     return bool((means.low < low).any() or (means.high > high).any())
 
 
-def _chosen(compared: Compared, measures: Sequence[str] | None) -> list[int]:
+def _chosen(compared: Comparison, measures: Sequence[str] | None) -> list[int]:
     known = [measure.name for measure in compared.measures]
     if measures is None:
         return list(range(min(len(known), MOST_MEASURES)))
@@ -118,7 +118,7 @@ def _chosen(compared: Compared, measures: Sequence[str] | None) -> list[int]:
     return [known.index(name) for name in dict.fromkeys(measures)]
 
 
-def _drawn(compared: Compared, measures: Sequence[int], look: Look) -> Figure:
+def _drawn(compared: Comparison, measures: Sequence[int], look: Look) -> Figure:
     names, settings = compared.names, compared.settings
     if not compared.conditions:
         panels = [
@@ -164,7 +164,7 @@ def _drawn(compared: Compared, measures: Sequence[int], look: Look) -> Figure:
     return lines(panels, _across(across, [values[i] for i in order]), look, columns=min(len(cells), 3))
 
 
-def _in_each(compared: Compared, measures: Sequence[int], look: Look) -> Figure:
+def _in_each(compared: Comparison, measures: Sequence[int], look: Look) -> Figure:
     """A row of panels for each measure, a panel for each scenario that policies were compared in."""
     panels = [
         Panel(
@@ -179,7 +179,7 @@ def _in_each(compared: Compared, measures: Sequence[int], look: Look) -> Figure:
     return dots(panels, look, columns=len(compared.settings))
 
 
-def _group(compared: Compared, measure: int, name: int, places: Sequence[int], *, runs: bool) -> Group:
+def _group(compared: Comparison, measure: int, name: int, places: Sequence[int], *, runs: bool) -> Group:
     cases = [name * len(compared.settings) + place for place in places]
     means, found = compared.means[measure], []
     for place in places if runs else ():
@@ -188,7 +188,7 @@ def _group(compared: Compared, measure: int, name: int, places: Sequence[int], *
     return Group(name=compared.names[name], mean=means.mean[cases], half=means.half[cases], runs=found)
 
 
-def _label(compared: Compared, measure: int) -> str:
+def _label(compared: Comparison, measure: int) -> str:
     about = compared.measures[measure]
     return words.labelled(words.measure(about.name, about.unit), "")
 

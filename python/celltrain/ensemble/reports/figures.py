@@ -32,9 +32,9 @@ from celltrain.drawing.pages.drawing import (
 )
 from celltrain.drawing.pages.labels import put, thinned
 from celltrain.drawing.style import COLOURS, GREY, INK, MARKERS, PALE
+from celltrain.ensemble.columns import bounds
 from celltrain.ensemble.reports.analysis import Analysis, Comparison, Effect, Part, titled
 from celltrain.ensemble.reports.data import Axis, Data, Factor, Measure
-from celltrain.ensemble.store.columns import bounds
 from celltrain.running import statistics
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from celltrain.drawing.pages.drawing import BARS, Drawing, Look
 from celltrain.drawing.pages.groups import Across, Group, Panel, lines
 from celltrain.drawing.pages.words import measure as worded
 from celltrain.drawing.style import COLOURS
+from celltrain.ensemble.columns import bounds
 from celltrain.ensemble.reports.analysis import Analysis, factor_of, label, titled
 from celltrain.ensemble.reports.data import Data, Factor
-from celltrain.ensemble.store.columns import bounds
 from celltrain.errors import Fault, StoreError
 from celltrain.running import statistics
 from celltrain.running.statistics import Means

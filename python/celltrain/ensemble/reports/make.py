@@ -14,7 +14,7 @@ import numpy as np
 
 from celltrain.drawing.axes import require_matplotlib
 from celltrain.drawing.pages.drawing import Look
-from celltrain.ensemble import cautions
+from celltrain.ensemble import plan_warnings
 from celltrain.ensemble.reports import groups
 from celltrain.ensemble.reports.analysis import Analysis, Comparison, compare, label, named
 from celltrain.ensemble.reports.data import Data, Measure, of_store
@@ -91,7 +91,7 @@ class Report(Carded, Answer):
             return ""
         carry = "carries" if count == 1 else "carry"
         return (
-            f"{count:,} of them {carry} less than {cautions.percent(cautions.LITTLE)} of what the best policy carries: ignore "
+            f"{count:,} of them {carry} less than {plan_warnings.percent(plan_warnings.LITTLE)} of what the best policy carries: ignore "
             f"{'its' if count == 1 else 'their'} other measures."
         )
 
@@ -505,8 +505,8 @@ def report(
         front=front,
         front_by=front_by,
         comparison=comparison,
-        warnings=[*cautions.of_store(first), *data.warnings],
-        little=cautions.little_points(first),
+        warnings=[*plan_warnings.of_store(first), *data.warnings],
+        little=plan_warnings.little_points(first),
         style=style,
         lines=lines,
         baseline=baseline,

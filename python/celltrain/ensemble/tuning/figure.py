@@ -9,7 +9,7 @@ import numpy as np
 from celltrain.drawing.axes import legible, require_matplotlib
 from celltrain.drawing.pages import drawing, words
 from celltrain.drawing.style import INK, PALE
-from celltrain.ensemble.store.columns import bounds
+from celltrain.ensemble.columns import bounds
 from celltrain.text import shown
 
 if TYPE_CHECKING:
