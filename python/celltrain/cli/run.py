@@ -244,7 +244,7 @@ def run(
 
     output.show(
         answer=lambda: result.to_dict() | steady,
-        rows=result.flows.to_pylist,
+        rows=lambda: result.flows.to_pylist(),
         blocks=lambda: blocks(result),
     )
     if settled is not None:
