@@ -1,4 +1,4 @@
-"""The result of a search: trials, the confirmed front of each configuration, and what the references left on the table."""
+"""The result of a search: trials, the confirmed front of each configuration, and gains over the references."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Estimate:
 
     @property
     def beyond(self) -> bool:
-        """Whether the interval leaves zero out."""
+        """True if the interval leaves zero out."""
         return abs(self.mean) > self.half
 
 
@@ -54,14 +54,14 @@ class Confirmed:
     label: str | None
     """The reference it is, if it is one."""
     chosen: bool
-    """Whether selection had it on the front."""
+    """True if selection had it on the front."""
     front: bool
-    """Whether none of the others beats it in the means of confirmation."""
+    """True if no other setting beats it in the means of confirmation."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Left:
-    """What a reference left on the table: the best in one objective among settings at least as good in the other.
+    """Gain over a reference: the best setting in one objective among settings at least as good in the other.
 
     Chosen by the seeds of selection. The differences, setting less reference, are from the seeds of confirmation, paired.
     """
@@ -71,10 +71,10 @@ class Left:
     """0 or 1: the objective that was made as good as can be."""
     parameters: dict[str, float]
     same: bool
-    """Whether it is the reference itself: nothing better was found."""
+    """True if it is the reference itself: nothing better was found."""
     estimates: tuple[Estimate, Estimate]
     differences: tuple[Estimate, Estimate]
-    """In the unit of the measure, whatever direction is better."""
+    """In the unit of the measure; positive does not mean better."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,7 +135,7 @@ class Tuned(Answer):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Settings on a front that carry less than half of what tail drop carries."""
+        """Settings on a front that carry less than half as much as tail drop."""
         return tuple(self.facts.get("warnings", ()))
 
     @checked()

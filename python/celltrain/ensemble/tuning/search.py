@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 SELECTION, CONFIRMATION = "selection", "confirmation"
 #: Seeds with which tail drop is run, from the seeds of confirmation.
 MOST_SEEDS = 3
-#: A setting that carries less than this share of what tail drop carries gets a warning.
+#: A setting that carries less than this share of the bytes under tail drop gets a warning.
 LEAST_SHARE = 0.5
 
 #: Default objectives of `tune`.
@@ -477,35 +477,35 @@ def tune(
     progress: Callable[[TuneProgress], object] | None = None,
     cancel: Cancel | None = None,
 ) -> Tuned:
-    """Searches parameters for the Pareto front of two measures, and says what references left on the table.
+    """Searches parameters for the Pareto front of two measures, and compares references with it.
 
     Args:
-        base: What is tuned: a scenario, the path of one or the name of a shipped one; or a whole `TunePlan`, and then
-            nothing else about the plan is said here.
-        parameters: What is searched, each a table as in a plan's `[tune.parameters]`: path, from, to, scale, step.
-        objectives: Two measures, each "maximize" or "minimize"; efficiency and fairness, as large as can be, when None.
+        base: The scenario that is tuned, its path, or the name of a shipped one; or a `TunePlan` in place of all other
+            arguments that describe the plan.
+        parameters: The parameters, each a table as in a plan's `[tune.parameters]`: path, from, to, scale, step.
+        objectives: Two measures, each "maximize" or "minimize"; efficiency and fairness, both maximized, when None.
         references: Settings to compare with, by their labels.
-        over: Axes: a search of its own for each of their points.
-        trials: Settings that each search tries.
-        batch: How many of them are asked for together.
-        finalists: Settings of each search that are run again to choose among.
-        seed: Of what the search draws.
-        seeds: How many each stage has: `{"search": 5, "selection": 10, "confirmation": 30}`, and `first`.
+        over: Axes: each of their points has a search.
+        trials: Number of settings that each search tries.
+        batch: Number of trials that are chosen together.
+        finalists: Number of settings of each search that go on to selection.
+        seed: Seed of the sampler.
+        seeds: Number of seeds of each stage: `{"search": 5, "selection": 10, "confirmation": 30}`, and `first`.
         measures: More measures to keep of every run.
-        limit: What a run may take in real time, such as `"60s"`, from the reading of its scenario to its answer.
-        out: The folder, new or empty; a temporary one, which goes with what is returned, when None.
-        resume: Whether to go on with what `out` holds.
+        limit: Real time that a run may take, such as `"60s"`, from reading its scenario to its answer.
+        out: The folder, new or empty; a temporary one, which lives as long as the result, when None.
+        resume: Continues the search in `out`.
         jobs: Threads; one for each core when None.
-        client: A Dask cluster's, to run there instead of here; needs `pip install celltrain[cluster]`.
-        worker: What runs chunks instead of this machine's threads.
-        progress: Called now and then with how far it is.
+        client: A client of a Dask cluster, which runs the search then; needs `pip install celltrain[cluster]`.
+        worker: Runs the chunks in place of this machine's threads.
+        progress: Called with the progress while the search runs.
         cancel: A handle that ends it from another thread; see `celltrain.Cancel`.
 
     Raises:
-        PlanError: With everything that is wrong with the plan.
-        TuneError: When the folder cannot be made, written or gone on with.
-        StoreError: When the runs in it cannot.
-        CancelledError: When `cancel` ended it; what is done is in `out`.
+        PlanError: With all faults of the plan.
+        TuneError: When the folder cannot be made, written or continued.
+        StoreError: When a store in it cannot be written or continued.
+        CancelledError: When `cancel` ended it; `out` has everything done so far.
     """
     if isinstance(base, TunePlan):
         plan = base
@@ -542,9 +542,9 @@ def run_tune(
     resume: bool = False,
     progress: Callable[[TuneProgress], object] | None = None,
 ) -> Tuned:
-    """Runs a tuning plan into a new folder, or what is missing of it into the one that is there.
+    """Runs a tuning plan into a new folder, or its missing runs into an existing one.
 
-    Ctrl-C is raised once what is done is kept.
+    Ctrl-C is raised after everything done is written.
     """
     silent_optuna()
     with Folder.resume(folder, plan) if resume else Folder.create(folder, plan) as opened:
