@@ -73,11 +73,11 @@ def vet(
 ) -> int:
     """Check a policy's invariants, and compare it with EPD, Selective Drop and FBA in standard scenarios."""
     from celltrain.ensemble.vetting import vet as vetted
-    from celltrain.ensemble.vetting.policy import given
+    from celltrain.ensemble.vetting.policy import policy_of
     from celltrain.model.overrides import single
 
     form = shell.form(as_json=as_json, md=md, tex=tex)
-    mine = given(policy, single(settings))
+    mine = policy_of(policy, single(settings))
     with shell.waiting("vetting") as progress:
         answer = vetted(
             mine,

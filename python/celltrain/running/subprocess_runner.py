@@ -1,4 +1,4 @@
-"""Runs that take much memory, each in a process of its own: if the process dies, one row fails, not the sweep."""
+"""Runs a chunk on threads, and runs that take much memory in processes: if one dies, a row fails, not the sweep."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import IO
 
 from celltrain import _core
 from celltrain.running.in_process import run_in_process
-from celltrain.running.work import Chunk, RunRecord
+from celltrain.running.work import Chunk, Rows, RunRecord
 
 #: A run that reserves more than this share of the free memory gets its own process.
 SHARE = 0.25
@@ -26,6 +25,22 @@ SHARE = 0.25
 TOGETHER = 0.75
 #: Most characters of a process's error output that are reported.
 COMPLAINT = 300
+
+
+def run_chunk(chunk: Chunk, threads: int = 1) -> Rows:
+    """Runs a chunk to its end. A run that fails is a row with its error, and the other runs continue."""
+    records: list[RunRecord] = []
+    run_records(chunk, threads, records.append)
+    build = _core.build()
+    return Rows(version=build["version"], profile=build["profile"], runs=tuple(records))
+
+
+def run_records(chunk: Chunk, threads: int, take: Callable[[RunRecord], object]) -> None:
+    """Runs a chunk on threads, large runs in processes, and passes each record to `take` on the calling thread."""
+    shared, large = split(chunk)
+    if shared.tasks:
+        run_in_process(shared, threads, take)
+    run_in_processes(large, threads, take)
 
 
 def split(chunk: Chunk) -> tuple[Chunk, Chunk]:
@@ -66,11 +81,11 @@ def command() -> list[str]:
 
 def main() -> None:
     """Runs the one run that standard input describes."""
-    requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    answers = os.fdopen(os.dup(1), "wb")
     # Other output must not mix with the row.
     os.dup2(2, 1)
-    chunk: Chunk = pickle.load(requests)
-    threading.Thread(target=_exit_with_parent, args=(requests,), daemon=True).start()
+    chunk: Chunk = pickle.load(sys.stdin.buffer)
+    threading.Thread(target=_exit_with_parent, daemon=True).start()
     rows: list[RunRecord] = []
     run_in_process(chunk, 1, rows.append)
     with answers:
@@ -151,7 +166,7 @@ def _environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONSAFEPATH": "1"}
 
 
-def _exit_with_parent(stream: IO[bytes]) -> None:
-    """Ends this process when its parent process is gone."""
-    stream.read(1)
+def _exit_with_parent() -> None:
+    """Ends this process when its parent process is gone, which closes standard input."""
+    os.read(0, 1)
     os._exit(1)
