@@ -17,10 +17,10 @@ from celltrain import _core
 from celltrain.errors import Fault, InputError, PlanError, ScenarioError
 from celltrain.model import overrides, shipped
 from celltrain.model.cancel import current
-from celltrain.model.documents import named_text, read_text
 from celltrain.model.grammar import AS_IS
 from celltrain.model.paths import UnknownKeyError, choices, set_key
 from celltrain.model.scenario import Reading, name_of, other_kind
+from celltrain.model.shipped import named_text, read_text
 from celltrain.text import described, shortened, shown
 
 if sys.version_info >= (3, 11):

@@ -32,11 +32,11 @@ from celltrain.ensemble.plan.document import Document, Place, RefusedError, as_t
 from celltrain.errors import PlanError, ScenarioError
 from celltrain.model import overrides
 from celltrain.model.arguments import checked
-from celltrain.model.documents import named_text
 from celltrain.model.expressions import MeasureError, check_syntax, needs_series
 from celltrain.model.paths import Key, UnknownKeyError, follow
 from celltrain.model.quantities import exact, seconds
 from celltrain.model.scenario import no_plan
+from celltrain.model.shipped import named_text
 from celltrain.running import Recording
 
 if TYPE_CHECKING:
