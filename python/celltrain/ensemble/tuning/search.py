@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from celltrain import _core
 from celltrain.drawing.pages.words import valued
@@ -24,10 +23,12 @@ from celltrain.ensemble.plan.plan import compact
 from celltrain.ensemble.plan_warnings import DELIVERED
 from celltrain.ensemble.store import Store
 from celltrain.ensemble.store.store import DATABASE
+from celltrain.ensemble.tuning import analysis
+from celltrain.ensemble.tuning.analysis import Confirmed, Estimate, Floats, Left, Searched, Tried, best
 from celltrain.ensemble.tuning.ask import Trial, ask, silent_optuna
 from celltrain.ensemble.tuning.folder import Folder
 from celltrain.ensemble.tuning.plan import Numbers, Objective, Parameter, TunePlan
-from celltrain.ensemble.tuning.result import Confirmed, Estimate, Left, Searched, Tried, Tuned
+from celltrain.ensemble.tuning.result import Tuned
 from celltrain.errors import Fault, PlanError, ScenarioError, warn
 from celltrain.model.arguments import checked
 from celltrain.model.cancel import Cancel, check, endable
@@ -51,7 +52,6 @@ OBJECTIVES = {"efficiency": "maximize", "fairness": "maximize"}
 
 #: A setting of a configuration.
 Setting = tuple[int, Numbers]
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -248,7 +248,7 @@ class Search:
                 distinct.setdefault(values.tobytes(), trial.numbers)
         settings = list(distinct.values())
         x, y = self._better_means(configuration, settings, self._plan.search)
-        return [settings[i] for i in finalists(x, y, self._plan.finalists)]
+        return [settings[i] for i in analysis.finalists(x, y, self._plan.finalists)]
 
     def _chosen(self, configuration: int, settings: Sequence[Numbers]) -> list[Numbers]:
         """Returns the front of the finalists by the seeds of selection, from the best in the first objective."""
@@ -394,37 +394,6 @@ def _parameter(parameter: Parameter) -> dict[str, Any]:
     scale, step = "log" if parameter.interval.log else "linear", parameter.step
     about = {"name": parameter.name, "path": parameter.path, "unit": parameter.unit}
     return {**about, **ends, "scale": scale, "step": None if step is None else float(step)}
-
-
-def finalists(x: Floats, y: Floats, count: int) -> list[int]:
-    """Returns at most `count` points, front by front: the Pareto front, the front of the others, and so on.
-
-    From the last front that has room for some, points spread evenly along it are taken. NaN is never taken, larger is better.
-    """
-    chosen: list[int] = []
-    left = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
-    while len(left) and len(chosen) < count:
-        layer = left[statistics.pareto_front(x[left], y[left])]
-        layer = layer[np.lexsort((layer, -y[layer], -x[layer]))]
-        places = _spread(len(layer), min(len(layer), count - len(chosen)))
-        chosen += [int(layer[place]) for place in places]
-        left = np.setdiff1d(left, layer)
-    return chosen
-
-
-def _spread(count: int, chosen: int) -> list[int]:
-    """Returns `chosen` places of a row, evenly spread with both ends, or its middle."""
-    if chosen == 1:
-        return [count // 2]
-    return [round(i * (count - 1) / (chosen - 1)) for i in range(chosen)]
-
-
-def best(x: Floats, y: Floats, least_y: float) -> int | None:
-    """Returns the point of largest x, then of largest y, among those whose y is at least `least_y`; None without any."""
-    enough = np.flatnonzero(np.isfinite(x) & (y >= least_y))
-    if not len(enough):
-        return None
-    return int(enough[np.lexsort((enough, -y[enough], -x[enough]))[0]])
 
 
 def estimated(values: Floats) -> tuple[Estimate, Estimate]:
