@@ -221,9 +221,10 @@ class Search:
             )
         )
 
-    def _better(self, values: Floats) -> Floats:
-        """Returns values of the objectives, the last axis, turned so that larger is better."""
-        turned: Floats = values * [1.0 if objective.larger else -1.0 for objective in self._plan.objectives]
+    def _better(self, means: Sequence[tuple[float, float]]) -> Floats:
+        """Returns the means of each objective, turned so that larger is better."""
+        signs = [1.0 if objective.larger else -1.0 for objective in self._plan.objectives]
+        turned: Floats = (np.array(means, dtype=np.float64).reshape(-1, 2) * signs).T
         return turned
 
     def _means(self, setting: Setting, seeds: Seeds) -> tuple[float, float] | None:
@@ -233,11 +234,9 @@ class Search:
         first, second = values.mean(axis=0)
         return float(first), float(second)
 
-    def _better_means(self, configuration: int, settings: Sequence[Numbers], seeds: Seeds) -> tuple[Floats, Floats]:
-        """Returns the means of both objectives, turned so that larger is better; NaN if there is none."""
-        means = [self._means((configuration, numbers), seeds) or (np.nan, np.nan) for numbers in settings]
-        better = self._better(np.array(means, dtype=np.float64).reshape(-1, 2))
-        return better[:, 0], better[:, 1]
+    def _better_means(self, configuration: int, settings: Sequence[Numbers], seeds: Seeds) -> Floats:
+        """Returns the means of each objective, turned so that larger is better; NaN if there is none."""
+        return self._better([self._means((configuration, numbers), seeds) or (np.nan, np.nan) for numbers in settings])
 
     def _finalists(self, configuration: int) -> list[Numbers]:
         # Of settings that make no difference in any run, the first is taken for all.
@@ -332,7 +331,8 @@ class Search:
         labels = {reference.numbers: reference.label for reference in plan.references}
         values = [runs.values((configuration, numbers), plan.confirmation) for numbers in settings]
         estimates = [None if one is None else estimated(one) for one in values]
-        x, y = self._better_means(configuration, settings, plan.confirmation)
+        means = [(np.nan, np.nan) if one is None else (one[0].mean, one[1].mean) for one in estimates]
+        x, y = self._better(means)
         front = statistics.pareto_front(x, y)
         confirmed = [
             Confirmed(
