@@ -9,19 +9,9 @@ from __future__ import annotations
 import dataclasses
 import difflib
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    GetCoreSchemaHandler,
-    GetJsonSchemaHandler,
-    ValidationError,
-    ValidatorFunctionWrapHandler,
-    WithJsonSchema,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema, model_validator
 from pydantic.json_schema import CoreModeRef, CoreRef, DefsRef, GenerateJsonSchema
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
@@ -29,6 +19,9 @@ from celltrain.ensemble.plan.axes import MAX_RUNS, SEEDS
 from celltrain.ensemble.plan.document import Document, Place
 from celltrain.model.measures import SERIES
 from celltrain.model.quantities import QUANTITIES, seconds
+
+if TYPE_CHECKING:
+    from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, ValidatorFunctionWrapHandler
 
 #: Points of a sample, which is drawn as a whole.
 MAX_SAMPLE = 1 << 20
