@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from celltrain.drawing.pages.drawing import Drawing, Look
-    from celltrain.ensemble.tuning.result import Confirmed, Searched, Tuned
+    from celltrain.ensemble.tuning.analysis import Confirmed, Searched
+    from celltrain.ensemble.tuning.result import Tuned
 
 MOST_ACROSS = 3
 #: Widest and narrowest a panel is, in the unit of the measure, around what matters.

@@ -11,7 +11,8 @@ from celltrain.text import shown
 
 if TYPE_CHECKING:
     from celltrain.drawing.pages.drawing import Drawing
-    from celltrain.ensemble.tuning.result import Estimate, Searched, Tuned
+    from celltrain.ensemble.tuning.analysis import Estimate, Searched
+    from celltrain.ensemble.tuning.result import Tuned
 
 
 def page(tuned: Tuned, drawings: tuple[Drawing, Drawing] | None = None) -> str:
