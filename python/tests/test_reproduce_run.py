@@ -12,15 +12,15 @@ from typing import Any
 
 import pytest
 from pyarrow import parquet
+from reproductions import filled
 from rich.console import Console
 
 import celltrain
 from celltrain import _core
 from celltrain.model.expressions import follow
 from celltrain.papers import Progress, Reproduction, export, figures, load, reproduce
-from celltrain.papers.outcomes import Outcomes
-from celltrain.papers.paper import PaperError
-from celltrain.papers.run import _reproduction
+from celltrain.papers.paper import Number, PaperError
+from celltrain.papers.run import planned, run
 from celltrain.running import Chunk, RunRecord, runner, subprocess_runner
 
 AF_96_1269 = "af-96-1269"
@@ -35,14 +35,12 @@ def table1() -> Reproduction:
 @pytest.fixture(scope="module")
 def as_printed() -> Reproduction:
     """All tables, filled by hand instead of by runs: every run gave what the last table that needs it prints."""
-    paper = load(AF_96_1269)
-    numbers = paper.numbers()
-    outcomes = Outcomes(paper, numbers, {"LAN": 3, "WAN": 2}, threads=1, progress=None)
-    for number in numbers:
+
+    def values(number: Number) -> dict[int, float]:
         value = 0.5 if number.published is None else number.published
-        seeds = 3 if number.network == "LAN" else 2
-        outcomes.values[number.configuration][number.result] = dict.fromkeys(range(1, 1 + seeds), value)
-    return Reproduction(paper, outcomes, numbers, {"LAN": 3, "WAN": 2})
+        return dict.fromkeys(range(1, 4 if number.network == "LAN" else 3), value)
+
+    return filled(load(AF_96_1269), {"LAN": 3, "WAN": 2}, values)
 
 
 def text_of(reproduction: Reproduction) -> str:
@@ -154,11 +152,7 @@ def test_an_interrupt_keeps_what_is_done() -> None:
 
 
 def test_an_interrupt_before_the_first_result_leaves_an_empty_answer() -> None:
-    paper = load(AF_96_1269)
-    numbers = paper.numbers(tables=[1])
-    outcomes = Outcomes(paper, numbers, {"LAN": 1, "WAN": 1}, threads=1, progress=None)
-    outcomes.interrupted = True
-    nothing = Reproduction(paper, outcomes, numbers, {"LAN": 1, "WAN": 1})
+    nothing = filled(load(AF_96_1269), {"LAN": 1, "WAN": 1}, lambda number: {}, interrupted=True)
     assert nothing.numbers == nothing.claims == []
     assert nothing.to_dict()["summary"]["share_inside"] is None
     text_of(nothing)
@@ -166,9 +160,15 @@ def test_an_interrupt_before_the_first_result_leaves_an_empty_answer() -> None:
 
 def test_long_runs_start_first_and_every_seed_is_a_whole_set() -> None:
     paper = load(AF_96_1269)
-    outcomes = Outcomes(paper, paper.numbers(tables=[1]), {"LAN": 2, "WAN": 1}, threads=1, progress=None)
-    planned = [(paper.configurations[c].network, seed) for c, seed in outcomes.runs]
-    assert planned == [("WAN", 1), ("WAN", 1), ("LAN", 1), ("LAN", 1), ("LAN", 2), ("LAN", 2)]
+    runs = planned(paper, paper.numbers(tables=[1]), {"LAN": 2, "WAN": 1})
+    assert [(paper.configurations[c].network, seed) for c, seed in runs] == [
+        ("WAN", 1),
+        ("WAN", 1),
+        ("LAN", 1),
+        ("LAN", 1),
+        ("LAN", 2),
+        ("LAN", 2),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -340,5 +340,5 @@ def test_what_a_paper_names_wrongly_is_refused_before_anything_runs(
     monkeypatch.setattr(_core, "run_many", ran)
     paper = load(AF_96_1269, read=read)
     with pytest.raises(PaperError) as refused:
-        _reproduction(paper, tables=["1"], networks=["LAN"], seeds=1, jobs=1, progress=None)
+        run(paper, tables=["1"], networks=["LAN"], seeds=1, jobs=1, progress=None)
     assert message in str(refused.value)

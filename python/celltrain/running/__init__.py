@@ -1,14 +1,11 @@
 """Running: chunks of runs on the threads of this machine, in processes of their own, or on a cluster.
 
-A `Worker` runs chunks. It knows neither plans nor stores: it takes canonical scenarios, seeds and measures, and returns rows.
-Sweeps, comparisons, searches and reproductions all run on workers.
+What runs chunks is a `Worker`. It knows neither plans nor stores: it takes canonical scenarios, seeds and measures, and gives
+rows. Sweeps, searches and reproductions all run on it.
 """
 
 from __future__ import annotations
 
-from celltrain.model.arguments import cores
-from celltrain.running.runner import Local, worker_of
-from celltrain.running.subprocess_runner import run_chunk
-from celltrain.running.work import Chunk, Recording, Rows, RunRecord, Task, Worker
+import lazy_loader
 
-__all__ = ["Chunk", "Local", "Recording", "Rows", "RunRecord", "Task", "Worker", "cores", "run_chunk", "worker_of"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
