@@ -68,6 +68,8 @@ ANSWERS = [
     "Cancel",
     "Fault",
 ]
+#: Answers whose data have a class of their own.
+INHERITING = ("Compared",)
 
 
 def main() -> int:
@@ -134,7 +136,8 @@ def api() -> str:
     lines = ["# Python", "", "What `import celltrain as ct` brings. Examples in the texts are run by tests."]
     for title, directive, listed, text in blocks:
         lines += ["", f"## {title}", *(["", text] if text else []), "", "```{eval-rst}"]
-        lines += [f".. {directive}:: celltrain.{name}" for name in listed]
+        for name in listed:
+            lines += [f".. {directive}:: celltrain.{name}", *(["   :inherited-members:"] if name in INHERITING else [])]
         lines += ["```"]
     return "\n".join([*lines, ""])
 

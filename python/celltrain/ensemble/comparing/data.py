@@ -25,30 +25,7 @@ class Failure:
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class Comparison:
-    """Scenarios compared with the same seeds.
-
-    Attributes:
-        what: `scenario`, or the name of the axis whose values are compared.
-        scenario: The scenario whose settings are compared; empty if several scenarios are compared.
-        names: Names of the scenarios or values; the others are compared with the first.
-        conditions: The other axes: everything is compared at each combination of their values.
-        settings: The combinations: for each the values of `conditions`, numbers in the units of the axes (s, bit/s, B, cells).
-        fixed: Axes of one value, which are set for all.
-        only_where: By name the axes of `fixed` that take effect in some cases only, and these cases in words, such as
-            `tcp is vanilla`.
-        configurations: By name and combination: the scenario with all its settings, as JSON.
-        tcp: By name and combination: the TCP in words, such as `vanilla (no fast retransmit, 100 ms ticks)`.
-        measures: The measures.
-        seeds: The seeds.
-        values: By name, combination, seed and measure, in the units of the measures; NaN for missing values.
-        fingerprints: By name, combination and seed; an empty text if a run failed.
-        ties_only: By name and combination: whether seeds draw at most the order of simultaneous cells.
-        failures: The runs that failed.
-        delivered: By name, combination and seed: the bytes that all flows delivered; NaN if a run failed.
-        rivals: By name and combination: a number that cases share which differ in nothing but policies.
-        of_check: Warnings of `celltrain check` for the scenarios as they were run.
-        of_plan: Warnings about scenarios that are hard to compare.
-    """
+    """The data of a comparison; `celltrain.Compared` describes the attributes."""
 
     what: str
     scenario: str

@@ -212,27 +212,23 @@ class Database:
 
     def settled(self, points: range, seeds: range) -> set[tuple[int, int]]:
         """Returns point and seed of the runs that are done or are another point's, for some points and seeds."""
-        found: set[tuple[int, int]] = set()
+        where = "WHERE point >= ? AND point < ? AND seed >= ? AND seed < ?"
+        query = f"SELECT point, seed FROM runs {where} UNION ALL SELECT point, seed FROM repeats {where}"
+        bounds = (points.start, points.stop, seeds.start, seeds.stop)
         with self._explained():
-            for table in ("runs", "repeats"):
-                query = f"SELECT point, seed FROM {table} WHERE point = ? AND seed >= ? AND seed < ?"
-                for point in points:
-                    found.update(self._connection.execute(query, (point, seeds.start, seeds.stop)))
-        return found
+            return set(self._connection.execute(query, (*bounds, *bounds)))
 
     def values(self, measure: int, first: int, last: int) -> dict[int, dict[int, float | None]]:
         """Returns the values of a measure by point and seed, for some points, including runs of another point."""
         found: dict[int, dict[int, float | None]] = {}
-        column = f"m{measure + 1}"
-        queries = (
-            f"SELECT point, seed, {column} FROM runs WHERE point >= ? AND point < ?",
-            f"SELECT e.point, e.seed, r.{column} FROM repeats e JOIN runs r ON r.run_key = e.run_key "
-            "WHERE e.point >= ? AND e.point < ?",
+        query = (
+            f"SELECT point, seed, m{measure + 1} FROM runs WHERE point >= ? AND point < ? UNION ALL "
+            f"SELECT e.point, e.seed, r.m{measure + 1} FROM repeats e JOIN runs r ON r.run_key = e.run_key "
+            "WHERE e.point >= ? AND e.point < ?"
         )
         with self._explained():
-            for query in queries:
-                for point, seed, value in self._connection.execute(query, (first, last)):
-                    found.setdefault(point, {})[seed] = value
+            for point, seed, value in self._connection.execute(query, (first, last, first, last)):
+                found.setdefault(point, {})[seed] = value
         return found
 
     def series(self, run_key: bytes) -> bytes | None:

@@ -1,12 +1,13 @@
-"""Stores of celltrain 0.2: their Parquet parts become the runs of a new store."""
+"""Imports stores of celltrain 0.2: their Parquet parts become the runs of a new store."""
 
 from __future__ import annotations
 
 import contextlib
+import itertools
+import operator
 import os
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -68,36 +69,29 @@ def _records(
     seconds: dict[str, float],
     settings: dict[int, list[float | str]],
 ) -> Iterator[RunRecord]:
-    """The runs of a part; `settings` gets the values of the axes at their points."""
-    axes = axes_of(manifest)
-    places = {name: place for place, name in enumerate(manifest["measures"])}
-    found: dict[str, RunRecord] = {}
-    values: dict[str, list[float | None]] = {}
-    problems: dict[str, list[str | None]] = {}
+    """Yields the runs of a part; `settings` gets the values of the axes at their points."""
     with _readable(path):
-        for row in read_parquet(read_bytes(path, what="Parquet", most=MOST_BYTES)).to_pylist():
-            key = row["run_key"]
-            if key not in found:
-                settings[row["point"]] = [
-                    float(row[axis["name"]]) + 0.0 if axis["kind"] == "float64" else str(row[axis["name"]])
-                    for axis in axes
-                ]
-                values[key], problems[key] = [None] * len(places), [None] * len(places)
-                found[key] = RunRecord(
-                    point=row["point"],
-                    seed=row["seed"],
-                    run_key=key,
-                    configuration=row["configuration"],
-                    fingerprint=row["fingerprint"],
-                    error=None if row["measure"] is not None else row["error"] or "no reason given",
-                    seconds=seconds.get(key, 0.0),
-                    series=_series(source / "series" / f"{key}.parquet"),
-                )
-            if row["measure"] is not None:
-                values[key][places[row["measure"]]] = row["value"]
-                problems[key][places[row["measure"]]] = row["error"]
-    for key, record in found.items():
-        yield replace(record, values=tuple(values[key]), problems=tuple(problems[key]))
+        rows = read_parquet(read_bytes(path, what="Parquet", most=MOST_BYTES)).to_pylist()
+        for key, group in itertools.groupby(rows, operator.itemgetter("run_key")):
+            by_measure = {row["measure"]: row for row in group}
+            first = next(iter(by_measure.values()))
+            settings[first["point"]] = [
+                float(first[axis["name"]]) + 0.0 if axis["kind"] == "float64" else str(first[axis["name"]])
+                for axis in axes_of(manifest)
+            ]
+            own = [by_measure.get(name, {}) for name in manifest["measures"]]
+            yield RunRecord(
+                point=first["point"],
+                seed=first["seed"],
+                run_key=key,
+                configuration=first["configuration"],
+                values=tuple(row.get("value") for row in own),
+                problems=tuple(row.get("error") for row in own),
+                fingerprint=first["fingerprint"],
+                error=by_measure[None]["error"] or "no reason given" if None in by_measure else None,
+                seconds=seconds.get(key, 0.0),
+                series=_series(source / "series" / f"{key}.parquet"),
+            )
 
 
 def _series(path: Path) -> bytes | None:

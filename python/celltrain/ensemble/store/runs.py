@@ -184,7 +184,7 @@ def read(database: Database, manifest: Mapping[str, Any]) -> StoredRuns:
             "run_key": np.frombuffer(keys, np.uint32).reshape(count, 3),
             "fingerprint": column("coalesce(fingerprint, 0)", np.int64).view(np.uint64),
             "seconds": column("seconds", np.float64),
-            "values": np.array(measures).reshape(-1, count).T,
+            "values": np.array(measures, np.float64).reshape(len(measures), count).T,
         }
         printed, checked = column("fingerprint IS NOT NULL", np.bool_), column("checked", np.int64)
         failed = query("SELECT run, error FROM runs WHERE error IS NOT NULL").fetchall()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import importlib
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -305,7 +304,10 @@ class Store(Carded, Locked, Answer):
             # Unknown if the number of seeds depends on the values.
             runs=plan.runs if plan.seeds.until is None else None,
             measures=list(plan.measures),
-            columns=[dataclasses.asdict(column) for column in store_columns(plan.axes)],
+            columns=[
+                {"name": one.name, "kind": one.kind, "unit": one.unit, "meaning": one.meaning}
+                for one in store_columns(plan.axes)
+            ],
             units={one.name: {"unit": one.unit, "meaning": one.meaning} for one in map(measured, plan.measures)},
         )
         store = cls._of(folder, manifest, plan)
