@@ -266,9 +266,22 @@ class Compared(Carded, Answer):
         Raises:
             InputError: Where a measure, a width or a style is not there, or the file's ending is no picture's.
         """
-        from celltrain.ensemble.comparing.figure import draw
+        from celltrain.ensemble.comparing.figure import FigureData, draw
+        from celltrain.ensemble.comparing.rows import fixed
 
-        return draw(self, file, measures=measures, width=width, style=style)
+        data = FigureData(
+            scenario=self.scenario,
+            names=self.names,
+            conditions=self.conditions,
+            settings=self.settings,
+            fixed=fixed(self) if self.fixed else "",
+            tcp=self.tcp,
+            measures=self.measures,
+            seeds=len(self.seeds),
+            values=self.values,
+            means=self.means,
+        )
+        return draw(data, file, measures=measures, width=width, style=style)
 
     @property
     def _cases(self) -> int:

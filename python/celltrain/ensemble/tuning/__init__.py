@@ -18,8 +18,9 @@
 
 from __future__ import annotations
 
+from celltrain.ensemble.tuning.analysis import Confirmed, Estimate, Left, Searched, Tried
 from celltrain.ensemble.tuning.plan import Objective, Parameter, Reference, TunePlan
-from celltrain.ensemble.tuning.result import Confirmed, Estimate, Left, Searched, Tried, Tuned
+from celltrain.ensemble.tuning.result import Tuned
 from celltrain.ensemble.tuning.run import run_tune, tune
 from celltrain.ensemble.tuning.search import Search, TuneProgress
 

@@ -1,7 +1,8 @@
-"""Which settings go on to the next stage, and which one answers what was left on the table. Pure functions; larger is better."""
+"""Results of a search as plain data, and pure functions that choose settings; larger is better."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +12,77 @@ from celltrain.running import statistics
 
 if TYPE_CHECKING:
     Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """A mean with half the width of its 95 % interval."""
+
+    mean: float
+    half: float
+    """NaN where there are fewer than two values."""
+
+    @property
+    def beyond(self) -> bool:
+        """Whether the interval leaves zero out."""
+        return abs(self.mean) > self.half
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tried:
+    """A trial of the search, with the few seeds of the search: the better ones look better than they are."""
+
+    generation: int
+    parameters: dict[str, float]
+    means: tuple[float, float] | None
+    """Of the objectives; None where the trial failed."""
+    error: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Confirmed:
+    """A setting that was run with the seeds of confirmation, which had no part in choosing it."""
+
+    parameters: dict[str, float]
+    estimates: tuple[Estimate, Estimate] | None
+    """Of the objectives; None where a run failed."""
+    label: str | None
+    """The reference it is, if it is one."""
+    chosen: bool
+    """Whether selection had it on the front."""
+    front: bool
+    """Whether none of the others beats it in the means of confirmation."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Left:
+    """What a reference left on the table: the best in one objective among settings at least as good in the other.
+
+    Chosen by the seeds of selection; the differences, setting less reference, are those of confirmation's, paired by seed.
+    """
+
+    reference: str
+    objective: int
+    """0 or 1: which of the two was made as good as can be."""
+    parameters: dict[str, float]
+    same: bool
+    """Whether it is the reference itself: nothing better was found."""
+    estimates: tuple[Estimate, Estimate]
+    differences: tuple[Estimate, Estimate]
+    """In the unit of the measure, whatever direction is better."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Searched:
+    """One configuration."""
+
+    values: dict[str, float | str]
+    """By axis."""
+    title: str
+    trials: tuple[Tried, ...]
+    confirmed: tuple[Confirmed, ...]
+    """From the best in the first objective."""
+    left: tuple[Left, ...]
 
 
 def finalists(x: Floats, y: Floats, count: int) -> list[int]:

@@ -6,7 +6,6 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,86 +15,16 @@ from numpy.typing import NDArray
 from celltrain import _core
 from celltrain.ensemble.store import measured
 from celltrain.ensemble.tuning import analysis, tail_drop
+from celltrain.ensemble.tuning.analysis import Confirmed, Estimate, Left, Searched, Tried
 from celltrain.ensemble.tuning.folder import title
 from celltrain.model.arguments import Answer, checked
 from celltrain.model.writing import inner, replace, writing
 from celltrain.running import statistics
 
 if TYPE_CHECKING:
-    from celltrain.drawing.pages.drawing import Drawing
+    from celltrain.drawing.figure import Drawing
     from celltrain.ensemble.tuning.plan import Numbers, TunePlan
     from celltrain.ensemble.tuning.search import Search
-
-
-@dataclass(frozen=True, kw_only=True)
-class Estimate:
-    """A mean with half the width of its 95 % interval."""
-
-    mean: float
-    half: float
-    """NaN where there are fewer than two values."""
-
-    @property
-    def beyond(self) -> bool:
-        """Whether the interval leaves zero out."""
-        return abs(self.mean) > self.half
-
-
-@dataclass(frozen=True, kw_only=True)
-class Tried:
-    """A trial of the search, with the few seeds of the search: the better ones look better than they are."""
-
-    generation: int
-    parameters: dict[str, float]
-    means: tuple[float, float] | None
-    """Of the objectives; None where the trial failed."""
-    error: str | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Confirmed:
-    """A setting that was run with the seeds of confirmation, which had no part in choosing it."""
-
-    parameters: dict[str, float]
-    estimates: tuple[Estimate, Estimate] | None
-    """Of the objectives; None where a run failed."""
-    label: str | None
-    """The reference it is, if it is one."""
-    chosen: bool
-    """Whether selection had it on the front."""
-    front: bool
-    """Whether none of the others beats it in the means of confirmation."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Left:
-    """What a reference left on the table: the best in one objective among settings at least as good in the other.
-
-    Chosen by the seeds of selection; the differences, setting less reference, are those of confirmation's, paired by seed.
-    """
-
-    reference: str
-    objective: int
-    """0 or 1: which of the two was made as good as can be."""
-    parameters: dict[str, float]
-    same: bool
-    """Whether it is the reference itself: nothing better was found."""
-    estimates: tuple[Estimate, Estimate]
-    differences: tuple[Estimate, Estimate]
-    """In the unit of the measure, whatever direction is better."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Searched:
-    """One configuration."""
-
-    values: dict[str, float | str]
-    """By axis."""
-    title: str
-    trials: tuple[Tried, ...]
-    confirmed: tuple[Confirmed, ...]
-    """From the best in the first objective."""
-    left: tuple[Left, ...]
 
 
 class Tuned(Answer):
@@ -285,16 +214,16 @@ class Tuned(Answer):
         Raises:
             InputError: Where there is no such width or style.
         """
-        from celltrain.drawing.pages.drawing import Look
+        from celltrain.drawing.figure import FigureStyle
         from celltrain.ensemble.tuning.figure import fronts
 
-        return fronts(self, Look.of(width, style))
+        return fronts(self.facts, self.searches, FigureStyle.of(width, style))
 
     def html(self) -> str:
         """The report as one page that needs nothing else."""
         from celltrain.ensemble.tuning.page import page
 
-        return page(self)
+        return page(self.facts, self.searches, (self.drawing(), self.drawing(width="column")))
 
     @checked()
     def write(
@@ -318,23 +247,18 @@ class Tuned(Answer):
             return self._write(Path(folder), style, progress)
 
     def _write(self, folder: Path, style: str | None, progress: Callable[[float], object] | None) -> list[Path]:
+        from celltrain.drawing.pages.html import write_figure
         from celltrain.ensemble.tuning.page import page
 
         drawings = self.drawing(style=style), self.drawing(width="column", style=style)
-        plots = inner(folder / "figures")
-        written = []
-        for drawing, suffix in zip(drawings, ("", "-column"), strict=True):
-            for kind in ("svg", "pdf"):
-                path = plots / f"{drawing.name}{suffix}.{kind}"
-                replace(path, drawing.save(kind))
-                written.append(path)
-                if progress is not None:
-                    progress(len(written) / 5)
+        written = write_figure(*drawings, inner(folder / "figures"))
+        if progress is not None:
+            progress(0.8)
         answer = folder / "tune.json"
         replace(answer, self.to_json())
         # Last, so that a folder with a page has everything.
         html = folder / "tune.html"
-        replace(html, page(self, drawings))
+        replace(html, page(self.facts, self.searches, drawings))
         return [html, answer, *written]
 
     def __repr__(self) -> str:
