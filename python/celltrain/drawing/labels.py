@@ -113,4 +113,4 @@ def _overlap(boxes: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray
     """Returns for each box whether it overlaps any of the others."""
     below = boxes[:, None, :2] < others[None, :, 2:]
     above = others[None, :, :2] < boxes[:, None, 2:]
-    return np.any(np.all(below & above, axis=2), axis=1)
+    return np.asarray(np.any(np.all(below & above, axis=2), axis=1))
