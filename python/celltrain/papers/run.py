@@ -133,7 +133,7 @@ class Reproduction:
         answer = folder / f"{self.paper.kind.command}.json"
         replace(answer, self.to_json() + "\n")
         drawn = figures.available() and not self.interrupted
-        return [answer, *export.write(self, folder), *(figures.write(self, folder) if drawn else [])]
+        return [answer, *export.write(self, folder), *(figures.write(self.paper, self.scored, folder) if drawn else [])]
 
     def __repr__(self) -> str:
         held = sum(claim.holds for claim in self.claims)
