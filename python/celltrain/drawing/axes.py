@@ -1,4 +1,4 @@
-"""What all plots have in common: matplotlib, new axes, names that fit a figure, and figure files."""
+"""Common parts of all plots: matplotlib, new axes, names that fit a figure, and figure files."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ class FigureStyle:
 
     @property
     def narrow(self) -> bool:
-        """Whether the figure fits a column, with its panels one below the other."""
+        """True if the figure fits a column; panels are then below each other."""
         return self.width == "column"
 
     def shape(self, count: int, most: int) -> tuple[int, int]:
@@ -271,7 +271,7 @@ def fit(axes: Axes, places: Sequence[float], texts: Sequence[str], *, logarithmi
     """Returns whether texts at these places below a panel, whose axis covers `span`, have room between each other."""
     spec = axes.get_subplotspec()
     columns = 1 if spec is None else spec.get_gridspec().ncols
-    # A third of the width is taken by what is next to the panels.
+    # A third of the width is taken by labels next to the panels.
     figure: Any = axes.figure
     inches = figure.get_size_inches()[0] / columns * 0.66
     at, ends = ([math.log(one) if logarithmic else float(one) for one in those] for those in (places, span))

@@ -49,7 +49,7 @@ def put(
         axes: Axes of a figure with a final layout, after `figure.draw_without_rendering()`.
         points: Positions, in the units of the axes.
         texts: One text for each point.
-        hidden: More points, one a row, that labels only cover if there is no other place.
+        hidden: More points, one a row, that labels only cover as a last resort.
         size: Font size, as in matplotlib.
     """
     pixels = axes.figure.dpi / 72

@@ -85,7 +85,7 @@ class Scale:
     """The values if they are words."""
     logarithmic: bool = False
     sampled: bool = False
-    """Whether the values were drawn at random, so that none needs a tick of its own."""
+    """True if the values were drawn at random; they need no ticks of their own."""
 
     @property
     def texts(self) -> list[str]:
@@ -199,7 +199,7 @@ def ruled(axes: Axes, side: Literal["x", "y"], scale: Scale, *, turned: bool | N
         axes: The axes.
         side: Which of the two.
         scale: The values.
-        turned: Whether words are rotated; long ones when None.
+        turned: Rotates words; only long ones when None.
     """
     axis, set_ticks = getattr(axes, f"{side}axis"), getattr(axes, f"set_{side}ticks")
     if scale.words:

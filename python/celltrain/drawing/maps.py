@@ -1,4 +1,4 @@
-"""Heat maps of a measure over two axes, and dots coloured by a measure if there is no grid."""
+"""Heat maps of a measure over two axes, and dots coloured by a measure for sampled axes."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ class Colouring:
 
     @property
     def is_named(self) -> bool:
-        """Whether values have entries in the legend; otherwise there is a colour scale."""
+        """True if values have entries in the legend; otherwise there is a colour scale."""
         return not self.scale.sampled and len(self.names) <= MOST_COLOURS
 
 

@@ -27,7 +27,7 @@ class Cell:
     key: float | None = None
     """Number by which rows are sorted, if it is one."""
     mark: bool = False
-    """Whether the text is bold."""
+    """True for bold text."""
 
 
 @dataclass(frozen=True)

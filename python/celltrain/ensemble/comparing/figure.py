@@ -45,7 +45,7 @@ class FigureData:
     conditions: Sequence[Axis]
     settings: Sequence[Mapping[str, float | str]]
     fixed: str
-    """What was set for all, in words."""
+    """Settings of all names, in words."""
     tcp: Sequence[Sequence[str]]
     measures: Sequence[Measured]
     seeds: int

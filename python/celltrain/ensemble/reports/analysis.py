@@ -1,8 +1,7 @@
-"""What a report says about one store: main effects, Pareto fronts, and the axes of its figures."""
+"""Analysis of one store: main effects, Pareto fronts, and the axes of its figures."""
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,10 +16,11 @@ from celltrain.ensemble.reports.data import Axis, Data, Factor, Measure
 from celltrain.errors import Fault, StoreError
 from celltrain.running import statistics
 from celltrain.running.statistics import Means
+from celltrain.text import among
 
 #: Ranges of a sampled axis: the least number of points in each, and the most ranges.
 LEAST_POINTS, MOST_RANGES = 4, 8
-#: Most values of a third axis that gives panels of maps, unless there is no other axis.
+#: Most values of a third axis that gives panels of maps, if another axis has fewer.
 MOST_MAPS = 12
 #: Most values of an axis that gives colours of lines, and of one that gives panels of lines.
 MOST_COLOURS, MOST_PANELS = len(COLOURS), 6
@@ -57,6 +57,13 @@ class Effect:
     share: float
     """Share of the variance of the points' means that lies between the values, 0 to 1."""
 
+    def text(self, level: int, *, unit: bool = False) -> str:
+        """Returns a value as text, with its unit for people."""
+        axis, place = self.factor.axis, float(self.places[level])
+        if axis.words:
+            return str(axis.values[level])
+        return words.valued(place, axis.unit) if unit else words.plain(place)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
@@ -79,7 +86,7 @@ class Front:
     """The measures."""
     larger_x: bool
     larger_y: bool
-    """Whether larger is better."""
+    """True if larger is better."""
     by: Factor | None
     """Axis whose values have a front each; None if there is one for all points."""
     axes: tuple[Factor, ...]
@@ -108,7 +115,7 @@ class Analysis:
     Args:
         data: The runs.
         front: The two measures of the Pareto front; `-` before one means that smaller is better. Efficiency and fairness
-            when None; then there is no front if these were not measured, or for one point.
+            when None, if both were measured and there are several points.
         front_by: Axes whose combinations have a front each. When None those that change the network; when empty there is
             one front for all points.
     """
@@ -240,10 +247,7 @@ def factor_of(data: Data, name: str, option: str) -> Factor:
         if name in (factor.axis.name, *factor.axis.name.split(", ")) and not factor.axis.sampled:
             return factor
     known = [one for factor in data.factors if not factor.axis.sampled for one in factor.axis.name.split(", ")]
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean {near[0]}? " if near else ""
-    there = f"There are {', '.join(known)}" if known else "Nothing is varied on a grid"
-    raise StoreError([Fault.of_option(option, name, f"is not an axis that is varied on a grid; {hint}{there}")])
+    raise StoreError([Fault.of_option(option, name, f"is not an axis that is varied on a grid; {among(name, known)}")])
 
 
 def layout(analysis: Analysis, names: Sequence[str] | None, compared: Factor | None = None) -> Layout | None:
@@ -252,7 +256,7 @@ def layout(analysis: Analysis, names: Sequence[str] | None, compared: Factor | N
     Args:
         analysis: Analysis of the store.
         names: Up to three axes: the one that lines go over, and those that give colours and panels.
-        compared: The axis that gives colours if there are no names.
+        compared: The axis that gives colours without names.
     """
     if names is not None:
         return _named_layout(analysis.data, names)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,7 +19,7 @@ from celltrain.errors import CelltrainError, Fault, StoreError
 from celltrain.running import statistics
 from celltrain.running.statistics import Means
 from celltrain.running.summary import short_tcp, tcp_line
-from celltrain.text import shown
+from celltrain.text import among, shown
 
 if TYPE_CHECKING:
     from celltrain.ensemble.store import Store
@@ -43,7 +42,7 @@ class Axis:
     values: tuple[float | str, ...] = ()
     """Different values: numbers from the smallest, words in the order of the plan."""
     sampled: bool = False
-    """Whether the values were drawn at random, so that there is no grid."""
+    """True if the values were drawn at random, without a grid."""
     called: str = ""
     """Short name for people; the name when empty."""
 
@@ -54,7 +53,7 @@ class Axis:
 
     @property
     def words(self) -> bool:
-        """Whether the values are words."""
+        """True if the values are words."""
         return any(isinstance(value, str) for value in self.values)
 
     @cached_property
@@ -64,7 +63,7 @@ class Axis:
 
     @cached_property
     def logarithmic(self) -> bool:
-        """Whether the ratios of the values are more even than their differences."""
+        """True if the ratios of the values are more even than their differences."""
         values = self.places
         if self.words or len(values) < 3 or values[0] <= 0 or values[-1] < WIDE * values[0]:
             return False
@@ -322,13 +321,11 @@ def _sampled(plan: Mapping[str, Any]) -> set[str]:
 
 def _wanted(store: Store, measures: Sequence[str] | None) -> list[str]:
     known = list(store.manifest["measures"])
-    faults = []
-    for name in measures or ():
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]}? " if near else ""
-            problem = f"is not measured in {shown(store.path)}; {hint}There are {', '.join(known)}"
-            faults.append(Fault.of_option("measures", name, problem))
+    faults = [
+        Fault.of_option("measures", name, f"is not measured in {shown(store.path)}; {among(name, known)}")
+        for name in measures or ()
+        if name not in known
+    ]
     if faults:
         raise StoreError(faults)
     return list(dict.fromkeys(known if measures is None else measures))

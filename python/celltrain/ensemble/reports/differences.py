@@ -122,7 +122,7 @@ class Moved:
     second: Means
     differences: Differences
     paired: NDArray[np.bool_]
-    """Whether the point's difference is paired by seed; its interval is Welch's otherwise."""
+    """True if the point's difference is paired by seed; its interval is Welch's otherwise."""
 
 
 @dataclass(frozen=True, kw_only=True)

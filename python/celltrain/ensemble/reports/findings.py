@@ -1,22 +1,37 @@
-"""Findings of a report as tables: means, fronts, main effects, differences, and what moved since another store."""
+"""Findings of a report as tables: means, fronts, main effects, differences, and changes since another store."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from celltrain.drawing.pages.words import plain, valued
 from celltrain.ensemble import cautions
-from celltrain.ensemble.reports.analysis import Analysis, Layout, named
+from celltrain.ensemble.reports.analysis import Analysis, Layout, layout, named
 from celltrain.ensemble.reports.data import Data
 from celltrain.ensemble.reports.differences import Baseline, Comparison
+from celltrain.running.statistics import Means
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+#: Unit and meaning of the columns of `Findings.effects`.
+EFFECTS = {
+    "measure": ("", "what was measured"),
+    "axis": ("", "what was varied"),
+    "value": ("see the axis", "its value; the middle of a range of a sampled axis"),
+    "shown": ("", "the same with a unit, for people"),
+    "n": ("1", "independent values the interval rests on: seeds, or draws of a sample"),
+    "mean": ("", "mean over everything else, in the unit of the measure"),
+    "low": ("", "lower end of its 95 % interval"),
+    "high": ("", "its upper end"),
+    "share": ("1", "of the variance between points, what the axis makes up"),
+}
+#: Meaning of a column of `Findings.moved`.
+INTERVAL = "paired by seed where both have the same seeds, else Welch's"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -31,32 +46,43 @@ class Findings:
     """Axes of the figures of lines; None if there are none."""
     baseline: Baseline | None
     """Value of an axis with which all others are compared, seed by seed."""
-    layout_against: Layout | None
-    """Axes of the figures of these differences."""
     style: str | None
     """Name or file of a matplotlib style; celltrain's own when None."""
     warnings: tuple[str, ...]
     """Reasons to doubt the means, such as axes that changed nothing."""
-    front_caution: str
-    """A sentence if points of the front carry little of what others carry, otherwise empty."""
+    little: frozenset[int]
+    """Numbers of the points that carry little traffic compared with others."""
+
+    @property
+    def layout_against(self) -> Layout | None:
+        """Axes of the figures of differences from the baseline."""
+        if self.baseline is None:
+            return None
+        factor = self.baseline.factor
+        return layout(self.analysis, None, factor) or Layout(over=factor)
+
+    @property
+    def front_caution(self) -> str:
+        """A sentence if points of the front carry little traffic compared with others, otherwise empty."""
+        front = self.analysis.front
+        count = 0 if front is None else int(np.isin(self.data.points[front.order], list(self.little)).sum())
+        if not count:
+            return ""
+        carry, their = ("carries", "its") if count == 1 else ("carry", "their")
+        best = f"{cautions.percent(cautions.LITTLE)} of what the best policy carries"
+        return f"{count:,} of them {carry} less than {best}: ignore {their} other measures."
 
     @cached_property
     def summary(self) -> pa.Table:
         """One row for each point and measure: mean, standard deviation, number of values, 95 % interval."""
-        data, count = self.data, len(self.data.measures)
-        n, mean, sd, low, high = (
-            np.stack([getattr(means, name) for means in data.means], axis=1).reshape(-1)
-            for name in ("n", "mean", "sd", "low", "high")
-        )
-        return _table(
-            *self._settings(np.repeat(np.arange(len(data.points)), count)),
-            self._measures(np.tile(np.arange(count), len(data.points))),
-            ("n", "1", "values", n),
-            ("mean", "", "their mean, in the unit of the measure", mean),
-            ("sd", "", "their standard deviation; null below two", sd),
-            ("low", "", "lower end of the mean's 95 % interval (Student's t); null below two", low),
-            ("high", "", "its upper end", high),
-        )
+        columns = [
+            ("n", "n", "1", "values"),
+            ("mean", "mean", "", "their mean, in the unit of the measure"),
+            ("sd", "sd", "", "their standard deviation; null below two"),
+            ("low", "low", "", "lower end of the mean's 95 % interval (Student's t); null below two"),
+            ("high", "high", "", "its upper end"),
+        ]
+        return self._by_measure(np.arange(len(self.data.points)), self.data.means, columns)
 
     @cached_property
     def front(self) -> pa.Table:
@@ -76,39 +102,26 @@ class Findings:
     @cached_property
     def effects(self) -> pa.Table:
         """One row for each measure, axis and value: the mean over everything else, and its 95 % interval."""
-        rows = [
-            (
-                effect.measure.name,
-                axis.name,
-                str(axis.values[level]) if axis.words else plain(place),
-                str(axis.values[level]) if axis.words else valued(place, axis.unit),
-                int(effect.means.n[level]),
-                *(float(ends[level]) for ends in (effect.means.mean, effect.means.low, effect.means.high)),
-                effect.share,
-            )
+        every = [
+            (effect, level)
             for of_measure in self.analysis.effects
             for effect in of_measure
-            for axis in [effect.factor.axis]
-            for level, place in enumerate(effect.places.tolist())
+            for level in range(len(effect.places))
         ]
-        columns: list[tuple[str, str, str, type | None]] = [
-            ("measure", "", "what was measured", None),
-            ("axis", "", "what was varied", None),
-            ("value", "see the axis", "its value; the middle of a range of a sampled axis", None),
-            ("shown", "", "the same with a unit, for people", None),
-            ("n", "1", "independent values the interval rests on: seeds, or draws of a sample", np.int64),
-            ("mean", "", "mean over everything else, in the unit of the measure", float),
-            ("low", "", "lower end of its 95 % interval", float),
-            ("high", "", "its upper end", float),
-            ("share", "1", "of the variance between points, what the axis makes up", float),
-        ]
-        values = [[row[i] for row in rows] for i in range(len(columns))]
-        return _table(
-            *(
-                (name, unit, meaning, own if kind is None else np.array(own, kind))
-                for (name, unit, meaning, kind), own in zip(columns, values, strict=True)
-            )
-        )
+
+        def numbers(name: str) -> Any:
+            return np.array([getattr(effect.means, name)[level] for effect, level in every])
+
+        values = {
+            "measure": [effect.measure.name for effect, _ in every],
+            "axis": [effect.factor.axis.name for effect, _ in every],
+            "value": [effect.text(level) for effect, level in every],
+            "shown": [effect.text(level, unit=True) for effect, level in every],
+            "n": numbers("n").astype(np.int64),
+            **{name: numbers(name) for name in ("mean", "low", "high")},
+            "share": np.array([effect.share for effect, _ in every], float),
+        }
+        return _table(*((name, *EFFECTS[name], own) for name, own in values.items()))
 
     @cached_property
     def moved(self) -> pa.Table:
@@ -133,34 +146,22 @@ class Findings:
             ("difference", "", "second mean less first", column(float, "differences", "difference")),
             ("half", "", "half the width of its 95 % interval; null without one", column(float, "differences", "half")),
             ("beyond", "1", "whether the interval leaves zero out", column(bool, "differences", "beyond")),
-            (
-                "interval",
-                "",
-                "paired by seed where both have the same seeds, else Welch's",
-                np.where(column(bool, "paired"), "paired", "Welch"),
-            ),
+            ("interval", "", INTERVAL, np.where(column(bool, "paired"), "paired", "Welch")),
         )
 
     @cached_property
     def differences(self) -> pa.Table:
         """One row for each point and measure: its difference from the baseline; no rows without a baseline."""
-        against, count = self.baseline, len(self.data.measures)
-        points = np.array([], np.int64)
-        n, mean, low, high = points, *(np.array([]) for _ in range(3))
-        if against is not None:
-            points = np.flatnonzero(against.factor.levels != against.level)
-            n, mean, low, high = (
-                np.stack([getattr(one, name)[points] for one in against.of_points], axis=1).reshape(-1)
-                for name in ("n", "mean", "low", "high")
-            )
-        return _table(
-            *self._settings(np.repeat(points, count)),
-            self._measures(np.tile(np.arange(count), len(points))),
-            ("n", "1", "pairs of runs of one seed", n.astype(np.int64)),
-            ("difference", "", "mean of what the point has more than the baseline", mean),
-            ("low", "", "lower end of its 95 % interval", low),
-            ("high", "", "its upper end", high),
-        )
+        columns = [
+            ("n", "n", "1", "pairs of runs of one seed"),
+            ("mean", "difference", "", "mean of what the point has more than the baseline"),
+            ("low", "low", "", "lower end of its 95 % interval"),
+            ("high", "high", "", "its upper end"),
+        ]
+        if (against := self.baseline) is None:
+            return self._by_measure(np.array([], np.int64), self.data.means, columns)
+        points = np.flatnonzero(against.factor.levels != against.level)
+        return self._by_measure(points, against.of_points, columns)
 
     @cached_property
     def failures(self) -> pa.Table:
@@ -218,6 +219,20 @@ class Findings:
             "comparison": None if self.comparison is None else _comparison(self.comparison),
         }
 
+    def _by_measure(
+        self, points: Any, means: Sequence[Means], columns: Sequence[tuple[str, str, str, str]]
+    ) -> pa.Table:
+        """Creates a table with a row for each point and measure; columns are attribute, name, unit and meaning."""
+        count = len(means)
+        return _table(
+            *self._settings(np.repeat(points, count)),
+            self._measures(np.tile(np.arange(count), len(points))),
+            *(
+                (name, unit, meaning, np.stack([getattr(one, part)[points] for one in means], axis=1).reshape(-1))
+                for part, name, unit, meaning in columns
+            ),
+        )
+
     def _settings(self, points: Any) -> list[tuple[str, str, str, Any]]:
         """Returns the columns that identify points: their number, and their value on each axis."""
         import pyarrow as pa
@@ -240,19 +255,6 @@ class Findings:
         names = [measure.name for measure in self.data.measures] if names is None else names
         values = pa.DictionaryArray.from_arrays(places.astype(np.int32), pa.array(names, pa.string()))
         return ("measure", "", "what was measured", values)
-
-
-def front_caution(analysis: Analysis, little: Collection[int]) -> str:
-    """Returns a sentence if some of these points, by number in the plan, are on the front."""
-    front = analysis.front
-    count = 0 if front is None else int(np.isin(analysis.data.points[front.order], list(little)).sum())
-    if not count:
-        return ""
-    carry, their = ("carries", "its") if count == 1 else ("carry", "their")
-    share = cautions.percent(cautions.LITTLE)
-    return (
-        f"{count:,} of them {carry} less than {share} of what the best policy carries: ignore {their} other measures."
-    )
 
 
 def _table(*columns: tuple[str, str, str, Any]) -> pa.Table:

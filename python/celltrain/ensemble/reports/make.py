@@ -6,13 +6,14 @@ import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from celltrain.drawing.axes import require_matplotlib
 from celltrain.ensemble import cautions
-from celltrain.ensemble.reports import analysis, differences
-from celltrain.ensemble.reports.data import Data, of_store
-from celltrain.ensemble.reports.findings import Findings, front_caution
+from celltrain.ensemble.reports import differences
+from celltrain.ensemble.reports.analysis import Analysis, layout
+from celltrain.ensemble.reports.data import of_store
+from celltrain.ensemble.reports.findings import Findings
 from celltrain.ensemble.store import Store
 from celltrain.errors import Fault, StoreError
 from celltrain.model.arguments import Answer, checked
@@ -148,41 +149,23 @@ def report(
     if compare_with is not None:
         second = compare_with if isinstance(compare_with, Store) else Store.open(compare_with)
         comparison = differences.compare(data, of_store(second, measures), _names(first, second))
+    analysis = Analysis(data, front, front_by)
+    against = None if baseline is None else differences.baseline(data, baseline)
     made = Report.__new__(Report)
     Findings.__init__(
-        made, **_findings(first, data, front, front_by, lines, baseline), comparison=comparison, style=style
+        made,
+        data=data,
+        analysis=analysis,
+        comparison=comparison,
+        layout=layout(analysis, lines),
+        baseline=against,
+        style=style,
+        warnings=(*cautions.of_store(first), *data.warnings, *(() if against is None else against.warnings())),
+        little=frozenset(cautions.little_points(first)),
     )
     if out is not None:
         made.write(out)
     return made
-
-
-def _findings(
-    store: Store,
-    data: Data,
-    front: Sequence[str] | None,
-    front_by: Sequence[str] | None,
-    lines: Sequence[str] | None,
-    baseline: str | None,
-) -> dict[str, Any]:
-    analysed = analysis.Analysis(data, front, front_by)
-    against = None if baseline is None else differences.baseline(data, baseline)
-    layout_against = None
-    if against is not None:
-        layout_against = analysis.layout(analysed, None, against.factor) or analysis.Layout(over=against.factor)
-    return {
-        "data": data,
-        "analysis": analysed,
-        "baseline": against,
-        "layout": analysis.layout(analysed, lines),
-        "layout_against": layout_against,
-        "warnings": (
-            *cautions.of_store(store),
-            *data.warnings,
-            *(() if against is None else against.warnings()),
-        ),
-        "front_caution": front_caution(analysed, cautions.little_points(store)),
-    }
 
 
 def _names(first: Store, second: Store) -> tuple[str, str]:

@@ -47,7 +47,7 @@ def page(report: Findings, drawings: Sequence[Inlined]) -> str:
 
 
 def card(report: Findings) -> Card:
-    """Creates the card of a report for `print` and notebooks: what moves with what, and the front."""
+    """Creates the card of a report for `print` and notebooks: the strongest axis of each measure, and the front."""
     data = report.data
     counted = f"{words.counted(len(data.points), 'point')} of {data.seed_count} seeds"
     failed = f", {words.counted(len(data.failures), 'run')} failed" if data.failures else ""

@@ -20,56 +20,56 @@ class Estimate:
 
     mean: float
     half: float
-    """NaN where there are fewer than two values."""
+    """NaN for fewer than two values."""
 
     @property
     def beyond(self) -> bool:
-        """Whether the interval leaves zero out."""
+        """True if the interval excludes zero."""
         return abs(self.mean) > self.half
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tried:
-    """A trial of the search, with the few seeds of the search: the better ones look better than they are."""
+    """A trial of the search, with its few seeds: the best trials look better than they are."""
 
     generation: int
     parameters: dict[str, float]
     means: tuple[float, float] | None
-    """Of the objectives; None where the trial failed."""
+    """Means of the objectives; None if the trial failed."""
     error: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Confirmed:
-    """A setting that was run with the seeds of confirmation, which had no part in choosing it."""
+    """A setting that was run with the seeds of confirmation, which were not used to choose it."""
 
     parameters: dict[str, float]
     estimates: tuple[Estimate, Estimate] | None
-    """Of the objectives; None where a run failed."""
+    """Estimates of the objectives; None if a run failed."""
     label: str | None
-    """The reference it is, if it is one."""
+    """Name of the reference, if it is one."""
     chosen: bool
-    """Whether selection had it on the front."""
+    """True if it was on the front of selection."""
     front: bool
-    """Whether none of the others beats it in the means of confirmation."""
+    """True if no other setting beats it in the means of confirmation."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Left:
-    """What a reference left on the table: the best in one objective among settings at least as good in the other.
+    """Gain over a reference: the best setting in one objective among those at least as good in the other.
 
-    Chosen by the seeds of selection; the differences, setting less reference, are those of confirmation's, paired by seed.
+    It is chosen by the seeds of selection. Differences, setting less reference, are paired by the seeds of confirmation.
     """
 
     reference: str
     objective: int
-    """0 or 1: which of the two was made as good as can be."""
+    """0 or 1: the objective that was optimised."""
     parameters: dict[str, float]
     same: bool
-    """Whether it is the reference itself: nothing better was found."""
+    """True if the setting is the reference: nothing better was found."""
     estimates: tuple[Estimate, Estimate]
     differences: tuple[Estimate, Estimate]
-    """In the unit of the measure, whatever direction is better."""
+    """In the unit of the measure, whichever direction is better."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,18 +77,18 @@ class Searched:
     """One configuration."""
 
     values: dict[str, float | str]
-    """By axis."""
+    """Values by axis."""
     title: str
     trials: tuple[Tried, ...]
     confirmed: tuple[Confirmed, ...]
-    """From the best in the first objective."""
+    """Settings from the best in the first objective."""
     left: tuple[Left, ...]
 
 
 def finalists(x: Floats, y: Floats, count: int) -> list[int]:
-    """So many points at most, front by front: the Pareto front, that of the others, and so on.
+    """Returns at most `count` points, front by front: the Pareto front, the front of the others, and so on.
 
-    Of the last front that has room for some, those are taken that are spread evenly along it. NaN is never taken.
+    If the last front has too many points, evenly spread ones are taken. NaN is never taken.
     """
     chosen: list[int] = []
     left = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
@@ -102,7 +102,7 @@ def finalists(x: Floats, y: Floats, count: int) -> list[int]:
 
 
 def best(x: Floats, y: Floats, least_y: float) -> int | None:
-    """The point of largest x among those whose y is at least so much, of equal ones that of largest y; None without any."""
+    """Returns the point with the largest x among those with at least this y; of equal ones the largest y; None without any."""
     enough = np.flatnonzero(np.isfinite(x) & (y >= least_y))
     if not len(enough):
         return None
@@ -110,7 +110,7 @@ def best(x: Floats, y: Floats, least_y: float) -> int | None:
 
 
 def _spread(count: int, chosen: int) -> list[int]:
-    """So many places of a row, evenly, both ends among them; its middle where there is one."""
+    """Returns evenly spread places of a row with both ends; for one place the middle."""
     if chosen == 1:
         return [count // 2]
     return [round(i * (count - 1) / (chosen - 1)) for i in range(chosen)]
