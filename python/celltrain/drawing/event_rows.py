@@ -33,7 +33,7 @@ def names(table: pa.Table, column: str) -> list[str]:
 
 
 def rows_of(table: pa.Table, **wanted: str) -> pa.Table:
-    """Returns the rows whose columns have these texts."""
+    """Returns the rows whose columns, as texts, have these values."""
     import pyarrow.compute as pc
 
     for column, value in wanted.items():

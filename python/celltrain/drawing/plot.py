@@ -116,7 +116,7 @@ class Plot:
 
     @checked()
     def edge(self, *, ax: Axes | None = None) -> Axes:
-        """Draws the packets of each connection at its edge device, with a dot at each sample in phase 1 of adaptive discard."""
+        """Draws the packets of each connection at its edge device, with dots in phase 1 of adaptive discard."""
         times, labels, [packets, phases, _, _] = self._series.raw("edge")
         what, ylabel = "Packets at the edge devices", "packets at the edge device"
         ax = self._steps("edge", times, labels, packets, what, ylabel, ax)

@@ -259,7 +259,7 @@ def along(source: Source) -> Figure | None:
 
 
 def scatter(source: Source) -> Figure | None:
-    """Draws two quantities of a table against each other: printed at the left, ours (means, and pale each seed) at the right."""
+    """Draws two quantities of a table against each other: printed values, and our means with pale dots for each seed."""
     spec = source.spec
     x, y = (source.members([spec["table"]], spec[axis], {}) for axis in ("x", "y"))
     if not x:

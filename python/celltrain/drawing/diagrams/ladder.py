@@ -60,7 +60,7 @@ def draw(run: Events, flow: str, frame: int | None, *, notes: list[str], ax: Axe
     if not ports:
         problem = "has no cells among the events: name one that crossed a port whose cells were kept"
         raise InputError([Fault.of_option("frame", number, problem)])
-    ends = [] if judged is None else judged.filter(_equal(judged, "frame", number)).to_pylist()
+    ends = [] if judged is None else rows_of(judged, frame=str(number)).to_pylist()
     end = next(((row["time_s"], row["event"]) for row in ends if row["event"] in ("delivered", "failed")), None)
     visits = [visit for at_port in ports.values() for visit in at_port]
     origin = min(visit.arrived for visit in visits if visit.arrived is not None)
@@ -109,16 +109,10 @@ def _worth_seeing(vc: str, own: pa.Table, judged: pa.Table | None) -> tuple[int,
     return int(frames[0]), f"Nothing to see: no frame of {vc} {what} at these ports. This is the first one."
 
 
-def _equal(table: pa.Table, column: str, value: int) -> Any:
-    import pyarrow.compute as pc
-
-    return pc.equal(table[column], value)
-
-
 def _ports(own: pa.Table, number: int) -> dict[str, list[_Visit]]:
     """Returns the visits of the frame's cells by port, in the order of the ports; RM cells have other numbers."""
     cells: dict[str, dict[int, dict[str, tuple[float, str]]]] = {}
-    for row in own.filter(_equal(own, "frame", number)).to_pylist():
+    for row in rows_of(own, frame=str(number)).to_pylist():
         if row["index"] is not None and row["rm"] is None:
             instants = cells.setdefault(row["port"], {}).setdefault(row["index"], {})
             instants[row["event"]] = (row["time_s"], row["reason"] or "")

@@ -51,11 +51,11 @@ def fronts(facts: Mapping[str, Any], searches: Sequence[Searched], look: FigureS
             axes.set_title(shown(searched.title or facts["name"]), fontsize="small")
         label_outer(grid, look.shape(len(grid), MOST_ACROSS)[1], x, y)
         legend_below(figure, grid, look)
-    seeds = facts["seeds"]
+    few, fresh = (facts["seeds"][stage]["count"] for stage in ("search", "confirmation"))
     caption = (
-        f"Pale dots: the trials of the search, means of {seeds['search']['count']} seeds each. Full dots: what was chosen among them, run "
-        f"again with {seeds['confirmation']['count']} fresh seeds, with 95 % intervals; the line joins those that no other "
-        "beats. Trials far below are outside the panels."
+        f"Pale dots: the trials of the search, means of {few} seeds each. Full dots: what was chosen among them, run again "
+        f"with {fresh} fresh seeds, with 95 % intervals; the line joins those that no other beats. Trials far below are "
+        "outside the panels."
     )
     name = " and ".join(one["measure"] for one in about)
     return Drawing(name="fronts", title=f"The fronts of {name}", caption=caption, figure=figure, look=look)
