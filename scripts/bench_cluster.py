@@ -16,7 +16,7 @@ from pathlib import Path
 from distributed import Client, LocalCluster
 
 import celltrain as ct
-from celltrain.ensemble.coordination import run_plan
+from celltrain.ensemble.coordinator import run_plan
 from celltrain.ensemble.plan import Plan
 from celltrain.running import Local, Worker
 from celltrain.running.cluster import Cluster

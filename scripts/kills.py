@@ -34,7 +34,7 @@ from typing import Any
 
 import psutil
 
-from celltrain.ensemble.coordination import run_plan
+from celltrain.ensemble.coordinator import run_plan
 from celltrain.ensemble.plan import Plan
 from celltrain.ensemble.store import Store
 from celltrain.running import Local

@@ -19,13 +19,14 @@ import celltrain as ct
 from celltrain import _core
 from celltrain.model import shipped
 from celltrain.model.toml import to_toml
-from celltrain.papers.paper import load, paper_ids
+from celltrain.papers.expansion import load
+from celltrain.papers.paper import PAPER
 
 
 def papers() -> list[dict[str, Any]]:
     """A row of a paper's table and what it prints, as `PaperRow` of lab/src/engine/api.ts has it."""
     found: dict[tuple[str, str, int], dict[str, Any]] = {}
-    for paper_id in paper_ids():
+    for paper_id in PAPER.ids():
         paper = load(paper_id)
         texts: dict[int, str] = {}
         for table in paper.tables:

@@ -135,7 +135,7 @@ class Bench:
 
     def set_up(self, *, search: bool = True) -> None:
         """Makes the whole files; a search takes longest."""
-        from celltrain.ensemble.coordination import run_plan
+        from celltrain.ensemble.coordinator import run_plan
         from celltrain.ensemble.plan import Plan
         from celltrain.running import Local
 
@@ -384,7 +384,7 @@ def run(command: Sequence[object]) -> tuple[int, str]:
 def calm() -> None:
     """Asks nobody in the network, and does not look how long runs take: cases are to show faults of files."""
     # The package has a function of the same name as its module.
-    estimate = importlib.import_module("celltrain.ensemble.coordination.estimate")
+    estimate = importlib.import_module("celltrain.ensemble.estimate")
     cluster = importlib.import_module("celltrain.running.cluster")
 
     async def nobody(address: str, timeout: float) -> str:

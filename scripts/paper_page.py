@@ -21,21 +21,15 @@ from itertools import compress
 from pathlib import Path
 from typing import Any
 
-from celltrain.papers.paper import PAPER, STUDY, Paper, Table, load, seed_count
-from celltrain.papers.report import (
-    ERRORS,
-    LEGEND,
-    SHARES,
-    VERDICTS,
-    counted_by,
-    counts,
-    error_row,
-    ks_line,
-    share_rows,
-    verdicts,
-)
+from celltrain.papers.expansion import load
+from celltrain.papers.paper import PAPER, STUDY, Paper, Table, seed_count
+from celltrain.papers.report import ERRORS, LEGEND, SHARES, error_row, ks_line, share_rows
 
 ROOT = Path(__file__).resolve().parents[1]
+#: The three verdicts on a number, as columns.
+VERDICTS = ("in range", "near mean", "PIT")
+#: The rules by which a number counts as inside.
+RULES = {"range": "in range", "mean": "near mean", "either": "in range or near mean"}
 
 
 def main() -> int:
@@ -126,6 +120,36 @@ def number_table(table: Table, members: list[dict[str, Any]], paper: Paper) -> s
             first = ["**no**" if word == "no" else word for word in first]
             line += [f"{number['published']:.{digits}f}", ours, *first, last + marks.get(number["note"], "")]
     return grid(heads, list(rows.values()), left=VERDICTS)
+
+
+def verdicts(number: dict[str, Any]) -> list[str]:
+    """The three verdicts on a number in words: "-" if there is none, or if the number is not scored."""
+    if not number["scored"]:
+        return ["-"] * len(VERDICTS)
+    words = {True: "yes", False: "no", None: "-"}
+    return [words[number["inside_range"]], words[number["inside_tolerance"]], f"{number['pit']:.2f}"]
+
+
+def counted_by(numbers: list[dict[str, Any]]) -> str:
+    """The verdict by which the scored numbers of a table count as inside; empty if none is scored."""
+    by: dict[str, list[str]] = {}
+    for number in numbers:
+        quantities = by.setdefault(number["judged_by"], []) if number["scored"] else [number["quantity"]]
+        if number["quantity"] not in quantities:
+            quantities.append(number["quantity"])
+    if len(by) == 1:
+        return RULES[next(iter(by))]
+    return "; ".join(f"{', '.join(map(words, quantities))} {RULES[rule]}" for rule, quantities in by.items())
+
+
+def counts(verdicts: dict[str, Any], scored: int) -> str:
+    """All three verdicts on some numbers, as counts."""
+    return (
+        f"in range {verdicts['inside_range']} of {scored}, "
+        f"near mean {verdicts['inside_tolerance']} of the {verdicts['with_tolerance']} with a tolerance, "
+        f"middle PIT {verdicts['pit_middle']} of {verdicts['draws']} "
+        f"where {verdicts['pit_middle_expected']:.0f} were expected of draws"
+    )
 
 
 def claims(answer: dict[str, Any], in_print: bool) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from celltrain.ensemble.store import Store
-from celltrain.ensemble.store.manifest import checksum
+from celltrain.ensemble.store.folder import checksum
 from small_sweep import WRITE_RUNS, driver, stored
 
 __all__ = ["WRITE_RUNS", "driver", "interrupted", "remade", "rows", "stored", "wait_for_runs"]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import celltrain as ct
-from celltrain.ensemble import cautions
+from celltrain.ensemble import plan_warnings
 from celltrain.ensemble.plan import Plan
 
 NAME = "sweep.toml"
@@ -64,7 +64,7 @@ def test_a_threshold_that_moves_with_its_buffer_is_no_matter(tmp_path):
 buffer = { path = "port.bottleneck.buffer", values = [1000, 5000] }
 threshold = { path = "port.bottleneck.policy.epd.threshold", values = [800, 4800] }
 """
-    assert cautions.of_plan(Plan.load(planned(tmp_path, text))) == []
+    assert plan_warnings.of_plan(Plan.load(planned(tmp_path, text))) == []
 
 
 def test_shares_and_times_are_no_thresholds_in_cells(tmp_path):
@@ -73,7 +73,7 @@ def test_shares_and_times_are_no_thresholds_in_cells(tmp_path):
 policy = { path = "port.bottleneck.policy", values = { sd = { selective_drop = {} }, tail = { tail_drop = {} } } }
 buffer = { path = "port.bottleneck.buffer", values = [1000, 5000] }
 """
-    assert cautions.of_plan(Plan.load(planned(tmp_path, text))) == []
+    assert plan_warnings.of_plan(Plan.load(planned(tmp_path, text))) == []
 
 
 def test_a_threshold_above_the_buffer_of_some_points_is_refused_with_the_point(celltrain, tmp_path):
@@ -97,9 +97,9 @@ def test_a_mean_over_different_networks_is_said(celltrain, tmp_path):
     assert (
         "averaging over topology.n_source.sources and tcp mixes different networks and TCPs: the best on average may be best "
         "in none. Look at each network and TCP separately"
-    ) in cautions.of_plan(tcps)
+    ) in plan_warnings.of_plan(tcps)
     alone = Plan.load(planned(tmp_path, f"[axes]\n{sources}"))
-    assert cautions.of_plan(alone) == []
+    assert plan_warnings.of_plan(alone) == []
 
 
 def test_what_moves_together_is_one_axis(celltrain, tmp_path):
@@ -116,11 +116,11 @@ threshold = { path = "port.bottleneck.policy.epd.threshold", values = [800, 4800
 def test_pairs_are_counted_by_what_else_is_the_same():
     rng = np.random.default_rng(20)
     keys, prints = rng.integers(0, 5, 40), np.zeros(40, np.int64)
-    assert cautions.same(keys, keys * 7) == 40 - len(np.unique(keys))
+    assert plan_warnings.equal_pairs(keys, keys * 7) == 40 - len(np.unique(keys))
     prints[3] = 1
-    assert cautions.same(keys, prints) == 0
-    assert cautions.same(np.arange(4), np.arange(4)) == 0
-    assert cautions.same(np.array([], np.int64), np.array([], np.int64)) == 0
+    assert plan_warnings.equal_pairs(keys, prints) == 0
+    assert plan_warnings.equal_pairs(np.arange(4), np.arange(4)) == 0
+    assert plan_warnings.equal_pairs(np.array([], np.int64), np.array([], np.int64)) == 0
 
 
 CROSSED = """[axes]
@@ -144,7 +144,7 @@ def test_paired_settings_are_crossed_with_policies(tmp_path):
         (1000, {"selective_drop": {}}),
         (5000, {"selective_drop": {}}),
     ]
-    assert cautions.of_plan(plan) == []
+    assert plan_warnings.of_plan(plan) == []
     assert [point.values["threshold"] for point in plan.points] == [800.0, 4800.0] * 3
 
 

@@ -10,8 +10,8 @@ import pytest
 from conftest import Command
 
 import celltrain as ct
-from celltrain.ensemble.lockstep import LEAST, NEAR_NONE, TIMEOUTS, drawn, hinge, in_step
-from celltrain.ensemble.plan.contents import MEASURES
+from celltrain.ensemble.lockstep import LEAST, NEAR_NONE, TIMEOUTS, drawn, in_step, lock_step_warning
+from celltrain.ensemble.plan.axes import MEASURES
 from celltrain.errors import CelltrainWarning
 from celltrain.model.paths import set_key
 from celltrain.model.scenario import Reading
@@ -45,7 +45,7 @@ def ran(table: dict[str, Any]) -> dict[int, tuple[float, float]]:
 
 def test_hosts_in_step_whose_packets_never_fit_are_found() -> None:
     table = scenario()
-    found = hinge(table, ran(table))
+    found = lock_step_warning(table, ran(table))
     assert found is not None
     assert (found.starved, found.seeds, found.least_mbps) == (2, 2, 0.0)
     assert (found.step.together, found.step.ties_drawn) == (10, True)
@@ -67,7 +67,7 @@ def test_what_the_warning_names_breaks_the_step(options: dict[str, Any]) -> None
         broken = ct.run(ct.Scenario.model_validate(table), seed=seed)
         assert broken.efficiency > 0.2
         # Somebody may starve still, for another reason: that is no lock-step.
-        assert hinge(table, {seed: outcome(broken)}) is None
+        assert lock_step_warning(table, {seed: outcome(broken)}) is None
 
 
 def test_in_step_and_nobody_starves_is_no_reason_to_warn() -> None:
@@ -75,7 +75,7 @@ def test_in_step_and_nobody_starves_is_no_reason_to_warn() -> None:
     found = ran(table)
     assert in_step(table) is not None
     assert all(timeouts for _, timeouts in found.values()), "they lose, and go on"
-    assert hinge(table, found) is None
+    assert lock_step_warning(table, found) is None
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_whatever_is_drawn_besides_ties_is_a_reason_not_to_warn(options: dict[st
     reading = Reading.of_table(table, "scenario")
     assert reading.scenario is not None, reading.faults
     assert len(list(drawn(reading.scenario))) == 1
-    assert hinge(table, NOTHING) is None
+    assert lock_step_warning(table, NOTHING) is None
 
 
 @pytest.mark.parametrize(
@@ -110,11 +110,11 @@ def test_whatever_is_drawn_besides_ties_is_a_reason_not_to_warn(options: dict[st
     ],
 )
 def test_what_leaves_flows_in_step_is_found(options: dict[str, Any]) -> None:
-    assert hinge(scenario(options), NOTHING) is not None
+    assert lock_step_warning(scenario(options), NOTHING) is not None
 
 
 def test_without_drawn_ties_seeds_do_not_differ_at_all() -> None:
-    assert "seeds do not differ" in str(hinge(scenario({"switch.tie_order": "rotating"}), NOTHING))
+    assert "seeds do not differ" in str(lock_step_warning(scenario({"switch.tie_order": "rotating"}), NOTHING))
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_without_drawn_ties_seeds_do_not_differ_at_all() -> None:
 def test_where_starving_has_another_good_reason_nothing_is_said(options: dict[str, Any]) -> None:
     table = scenario(options)
     assert Reading.of_table(table, "scenario").faults == []
-    assert hinge(table, NOTHING) is None
+    assert lock_step_warning(table, NOTHING) is None
 
 
 def test_near_none_and_a_large_share_are_as_said() -> None:
@@ -142,25 +142,25 @@ def test_near_none_and_a_large_share_are_as_said() -> None:
     step = in_step(table)
     assert step is not None
     edge = NEAR_NONE * step.fair_mbps
-    assert hinge(table, {1: (edge * 0.999, 1.0)}) is not None
-    assert hinge(table, {1: (edge, 1.0)}) is None
+    assert lock_step_warning(table, {1: (edge * 0.999, 1.0)}) is not None
+    assert lock_step_warning(table, {1: (edge, 1.0)}) is None
     # Without timeouts nothing was lost for good: a window or a start is what holds the flow back.
-    assert hinge(table, {1: (0.0, 0.0)}) is None
+    assert lock_step_warning(table, {1: (0.0, 0.0)}) is None
     # A tenth of the link for 0.05 s is 10 segments.
     short = scenario({"duration": "50ms"})
     assert (brief := in_step(short)) is not None
     assert brief.fair_segments == pytest.approx(step.fair_segments / 80)
-    assert hinge(short, NOTHING) is None
+    assert lock_step_warning(short, NOTHING) is None
 
 
 def test_one_seed_of_many_is_enough() -> None:
-    found = hinge(scenario(), {1: (9.0, 5.0), 2: (8.0, 5.0), 3: (0.01, 5.0)})
+    found = lock_step_warning(scenario(), {1: (9.0, 5.0), 2: (8.0, 5.0), 3: (0.01, 5.0)})
     assert found is not None
     assert "in 1 of 3 seeds a flow starves (0.01 of a fair 14 Mb/s)" in str(found)
 
 
 def test_a_scenario_that_is_refused_is_not_judged() -> None:
-    assert hinge(scenario({"duration": "soon"}), NOTHING) is None
+    assert lock_step_warning(scenario({"duration": "soon"}), NOTHING) is None
 
 
 def test_no_shipped_scenario_is_said_to_be_in_step_that_draws() -> None:

@@ -13,12 +13,12 @@ import pytest
 from conftest import ROOT, SMALL, Command
 
 import celltrain as ct
-from celltrain.ensemble.plan.points import no_measures
+from celltrain.ensemble.plan.plan import no_measures
 from celltrain.ensemble.store import Store
 from celltrain.model.expressions import outlined
 from celltrain.model.network import Network
 from celltrain.model.scenario import Reading
-from celltrain.running import apart
+from celltrain.running import subprocess_runner
 
 sys.path.insert(0, str(ROOT / "scripts"))
 import memory_campaign as campaign
@@ -51,21 +51,20 @@ path = "topology.star.hosts"
 values = {hosts}
 """
 
-#: What runs a run apart, but for that with seed 2.
+#: Runs a run in a process of its own, but kills the one with seed 2.
 KILLED = """
-import os, pickle, signal
-from celltrain.running import apart
+import os, signal
+from celltrain.running import subprocess_runner
 
-read = apart._read
+run = subprocess_runner.run_in_process
 
-def reading(stream):
-    text = read(stream)
-    if pickle.loads(text).tasks[0].seed == 2:
+def killed(chunk, threads, take):
+    if chunk.tasks[0].seed == 2:
         {how}
-    return text
+    run(chunk, threads, take)
 
-apart._read = reading
-apart.main()
+subprocess_runner.run_in_process = killed
+subprocess_runner.main()
 """
 
 
@@ -134,9 +133,9 @@ def swept(tmp_path: Path, name: str) -> list[dict[str, Any]]:
     return list(store.wide().to_pylist())
 
 
-def test_runs_apart_are_the_same_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_in_processes_are_the_same_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shared = swept(tmp_path, "shared")
-    monkeypatch.setattr(apart, "SHARE", 0.0)
+    monkeypatch.setattr(subprocess_runner, "SHARE", 0.0)
     own = swept(tmp_path, "own")
     assert [row["fingerprint"] for row in own] == [row["fingerprint"] for row in shared]
     assert not any(row["error"] for row in own)
@@ -153,8 +152,8 @@ def test_runs_apart_are_the_same_runs(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_a_process_that_dies_is_one_failed_row(
     how: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(apart, "SHARE", 0.0)
-    monkeypatch.setattr(apart, "command", lambda: [sys.executable, "-c", KILLED.format(how=how)])
+    monkeypatch.setattr(subprocess_runner, "SHARE", 0.0)
+    monkeypatch.setattr(subprocess_runner, "command", lambda: [sys.executable, "-c", KILLED.format(how=how)])
     rows = swept(tmp_path, "store")
     assert [row["seed"] for row in rows if row["error"]] == [2]
     assert all(words in row["error"] for row in rows if row["error"])

@@ -14,7 +14,7 @@ from sweeps import remade
 
 import celltrain as ct
 from celltrain.drawing.pages import words
-from celltrain.ensemble.coordination import run_plan
+from celltrain.ensemble.coordinator import run_plan
 from celltrain.ensemble.plan import Plan
 from celltrain.ensemble.reports.data import of_store
 from celltrain.ensemble.store import RunRecord, Store

@@ -8,7 +8,8 @@ import pytest
 
 from celltrain.papers import claims
 from celltrain.papers.claims import FORMS, Point
-from celltrain.papers.paper import Paper, PaperError, load
+from celltrain.papers.expansion import load
+from celltrain.papers.paper import Paper, PaperError
 from celltrain.papers.score import Scored
 
 

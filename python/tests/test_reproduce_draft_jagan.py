@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from reproductions import filled
 
 from celltrain import _core
 from celltrain.model.scenario import Reading
-from celltrain.papers import Reproduction, claims, figures, load
+from celltrain.papers import claims, figures, load
 from celltrain.papers.claims import FORMS
-from celltrain.papers.outcomes import Outcomes
 from celltrain.papers.paper import Number, Paper, matches
 from celltrain.papers.score import Scored
 
@@ -191,13 +191,12 @@ def test_every_claim_can_be_judged_and_the_printed_numbers_bear_them_out(paper: 
 @pytest.mark.slow
 def test_the_figures_are_drawn(paper: Paper, tmp_path: Path) -> None:
     """Filled by hand instead of by runs: every run gave what the last table that needs it prints."""
-    numbers = paper.numbers()
-    outcomes = Outcomes(paper, numbers, {"one_way": 2, "both_ways": 2}, threads=1, progress=None)
-    for number in numbers:
-        value = 0.5 if number.published is None else number.published
-        outcomes.values[number.configuration][number.result] = {1: value, 2: value}
-    reproduction = Reproduction(paper, outcomes, numbers, {"one_way": 2, "both_ways": 2})
-    names = {path.name for path in figures.write(reproduction.paper, reproduction.scored, tmp_path)}
+
+    def values(number: Number) -> dict[int, float]:
+        return dict.fromkeys((1, 2), 0.5 if number.published is None else number.published)
+
+    reproduction = filled(paper, {"one_way": 2, "both_ways": 2}, values)
+    names = {path.name for path in figures.write(paper, reproduction.scored, tmp_path)}
     assert {f"{DRAFT_JAGAN}-{figure['id']}.svg" for figure in paper.figures} <= names
     [drawn] = [figure for figure in paper.figures if figure["id"] == "ada-goodput"]
     axes = figures.along(figures.Source(paper=paper, scored=reproduction.scored, spec=drawn)).axes  # type: ignore[union-attr]

@@ -13,16 +13,8 @@ from celltrain import _core
 from celltrain.model.paths import set_key
 from celltrain.model.quantities import seconds
 from celltrain.model.scenario import Reading
-from celltrain.papers.paper import (
-    Number,
-    Paper,
-    PaperError,
-    evaluate,
-    load,
-    matches,
-    paper_ids,
-    substitute,
-)
+from celltrain.papers.expansion import evaluate, load, substitute
+from celltrain.papers.paper import PAPER, Number, Paper, PaperError, matches
 
 PAPERS = Path(__file__).parents[2] / "papers"
 AF_96_1269 = "af-96-1269"
@@ -39,7 +31,7 @@ def find(paper: Paper, table: str, **keys: Any) -> Number:
 
 
 def test_every_folder_of_papers_with_a_description_is_known() -> None:
-    assert paper_ids() == sorted(path.parent.name for path in PAPERS.glob("*/paper.toml"))
+    assert PAPER.ids() == sorted(path.parent.name for path in PAPERS.glob("*/paper.toml"))
 
 
 def test_papers_hold_code_only_for_searches() -> None:
@@ -258,7 +250,7 @@ def test_expressions_are_sums_differences_and_products(expression: str, value: A
 
 @pytest.mark.parametrize(
     "expression",
-    ["", "buffer_cells -", "- 1", "buffer_cells / 2", "unknown", "network - 1", "1 2", "__import__('os')", "(1 + 2)"],
+    ["", "buffer_cells -", "- 1", "buffer_cells / 2", "unknown", "network - 1", "1 2", "__import__('os')"],
 )
 def test_anything_else_in_an_expression_is_refused(expression: str) -> None:
     with pytest.raises(PaperError):

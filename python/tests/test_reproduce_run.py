@@ -12,16 +12,16 @@ from typing import Any
 
 import pytest
 from pyarrow import parquet
+from reproductions import filled
 from rich.console import Console
 
 import celltrain
 from celltrain import _core
 from celltrain.model.expressions import follow
 from celltrain.papers import Progress, Reproduction, export, figures, load, reproduce
-from celltrain.papers.outcomes import Outcomes
-from celltrain.papers.paper import PaperError
-from celltrain.papers.run import _reproduction
-from celltrain.running import Chunk, RunRecord, apart, local
+from celltrain.papers.paper import Number, PaperError
+from celltrain.papers.run import planned, run
+from celltrain.running import Chunk, RunRecord, runner, subprocess_runner
 
 AF_96_1269 = "af-96-1269"
 
@@ -35,14 +35,12 @@ def table1() -> Reproduction:
 @pytest.fixture(scope="module")
 def as_printed() -> Reproduction:
     """All tables, filled by hand instead of by runs: every run gave what the last table that needs it prints."""
-    paper = load(AF_96_1269)
-    numbers = paper.numbers()
-    outcomes = Outcomes(paper, numbers, {"LAN": 3, "WAN": 2}, threads=1, progress=None)
-    for number in numbers:
+
+    def values(number: Number) -> dict[int, float]:
         value = 0.5 if number.published is None else number.published
-        seeds = 3 if number.network == "LAN" else 2
-        outcomes.values[number.configuration][number.result] = dict.fromkeys(range(1, 1 + seeds), value)
-    return Reproduction(paper, outcomes, numbers, {"LAN": 3, "WAN": 2})
+        return dict.fromkeys(range(1, 4 if number.network == "LAN" else 3), value)
+
+    return filled(load(AF_96_1269), {"LAN": 3, "WAN": 2}, values)
 
 
 def text_of(reproduction: Reproduction) -> str:
@@ -154,11 +152,7 @@ def test_an_interrupt_keeps_what_is_done() -> None:
 
 
 def test_an_interrupt_before_the_first_result_leaves_an_empty_answer() -> None:
-    paper = load(AF_96_1269)
-    numbers = paper.numbers(tables=[1])
-    outcomes = Outcomes(paper, numbers, {"LAN": 1, "WAN": 1}, threads=1, progress=None)
-    outcomes.interrupted = True
-    nothing = Reproduction(paper, outcomes, numbers, {"LAN": 1, "WAN": 1})
+    nothing = filled(load(AF_96_1269), {"LAN": 1, "WAN": 1}, lambda number: {}, interrupted=True)
     assert nothing.numbers == nothing.claims == []
     assert nothing.to_dict()["summary"]["share_inside"] is None
     text_of(nothing)
@@ -166,9 +160,15 @@ def test_an_interrupt_before_the_first_result_leaves_an_empty_answer() -> None:
 
 def test_long_runs_start_first_and_every_seed_is_a_whole_set() -> None:
     paper = load(AF_96_1269)
-    outcomes = Outcomes(paper, paper.numbers(tables=[1]), {"LAN": 2, "WAN": 1}, threads=1, progress=None)
-    planned = [(paper.configurations[c].network, seed) for c, seed in outcomes.runs]
-    assert planned == [("WAN", 1), ("WAN", 1), ("LAN", 1), ("LAN", 1), ("LAN", 2), ("LAN", 2)]
+    runs = planned(paper, paper.numbers(tables=[1]), {"LAN": 2, "WAN": 1})
+    assert [(paper.configurations[c].network, seed) for c, seed in runs] == [
+        ("WAN", 1),
+        ("WAN", 1),
+        ("LAN", 1),
+        ("LAN", 1),
+        ("LAN", 2),
+        ("LAN", 2),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -277,13 +277,13 @@ def test_a_result_is_entered_by_names() -> None:
 def test_traced_runs_go_through_the_runner_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     # They went one after the other, past the threads that were asked for.
     handed: list[tuple[int, int]] = []
-    stream = local.stream
+    run_records = runner.run_records
 
     def noted(chunk: Chunk, threads: int, take: Callable[[RunRecord], object]) -> None:
         handed.append((len(chunk.tasks), threads))
-        stream(chunk, threads, take)
+        run_records(chunk, threads, take)
 
-    monkeypatch.setattr(local, "stream", noted)
+    monkeypatch.setattr(runner, "run_records", noted)
     again = reproduce("af-97-0831", tables=["windows"], seeds=2, jobs=2, overrides={"duration": "100ms"})
     assert any("series." in scored.number.result for scored in again.scored)
     assert sum(runs for runs, _ in handed) == len(again.fingerprints)
@@ -293,16 +293,16 @@ def test_traced_runs_go_through_the_runner_all_at_once(monkeypatch: pytest.Monke
 @pytest.mark.slow
 def test_large_runs_of_a_paper_have_processes_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Chunk] = []
-    run = apart._Children.run
+    run = subprocess_runner.Children.run
 
-    def noted(self: apart._Children, chunk: Chunk) -> RunRecord:
+    def noted(self: subprocess_runner.Children, chunk: Chunk) -> RunRecord:
         asked.append(chunk)
         return run(self, chunk)
 
     options: dict[str, Any] = {"tables": [1], "networks": ["LAN"], "seeds": 1, "overrides": {"duration": "50ms"}}
     here = reproduce(AF_96_1269, **options)
-    monkeypatch.setattr(apart._Children, "run", noted)
-    monkeypatch.setattr(apart._core, "memory_limit", lambda: 1)
+    monkeypatch.setattr(subprocess_runner.Children, "run", noted)
+    monkeypatch.setattr(subprocess_runner._core, "memory_limit", lambda: 1)
     apart_from_it = reproduce(AF_96_1269, **options)
     assert len(asked) == len(here.fingerprints) == 2
     assert apart_from_it.fingerprints == here.fingerprints
@@ -340,5 +340,5 @@ def test_what_a_paper_names_wrongly_is_refused_before_anything_runs(
     monkeypatch.setattr(_core, "run_many", ran)
     paper = load(AF_96_1269, read=read)
     with pytest.raises(PaperError) as refused:
-        _reproduction(paper, tables=["1"], networks=["LAN"], seeds=1, jobs=1, progress=None)
+        run(paper, tables=["1"], networks=["LAN"], seeds=1, jobs=1, progress=None)
     assert message in str(refused.value)

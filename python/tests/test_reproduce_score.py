@@ -227,7 +227,9 @@ def test_the_p_of_seeds_keeps_numbers_of_one_run_together() -> None:
     rng = np.random.default_rng(seed)
     values = [float(v) for v in rng.uniform(size=30)]
     printed = sorted(values)[1] + 1e-6
-    copies = [scored(printed, values, rounding=1e-9, quantity=replace(QUANTITY, decimals=9)) for _ in range(20)]
+    copies = [
+        scored(printed, values, rounding=1e-9, quantity=QUANTITY.model_copy(update={"decimals": 9})) for _ in range(20)
+    ]
     verdicts = score.verdicts(copies)
     assert verdicts["ks_p"] < 1e-6, f"seed {seed}"
     assert verdicts["ks_p_seeds"] > 0.1, f"seed {seed}"

@@ -7,32 +7,31 @@ import sys
 from io import StringIO
 
 import pytest
+from reproductions import filled
 from rich.console import Console
 
 import paper_page
 from celltrain.papers import Reproduction, export, load, report
-from celltrain.papers.outcomes import Outcomes
+from celltrain.papers.paper import Number
 
 SEEDS = 12
 
 
-def filled(paper_id: str, factor: float) -> Reproduction:
+def of_factor(paper_id: str, factor: float) -> Reproduction:
     """A paper's numbers without a run: seed s of 12 gave what is printed, times `factor`, and s thousandths more."""
     paper = load(paper_id)
-    numbers = paper.numbers()
-    seeds = {number.network or "": SEEDS for number in numbers}
-    outcomes = Outcomes(paper, numbers, seeds, threads=1, progress=None)
-    for number in numbers:
+
+    def values(number: Number) -> dict[int, float]:
         value = 0.5 if number.published is None else number.published
-        of_seed = {seed: value * factor * (1 + seed / 1000) for seed in range(1, 1 + SEEDS)}
-        outcomes.values[number.configuration][number.result] = of_seed
-    return Reproduction(paper, outcomes, numbers, seeds)
+        return {seed: value * factor * (1 + seed / 1000) for seed in range(1, 1 + SEEDS)}
+
+    return filled(paper, {number.network or "": SEEDS for number in paper.numbers()}, values)
 
 
 @pytest.fixture(scope="module")
 def rates() -> Reproduction:
     """ATM Forum 97-0831, 3 % too high: within its tolerances of 5 %, out of the range of its seeds."""
-    return filled("af-97-0831", 1.03)
+    return of_factor("af-97-0831", 1.03)
 
 
 def test_numbers_near_the_mean_may_all_be_out_of_range(rates: Reproduction) -> None:
@@ -57,7 +56,7 @@ def test_the_line_of_a_table_says_how_many_numbers_and_both_probabilities(rates:
 
 def test_what_counts_as_inside_is_said_by_quantity(rates: Reproduction) -> None:
     numbers = rates.to_dict()["numbers"]
-    by_table = {t: report.counted_by([n for n in numbers if n["table"] == t]) for t in ("1", "2", "5", "section2")}
+    by_table = {t: paper_page.counted_by([n for n in numbers if n["table"] == t]) for t in ("1", "2", "5", "section2")}
     assert by_table == {
         "1": "",
         "2": "near mean",
@@ -108,7 +107,7 @@ def test_the_tolerance_by_which_a_number_agrees_is_a_note_below_its_table(rates:
 def test_with_few_seeds_a_place_among_them_is_no_test(seeds: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.modules[__name__], "SEEDS", seeds)
     console = Console(file=StringIO(), width=140)
-    filled("af-97-0831", 1.03).compare(console=console)
+    of_factor("af-97-0831", 1.03).compare(console=console)
     assert isinstance(console.file, StringIO)
     text = " ".join(console.file.getvalue().split())
     assert ("PIT: too few seeds to test." in text) == (seeds < 10)
@@ -130,7 +129,7 @@ def test_a_page_has_a_column_for_each_verdict_there_is(rates: Reproduction) -> N
     assert "| 1-3 | a | 2.78 | 2.88 (2.87\u20132.90) | **no** | yes | 0.04 |" in text
     assert "Counted as inside: in range or near mean." in text
     # No tolerance on the mean was ever set for this paper's tables.
-    lan = filled("af-96-1269", 1.03)
+    lan = of_factor("af-96-1269", 1.03)
     text = paper_page.numbers(lan.to_dict(), lan.paper)
     assert "| network | sources | buffer cells | policy | efficiency | ours | in range | PIT |" in text
     # As the paper writes them.

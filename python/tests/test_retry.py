@@ -10,8 +10,7 @@ from test_sweep import PLAN, plan, rows
 
 import celltrain as ct
 from celltrain import _core
-from celltrain.ensemble.coordination import run_plan
-from celltrain.ensemble.coordination.retry import has_more
+from celltrain.ensemble.coordinator import has_more, run_plan
 from celltrain.ensemble.store import Store
 from celltrain.ensemble.store.database import Database
 from celltrain.running import Local

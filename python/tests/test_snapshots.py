@@ -17,7 +17,7 @@ import pytest
 from conftest import SMALL, WITHOUT_POLICY, Command
 
 from celltrain.ensemble import vetting
-from celltrain.inspect import reasons
+from celltrain.inspect import why
 from celltrain.papers import run as reproduction
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
@@ -159,7 +159,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, text in {**files, "plan.toml": PLAN}.items():
         (tmp_path / name).write_text(text)
     monkeypatch.chdir(tmp_path)
-    for module, name in ((reproduction, "reproduce"), (reproduction, "study"), (vetting, "vet"), (reasons, "why")):
+    for module, name in ((reproduction, "reproduce"), (reproduction, "study"), (vetting, "vet"), (why, "why")):
         monkeypatch.setattr(module, name, remembered(getattr(module, name)))
     return tmp_path
 

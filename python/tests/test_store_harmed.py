@@ -11,9 +11,9 @@ from test_store import made, store  # noqa: F401, fixtures
 from test_sweep import plan, rows
 
 import celltrain as ct
-from celltrain.ensemble.coordination import run_plan
+from celltrain.ensemble.coordinator import run_plan
 from celltrain.ensemble.store import Store
-from celltrain.ensemble.store.files import Lock, put
+from celltrain.ensemble.store.folder import Lock, put
 from celltrain.running import Local
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="links and pipes are different there")
@@ -100,12 +100,11 @@ def test_no_planted_link_is_written_through(tmp_path, monkeypatch):
 
 
 @POSIX
-@pytest.mark.parametrize("plant", [Path.symlink_to, Path.hardlink_to])
-def test_a_link_in_the_place_of_the_lock_is_not_written_through(store, tmp_path, plant):  # noqa: F811
+def test_a_link_in_the_place_of_the_lock_is_not_written_through(store, tmp_path):  # noqa: F811
     mine = tmp_path / "mine"
     mine.write_text("mine")
     (store / "lock").unlink()
-    plant(store / "lock", mine)
+    (store / "lock").symlink_to(mine)
     with pytest.raises(ct.StoreError, match=r"lock: .*, and celltrain did not make it: take it away"):
         Lock(store / "lock")
     with pytest.raises(ct.StoreError, match="take it away"):

@@ -17,7 +17,7 @@ from celltrain import _core
 from celltrain.model.expressions import MeasureError, NoValueError, measure
 from celltrain.model.paths import set_key
 from celltrain.model.scenario import Reading
-from celltrain.papers import STUDY, Paper, PaperError, Reproduction, figures, load, paper_ids, study_ids
+from celltrain.papers import PAPER, STUDY, Paper, PaperError, Reproduction, figures, load
 from celltrain.papers.claims import FORMS
 from celltrain.papers.paper import matches
 from celltrain.running.statistics import half_width
@@ -25,7 +25,7 @@ from celltrain.running.statistics import half_width
 STUDIES = ROOT / "studies"
 
 
-@pytest.fixture(scope="module", params=study_ids())
+@pytest.fixture(scope="module", params=STUDY.ids())
 def study(request: pytest.FixtureRequest) -> Paper:
     return load(request.param, kind=STUDY)
 
@@ -37,9 +37,9 @@ def short() -> Reproduction:
 
 
 def test_every_folder_of_studies_with_a_description_is_known() -> None:
-    assert study_ids() == sorted(path.parent.name for path in STUDIES.glob("*/study.toml"))
-    assert {"different-rtts", "edge-different-rtts", "mixed-tcps", "non-adaptive-traffic"} <= set(study_ids())
-    assert {"packet-discard", "shared-memory-edge", "tagging"} <= set(study_ids())
+    assert STUDY.ids() == sorted(path.parent.name for path in STUDIES.glob("*/study.toml"))
+    assert {"different-rtts", "edge-different-rtts", "mixed-tcps", "non-adaptive-traffic"} <= set(STUDY.ids())
+    assert {"packet-discard", "shared-memory-edge", "tagging"} <= set(STUDY.ids())
 
 
 def test_studies_hold_no_code() -> None:
@@ -99,7 +99,7 @@ def test_studies_quote_the_paper_that_they_follow_and_nothing_else() -> None:
         "tagging": "ATM Forum 97-0831",
     }
     quoting = {}
-    for one in (load(name, kind=STUDY) for name in study_ids()):
+    for one in (load(name, kind=STUDY) for name in STUDY.ids()):
         page = flowing(ROOT / "docs" / "studies" / f"{one.id}.md")
         for claim in (claim for claim in one.claims if "quote" in claim):
             quoting[one.id] = one.follows.split(",")[0]
@@ -189,7 +189,7 @@ def test_python_refuses_an_unknown_study() -> None:
         ct.study("af-96-1269")
     with pytest.raises(PaperError, match="there are different-rtts"):
         ct.study("rtts")
-    assert not set(paper_ids()) & set(study_ids())
+    assert not set(PAPER.ids()) & set(STUDY.ids())
 
 
 def test_a_study_is_listed_and_explained(celltrain: Command, study: Paper) -> None:

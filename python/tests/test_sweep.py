@@ -13,8 +13,8 @@ import sweeps
 from sweeps import interrupted, rows
 
 import celltrain as ct
-from celltrain.ensemble.coordination import coordinator, run_plan
-from celltrain.ensemble.coordination.coordinator import seeds_needed
+from celltrain.ensemble import coordinator
+from celltrain.ensemble.coordinator import run_plan, seeds_needed
 from celltrain.ensemble.plan import Plan, canonical, run_key
 from celltrain.ensemble.store import Store
 from celltrain.running import Chunk, Local, Task, run_chunk

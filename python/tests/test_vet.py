@@ -10,7 +10,7 @@ from conftest import WITHOUT_POLICY, is_refused
 
 import celltrain as ct
 from celltrain.ensemble.vetting import standard
-from celltrain.ensemble.vetting.table import blocks, by_clocks, ranking
+from celltrain.ensemble.vetting.table import blocks, reversals
 from celltrain.model.grids import Line
 
 FBA = 'admit = "X <= R or Y * N / X <= Z * (K - R) / (X - R)"\nconstants = { R = "0.9 * K", Z = 0.8 }\n'
@@ -198,14 +198,14 @@ SET = ["lan-5", "lan-15", "wan-5", "lan-5-sack", "wan-5-sack", "lan-5-random", "
 def test_a_ranking_that_another_tcp_reverses_is_named_in_a_text_for_each_measure():
     reversed_ = differing(lan_5__efficiency=(0.1, 0.2), lan_5_sack__efficiency=(-0.3, -0.2))
     text = "compared with epd, the efficiency of mine is higher with vanilla (lan-5) and lower with sack (lan-5-sack)"
-    assert ranking("mine", SET, reversed_) == [text]
+    assert reversals("mine", SET, reversed_, standard.PAIRS) == [text]
     both = differing(
         wan_5__fairness=(-0.2, -0.1),
         wan_5_sack__fairness=(0.1, 0.2),
         lan_5__efficiency=(0.1, 0.2),
         lan_5_sack__efficiency=(-0.3, -0.2),
     )
-    assert ranking("mine", SET, both) == [
+    assert reversals("mine", SET, both, standard.PAIRS) == [
         text,
         "compared with epd, the fairness of mine is lower with vanilla (wan-5) and higher with sack (wan-5-sack)",
     ]
@@ -213,10 +213,14 @@ def test_a_ranking_that_another_tcp_reverses_is_named_in_a_text_for_each_measure
 
 def test_a_ranking_that_no_tcp_reverses_needs_no_word():
     same = differing(lan_5__efficiency=(0.1, 0.2), lan_5_sack__efficiency=(0.1, 0.3))
-    assert ranking("mine", SET, same) == []
+    assert reversals("mine", SET, same, standard.PAIRS) == []
     # Significant with one TCP and not with the other: no evidence that they differ.
     alone = differing(lan_5__efficiency=(0.1, 0.2))
-    assert ranking("mine", SET, alone) == ranking("mine", ["lan-5", "wan-5-sack"], alone) == []
+    assert (
+        reversals("mine", SET, alone, standard.PAIRS)
+        == reversals("mine", ["lan-5", "wan-5-sack"], alone, standard.PAIRS)
+        == []
+    )
 
 
 def test_a_ranking_that_random_clocks_reverse_is_named():
@@ -225,10 +229,12 @@ def test_a_ranking_that_random_clocks_reverse_is_named():
         "compared with epd, the efficiency of mine is higher with clocks in step (lan-5) and lower with random clocks "
         "(lan-5-random)"
     )
-    assert by_clocks("mine", SET, reversed_) == [text]
-    assert ranking("mine", SET, reversed_) == []
+    assert reversals("mine", SET, reversed_, standard.CLOCKS) == [text]
+    assert reversals("mine", SET, reversed_, standard.PAIRS) == []
     alone = differing(lan_5__efficiency=(0.1, 0.2), lan_5_sack__efficiency=(-0.3, -0.2))
-    assert by_clocks("mine", SET, alone) == by_clocks("mine", ["lan-5"], reversed_) == []
+    assert (
+        reversals("mine", SET, alone, standard.CLOCKS) == reversals("mine", ["lan-5"], reversed_, standard.CLOCKS) == []
+    )
     answer = {**ct.vet({"fba": {}}, scenarios=["lan-5"], beside=["epd"], seeds=2), "ranking_by_clocks": [text]}
     said = [one.text for one in blocks(answer) if isinstance(one, Line)]
     assert f"The ranking depends on the clocks: {text}." in said

@@ -6,15 +6,16 @@
 mod edges;
 mod ports;
 mod refusals;
+mod thresholds;
 mod traffic;
 mod vcs;
 
 use std::collections::BTreeMap;
 
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
-use celltrain_core::names::{number_in_range, range};
 use celltrain_core::network::Network;
 use celltrain_core::units::Duration;
+use celltrain_formula::names::{number_in_range, range};
 
 use crate::build::ResolvedScenario;
 use crate::document::join;
@@ -144,7 +145,10 @@ fn unused(scenario: &Scenario, warnings: &mut Vec<Warning>) {
     let of_ports = scenario.port.iter().flat_map(|(name, port)| {
         let at = |kind: &str, which: &str| join(&join(&join("port", name), kind), which);
         let (policy, scheduler) = (&port.policy, &port.scheduler);
-        [(at("policy", policy.name()), policy.unused()), (at("scheduler", scheduler.name()), scheduler.unused())]
+        [
+            (at("policy", policy.name()), policy.unused()),
+            (at("scheduler", scheduler.name()), scheduler.config().unused()),
+        ]
     });
     let of_flows =
         scenario.flow.iter().filter_map(|(name, flow)| Some((join(&join("flow", name), "tcp"), flow.tcp.as_ref()?)));
@@ -173,7 +177,7 @@ fn thresholds(scenario: &Scenario, warnings: &mut Vec<Warning>) {
         let capacity = port.buffer.cells();
         of_policy.chain(of_allocator).filter_map(move |((kind, table, key), threshold)| {
             let key = format!("{}.{kind}.{table}.{key}", join("port", name));
-            let message = format!("{key} = {threshold}: {}", threshold.doubt(capacity?)?);
+            let message = format!("{key} = {threshold}: {}", thresholds::doubt(threshold, capacity?)?);
             Some(Warning { key, message })
         })
     });

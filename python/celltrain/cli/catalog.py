@@ -224,18 +224,20 @@ def _resolved(schema: Schema, definitions: Schema) -> Schema:
 
 
 def _papers() -> Iterator[Entry]:
-    from celltrain.papers.paper import load, paper_ids
+    from celltrain.papers.expansion import load
+    from celltrain.papers.paper import PAPER
 
-    for name in paper_ids():
+    for name in PAPER.ids():
         paper = load(name)
         summary = f"{paper.title} ({paper.published_in})"
         yield Entry(kind="papers", name=name, summary=summary, page=_core.data(f"papers/{name}/README.md"))
 
 
 def _studies() -> Iterator[Entry]:
-    from celltrain.papers.paper import STUDY, load, study_ids
+    from celltrain.papers.expansion import load
+    from celltrain.papers.paper import STUDY
 
-    for name in study_ids():
+    for name in STUDY.ids():
         study = load(name, kind=STUDY)
         yield Entry(
             kind="studies",

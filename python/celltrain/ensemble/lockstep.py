@@ -1,12 +1,12 @@
-"""Does a result hinge on lock-step: flows that start together, on hosts that take no time, one of which starves?
+"""Checks whether a result depends on lock-step: flows that start together, on hosts that take no time, one of which starves.
 
-Two questions, both of which have to be answered with yes. *Are the flows in step?* (`in_step`): at least two connections start at
-the same instant, and nothing in the scenario is drawn but the order of ties. *Does one starve?* (`Step.starves`): over the
-whole run some flow delivers less than a hundredth of its max-min fair share, though the share is a hundred segments or
-more, and timers ran out. Then the seeds may all show the same accident; `hinge` says so, and what breaks the step.
+Both conditions must hold. *The flows are in step* (`in_step`): at least two connections start at the same instant, and nothing
+in the scenario is random but the order of ties. *A flow starves* (`Step.starves`): over the whole run some flow delivers less
+than a hundredth of its max-min fair share, though the share is a hundred segments or more, and timers expired. Then the seeds
+may all show the same accident; `lock_step_warning` reports that, and suggests settings that break the step.
 
-Only scenarios are judged in which starving has no other good reason: all flows are TCP with data from the start of the
-flow on, all start in the first half of the run, and no scheduler gives one VC more than another.
+Only scenarios are judged in which starving has no other good reason: all flows are TCP with data from their start on, all start
+in the first half of the run, and no scheduler prefers a VC.
 
 Source: docs/design/lock-step.md; docs/mechanisms.md, A-03, A-60, A-61 and A-62; Floyd and Jacobson (1991) for random times.
 """
@@ -24,18 +24,18 @@ from celltrain.model.network import Network
 from celltrain.model.quantities import QUANTITIES, seconds
 from celltrain.model.scenario import Reading
 
-#: Of its fair share: a flow that has less than this of it over a whole run starves.
+#: A flow that has less than this share of its fair share over a whole run starves.
 NEAR_NONE = 0.01
-#: Segments of the largest size: less in a whole run is no large share.
+#: Segments of the largest size that a fair share must have for starving to mean something.
 LARGE_SHARE = 100
-#: The measures of a run that the question needs.
+#: The measures of a run that are needed.
 LEAST, TIMEOUTS = "flows.least(*).goodput_mbps", "flows.sum(*).timeouts"
 
 #: Policies that refuse frames at random.
 RANDOM_POLICIES = {"dfba", "dfba_1998"}
-#: Schedulers under which all VCs are alike.
+#: Schedulers that treat all VCs equally.
 EVEN_SCHEDULERS = {"fifo", "round_robin"}
-#: What a flow may have to send; data without end where nothing is said.
+#: Kinds of TCP traffic with data from the start on.
 TCP_DATA = {"greedy", "file"}
 #: Bytes that a segment's frame adds: headers of TCP and IP, LLC/SNAP, AAL5's trailer.
 HEADERS = 20 + 20 + 8 + 8
@@ -43,36 +43,44 @@ HEADERS = 20 + 20 + 8 + 8
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """A scenario whose flows are in step."""
+    """A scenario whose flows are in step.
+
+    Attributes:
+        together: Most flows that start at one instant.
+        fair_mbps: The smallest max-min fair share of a flow, of goodput, in megabits per second.
+        fair_segments: Segments of the largest size that this share amounts to in the run.
+        processing: The time of the largest segment on the bottleneck: Floyd and Jacobson's random time.
+        tick: The coarsest tick of a retransmission timer.
+        ties_drawn: True if the order of ties differs from seed to seed.
+    """
 
     together: int
-    """How many flows start at one instant, at most."""
     fair_mbps: float
-    """The least max-min fair share of a flow, of goodput, in megabits per second."""
     fair_segments: float
-    """Segments of the largest size that this share comes to in the run."""
     processing: str
-    """The time that the largest segment takes on the bottleneck: Floyd and Jacobson's random time."""
     tick: str
-    """The coarsest tick of a retransmission timer."""
     ties_drawn: bool
-    """Whether the order of ties differs from seed to seed."""
 
     def starves(self, least_mbps: float, timeouts: float) -> bool:
-        """Whether a flow starves in a run with this least goodput of a flow, and so many timeouts of all flows."""
+        """Returns whether a flow starves in a run with this least goodput of a flow and this number of timeouts."""
         return self.fair_segments >= LARGE_SHARE and timeouts > 0 and least_mbps < NEAR_NONE * self.fair_mbps
 
 
 @dataclass(frozen=True, kw_only=True)
-class Hinge:
-    """A result that may hinge on lock-step."""
+class LockStepWarning:
+    """A result that may depend on lock-step.
+
+    Attributes:
+        step: The scenario whose flows are in step.
+        seeds: Number of seeds that were run.
+        starved: Number of seeds in which a flow starves.
+        least_mbps: The least goodput of a flow in any of them.
+    """
 
     step: Step
     seeds: int
-    """How many seeds were run, and how many of them have a flow that starves."""
     starved: int
     least_mbps: float
-    """The least goodput of a flow in any of them."""
 
     def __str__(self) -> str:
         step = self.step
@@ -86,34 +94,36 @@ class Hinge:
         )
 
 
-def hinge(scenario: Mapping[str, Any], runs: Mapping[int, tuple[float, float]]) -> Hinge | None:
-    """What to look at before several seeds of a scenario are trusted; None where nothing speaks of lock-step.
+def lock_step_warning(scenario: Mapping[str, Any], runs: Mapping[int, tuple[float, float]]) -> LockStepWarning | None:
+    """Returns what to check before several seeds of a scenario are trusted; None if nothing indicates lock-step.
 
     Args:
-        scenario: The scenario as a table, with or without its defaults; one that is refused is not judged.
-        runs: For each seed the least goodput of a flow in megabits per second, and the timeouts of all flows: what the
-            measures `LEAST` and `TIMEOUTS` come to.
+        scenario: The scenario as a table, with or without its defaults; a scenario that is refused is not judged.
+        runs: For each seed the least goodput of a flow in megabits per second, and the timeouts of all flows: the values of
+            the measures `LEAST` and `TIMEOUTS`.
 
     >>> from celltrain import load
     >>> lan = load("scenarios/lan-tail-drop.toml").to_dict()
-    >>> hinge(lan, {1: (9.5, 40.0), 2: (8.0, 41.0)}) is None
+    >>> lock_step_warning(lan, {1: (9.5, 40.0), 2: (8.0, 41.0)}) is None
     True
-    >>> found = hinge(lan, {1: (9.5, 40.0), 2: (0.1, 41.0)})
+    >>> found = lock_step_warning(lan, {1: (9.5, 40.0), 2: (0.1, 41.0)})
     >>> found.starved, found.seeds
     (1, 2)
     """
-    # Cheap first: a network is built only where a flow has next to nothing.
+    # Cheap first: a network is built only if a flow has next to nothing.
     if not runs or not any(timeouts for _, timeouts in runs.values()):
         return None
     step = in_step(scenario)
     if step is None:
         return None
     starved = [least for least, timeouts in runs.values() if step.starves(least, timeouts)]
-    return Hinge(step=step, seeds=len(runs), starved=len(starved), least_mbps=min(starved)) if starved else None
+    return (
+        LockStepWarning(step=step, seeds=len(runs), starved=len(starved), least_mbps=min(starved)) if starved else None
+    )
 
 
 def in_step(scenario: Mapping[str, Any]) -> Step | None:
-    """What is in step in a scenario; None where something is drawn besides ties, or starving has a good reason."""
+    """Returns what is in step in a scenario; None if something is random besides ties, or starving has a good reason."""
     reading = Reading.of_table(scenario, "scenario")
     full = reading.scenario
     if full is None or any(True for _ in drawn(full)) or not _all_alike(full):
@@ -140,7 +150,7 @@ def in_step(scenario: Mapping[str, Any]) -> Step | None:
 
 
 def drawn(scenario: Mapping[str, Any]) -> Iterator[str]:
-    """By their paths, the settings of a scenario with its defaults by which runs of several seeds differ, beside ties."""
+    """Yields the paths of the settings by which the runs of several seeds differ, apart from ties."""
     host = scenario["host"]
     if seconds(host["processing"]) > 0 and host["processing_times"] == "uniform":
         yield "host.processing_times"
@@ -160,7 +170,7 @@ def drawn(scenario: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _all_alike(scenario: Mapping[str, Any]) -> bool:
-    """Whether no flow is due less than its fair share: all are TCP with data, and no port prefers a VC."""
+    """Returns whether all flows are TCP with data and no port prefers a VC."""
     kinds = {kind for flow in scenario["flow"].values() for kind in flow["traffic"] or ()}
     schedulers = {name for port in scenario["port"].values() for name in port["scheduler"] or ()}
     policies = [config for port in scenario["port"].values() for config in port["policy"].values()]
@@ -169,7 +179,7 @@ def _all_alike(scenario: Mapping[str, Any]) -> bool:
 
 
 def _starts(scenario: Mapping[str, Any], names: list[str]) -> dict[str, float]:
-    """When each flow starts, in seconds: as its own table says, else that of a range, else the topology, else at once."""
+    """Returns the start of each flow in seconds: from its own table, the table of a range, the topology, or 0."""
     starts = dict.fromkeys(names, 0.0)
     [topology] = scenario["topology"].values()
     flows = topology.get("flows", ())

@@ -15,11 +15,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from celltrain.ensemble import cautions
-from celltrain.ensemble.coordination import Progress, run_plan
+from celltrain.ensemble import plan_warnings
+from celltrain.ensemble.coordinator import Progress, run_plan
 from celltrain.ensemble.plan import Plan
 from celltrain.ensemble.store import Store
-from celltrain.ensemble.store.lock_step import warnings
 from celltrain.errors import Fault, PlanError, warn
 from celltrain.model.arguments import Time, checked
 from celltrain.model.cancel import Cancel, endable
@@ -57,32 +56,32 @@ def sweep(
     """Runs a scenario over every combination of settings, each with several seeds; returns the store of the results.
 
     Args:
-        base: What is varied: a scenario, the path of one or the name of a shipped one; or a whole `Plan`, and then nothing
-            else about the plan is said here.
+        base: The scenario to vary, its path, or the name of a shipped one; or a whole `Plan`, to which the arguments about
+            the plan do not apply.
         over: The axes, crossed with each other: a list of values by its path into the scenario, such as
             `{"port.bottleneck.buffer": [1000, 2000]}`; or by a name of its own a table as in a plan's `[axes]`.
         paired: Tables of axes that move together, as in a plan's `[[paired]]`.
         sample: Axes drawn together, as in a plan's `[sample]`.
-        seeds: How many for each setting, or a table as in a plan's `[seeds]`.
-        measures: What is kept of every run; efficiency, fairness, losses, the largest queue, timeouts,
+        seeds: Number of seeds for each setting, or a table as in a plan's `[seeds]`.
+        measures: Measures to keep of every run; efficiency, fairness, losses, the largest queue, timeouts,
             retransmissions and the least goodput of a flow when None.
-        series: What every run records, as in a plan's `[series]`.
-        limit: What a run may take in real time, such as `"60s"`, from the reading of its scenario to its answer.
-        store: The folder, new or empty; a temporary one, which goes with the returned store, when None.
-        resume: Whether to go on with what `store` holds. Runs that failed are done, but for those that were past a limit of
-            time which is higher now, or did not fit into memory of which there is more now: they are run again.
-        retry_failed: Whether to run again every run that failed; needs `resume`.
+        series: Series that every run records, as in a plan's `[series]`.
+        limit: Real time that a run may take, such as `"60s"`, from reading its scenario to its answer.
+        store: The folder, new or empty; a temporary one, deleted with the returned store, when None.
+        resume: True to continue with `store`. Failed runs count as done, unless they exceeded a time limit that is higher
+            now, or did not fit into memory and there is more now: those are run again.
+        retry_failed: True to run all failed runs again; needs `resume`.
         jobs: Threads; one for each core when None.
-        client: A Dask cluster's, to run there instead of here; needs `pip install celltrain[cluster]`.
-        worker: Whatever else runs chunks.
-        progress: Called now and then with how far it is.
-        cancel: A handle that ends it from another thread; see `celltrain.Cancel`.
+        client: A client of a Dask cluster, to run there; needs `pip install celltrain[cluster]`.
+        worker: Any other worker that runs chunks.
+        progress: Called from time to time with the progress.
+        cancel: A handle that ends the call from another thread; see `celltrain.Cancel`.
 
     Raises:
         PlanError: With everything that is wrong with the plan.
-        StoreError: When the store cannot be made, written or gone on with.
-        ClusterError: When the cluster is lost, or its workers run another celltrain; what is done is kept.
-        CancelledError: When `cancel` ended it; what is done is in `store`.
+        StoreError: If the store cannot be made, written or continued.
+        ClusterError: If the cluster is lost, or its workers run another celltrain; finished runs are kept.
+        CancelledError: If `cancel` ended the call; finished runs are in `store`.
 
     >>> import celltrain as ct
     >>> lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=100, policy=ct.Epd(threshold=60), duration="20ms")
@@ -94,7 +93,7 @@ def sweep(
     if isinstance(base, Plan):
         plan = base
     else:
-        said: dict[str, Any] = {
+        document: dict[str, Any] = {
             "axes": over,
             "paired": list(paired) or None,
             "sample": sample,
@@ -103,7 +102,7 @@ def sweep(
             "series": series,
             "limits": None if limit is None else {"time": limit},
         }
-        plan = Plan.of(base, {key: value for key, value in said.items() if value is not None})
+        plan = Plan.of(base, {key: value for key, value in document.items() if value is not None})
     if resume and store is None:
         raise PlanError([Fault.of_option("resume", True, "needs the store it goes on with")])
     if retry_failed and not resume:
@@ -114,5 +113,5 @@ def sweep(
     run_plan(plan, folder, where, resume=resume, retry_failed=retry_failed, progress=progress)
     answer = Store.open(folder)
     answer.keeper = keeper
-    warn([*cautions.of_store(answer), *warnings(answer)])
+    warn([*plan_warnings.of_store(answer), *plan_warnings.lock_step_of_store(answer)])
     return answer

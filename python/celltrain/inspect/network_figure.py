@@ -1,15 +1,17 @@
-"""Pictures of networks: where every node goes, and how it is drawn."""
+"""Figures of networks: the places of nodes, and drawing them."""
 
 from __future__ import annotations
 
 import math
 import os
 import re
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from celltrain.drawing.axes import LONGEST_TITLE, brief, require_matplotlib
 from celltrain.errors import ScenarioError
@@ -18,7 +20,6 @@ from celltrain.model.network import Network, OneWayLink, network
 from celltrain.model.writing import named
 
 if TYPE_CHECKING:
-    import numpy as np
     from matplotlib.axes import Axes
 
     from celltrain.model.types import Scenario
@@ -30,14 +31,13 @@ MAX_HOST_NAMES = 60
 MAX_NODE_NAMES = 120
 MAX_LINK_TEXTS = 40
 LONGEST_NAME = 32
-# Beyond this all distances take too long, and a few must do.
-MAX_STRESS = 400
-PIVOTS = 40
-# In a row what lies between switches, to hosts at the ends, and between hosts; and hosts beside each other at most.
-STEP, END, CLOSE, BESIDE = 0.66, 0.5, 0.13, 5
-# Between hosts one above the other.
+#: Nodes whose distances to all others are respected, and steps of the iteration.
+PIVOTS, STEPS = 60, 100
+#: Distances in a row: between switches, to hosts at the ends, between hosts; and the most hosts next to each other.
+STEP, END, CLOSE, MOST_ADJACENT = 0.66, 0.5, 0.13, 5
+#: Distance of hosts in a column.
 CLOSE_UP = 0.6
-# Characters of a line of a shared name.
+#: Characters of a line of a shared name.
 LONGEST_LINE = 12
 
 STYLE: dict[str, dict[str, Any]] = {
@@ -45,24 +45,27 @@ STYLE: dict[str, dict[str, Any]] = {
     "switch": {"marker": "s", "s": 190, "color": "#2f6690", "edgecolor": "#173a54", "label": "switch"},
     "edge_device": {"marker": "D", "s": 90, "color": "#e0b04c", "edgecolor": "#8a6516", "label": "edge device"},
 }
-LINK, BOTTLENECK = "#9aa5b1", "#d1495b"
+LINK, BOTTLENECK, TEXT = "#9aa5b1", "#d1495b", "#333333"
 KINDS = {"host": ("host", "hosts"), "switch": ("switch", "switches"), "edge_device": ("edge device", "edge devices")}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """Where every node goes."""
+    """Places of nodes.
+
+    Attributes:
+        places: A point for each node.
+        shared: Groups of hosts with one name.
+    """
 
     places: Points
-    """A point for each."""
     shared: Sequence[Sequence[int]] = ()
-    """Hosts that stand together under one name."""
 
     @property
     def inches(self) -> tuple[float, float]:
         """Width and height of a picture in which neighbours do not touch."""
-        width, height = self.places.max(axis=0) - self.places.min(axis=0)
-        # Shared names stand above and below.
+        width, height = np.ptp(self.places, axis=0)
+        # Shared names are above and below.
         least = 3.2 if self.shared else 2.8
         return min(max(6.5, 1.5 * width + 1.5), 16.0), min(max(least, 0.55 * height + 1.6), 13.0)
 
@@ -71,12 +74,12 @@ class Layout:
 def draw(scenario: Scenario | str | os.PathLike[str], *, ax: Axes | None = None) -> Axes:
     """Draws the network of a scenario, its bottleneck in red; needs `pip install celltrain[plot]`.
 
-    Rates and delays stand at the links that differ from most, those of the others below the picture. A network of many nodes
-    has no names.
+    Links that differ from most have their rate and delay next to them; those of the others are below the picture. A
+    network of many nodes has no names.
 
     Args:
         scenario: A scenario, the path of a TOML file, or the name of a shipped one.
-        ax: Where to draw; new axes when None.
+        ax: Axes to draw into; new ones when None.
 
     >>> import celltrain as ct
     >>> ct.draw("scenarios/chain-epd.toml").get_title(loc="left")
@@ -86,7 +89,7 @@ def draw(scenario: Scenario | str | os.PathLike[str], *, ax: Axes | None = None)
 
 
 def draw_network(net: Network, *, ax: Axes | None = None) -> Axes:
-    """The same of a network."""
+    """Draws a network."""
     require_matplotlib()
     layout = laid_out(net)
     if ax is None:
@@ -94,8 +97,8 @@ def draw_network(net: Network, *, ax: Axes | None = None) -> Axes:
 
         ax = pyplot.subplots(figsize=layout.inches, layout="constrained")[1]
     assert ax is not None
-    _links(net, layout, ax)
-    _nodes(net, layout, ax)
+    _draw_links(net, layout, ax)
+    _draw_nodes(net, layout, ax)
     ax.set_title(brief(net.name or "network", LONGEST_TITLE), loc="left", fontsize=12, parse_math=False)
     ax.set_axis_off()
     ax.margins(0.08, 0.3 if layout.shared else 0.14)
@@ -103,11 +106,11 @@ def draw_network(net: Network, *, ax: Axes | None = None) -> Axes:
 
 
 def save(net: Network, path: Path) -> None:
-    """Draws a network into a file, whose ending says how: png, svg or pdf."""
+    """Draws a network into a file that ends in .png, .svg or .pdf."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    # Without pyplot: nothing here may open a window or leave a figure behind.
+    # Without pyplot: it may open a window.
     figure = Figure(figsize=laid_out(net).inches, layout="constrained")
     draw_network(net, ax=figure.add_subplot())
     # The same network gives the same file, byte for byte.
@@ -117,343 +120,283 @@ def save(net: Network, path: Path) -> None:
 
 
 def laid_out(net: Network) -> Layout:
-    """In columns from senders to receivers where the network has that form, else by distances."""
-    import numpy as np
-
+    """Places nodes in columns if data crosses a tree of switches in one direction, else by their distances."""
     neighbours: list[list[int]] = [[] for _ in net.nodes]
     for link in net.links:
         neighbours[link.start].append(link.end)
-    leaves = {i for i, node in enumerate(net.nodes) if node.kind == "host" and len(set(neighbours[i])) == 1}
+    leaves = {i for i, node in enumerate(net.nodes) if node.kind == "host" and len(neighbours[i]) == 1}
     core = [i for i in range(len(net.nodes)) if i not in leaves]
     if not core:
         return Layout(places=np.array([[float(i), 0.0] for i in range(len(net.nodes))]))
-    columns = _columns(net, neighbours, leaves, core)
-    if columns is not None:
-        return columns
-    if len(core) == 1:
-        return Layout(places=_circle(len(net.nodes), core[0]))
-    return Layout(places=_by_distance(neighbours, leaves, core))
-
-
-def _columns(net: Network, neighbours: list[list[int]], leaves: set[int], core: list[int]) -> Layout | None:
-    """Where data goes one way only through a tree of switches: a column for each step. None for other networks."""
-    import numpy as np
-
-    inside = sum(link.start not in leaves and link.end not in leaves for link in net.links) // 2
-    used = {link for flow in net.flows for link in flow.links}
     senders = {net.links[flow.links[0]].start for flow in net.flows}
-    receivers = {net.links[flow.links[-1]].end for flow in net.flows}
-    is_whole = all(link in used or link ^ 1 in used for link in range(0, len(net.links), 2))
-    if inside != len(core) - 1 or senders & receivers or any(link ^ 1 in used for link in used) or not is_whole:
-        return None
-    # In a tree whose links are used one way each there is no way round: how far it is at most from a sender's switch.
-    before: list[list[int]] = [[] for _ in net.nodes]
-    for link in (net.links[link] for link in used):
-        if link.start not in leaves and link.end not in leaves:
-            before[link.end].append(link.start)
-    column: dict[int, int] = {}
-    todo = deque(core)
-    while todo:
-        node = todo.popleft()
-        if all(other in column for other in before[node]):
-            column[node] = 1 + max((column[other] for other in before[node]), default=0)
-        else:
-            todo.append(node)
+    column = _columns(net, leaves, core, senders)
+    if column is None:
+        return Layout(places=_by_distance(neighbours, leaves, core))
     if len(set(column.values())) == len(core):
         return _row(net, neighbours, leaves, column, senders)
-    at = dict(column)
-    for leaf in leaves:
-        at[leaf] = column[neighbours[leaf][0]] + (-1 if leaf in senders else 1)
+    return _layers(neighbours, leaves, column, senders)
+
+
+def _columns(net: Network, leaves: set[int], core: list[int], senders: set[int]) -> dict[int, int] | None:
+    """Returns the longest distance of each switch from a sender; None if the network is not such a tree."""
+    used = {link for flow in net.flows for link in flow.links}
+    receivers = {net.links[flow.links[-1]].end for flow in net.flows}
+    inner = [link for link in net.links if link.start not in leaves and link.end not in leaves]
+    one_way = [link in used and link ^ 1 not in used for link in range(len(net.links))]
+    is_one_way = all(there or back for there, back in zip(one_way[::2], one_way[1::2], strict=True))
+    if len(inner) // 2 != len(core) - 1 or senders & receivers or not is_one_way:
+        return None
+    column = dict.fromkeys(core, 1)
+    inner = [link for link, is_used in zip(net.links, one_way, strict=True) if is_used and link in inner]
+    while late := [link for link in inner if column[link.end] <= column[link.start]]:
+        for link in late:
+            column[link.end] = column[link.start] + 1
+    return column
+
+
+def _layers(neighbours: list[list[int]], leaves: set[int], column: dict[int, int], senders: set[int]) -> Layout:
+    """Places the nodes of each column above each other, in the order of their neighbours in the column before."""
+    at = column | {leaf: column[neighbours[leaf][0]] + (-1 if leaf in senders else 1) for leaf in leaves}
     members: dict[int, list[int]] = {}
     for node in sorted(at, key=lambda node: (at[node], node)):
         members.setdefault(at[node], []).append(node)
     height = max(map(len, members.values()))
-    places = np.zeros((len(net.nodes), 2))
+    places = np.zeros((len(neighbours), 2))
+
+    def order(node: int) -> tuple[float, int]:
+        before = [float(places[other, 1]) for other in neighbours[node] if at[other] < at[node]]
+        return -sum(before) / max(len(before), 1), node
+
     for _ in range(4):
-        for x, nodes in sorted(members.items()):
+        for x, nodes in members.items():
             if x - 1 in members:
-                nodes.sort(key=lambda node: (-_mean(places[n, 1] for n in neighbours[node] if at[n] < x), node))
+                nodes.sort(key=order)
             places[nodes, 0] = x
-            places[nodes, 1] = _spread(len(nodes), height) * CLOSE_UP
+            places[nodes, 1] = _spread(len(nodes), height)
     return Layout(places=places)
 
 
 def _row(
     net: Network, neighbours: list[list[int]], leaves: set[int], column: dict[int, int], senders: set[int]
 ) -> Layout:
-    """Switches one behind the other: hosts before the first and behind the last, those of others above and below.
+    """Places switches in a row, with hosts before the first and after the last, and the hosts of others above and below.
 
-    Of more than two switches hosts whose names differ in a number stand together, so that the row fits a page.
+    In a row of more than two switches, hosts whose names differ in a number share a name, so that the row fits a page.
     """
-    import numpy as np
-
     places = np.zeros((len(net.nodes), 2))
     shared: list[list[int]] = []
     step, end = (STEP, END) if len(column) > 2 else (2 * STEP, 2 * END)
     first, last = min(column.values()), max(column.values())
     for node, x in column.items():
         places[node] = step * x, 0.0
-        own = sorted({leaf for leaf in neighbours[node] if leaf in leaves})
-        for is_sender in (True, False):
-            group = [leaf for leaf in own if (leaf in senders) == is_sender]
-            side = 1 if is_sender else -1
-            shared += _series(net, group)
-            if x == (first if is_sender else last):
+        own = sorted(leaf for leaf in neighbours[node] if leaf in leaves)
+        for side in (1, -1):
+            group = [leaf for leaf in own if (leaf in senders) == (side == 1)]
+            series = _series(net, group)
+            shared += series
+            if x == (first if side == 1 else last):
                 places[group, 0] = step * x - side * end
-                places[group, 1] = _spread(len(group), len(group)) * CLOSE_UP
+                places[group, 1] = _spread(len(group), len(group))
                 continue
-            # Sources come from above, destinations lie below, as cars enter and leave.
+            # Sources are above and destinations below, like the ramps of a motorway.
             height = 1.3
-            for hosts in _series(net, group):
-                for start in range(0, len(hosts), BESIDE):
-                    row = hosts[start : start + BESIDE]
-                    middle = step * x - side * 0.12
-                    places[row, 0] = middle + CLOSE * (np.arange(len(row)) - (len(row) - 1) / 2)
+            for hosts in series:
+                for start in range(0, len(hosts), MOST_ADJACENT):
+                    row = hosts[start : start + MOST_ADJACENT]
+                    places[row, 0] = step * x - side * 0.12 + CLOSE * (np.arange(len(row)) - (len(row) - 1) / 2)
                     places[row, 1] = side * height
                     height += 0.4
-                # Room for their name.
+                # Room for the name.
                 height += 1.2
     return Layout(places=places, shared=shared if len(column) > 2 else ())
 
 
+def _stem(name: str) -> tuple[str, int]:
+    """Splits a name into its stem and the number at its end; -1 if there is none."""
+    stem = re.sub(r"[0-9]{1,9}\Z", "", name)
+    return stem, int(name.removeprefix(stem) or -1)
+
+
 def _series(net: Network, hosts: Iterable[int]) -> list[list[int]]:
-    """Hosts whose names differ in a number alone that goes up by one, and that are linked to one node."""
-    found: list[list[int]] = []
-    neighbour = {link.start: link.end for link in net.links}
-    before: tuple[str, int, int | None] | None = None
+    """Groups hosts whose names have one stem and consecutive numbers."""
+    series: list[list[int]] = []
+    before = ("", -1)
     for host in hosts:
-        stem, number = re.fullmatch(r"(.*?)([0-9]{0,9})", net.nodes[host].name, re.DOTALL).groups()  # type: ignore[union-attr]
-        here = (stem, int(number or 0), neighbour.get(host))
-        if before is not None and number and here == (before[0], before[1] + 1, before[2]):
-            found[-1].append(host)
+        stem, number = _stem(net.nodes[host].name)
+        if series and number > 0 and (stem, number - 1) == before:
+            series[-1].append(host)
         else:
-            found.append([host])
-        before = here
-    return found
+            series.append([host])
+        before = stem, number
+    return series
 
 
 def _spread(count: int, height: int) -> Points:
-    """So many points from top to bottom, around 0."""
-    import numpy as np
-
+    """Returns `count` heights from top to bottom, around 0, in a picture of `height` rows."""
     if count == 1:
         return np.zeros(1)
     # Columns of few nodes do not reach as far as those of many.
     reach = (height - 1) / 2 * (1 if count == height else count / (count + 1) * height / (height - 1))
-    return np.linspace(reach, -reach, count)
-
-
-def _mean(values: Iterable[float]) -> float:
-    numbers = list(values)
-    return sum(numbers) / len(numbers) if numbers else 0.0
-
-
-def _circle(nodes: int, centre: int) -> Points:
-    """All nodes but one around that one, the first at the top."""
-    import numpy as np
-
-    others = [node for node in range(nodes) if node != centre]
-    places = np.zeros((nodes, 2))
-    angles = np.pi / 2 - 2 * np.pi * np.arange(len(others)) / max(len(others), 1)
-    radius = max(1.8, 0.16 * len(others))
-    places[others] = radius * np.column_stack([1.35 * np.cos(angles), np.sin(angles)])
-    return places
+    return np.linspace(reach, -reach, count) * CLOSE_UP
 
 
 def _by_distance(neighbours: list[list[int]], leaves: set[int], core: list[int]) -> Points:
-    """Nodes as far apart as they have links between them, and each host on the free side of its switch."""
-    import numpy as np
-
+    """Places switches by the number of links between them, and each host on the free side of its switch."""
     places = np.zeros((len(neighbours), 2))
     places[core] = _stress(neighbours, core)
-    radius = 0.62
     for node in core:
-        own = sorted({leaf for leaf in neighbours[node] if leaf in leaves})
+        own = sorted(leaf for leaf in neighbours[node] if leaf in leaves)
         if not own:
             continue
-        towards = [places[other] - places[node] for other in set(neighbours[node]) if other not in leaves]
-        angles = sorted(float(np.arctan2(y, x)) for x, y in towards) or [0.0]
-        gaps = [
-            (after - angle) % (2 * np.pi) or 2 * np.pi
-            for angle, after in zip(angles, angles[1:] + angles[:1], strict=True)
-        ]
+        towards = [places[other] - places[node] for other in neighbours[node] if other not in leaves]
+        angles = np.sort([np.arctan2(y, x) for x, y in towards] or [np.pi / 2])
+        gaps = np.append(angles[1:], angles[0] + 2 * np.pi) - angles
         widest = int(np.argmax(gaps))
-        steps = np.arange(1, len(own) + 1) / (len(own) + 1)
+        steps = np.arange(1, len(own) + 1) / (len(own) + (1 if towards else 0))
         at = angles[widest] + gaps[widest] * steps
-        places[own] = places[node] + radius * max(1.0, len(own) / 8) * np.column_stack([np.cos(at), np.sin(at)])
+        places[own] = places[node] + 0.62 * max(1.0, len(own) / 8) * np.column_stack([np.cos(at), np.sin(at)])
     return places
 
 
 def _stress(neighbours: list[list[int]], core: list[int]) -> Points:
-    """Points whose distances are those in the graph, as nearly as can be.
+    """Returns points whose distances are as near as possible to the distances in the graph.
 
-    Source: Gansner, Koren, North: Graph Drawing by Stress Majorization (2004), from classical scaling; for large networks
-    Brandes, Pich: Eigensolver Methods for Progressive Multidimensional Scaling (2006), which is its first step alone.
+    Source: Gansner, Koren, North: Graph Drawing by Stress Majorization (2004), from the start of Brandes, Pich: Eigensolver
+    Methods for Progressive Multidimensional Scaling (2006). Only distances to some pivots count in large networks.
     """
-    import numpy as np
-
-    number = {node: i for i, node in enumerate(core)}
-    inner = [[number[other] for other in set(neighbours[node]) if other in number] for node in core]
-    n = len(core)
-    pivots = list(range(n)) if n <= MAX_STRESS else [i * n // PIVOTS for i in range(PIVOTS)]
-    distances = np.array([_distances(inner, pivot) for pivot in pivots])
+    count = len(core)
+    pivots = np.unique(np.linspace(0, count - 1, min(count, PIVOTS)).astype(int))
+    distances = np.array([_distances(neighbours, core, core[pivot]) for pivot in pivots])
     squares = distances**2
-    centred = -0.5 * (squares - squares.mean(axis=0) - squares.mean(axis=1, keepdims=True) + squares.mean())
+    centred = squares.mean(axis=0) + squares.mean(axis=1, keepdims=True) - squares - squares.mean()
     vectors = np.linalg.svd(centred, full_matrices=False)[2][:2]
-    # A fixed sign, so that the picture is the same everywhere.
-    vectors *= np.where(vectors.sum(axis=1) < 0, -1.0, 1.0)[:, None]
-    places = np.asarray((centred.T @ (centred @ vectors.T)), dtype=np.float64)
-    scale = np.linalg.norm(places[:, None] - places[pivots][None], axis=2).sum() / max(distances.sum(), 1.0)
-    places = places / max(scale, 1e-12)
-    if n > MAX_STRESS:
-        return np.asarray(places)
-    # A shift no two nodes share, since points that coincide stay together.
-    places += 0.05 * np.column_stack([np.sin(7.0 * np.arange(n)), np.cos(5.0 * np.arange(n))])
-    weights = 1.0 / np.maximum(distances, 1.0) ** 2
-    np.fill_diagonal(weights, 0.0)
-    laplacian = np.diag(weights.sum(axis=1)) - weights
-    inverse = np.linalg.pinv(laplacian)
-    for _ in range(100):
-        apart = np.linalg.norm(places[:, None] - places[None], axis=2)
-        ratio = weights * distances / np.maximum(apart, 1e-9)
-        places = inverse @ (np.diag(ratio.sum(axis=1)) - ratio) @ places
-    # The longer side lies down.
-    axes = np.linalg.svd(places - places.mean(axis=0), full_matrices=False)[2]
-    turned = (places - places.mean(axis=0)) @ axes.T
+    places = np.zeros((count, 2))
+    places[:, : len(vectors)] = vectors.T * math.sqrt(count)
+    # A shift that no two nodes share, since points that coincide stay together.
+    places += 0.05 * np.column_stack([np.sin(7.0 * np.arange(count)), np.cos(5.0 * np.arange(count))])
+    weights = (distances > 0) / np.maximum(distances, 1.0) ** 2
+    weights = weights[:, :, None] / np.maximum(weights.sum(axis=0)[:, None], 1e-9)
+    for _ in range(STEPS):
+        offsets = places[None] - places[pivots][:, None]
+        lengths = np.maximum(np.linalg.norm(offsets, axis=2), 1e-9)
+        wanted = places[pivots][:, None] + (distances / lengths)[:, :, None] * offsets
+        places = (weights * wanted).sum(axis=0)
+    # The longer side is horizontal, and the first node on the left, so that the picture is the same everywhere.
+    places -= places.mean(axis=0)
+    turned = places @ np.linalg.svd(places, full_matrices=False)[2].T
     return np.asarray(1.25 * turned * np.where(turned[0] < 0, 1.0, -1.0))
 
 
-def _distances(neighbours: list[list[int]], start: int) -> list[float]:
-    """Links from one node to each other; what cannot be reached is farther than anything."""
-    away = [-1] * len(neighbours)
-    away[start] = 0
-    todo = deque([start])
-    while todo:
-        node = todo.popleft()
+def _distances(neighbours: list[list[int]], core: list[int], start: int) -> list[float]:
+    """Returns the links from one switch to each other; a switch that cannot be reached is farther than any."""
+    away = {start: 0}
+    for node in (queue := [start]):
         for other in neighbours[node]:
-            if away[other] < 0:
+            if other not in away:
                 away[other] = away[node] + 1
-                todo.append(other)
-    farthest = max(away) + 2
-    return [float(farthest if distance < 0 else distance) for distance in away]
+                queue.append(other)
+    return [float(away.get(node, max(away.values()) + 2)) for node in core]
 
 
-def _links(net: Network, layout: Layout, ax: Axes) -> None:
-    """Each link as a line, wider where it is faster, and what it is where that is not what most are."""
+def _draw_links(net: Network, layout: Layout, ax: Axes) -> None:
+    """Draws each link as a line, wider if it is faster, with a text if it differs from most."""
     from matplotlib.collections import LineCollection
 
     places = layout.places
     pairs = list(zip(net.links[::2], net.links[1::2], strict=True))
-    texts = [_text(there, back, alike=False) for there, back in pairs]
-    usual, _ = Counter(texts).most_common(1)[0]
     usual_rate, _ = Counter(there.rate_mbps for there, _ in pairs).most_common(1)[0]
     many = len(net.nodes) > MAX_NODE_NAMES
-
-    def width(link: OneWayLink) -> float:
-        return (0.4 if many else 1.3) * min(max(math.sqrt(link.rate_mbps / usual_rate), 0.5), 3.0)
-
+    widths = [
+        (0.4 if many else 1.3) * min(max(math.sqrt(there.rate_mbps / usual_rate), 0.5), 3.0) for there, _ in pairs
+    ]
     segments = [(places[there.start], places[there.end]) for there, _ in pairs]
-    ax.add_collection(
-        LineCollection(
-            segments, colors=LINK, linewidths=[width(there) for there, _ in pairs], capstyle="round", zorder=1
-        )
-    )
-    there = net.links[net.bottleneck]
-    start, end = places[there.start], places[there.end]
-    ax.plot(*zip(start, end, strict=True), color=BOTTLENECK, linewidth=max(2.4, width(there)), zorder=2)
+    ax.add_collection(LineCollection(segments, colors=LINK, linewidths=widths, capstyle="round", zorder=1))
+    bottleneck = net.links[net.bottleneck]
+    start, end = places[bottleneck.start], places[bottleneck.end]
+    width = max(2.4, widths[net.bottleneck // 2])
+    ax.plot(*zip(start, end, strict=True), color=BOTTLENECK, linewidth=width, zorder=2)
     arrow = {"arrowstyle": "-|>", "color": BOTTLENECK, "linewidth": 0, "mutation_scale": 8 if many else 16}
     ax.annotate("", xy=start + 0.86 * (end - start), xytext=start + 0.7 * (end - start), arrowprops=arrow, zorder=2)
-    apart = [i for i, text in enumerate(texts) if text != usual]
-    if len(apart) <= MAX_LINK_TEXTS and not many:
-        others = "all links" if not apart else "other links"
-        alike = len({link.rate_mbps for link in net.links}) == 1
-        degrees = Counter(node for link in net.links for node in (link.start, link.end))
-        for i in apart:
-            ends = pairs[i][0].start, pairs[i][0].end
-            # Near its host there is more room than where links meet.
-            share = 0.5 if min(degrees[end] for end in ends) > 2 else 0.36 if degrees[ends[0]] == 2 else 0.64
-            x, y = places[ends[0]] + share * (places[ends[1]] - places[ends[0]])
-            colour = BOTTLENECK if i == net.bottleneck // 2 else "#333333"
-            box = {"facecolor": "white", "edgecolor": "none", "pad": 0.8, "alpha": 0.85}
-            text = _text(*pairs[i], alike=alike)
-            text = text.replace(", ", "\n") if layout.shared else text
-            ax.text(x, y, text, fontsize=8, ha="center", va="center", color=colour, bbox=box, zorder=4)
+    texts = [_link_text(*pair) for pair in pairs]
+    usual, _ = Counter(texts).most_common(1)[0]
+    unusual = [i for i, text in enumerate(texts) if text != usual]
+    if len(unusual) <= MAX_LINK_TEXTS and not many:
+        _draw_link_texts(net, layout, ax, unusual)
+        others = f"{'other' if unusual else 'all'} links: {usual.replace(chr(10), ', ')}"
     else:
-        others = f"{len(texts)} links"
-        usual = f"{_range(net.links, 'rate')}, {_range(net.links, 'delay')}"
+        others = (
+            f"{len(texts)} links: {_range(net.links, 'rate', 'rate_mbps')}, {_range(net.links, 'delay', 'delay_s')}"
+        )
     nodes = ", ".join(f"{count} {KINDS[kind][count > 1]}" for kind, count in net.kinds.items())
     flows = f"{len(net.flows)} flow{'s' if len(net.flows) > 1 else ''}"
-    below = (
-        f"{others}: {usual.replace(chr(10), ', ')}; bottleneck: {brief(there.name, 2 * LONGEST_NAME)}\n{nodes}, {flows}"
-    )
-    ax.text(
-        0.0,
-        -0.02,
-        below,
-        transform=ax.transAxes,
-        fontsize=9,
-        color="#333333",
-        va="top",
-        ha="left",
-        parse_math=False,
-    )
+    below = f"{others}; bottleneck: {brief(bottleneck.name, 2 * LONGEST_NAME)}\n{nodes}, {flows}"
+    ax.text(0.0, -0.02, below, transform=ax.transAxes, fontsize=9, color=TEXT, va="top", ha="left", parse_math=False)
 
 
-def _text(there: OneWayLink, back: OneWayLink, *, alike: bool) -> str:
-    """Rate and delay of a link, of both ways where they differ; the delay alone where all rates are alike."""
-    ways = [link.delay if alike else f"{link.rate}, {link.delay}" for link in (there, back)]
+def _draw_link_texts(net: Network, layout: Layout, ax: Axes, pairs: Iterable[int]) -> None:
+    """Writes rate and delay next to some links; the delay alone if all rates are the same."""
+    same_rate = len({link.rate for link in net.links}) == 1
+    degrees = Counter(node for link in net.links for node in (link.start, link.end))
+    box = {"facecolor": "white", "edgecolor": "none", "pad": 0.8, "alpha": 0.85}
+    for i in pairs:
+        there, back = net.links[2 * i : 2 * i + 2]
+        # There is more room near a host than near a switch.
+        share = 0.36 if degrees[there.start] == 2 else 0.64
+        if min(degrees[there.start], degrees[there.end]) > 2:
+            share = 0.5
+        start, end = layout.places[there.start], layout.places[there.end]
+        text = _link_text(there, back, delay_only=same_rate)
+        text = text.replace(", ", "\n") if layout.shared else text
+        x, y = start + share * (end - start)
+        colour = BOTTLENECK if i == net.bottleneck // 2 else TEXT
+        ax.text(x, y, text, fontsize=8, ha="center", va="center", color=colour, bbox=box, zorder=4)
+
+
+def _link_text(there: OneWayLink, back: OneWayLink, *, delay_only: bool = False) -> str:
+    """Returns rate and delay of a link, of both directions if they differ."""
+    ways = [link.delay if delay_only else f"{link.rate}, {link.delay}" for link in (there, back)]
     return ways[0] if ways[0] == ways[1] else f"there {ways[0]}\nback {ways[1]}"
 
 
-def _range(links: Iterable[OneWayLink], what: str) -> str:
-    """The least and the most of the links' rates or delays."""
-    key = {"rate": "rate_mbps", "delay": "delay_s"}[what]
-    ordered = sorted(links, key=lambda link: float(getattr(link, key)))
-    least, most = getattr(ordered[0], what), getattr(ordered[-1], what)
+def _range(links: Iterable[OneWayLink], text: str, number: str) -> str:
+    """Returns the smallest and the largest of the links' rates or delays."""
+    ordered = sorted(links, key=lambda link: float(getattr(link, number)))
+    least, most = getattr(ordered[0], text), getattr(ordered[-1], text)
     return str(least) if least == most else f"{least} to {most}"
 
 
-def _nodes(net: Network, layout: Layout, ax: Axes) -> None:
-    """Each node by its kind, hosts named outside, switches below."""
-    import numpy as np
-
+def _draw_nodes(net: Network, layout: Layout, ax: Axes) -> None:
+    """Draws each node by its kind, with names of hosts outside and of switches below."""
     places = layout.places
     kinds = np.array([node.kind for node in net.nodes])
     many = len(net.nodes) > MAX_NODE_NAMES
+    shrink = 0.06 if len(net.nodes) > 1000 else 0.25 if many else 1.0
     for kind, style in STYLE.items():
-        of_kind = kinds == kind
-        if of_kind.any():
-            shrink = 0.06 if len(net.nodes) > 1000 else 0.25 if many else 1.0
+        if kind in kinds:
             drawn = {**style, "s": style["s"] * shrink, "linewidth": 0.3 if many else 1.0}
-            ax.scatter(places[of_kind, 0], places[of_kind, 1], zorder=3, **drawn)
+            ax.scatter(*places[kinds == kind].T, zorder=3, **drawn)
     if many:
         return
     neighbour = {link.start: link.end for link in net.links}
     for i, (place, node) in enumerate(zip(places, net.nodes, strict=True)):
-        name: dict[str, Any] = {
-            "text": brief(node.name, LONGEST_NAME),
-            "textcoords": "offset points",
-            "parse_math": False,
-        }
+        name = brief(node.name, LONGEST_NAME)
         if node.kind == "host":
-            if net.kinds["host"] > MAX_HOST_NAMES or layout.shared:
-                continue
-            left = place[0] < places[neighbour.get(i, i)][0]
-            offset, align = (-7, "right") if left else (7, "left")
-            ax.annotate(xy=place, xytext=(offset, 0), ha=align, va="center", fontsize=8, **name)
+            if net.kinds["host"] <= MAX_HOST_NAMES and not layout.shared:
+                is_left = place[0] < places[neighbour.get(i, i)][0]
+                _write(ax, name, place, (-7 if is_left else 7, 0), "right" if is_left else "left", "center", 8)
         elif layout.shared:
-            # Below to the left no link ends, but at the row itself.
-            ax.annotate(xy=place, xytext=(-2, -9), ha="right", va="top", fontsize=9, **name)
+            # No link is below to the left.
+            _write(ax, name, place, (-2, -9), "right", "top", 9)
         else:
-            ax.annotate(xy=place, xytext=(0, -9), ha="center", va="top", fontsize=9, **name)
+            _write(ax, name, place, (0, -9), "center", "top", 9)
     for hosts in layout.shared:
-        _shared_name(net, places, hosts, places[neighbour[hosts[0]]], ax)
+        _write_shared_name(net, places[hosts], hosts, places[neighbour[hosts[0]]], ax)
 
 
-def _shared_name(net: Network, places: Points, hosts: Sequence[int], switch: Any, ax: Axes) -> None:
-    """The name of hosts that stand together: away from their switch."""
+def _write_shared_name(net: Network, places: Points, hosts: Sequence[int], switch: Any, ax: Axes) -> None:
+    """Writes the name of a group of hosts on the side away from their switch."""
     first, last = (net.nodes[host].name for host in (hosts[0], hosts[-1]))
-    stem = first.rstrip("0123456789") if len(hosts) > 1 else first
+    stem = _stem(first)[0] if len(hosts) > 1 else first
     lines = [""]
     for part in re.findall(r"[^-_. ]*[-_. ]*", brief(stem, LONGEST_NAME)):
         if lines[-1] and len(lines[-1]) + len(part) > LONGEST_LINE:
@@ -461,24 +404,18 @@ def _shared_name(net: Network, places: Points, hosts: Sequence[int], switch: Any
         lines[-1] += part
     if len(hosts) > 1:
         lines.append(f"{first.removeprefix(stem)} to {last.removeprefix(stem)}")
-    align: dict[str, Any]
-    own = places[hosts]
-    middle, low, high = own.mean(axis=0), own.min(axis=0), own.max(axis=0)
-    beside = abs(middle[0] - switch[0]) >= END * 0.99
-    if not beside and low[1] > switch[1]:
-        at, offset, align = (middle[0], high[1]), (0, 6), {"ha": "center", "va": "bottom"}
-    elif not beside:
-        at, offset, align = (middle[0], low[1]), (0, -6), {"ha": "center", "va": "top"}
+    text, middle = "\n".join(lines), places.mean(axis=0)
+    if abs(middle[0] - switch[0]) >= END * 0.99:
+        is_left = middle[0] < switch[0]
+        _write(ax, text, middle, (-8 if is_left else 8, 0), "right" if is_left else "left", "center", 9)
+    elif places[:, 1].min() > switch[1]:
+        _write(ax, text, (middle[0], places[:, 1].max()), (0, 6), "center", "bottom", 9)
     else:
-        left = middle[0] < switch[0]
-        at, offset, align = tuple(middle), (-8 if left else 8, 0), {"ha": "right" if left else "left", "va": "center"}
+        _write(ax, text, (middle[0], places[:, 1].min()), (0, -6), "center", "top", 9)
+
+
+def _write(ax: Axes, text: str, at: Any, offset: tuple[float, float], ha: str, va: str, size: int) -> None:
+    """Writes a text next to a point without typesetting formulas."""
     ax.annotate(
-        "\n".join(lines),
-        at,
-        offset,
-        textcoords="offset points",
-        fontsize=9,
-        linespacing=1.05,
-        parse_math=False,
-        **align,
+        text, at, offset, textcoords="offset points", ha=ha, va=va, fontsize=size, linespacing=1.05, parse_math=False
     )

@@ -9,9 +9,9 @@
 from __future__ import annotations
 
 from celltrain.papers.claims import Claim
-from celltrain.papers.outcomes import Progress
-from celltrain.papers.paper import PAPER, STUDY, Paper, PaperError, load, paper_ids, study_ids
-from celltrain.papers.run import Reproduction, reproduce, study
+from celltrain.papers.expansion import load
+from celltrain.papers.paper import PAPER, STUDY, Paper, PaperError
+from celltrain.papers.run import Progress, Reproduction, reproduce, study
 from celltrain.papers.score import Scored
 
 __all__ = [
@@ -24,8 +24,6 @@ __all__ = [
     "Reproduction",
     "Scored",
     "load",
-    "paper_ids",
     "reproduce",
     "study",
-    "study_ids",
 ]

@@ -1,11 +1,12 @@
-"""The sentences of a paper that state an order or a trend, and whether our runs bear them out.
+"""Verdicts on claims: sentences of a paper that state an order or a trend.
 
-A claim stands in the paper's `claims.toml` with its quotation and one or more tests; it holds when all of them do on the
-means of the seeds. The same tests are also put to each seed alone, because the paper's authors may have run one, and to the
-numbers the paper prints, because a text may say more than its own tables do. A claim of a study has a `reason`, the theory
-behind it, and a quotation only where a text says the same.
+A claim is in the paper's `claims.toml`, with its quotation and one or more tests. It holds if all of them pass on the means
+of the seeds. The same tests are also applied to each seed alone, because the paper's authors may have run one, and to the
+printed numbers, because a text may say more than its own tables do. A claim of a study has a `reason`, the theory behind
+it, and a quotation only if a text says the same.
 
-A test looks at rows. A *selection* names them: a table, and values of keys (a list means any of its members). The forms:
+A test looks at rows. A *selection* names them: a table, and values of keys (a list stands for any of its members). The
+forms:
 
 `greater`      the mean of a quantity over selection `a` exceeds that over `b`, by more than `margin`; with `share`, also in
                at least this share of the rows of `a` and `b` that match in their other keys.
@@ -25,237 +26,225 @@ A test looks at rows. A *selection* names them: a table, and values of keys (a l
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
-from celltrain.papers.paper import Number, Paper, PaperError, Row, Value, evaluate, matches
+from celltrain.papers.expansion import evaluate
+from celltrain.papers.paper import Number, Paper, PaperError, Row, Value, matches
 from celltrain.papers.score import SLACK, Scored
 from celltrain.running.statistics import rank_correlation
+
+#: A test, an entry of `claims.toml`.
+Entry = Mapping[str, Any]
+#: Whether a test passes, and the figures that show it.
+Verdict = tuple[bool, str]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """A claim and the verdict on it."""
+    """A claim and the verdict on it.
+
+    Attributes:
+        reason: Theory from which a study expects it; empty in a paper.
+        published_holds: Verdict on the printed numbers; None if the paper prints none.
+        seeds_share: Share of the seeds that bear it out alone; None if its rows have no seed in common.
+        seeds: Number of seeds that all its rows have in common.
+    """
 
     id: str
     text: str
-    reason: str
-    """Why a study expects it; empty in a paper."""
-    quote: str
-    section: str
     holds: bool
     evidence: str
-    seeds_share: float | None
-    """The share of the seeds in each of which, taken alone, it holds; None where its rows have no seed in common."""
-    seeds: int
-    """How many seeds all its rows have in common."""
+    reason: str
+    quote: str
+    section: str
     published_holds: bool | None
-    """The same tests on the numbers the paper prints; None where it prints none."""
     published_evidence: str
+    seeds_share: float | None
+    seeds: int
 
     def to_dict(self) -> dict[str, Any]:
-        """The claim as `celltrain reproduce --json` gives it."""
-        return {
-            "id": self.id,
-            "text": self.text,
-            "holds": self.holds,
-            "evidence": self.evidence,
-            "reason": self.reason,
-            "quote": self.quote,
-            "section": self.section,
-            "published_holds": self.published_holds,
-            "published_evidence": self.published_evidence,
-            "seeds_share": self.seeds_share,
-            "seeds": self.seeds,
-        }
+        """Returns the claim as `celltrain reproduce --json` prints it."""
+        return asdict(self)
 
 
 @dataclass(frozen=True)
 class Point:
-    """One value in one row: what a test sees."""
+    """One value in one row, as a test sees it."""
 
     table: str
     keys: Row
     quantity: str
     value: float
 
-
-#: A test and the points it looks at, to whether it passes and the figures that say so.
-Form = Callable[[Mapping[str, Any], Sequence[Point]], tuple[bool, str]]
+    @classmethod
+    def of(cls, number: Number, value: float) -> Point:
+        """Returns a value of a number as a point."""
+        return cls(number.table, number.keys, number.quantity.name, value)
 
 
 def judge(paper: Paper, scored: Sequence[Scored]) -> tuple[list[Claim], list[str]]:
-    """The verdict on every claim whose rows were all run, and the ids of the others."""
-    ours = [_point(s.number, s.mean) for s in scored]
-    printed = [_point(s.number, s.number.published) for s in scored if s.number.published is not None]
-    everything = [_point(number, 0.0) for table in paper.tables for number in table.numbers]
+    """Returns the verdict on every claim whose rows were all run, and the ids of the others."""
+    ours = [Point.of(s.number, s.mean) for s in scored]
+    printed = [Point.of(s.number, s.number.published) for s in scored if s.number.published is not None]
     claims, left_out = [], []
     for entry in paper.claims:
-        try:
-            needed = _rows(everything, entry["tests"])
-            if len(_rows(ours, entry["tests"])) < len(needed):
+        with _naming(entry):
+            tests = entry["tests"]
+            needed = len(_rows(_everything(paper), tests))
+            if len(_rows(ours, tests)) < needed:
                 left_out.append(entry["id"])
                 continue
-            holds, evidence = _verdict(entry["tests"], ours)
-            alone = _alone(entry["tests"], scored)
-            published_holds, published_evidence = None, ""
-            if len(_rows(printed, entry["tests"])) == len(needed):
-                published_holds, published_evidence = _verdict(entry["tests"], printed)
-        except (PaperError, KeyError) as error:
-            raise PaperError(f"claim {entry.get('id')!r}: {error}") from error
-        claims.append(
-            Claim(
-                id=entry["id"],
-                text=entry["text"],
-                reason=entry.get("reason", ""),
-                quote=entry.get("quote", ""),
-                section=str(entry.get("section", "")),
-                holds=holds,
-                evidence=evidence,
-                seeds_share=sum(alone) / len(alone) if alone else None,
-                seeds=len(alone),
-                published_holds=published_holds,
-                published_evidence=published_evidence,
+            holds, evidence = _verdict(tests, ours)
+            alone = _alone(tests, scored)
+            is_printed = len(_rows(printed, tests)) == needed
+            published_holds, published_evidence = _verdict(tests, printed) if is_printed else (None, "")
+            claims.append(
+                Claim(
+                    id=entry["id"],
+                    text=entry["text"],
+                    holds=holds,
+                    evidence=evidence,
+                    reason=entry.get("reason", ""),
+                    quote=entry.get("quote", ""),
+                    section=str(entry.get("section", "")),
+                    published_holds=published_holds,
+                    published_evidence=published_evidence,
+                    seeds_share=sum(alone) / len(alone) if alone else None,
+                    seeds=len(alone),
+                )
             )
-        )
     return claims, left_out
 
 
 def check(paper: Paper) -> None:
-    """Refuses a claim with a test that looks at a quantity or a row that the paper does not have; nothing is run."""
-    everything = [_point(number, 0.0) for table in paper.tables for number in table.numbers]
+    """Refuses a claim with a test on a quantity or a row that the paper does not have, before anything is run."""
     for claim in paper.claims:
-        try:
+        with _naming(claim):
             for entry in claim["tests"]:
                 _form(entry)
                 for quantity in _quantities(entry):
                     if quantity not in paper.quantities:
                         raise PaperError(f"{quantity!r} is not a quantity; there are {', '.join(paper.quantities)}")
-                if not _rows(everything, [entry]):
-                    raise PaperError("a selection finds no row")
-        except (PaperError, KeyError) as error:
-            raise PaperError(f"claim {claim.get('id')!r}: {error}") from error
+                _some(_rows(_everything(paper), [entry]))
 
 
-def apply(entry: Mapping[str, Any], points: Sequence[Point]) -> tuple[bool, str]:
-    """One test on these points: whether it passes, and the figures that say so."""
+@contextmanager
+def _naming(claim: Entry) -> Iterator[None]:
+    try:
+        yield
+    except (PaperError, KeyError) as error:
+        raise PaperError(f"claim {claim.get('id')!r}: {error}") from error
+
+
+def apply(entry: Entry, points: Sequence[Point]) -> Verdict:
+    """Applies one test."""
     return _form(entry)(entry, points)
 
 
-def _form(entry: Mapping[str, Any]) -> Form:
+def _form(entry: Entry) -> Callable[[Entry, Sequence[Point]], Verdict]:
     if entry["form"] not in FORMS:
         raise PaperError(f"no form {entry['form']!r}; there are {', '.join(FORMS)}")
     return FORMS[entry["form"]]
 
 
-def _greater(entry: Mapping[str, Any], points: Sequence[Point]) -> tuple[bool, str]:
-    a, b = (select(points, entry[side], entry["quantity"]) for side in ("a", "b"))
+def _greater(entry: Entry, points: Sequence[Point]) -> Verdict:
+    a, b = _sides(entry, points)
     margin = entry.get("margin", 0.0)
     holds = _mean(a) - _mean(b) > margin
-    evidence = f"{entry['quantity']} {_number(_mean(a))} against {_number(_mean(b))}"
+    evidence = f"{entry['quantity']} {_text(_mean(a))} against {_text(_mean(b))}"
     if margin:
-        evidence += f" (by more than {_number(margin)})"
+        evidence += f" (by more than {_text(margin)})"
     if "share" in entry:
-        pairs = _matched(a, b, entry.get("on") or _open_keys(a, b, named=set(entry["a"]) | set(entry["b"])))
-        ahead = sum(first > second for first, second in pairs)
-        holds = holds and ahead >= entry["share"] * len(pairs) - SLACK
+        common = set.intersection(*(set(point.keys) for point in (*a, *b)))
+        on = entry.get("on") or sorted(common - set(entry["a"]) - set(entry["b"]))
+        first, second = _by_keys(a, on), _by_keys(b, on)
+        pairs = [(_mean(first[key]), _mean(second[key])) for key in first if key in second]
+        ahead = sum(one > other for one, other in pairs)
+        holds = holds and _is_share(ahead, pairs, entry["share"])
         evidence += f", ahead in {ahead} of {len(pairs)} matched rows"
     return holds, evidence
 
 
-def _difference(entry: Mapping[str, Any], points: Sequence[Point]) -> tuple[bool, str]:
-    a, b = (_mean(select(points, entry[side], entry["quantity"])) for side in ("a", "b"))
-    return _within(entry, a - b, f"{entry['quantity']} {_number(a)} less {_number(b)}")
+def _difference(entry: Entry, points: Sequence[Point]) -> Verdict:
+    a, b = map(_mean, _sides(entry, points))
+    return _within(entry, a - b, f"{entry['quantity']} {_text(a)} less {_text(b)}")
 
 
-def _ratio(entry: Mapping[str, Any], points: Sequence[Point]) -> tuple[bool, str]:
-    a, b = (_mean(select(points, entry[side], entry["quantity"])) for side in ("a", "b"))
-    return _within(entry, a / b if b else float("inf"), f"{entry['quantity']} {_number(a)} over {_number(b)}")
+def _ratio(entry: Entry, points: Sequence[Point]) -> Verdict:
+    a, b = map(_mean, _sides(entry, points))
+    return _within(entry, a / b if b else np.inf, f"{entry['quantity']} {_text(a)} over {_text(b)}")
 
 
-def _within(entry: Mapping[str, Any], value: float, label: str) -> tuple[bool, str]:
-    low, high = entry.get("low", -np.inf), entry.get("high", np.inf)
-    holds = low - SLACK <= value <= high + SLACK
-    return holds, f"{label} is {_number(value)}, allowed {_range(low, high)}"
-
-
-def _bound(entry: Mapping[str, Any], points: Sequence[Point]) -> tuple[bool, str]:
+def _bound(entry: Entry, points: Sequence[Point]) -> Verdict:
     rows = select(points, entry["over"], entry["quantity"])
     if entry.get("of", "each") == "mean":
         return _within(entry, _mean(rows), f"mean {entry['quantity']}")
-    kept = 0
-    for row in rows:
-        low, high = (_limit(entry.get(side, open_), row.keys) for side, open_ in (("low", -np.inf), ("high", np.inf)))
-        kept += low - SLACK <= row.value <= high + SLACK
+    kept = sum(_is_within(row.value, *_limits(entry, row.keys)) for row in rows)
     values = [row.value for row in rows]
-    allowed = _range(entry.get("low", -np.inf), entry.get("high", np.inf))
-    span = " to ".join(dict.fromkeys(_number(end) for end in (min(values), max(values))))
-    evidence = f"{entry['quantity']} {span}, {kept} of {len(rows)} in {allowed}"
-    return kept >= entry.get("share", 1.0) * len(rows) - SLACK, evidence
+    span = " to ".join(dict.fromkeys(map(_text, (min(values), max(values)))))
+    evidence = f"{entry['quantity']} {span}, {kept} of {len(rows)} in {_range(entry)}"
+    return _is_share(kept, rows, entry.get("share", 1.0)), evidence
 
 
-def _trend(entry: Mapping[str, Any], points: Sequence[Point]) -> tuple[bool, str]:
-    groups = _grouped(select(points, entry["over"], entry["quantity"]), entry["groups"])
-    sign = _sign(entry)
-    # A group in which nothing varies shows no trend either way.
+def _trend(entry: Entry, points: Sequence[Point]) -> Verdict:
+    groups, sign = _groups(entry, points), _sign(entry)
+    # A group in which nothing varies shows no trend.
     signed = [
         sign * (rank_correlation([_ordinal(p.keys[entry["key"]]) for p in group], [p.value for p in group]) or 0.0)
         for group in groups
     ]
     going = sum(one > SLACK for one in signed)
-    holds = float(np.mean(signed)) > SLACK and going >= entry.get("share", 0.5) * len(groups) - SLACK
-    verb = "grows" if sign > 0 else "falls"
-    evidence = f"{entry['quantity']} {verb} with {entry['key']} in {going} of {len(groups)} groups"
-    return holds, f"{evidence}, mean rank correlation {_number(sign * float(np.mean(signed)))}"
+    mean = float(np.mean(signed))
+    evidence = (
+        f"{entry['quantity']} {'grows' if sign > 0 else 'falls'} with {entry['key']} in {going} of {len(groups)} groups, "
+        f"mean rank correlation {_text(sign * mean)}"
+    )
+    return mean > SLACK and _is_share(going, groups, entry.get("share", 0.5)), evidence
 
 
-def _correlation(entry: Mapping[str, Any], points: Sequence[Point]) -> tuple[bool, str]:
-    x = select(points, entry["over"], entry["x"])
-    y = select(points, entry["over"], entry["y"])
-    correlation = rank_correlation([p.value for p in x], [p.value for p in y]) or 0.0
-    evidence = f"rank correlation of {entry['x']} and {entry['y']} over {len(x)} rows {_number(correlation)}"
+def _correlation(entry: Entry, points: Sequence[Point]) -> Verdict:
+    x, y = ([p.value for p in select(points, entry["over"], entry[side])] for side in ("x", "y"))
+    correlation = rank_correlation(x, y) or 0.0
+    evidence = f"rank correlation of {entry['x']} and {entry['y']} over {len(x)} rows {_text(correlation)}"
     return _sign(entry) * correlation > SLACK, evidence
 
 
-def _spread(entry: Mapping[str, Any], points: Sequence[Point]) -> tuple[bool, str]:
-    groups = _grouped(select(points, entry["over"], entry["quantity"]), entry["groups"])
-    spreads = [max(p.value for p in group) - min(p.value for p in group) for group in groups]
-    wide = sum(spread >= entry["at_least"] - SLACK for spread in spreads)
-    evidence = f"{entry['quantity']} varies by {_number(entry['at_least'])} or more in {wide} of {len(groups)} groups"
-    return wide >= entry.get("share", 0.5) * len(groups) - SLACK, evidence
+def _spread(entry: Entry, points: Sequence[Point]) -> Verdict:
+    groups = [[p.value for p in group] for group in _groups(entry, points)]
+    wide = sum(max(group) - min(group) >= entry["at_least"] - SLACK for group in groups)
+    evidence = f"{entry['quantity']} varies by {_text(entry['at_least'])} or more in {wide} of {len(groups)} groups"
+    return _is_share(wide, groups, entry.get("share", 0.5)), evidence
 
 
-def _steady(entry: Mapping[str, Any], points: Sequence[Point]) -> tuple[bool, str]:
-    groups = _grouped(select(points, entry["over"], entry["quantity"]), entry["groups"])
-    values = [[p.value for p in group] for group in groups]
-    widest = max((max(group) - min(group)) / float(np.mean(group)) for group in values)
-    evidence = f"{entry['quantity']} varies by at most {_number(widest)} of its mean in {len(groups)} groups"
-    return widest <= entry["within"] + SLACK, f"{evidence}, allowed {_number(entry['within'])}"
+def _steady(entry: Entry, points: Sequence[Point]) -> Verdict:
+    groups = [[p.value for p in group] for group in _groups(entry, points)]
+    widest = max((max(group) - min(group)) / float(np.mean(group)) for group in groups)
+    evidence = f"{entry['quantity']} varies by at most {_text(widest)} of its mean in {len(groups)} groups"
+    return widest <= entry["within"] + SLACK, f"{evidence}, allowed {_text(entry['within'])}"
 
 
-def _best(entry: Mapping[str, Any], points: Sequence[Point]) -> tuple[bool, str]:
-    keys = list(entry["setting"])
-    values: dict[tuple[Value, ...], list[float]] = {}
-    for quantity in entry["quantities"]:
-        for row in select(points, entry["over"], quantity):
-            values.setdefault(tuple(row.keys[key] for key in keys), []).append(row.value)
-    means = {setting: float(np.mean(of)) for setting, of in values.items()}
-    stated = tuple(entry["setting"].values())
+def _best(entry: Entry, points: Sequence[Point]) -> Verdict:
+    keys, stated = list(entry["setting"]), tuple(entry["setting"].values())
+    rows = [row for quantity in entry["quantities"] for row in select(points, entry["over"], quantity)]
+    means = {setting: _mean(of_setting) for setting, of_setting in _by_keys(rows, keys).items()}
     if stated not in means:
         raise PaperError(f"no row has the setting {entry['setting']}")
     top = max(means, key=lambda setting: means[setting])
     label = ", ".join(f"{key} = {value}" for key, value in zip(keys, top, strict=True))
+    rank = 1 + sum(mean > means[stated] for mean in means.values())
     evidence = (
-        f"mean of {' and '.join(entry['quantities'])} {_number(means[stated])}, "
-        f"rank {1 + sum(m > means[stated] for m in means.values())} of {len(means)}; the best is {label} with {_number(means[top])}"
+        f"mean of {' and '.join(entry['quantities'])} {_text(means[stated])}, "
+        f"rank {rank} of {len(means)}; the best is {label} with {_text(means[top])}"
     )
     return means[stated] >= means[top] - entry.get("within", 0.0) - SLACK, evidence
 
 
-FORMS: dict[str, Form] = {
+FORMS: dict[str, Callable[[Entry, Sequence[Point]], Verdict]] = {
     "greater": _greater,
     "difference": _difference,
     "ratio": _ratio,
@@ -268,52 +257,56 @@ FORMS: dict[str, Form] = {
 }
 
 
-def select(points: Iterable[Point], selection: Mapping[str, Any], quantity: str) -> list[Point]:
-    """The points of a selection that hold this quantity."""
+def select(points: Iterable[Point], selection: Entry, quantity: str) -> list[Point]:
+    """Returns the points of a selection that hold this quantity."""
     where = {key: value for key, value in selection.items() if key != "table"}
     tables = selection["table"] if isinstance(selection["table"], list) else [selection["table"]]
     return [p for p in points if p.quantity == quantity and p.table in tables and matches(p.keys, where)]
 
 
-def _verdict(tests: Sequence[Mapping[str, Any]], points: Sequence[Point]) -> tuple[bool, str]:
+def _everything(paper: Paper) -> list[Point]:
+    return [Point.of(number, 0.0) for table in paper.tables for number in table.numbers]
+
+
+def _verdict(tests: Sequence[Entry], points: Sequence[Point]) -> Verdict:
     verdicts = [apply(entry, points) for entry in tests]
     return all(holds for holds, _ in verdicts), "; ".join(evidence for _, evidence in verdicts)
 
 
-def _alone(tests: Sequence[Mapping[str, Any]], scored: Sequence[Scored]) -> list[bool]:
-    """The verdict of each seed that all the rows of these tests have."""
-    looked_at = [one for one in scored if _rows([_point(one.number, one.mean)], tests)]
-    values = [(one.number, dict(zip(one.seeds, one.values, strict=True))) for one in looked_at]
+def _alone(tests: Sequence[Entry], scored: Sequence[Scored]) -> list[bool]:
+    """Returns the verdict of each seed that all rows of these tests have."""
+    numbers = [one for one in scored if _rows([Point.of(one.number, 0.0)], tests)]
+    values = [(one.number, dict(zip(one.seeds, one.values, strict=True))) for one in numbers]
     common = set.intersection(*(set(of_seed) for _, of_seed in values)) if values else set()
     return [
-        _verdict(tests, [_point(number, of_seed[seed]) for number, of_seed in values])[0] for seed in sorted(common)
+        _verdict(tests, [Point.of(number, of_seed[seed]) for number, of_seed in values])[0] for seed in sorted(common)
     ]
 
 
-def _quantities(entry: Mapping[str, Any]) -> list[str]:
+def _quantities(entry: Entry) -> list[str]:
     return entry.get("quantities") or [entry[name] for name in ("quantity", "x", "y") if name in entry]
 
 
-def _rows(points: Sequence[Point], tests: Sequence[Mapping[str, Any]]) -> list[Point]:
-    """Every point that these tests look at."""
-    found: list[Point] = []
-    for entry in tests:
-        for side in ("a", "b", "over"):
-            if side in entry:
-                for quantity in _quantities(entry):
-                    found += select(points, entry[side], quantity)
-    return found
+def _rows(points: Sequence[Point], tests: Sequence[Entry]) -> list[Point]:
+    """Returns every point that these tests look at."""
+    return [
+        point
+        for entry in tests
+        for side in ("a", "b", "over")
+        if side in entry
+        for quantity in _quantities(entry)
+        for point in select(points, entry[side], quantity)
+    ]
 
 
-def _open_keys(a: Sequence[Point], b: Sequence[Point], *, named: set[str]) -> list[str]:
-    """The keys that every row has and that neither selection names."""
-    return sorted(set.intersection(*(set(p.keys) for p in (*a, *b))) - named)
+def _some(points: Sequence[Point]) -> Sequence[Point]:
+    if not points:
+        raise PaperError("a selection finds no row")
+    return points
 
 
-def _matched(a: Sequence[Point], b: Sequence[Point], on: Sequence[str]) -> list[tuple[float, float]]:
-    """Pairs of means over the rows of `a` and over those of `b` that agree in these keys."""
-    sides = [_by_keys(rows, on) for rows in (a, b)]
-    return [(_mean(sides[0][key]), _mean(sides[1][key])) for key in sides[0] if key in sides[1]]
+def _sides(entry: Entry, points: Sequence[Point]) -> list[list[Point]]:
+    return [select(points, entry[side], entry["quantity"]) for side in ("a", "b")]
 
 
 def _by_keys(points: Sequence[Point], keys: Sequence[str]) -> dict[tuple[Value, ...], list[Point]]:
@@ -323,31 +316,40 @@ def _by_keys(points: Sequence[Point], keys: Sequence[str]) -> dict[tuple[Value, 
     return groups
 
 
-def _grouped(points: Sequence[Point], keys: Sequence[str]) -> list[list[Point]]:
-    if not points:
-        raise PaperError("a selection finds no row")
-    return list(_by_keys(points, keys).values())
+def _groups(entry: Entry, points: Sequence[Point]) -> list[list[Point]]:
+    return list(_by_keys(_some(select(points, entry["over"], entry["quantity"])), entry["groups"]).values())
 
 
 def _mean(points: Sequence[Point]) -> float:
-    if not points:
-        raise PaperError("a selection finds no row")
-    return float(np.mean([p.value for p in points]))
+    return float(np.mean([p.value for p in _some(points)]))
 
 
-def _sign(entry: Mapping[str, Any]) -> int:
+def _is_share(count: int, of: Sequence[object], share: float) -> bool:
+    return count >= share * len(of) - SLACK
+
+
+def _limits(entry: Entry, keys: Row) -> list[float]:
+    limits = (entry.get("low", -np.inf), entry.get("high", np.inf))
+    return [float(evaluate(limit, keys)) if isinstance(limit, str) else limit for limit in limits]
+
+
+def _is_within(value: float, low: float, high: float) -> bool:
+    return low - SLACK <= value <= high + SLACK
+
+
+def _within(entry: Entry, value: float, label: str) -> Verdict:
+    return _is_within(value, *_limits(entry, {})), f"{label} is {_text(value)}, allowed {_range(entry)}"
+
+
+def _sign(entry: Entry) -> int:
     signs = {"positive": 1, "negative": -1}
     if entry["sign"] not in signs:
         raise PaperError(f"sign = {entry['sign']!r} is neither 'positive' nor 'negative'")
     return signs[entry["sign"]]
 
 
-def _limit(limit: float | str, keys: Row) -> float:
-    return float(evaluate(limit, keys)) if isinstance(limit, str) else limit
-
-
 def _ordinal(value: Value) -> float:
-    """A key's value as a number, its unit left aside: the values of one key are all given in the same unit."""
+    """Returns a key's value without its unit: the values of one key all have the same unit."""
     if isinstance(value, str):
         digits = re.match(r"[0-9.]+", value)
         if digits is None:
@@ -356,17 +358,11 @@ def _ordinal(value: Value) -> float:
     return value
 
 
-def _number(value: float) -> str:
-    # Adding zero keeps a minus sign from standing before zeros alone.
+def _text(value: float) -> str:
+    # Adding zero removes the sign of a zero.
     return f"{round(value, 3) + 0.0:.3f}" if abs(value) < 100 else f"{value:.0f}"
 
 
-def _range(low: float | str, high: float | str) -> str:
-    ends = [end if isinstance(end, str) else f"{end:g}" for end in (low, high)]
-    if high == np.inf:
-        return f"{ends[0]} or more"
-    return f"{ends[1]} or less" if low == -np.inf else f"{ends[0]} to {ends[1]}"
-
-
-def _point(number: Number, value: float) -> Point:
-    return Point(number.table, number.keys, number.quantity.name, value)
+def _range(entry: Entry) -> str:
+    low, high = (limit if isinstance(limit := entry.get(side, ""), str) else f"{limit:g}" for side in ("low", "high"))
+    return f"{low} to {high}" if low and high else f"{low} or more" if low else f"{high} or less"

@@ -1,73 +1,90 @@
-"""Runs what the numbers of a paper, or a study, need, on all cores, and puts the verdicts together."""
+"""Runs the scenarios of a paper, or a study, on all cores, and collects the numbers and the verdicts."""
 
 from __future__ import annotations
 
 import json
 import os
+import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain import _core
-from celltrain.model.arguments import MOST_JOBS, checked
-from celltrain.model.cancel import Cancel, endable
+from celltrain.drawing.pages.words import counted
+from celltrain.ensemble.cases import Case, Run
+from celltrain.ensemble.execute import execute
+from celltrain.errors import CancelledError, Fault, ScenarioError, warn
+from celltrain.model.arguments import MOST_JOBS, checked, cores
+from celltrain.model.cancel import Cancel, check, endable
+from celltrain.model.expressions import needs_series, outlined, problem
 from celltrain.model.progress import watched
+from celltrain.model.scenario import Reading
 from celltrain.model.writing import replace, writing
 from celltrain.papers import claims, score
 from celltrain.papers.claims import Claim
-from celltrain.papers.outcomes import Outcomes, Progress
-from celltrain.papers.paper import STUDY, Number, Paper, PaperError, load
+from celltrain.papers.expansion import load
+from celltrain.papers.paper import STUDY, Number, Paper, PaperError
 from celltrain.papers.score import Scored
-from celltrain.running import cores
+from celltrain.running import Local, Rows, RunRecord
 from celltrain.text import described
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-#: More runs of a scenario than anybody waits for.
+#: Largest number of runs of a scenario.
 MOST_SEEDS = 1_000_000
 
 
-class Reproduction:
-    """The tables of a paper, run again, or of a study: every number with its ensemble, every claim with its verdict.
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """Progress of a reproduction.
 
-    An interrupted reproduction (`interrupted`) holds what the runs that had ended by then can say.
+    Attributes:
+        done: Runs that have ended.
+        total: Runs in all.
+        elapsed_seconds: Real time since the start.
+        remaining_seconds: Estimate of the real time to come.
     """
 
-    def __init__(self, paper: Paper, outcomes: Outcomes, numbers: Sequence[Number], seeds: Mapping[str, int]) -> None:
-        self.paper = paper
-        #: Seeds asked for, by network (under "" where the paper has none).
-        self.seeds = dict(seeds)
-        self.interrupted = outcomes.interrupted
-        #: Seconds of real time, and cells that crossed a link, in all runs.
-        self.elapsed_seconds = outcomes.elapsed_seconds
-        self.cell_hops = outcomes.cell_hops
-        #: For each configuration and seed, the fingerprint of the run.
-        self.fingerprints = outcomes.fingerprints
-        #: Published numbers and those of the experiments, in the order of the paper.
-        self.scored = [
-            Scored(
-                number=number,
-                values=tuple(values[seed] for seed in sorted(values)),
-                seeds=tuple(sorted(values)),
-            )
-            for number in numbers
-            if (values := outcomes.values[number.configuration].get(number.result))
-        ]
+    done: int
+    total: int
+    elapsed_seconds: float
+    remaining_seconds: float
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Reproduction:
+    """The tables of a paper, or of a study, run again: every number with its ensemble, every claim with its verdict.
+
+    Attributes:
+        seeds: Requested seeds, by network (under "" if the paper has none).
+        scored: Printed numbers and those of the experiments, in the order of the paper, as far as they were run.
+        fingerprints: Fingerprint of each run, by configuration and seed.
+        cell_hops: Cells that crossed a link, in all runs.
+        elapsed_seconds: Real time of all runs.
+        interrupted: True if not all runs had ended.
+    """
+
+    paper: Paper
+    seeds: Mapping[str, int]
+    scored: Sequence[Scored]
+    fingerprints: Mapping[tuple[int, int], str] = field(default_factory=dict)
+    cell_hops: int = 0
+    elapsed_seconds: float = 0.0
+    interrupted: bool = False
 
     @property
     def numbers(self) -> list[Scored]:
-        """The numbers the paper prints, or all of a study, each with what the seeds gave."""
-        return [scored for scored in self.scored if self._is_number(scored)]
+        """The printed numbers, or all numbers of a study."""
+        return [s for s in self.scored if s.number.published is not None or self.paper.kind is STUDY]
 
     @property
     def experiments(self) -> list[Scored]:
-        """Numbers the paper does not print, run for its claims."""
-        return [scored for scored in self.scored if not self._is_number(scored)]
-
-    def _is_number(self, scored: Scored) -> bool:
-        return scored.number.published is not None or self.paper.kind is STUDY
+        """Numbers without a printed value, run for the paper's claims."""
+        return [s for s in self.scored if s.number.published is None and self.paper.kind is not STUDY]
 
     @property
     def claims(self) -> list[Claim]:
@@ -81,7 +98,7 @@ class Reproduction:
 
     @cached_property
     def summary(self) -> dict[str, Any]:
-        """How many numbers agree, in all and per table, network and quantity."""
+        """Numbers that agree, in all and by table, network and quantity."""
         return score.summary(self.scored)
 
     @cached_property
@@ -89,14 +106,14 @@ class Reproduction:
         return claims.judge(self.paper, self.scored)
 
     def to_dict(self) -> dict[str, Any]:
-        """The answer of `celltrain reproduce --json`, or of `celltrain study --json`."""
+        """Returns the answer of `celltrain reproduce --json`, or of `celltrain study --json`."""
         return {
             self.paper.kind.word: self.paper.id,
             "seeds": max(self.seeds.values()),
             "numbers": [scored.to_dict() for scored in self.numbers],
             "claims": [claim.to_dict() for claim in self.claims],
             "summary": self.summary,
-            "seeds_by_network": self.seeds,
+            "seeds_by_network": dict(self.seeds),
             "experiments": [scored.to_dict() for scored in self.experiments],
             "claims_left_out": self.claims_left_out,
             "overrides": self.paper.overrides,
@@ -107,40 +124,37 @@ class Reproduction:
         }
 
     def to_json(self) -> str:
-        """The same as text."""
+        """Returns the answer as text."""
         return json.dumps(self.to_dict(), allow_nan=False, indent=1)
 
     def compare(self, *, console: Console | None = None) -> None:
-        """Print, table by table, what the paper prints and what the seeds gave; then the summary and the claims."""
+        """Prints each table with the printed values and ours, then the summary and the claims."""
         from celltrain.papers.report import show
 
         show(self, console=console)
 
     @checked()
     def write(self, folder: str | os.PathLike[str]) -> list[Path]:
-        """Write everything into a folder: the answer as JSON, numbers and seeds as CSV and Parquet, the figures.
+        """Writes everything into a folder: the answer as JSON, numbers and seeds as CSV and Parquet, the figures.
 
-        Figures need matplotlib and are left out where it is not installed, and of what was interrupted: they take seconds, and
-        some need runs of their own. Returns the files written.
+        There are no figures without matplotlib, nor of an interrupted reproduction: they take seconds, and some need runs of
+        their own. Returns the files written.
         """
-        with writing(folder):
-            return self._write(Path(folder))
-
-    def _write(self, folder: Path) -> list[Path]:
         from celltrain.papers import export, figures
 
-        folder.mkdir(parents=True, exist_ok=True)
-        answer = folder / f"{self.paper.kind.command}.json"
-        replace(answer, self.to_json() + "\n")
-        drawn = figures.available() and not self.interrupted
-        return [answer, *export.write(self, folder), *(figures.write(self.paper, self.scored, folder) if drawn else [])]
+        path = Path(folder)
+        with writing(folder):
+            path.mkdir(parents=True, exist_ok=True)
+            answer = path / f"{self.paper.kind.command}.json"
+            replace(answer, self.to_json() + "\n")
+            drawn = figures.available() and not self.interrupted
+            return [answer, *export.write(self, path), *(figures.write(self.paper, self.scored, path) if drawn else [])]
 
     def __repr__(self) -> str:
         held = sum(claim.holds for claim in self.claims)
         inside = f"{self.summary['inside']} of {self.summary['scored']} numbers inside"
-        printed = any(not table.experiment for table in self.paper.tables)
         return (
-            f"Reproduction({self.paper.id!r}, {inside if printed else f'{len(self.scored)} numbers'}, "
+            f"Reproduction({self.paper.id!r}, {inside if self.paper.has_print else f'{len(self.scored)} numbers'}, "
             f"{held} of {len(self.claims)} claims hold{', interrupted' if self.interrupted else ''})"
         )
 
@@ -159,28 +173,28 @@ def reproduce(
     overrides: Mapping[str, Any] | None = None,
     cancel: Cancel | None = None,
 ) -> Reproduction:
-    """Run a paper's tables again and compare.
+    """Runs a paper's tables again and compares.
 
-    Ctrl-C, or `cancel`, stops the runs and returns what had been done by then, marked as `interrupted`.
+    Ctrl-C, or `cancel`, stops the runs and returns the results so far, marked as `interrupted`.
 
     Args:
         paper_id: Such as `"af-96-1269"`; `celltrain list papers` shows them.
-        tables: The tables wanted, such as `[1, 2]`; all of them, and the experiments, when None.
+        tables: Tables to run, such as `[1, 2]`; all of them, and the experiments, when None.
         seeds: Seeds 1 to n of every scenario, or n for each network: `{"LAN": 30, "WAN": 3}`.
         jobs: Threads; one for each core when None.
         progress: Called after every run.
-        networks: The networks wanted, such as `["LAN"]`; all of them when None.
+        networks: Networks to run, such as `["LAN"]`; all of them when None.
         overrides: Values set in every scenario by their dotted path, such as `{"switch.tie_order": "fixed"}`: what if
             the paper's authors had chosen otherwise?
         cancel: A handle that ends it from another thread; see `celltrain.Cancel`.
 
     Raises:
-        PaperError: When there is no such paper, table or network, or too few seeds or threads.
-        ScenarioError: When a scenario with the overrides is refused.
-        CancelledError: When `cancel` ended it before the first run.
+        PaperError: If there is no such paper, table or network, or too few seeds or threads.
+        ScenarioError: If a scenario with the overrides is refused.
+        CancelledError: If `cancel` ended it before the first run.
     """
     paper = load(paper_id, overrides=overrides)
-    return _reproduction(paper, tables=tables, networks=networks, seeds=seeds, jobs=jobs, progress=progress)
+    return run(paper, tables=tables, networks=networks, seeds=seeds, jobs=jobs, progress=progress)
 
 
 @checked()
@@ -196,13 +210,13 @@ def study(
     overrides: Mapping[str, Any] | None = None,
     cancel: Cancel | None = None,
 ) -> Reproduction:
-    """Run a study: tables of our own design, and a verdict on what theory made us expect of them.
+    """Runs a study: tables of our own design, and a verdict on the expectations from theory.
 
-    Ctrl-C, or `cancel`, stops the runs and returns what had been done by then, marked as `interrupted`.
+    Ctrl-C, or `cancel`, stops the runs and returns the results so far, marked as `interrupted`.
 
     Args:
         study_id: Such as `"different-rtts"`; `celltrain list studies` shows them.
-        tables: The tables wanted, such as `["ratios"]`; all of them when None.
+        tables: Tables to run, such as `["ratios"]`; all of them when None.
         seeds: Seeds 1 to n of every scenario.
         jobs: Threads; one for each core when None.
         progress: Called after every run.
@@ -210,15 +224,15 @@ def study(
         cancel: A handle that ends it from another thread; see `celltrain.Cancel`.
 
     Raises:
-        PaperError: When there is no such study or table, or too few seeds or threads.
-        ScenarioError: When a scenario with the overrides is refused.
-        CancelledError: When `cancel` ended it before the first run.
+        PaperError: If there is no such study or table, or too few seeds or threads.
+        ScenarioError: If a scenario with the overrides is refused.
+        CancelledError: If `cancel` ended it before the first run.
     """
     paper = load(study_id, kind=STUDY, overrides=overrides)
-    return _reproduction(paper, tables=tables, networks=None, seeds=seeds, jobs=jobs, progress=progress)
+    return run(paper, tables=tables, networks=None, seeds=seeds, jobs=jobs, progress=progress)
 
 
-def _reproduction(
+def run(
     paper: Paper,
     *,
     tables: Sequence[str | int] | None,
@@ -227,23 +241,30 @@ def _reproduction(
     jobs: int | None,
     progress: Callable[[Progress], object] | None,
 ) -> Reproduction:
+    """Runs some tables of a paper or a study."""
     numbers = paper.numbers(tables=tables, networks=networks)
     if not numbers:
-        asked = f"tables = {described(tables)} and networks = {described(networks)}"
-        raise PaperError(f"{asked} leave no number of {paper.id} to run")
+        choice = f"tables = {described(tables)} and networks = {described(networks)}"
+        raise PaperError(f"{choice} leave no number of {paper.id} to run")
     counts = _seed_counts(numbers, seeds)
     claims.check(paper)
     if jobs is not None and not 1 <= jobs <= MOST_JOBS:
         raise PaperError(f"jobs = {described(jobs)} is not a number of threads; from 1 to {MOST_JOBS}")
-    outcomes = Outcomes(paper, numbers, counts, threads=jobs or cores(), progress=progress)
-    outcomes.run()
-    return Reproduction(paper, outcomes, numbers, counts)
+    outcomes = _Outcomes(paper, numbers, counts, progress)
+    outcomes.run(Local(jobs or cores()))
+    return Reproduction(
+        paper=paper,
+        seeds=counts,
+        scored=outcomes.scored(),
+        fingerprints=outcomes.fingerprints,
+        cell_hops=outcomes.cell_hops,
+        elapsed_seconds=outcomes.elapsed_seconds,
+        interrupted=outcomes.interrupted,
+    )
 
 
 def _seed_counts(numbers: Sequence[Number], seeds: int | Mapping[str, int]) -> dict[str, int]:
     networks = dict.fromkeys(number.network or "" for number in numbers)
-    if not isinstance(seeds, int | Mapping) or isinstance(seeds, bool):
-        raise PaperError(f"seeds = {described(seeds)} is not a whole number, or one for each network")
     counts = dict.fromkeys(networks, seeds) if isinstance(seeds, int) else dict(seeds)
     for network in networks:
         if network not in counts:
@@ -252,3 +273,140 @@ def _seed_counts(numbers: Sequence[Number], seeds: int | Mapping[str, int]) -> d
             few = "few; at least 1" if counts[network] < 1 else f"many; at most {MOST_SEEDS}"
             raise PaperError(f"seeds = {described(counts[network])} is too {few}")
     return {network: counts[network] for network in networks}
+
+
+def measures_of(numbers: Sequence[Number]) -> dict[int, tuple[str, ...]]:
+    """Returns the measures of each configuration that some numbers need."""
+    measures: dict[int, dict[str, None]] = {}
+    for number in numbers:
+        measures.setdefault(number.configuration, {})[number.result] = None
+    return {configuration: tuple(names) for configuration, names in measures.items()}
+
+
+def planned(paper: Paper, numbers: Sequence[Number], seeds: Mapping[str, int]) -> list[tuple[int, int]]:
+    """Returns the runs, configuration and seed, in the order in which they start.
+
+    Seed by seed, so that stopping early leaves whole tables; within a seed the longest first, so that no long run is left
+    for one thread at the end. Runs with series are last, as they take time and memory.
+    """
+    counts: Counter[int] = Counter()
+    for number in numbers:
+        count = min(seeds[number.network or ""], number.most_seeds or MOST_SEEDS)
+        counts[number.configuration] = max(count, counts[number.configuration])
+    measures = measures_of(numbers)
+    runs = [(configuration, seed) for configuration, count in counts.items() for seed in range(1, 1 + count)]
+
+    def order(run: tuple[int, int]) -> tuple[bool, int, float]:
+        configuration, seed = run
+        has_series = any(map(needs_series, measures[configuration]))
+        return has_series, seed, -paper.configurations[configuration].duration_s
+
+    return sorted(runs, key=order)
+
+
+class _Outcomes:
+    """Results of the runs so far."""
+
+    def __init__(
+        self,
+        paper: Paper,
+        numbers: Sequence[Number],
+        seeds: Mapping[str, int],
+        progress: Callable[[Progress], object] | None,
+    ) -> None:
+        self.paper = paper
+        self.numbers = numbers
+        self.measures = measures_of(numbers)
+        self.runs = planned(paper, numbers, seeds)
+        self.progress = progress
+        #: Value of each seed, by configuration and measure.
+        self.values: dict[tuple[int, str], dict[int, float]] = {}
+        self.undefined: Counter[str] = Counter()
+        self.fingerprints: dict[tuple[int, int], str] = {}
+        self.cell_hops = 0
+        self.interrupted = False
+        self.started = time.monotonic()
+        self.elapsed_seconds = 0.0
+        #: Simulated nanoseconds of all runs, and of those that have ended.
+        self.work = sum(self._work(configuration) for configuration, _ in self.runs)
+        self.work_done = 0
+
+    def _work(self, configuration: int) -> int:
+        return 1 + round(1e9 * self.paper.configurations[configuration].duration_s)
+
+    def run(self, worker: Local) -> None:
+        """Runs everything at once, so that no thread waits for the others; Ctrl-C or the call's handle ends it early."""
+        try:
+            cases = {
+                number: Case(
+                    number=number, configuration=self.paper.configurations[number].text, memory=self._check(number)
+                )
+                for number in self.measures
+            }
+            runs = [
+                Run(case=cases[number], seed=seed, key=f"{number}/{seed}", measures=self.measures[number])
+                for number, seed in self.runs
+            ]
+            execute(runs, worker, self._take, chunk_runs=len(runs))
+        except (KeyboardInterrupt, CancelledError):
+            self.interrupted = True
+        self.elapsed_seconds = time.monotonic() - self.started
+        warn(
+            f"{text} is undefined in {counted(count, 'run')} of {len(self.fingerprints):,}; they do not count for it"
+            for text, count in self.undefined.items()
+        )
+
+    def _check(self, configuration: int) -> int:
+        """Returns the bytes that a run of a configuration takes.
+
+        Raises `ScenarioError` if it is refused, and `PaperError` if a measure is not in its answer.
+        """
+        check()
+        scenario = self.paper.configurations[configuration].scenario
+        reading = Reading.of_table(scenario, "scenario")
+        outline = outlined(reading.accepted(), scenario)
+        for text in self.measures[configuration]:
+            if words := problem(text, outline):
+                raise PaperError(f"{self.paper.id}: {text!r} is not a measure of its runs: {words}")
+        return reading.memory_bytes or 0
+
+    def _take(self, rows: Rows) -> None:
+        self.elapsed_seconds = time.monotonic() - self.started
+        for record in rows.runs:
+            self._add(record)
+            if self.progress is not None:
+                left = (self.work - self.work_done) / self.work_done
+                self.progress(
+                    Progress(
+                        done=len(self.fingerprints),
+                        total=len(self.runs),
+                        elapsed_seconds=self.elapsed_seconds,
+                        remaining_seconds=self.elapsed_seconds * left,
+                    )
+                )
+
+    def _add(self, record: RunRecord) -> None:
+        if record.error is not None:
+            raise ScenarioError([Fault.of(f"a run with seed {record.seed} has no result: {record.error}")])
+        measures = self.measures[record.point]
+        for text, value, why in zip(measures, record.values, record.problems or [None] * len(measures), strict=True):
+            if value is not None:
+                self.values.setdefault((record.point, text), {})[record.seed] = value
+            elif why is not None:
+                raise PaperError(why)
+            else:
+                # A ratio of nothing, such as the fairness of a run that carried nothing: the seed does not count.
+                self.undefined[text] += 1
+        assert record.fingerprint is not None, "a run without an error has a fingerprint"
+        self.fingerprints[record.point, record.seed] = record.fingerprint
+        self.cell_hops += record.cell_hops
+        self.work_done += self._work(record.point)
+
+    def scored(self) -> list[Scored]:
+        """Returns the numbers that some seed has a value for."""
+        values = [(number, self.values.get((number.configuration, number.result))) for number in self.numbers]
+        return [
+            Scored(number=number, values=tuple(of_seed[seed] for seed in sorted(of_seed)), seeds=tuple(sorted(of_seed)))
+            for number, of_seed in values
+            if of_seed
+        ]

@@ -1,15 +1,13 @@
-"""How well a paper's printed numbers agree with an ensemble of seeds: per number, and per table, network and quantity.
+"""Agreement of a paper's printed numbers with an ensemble of seeds: per number, and per table, network and quantity.
 
-What counts as agreement is decided here and nowhere else. None means "not defined", never zero.
-
-Three verdicts stand side by side for every number of every paper: whether it lies in the range of the seeds, whether it lies
-within a stated tolerance of their mean, and its probability-integral value, which is where it stands among them. `inside` is
-the one of the first two by which the paper's file counts a number.
+None means "not defined", never zero. Every number of every paper has three verdicts: whether it lies in the range of the
+seeds, whether it lies within a stated tolerance of their mean, and its probability-integral value, which is its place among
+them. `inside` is the one of the first two by which the paper's file counts a number.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,28 +17,29 @@ from numpy.typing import NDArray
 from celltrain.papers.paper import Number
 from celltrain.running.statistics import half_width, ks, ks_probability, spearman
 
-# Decimal fractions such as 0.49 + 0.01 are not exact in binary; a comparison must not depend on it.
+#: Decimal fractions such as 0.49 + 0.01 are not exact in binary; a comparison must not depend on it.
 SLACK = 1e-9
-
 #: The middle nine tenths of probability-integral values.
 MIDDLE = (0.05, 0.95)
-
-#: Of fewer seeds the share that fits worse than the paper says nothing.
+#: Fewest seeds for a p-value from the seeds themselves.
 FEWEST_SEEDS = 10
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scored:
-    """A number, what the seeds gave for it, and whether they agree."""
+    """A number and the values that the seeds gave for it.
+
+    Attributes:
+        values: One value for each finished seed, in the order of `seeds`.
+    """
 
     number: Number
     values: tuple[float, ...]
-    """One value a finished seed, in the order of `seeds`."""
     seeds: tuple[int, ...]
 
     @property
     def printed(self) -> float:
-        """What the paper prints; not for an experiment, which has nothing in print."""
+        """The printed value; an experiment has none."""
         assert self.number.published is not None, "an experiment has no printed value"
         return self.number.published
 
@@ -71,9 +70,9 @@ class Scored:
 
     @property
     def inside_range(self) -> bool | None:
-        """Whether the printed value lies between the lowest and the highest seed, give or take a unit of its last digit.
+        """True if the printed value lies between the lowest and the highest seed, within a unit of its last digit.
 
-        Where theory gives one value, so that the seeds have no range, give or take the number's tolerance.
+        If theory gives one value, so that the seeds have no range, the number's tolerance counts.
         """
         number, printed = self.number, self.number.published
         if printed is None:
@@ -83,7 +82,7 @@ class Scored:
 
     @property
     def inside_tolerance(self) -> bool | None:
-        """Whether the seeds' mean is within the tolerance that the paper's file states; None where it states none."""
+        """True if the seeds' mean is within the tolerance that the paper's file states; None if it states none."""
         return self._near_mean if self.number.tolerance_stated else None
 
     @property
@@ -93,23 +92,18 @@ class Scored:
 
     @property
     def inside(self) -> bool | None:
-        """Whether the printed value agrees with the seeds, by the number's own rule."""
-        match self.number.judged_by:
-            case "range":
-                return self.inside_range
-            case "mean":
-                return self._near_mean
-            case _:
-                return self._near_mean or self.inside_range
+        """True if the printed value agrees with the seeds, by the number's own rule."""
+        rules = {"range": self.inside_range, "mean": self._near_mean, "either": self._near_mean or self.inside_range}
+        return rules[self.number.judged_by]
 
     @property
     def pit(self) -> float | None:
-        """Probability-integral value: where the printed value stands among the seeds, 0 to 1; see `rank_among_seeds`."""
+        """Probability-integral value: the place of the printed value among the seeds, 0 to 1; see `rank_among_seeds`."""
         printed = self.number.published
         return None if printed is None else rank_among_seeds(printed, self.values, self.number.rounding)
 
     def to_dict(self) -> dict[str, Any]:
-        """The number as `celltrain reproduce --json` gives it."""
+        """Returns the number as `celltrain reproduce --json` prints it."""
         number = self.number
         return {
             "table": number.table,
@@ -117,75 +111,61 @@ class Scored:
             "quantity": number.quantity.name,
             "unit": number.quantity.unit,
             "published": number.published,
-            "mean": self.mean,
-            "sd": self.sd,
-            "interval": self.interval,
-            "low": self.low,
-            "high": self.high,
-            "inside": self.inside,
-            "scored": number.scored,
-            "note": number.note,
-            "network": number.network,
-            "tolerance": number.tolerance,
-            "judged_by": number.judged_by,
+            **{name: getattr(self, name) for name in ("mean", "sd", "interval", "low", "high", "inside")},
+            **{name: getattr(number, name) for name in ("scored", "note", "network", "tolerance", "judged_by")},
             "seeds": len(self.seeds),
-            "inside_range": self.inside_range,
-            "inside_tolerance": self.inside_tolerance,
-            "pit": self.pit,
+            **{name: getattr(self, name) for name in ("inside_range", "inside_tolerance", "pit")},
             "point": number.point,
         }
 
 
 def summary(scored: Sequence[Scored]) -> dict[str, Any]:
-    """The summary of `celltrain reproduce --json`: in all, per table, network and quantity, and per quantity."""
+    """Returns the summary of `celltrain reproduce --json`: in all, and by table, network and quantity."""
     published = [s for s in scored if s.number.published is not None]
-    groups: dict[tuple[str, str | None, str], list[Scored]] = {}
-    for one in published:
-        groups.setdefault((one.number.table, one.number.network, one.number.quantity.name), []).append(one)
     counted = [s for s in published if s.number.scored]
     inside = sum(bool(s.inside) for s in counted)
+
+    def by(key: Callable[[Number], dict[str, Any]], scores: Callable[[list[Scored]], dict[str, Any]]) -> list[Any]:
+        groups: dict[tuple[Any, ...], list[Scored]] = {}
+        for one in published:
+            groups.setdefault(tuple(key(one.number).items()), []).append(one)
+        return [{**dict(names), **scores(members)} for names, members in groups.items()]
+
     return {
         "scored": len(counted),
         "inside": inside,
         "share_inside": inside / len(counted) if counted else None,
-        "by": [
-            {"table": table, "network": network, "quantity": quantity, **group_scores(members)}
-            for (table, network, quantity), members in groups.items()
-        ],
-        "by_quantity": [
-            {"quantity": quantity, **group_scores([s for s in published if s.number.quantity.name == quantity])}
-            for quantity in dict.fromkeys(s.number.quantity.name for s in published)
-        ],
-        "by_table": [
-            {"table": table, **table_scores([s for s in published if s.number.table == table])}
-            for table in dict.fromkeys(s.number.table for s in published)
-        ],
+        "by": by(lambda n: {"table": n.table, "network": n.network, "quantity": n.quantity.name}, group_scores),
+        "by_quantity": by(lambda n: {"quantity": n.quantity.name}, group_scores),
+        "by_table": by(lambda n: {"table": n.table}, table_scores),
         "verdicts": verdicts(counted),
     }
 
 
 def group_scores(group: Sequence[Scored]) -> dict[str, Any]:
-    """One entry of the summary. Only scored numbers count."""
+    """Returns an entry of the summary on numbers of one unit. Only scored numbers count."""
     counted = [s for s in group if s.number.scored]
+    errors = [abs(s.printed - s.mean) for s in counted]
+    relative = [error / abs(s.printed) for s, error in zip(counted, errors, strict=True) if s.printed]
     return {
         **table_scores(group),
-        "mean_abs_error": mean_abs_error(counted),
-        "mean_relative_error": mean_relative_error(counted),
+        "mean_abs_error": float(np.mean(errors)) if errors else None,
+        "mean_relative_error": float(np.mean(relative)) if relative else None,
         "self_error": self_error([s.values for s in counted]),
         "rank_correlation": spearman([s.printed for s in counted], [s.mean for s in counted]),
     }
 
 
 def table_scores(group: Sequence[Scored]) -> dict[str, Any]:
-    """The same without errors: quantities of a table have units of their own."""
+    """Returns an entry of the summary on numbers of different units."""
     counted = [s for s in group if s.number.scored]
     return {"scored": len(counted), "inside": sum(bool(s.inside) for s in counted), **verdicts(counted)}
 
 
 def verdicts(counted: Sequence[Scored]) -> dict[str, Any]:
-    """How many of some scored numbers agree, by each of the three verdicts, and how many would if they were draws.
+    """Counts the scored numbers that agree, by each of the three verdicts, and the expected number if they were draws.
 
-    Points are in the first two counts and in no other, as they are no draws. A number printed as zero has no tenth.
+    Points count in the first two only, as they are not draws. A number printed as zero has no tenth.
     """
     judged = [s for s in counted if s.inside_tolerance is not None]
     tenths = [abs(s.mean - s.printed) <= abs(s.printed) / 10 + SLACK for s in counted if s.printed]
@@ -239,17 +219,6 @@ def share_of_seeds(draws: Sequence[Scored], distance: float) -> float | None:
         ]
         as_far += (ks(positions) or 0.0) >= distance - SLACK
     return (1 + as_far) / (len(common) + 1)
-
-
-def mean_abs_error(scored: Sequence[Scored]) -> float | None:
-    """Mean distance of the printed values from the seeds' means."""
-    return float(np.mean([abs(s.printed - s.mean) for s in scored])) if scored else None
-
-
-def mean_relative_error(scored: Sequence[Scored]) -> float | None:
-    """The same, each as a share of the printed value; numbers printed as zero do not count."""
-    shares = [abs(s.printed - s.mean) / abs(s.printed) for s in scored if s.printed]
-    return float(np.mean(shares)) if shares else None
 
 
 def self_error(numbers: Sequence[Sequence[float]]) -> float | None:

@@ -1,7 +1,7 @@
-"""A Dask cluster as a worker: chunks as its tasks, handed out again where machines are lost.
+"""A Dask cluster as a worker: each chunk is a task, and chunks that are lost with a machine are submitted again.
 
-What a worker of the cluster runs and what it answers goes as bytes: the scheduler needs no celltrain, and a worker that has
-another one, or none, can say so.
+Chunks and results travel as bytes. So the scheduler needs no celltrain, and a worker with another version, or without
+celltrain, can report that.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ from celltrain.errors import CancelledError as Ended
 from celltrain.errors import ClusterError, Fault, MissingExtraError
 from celltrain.model.cancel import check
 from celltrain.model.files import MAX_BYTES, UnreadableError, read_json
-from celltrain.running.work import Chunk, Rows, RunRecord
+from celltrain.running.work import Chunk, Rows
 from celltrain.text import described, shown
 
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-#: Target seconds of a chunk: some hundred times the cost of handing it out, and a short wait for the last chunks.
+#: Target seconds of a chunk: about a hundred times the cost of submitting it, and a short wait for the last chunks.
 CHUNK_SECONDS = 1.0
-#: Runs of a chunk: the first ones, before it is known how long a run takes, and at most.
+#: Runs of the first chunks, before the duration of a run is known, and of any chunk at most.
 FIRST_RUNS, MOST_RUNS = 4, 1024
-#: Chunks that are out for each thread, so that none waits for the next; and at least, so that a cluster that grows with its
-#: work sees some.
+#: Chunks in flight per thread, so that no thread waits for the next chunk; and in all at least, so that an adaptive cluster
+#: sees work.
 AHEAD, AT_LEAST = 3, 8
-#: Seconds between two looks at what is done, and between two at how many threads there are.
-LOOK, COUNT = 0.02, 1.0
-#: Seconds without a worker before it is said.
+#: Seconds between two checks for finished chunks, and between two counts of the threads.
+POLL, COUNT = 0.02, 1.0
+#: Seconds without a worker before that is reported.
 SILENCE = 5.0
-#: Seconds that fetching rows may take before the others have their turn, and when all is to end.
+#: Seconds that fetching the rows of a chunk may take: during the work, and after Ctrl-C.
 FETCH, LAST_FETCH = 10.0, 2.0
-#: How often a chunk that the cluster has dropped is handed out again.
+#: Most times that a chunk dropped by the cluster is submitted again.
 DROPPED = 10
 #: Seconds to wait for a scheduler.
 TIMEOUT = 5.0
@@ -53,11 +53,11 @@ _LOGGERS = ("distributed", "tornado", "asyncio")
 
 
 class Cluster:
-    """Runs chunks on the workers of any Dask `Client`, one chunk a thread; they may come and go.
+    """Runs chunks on the workers of a Dask `Client`, one chunk per thread. Workers may come and go.
 
     Args:
-        client: Not an asynchronous one; it stays open.
-        note: Told in words when the cluster has no workers.
+        client: A synchronous client; it stays open.
+        note: Called with a message if the cluster has no workers.
     """
 
     def __init__(self, client: Client, note: Callable[[str], object] | None = None) -> None:
@@ -68,11 +68,11 @@ class Cluster:
         self._client, self._note = client, note
         self._address = str(client.scheduler.address)
         self._task = _task()
-        #: Chunks that were handed out.
-        self._out: dict[Future[Any], _Parcel] = {}
+        #: Chunks in flight.
+        self._in_flight: dict[Future[Any], _Parcel] = {}
         #: Chunks that the cluster has dropped.
-        self._again: deque[_Parcel] = deque()
-        #: Runs whose chunk has lost its workers; they are run one at a time, to find the run that kills workers.
+        self._dropped: deque[_Parcel] = deque()
+        #: Runs of chunks that lost their workers; they run one at a time, to find the run that kills workers.
         self._suspects: deque[_Parcel] = deque()
         self._threads = 0
         self._run_seconds: float | None = None
@@ -80,37 +80,37 @@ class Cluster:
         self._last_worker = time.monotonic()
 
     def size(self) -> tuple[int, int]:
-        """How many workers and threads there are now."""
+        """Returns the current numbers of workers and threads."""
         threads = self._client.nthreads()
         return len(threads), sum(threads.values())
 
     def work(self, chunks: Iterator[Chunk], take: Callable[[Rows], None]) -> None:
-        """Runs every chunk; raises `ClusterError` when the scheduler is lost, or a worker has another celltrain."""
+        """Runs every chunk; raises `ClusterError` if the scheduler is lost or a worker has another celltrain."""
         try:
             while True:
                 check()
-                connected = self._look_after()
-                room = len(self._out) < max(AT_LEAST, AHEAD * self._threads)
-                handed_out = connected and room and self._hand_out(chunks)
+                connected = self._is_connected()
+                room = len(self._in_flight) < max(AT_LEAST, AHEAD * self._threads)
+                submitted = connected and room and self._submit(chunks)
                 taken = self._collect(take, FETCH)
-                if not handed_out and not taken:
-                    if connected and not self._out and not self._again and not self._suspects:
+                if not submitted and not taken:
+                    if connected and not self._in_flight and not self._dropped and not self._suspects:
                         return
-                    time.sleep(LOOK)
+                    time.sleep(POLL)
         except (KeyboardInterrupt, Ended):
-            # Rows that are finished on the cluster are kept too.
+            # Rows that are finished on the cluster are stored too.
             with suppress(Exception):
                 self._collect(take, LAST_FETCH)
             raise
         finally:
-            if self._out and self._client.status == "running":
+            if self._in_flight and self._client.status == "running":
                 with suppress(Exception):
-                    self._client.cancel(list(self._out))
-            for queue in (self._out, self._again, self._suspects):
+                    self._client.cancel(list(self._in_flight))
+            for queue in (self._in_flight, self._dropped, self._suspects):
                 queue.clear()
 
-    def _look_after(self) -> bool:
-        """Whether the scheduler is there; now and then it is asked how many threads it has."""
+    def _is_connected(self) -> bool:
+        """Returns whether the scheduler is connected, and updates the number of threads from time to time."""
         if self._client.status in ("closing", "closed"):
             problem = (
                 "the scheduler was lost; what is done is kept: start the cluster again, then go on with --resume "
@@ -123,7 +123,7 @@ class Cluster:
         if now - self._counted < COUNT:
             return True
         self._counted = now
-        # When it is just being lost, its status will say so.
+        # If the scheduler is being lost, its status will show that.
         with suppress(Exception):
             _, self._threads = self.size()
         if self._threads:
@@ -133,11 +133,11 @@ class Cluster:
             self._note = None
         return True
 
-    def _hand_out(self, chunks: Iterator[Chunk]) -> bool:
-        """The next chunk, if there is one."""
-        if self._again:
-            parcel = self._again.popleft()
-        elif self._suspects and not any(parcel.alone for parcel in self._out.values()):
+    def _submit(self, chunks: Iterator[Chunk]) -> bool:
+        """Submits the next chunk; returns whether there was one."""
+        if self._dropped:
+            parcel = self._dropped.popleft()
+        elif self._suspects and not any(parcel.alone for parcel in self._in_flight.values()):
             parcel = self._suspects.popleft()
         else:
             chunk = next(chunks, None)
@@ -147,17 +147,17 @@ class Cluster:
         try:
             future = self._client.submit(self._task, parcel.content, _core.build(), pure=False)
         except Exception:
-            # A scheduler that was just lost is the error to report.
-            self._look_after()
+            # If the scheduler was lost, that is the error to report.
+            self._is_connected()
             raise
-        self._out[future] = parcel
+        self._in_flight[future] = parcel
         return True
 
     def _collect(self, take: Callable[[Rows], None], fetch: float) -> bool:
         """Handles chunks that have ended; returns whether there were any."""
-        seen_to = 0
-        # A result that was lost with its worker is worked out again by the cluster itself.
-        for future in [future for future in self._out if future.status not in ("pending", "lost")]:
+        handled = 0
+        # The cluster itself computes a result again that was lost with its worker.
+        for future in [future for future in self._in_flight if future.status not in ("pending", "lost")]:
             status = future.status
             answer: Any = None
             try:
@@ -166,26 +166,26 @@ class Cluster:
                 elif status == "error":
                     answer = future.exception(timeout=fetch)
             except (Exception, CancelledError, asyncio.CancelledError):
-                # The result was lost during the fetch; the next look shows its state.
+                # The result was lost during the fetch; the next check shows its state.
                 continue
-            # It stays out until its rows are handed over: Ctrl-C may come in between.
-            parcel = self._out[future]
+            # The chunk stays in flight until its rows are passed on: Ctrl-C may come in between.
+            parcel = self._in_flight[future]
             if status == "finished":
                 self._open(answer, parcel, take)
             elif status == "error":
                 self._failed(answer, parcel, take)
             else:
-                self._hand_out_again(parcel)
-            del self._out[future]
-            seen_to += 1
-        return seen_to > 0
+                self._submit_again(parcel)
+            del self._in_flight[future]
+            handled += 1
+        return handled > 0
 
     def _open(self, answer: tuple[bytes | None, Any], parcel: _Parcel, take: Callable[[Rows], None]) -> None:
-        """A worker's answer: rows and the seconds they took, or the reason why there are none."""
-        content, told = answer
+        """Takes the answer of a worker: rows and the seconds they took, or None and the reason."""
+        content, seconds_or_reason = answer
         if content is None:
-            raise ClusterError([Fault.of_file(self._address, str(told))])
-        each = told / parcel.runs
+            raise ClusterError([Fault.of_file(self._address, str(seconds_or_reason))])
+        each = seconds_or_reason / parcel.runs
         self._run_seconds = each if self._run_seconds is None else 0.8 * self._run_seconds + 0.2 * each
         fitting = CHUNK_SECONDS / max(self._run_seconds, 1e-9)
         self.chunk_runs = max(1, min(MOST_RUNS, 2 * self.chunk_runs, round(min(fitting, MOST_RUNS))))
@@ -199,51 +199,40 @@ class Cluster:
             raise ClusterError([Fault.of_file(self._address, problem)])
         chunk: Chunk = _unpacked(parcel.content)
         if not parcel.alone:
-            self._suspects.extend(_alone(chunk))
+            singles = [chunk.single(task) for task in chunk.tasks]
+            self._suspects.extend(_Parcel(content=_packed(single), runs=1, alone=True) for single in singles)
             return
-        [task] = chunk.tasks
+        record = chunk.failed(chunk.tasks[0], "the worker that ran it died, however often it was tried")
         build = _core.build()
-        record = RunRecord(
-            point=task.point,
-            seed=task.seed,
-            run_key=task.run_key,
-            configuration=chunk.configurations[task.configuration],
-            error="the worker that ran it died, however often it was tried",
-        )
         take(Rows(version=build["version"], profile=build["profile"], runs=(record,)))
 
-    def _hand_out_again(self, parcel: _Parcel) -> None:
+    def _submit_again(self, parcel: _Parcel) -> None:
         parcel = replace(parcel, dropped=parcel.dropped + 1)
         if parcel.dropped > DROPPED:
             problem = f"the cluster has dropped a chunk of runs {DROPPED} times; what is done is kept"
             raise ClusterError([Fault.of_file(self._address, problem)])
-        self._again.append(parcel)
+        self._dropped.append(parcel)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Parcel:
-    """A chunk as it goes to the cluster."""
+    """A chunk as sent to the cluster.
+
+    Attributes:
+        content: The pickled chunk, compressed.
+        runs: Number of its runs.
+        alone: True for a single run that may have killed its worker.
+        dropped: Number of times the cluster has dropped it.
+    """
 
     content: bytes
     runs: int
     alone: bool = False
-    """Whether it is a run that may have killed its worker."""
     dropped: int = 0
 
 
-def _alone(chunk: Chunk) -> Iterator[_Parcel]:
-    """The runs of a chunk, each on its own."""
-    for task in chunk.tasks:
-        own = replace(
-            chunk,
-            configurations=(chunk.configurations[task.configuration],),
-            tasks=(replace(task, configuration=0),),
-        )
-        yield _Parcel(content=_packed(own), runs=1, alone=True)
-
-
 def _packed(what: Chunk) -> bytes:
-    # A thousand scenarios of a plan have much in common.
+    # The scenarios of a plan have much in common.
     return zlib.compress(pickle.dumps(what), 1)
 
 
@@ -252,10 +241,9 @@ def _unpacked(content: bytes) -> Any:
 
 
 def _task() -> Callable[[bytes, dict[str, str]], tuple[bytes | None, Any]]:
-    """What a worker does.
+    """Returns the function that a worker of the cluster runs.
 
-    A function within a function is pickled with its code: a worker whose celltrain knows nothing of it can still say what
-    it has.
+    An inner function is pickled with its code, so a worker with another celltrain can run it and report its version.
     """
 
     def celltrain_chunk(content: bytes, build: dict[str, str]) -> tuple[bytes | None, Any]:
@@ -278,7 +266,7 @@ def _task() -> Callable[[bytes, dict[str, str]], tuple[bytes | None, Any]]:
             here, there = (f"celltrain {one['version']} ({one['profile']})" for one in (build, found))
             return None, f"{who} runs {there}, and this is {here}: install the same on all machines"
         try:
-            from celltrain.running.stream import run_chunk
+            from celltrain.running.subprocess_runner import run_chunk
 
             rows = run_chunk(pickle.loads(zlib.decompress(content)))
             return zlib.compress(pickle.dumps(rows), 1), time.monotonic() - begun
@@ -290,12 +278,12 @@ def _task() -> Callable[[bytes, dict[str, str]], tuple[bytes | None, Any]]:
 
 @contextmanager
 def connected(address: str, *, option: str = "--dask", timeout: float = TIMEOUT) -> Iterator[Client]:
-    """A client of the scheduler there, closed in the end; raises `ClusterError` when there is none.
+    """Connects to a scheduler and yields a client, which is closed at the end; raises `ClusterError` if there is none.
 
     Args:
-        address: Such as `tcp://host:8786`.
-        option: What a fault calls it.
-        timeout: Seconds to wait for it, also when it is lost later on.
+        address: Address such as `tcp://host:8786`.
+        option: Name of the option in error messages.
+        timeout: Seconds to wait for the scheduler, also if it is lost later on.
     """
     distributed = _distributed()
     with _quiet():
@@ -318,7 +306,7 @@ def connected(address: str, *, option: str = "--dask", timeout: float = TIMEOUT)
 
 
 def scheduler_in(path: Path, *, timeout: float = TIMEOUT) -> str:
-    """The address in a scheduler file, which may be still to come; raises `ClusterError`."""
+    """Returns the address in a scheduler file, which may appear within `timeout`; raises `ClusterError`."""
     deadline = time.monotonic() + timeout
     while True:
         problem, final = "", False
@@ -334,21 +322,21 @@ def scheduler_in(path: Path, *, timeout: float = TIMEOUT) -> str:
                 problem = "is not there: start the scheduler with dask scheduler --scheduler-file, in the same folder"
         if not problem.startswith("is not there"):
             problem = f"{problem}: it is not what dask scheduler --scheduler-file writes"
-        # The file may be half written; anything but a file is an error at once.
+        # A half-written file may be completed; anything but a file is an error at once.
         if final or time.monotonic() > deadline:
             raise ClusterError([Fault.of_option("--scheduler-file", shown(path), problem)])
         time.sleep(0.05)
 
 
 async def _missing(address: str, timeout: float) -> str | None:
-    """Why there is no scheduler; None when there is one. A `Client` waits for ever for what is something else."""
+    """Returns why there no scheduler answers, or None if there is one. A `Client` waits forever for other servers."""
     from distributed.core import rpc
     from distributed.security import Security
 
     try:
         arguments = Security().get_connection_args("client")
         async with rpc(address, connection_args=arguments, timeout=timeout) as remote:
-            # Reaching it has its own limit, and says more when that is over.
+            # The connection has its own time limit, with a better message.
             found = await asyncio.wait_for(remote.identity(), timeout + 0.5)
     except (TimeoutError, asyncio.TimeoutError):
         return f"no answer within {timeout:g} s"

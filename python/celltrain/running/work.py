@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 from celltrain.model.python_policy import modules_of
@@ -11,70 +11,114 @@ from celltrain.model.python_policy import modules_of
 
 @dataclass(frozen=True, kw_only=True)
 class Recording:
-    """The series that every run records."""
+    """The series that every run records.
+
+    Attributes:
+        trace: Names of the series.
+        step: Time between two samples.
+        ports: Ports whose series are recorded; the bottleneck when None.
+    """
 
     trace: tuple[str, ...]
     step: str
     ports: tuple[str, ...] | None
-    """The bottleneck when None."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Task:
-    """One run to do."""
+    """One run to do.
+
+    Attributes:
+        run_key: Key of the run.
+        point: Number of the case.
+        seed: Seed of the run.
+        configuration: Index into the configurations of the chunk.
+        measures: Measures of this run; those of the chunk when None.
+    """
 
     run_key: str
     point: int
     seed: int
     configuration: int
-    """Index into the chunk's."""
     measures: tuple[str, ...] | None = None
-    """What is wanted of this run; the chunk's measures when None."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Chunk:
-    """Runs that are handed out together."""
+    """Runs that a worker gets together.
+
+    Attributes:
+        configurations: Canonical scenarios as JSON.
+        tasks: The runs.
+        measures: Measures of each run.
+        limit_s: Real time that each run may take, from reading its scenario to its answer.
+        recording: The series to record; None for no series.
+        memory: Bytes that a run of each configuration reserves; empty if they are not known.
+        modules: Modules of Python policies that the configurations name.
+    """
 
     configurations: tuple[str, ...]
-    """Canonical scenarios as JSON."""
     tasks: tuple[Task, ...]
     measures: tuple[str, ...]
     limit_s: float | None
-    """What each run may take in real time, from the reading of its scenario to its answer."""
     recording: Recording | None
     memory: tuple[int, ...] = ()
-    """Bytes that a run of each configuration reserves; empty if they are not known."""
     modules: tuple[str, ...] = ()
-    """Modules of Python policies that the configurations name."""
 
     def __post_init__(self) -> None:
         if not self.modules:
             object.__setattr__(self, "modules", modules_of(self.configurations))
 
+    def single(self, task: Task) -> Chunk:
+        """Returns a chunk with one of the runs."""
+        place = task.configuration
+        return replace(
+            self,
+            configurations=(self.configurations[place],),
+            memory=self.memory[place : place + 1],
+            tasks=(replace(task, configuration=0),),
+        )
+
+    def failed(self, task: Task, error: str) -> RunRecord:
+        """Returns the record of a run that has no result."""
+        return RunRecord(
+            point=task.point,
+            seed=task.seed,
+            run_key=task.run_key,
+            configuration=self.configurations[task.configuration],
+            error=error,
+        )
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunRecord:
-    """What came of one run."""
+    """The result of one run.
+
+    Attributes:
+        point: Number of the case.
+        seed: Seed of the run.
+        run_key: Key of the run.
+        configuration: The canonical scenario as JSON.
+        values: Values of the measures, in their order; empty if the run failed.
+        problems: Reasons why measures have no value, other than that the run had nothing to measure.
+        fingerprint: 16 hex digits that change with any segment's instant.
+        error: The reason why the run failed.
+        seconds: Real time the engine took.
+        cell_hops: Cells that crossed a link, counted once per link.
+        series: The recorded series, as a Parquet file.
+    """
 
     point: int
     seed: int
     run_key: str
     configuration: str
-    """The canonical scenario as JSON."""
     values: tuple[float | None, ...] = ()
-    """Of the measures, in their order; none where the run failed."""
     problems: tuple[str | None, ...] | None = None
-    """Why a measure has no value, where one has none for another reason than that there is nothing to measure."""
     fingerprint: str | None = None
     error: str | None = None
-    """Why the run failed; None where it did not."""
     seconds: float = 0.0
-    """Of real time the engine took."""
     cell_hops: int = 0
-    """Cells that crossed a link, counted once a link."""
     series: bytes | None = None
-    """What was recorded, as a Parquet file."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,13 +132,17 @@ class Rows:
 
 @runtime_checkable
 class Worker(Protocol):
-    """Whatever runs chunks: threads here, or machines elsewhere."""
+    """Anything that runs chunks: threads of this machine, or other machines.
+
+    Attributes:
+        chunk_runs: Number of runs the worker wants at a time.
+    """
 
     chunk_runs: int
-    """How many runs it wants at a time."""
 
     def work(self, chunks: Iterator[Chunk], take: Callable[[Rows], None]) -> None:
-        """Runs every chunk, and hands over rows as they come, in any order, on the calling thread.
+        """Runs every chunk, and passes rows to `take` as they arrive, in any order, on the calling thread.
 
-        Rows may come twice (a machine was lost, and was not); each run comes at least once, or this raises.
+        Rows may arrive twice, for example if a machine that was lost returns. Each run arrives at least once, or an exception is
+        raised.
         """

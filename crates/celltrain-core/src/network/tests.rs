@@ -1,5 +1,5 @@
 use super::*;
-use crate::index::{FlowIndex, Label, LinkIndex, NodeIndex, VcIndex};
+use crate::index::{FlowIndex, Label, LinkIndex, VcIndex};
 use crate::tcp::TcpOptions;
 
 /// Flows of tests.
@@ -64,10 +64,15 @@ pub(crate) fn n_source_network(
     network
 }
 
+/// Creates the N-source network with short links, a buffer without limit and a simple TCP.
+pub(crate) fn simple_network(sources: usize, duration: &str) -> Network {
+    let tcp = TcpConfig::Vanilla(TcpOptions::default());
+    n_source_network(sources, "5us", None, PolicyConfig::TailDrop(tail_drop::Config {}), &tcp, duration)
+}
+
 /// Creates a star whose hosts each send to the next, the last to the first, with a simple TCP.
 pub(crate) fn ring_network(hosts: usize, duration: &str) -> Network {
-    let tcp = TcpConfig::Vanilla(TcpOptions::default());
-    let mut network = n_source_network(1, "5us", None, PolicyConfig::TailDrop(tail_drop::Config {}), &tcp, duration);
+    let mut network = simple_network(1, duration);
     let mut graph = Graph::default();
     let switch = graph.add_node("sw", NodeKind::Switch);
     let (flow, rate) = (network.flows.remove(FIRST), network.links[LinkIndex::new(0)].rate);
@@ -88,9 +93,7 @@ pub(crate) fn ring_network(hosts: usize, duration: &str) -> Network {
 
 #[test]
 fn every_vc_is_labelled_densely_on_each_of_its_links() {
-    let tcp = TcpConfig::Vanilla(TcpOptions::default());
-    let policy = PolicyConfig::TailDrop(tail_drop::Config {});
-    let network = n_source_network(3, "5us", None, policy, &tcp, "1ms");
+    let network = simple_network(3, "1ms");
     let routing = network.routing();
     assert_eq!(routing.vcs[N_SOURCE_BOTTLENECK].raw, [0, 2, 4].map(VcIndex::new), "data crosses the bottleneck");
     assert_eq!(routing.vcs[N_SOURCE_WAY_BACK].raw, [1, 3, 5].map(VcIndex::new), "acknowledgements cross its oracle");
@@ -102,27 +105,6 @@ fn every_vc_is_labelled_densely_on_each_of_its_links() {
         hops += 1;
     }
     assert_eq!((hops, at), (3, Next::Host { vc: VcIndex::new(4) }));
-}
-
-#[test]
-fn hosts_do_not_forward() {
-    let mut graph = Graph::default();
-    let [a, b, c] = ["a", "b", "c"].map(|name| graph.add_node(name, NodeKind::Host));
-    graph.connect(a, b, BitRate::from_bits_per_second(1_000), Duration::default());
-    graph.connect(b, c, BitRate::from_bits_per_second(1_000), Duration::default());
-    assert_eq!(Search::new(&graph).paths(a, &[c, b]), [None, Some(vec![LinkIndex::new(0)])]);
-}
-
-#[test]
-fn a_search_finds_the_paths_between_n_sources_and_their_destinations() {
-    let graph = n_source(3, BitRate::from_bits_per_second(1_000), Duration::default());
-    for i in 0..3 {
-        let [source, destination] = [2 + i, 5 + i].map(NodeIndex::from);
-        let mut search = Search::new(&graph);
-        let expected = [(source, destination), (destination, source)]
-            .map(|(from, to)| search.paths(from, &[to]).remove(0).unwrap());
-        assert_eq!(n_source_paths(i, 3), expected);
-    }
 }
 
 #[test]

@@ -28,7 +28,7 @@ pub mod virtual_queuing_weighted;
 pub mod wba;
 pub mod weighted_fba;
 
-pub use crate::per_vc::PerVc;
+pub use celltrain_formula::PerVc;
 
 use std::any::Any;
 
@@ -313,6 +313,30 @@ pub enum Overflow {
     },
     /// The cell nearest to transmission makes room, and the rest of its frame goes with it, last cells excepted.
     PushOutFront,
+}
+
+/// A policy that admits every frame, and only decides about cells that find no room.
+#[derive(Debug)]
+pub struct AdmitAll {
+    overflow: Overflow,
+}
+
+impl BufferPolicy for AdmitAll {
+    fn admit_frame(&mut self, _buffer: &View<'_>, _vc: Label, _rng: &mut Stream) -> bool {
+        true
+    }
+
+    fn overflow(&self) -> Overflow {
+        self.overflow
+    }
+
+    fn reads_counts(&self) -> bool {
+        false
+    }
+
+    fn admits_up_to(&self) -> Option<u32> {
+        Some(u32::MAX)
+    }
 }
 
 /// The settings of a policy, implemented by each `Config`.

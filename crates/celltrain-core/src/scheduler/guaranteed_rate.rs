@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Class, Configure, Scheduler, Service, VcKind, Waiting};
-use crate::turns::{ONE, billionths};
+use crate::arbiter::{ONE, billionths};
 
 /// Guaranteed rate: cells of class `cbr` and `vbr` go before those of `ubr`, which as a class is served at least at a
 /// share of the link while it has cells; each of the two first in, first out.
@@ -79,10 +79,10 @@ mod tests {
     use super::*;
     use crate::port::CellQueues;
     use crate::rng::Stream;
-    use crate::scheduler::conformance::{kinds, sent};
+    use crate::scheduler::conformance::{self, sent};
 
     fn queues(share: f64) -> CellQueues {
-        CellQueues::new(Config { share }.build(&kinds(&[Class::Vbr, Class::Ubr])).unwrap())
+        conformance::queues(&Config { share }, &[Class::Vbr, Class::Ubr])
     }
 
     fn backlogged(share: f64, cells: u32) -> CellQueues {

@@ -10,11 +10,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::round_robin::InTurns;
+use super::round_robin::Arbitrated;
 use super::{Configure, Service, VcKind};
+use crate::arbiter::{MINIMUM_SHARE, MinimumShares, check_shares, check_sum};
 use crate::error::Fault;
 use crate::policy::PerVc;
-use crate::turns::{MINIMUM_SHARE, MinimumShares, check_shares, check_sum};
 
 /// Minimum rate: every VC has a queue of its own and gets its minimum share of the link while it has cells waiting;
 /// what is left goes round robin.
@@ -45,28 +45,25 @@ impl Configure for Config {
 
     fn build(&self, vcs: &[VcKind<'_>]) -> Option<Service> {
         let names: Vec<&str> = vcs.iter().map(|vc| vc.name).collect();
-        let turns = MinimumShares::new(&self.minimum_share.resolve(&names));
-        Some(Service::new(vcs.len(), (0..vcs.len()).collect(), InTurns { turns }))
+        let arbiter = MinimumShares::new(&self.minimum_share.resolve(&names));
+        Some(Service::new(vcs.len(), (0..vcs.len()).collect(), Arbitrated { arbiter }))
     }
 }
 
 #[cfg(test)]
 pub(super) fn sample() -> Config {
-    Config {
-        minimum_share: PerVc::ByName([("vc1".into(), 0.5), ("vc2-3".into(), 0.1), ("default".into(), 0.0)].into()),
-    }
+    Config { minimum_share: PerVc::from([("vc1", 0.5), ("vc2-3", 0.1), ("default", 0.0)]) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::port::CellQueues;
     use crate::scheduler::Class;
-    use crate::scheduler::conformance::{kinds, sent};
+    use crate::scheduler::conformance::{self, sent};
 
     #[test]
     fn a_minimum_share_goes_first_and_the_rest_in_turns() {
-        let mut queues = CellQueues::new(sample().build(&kinds(&[Class::Ubr; 2])).unwrap());
+        let mut queues = conformance::queues(&sample(), &[Class::Ubr; 2]);
         assert_eq!(sent(&mut queues, &[0, 0, 0, 0, 0, 1, 1, 1, 1, 1], 8), [1, 0, 1, 1, 1, 0, 1, 0]);
     }
 
@@ -74,5 +71,6 @@ mod tests {
     fn shares_beyond_the_link_are_refused() {
         assert_eq!(Config { minimum_share: PerVc::Same(2.0) }.check()[0].key, "minimum_share");
         assert_eq!(Config { minimum_share: PerVc::Same(0.5) }.check_vcs(&["a", "b", "c"])[0].value, "1.5");
+        assert!(Config { minimum_share: PerVc::Same(0.1) }.check_vcs(&["a"; 10]).is_empty(), "tenths add up");
     }
 }

@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from celltrain.drawing.pages import words
-from celltrain.ensemble.cautions import NETWORKS
 from celltrain.ensemble.plan.plan import tcps
-from celltrain.ensemble.store.layout import axes_of
-from celltrain.ensemble.store.lock_step import warnings
+from celltrain.ensemble.plan_warnings import NETWORKS, lock_step_of_store
+from celltrain.ensemble.store.database import axes_of
 from celltrain.errors import CelltrainError, Fault, StoreError
 from celltrain.running import statistics
 from celltrain.running.statistics import Means
@@ -294,7 +293,7 @@ def of_store(store: Store, measures: Sequence[str] | None = None) -> Data:
         ),
         missing=store.missing(len(runs)),
         tcp=tcp,
-        warnings=tuple(warnings(store)),
+        warnings=tuple(lock_step_of_store(store)),
     )
 
 

@@ -21,11 +21,11 @@ from celltrain.drawing.lines import Scale, spread
 from celltrain.drawing.maps import Map
 from celltrain.drawing.pages import words
 from celltrain.drawing.points import Coordinate
+from celltrain.ensemble.columns import bounds
 from celltrain.ensemble.reports.analysis import Analysis, Effect, Layout
 from celltrain.ensemble.reports.data import Axis, Data, Factor, Measure
 from celltrain.ensemble.reports.differences import Baseline, Comparison
 from celltrain.ensemble.reports.findings import Findings
-from celltrain.ensemble.store.columns import bounds
 from celltrain.running import statistics
 from celltrain.running.statistics import Means
 

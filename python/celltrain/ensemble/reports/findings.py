@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from celltrain.ensemble import cautions
+from celltrain.ensemble import plan_warnings
 from celltrain.ensemble.reports.analysis import Analysis, Layout, layout, named
 from celltrain.ensemble.reports.data import Data
 from celltrain.ensemble.reports.differences import Baseline, Comparison
@@ -69,7 +69,7 @@ class Findings:
         if not count:
             return ""
         carry, their = ("carries", "its") if count == 1 else ("carry", "their")
-        best = f"{cautions.percent(cautions.LITTLE)} of what the best policy carries"
+        best = f"{plan_warnings.percent(plan_warnings.LITTLE)} of what the best policy carries"
         return f"{count:,} of them {carry} less than {best}: ignore {their} other measures."
 
     @cached_property

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from celltrain.drawing.axes import require_matplotlib
-from celltrain.ensemble import cautions
+from celltrain.ensemble import plan_warnings
 from celltrain.ensemble.reports import differences
 from celltrain.ensemble.reports.analysis import Analysis, layout
 from celltrain.ensemble.reports.data import of_store
@@ -160,8 +160,8 @@ def report(
         layout=layout(analysis, lines),
         baseline=against,
         style=style,
-        warnings=(*cautions.of_store(first), *data.warnings, *(() if against is None else against.warnings())),
-        little=frozenset(cautions.little_points(first)),
+        warnings=(*plan_warnings.of_store(first), *data.warnings, *(() if against is None else against.warnings())),
+        little=frozenset(plan_warnings.little_points(first)),
     )
     if out is not None:
         made.write(out)

@@ -13,9 +13,8 @@
 
 from __future__ import annotations
 
-from celltrain.ensemble.store.columns import Measured, measured
-from celltrain.ensemble.store.layout import FORMAT
-from celltrain.ensemble.store.store import Store
+from celltrain.ensemble.columns import Measured, measured
+from celltrain.ensemble.store.store import FORMAT, Store
 from celltrain.running import RunRecord
 
 __all__ = ["FORMAT", "Measured", "RunRecord", "Store", "measured"]

@@ -1,4 +1,7 @@
-"""The SQLite file of a store: one connection writes it, in transactions; others may read it meanwhile."""
+"""The SQLite file of a store: its tables, its checksums, and connections that read or write it.
+
+`docs/sweeps.md` describes the tables. One connection writes, in transactions; others may read meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import json
 import os
 import sqlite3
 import threading
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,13 +18,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from celltrain.ensemble.store import checks
-from celltrain.ensemble.store.files import sync
-from celltrain.ensemble.store.layout import statements
+from celltrain.ensemble.store.folder import sync
 from celltrain.errors import Fault, InputError, StoreError
 from celltrain.model.files import UnreadableError, json_of
-from celltrain.running.work import RunRecord
+from celltrain.running import RunRecord
 from celltrain.text import shown
 
 if TYPE_CHECKING:
@@ -30,8 +33,57 @@ if TYPE_CHECKING:
 PATIENCE = 10.0
 #: Advice for a file that cannot be read.
 MEND = "take it from a backup, or run its plan into a new folder"
-#: Exceptions of values that are not of the type they were written with.
+#: Exceptions raised by values that are not of the type they were written with.
 DAMAGE = (ValueError, TypeError, OverflowError, KeyError, IndexError, MemoryError)
+
+_TABLES = {
+    "about": "(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
+    "totals": "(runs INTEGER NOT NULL, failed INTEGER NOT NULL, repeats INTEGER NOT NULL, checks INTEGER NOT NULL)",
+    "measures": "(measure INTEGER PRIMARY KEY, name TEXT NOT NULL, unit TEXT NOT NULL, meaning TEXT NOT NULL)",
+    "cases": "(point INTEGER PRIMARY KEY, configuration TEXT NOT NULL, checked INTEGER NOT NULL{axes})",
+    "runs": (
+        "(run INTEGER PRIMARY KEY, point INTEGER NOT NULL, seed INTEGER NOT NULL, run_key BLOB NOT NULL UNIQUE, "
+        "fingerprint INTEGER, seconds REAL, error TEXT, checked INTEGER NOT NULL{measures}, UNIQUE (point, seed))"
+    ),
+    "gaps": "(run INTEGER, measure INTEGER, error TEXT NOT NULL, PRIMARY KEY (run, measure)) WITHOUT ROWID",
+    "repeats": (
+        "(point INTEGER NOT NULL, seed INTEGER NOT NULL, run_key BLOB NOT NULL, PRIMARY KEY (point, seed)) WITHOUT ROWID"
+    ),
+    "series": "(run INTEGER PRIMARY KEY, parquet BLOB NOT NULL)",
+}
+_VIEWS = {
+    "rows": (
+        "SELECT runs.point AS point{named}, seed, measures.name AS measure, CASE measures.measure{values} END AS value, "
+        "lower(hex(run_key)) AS run_key, printf('%016x', fingerprint) AS fingerprint "
+        "FROM runs JOIN cases USING (point) CROSS JOIN measures WHERE error IS NULL"
+    ),
+    "failures": (
+        "SELECT point, seed, NULL AS measure, error FROM runs WHERE error IS NOT NULL UNION ALL "
+        "SELECT point, seed, name, gaps.error FROM gaps JOIN runs USING (run) JOIN measures USING (measure)"
+    ),
+}
+
+
+def axes_of(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Returns the columns of the axes, as in the manifest."""
+    names = [column["name"] for column in manifest["columns"]]
+    axes: list[dict[str, Any]] = manifest["columns"][names.index("point") + 1 : names.index("seed")]
+    return axes
+
+
+def statements(manifest: Mapping[str, Any]) -> dict[str, str]:
+    """Returns the statements that create the tables and views, by name."""
+    axes = [(f"a{place}", axis) for place, axis in enumerate(axes_of(manifest), 1)]
+    quoted = ['"{}"'.format(axis["name"].replace('"', '""')) for _, axis in axes]
+    places = range(1, len(manifest["measures"]) + 1)
+    fields = {
+        "axes": "".join(f", {column} {'REAL' if axis['kind'] == 'float64' else 'TEXT'}" for column, axis in axes),
+        "named": "".join(f", {column} AS {name}" for (column, _), name in zip(axes, quoted, strict=True)),
+        "measures": "".join(f", m{place} REAL" for place in places),
+        "values": "".join(f" WHEN {place} THEN m{place}" for place in places),
+    }
+    tables = {name: f"CREATE TABLE {name} {text.format(**fields)}" for name, text in _TABLES.items()}
+    return {**tables, **{name: f"CREATE VIEW {name} AS {text.format(**fields)}" for name, text in _VIEWS.items()}}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,34 +97,40 @@ class Repeat:
 
 @dataclass(frozen=True, kw_only=True)
 class Totals:
-    """Numbers of runs in a store."""
+    """Numbers of runs in a store.
+
+    Attributes:
+        runs: Runs done, including failed ones.
+        failed: Runs that failed.
+        repeats: Runs that are another point's.
+        checks: Sum of the checksums of all runs, modulo 2^64, as a signed number.
+    """
 
     runs: int
-    """Runs done, failed ones included."""
     failed: int
     repeats: int
-    """Runs that are another point's."""
     checks: int
-    """Sum of the checksums of all runs, modulo 2^64, as a signed number."""
 
 
 class Database:
     """A connection to the file of a store, to read or to write."""
 
     def __init__(self, path: Path, *, write: bool = False) -> None:
-        """Opens a file that is there; raises `StoreError`."""
+        """Opens an existing file; raises `StoreError`."""
         self.path, self._write = path, write
-        # A thread that prepares chunks reads too, and may still do so when Ctrl-C closes the connection.
+        # The thread that prepares chunks reads too, and may still do so when Ctrl-C closes the connection.
         self._lock = threading.RLock()
-        self._refuse_others()
+        if path.is_symlink() or (path.exists() and not path.is_file()):
+            what = "is a link" if path.is_symlink() else "is not a regular file"
+            raise self._fault(f"{what}, and celltrain did not make it: take it away")
         with self._explained():
             self._connection = self._writable() if write else self._readable()
 
     @classmethod
     def create(cls, path: Path, manifest: Mapping[str, Any]) -> None:
-        """Creates the file of an empty store. It has its name once it is complete."""
+        """Creates the file of an empty store. The file gets its name when it is complete."""
         draft = path.with_name(f".{path.name}.tmp")
-        with cls._of_file(path)._explained():
+        with _explained(path, writing=True):
             draft.unlink(missing_ok=True)
             with contextlib.closing(sqlite3.connect(draft, isolation_level=None)) as connection:
                 connection.execute("PRAGMA journal_mode = MEMORY")
@@ -83,17 +141,15 @@ class Database:
                 texts = [(key, json.dumps(value, ensure_ascii=False)) for key, value in manifest.items()]
                 connection.executemany("INSERT INTO about VALUES (?, ?)", texts)
                 units = [manifest["units"][name] for name in manifest["measures"]]
-                measures = zip(manifest["measures"], units, strict=True)
-                connection.executemany(
-                    "INSERT INTO measures VALUES (?, ?, ?, ?)",
-                    [(i + 1, name, of["unit"], of["meaning"]) for i, (name, of) in enumerate(measures)],
-                )
+                measures = enumerate(zip(manifest["measures"], units, strict=True), 1)
+                rows = [(i, name, one["unit"], one["meaning"]) for i, (name, one) in measures]
+                connection.executemany("INSERT INTO measures VALUES (?, ?, ?, ?)", rows)
                 connection.execute("COMMIT")
             draft.replace(path)
             sync(path.parent)
 
     def close(self) -> None:
-        """Closes the connection; the store is one file again unless another connection reads it."""
+        """Closes the connection; then the store is one file again, unless another connection reads it."""
         with self._lock:
             if self._write:
                 with contextlib.suppress(sqlite3.Error):
@@ -110,7 +166,7 @@ class Database:
     # To read.
 
     def about(self) -> dict[str, Any]:
-        """The manifest: versions, plan, columns and measures."""
+        """Returns the manifest: versions, plan, columns and measures."""
         with self._explained():
             try:
                 return {key: json_of(text) for key, text in self._connection.execute("SELECT key, value FROM about")}
@@ -118,7 +174,7 @@ class Database:
                 raise ValueError(error.problem) from None
 
     def expect(self, manifest: Mapping[str, Any]) -> None:
-        """Raises `StoreError` if the tables are not those of a store with this manifest."""
+        """Raises `StoreError` unless the tables are those of a store with this manifest."""
         with self._explained():
             query = "SELECT name, sql FROM sqlite_master WHERE type IN ('table', 'view', 'trigger')"
             found = dict(self._connection.execute(query).fetchall())
@@ -129,7 +185,7 @@ class Database:
             raise StoreError([Fault.of_file(shown(self.path), f"was changed ({what}): {MEND}")])
 
     def totals(self) -> Totals:
-        """Numbers of runs, without counting them."""
+        """Returns the numbers of runs, without counting them."""
         with self._explained():
             rows = self._connection.execute("SELECT runs, failed, repeats, checks FROM totals").fetchmany(2)
             if len(rows) != 1 or not all(isinstance(number, int) for number in rows[0]):
@@ -139,7 +195,7 @@ class Database:
 
     @contextmanager
     def snapshot(self) -> Iterator[Callable[..., sqlite3.Cursor]]:
-        """Gives a function that runs queries, all of which see the store at one instant."""
+        """Yields a function that runs queries, all of which see the store at one instant."""
         with self._explained():
             self._connection.execute("BEGIN")
             try:
@@ -155,7 +211,7 @@ class Database:
             return self._connection.execute(query, (bytes.fromhex(run_key),)).fetchone() is not None
 
     def settled(self, points: range, seeds: range) -> set[tuple[int, int]]:
-        """Returns point and seed of every run that is done, or is another point's, of some points and seeds."""
+        """Returns point and seed of the runs that are done or are another point's, for some points and seeds."""
         found: set[tuple[int, int]] = set()
         with self._explained():
             for table in ("runs", "repeats"):
@@ -165,7 +221,7 @@ class Database:
         return found
 
     def values(self, measure: int, first: int, last: int) -> dict[int, dict[int, float | None]]:
-        """Returns the values of a measure by point and seed, for some points; those of another point's runs too."""
+        """Returns the values of a measure by point and seed, for some points, including runs of another point."""
         found: dict[int, dict[int, float | None]] = {}
         column = f"m{measure + 1}"
         queries = (
@@ -180,7 +236,7 @@ class Database:
         return found
 
     def series(self, run_key: bytes) -> bytes | None:
-        """Returns what a run recorded, as a Parquet file; None if nothing is there."""
+        """Returns the series of a run as a Parquet file; None if there are none."""
         with self._explained():
             query = "SELECT parquet FROM series JOIN runs USING (run) WHERE run_key = ?"
             row = self._connection.execute(query, (run_key,)).fetchone()
@@ -209,50 +265,62 @@ class Database:
             measures: Number of measures.
             settings: Returns the values of the axes at a point.
         """
-        values = np.array(
-            [record.values if record.error is None else [None] * measures for record in records], np.float64
-        ).reshape(len(records), measures)
-        checked = run_checks(records, values)
+        empty = [None] * measures
+        rows = [record.values if record.error is None else empty for record in records]
+        keys = [bytes.fromhex(record.run_key) for record in records]
+        prints = [_signed(record.fingerprint) for record in records]
+        columns: dict[str, NDArray[Any]] = {
+            "point": np.array([record.point for record in records], np.int64),
+            "seed": np.array([record.seed for record in records], np.uint64),
+            "run_key": np.frombuffer(b"".join(keys), np.uint32).reshape(-1, 3),
+            "fingerprint": np.array([one or 0 for one in prints], np.int64).view(np.uint64),
+            "seconds": np.array([record.seconds for record in records], np.float64),
+            "values": np.array(rows, np.float64).reshape(len(records), measures),
+        }
+        errors = {place: record.error for place, record in enumerate(records) if record.error is not None}
+        gaps = {
+            (place, measure): problem
+            for place, record in enumerate(records)
+            if record.error is None
+            for measure, problem in enumerate(record.problems or ())
+            if problem is not None
+        }
+        checked = checksums(columns, errors, gaps)
         cases = {record.point: record.configuration for record in records}
         with self._transaction() as connection:
             [first] = connection.execute("SELECT coalesce(max(run), 0) + 1 FROM runs").fetchone()
-            connection.executemany(
-                f"INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?{', ?' * measures})",
-                (
-                    (
-                        first + i,
-                        r.point,
-                        r.seed,
-                        bytes.fromhex(r.run_key),
-                        _signed(r.fingerprint),
-                        r.seconds,
-                        r.error,
-                        *more,
-                    )
-                    for i, (r, *more) in enumerate(zip(records, checked.tolist(), *values.T.tolist(), strict=True))
-                ),
-            )
+            stored = [
+                range(first, first + len(records)),
+                columns["point"].tolist(),
+                columns["seed"].tolist(),
+                keys,
+                prints,
+                columns["seconds"].tolist(),
+                [record.error for record in records],
+                checked.tolist(),
+                *columns["values"].T.tolist(),
+            ]
+            query = f"INSERT INTO runs VALUES (?{', ?' * (len(stored) - 1)})"
+            connection.executemany(query, zip(*stored, strict=True))
             for point, configuration in cases.items():
                 row = (point, configuration, *settings(point))
                 text = f"INSERT OR IGNORE INTO cases VALUES (?, ?, ?{', ?' * (len(row) - 2)})"
-                connection.execute(text, (*row[:2], checks.of_texts(*row), *row[2:]))
-            for i, record in enumerate(records):
-                gaps = [(first + i, place + 1, error) for place, error in _gaps(record)]
-                connection.executemany("INSERT INTO gaps VALUES (?, ?, ?)", gaps)
-                if record.series is not None:
-                    connection.execute("INSERT INTO series VALUES (?, ?)", (first + i, record.series))
-            rows = [(repeat.point, repeat.seed, bytes.fromhex(repeat.run_key)) for repeat in repeats]
-            repeated = connection.executemany("INSERT OR IGNORE INTO repeats VALUES (?, ?, ?)", rows).rowcount
-            failed = sum(record.error is not None for record in records)
-            self._count(connection, len(records), failed, max(repeated, 0), int(checked.sum()))
+                connection.execute(text, (*row[:2], check_texts(*row), *row[2:]))
+            named = [(first + place, measure + 1, problem) for (place, measure), problem in gaps.items()]
+            connection.executemany("INSERT INTO gaps VALUES (?, ?, ?)", named)
+            series = [(first + i, one.series) for i, one in enumerate(records) if one.series is not None]
+            connection.executemany("INSERT INTO series VALUES (?, ?)", series)
+            again = [(repeat.point, repeat.seed, bytes.fromhex(repeat.run_key)) for repeat in repeats]
+            repeated = connection.executemany("INSERT OR IGNORE INTO repeats VALUES (?, ?, ?)", again).rowcount
+            self._count(connection, len(records), len(errors), max(repeated, 0), int(checked.sum()))
 
     def drop_failed(self, worth: Callable[[str], bool]) -> int:
-        """Deletes the runs that failed and are worth another try; returns how many."""
+        """Deletes the failed runs for which `worth` returns True; returns their number."""
         with self._transaction() as connection:
             failed = connection.execute("SELECT run, error, checked FROM runs WHERE error IS NOT NULL").fetchall()
             chosen = [(run, checked) for run, error, checked in failed if worth(error)]
             connection.executemany("DELETE FROM runs WHERE run = ?", [(run,) for run, _ in chosen])
-            # Without its run a repeat is missing again.
+            # A repeat without its run is missing again.
             query = "DELETE FROM repeats WHERE run_key NOT IN (SELECT run_key FROM runs)"
             repeats = connection.execute(query).rowcount if chosen else 0
             self._count(connection, -len(chosen), -len(chosen), -repeats, -sum(checked for _, checked in chosen))
@@ -276,14 +344,6 @@ class Database:
                     self._connection.execute("ROLLBACK")
                 raise
 
-    # Connections and their errors.
-
-    @classmethod
-    def _of_file(cls, path: Path) -> Database:
-        made = cls.__new__(cls)
-        made.path, made._write, made._lock = path, True, threading.RLock()
-        return made
-
     def _connect(self, options: str) -> sqlite3.Connection:
         uri = f"{self.path.absolute().as_uri()}?{options}"
         connection = sqlite3.connect(uri, uri=True, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
@@ -298,7 +358,7 @@ class Database:
 
     def _writable(self) -> sqlite3.Connection:
         connection = self._connect("mode=rw")
-        # A long read by another connection prevents this: then each waits for the other.
+        # A long read by another connection prevents this; then the connections wait for each other.
         with contextlib.suppress(sqlite3.OperationalError):
             connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
@@ -308,87 +368,102 @@ class Database:
         try:
             return self._connect("mode=ro")
         except sqlite3.OperationalError:
-            # A process that was killed has left work to be undone, which takes the right to write.
+            # A killed process left a transaction to roll back, which needs write permission.
             with contextlib.suppress(sqlite3.OperationalError):
                 return self._connect("mode=rw")
             log = self.path.with_name(f"{self.path.name}-wal")
             if log.exists() and log.stat().st_size:
                 raise
-            # In a folder without write permission nothing changes.
+            # A folder without write permission does not change.
             return self._connect("immutable=1")
 
-    def _refuse_others(self) -> None:
-        problem = None
-        if self.path.is_symlink():
-            problem = "is a link, and celltrain did not make it: take it away"
-        elif self.path.exists() and not self.path.is_file():
-            problem = "is not a regular file, and celltrain did not make it: take it away"
-        if problem is not None:
-            raise StoreError([Fault.of_file(shown(self.path), problem)])
-
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        try:
-            with self._lock:
-                yield
-        except InputError:
-            raise
-        except sqlite3.IntegrityError as error:
-            problem = f"already has one of these runs ({error}); see what is wrong with: celltrain store verify"
-            raise self._fault(problem) from None
-        except sqlite3.OperationalError as error:
-            if str(error).startswith(("no such", "Could not decode")):
-                raise self._fault(f"is damaged, or not the database of a store ({error}): {MEND}") from None
-            if self._write:
-                problem = f"cannot be written ({error}); what was stored before is whole: mend that, then --resume"
-                raise self._fault(problem) from None
-            raise self._fault(f"cannot be read ({error})") from None
-        except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-            problem = f"cannot be written ({reason}); what was stored before is whole: mend that, then --resume"
-            raise self._fault(problem) from None
-        except (sqlite3.Error, *DAMAGE) as error:
-            raise self._fault(f"is damaged, or not the database of a store ({first_line(error)}): {MEND}") from None
+    def _explained(self) -> contextlib.ExitStack:
+        """Locks the connection and turns errors into `StoreError`."""
+        stack = contextlib.ExitStack()
+        stack.enter_context(_explained(self.path, writing=self._write))
+        stack.enter_context(self._lock)
+        return stack
 
     def _fault(self, problem: str) -> StoreError:
-        return StoreError([Fault.of_file(shown(self.path), problem)])
+        return _fault(self.path, problem)
 
 
-def run_checks(records: Sequence[RunRecord], values: Any) -> Any:
-    """Returns the checksums of runs as they are written."""
-    keys = np.frombuffer(b"".join(bytes.fromhex(record.run_key) for record in records), np.uint32)
-    prints = [_signed(record.fingerprint) or 0 for record in records]
-    texts = [
-        text_check(record.error) + sum(text_check(place + 1, error) for place, error in _gaps(record))
-        for record in records
-    ]
-    return checks.of_runs(
-        [
-            np.array([record.point for record in records], np.uint64),
-            np.array([record.seed for record in records], np.uint64),
-            *keys.reshape(len(records), 3).T.astype(np.uint64),
-            np.array(prints, np.int64).view(np.uint64),
-            np.array([record.seconds for record in records], np.float64).view(np.uint64),
-            np.array(texts, np.uint64),
-        ],
-        values,
-    )
+def _fault(path: Path, problem: str) -> StoreError:
+    return StoreError([Fault.of_file(shown(path), problem)])
 
 
-def text_check(*texts: object) -> int:
-    """Returns the checksum of texts, or 0 for a single None."""
-    return 0 if texts == (None,) else checks.of_texts(*texts)
+@contextmanager
+def _explained(path: Path, *, writing: bool) -> Iterator[None]:
+    """Turns the errors of SQLite and of the system into `StoreError`."""
+    unwritable = "cannot be written ({}); what was stored before is whole: mend that, then --resume"
+    try:
+        yield
+    except InputError:
+        raise
+    except sqlite3.IntegrityError as error:
+        problem = f"already has one of these runs ({error}); see what is wrong with: celltrain store verify"
+        raise _fault(path, problem) from None
+    except sqlite3.OperationalError as error:
+        if str(error).startswith(("no such", "Could not decode")):
+            problem = f"is damaged, or not the database of a store ({error}): {MEND}"
+        else:
+            problem = unwritable.format(error) if writing else f"cannot be read ({error})"
+        raise _fault(path, problem) from None
+    except OSError as error:
+        raise _fault(path, unwritable.format((error.strerror or str(error)).lower())) from None
+    except (sqlite3.Error, *DAMAGE) as error:
+        raise _fault(path, f"is damaged, or not the database of a store ({first_line(error)}): {MEND}") from None
+
+
+# Checksums, which show whether a value is the one that was written. SQLite itself has none.
+
+#: Constants of the finalizer of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
+_STEP, _FIRST, _SECOND = (np.uint64(n) for n in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
+#: Stands for a missing number.
+_MISSING = np.uint64(0x7FF8000000000000)
+
+
+def checksums(
+    columns: Mapping[str, NDArray[Any]], errors: Mapping[int, str], gaps: Mapping[tuple[int, int], str]
+) -> NDArray[np.int64]:
+    """Returns the checksum of each run.
+
+    Args:
+        columns: Columns of the table of runs.
+        errors: Errors of failed runs, by place.
+        gaps: Reasons why a measure has no value, by the places of run and measure.
+    """
+    texts = np.zeros(len(columns["point"]), np.uint64)
+    for run, error in errors.items():
+        texts[run] = check_texts(error)
+    for (run, measure), error in gaps.items():
+        texts[run] += np.uint64(check_texts(measure + 1, error))
+    # SQLite stores -0.0 as 0.0.
+    bits = (columns["values"] + 0.0).view(np.uint64)
+    bits[np.isnan(columns["values"])] = _MISSING
+    numbers = [columns["point"].view(np.uint64), columns["seed"], *columns["run_key"].T.astype(np.uint64)]
+    numbers += [columns["fingerprint"], columns["seconds"].view(np.uint64), texts, *bits.T]
+    total = np.zeros(len(texts), np.uint64)
+    for column in numbers:
+        total = (total ^ column) + _STEP
+        total = (total ^ (total >> np.uint64(30))) * _FIRST
+        total = (total ^ (total >> np.uint64(27))) * _SECOND
+        total ^= total >> np.uint64(31)
+    return total.view(np.int64)
+
+
+def check_texts(*texts: object) -> int:
+    """Returns the checksum of texts and numbers.
+
+    >>> check_texts("a", 1.5)
+    1688414130
+    """
+    return zlib.crc32(repr(texts).encode(errors="surrogatepass"))
 
 
 def wrapped(number: int) -> int:
     """Returns a number modulo 2^64, as a signed one."""
     return (number + (1 << 63)) % (1 << 64) - (1 << 63)
-
-
-def _gaps(record: RunRecord) -> list[tuple[int, str]]:
-    """The measures without a value, and why."""
-    problems = () if record.error is not None else record.problems or ()
-    return [(place, problem) for place, problem in enumerate(problems) if problem is not None]
 
 
 def _signed(fingerprint: str | None) -> int | None:
@@ -402,6 +477,6 @@ def first_line(error: BaseException) -> str:
 
 
 def size(path: Path) -> int:
-    """Bytes of a database, what is not yet merged included."""
+    """Returns the bytes of a database, including its write-ahead log."""
     files = (path, path.with_name(f"{path.name}-wal"))
     return sum(os.stat(file).st_size for file in files if file.exists())  # noqa: PTH116

@@ -1,63 +1,74 @@
-"""A store: opened to read by anyone, and to write by one coordinator."""
+"""A store: anyone can open it to read, and one coordinator at a time to write."""
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import importlib
-import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from celltrain.ensemble.plan import Axis, Plan
-from celltrain.ensemble.store import columns, shapes
-from celltrain.ensemble.store.check import verify
-from celltrain.ensemble.store.columns import Measured, measured
-from celltrain.ensemble.store.database import DAMAGE, MEND, Database, Repeat, Totals
-from celltrain.ensemble.store.files import Lock, Locked, clear, uninterrupted
-from celltrain.ensemble.store.layout import DATABASE, KIND, LOCK, OLD_MANIFEST, axes_of
-from celltrain.ensemble.store.runs import Runs, read
+from celltrain import _core
+from celltrain.ensemble.columns import Measured, measured, store_columns
+from celltrain.ensemble.plan import Axis, Plan, run_key
+from celltrain.ensemble.store.database import DAMAGE, MEND, Database, Repeat, Totals, axes_of
+from celltrain.ensemble.store.folder import Kind, Lock, Locked, clear, uninterrupted
+from celltrain.ensemble.store.runs import StoredRuns, read, schema
 from celltrain.errors import Fault, MissingExtraError, StoreError
 from celltrain.model.arguments import Answer, checked
 from celltrain.model.cards import Card, Carded, Grid
 from celltrain.running import RunRecord
-from celltrain.running.tables import Column
 from celltrain.text import shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-
+#: Version of the folder and its database. Celltrain 0.2 wrote format 1: Parquet parts and a ledger.
+FORMAT = 2
+DATABASE, LOCK = "store.sqlite", "lock"
+#: The file that marks a store of format 1.
+OLD_MANIFEST = "manifest.json"
+KIND = Kind(
+    "store",
+    DATABASE,
+    FORMAT,
+    StoreError,
+    unseen="in its measures or its sample",
+    needs={"measures": list, "columns": list, "units": dict},
+)
 #: Hexadecimal digits of a run's key.
 KEY_DIGITS = 24
 
 
 class Store(Carded, Locked, Answer):
-    """The runs of a plan, in a SQLite file in a folder."""
+    """The runs of a plan, in a SQLite file in a folder.
+
+    Attributes:
+        path: The folder.
+        manifest: Format, version, profile, plan and its digest, columns and measures.
+        keeper: Owner of a temporary folder, which is deleted with it.
+    """
 
     _call = "celltrain.sweep or celltrain.Store.open"
     path: Path
     manifest: dict[str, Any]
-    """Format, version, profile, plan and its digest, columns and measures."""
     keeper: object = None
-    """Owner of a temporary folder, which is deleted with it."""
     _plan: Plan | None
     _database: Database | None = None
-    _runs: tuple[Totals, Runs] | None = None
+    _runs: tuple[Totals, StoredRuns] | None = None
 
     @checked(StoreError)
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Opens the store in a folder to read, as `Store.open` does; raises `StoreError`."""
+        """Opens the store in a folder to read, like `Store.open`; raises `StoreError`."""
         vars(self).update(vars(type(self).open(path)))
 
     @classmethod
     def _of(cls, path: Path, manifest: dict[str, Any], plan: Plan | None = None) -> Store:
         made = cls.__new__(cls)
-        made.path = path
-        made.manifest = manifest
-        made._plan = plan
+        made.path, made.manifest, made._plan = path, manifest, plan
         return made
 
     # To read.
@@ -97,10 +108,15 @@ class Store(Carded, Locked, Answer):
         """Version of the celltrain that made the store."""
         return str(self.manifest["version"])
 
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The columns of `table` with units and meanings."""
+        return schema(self.manifest)
+
     def parts(self) -> list[Path]:
         """Raises `StoreError`: since 0.3 a store has no Parquet files; `celltrain store export` writes one."""
         problem = "is one SQLite file and has no Parquet parts: use celltrain store export, or to_arrow()"
-        raise StoreError([Fault.of_file(shown(self.path), problem)])
+        raise self._error(problem)
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Database]:
@@ -109,7 +125,7 @@ class Store(Carded, Locked, Answer):
             database.expect(self.manifest)
             yield database
 
-    def runs(self) -> Runs:
+    def runs(self) -> StoredRuns:
         """Returns the runs stored so far, as arrays."""
         with self.reading() as database:
             totals = database.totals()
@@ -127,77 +143,105 @@ class Store(Carded, Locked, Answer):
         """Returns one row per run and measure, by point, seed and measure.
 
         Args:
-            measures: Only these; all when None, and the rows of runs that failed.
+            measures: Measures to return; all, and the rows of failed runs, when None.
         """
-        return shapes.long(self, measures)
+        return self.runs().long(measures)
 
     @checked(StoreError)
     def wide(self, measures: Sequence[str] | None = None) -> pa.Table:
         """Returns one row per run, one column per measure; `error` says why a run has no values."""
-        return shapes.wide(self, measures)
+        return self.runs().wide(measures)
 
     @checked(StoreError)
     def summary(self, measures: Sequence[str] | None = None) -> pa.Table:
         """Returns one row per point and measure: mean, standard deviation, number, and the 95 % interval of the mean.
 
-        The interval is Student's; it is null where there are fewer than two values. A point whose scenario an earlier
-        point has too is not there: its runs are that point's.
+        The interval is Student's; it is null for fewer than two values. A point with the scenario of an earlier point is
+        left out: its runs are that point's.
         """
-        return shapes.summary(self, measures)
+        return self.runs().summary(measures)
 
     @checked(StoreError)
     def missing(self, runs: int) -> int | None:
-        """How many runs of the plan are still to be done when so many are; None where the store cannot tell."""
+        """Returns the number of missing runs if `runs` are done; None if the store does not know the total."""
         planned = self.manifest.get("runs")
-        if not isinstance(planned, int):
-            return None
-        return max(0, planned - runs - self.totals().repeats)
+        return max(0, planned - runs - self.totals().repeats) if isinstance(planned, int) else None
 
     def failures(self) -> pa.Table:
         """Returns the rows of runs that failed."""
-        return shapes.failures(self)
+        import pyarrow.compute as pc
+
+        table = self.table()
+        return table.filter(pc.is_null(table["measure"]))
 
     @checked(StoreError)
     def series(self, run_key: str) -> pa.Table:
         """Returns what a run recorded: time, measure, port, flow and value; raises `StoreError` if it recorded nothing."""
         import pyarrow as pa
-        import pyarrow.parquet as pq
 
         key = bytes.fromhex(run_key) if set(run_key) <= set("0123456789abcdef") and len(run_key) == KEY_DIGITS else b""
         with self.reading() as database:
             content = database.series(key)
         if content is None:
-            problem = f"has no series of {run_key}: the plan has no [series], or the run is not done"
-            raise StoreError([Fault.of_file(shown(self.path), problem)])
+            raise self._error(f"has no series of {run_key}: the plan has no [series], or the run is not done")
         try:
-            # On this thread, from memory of Arrow's own: a thread of Arrow's that lets go of a Python object while the
-            # interpreter ends brings the process down.
-            buffer = pa.allocate_buffer(len(content))
-            memoryview(buffer).cast("B")[:] = content
-            file = pq.ParquetFile(pa.BufferReader(buffer), page_checksum_verification=True, pre_buffer=False)
-            table = file.read(use_threads=False)
-            table.validate(full=True)
-            return table
+            return read_parquet(content)
         except (*DAMAGE, OSError, pa.ArrowException) as error:
             problem = f"is damaged (the series of {run_key}: {error}): {MEND}"
             raise StoreError([Fault.of_file(shown(self.path / DATABASE), problem)]) from None
 
     def to_arrow(self, measures: Sequence[str] | None = None) -> pa.Table:
-        """The rows as an Arrow table, as `table` gives them."""
+        """Returns the rows as an Arrow table, like `table`."""
         return self.table(measures)
 
     def to_pandas(self, measures: Sequence[str] | None = None) -> Any:
-        """The rows as a pandas data frame; needs pandas."""
+        """Returns the rows as a pandas data frame; needs pandas."""
         _needed("pandas")
         return self.table(measures).to_pandas(use_threads=False)
 
     def to_polars(self, measures: Sequence[str] | None = None) -> Any:
-        """The rows as a Polars data frame; needs Polars."""
+        """Returns the rows as a Polars data frame; needs Polars."""
         return _needed("polars").from_arrow(self.table(measures))
 
     def verify(self) -> list[Fault]:
-        """Returns what is wrong: damage, changed values, runs whose key is not theirs."""
-        return verify(self)
+        """Returns what is wrong: damage, changed values, runs whose key is not theirs. A sweep may write meanwhile.
+
+        Raises `StoreError` for a store of another version, and for one whose manifest was changed.
+        """
+        version = _core.build()["version"]
+        if self.version != version:
+            problem = f"was made by celltrain {self.version}, and this is {version}: only the version that made it can verify it"
+            raise self._error(f"{problem}; install celltrain {self.version}")
+        if faults := list(KIND.changed(self.path, self.manifest)):
+            raise StoreError(faults)
+        try:
+            with self.reading() as database:
+                return [*self._wrong_tables(database), *self._wrong_keys(read(database, self.manifest))]
+        except StoreError as error:
+            return error.faults
+
+    def _wrong_tables(self, database: Database) -> Iterator[Fault]:
+        for text in database.integrity():
+            yield Fault.of_file(shown(database.path), f"is damaged ({text}): {MEND}")
+        with database.snapshot() as query:
+            [double] = query("SELECT count(*) FROM repeats JOIN runs USING (point, seed)").fetchone()
+            [lost] = query("SELECT count(*) FROM repeats WHERE run_key NOT IN (SELECT run_key FROM runs)").fetchone()
+            [count] = query("SELECT count(*) FROM repeats").fetchone()
+            if double or lost or count != database.totals().repeats:
+                problem = "counts runs of other points that are not there, or twice"
+                yield Fault.of_file(shown(database.path), f"{problem}: it was changed; {MEND}")
+            if self.manifest["plan"].get("series") is not None:
+                text = "SELECT count(*) FROM runs WHERE error IS NULL AND run NOT IN (SELECT run FROM series)"
+                [missing] = query(text).fetchone()
+                if missing:
+                    yield Fault.of_file(shown(database.path), f"lacks the series of {missing:,} runs: {MEND}")
+
+    def _wrong_keys(self, runs: StoredRuns) -> Iterator[Fault]:
+        for key, seed, case in zip(runs.keys, runs.seed.tolist(), runs.case.tolist(), strict=True):
+            if key != run_key(runs.configurations[case], seed, version=self.version):
+                problem = f"holds the run {key}, whose scenario and seed are others'"
+                yield Fault.of_file(shown(self.path), f"{problem}: it was changed; {MEND}")
+                return
 
     def _card(self) -> Card:
         manifest = self.manifest
@@ -205,17 +249,15 @@ class Store(Carded, Locked, Answer):
         done, failed = totals.runs + totals.repeats, totals.failed
         planned = manifest.get("runs")
         of_all = f" of {planned:,}" if isinstance(planned, int) else ""
-        said = f"{done:,}{of_all} runs done{f', {failed:,} of them failed' if failed else ''}"
+        progress = f"{done:,}{of_all} runs done{f', {failed:,} of them failed' if failed else ''}"
+        axes = [[one["name"], one["meaning"], _unit(one)] for one in axes_of(manifest)]
+        measures = [[name, one["meaning"], _unit(one)] for name, one in manifest["units"].items()]
         return Card(
             title=manifest["name"] or "A store",
-            lines=[said, f"in {self.path}, by celltrain {self.version}"],
+            lines=[progress, f"in {self.path}, by celltrain {self.version}"],
             grids=[
-                Grid(heads=["axis", "what it sets", "unit"], rows=_described(axes_of(manifest)), left=(0, 1, 2)),
-                Grid(
-                    heads=["measure", "meaning", "unit"],
-                    rows=_described([{"name": name, **about} for name, about in manifest["units"].items()]),
-                    left=(0, 1, 2),
-                ),
+                Grid(heads=["axis", "what it sets", "unit"], rows=axes, left=(0, 1, 2)),
+                Grid(heads=["measure", "meaning", "unit"], rows=measures, left=(0, 1, 2)),
             ],
             notes=[".summary() has the means with their intervals, celltrain.report(store) a page about it"],
         )
@@ -227,15 +269,19 @@ class Store(Carded, Locked, Answer):
     def __repr__(self) -> str:
         return f"Store({str(self.path)!r}, {self.totals().runs:,} runs)"
 
+    def _error(self, problem: str) -> StoreError:
+        return StoreError([Fault.of_file(shown(self.path), problem)])
+
     # To write.
 
     @staticmethod
     def refuse(folder: Path) -> None:
         """Raises `StoreError` unless a store can be made in a folder."""
-        _refuse_existing(folder)
         problem = None
         try:
-            if folder.exists() and not folder.is_dir():
+            if _is_store(folder):
+                problem = "is a store already: go on with it (--resume), or name another folder"
+            elif folder.exists() and not folder.is_dir():
                 problem = "is a file, not a folder"
             elif folder.is_dir() and any(folder.iterdir()) and not _half_made(folder):
                 problem = "holds other files: name a folder that is new or empty"
@@ -247,32 +293,35 @@ class Store(Carded, Locked, Answer):
     @classmethod
     @checked(StoreError)
     def create(cls, path: str | os.PathLike[str], plan: Plan) -> Store:
-        """A new store for a plan, open to write; raises `StoreError` where there is something else already."""
+        """Returns a new store for a plan, open to write; raises `StoreError` if there is something else already."""
         folder = Path(path)
         cls.refuse(folder)
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise _not_made(folder, error) from None
-        store = cls._of(folder, KIND.new(plan, **_facts(plan)), plan)
-        store._lock = Lock(folder / LOCK)
-        try:
-            # Another sweep may have made it meanwhile.
-            _refuse_existing(folder)
-            clear(folder)
-            Database.create(folder / DATABASE, store.manifest)
-            store._database = Database(folder / DATABASE, write=True)
-        except BaseException:
-            store.close()
-            raise
+        manifest = KIND.new(
+            plan,
+            # Unknown if the number of seeds depends on the values.
+            runs=plan.runs if plan.seeds.until is None else None,
+            measures=list(plan.measures),
+            columns=[dataclasses.asdict(column) for column in store_columns(plan.axes)],
+            units={one.name: {"unit": one.unit, "meaning": one.meaning} for one in map(measured, plan.measures)},
+        )
+        store = cls._of(folder, manifest, plan)
+        with store._opened():
+            # Another sweep may have created the store meanwhile.
+            if _is_store(folder):
+                cls.refuse(folder)
+            Database.create(folder / DATABASE, manifest)
         return store
 
     @classmethod
     @checked(StoreError)
     def resume(cls, path: str | os.PathLike[str], plan: Plan) -> Store:
-        """A store to go on with; raises `StoreError` where it is another plan's, another version's, or not whole.
+        """Returns a store to continue; raises `StoreError` if it is another plan's, another version's, or damaged.
 
-        One whose creation was killed, or found no room, is created.
+        A store whose creation was killed, or found no room, is created.
         """
         folder = Path(path)
         try:
@@ -286,22 +335,28 @@ class Store(Carded, Locked, Answer):
         if faults:
             raise StoreError(faults)
         store = cls._of(folder, manifest, plan)
-        store._lock = Lock(folder / LOCK)
-        try:
-            clear(folder)
-            store._database = Database(folder / DATABASE, write=True)
-            store._database.expect(manifest)
-        except BaseException:
-            store.close()
-            raise
+        with store._opened():
+            pass
         return store
+
+    @contextlib.contextmanager
+    def _opened(self) -> Iterator[None]:
+        """Opens the store to write, after the block; closes it if there is an error."""
+        self._lock = Lock(self.path / LOCK)
+        try:
+            clear(self.path)
+            yield
+            self._database = Database(self.path / DATABASE, write=True)
+            self._database.expect(self.manifest)
+        except BaseException:
+            self.close()
+            raise
 
     @property
     def database(self) -> Database:
         """The connection that writes; only of a store that is open to write."""
         if self._database is None:
-            problem = "is open to read; Store.create and Store.resume open a store to write"
-            raise StoreError([Fault.of_file(shown(self.path), problem)])
+            raise self._error("is open to read; Store.create and Store.resume open a store to write")
         return self._database
 
     @checked(StoreError)
@@ -313,13 +368,13 @@ class Store(Carded, Locked, Answer):
 
     @checked(StoreError)
     def drop_failed(self, worth: Callable[[str], bool]) -> int:
-        """Deletes the runs that failed and are worth another try, so that they are missing; returns how many.
+        """Deletes failed runs that are worth another try, so that they are missing; returns their number.
 
         Args:
             worth: Called with the error of a run.
 
         Raises:
-            StoreError: When the store cannot be read or written.
+            StoreError: If the store cannot be read or written.
         """
         with uninterrupted():
             return self.database.drop_failed(worth) if self.database.totals().failed else 0
@@ -331,30 +386,36 @@ class Store(Carded, Locked, Answer):
             self._database = None
         super().close()
 
-    @cached_property
-    def schema(self) -> pa.Schema:
-        """The columns of `table` with units and meanings."""
-        metadata = {
-            "celltrain": json.dumps(
-                {key: self.manifest[key] for key in ("format", "version", "profile", "name", "digest")}
-            ),
-            "measures": json.dumps({one.name: {"unit": one.unit, "meaning": one.meaning} for one in self.measures}),
-        }
-        return columns.schema([Column(**column) for column in self.manifest["columns"]], metadata)
-
     def _settings(self, point: int) -> list[float | str]:
-        """The values of the axes at a point, as the database has them."""
+        """Returns the values of the axes at a point, as the database has them."""
         values = zip(self.plan.axes, self.plan.points.values(point), strict=True)
         return [float(value) + 0.0 if axis.is_number else str(value) for axis, value in values]
 
 
-def _described(columns: Sequence[dict[str, Any]]) -> list[list[str]]:
-    """Name, meaning and unit of columns; pure numbers have no unit."""
-    return [[one["name"], one["meaning"], "" if one["unit"] == "1" else one["unit"]] for one in columns]
+def read_parquet(content: bytes) -> pa.Table:
+    """Reads a Parquet file in memory, and compares its checksums.
+
+    On this thread, from memory of Arrow's own: a thread of Arrow's that releases a Python object while the interpreter ends
+    crashes the process.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    buffer = pa.allocate_buffer(len(content))
+    memoryview(buffer).cast("B")[:] = content
+    file = pq.ParquetFile(pa.BufferReader(buffer), page_checksum_verification=True, pre_buffer=False)
+    table = file.read(use_threads=False)
+    table.validate(full=True)
+    return table
+
+
+def _unit(column: dict[str, Any]) -> str:
+    """Returns the unit of a column; pure numbers have none."""
+    return "" if column["unit"] == "1" else str(column["unit"])
 
 
 def _manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of a store; raises `StoreError` if there is none that this celltrain reads."""
+    """Returns the manifest of a store; raises `StoreError` if there is none that this celltrain reads."""
     path = folder / DATABASE
     if not path.exists() and not path.is_symlink():
         problem = f"is not a store: it has no {DATABASE}" if folder.exists() else "is not there"
@@ -367,14 +428,12 @@ def _manifest(folder: Path) -> dict[str, Any]:
         return manifest
 
 
-def _refuse_existing(folder: Path) -> None:
-    if any((folder / name).exists() for name in (DATABASE, OLD_MANIFEST)):
-        problem = "is a store already: go on with it (--resume), or name another folder"
-        raise StoreError([Fault.of_file(shown(folder), problem)])
+def _is_store(folder: Path) -> bool:
+    return any((folder / name).exists() for name in (DATABASE, OLD_MANIFEST))
 
 
 def _half_made(folder: Path) -> bool:
-    """Whether the folder holds only the leftovers of a creation that was killed or found no room."""
+    """Returns whether the folder holds only leftovers of a creation that was killed or found no room."""
     names = [one.name for one in folder.iterdir()]
     return bool(names) and all(name == LOCK or (name.startswith(".") and name.endswith(".tmp")) for name in names)
 
@@ -384,17 +443,6 @@ def _needed(package: str) -> Any:
         return importlib.import_module(package)
     except ImportError:
         raise MissingExtraError(f"{package} is not installed: pip install 'celltrain[frames]'") from None
-
-
-def _facts(plan: Plan) -> dict[str, Any]:
-    """The keys of a store's manifest beyond those of every manifest."""
-    return {
-        # None: how many there will be follows from what they show.
-        "runs": plan.runs if plan.seeds.until is None else None,
-        "measures": list(plan.measures),
-        "columns": columns.as_json(columns.fixed(plan)),
-        "units": {one.name: {"unit": one.unit, "meaning": one.meaning} for one in map(measured, plan.measures)},
-    }
 
 
 def _not_made(folder: Path, error: OSError) -> StoreError:

@@ -18,25 +18,9 @@
 
 from __future__ import annotations
 
-from celltrain.ensemble.tuning.analysis import Confirmed, Estimate, Left, Searched, Tried
-from celltrain.ensemble.tuning.plan import Objective, Parameter, Reference, TunePlan
+from celltrain.ensemble.tuning.outcome import Estimate
+from celltrain.ensemble.tuning.plan import TunePlan
 from celltrain.ensemble.tuning.result import Tuned
-from celltrain.ensemble.tuning.run import run_tune, tune
-from celltrain.ensemble.tuning.search import Search, TuneProgress
+from celltrain.ensemble.tuning.search import TuneProgress, run_tune, tune
 
-__all__ = [
-    "Confirmed",
-    "Estimate",
-    "Left",
-    "Objective",
-    "Parameter",
-    "Reference",
-    "Search",
-    "Searched",
-    "Tried",
-    "TunePlan",
-    "TuneProgress",
-    "Tuned",
-    "run_tune",
-    "tune",
-]
+__all__ = ["Estimate", "TunePlan", "TuneProgress", "Tuned", "run_tune", "tune"]

@@ -23,8 +23,8 @@ from celltrain.drawing.figure import (
 )
 from celltrain.drawing.pages import words
 from celltrain.drawing.style import INK, PALE
-from celltrain.ensemble.store.columns import bounds
-from celltrain.ensemble.tuning.analysis import Confirmed, Searched
+from celltrain.ensemble.columns import bounds
+from celltrain.ensemble.tuning.outcome import Confirmed, Searched
 from celltrain.text import shown
 
 if TYPE_CHECKING:

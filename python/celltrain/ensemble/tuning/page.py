@@ -8,7 +8,7 @@ from typing import Any
 from celltrain.drawing.figure import Drawing
 from celltrain.drawing.pages import words
 from celltrain.drawing.pages.html import Cell, Head, Inlined, Table, bold, count, estimate, render, table, value
-from celltrain.ensemble.tuning.analysis import Estimate, Searched
+from celltrain.ensemble.tuning.outcome import Estimate, Searched
 from celltrain.text import shown
 
 

@@ -1,4 +1,4 @@
-"""What a reviewer wants to see of a new policy: what holds for it, and what it does beside the classics.
+"""Vetting of a new policy: the checks it passes, and a comparison with the classics.
 
 >>> import celltrain as ct
 >>> mine = ct.Formula(admit="Y < K - X")

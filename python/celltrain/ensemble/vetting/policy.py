@@ -1,4 +1,4 @@
-"""The policy that is to be vetted: from a file, from a class, or as a table."""
+"""The policy to vet: from a file, from a class, or as a table."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from celltrain.model import overrides, policy_files
 from celltrain.model.policy_files import Policy
 from celltrain.model.scenario import Reading
 
-#: Where the scenarios in which a policy is tried have it.
+#: Path of the policy in the scenarios in which it is tried.
 PATH = "port.bottleneck.policy"
 
 
-def given(policy: Any, settings: Mapping[str, Any] | None = None) -> Policy:
-    """Returns the policy that a caller names; raises `InputError` if it is none.
+def policy_of(policy: Any, settings: Mapping[str, Any] | None = None) -> Policy:
+    """Returns the policy that a caller names; raises `InputError` if it is not a policy.
 
     Args:
         policy: A file, a policy such as `epd:threshold=80%`, a table, or an object that stands for one.
@@ -56,7 +56,7 @@ def _changed(root: dict[str, Any], settings: Mapping[str, Any]) -> dict[str, Any
     return {**{key: root[key] for key in root if key == "name"}, "policy": made["port"]["bottleneck"]["policy"]}
 
 
-def check(policy: Policy, scenarios: Mapping[str, dict[str, Any]], named: Sequence[str]) -> list[str]:
+def check_policy(policy: Policy, scenarios: Mapping[str, dict[str, Any]], named: Sequence[str]) -> list[str]:
     """Returns the warnings of these scenarios that are about the policy; raises `InputError` with every fault of it.
 
     A fault or warning that depends on the scenario names those of `named` that have it; one that all of them have does not.
@@ -86,10 +86,10 @@ def check(policy: Policy, scenarios: Mapping[str, dict[str, Any]], named: Sequen
 
 
 def check_file(file: str | os.PathLike[str], settings: Mapping[str, Any] | None = None) -> tuple[Policy, list[str]]:
-    """Returns the policy that a file has, and what to look at before its results are believed.
+    """Returns the policy of a file, and warnings about it.
 
     Raises `InputError` with everything that is wrong with it in the standard scenarios.
     """
-    policy = given(file, settings)
+    policy = policy_of(file, settings)
     scenarios = {name: standard.scenario(name, policy.table) for name in standard.SCENARIOS}
-    return policy, check(policy, scenarios, list(scenarios))
+    return policy, check_policy(policy, scenarios, list(scenarios))

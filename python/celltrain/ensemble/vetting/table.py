@@ -1,13 +1,15 @@
-"""The answer of a vetting as the command line prints it, and what it says about the TCP."""
+"""The answer of a vetting as printed by the command line, and rankings that depend on the scenario."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from celltrain.drawing.pages.words import UNDEFINED, counted, estimated
 from celltrain.ensemble.vetting import standard
 from celltrain.model.grids import Block, Grid, Line
+from celltrain.text import shown as escaped
 
 #: Metrics in words.
 WORDS = {
@@ -17,8 +19,6 @@ WORDS = {
     "timeouts": "timeouts",
     "least_goodput_mbps": "least goodput (Mb/s)",
 }
-#: Clocks of the two scenarios of a pair that differs in its clocks.
-CLOCKS = ("with clocks in step", "with random clocks")
 #: Label of the means over all scenarios.
 ALL = "all scenarios"
 
@@ -80,30 +80,24 @@ def _holds(check: Mapping[str, Any]) -> str:
     return "yes" if check["holds"] else "NO"
 
 
-def ranking(policy: str, scenarios: Sequence[str], differences: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Returns a text for each measure in which another TCP reverses the ranking of this policy and another one.
-
-    Scenarios of the set that differ in the TCP alone are compared. Both differences must be significant, with opposite signs: a
-    difference that is significant with one TCP only does not show that the TCPs differ.
-    """
-    named = {name: f"with {standard.tcp_of(name)}" for pair in standard.PAIRS for name in pair}
-    return list(_reversed(policy, scenarios, differences, standard.PAIRS, named))
-
-
-def by_clocks(policy: str, scenarios: Sequence[str], differences: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Returns a text for each measure in which random clocks and starts reverse the ranking of this policy and another one."""
-    named = {name: words for pair in standard.CLOCKS for name, words in zip(pair, CLOCKS, strict=True)}
-    return list(_reversed(policy, scenarios, differences, standard.CLOCKS, named))
-
-
-def _reversed(
+def reversals(
     policy: str,
     scenarios: Sequence[str],
     differences: Mapping[str, Mapping[str, Any]],
-    pairs: Sequence[tuple[str, str]],
-    named: Mapping[str, str],
-) -> Iterator[str]:
-    """Yields a text for each measure whose significant difference has another sign in the other scenario of a pair."""
+    pairs: Sequence[Mapping[str, str]],
+) -> list[str]:
+    """Returns a text for each measure in which the ranking of this policy and another one depends on the scenario.
+
+    The scenarios of a pair differ in the TCP alone, or in clocks and starts alone. Both differences must be significant, with
+    opposite signs: a difference that is significant once does not show that the scenarios differ.
+
+    Args:
+        policy: Name of this policy.
+        scenarios: Scenarios of the set that were run.
+        differences: By other policy and metric, what this policy has more.
+        pairs: Pairs of scenarios, each scenario with words for its TCP or clocks.
+    """
+    found = []
     for pair in pairs:
         if not set(pair) <= set(scenarios):
             continue
@@ -111,9 +105,12 @@ def _reversed(
             for share in standard.SHARES:
                 first, second = (_sign(of[f"{scenario}.{share}"]) for scenario in pair)
                 if first * second < 0:
-                    one, other = (f"{named[scenario]} ({scenario})" for scenario in pair)
-                    words = ("higher", "lower") if first > 0 else ("lower", "higher")
-                    yield f"compared with {beside}, the {share} of {policy} is {words[0]} {one} and {words[1]} {other}"
+                    one, other = (f"{words} ({scenario})" for scenario, words in pair.items())
+                    ranks = ("higher", "lower") if first > 0 else ("lower", "higher")
+                    found.append(
+                        f"compared with {beside}, the {share} of {policy} is {ranks[0]} {one} and {ranks[1]} {other}"
+                    )
+    return found
 
 
 def _sign(difference: Mapping[str, float | None]) -> int:
@@ -124,15 +121,15 @@ def _sign(difference: Mapping[str, float | None]) -> int:
     return 1 if low > 0 else -1 if high < 0 else 0
 
 
-def beside_others(name: str, others: Sequence[str]) -> str:
-    """Returns the name of a policy in a comparison, marked if another policy has the same name."""
+def column_name(name: str, others: Sequence[str]) -> str:
+    """Returns the name of this policy in a comparison, marked if another policy has the same name."""
     return f"this {name}" if name in others else name
 
 
 def heads(answer: Mapping[str, Any]) -> list[str]:
     """Returns the headings of the policies' columns: this policy, and each other one."""
     others = list(answer["beside"])
-    return [beside_others(answer["policy"], others), *others]
+    return [column_name(answer["policy"], others), *others]
 
 
 def rows(answer: Mapping[str, Any]) -> Iterator[list[str]]:
@@ -152,3 +149,10 @@ def rows(answer: Mapping[str, Any]) -> Iterator[list[str]]:
 def _cell(estimate: Mapping[str, float | None]) -> str:
     mean, high = estimate["mean"], estimate["high"]
     return UNDEFINED if mean is None else estimated(mean, float("nan") if high is None else high - mean)
+
+
+def markdown(answer: Mapping[str, Any]) -> str:
+    """Returns the table as Markdown."""
+    columns = [re.sub(r"([\\`*_{}\[\]<>#|~&])", r"\\\1", escaped(head)) for head in heads(answer)]
+    lines = [["metric", *columns], ["---", *("---:" for _ in columns)], *rows(answer)]
+    return "\n".join(f"| {' | '.join(cell.strip() for cell in line)} |" for line in lines)

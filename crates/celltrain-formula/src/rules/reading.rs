@@ -1,0 +1,599 @@
+//! Reading, checking and compiling of formulas.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Constant, Host, On, Rules, Start, Texts, Updates};
+use crate::{
+    Compiler, Expression, Fault, Kind, Meaning, PerVc, Program, Registers, SettingFault, Vocabulary, Word, arithmetic,
+    is_name, nearest, parse,
+};
+
+/// Maximum number of constants that differ by VC and variables of state, together.
+const MOST_OWN: usize = 64;
+/// Maximum number of constants.
+const MOST_CONSTANTS: usize = 100;
+
+impl Texts<'_> {
+    /// Reads, checks and compiles the texts.
+    ///
+    /// # Errors
+    /// Returns everything that is wrong.
+    pub fn compile(self, host: &dyn Host) -> Result<Rules, Vec<SettingFault>> {
+        let mut reading = Reading::new(self, host);
+        let rules = reading.rules();
+        reading.or_faults(rules)
+    }
+
+    /// Reads the formula of a question. Returns it with the names it may use.
+    ///
+    /// # Errors
+    /// Returns everything that is wrong.
+    pub fn question(self, host: &dyn Host, key: &'static str) -> Result<(Expression, Vocabulary), Vec<SettingFault>> {
+        let mut reading = Reading::new(self, host);
+        let found = reading.rules().map(|_| (reading.trees[key].clone(), reading.vocabulary(On::Event(key))));
+        reading.or_faults(found)
+    }
+
+    /// Evaluates one formula as a run starts. Returns its values by label; none if the VCs are not known.
+    ///
+    /// # Errors
+    /// Returns everything that is wrong.
+    pub fn at_start(self, host: &dyn Host, (key, text): (&str, &str)) -> Result<Vec<f64>, Vec<SettingFault>> {
+        let mut reading = Reading::new(self, host);
+        reading.names();
+        reading.read_all();
+        reading.read(key, text);
+        if reading.faults.is_empty() {
+            reading.all_constants();
+        }
+        let values = if reading.faults.is_empty() { reading.number(key, text) } else { None };
+        reading.or_faults(values)
+    }
+}
+
+/// Values of a constant that differs from VC to VC.
+struct ByVc {
+    register: u8,
+    /// By label; empty while VCs are not known.
+    values: Vec<f64>,
+}
+
+/// State with its initial values: one value, or one for each VC if the VCs are known.
+struct Started {
+    register: u8,
+    of_vc: bool,
+    values: Vec<f64>,
+}
+
+struct Reading<'a> {
+    texts: Texts<'a>,
+    host: &'a dyn Host,
+    /// The user's own names so far; the host's are added for each formula.
+    vocabulary: Vocabulary,
+    /// Every formula that could be parsed, by key.
+    trees: BTreeMap<String, Expression>,
+    by_vc: Vec<ByVc>,
+    started: Vec<Started>,
+    /// The next free register.
+    next: u8,
+    faults: Vec<SettingFault>,
+    replaced: u64,
+    /// Constants being evaluated; each needs the next one.
+    visiting: Vec<&'a str>,
+    /// Constants with a fault; formulas that use them get no fault of their own.
+    refused: BTreeSet<&'a str>,
+    /// Constants that depend on a rate or on VCs unknown before the run, so it is unknown whether they divide by zero.
+    unsure: BTreeSet<&'a str>,
+}
+
+impl<'a> Reading<'a> {
+    fn new(texts: Texts<'a>, host: &'a dyn Host) -> Self {
+        Self {
+            texts,
+            host,
+            vocabulary: Vocabulary::default(),
+            trees: BTreeMap::new(),
+            by_vc: Vec::new(),
+            started: Vec::new(),
+            next: texts.first,
+            faults: Vec::new(),
+            replaced: 0,
+            visiting: Vec::new(),
+            refused: BTreeSet::new(),
+            unsure: BTreeSet::new(),
+        }
+    }
+
+    /// Returns the result, or the faults if any were found.
+    fn or_faults<T>(mut self, made: Option<T>) -> Result<T, Vec<SettingFault>> {
+        match made {
+            Some(made) if self.faults.is_empty() => Ok(made),
+            _ => {
+                self.faults.dedup();
+                Err(self.faults)
+            }
+        }
+    }
+
+    #[expect(clippy::arithmetic_side_effects, reason = "places of names, of which there are at most 255")]
+    fn rules(&mut self) -> Option<Rules> {
+        self.names();
+        self.read_all();
+        if !self.faults.is_empty() {
+            return None;
+        }
+        self.all_constants();
+        // Constants by VC and state by VC are adjacent, so that one copy is enough.
+        self.state(self.texts.vc_state, "vc_state", true);
+        let per_vc = usize::from(self.next - self.texts.first);
+        self.state(self.texts.state, "state", false);
+        if !self.faults.is_empty() {
+            return None;
+        }
+        self.infer();
+        self.compiled(per_vc)
+    }
+
+    /// Evaluates the formula of a number as the run starts, by label.
+    fn number(&mut self, key: &str, text: &str) -> Option<Vec<f64>> {
+        let tree = self.trees[key].clone();
+        match self.worked_out(key, text, &tree, None)? {
+            (Kind::Truth, _) => {
+                let problem = "is a condition, and a number is wanted: if c then 1 else 0";
+                self.refuse(key, text, &Fault::new(tree.place(), problem));
+                None
+            }
+            (_, Values::Same(value)) => Some(vec![value; self.texts.vcs.map_or(0, <[&str]>::len)]),
+            (_, Values::ByVc(values)) => Some(values),
+        }
+    }
+
+    fn all_constants(&mut self) {
+        for name in self.texts.constants.keys() {
+            if self.constant(name).is_none() {
+                self.refused.insert(name);
+            }
+            self.visiting.clear();
+        }
+    }
+
+    /// Parses all texts.
+    fn read_all(&mut self) {
+        let Texts { constants, state, vc_state, questions, events, .. } = self.texts;
+        for (key, text, _) in questions {
+            self.read(key, text);
+        }
+        for (event, updates) in events {
+            for (name, text) in *updates {
+                self.read(&format!("{event}.{name}"), text);
+            }
+        }
+        for (name, constant) in constants {
+            if let Constant::Formula(text) = constant {
+                self.read(&format!("constants.{name}"), text);
+            }
+        }
+        for (table, states) in [("state", state), ("vc_state", vc_state)] {
+            for (name, start) in states {
+                if let Start::Formula(text) = start {
+                    self.read(&format!("{table}.{name}"), text);
+                }
+            }
+        }
+    }
+
+    /// Gives a constant or state that is a plain number the unit of the terms it is added to or compared with. State
+    /// also gets the unit of its new values.
+    fn infer(&mut self) {
+        while let Some((word, kind)) = self.inferred() {
+            self.vocabulary.words[word].kind = kind;
+            // Constants computed from it have another unit now.
+            for word in 0..self.vocabulary.words.len() {
+                let key = format!("constants.{}", self.vocabulary.words[word].name);
+                let kind = self.trees.get(&key).and_then(|tree| self.vocabulary(On::Start).check(tree).ok());
+                // A unit that was found is never lost again, so this ends.
+                if let Some(kind @ Kind::Number(Some(_))) = kind {
+                    self.vocabulary.words[word].kind = kind;
+                }
+            }
+        }
+    }
+
+    /// Returns a name whose unit is still unknown, with the kind inferred for it.
+    fn inferred(&self) -> Option<(usize, Kind)> {
+        let unknown = |name: &str| {
+            let is_it = |word: &Word| word.name == name && word.kind == Kind::Number(None);
+            self.vocabulary.words.iter().position(is_it)
+        };
+        let found = |tree: &Expression, vocabulary: &Vocabulary| {
+            let hints = vocabulary.hints(tree);
+            hints.into_iter().find_map(|(name, unit)| Some((unknown(name)?, Kind::Number(Some(unit)))))
+        };
+        for (key, ..) in self.texts.questions {
+            if let Some(found) = found(&self.trees[*key], &self.vocabulary(On::Event(key))) {
+                return Some(found);
+            }
+        }
+        for (event, updates) in self.texts.events {
+            let vocabulary = self.vocabulary(On::Event(event));
+            for name in updates.keys() {
+                let tree = &self.trees[&format!("{event}.{name}")];
+                if let Some(found) = found(tree, &vocabulary) {
+                    return Some(found);
+                }
+                if let (Some(word), Ok(kind @ Kind::Number(Some(_)))) = (unknown(name), vocabulary.check(tree)) {
+                    return Some((word, kind));
+                }
+            }
+        }
+        None
+    }
+
+    /// Checks and compiles the formulas evaluated during the run.
+    #[expect(clippy::arithmetic_side_effects, reason = "places of names, of which there are at most 255")]
+    fn compiled(&mut self, per_vc: usize) -> Option<Rules> {
+        let mut compiler = Compiler::new(self.next);
+        let Texts { questions, events, first, vcs, .. } = self.texts;
+        // Compile all of them, so that every fault is reported.
+        let answers: Vec<Option<Program>> = questions
+            .iter()
+            .map(|&(key, text, kind)| self.program((key, key), text, kind, key, &mut compiler))
+            .collect();
+        let updates: Vec<Option<Updates>> =
+            events.iter().map(|&(event, updates)| self.updates(event, updates, &mut compiler)).collect();
+        let mut registers = compiler.registers();
+        let vcs = vcs.map_or(0, <[&str]>::len);
+        let mut by_vc = vec![0.0; per_vc * vcs];
+        let own = |register: u8| usize::from(register - first);
+        for Started { register, of_vc, values } in &self.started {
+            for (vc, &value) in values.iter().enumerate() {
+                if *of_vc {
+                    by_vc[vc * per_vc + own(*register)] = value;
+                } else {
+                    registers[usize::from(*register)] = value;
+                }
+            }
+        }
+        Some(Rules {
+            answers: answers.into_iter().collect::<Option<_>>()?,
+            updates: updates.into_iter().collect::<Option<_>>()?,
+            registers,
+            by_vc,
+            per_vc,
+            has_constants_by_vc: !self.by_vc.is_empty(),
+            names: self.trees.values().flat_map(Expression::names).map(String::from).collect(),
+            replaced: self.replaced,
+        })
+    }
+
+    /// Compiles the formulas of an event.
+    fn updates(
+        &mut self,
+        event: &'static str,
+        updates: &BTreeMap<String, String>,
+        compiler: &mut Compiler,
+    ) -> Option<Updates> {
+        let words = self.vocabulary(On::Event(event));
+        let one = |(name, text): (&String, &String)| {
+            let word = words.find(name)?;
+            let Meaning::Register(register) = word.meaning else { unreachable!("what changes is in registers") };
+            let program = self.program((event, &format!("{event}.{name}")), text, word.kind, name, compiler)?;
+            Some((register, program))
+        };
+        updates.iter().map(one).collect()
+    }
+
+    /// Checks and compiles one formula.
+    fn program(
+        &mut self,
+        (event, key): (&'static str, &str),
+        text: &str,
+        kind: Kind,
+        what: &str,
+        compiler: &mut Compiler,
+    ) -> Option<Program> {
+        let vocabulary = self.vocabulary(On::Event(event));
+        let tree = &self.trees[key];
+        let made = vocabulary.check_is(tree, kind, what).and_then(|()| compiler.compile(tree, &vocabulary));
+        made.map_err(|fault| self.refuse(key, text, &fault)).ok()
+    }
+
+    /// Checks that the user's names are valid, and that each is defined once.
+    #[expect(clippy::arithmetic_side_effects, reason = "places of names, of which there are at most 255")]
+    fn names(&mut self) {
+        let Texts { constants, state, vc_state, events, .. } = self.texts;
+        let of_host = self.host.words(On::Start);
+        let mut seen = BTreeSet::new();
+        let tables: [(&str, Vec<&String>); 3] = [
+            ("constants", constants.keys().collect()),
+            ("state", state.keys().collect()),
+            ("vc_state", vc_state.keys().collect()),
+        ];
+        for (table, names) in tables {
+            for name in names {
+                let key = format!("{table}.{name}");
+                if let Err(problem) = is_name(name) {
+                    self.faults.push(SettingFault::new(key, "", problem));
+                } else if of_host.iter().any(|known| known.name == *name) {
+                    let [of, page] = self.host.taken();
+                    let problem = format!("is a name of {of} already; choose another ({page} lists them)");
+                    self.faults.push(SettingFault::new(key, "", problem));
+                } else if !seen.insert(name) {
+                    self.faults.push(SettingFault::new(
+                        key,
+                        "",
+                        "is the name of another constant or state; choose another",
+                    ));
+                }
+            }
+        }
+        let own = state.len() + vc_state.len();
+        if constants.len() > MOST_CONSTANTS {
+            let problem = format!("has {} names; {MOST_CONSTANTS} are the most", constants.len());
+            self.faults.push(SettingFault::new("constants", "", problem));
+        }
+        if own > MOST_OWN / 2 {
+            let problem = format!("and vc_state have {own} names; {} are the most", MOST_OWN / 2);
+            self.faults.push(SettingFault::new("state", "", problem));
+        }
+        for (event, updates) in events {
+            for name in updates.keys() {
+                let key = format!("{event}.{name}");
+                let is_settable = || self.host.settable().contains(&name.as_str());
+                if let Some([_, problem]) =
+                    self.host.no_vc(On::Event(event)).filter(|_| vc_state.contains_key(name.as_str()))
+                {
+                    self.faults.push(SettingFault::new(key, "", problem));
+                } else if !state.contains_key(name) && !vc_state.contains_key(name) && !is_settable() {
+                    let names = state.keys().chain(vc_state.keys()).map(String::as_str);
+                    let names = names.chain(self.host.settable().iter().copied());
+                    let targets = self.host.targets();
+                    let problem = match nearest(name, names) {
+                        Some(meant) => format!("is no state; did you mean {meant}? It must be {targets}"),
+                        None => format!("is no state; it must be {targets}"),
+                    };
+                    self.faults.push(SettingFault::new(key, "", problem));
+                }
+            }
+        }
+    }
+
+    fn read(&mut self, key: &str, text: &str) {
+        // TOML's `nan` and `inf` arrive as texts.
+        let bare = text.trim_start_matches(['+', '-']);
+        if matches!(bare, "nan" | "inf") && !self.texts.constants.contains_key(bare) {
+            self.faults.push(SettingFault::new(key, text, NOT_FINITE));
+            return;
+        }
+        match parse(text) {
+            Ok(tree) => drop(self.trees.insert(key.to_string(), tree)),
+            Err(fault) => self.refuse(key, text, &fault),
+        }
+    }
+
+    fn refuse(&mut self, key: &str, text: &str, fault: &Fault) {
+        let line = text.replace(|c: char| c.is_control(), " ");
+        let excerpt = fault.excerpt(text).into();
+        self.faults
+            .push(SettingFault { excerpt, ..SettingFault::new(key, format!("\"{line}\""), fault.problem.as_str()) });
+    }
+
+    /// Returns the names that a formula may use.
+    fn vocabulary(&self, on: On) -> Vocabulary {
+        let mut vocabulary = self.vocabulary.clone();
+        if let Some([by_vc, _]) = self.host.no_vc(on) {
+            for word in &mut vocabulary.words {
+                let is_of_vc = self.texts.vc_state.contains_key(&word.name);
+                if is_of_vc || matches!(word.meaning, Meaning::ByVc { .. }) {
+                    word.meaning = Meaning::NotHere(by_vc);
+                }
+            }
+        }
+        vocabulary.words.extend(self.host.words(on));
+        vocabulary.no_random = match on {
+            On::Start => Some("and this is worked out once, as the run starts"),
+            On::Event(_) => self.host.no_random(on),
+        };
+        vocabulary
+    }
+
+    /// Evaluates a constant after the constants it needs. Returns `None` if one of them has a fault.
+    fn constant(&mut self, name: &'a str) -> Option<()> {
+        if self.refused.contains(name) {
+            return None;
+        }
+        if self.vocabulary.words.iter().any(|word| word.name == name) {
+            return Some(());
+        }
+        let key = format!("constants.{name}");
+        match &self.texts.constants[name] {
+            Constant::Value(PerVc::Same(value)) => {
+                if !value.is_finite() {
+                    self.faults.push(SettingFault::new(key, in_toml(*value), NOT_FINITE));
+                    self.refused.insert(name);
+                    return None;
+                }
+                self.define(name, Kind::Number(None), Meaning::Constant(*value));
+            }
+            Constant::Value(table @ PerVc::ByName(_)) => {
+                let faults = table.check(&key, f64::is_finite, NOT_FINITE);
+                if !faults.is_empty() {
+                    let faults =
+                        faults.into_iter().map(|fault| SettingFault { value: fault.value.to_lowercase(), ..fault });
+                    self.faults.extend(faults);
+                    self.refused.insert(name);
+                    return None;
+                }
+                // A VC without a value gets a fault elsewhere, once the VCs are known.
+                let value = |vc: &&str| table.of(vc).filter(|value| value.is_finite()).unwrap_or(0.0);
+                let values = self.texts.vcs.map(|vcs| vcs.iter().map(value).collect()).unwrap_or_default();
+                self.define_by_vc(name, Kind::Number(None), values);
+            }
+            Constant::Formula(text) => {
+                let tree = self.trees[&key].clone();
+                self.visiting.push(name);
+                for needed in tree.names() {
+                    let Some((needed, _)) = self.texts.constants.get_key_value(needed) else { continue };
+                    if let Some(from) = self.visiting.iter().position(|visited| visited == needed) {
+                        let circle = self.visiting[from..].join(", which needs ");
+                        let problem = format!("goes in a circle: {circle}, which needs {needed}");
+                        self.refuse(&key, text, &Fault::new(tree.place(), problem));
+                        self.refused.extend(&self.visiting);
+                        return None;
+                    }
+                    self.constant(needed)?;
+                }
+                self.visiting.pop();
+                let (kind, values) = self.worked_out(&key, text, &tree, None)?;
+                if self.is_unsure(&tree) {
+                    self.unsure.insert(name);
+                }
+                match values {
+                    Values::Same(value) => self.define(name, kind, Meaning::Constant(value)),
+                    Values::ByVc(values) => self.define_by_vc(name, kind, values),
+                }
+            }
+        }
+        Some(())
+    }
+
+    fn define(&mut self, name: &str, kind: Kind, meaning: Meaning) {
+        self.vocabulary.words.push(Word { name: name.into(), kind, meaning });
+    }
+
+    fn define_by_vc(&mut self, name: &str, kind: Kind, values: Vec<f64>) {
+        let register = self.take_register(&format!("constants.{name}"));
+        // An infinite sum is refused if `sum()` uses it. If it depends on an unknown rate, it is replaced instead.
+        let mut sum = values.iter().sum();
+        if self.unsure.contains(name) {
+            sum = values.iter().fold(0.0, |sum, value| arithmetic::sum(sum, *value, &mut self.replaced));
+        }
+        self.started.push(Started { register, of_vc: true, values: values.clone() });
+        self.by_vc.push(ByVc { register, values });
+        self.define(name, kind, Meaning::ByVc { register, sum });
+    }
+
+    #[expect(clippy::arithmetic_side_effects, reason = "places of names, of which there are at most 255")]
+    fn take_register(&mut self, key: &str) -> u8 {
+        let taken = usize::from(self.next - self.texts.first);
+        if taken >= MOST_OWN {
+            let problem = format!("is one too many: constants by VC and state have {MOST_OWN} names at most");
+            self.faults.push(SettingFault::new(key, "", problem));
+            return self.next;
+        }
+        self.next += 1;
+        self.next - 1
+    }
+
+    /// Evaluates a formula of constants.
+    #[expect(clippy::arithmetic_side_effects, reason = "places of names, of which there are at most 255")]
+    fn worked_out(
+        &mut self,
+        key: &str,
+        text: &str,
+        tree: &Expression,
+        must_be_same: Option<&'static str>,
+    ) -> Option<(Kind, Values)> {
+        let mut vocabulary = self.vocabulary(On::Start);
+        if let Some(why) = must_be_same {
+            for word in &mut vocabulary.words {
+                if let Meaning::ByVc { .. } = word.meaning {
+                    word.meaning = Meaning::NotHere(why);
+                }
+            }
+        }
+        let mut compiler = Compiler::new(self.next);
+        let made = vocabulary.check(tree).and_then(|kind| Ok((kind, compiler.compile(tree, &vocabulary)?)));
+        let (kind, program) = match made {
+            Ok(made) => made,
+            Err(fault) => {
+                self.refuse(key, text, &fault);
+                return None;
+            }
+        };
+        let differs = self.by_vc.iter().any(|constant| program.reads(constant.register));
+        let vcs = self.texts.vcs.map_or(0, <[&str]>::len);
+        let mut registers = compiler.registers();
+        let mut replaced = 0;
+        let mut run = |registers: &mut Registers| program.run(registers, &mut || 0.0, &mut replaced);
+        let values = if differs {
+            let of_vc = |vc: usize| {
+                for constant in &self.by_vc {
+                    registers[usize::from(constant.register)] = constant.values[vc];
+                }
+                run(&mut registers)
+            };
+            Values::ByVc((0..vcs).map(of_vc).collect())
+        } else {
+            Values::Same(run(&mut registers))
+        };
+        if replaced > 0 && !self.is_unsure(tree) {
+            let problem = "gives no number: it divides by zero, takes the root of a negative number or the logarithm of one \
+                           that is not above 0, or comes to more than 1.8e308";
+            self.refuse(key, text, &Fault::new(tree.place(), problem));
+            return None;
+        }
+        self.replaced += replaced;
+        Some((kind, values))
+    }
+
+    /// Returns whether a formula depends on values unknown before the run, or on VCs while they are unknown.
+    fn is_unsure(&self, tree: &Expression) -> bool {
+        let by_vc =
+            |name: &str| self.vocabulary.find(name).is_some_and(|word| matches!(word.meaning, Meaning::ByVc { .. }));
+        let is_open = |name: &str| self.host.is_open(name) || self.unsure.contains(name);
+        let names = tree.names();
+        names.into_iter().any(|name| is_open(name) || (self.texts.vcs.is_none() && by_vc(name)))
+    }
+
+    /// Takes registers for state, and computes its initial values.
+    fn state(&mut self, table: &'a BTreeMap<String, Start>, key: &str, by_vc: bool) {
+        let mut words = Vec::new();
+        for (name, start) in table {
+            let key = format!("{key}.{name}");
+            let must_be_same =
+                (!by_vc).then_some("which differs from VC to VC, and this state is the port's; use vc_state");
+            let (kind, values) = match start {
+                Start::Number(value) if value.is_finite() => (Kind::Number(None), Values::Same(*value)),
+                Start::Number(value) => {
+                    self.faults.push(SettingFault::new(&*key, in_toml(*value), NOT_FINITE));
+                    continue;
+                }
+                Start::Formula(text) => {
+                    let tree = self.trees[&key].clone();
+                    // Faults of a constant are reported once.
+                    if tree.names().into_iter().any(|name| self.refused.contains(name)) {
+                        continue;
+                    }
+                    let Some(worked_out) = self.worked_out(&key, text, &tree, must_be_same) else { continue };
+                    worked_out
+                }
+            };
+            words.push((name, key, kind, values));
+        }
+        for (name, key, kind, values) in words {
+            let register = self.take_register(&key);
+            self.define(name, kind, Meaning::Register(register));
+            let vcs = self.texts.vcs.map_or(0, <[&str]>::len);
+            let values = match values {
+                Values::Same(value) if by_vc => vec![value; vcs],
+                Values::Same(value) => vec![value],
+                Values::ByVc(values) => values,
+            };
+            self.started.push(Started { register, of_vc: by_vc, values });
+        }
+    }
+}
+
+/// The problem with a number that TOML allows and formulas do not.
+const NOT_FINITE: &str = "is no finite number; write one such as 0.8, or 1e300 for what is never reached";
+
+/// Formats such a number as in a scenario.
+fn in_toml(value: f64) -> String {
+    value.to_string().to_lowercase()
+}
+
+enum Values {
+    Same(f64),
+    ByVc(Vec<f64>),
+}

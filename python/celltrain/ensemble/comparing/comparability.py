@@ -1,0 +1,212 @@
+"""Checks whether the measures of scenarios can be compared, before and after the runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from celltrain.drawing.pages.words import counted, valued
+from celltrain.drawing.pages.words import measure as worded
+from celltrain.ensemble import plan_warnings
+from celltrain.ensemble.comparing.data import Comparison
+from celltrain.ensemble.plan import Plan
+from celltrain.ensemble.plan.plan import canonical
+from celltrain.errors import Fault, InputError
+from celltrain.model.quantities import seconds
+from celltrain.text import shown
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: Numbers of formula results that were not numbers.
+REPLACED = ("ports.sum(*).replaced_results", "flows.sum(*).replaced_results")
+#: Measures in addition to the requested ones.
+ADDITIONAL = (*REPLACED, plan_warnings.DELIVERED)
+#: With fewer seeds an interval may have impossible values, such as a share above 1.
+FEWEST_SEEDS = 5
+#: Measures that lie between 0 and 1.
+SHARES = ("efficiency", "fairness", "fairness_max_min")
+
+# Before the runs.
+
+
+def check_comparable(sides: Sequence[tuple[str, Plan]], *, within: bool = False) -> list[str]:
+    """Returns warnings about scenarios that are hard to compare; the first is the baseline.
+
+    Args:
+        sides: Scenarios by name.
+        within: True if policies are compared within each scenario, so that the networks may differ.
+
+    Raises:
+        InputError: If a measure has different meanings in two scenarios.
+    """
+    (name, plan), *others = sides
+    varied = [axis for axis in plan.axes if len(axis) > 1]
+    warnings = []
+    if not others and varied and varied[0].path == "duration":
+        warnings.append("runs of different length are compared: counts, such as cells lost, grow with the length alone")
+    faults: list[Fault] = []
+    first = _settings(plan)
+    for other, own in others:
+        second = _settings(own)
+        faults.extend(_faults((name, first), (other, second), plan.measures))
+        if not within and first["topology"] != second["topology"]:
+            warnings.append(
+                f"{other} and {name} are different networks: a share of one is not a share of the other, and a difference "
+                "between them is not the policy's alone"
+            )
+    if faults:
+        raise InputError(faults)
+    return warnings
+
+
+def _settings(plan: Plan) -> dict[str, Any]:
+    """Returns the scenario of the first point with all defaults."""
+    settings: dict[str, Any] = json.loads(canonical(plan.points[0].scenario))
+    return settings
+
+
+def _faults(
+    one: tuple[str, Mapping[str, Any]], other: tuple[str, Mapping[str, Any]], measures: Sequence[str]
+) -> Iterator[Fault]:
+    """Yields the measures that do not mean the same in two scenarios."""
+    (first, of_first), (second, of_second) = one, other
+    durations = [str(settings["duration"]) for settings in (of_first, of_second)]
+    if seconds(durations[0]) != seconds(durations[1]):
+        problem = (
+            f"lasts {durations[1]}, and {first} {durations[0]}: rates and counts would be of different times. Give all one "
+            f"length, such as --vary duration={durations[0]}"
+        )
+        yield Fault.of_option(second, "", problem)
+    options = [settings.get("measure", {}) for settings in (of_first, of_second)]
+    for key in sorted(options[0].keys() | options[1].keys()):
+        values = [one.get(key) for one in options]
+        # The size of files concerns the delays of files alone; everything else concerns all measures.
+        wanted = [text for text in measures if text not in ADDITIONAL]
+        concerned = [text for text in wanted if key != "file_size" or "file_delay" in text]
+        if values[0] != values[1] and concerned:
+            written = [json.dumps(value) if value is not None else "nothing" for value in values]
+            problem = (
+                f"has measure.{key} = {written[1]}, and {first} {written[0]}: {', '.join(concerned)} would not mean the same. "
+                f"Give all one value, such as --vary measure.{key}=..."
+            )
+            yield Fault.of_option(second, "", problem)
+
+
+# After the runs.
+
+
+def not_numbers(names: Sequence[str], replaced: NDArray[np.float64]) -> Iterator[str]:
+    """Yields a warning for each name whose formulas gave results that were not numbers."""
+    for name, counts in zip(names, replaced, strict=True):
+        if (count := np.nansum(counts)) > 0:
+            yield (
+                f"{shown(name)}: {counted(int(count), 'result')} of its formulas had to be replaced, because they were not numbers "
+                "(after a division by zero, for one); docs/models/formula.md says by what"
+            )
+
+
+def doubts(compared: Comparison) -> Iterator[str]:
+    """Yields the warnings that more seeds would not remove."""
+    for name, empty in zip(compared.names, compared.carried_nothing, strict=True):
+        if count := int(empty.sum()):
+            yield plan_warnings.carried_nothing(shown(name), count, empty.size)
+    yield from _little(compared)
+    yield from compared.of_check
+    yield from compared.of_plan
+    yield from _without_effect(compared)
+    yield from _indistinct(compared)
+
+
+def too_few(compared: Comparison) -> Iterator[str]:
+    """Yields a warning if few seeds give an interval with impossible values: Student's interval has no bounds."""
+    if not 1 < len(compared.seeds) < FEWEST_SEEDS:
+        return
+    wide = []
+    for place, (measure, means) in enumerate(zip(compared.measures, compared.means, strict=True)):
+        values = compared.values[..., place]
+        below = bool((values >= 0).any() and not (values < 0).any() and (means.low < 0).any())
+        if below or (measure.name in SHARES and bool((means.high > 1).any())):
+            wide.append(worded(measure.name))
+    if wide:
+        yield f"{few(len(compared.seeds))} ({', '.join(wide)}). Use {FEWEST_SEEDS} seeds or more"
+
+
+def few(seeds: int) -> str:
+    """Returns the beginning of a warning about few seeds."""
+    return f"{seeds} seeds are few: 95 % intervals extend beyond possible values"
+
+
+def _little(compared: Comparison) -> Iterator[str]:
+    """Yields the names that carry much less than another one in the same network, each at its worst setting."""
+    known = ~np.isnan(compared.delivered)
+    count = known.sum(axis=2)
+    total = np.where(known, compared.delivered, 0).sum(axis=2)
+    carried = np.divide(total, count, out=np.full(count.shape, np.nan), where=count > 0)
+    worst: dict[int, tuple[float, int, int]] = {}
+    for case, (share, best) in plan_warnings.little(carried.reshape(-1), compared.rivals.reshape(-1)).items():
+        name, setting = divmod(case, len(compared.settings))
+        worst[name] = min(worst.get(name, (1.0, 0, 0)), (share, best, setting))
+    for name, (share, best, setting) in sorted(worst.items()):
+        rival, elsewhere = divmod(best, len(compared.settings))
+        other = shown(compared.names[rival])
+        own, at = shown(compared.names[name]), _at(compared, setting)
+        yield plan_warnings.carries_little(
+            f"{own} at {at}" if at else own,
+            share,
+            other if elsewhere == setting else f"{other} at {_at(compared, elsewhere)}",
+        )
+
+
+def _at(compared: Comparison, setting: int) -> str:
+    """Returns a setting in words."""
+    own = compared.settings[setting]
+    return ", ".join(f"{shown(axis.name)} = {valued(own[axis.name], axis.unit)}" for axis in compared.conditions)
+
+
+def _without_effect(compared: Comparison) -> Iterator[str]:
+    """Yields names and axes that changed nothing: not a single instant in any run."""
+    prints, dead = compared.fingerprints, compared.carried_nothing
+    if not (prints != "").all():
+        return
+    for place, name in enumerate(compared.names[1:], 1):
+        if (prints[place] == prints[0]).all() and not dead[place].all():
+            yield (
+                f"{shown(name)} and {shown(compared.names[0])} are the same runs under every seed: what differs between "
+                "them changes nothing here"
+            )
+    codes = np.unique(prints.astype(str), return_inverse=True)[1].reshape(prints.shape).astype(np.int64)
+    seeds = np.arange(len(compared.seeds))
+    for axis in compared.conditions:
+        # Settings that differ in this axis alone share a number.
+        rest = [tuple(value for name, value in one.items() if name != axis.name) for one in compared.settings]
+        group = np.array([rest.index(one) for one in rest])[:, None] * len(seeds) + seeds
+        pairs = [plan_warnings.equal_pairs(group[~empty], own[~empty]) for own, empty in zip(codes, dead, strict=True)]
+        if all(pairs):
+            yield plan_warnings.without_effect(shown(axis.name), sum(pairs))
+            continue
+        for name, count in zip(compared.names, pairs, strict=True):
+            if count:
+                yield f"{shown(name)}: {plan_warnings.without_effect(shown(axis.name), count)}"
+
+
+def _indistinct(compared: Comparison) -> Iterator[str]:
+    """Yields a warning about cases whose runs hardly differ from seed to seed, so that their intervals say little."""
+    if len(compared.seeds) < plan_warnings.LEAST_SEEDS:
+        return
+    distinct = np.array([[len(set(runs) - {""}) for runs in row] for row in compared.fingerprints])
+    mean, sd = (np.array([getattr(means, name) for means in compared.means]) for name in ("mean", "sd"))
+    narrow = plan_warnings.narrow([one.name for one in compared.measures], mean, sd).reshape(distinct.shape)
+    indistinct = ((distinct == 1) | (compared.ties_only & narrow)) & ~compared.carried_nothing.all(axis=2)
+    if not indistinct.any():
+        return
+    name, setting = (int(one) for one in np.argwhere(indistinct)[0])
+    own = compared.settings[setting]
+    words = [compared.names[name], *(valued(own[axis.name], axis.unit) for axis in compared.conditions)]
+    tcps = [tcp for own_tcps in compared.tcp for tcp in own_tcps]
+    yield plan_warnings.seeds_hardly_matter(
+        len(compared.seeds), int(indistinct.sum()), indistinct.size, shown(", ".join(words)), tcps
+    )

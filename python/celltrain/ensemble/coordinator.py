@@ -1,0 +1,353 @@
+"""Runs the missing runs of a plan and writes their rows into its store."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from celltrain import _core
+from celltrain.ensemble.cases import Case, Run
+from celltrain.ensemble.execute import execute
+from celltrain.ensemble.plan import Plan, run_key
+from celltrain.ensemble.plan.plan import compact
+from celltrain.ensemble.store import Store
+from celltrain.ensemble.store.database import Repeat
+from celltrain.ensemble.store.folder import uninterrupted
+from celltrain.errors import ClusterError, Fault, ScenarioError
+from celltrain.model.cancel import check
+from celltrain.running import Rows, RunRecord, Worker, statistics
+from celltrain.text import shown
+
+#: Points that are expanded together; their seeds are run in turn, so that an early end leaves few seeds of many points.
+BLOCK = 1000
+#: Runs of these points that are examined together, so that memory does not grow with the plan.
+BLOCK_RUNS = 100_000
+#: Most runs that are written together.
+WRITE_RUNS = 4096
+#: Shortest time between two writes, s: short runs are written together. A run that took half as long is written at once.
+WRITE_SECONDS = 0.2
+
+#: The core's messages for a run past its time limit, and for a network that does not fit into memory.
+_TOOK_LONGER = re.compile(r"took longer than (\d+(?:\.\d+)?) s of real time")
+_DID_NOT_FIT = re.compile(r"take more than (\d+\.\d) ([GM])iB of memory, and of the (\d+\.\d) ([GM])iB that are free")
+#: The share of the free memory that one run may have.
+SHARE = 0.75
+_BYTES = {"G": 1 << 30, "M": 1 << 20}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """The progress of a sweep.
+
+    Attributes:
+        done: Runs whose rows are stored, including earlier ones.
+        total: All runs as far as known: if seeds are added until intervals are narrow, the runs requested so far.
+        failed: Failed runs among `done`.
+        repeated: Runs that an earlier point has, so that they need not be done; they count as done.
+        elapsed_seconds: Time since the sweep was started or resumed.
+        rate: Runs per second since then; 0 before the first.
+        wide: Points that have all the seeds they may have, and still a wider interval than requested.
+    """
+
+    done: int
+    total: int
+    failed: int
+    repeated: int
+    elapsed_seconds: float
+    rate: float
+    wide: int = 0
+
+    @property
+    def remaining_seconds(self) -> float | None:
+        """Estimated time that is left; None before the first run is done."""
+        return (self.total - self.done) / self.rate if self.rate > 0 else None
+
+
+def run_plan(
+    plan: Plan,
+    folder: Path,
+    worker: Worker,
+    *,
+    resume: bool = False,
+    retry_failed: bool = False,
+    progress: Callable[[Progress], object] | None = None,
+) -> Progress:
+    """Runs a plan into a new store, or the missing runs into an existing one; returns the final progress.
+
+    Ctrl-C is raised when the finished runs are stored. If the store is resumed, runs are repeated that failed for lack of time
+    or memory that is available now, and with `retry_failed` all failed runs.
+    """
+    with Store.resume(folder, plan) if resume else Store.create(folder, plan) as store:
+        if resume:
+            store.drop_failed(lambda error: retry_failed or has_more(error, plan))
+        return Coordinator(plan, store, worker, progress).run()
+
+
+def has_more(error: str, plan: Plan) -> bool:
+    """Returns whether a run failed for lack of time or memory that is available now.
+
+    A failed row has its limit in its error, so the store needs no other place for it.
+
+    Args:
+        error: Error of the failed row.
+        plan: The plan with the current limits.
+
+    >>> plan = Plan.of_toml('''
+    ... scenario = "lan-epd"
+    ... axes = { duration = ["1ms"] }
+    ... limits = { time = "2s" }
+    ... ''')
+    >>> has_more("took longer than 1.5 s of real time", plan), has_more("took longer than 2 s of real time", plan)
+    (True, False)
+    """
+    if longer := _TOOK_LONGER.match(error):
+        return plan.limit_s is None or plan.limit_s > float(longer[1])
+    if larger := _DID_NOT_FIT.search(error):
+        needed, free = float(larger[1]) * _BYTES[larger[2]], float(larger[3]) * _BYTES[larger[4]]
+        now = _core.memory_limit()
+        return now is None or (now > free and needed <= SHARE * now)
+    return False
+
+
+class Coordinator:
+    """Runs a plan into a store: the only process that expands the plan and writes rows."""
+
+    def __init__(
+        self, plan: Plan, store: Store, worker: Worker, progress: Callable[[Progress], object] | None = None
+    ) -> None:
+        self._plan, self._store, self._worker, self._tell = plan, store, worker, progress
+        #: Protects everything below: a worker may generate runs on another thread.
+        self._lock = threading.Lock()
+        #: Keys of runs that are under way.
+        self._pending: set[str] = set()
+        #: Runs that came back and are not written yet, by key.
+        self._received: dict[str, RunRecord] = {}
+        self._repeats: list[Repeat] = []
+        totals = store.database.totals()
+        self._done, self._failed, self._repeated = totals.runs, totals.failed, totals.repeats
+        self._done_now = 0
+        self._wide = 0
+        until = plan.seeds.until
+        self._total = plan.runs if until is None else len(plan.points) * until.at_least
+        self._begun = self._written = self._told = time.monotonic()
+
+    def run(self) -> Progress:
+        """Runs the missing runs. Finished runs are stored however it ends; then Ctrl-C and errors are raised."""
+        try:
+            self._run_missing()
+        finally:
+            self._write()
+            self._report(last=True)
+        return self._progress()
+
+    def _run_missing(self) -> None:
+        until, count = self._plan.seeds.until, len(self._plan.points)
+        if until is None:
+            if self._done + self._repeated < self._plan.runs:
+                self._execute(self._missing())
+            return
+        step = max(1, min(BLOCK, BLOCK_RUNS // until.at_most))
+        for first in range(0, count, step):
+            self._until_narrow(first, min(first + step, count))
+
+    def _execute(self, missing: Iterable[Sequence[tuple[int, int]]]) -> None:
+        plan = self._plan
+        execute(
+            self._new_runs(missing),
+            self._worker,
+            self._take,
+            measures=plan.measures,
+            limit_s=plan.limit_s,
+            recording=plan.recording,
+        )
+        assert not self._pending, "every run came back"
+        self._write()
+
+    def _missing(self) -> Iterator[list[tuple[int, int]]]:
+        """Yields point and seed of the runs that are not stored, by blocks of points, in a block seed by seed."""
+        count, begin = len(self._plan.points), self._plan.seeds.first
+        for first in range(0, count, BLOCK):
+            points = range(first, min(first + BLOCK, count))
+            step = max(1, BLOCK_RUNS // len(points))
+            for low in range(begin, begin + self._plan.seeds.count, step):
+                seeds = range(low, min(low + step, begin + self._plan.seeds.count))
+                settled = self._store.database.settled(points, seeds)
+                if len(settled) < len(points) * len(seeds):
+                    yield [(point, seed) for seed in seeds for point in points if (point, seed) not in settled]
+
+    def _new_runs(self, blocks: Iterable[Sequence[tuple[int, int]]]) -> Iterator[Run]:
+        """Yields the runs to do. A run that an earlier point has is a repeat; a scenario that is refused is a failed row."""
+        for block in blocks:
+            cases: dict[int, tuple[Case, str | None]] = {}
+            for point, seed in block:
+                check()
+                if point not in cases:
+                    cases[point] = self._case(point)
+                case, refusal = cases[point]
+                key = run_key(case.configuration, seed)
+                if not self._is_new(Repeat(point=point, seed=seed, run_key=key)):
+                    continue
+                if refusal is None:
+                    yield Run(case=case, seed=seed, key=key)
+                else:
+                    text = case.configuration
+                    self._keep(RunRecord(point=point, seed=seed, run_key=key, configuration=text, error=refusal))
+
+    def _case(self, point: int) -> tuple[Case, str | None]:
+        """Returns the case of a point, and the reason if its scenario is refused."""
+        scenario = self._plan.points[point].scenario
+        try:
+            return Case.of(point, scenario), None
+        except ScenarioError as error:
+            bare = {key: value for key, value in scenario.items() if key not in ("seed", "name")}
+            text = compact(json.loads(json.dumps(bare)))
+            return Case(number=point, configuration=text, memory=0), str(error).replace("\n", "; ")
+
+    def _is_new(self, run: Repeat) -> bool:
+        """Returns whether a run is new and must be done; otherwise it repeats a run of an earlier point."""
+        with self._lock:
+            if run.run_key in self._pending or run.run_key in self._received or self._store.database.knows(run.run_key):
+                self._repeats.append(run)
+                self._repeated += 1
+                return False
+            self._pending.add(run.run_key)
+            return True
+
+    def _take(self, rows: Rows) -> None:
+        """Keeps the rows received, and writes them if it is time."""
+        manifest = self._store.manifest
+        if (rows.version, rows.profile) != (manifest["version"], manifest["profile"]):
+            problem = (
+                f"was made by celltrain {manifest['version']} ({manifest['profile']}), and a worker runs {rows.version} "
+                f"({rows.profile}): install the same on all machines"
+            )
+            raise ClusterError([Fault.of_file(shown(self._store.path), problem)])
+        for record in rows.runs:
+            self._keep(record)
+        check()
+        took = max((record.seconds for record in rows.runs), default=0.0)
+        if len(self._received) >= WRITE_RUNS or max(time.monotonic() - self._written, 2 * took) > WRITE_SECONDS:
+            self._write()
+        self._report()
+
+    def _keep(self, record: RunRecord) -> None:
+        """Keeps a run until the next write; a run that was received before is dropped."""
+        with self._lock:
+            if record.run_key not in self._pending:
+                return
+            self._received[record.run_key] = record
+            self._pending.discard(record.run_key)
+            self._done += 1
+            self._done_now += 1
+            self._failed += record.error is not None
+
+    def _write(self) -> None:
+        """Writes the runs received, in one transaction."""
+        # Ctrl-C waits, so that no run is both stored and still to be written.
+        with uninterrupted():
+            with self._lock:
+                received, repeats = dict(self._received), list(self._repeats)
+            self._store.write(list(received.values()), repeats)
+            with self._lock:
+                for key in received:
+                    del self._received[key]
+                del self._repeats[: len(repeats)]
+        self._written = time.monotonic()
+
+    def _progress(self) -> Progress:
+        elapsed = time.monotonic() - self._begun
+        done = self._done + self._repeated
+        return Progress(
+            done=done,
+            total=max(self._total, done),
+            failed=self._failed,
+            repeated=self._repeated,
+            elapsed_seconds=elapsed,
+            rate=self._done_now / elapsed if elapsed > 0 else 0.0,
+            wide=self._wide,
+        )
+
+    def _report(self, *, last: bool = False) -> None:
+        now = time.monotonic()
+        if self._tell is not None and (last or now - self._told > 0.1):
+            self._told = now
+            self._tell(self._progress())
+
+    # Seeds until an interval is narrow.
+
+    def _until_narrow(self, first: int, last: int) -> None:
+        """Runs rounds over some points, until each interval is narrow enough or the point has all the seeds it may have.
+
+        The seeds of a point depend on the values of its earlier seeds alone, not on where and when they run.
+        """
+        begin, before, until = self._plan.seeds.first, 0, self._plan.seeds.until
+        assert until is not None, "called for plans with until"
+        self._total -= (last - first) * until.at_least
+        measure = self._plan.measures.index(until.measure)
+        while True:
+            values = self._store.database.values(measure, first, last)
+            targets = {point: self._target(values.get(point, {})) for point in range(first, last)}
+            self._total += sum(targets.values()) - before
+            before = sum(targets.values())
+            missing = [
+                (point, seed)
+                for seed in range(begin, begin + max(targets.values()))
+                for point in range(first, last)
+                if seed < begin + targets[point] and seed not in values.get(point, {})
+            ]
+            if not missing:
+                break
+            self._execute([missing])
+        for point in range(first, last):
+            own = values.get(point, {})
+            known = [value for value in own.values() if value is not None]
+            self._wide += len(own) >= until.at_most and half_width(known) > until.interval
+
+    def _target(self, values: Mapping[int, float | None]) -> int:
+        """Returns the number of seeds a point needs, judged by the values of its first seeds without a gap."""
+        until, first = self._plan.seeds.until, self._plan.seeds.first
+        assert until is not None, "called for plans with until"
+        target = until.at_least
+        while target < until.at_most and all(seed in values for seed in range(first, first + target)):
+            known = [value for seed in range(first, first + target) if (value := values[seed]) is not None]
+            needed = seeds_needed(known, until.interval, until.at_most)
+            if needed <= len(known):
+                break
+            target = min(until.at_most, target + needed - len(known))
+        return target
+
+
+def seeds_needed(values: list[float], interval: float, most: int) -> int:
+    """Returns how many values make half the width of the 95 % interval of their mean at most `interval`, judged by these.
+
+    >>> seeds_needed([0.9, 0.9, 0.9], 0.01, 200), seeds_needed([0.8, 0.9, 1.0], 0.1, 200), seeds_needed([0.8, 1.0], 1e-9, 200)
+    (3, 7, 200)
+    """
+    n = len(values)
+    if n < 2:
+        return min(n, most)
+    sd = _sd(values)
+    while n < most and statistics.half_width(n, sd) > interval:
+        n += 1
+    return n
+
+
+def half_width(values: list[float]) -> float:
+    """Returns half the width of the 95 % interval of a mean; infinity for fewer than two values.
+
+    >>> round(half_width([0.8, 0.9, 1.0]), 3)
+    0.248
+    """
+    n = len(values)
+    return math.inf if n < 2 else statistics.half_width(n, _sd(values))
+
+
+def _sd(values: list[float]) -> float:
+    mean = math.fsum(values) / len(values)
+    return math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1))

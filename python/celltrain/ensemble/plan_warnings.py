@@ -1,0 +1,523 @@
+"""Warnings about plans and results that are likely to mislead.
+
+An axis that changes nothing, a threshold that stays constant while the buffer grows, a mean over different networks: each is
+reported before the runs if the plan shows it, after the runs, and in the report.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from celltrain.drawing.pages.words import settings, valued
+from celltrain.ensemble.cases import trial_run
+from celltrain.ensemble.lockstep import LEAST, TIMEOUTS, LockStepWarning, drawn, lock_step_warning
+from celltrain.ensemble.plan import canonical
+from celltrain.ensemble.plan.axes import CHECKED_POINTS
+from celltrain.ensemble.plan.plan import tcps
+from celltrain.ensemble.table import means
+from celltrain.errors import CelltrainError, ScenarioError
+from celltrain.model.paths import UnknownKeyError, follow
+from celltrain.model.scenario import Reading
+from celltrain.text import shown
+
+if TYPE_CHECKING:
+    from celltrain.ensemble.plan import Plan
+    from celltrain.ensemble.plan.axes import Group, Use
+    from celltrain.ensemble.store import Store
+    from celltrain.ensemble.store.runs import StoredRuns
+
+#: Most thresholds that are named; a network may have thousands of ports.
+MOST_NAMED = 3
+#: Parts of a scenario that a policy does not choose, with their names in warnings. Means over them say little.
+NETWORKS = {"topology": "network", "tcp": "TCP"}
+#: A measure that is 0 in a run that carried nothing, and measures of a sweep that are 0 in such a run as well.
+DELIVERED = "flows.sum(*).delivered_bytes"
+_CARRIED = (DELIVERED, "goodput_mbps", "efficiency")
+#: A policy that carries less than this share of the best policy in the same network gets a warning.
+LITTLE = 0.1
+#: Seeds hardly change a case if there are at least three and no standard deviation exceeds this share of its mean.
+LEAST_SEEDS, NARROW = 3, 0.003
+#: The first of these that is measured decides about it; counts such as those of cells vary with the order of ties. Without
+#: any of them all decide.
+DECISIVE = ("efficiency", "fairness", "fairness_max_min", "goodput_mbps")
+#: Most runs of a store that is checked for indistinct seeds and lock-step, and points that are checked for lock-step.
+MOST_RUNS, MOST_JUDGED = 1_000_000, 1000
+#: Points of a plan whose scenarios are read for the warnings of the check, and warnings that are reported.
+MOST_READ, MOST_REPORTED = 200, 5
+#: Seconds that all tries of a plan may take, and one of them.
+TRIED_SECONDS, TRY_SECONDS = 10.0, 2.0
+
+# Of plans.
+
+
+def of_plan(plan: Plan) -> list[str]:
+    """Returns the warnings of a plan before anything is run."""
+    constant = thresholds_of(plan)
+    paths = {_group_name(group): _network_path(group) for group in plan.groups if len(group) > 1}
+    return [*constant, *check_warnings({plan.name: plan}, constant), *networks(paths)]
+
+
+def check_warnings(plans: Mapping[str, Plan], thresholds: Sequence[str] = ()) -> list[str]:
+    """Returns the warnings that `celltrain check` gives for the points of these plans, each once.
+
+    A warning that not all points have names the first point that has it. Of a large plan some points are read.
+
+    Args:
+        plans: Plans by name.
+        thresholds: Warnings of thresholds that stay while the buffer changes; the check doubts some of them as well.
+    """
+    found: dict[str, list[str]] = {}
+    read = 0
+    for name, plan in plans.items():
+        for index in _spread(len(plan.points), MOST_READ):
+            where = ", ".join(one for one in (shown(name) if len(plans) > 1 else "", _point(plan, index)) if one)
+            read += 1
+            for message in Reading.of_table(plan.points[index].scenario, name).warnings:
+                path = message.partition(" = ")[0]
+                if not any(one.startswith(f"{path} stays") for one in thresholds):
+                    found.setdefault(message, []).append(where)
+    messages = []
+    for message, places in found.items():
+        more = f" and {len(places) - 1:,} more" if len(places) > 1 else ""
+        messages.append(message if len(places) == read else f"{message} (at {places[0]}{more})")
+    if len(messages) > MOST_REPORTED:
+        more = f"{len(messages) - MOST_REPORTED:,} more warnings of this kind"
+        messages[MOST_REPORTED:] = [f"{more}; celltrain check prints those of a scenario"]
+    return messages
+
+
+def tried(plan: Plan) -> list[str]:
+    """Returns warnings about axes that seem to change nothing, from a few short pairs of runs that differ in one axis."""
+    found, prints, begun = [], dict[str, str | None](), time.monotonic()
+    for group, stride in _strides(plan):
+        different, equal = False, 0
+        # At both corners and in the middle of the other axes.
+        corners = (0, len(plan.points) // 2, len(plan.points) - 1)
+        for base in dict.fromkeys(at - at // stride % len(group) * stride for at in corners):
+            texts = [_canonical(plan.points[base + level * stride].scenario) for level in (0, len(group) - 1)]
+            if None in texts or texts[0] == texts[1]:
+                # Here the axis sets nothing; elsewhere it may.
+                continue
+            for text in texts:
+                if text is not None and text not in prints and time.monotonic() - begun < TRIED_SECONDS:
+                    answer, _ = trial_run(text, plan.seeds.first, TRY_SECONDS)
+                    prints[text] = None if answer is None else str(answer["fingerprint"])
+            known = [prints.get(text or "") for text in texts]
+            if None not in known:
+                different |= known[0] != known[1]
+                equal += known[0] == known[1]
+        if equal and not different:
+            found.append(
+                f"{_group_name(group)} seems to change nothing: its first and its last value gave the same run, in "
+                f"{equal} of {equal} {'tries' if equal > 1 else 'try'}; look whether the scenario uses what it sets"
+            )
+    return found
+
+
+def thresholds_of(plan: Plan, *, of_plan: bool = True) -> list[str]:
+    """Returns the warnings of thresholds that stay while the buffer changes; a comparison has no `[[paired]]` to offer."""
+    # Other plans have the same ports at every point.
+    if not any(axis.path.split(".")[0] == "port" for axis in plan.axes):
+        return []
+    scenarios = [plan.points[index].scenario for index in _spread(len(plan.points), CHECKED_POINTS)]
+    # One other buffer at all points is a change too.
+    is_set = any(len(axis) == 1 and axis.path.endswith(".buffer") for axis in plan.axes)
+    return list(thresholds([plan.base, *scenarios] if is_set else scenarios, of_plan=of_plan))
+
+
+def thresholds(scenarios: Sequence[Mapping[str, Any]], *, of_plan: bool = True) -> Iterator[str]:
+    """Yields warnings about thresholds in cells that stay constant while the buffer they belong to changes."""
+    otherwise = ", or give each its own in [[paired]]" if of_plan else ""
+    shares: dict[str, dict[int, int]] = {}
+    for scenario in scenarios:
+        for port, table in _tables(scenario.get("port")):
+            buffer = table.get("buffer")
+            if not isinstance(buffer, int) or isinstance(buffer, bool) or buffer <= 0:
+                continue
+            for policy, own in _tables(table.get("policy")):
+                for key, value in own.items():
+                    path = f"port.{port}.policy.{policy}.{key}"
+                    if (cells := _cells(value, path)) is not None:
+                        # A threshold that is varied too is intended.
+                        known = shares.setdefault(path, {})
+                        known[buffer] = cells if known.get(buffer, cells) == cells else -1
+    constant = {path: known for path, known in shares.items() if len(known) > 1 and len(set(known.values())) == 1}
+    for path, known in list(constant.items())[:MOST_NAMED]:
+        (value,) = set(known.values())
+        if value < 0:
+            continue
+        small, large = min(known), max(known)
+        yield (
+            f"{path} stays {value:,} cells while the buffer goes from {small:,} to {large:,}: {value / small:.0%} of the "
+            f"smallest, {value / large:.0%} of the largest. Write "
+            f'"{value / small:.0%}" or "buffer - {small - value} cells", which go with the buffer{otherwise}'
+        )
+
+
+def networks(paths: Mapping[str, str]) -> Iterator[str]:
+    """Warns about means over axes that change the network or its TCP.
+
+    Args:
+        paths: By the name of each axis that varies its path into the scenario.
+    """
+    names = {name: NETWORKS[root] for name, path in paths.items() if (root := path.split(".")[0]) in NETWORKS}
+    if names and len(names) < len(paths):
+        kinds = list(dict.fromkeys(names.values()))
+        yield (
+            f"averaging over {' and '.join(map(shown, names))} mixes different {' and '.join(f'{kind}s' for kind in kinds)}: the "
+            f"best on average may be best in none. Look at each {' and '.join(kinds)} separately"
+        )
+
+
+# Of stores.
+
+
+def of_store(store: Store) -> list[str]:
+    """Returns the warnings of a store's plan and of its runs."""
+    try:
+        plan = store.plan
+        warnings = of_plan(plan)
+    except CelltrainError:
+        # The plan of another version may be invalid today.
+        return []
+    runs = store.runs()
+    dead = _points_without_traffic(runs)
+    return [
+        *_dead(runs, plan, dead),
+        *_little(runs, plan),
+        *warnings,
+        *_without_effect(runs, plan, dead),
+        *_indistinct(runs, plan, dead),
+    ]
+
+
+def little_points(store: Store) -> dict[int, tuple[float, int]]:
+    """Returns the points of a store that carry little, as `little`; none if the plan of another version cannot be read."""
+    with suppress(CelltrainError):
+        return _little_points(store.runs(), store.plan)
+    return {}
+
+
+def lock_step_points(store: Store) -> dict[int, LockStepWarning]:
+    """Returns the points of a store whose results may depend on lock-step, by number.
+
+    Empty if the store has no least goodput and timeouts of the flows, more than a million runs, or a plan of another version
+    that cannot be read. Of more than a thousand points the points with the least goodput are checked.
+    """
+    names = store.manifest["measures"]
+    if not {LEAST, TIMEOUTS} <= set(names):
+        return {}
+    try:
+        plan = store.plan
+    except CelltrainError:
+        return {}
+    if plan.runs > MOST_RUNS:
+        return {}
+    runs = store.runs()
+    least, timeouts = (runs.values[:, names.index(name)] for name in (LEAST, TIMEOUTS))
+    known = ~np.isnan(least) & ~np.isnan(timeouts)
+    with_timeouts = np.unique(runs.point[known & (timeouts > 0)])
+    by_point: dict[int, dict[int, tuple[float, float]]] = {}
+    for place in np.flatnonzero(known & np.isin(runs.point, with_timeouts)).tolist():
+        pair = float(least[place]), float(timeouts[place])
+        by_point.setdefault(int(runs.point[place]), {})[int(runs.seed[place])] = pair
+    order = sorted(by_point, key=lambda point: min(lowest for lowest, _ in by_point[point].values()))
+    found = {point: lock_step_warning(plan.points[point].scenario, by_point[point]) for point in order[:MOST_JUDGED]}
+    return {point: warning for point, warning in sorted(found.items()) if warning is not None}
+
+
+def lock_step_of_store(store: Store) -> list[str]:
+    """Returns one warning about the points of a store that may depend on lock-step, or none."""
+    found = lock_step_points(store)
+    if not found:
+        return []
+    plan = store.plan
+    first, warning = next(iter(found.items()))
+    values = zip(plan.axes, plan.points.values(first), strict=True)
+    setting = ", ".join(f"{axis.name} {value}" for axis, value in values)
+    where = f"at point {first} ({setting}), the first of them, " if setting else ""
+    return [f"{len(found):,} of {len(plan.points):,} points may hinge on lock-step: {where}{warning}"]
+
+
+def _carried(runs: StoredRuns) -> NDArray[np.float64]:
+    """Returns what each run carried; NaN if no measure shows it."""
+    names = [measure.name for measure in runs.measures]
+    measure = next((one for one in _CARRIED if one in names), None)
+    return np.full(len(runs), np.nan) if measure is None else runs.values[:, names.index(measure)]
+
+
+def _points_without_traffic(runs: StoredRuns) -> list[int]:
+    """Returns the points that carried nothing with any seed."""
+    carried = _carried(runs)
+    return [int(one) for one in np.setdiff1d(runs.point[carried == 0], runs.point[carried > 0])]
+
+
+def _dead(runs: StoredRuns, plan: Plan, dead: Sequence[int]) -> Iterator[str]:
+    """Yields a warning if runs carried nothing and one of the measures shows it."""
+    carried = _carried(runs)
+    empty = int((carried == 0).sum())
+    if not empty:
+        return
+    count = "1 run" if empty == 1 else f"{empty:,} runs"
+    told = f"{count} of {int((~np.isnan(carried)).sum()):,} carried nothing, and fairness is undefined there"
+    if dead:
+        first = _point(plan, dead[0])
+        points = "point carries nothing with any seed" if len(dead) == 1 else "points carry nothing with any seed"
+        told += f"; {len(dead):,} {points}{f', the first {first}' if first else ''}: ignore their other measures"
+    yield told
+
+
+def _little_points(runs: StoredRuns, plan: Plan) -> dict[int, tuple[float, int]]:
+    """Returns the points that carry little, as `little`: rivals differ in axes of policies alone."""
+    carried = _carried(runs)
+    known = ~np.isnan(carried)
+    points, place = np.unique(runs.point[known], return_inverse=True)
+    rivals = points.copy()
+    for group, stride in _strides(plan):
+        if all(re.match(r"port\.[^.]+\.policy(\.|$)", axis.path) for axis in group.axes):
+            rivals -= points // stride % len(group) * stride
+    mean = np.bincount(place, carried[known]) / np.bincount(place)
+    return {int(points[case]): (share, int(points[best])) for case, (share, best) in little(mean, rivals).items()}
+
+
+def _little(runs: StoredRuns, plan: Plan) -> Iterator[str]:
+    if found := _little_points(runs, plan):
+        point, (share, best) = min(found.items(), key=lambda one: one[1][0])
+        others = len(found) - 1
+        more = f", and {others:,} more such {'point' if others == 1 else 'points'}" if others else ""
+        yield carries_little(_point(plan, point), share, _point(plan, best)) + more
+
+
+def _without_effect(runs: StoredRuns, plan: Plan, dead: Sequence[int]) -> Iterator[str]:
+    """Yields the axes that changed nothing in any run."""
+    known = runs.printed & ~np.isin(runs.point, dead)
+    if not known.any():
+        return
+    point, prints = runs.point[known], runs.fingerprint[known].view(np.int64)
+    seeds, seed = np.unique(runs.seed[known], return_inverse=True)
+    for group, stride in _strides(plan):
+        others = point - point // stride % len(group) * stride
+        if pairs := equal_pairs(others * len(seeds) + seed, prints):
+            yield without_effect(_group_name(group), pairs)
+
+
+def _indistinct(runs: StoredRuns, plan: Plan, dead: Sequence[int]) -> Iterator[str]:
+    """Yields a warning about points whose runs hardly differ from seed to seed, so that their intervals say little."""
+    if plan.seeds.count < LEAST_SEEDS or plan.runs > MOST_RUNS or not runs.printed.any():
+        return
+    point, prints = runs.point[runs.printed], runs.fingerprint[runs.printed]
+    numbers, place, count = np.unique(point, return_inverse=True, return_counts=True)
+    pairs = np.unique(np.stack([place.astype(np.uint64), prints]), axis=1)
+    distinct = np.bincount(pairs[0].astype(np.int64), minlength=len(numbers))
+    values = runs.values[runs.printed]
+    found_means = [means(place, values[:, measure], len(numbers)) for measure in range(len(plan.measures))]
+    mean, sd = (np.array([getattr(one, name) for one in found_means]) for name in ("mean", "sd"))
+    able = (count >= LEAST_SEEDS) & ~np.isin(numbers, dead)
+    able &= (distinct == 1) | narrow(plan.measures, mean, sd)
+    # Reading a scenario takes as long as a short run, so of many points a few are read.
+    chosen = np.flatnonzero(able)[list(_spread(int(able.sum()), MOST_READ))]
+    found = [
+        int(numbers[one]) for one in chosen if distinct[one] == 1 or _ties_only(plan.points[numbers[one]].scenario)
+    ]
+    if found:
+        total = len(chosen) if len(chosen) < able.sum() else len(numbers)
+        first = _point(plan, found[0])
+        yield seeds_hardly_matter(int(count.max()), len(found), total, first, tcps(plan), "points")
+
+
+# Of runs in general.
+
+
+def equal_pairs(keys: NDArray[np.int64], prints: NDArray[np.int64]) -> int:
+    """Returns the number of runs that could differ from another run of the same key, if none does; otherwise 0.
+
+    Args:
+        keys: For each run a number; runs share it that differ only in the examined setting.
+        prints: For each run a number that stands for its fingerprint.
+
+    >>> equal_pairs(np.array([0, 0, 1, 1]), np.array([7, 7, 8, 8])), equal_pairs(np.array([0, 0, 1]), np.array([7, 8, 8]))
+    (2, 0)
+    """
+    if not len(keys):
+        return 0
+    order = np.lexsort((prints, keys))
+    again = keys[order][1:] == keys[order][:-1]
+    differs = again & (prints[order][1:] != prints[order][:-1])
+    return 0 if differs.any() else int(again.sum())
+
+
+def little(carried: NDArray[np.float64], rivals: NDArray[np.int64]) -> dict[int, tuple[float, int]]:
+    """Returns the cases that carry little: by number the share of the best rival's traffic, and the rival's number.
+
+    Args:
+        carried: Mean traffic of each case; NaN if it is not known.
+        rivals: For each case a number shared by the cases that differ in nothing but their policies.
+
+    >>> little(np.array([5.0, 0.1, 7.0, 0.0]), np.array([0, 0, 1, 0]))
+    {1: (0.02, 0)}
+    """
+    found = {}
+    for case in np.flatnonzero(carried > 0):
+        own = np.flatnonzero(rivals == rivals[case])
+        best = int(own[np.nanargmax(carried[own])])
+        if carried[case] < LITTLE * carried[best]:
+            found[int(case)] = (float(carried[case] / carried[best]), best)
+    return found
+
+
+def narrow(measures: Sequence[str], mean: NDArray[np.float64], sd: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Returns for each case whether its runs hardly differ.
+
+    Args:
+        measures: Names of the measures.
+        mean: Means by measure and case.
+        sd: Their standard deviations.
+    """
+    names = list(measures)
+    rows = [names.index(name) for name in DECISIVE if name in names][:1] or list(range(len(names)))
+    with np.errstate(invalid="ignore"):
+        return np.asarray(~(sd[rows] > NARROW * np.abs(mean[rows])).any(axis=0))
+
+
+# The texts.
+
+
+def carried_nothing(name: str, count: int, runs: int) -> str:
+    """Returns the warning about runs in which no flow delivered anything.
+
+    >>> carried_nothing("mine", 10, 10)
+    'mine carried nothing in any of 10 runs: its fairness is undefined, and a comparison with it says nothing'
+    >>> carried_nothing("mine", 3, 10)
+    'mine carried nothing in 3 of 10 runs: fairness is undefined there, and its mean leaves them out'
+    """
+    if count < runs:
+        return f"{name} carried nothing in {count:,} of {runs:,} runs: fairness is undefined there, and its mean leaves them out"
+    of = "its one run" if runs == 1 else f"any of {runs:,} runs"
+    return f"{name} carried nothing in {of}: its fairness is undefined, and a comparison with it says nothing"
+
+
+def carries_little(name: str, share: float, best: str, where: str = "") -> str:
+    """Returns the warning about a policy that carries this share of the best policy's traffic.
+
+    >>> carries_little("mine", 0.00161, "tail_drop", " in lan-5")
+    'mine carries 0.16 % of what tail_drop carries in lan-5; ignore its other measures'
+    """
+    return f"{name} carries {percent(share)} of what {best} carries{where}; ignore its other measures"
+
+
+def seeds_hardly_matter(seeds: int, count: int, total: int, first: str, tcp: Iterable[str], what: str = "cases") -> str:
+    """Returns the warning that seeds hardly change `count` of `total` cases.
+
+    `tcp`: the summaries of their TCPs, which begin with the variant.
+    """
+    variants = {one.partition(" ")[0] for one in tcp}
+    variant = variants.pop() if len(variants) == 1 else "NAME"
+    cases = f"{count:,} of {total:,} {what}, such as {first}" if total > 1 else first or "this scenario"
+    return (
+        f"{seeds} seeds hardly change {cases}: the interval says nothing about other starts or delays. "
+        f"Add --set host.start_spread=100ms --set tcp.{variant}.tick_phase=random, or vary delays too"
+    )
+
+
+def without_effect(name: str, pairs: int) -> str:
+    """Returns the warning about an axis that changes nothing."""
+    if pairs == 1:
+        return f"{name} changes nothing in the one pair of runs that differ in it alone"
+    return (
+        f"{name} changes nothing: all {pairs:,} pairs of runs that differ in it alone have the same fingerprint; look "
+        "whether the scenario uses what it sets"
+    )
+
+
+def where(use: Use) -> str:
+    """Returns the points at which an axis takes effect, as a clause: `tcp is vanilla`."""
+    names = settings([axis.name for axis in use.by], [axis.path for axis in use.by])
+    points = [[valued(one, axis.unit) for one, axis in zip(values, use.by, strict=True)] for values in use.at]
+    if len(names) == 1:
+        return f"{names[0]} is {' or '.join(value for [value] in points)}"
+    return " or ".join(" and ".join(f"{name} is {one}" for name, one in zip(names, own, strict=True)) for own in points)
+
+
+def percent(share: float) -> str:
+    """Returns a small share in per cent, with two digits."""
+    return f"{float(f'{100 * share:.2g}'):g} %"
+
+
+# Helpers.
+
+
+def _spread(count: int, most: int) -> Sequence[int]:
+    """Returns the numbers of `count` points, or an even choice of them."""
+    return range(count) if count <= most else [(count - 1) * i // (most - 1) for i in range(most)]
+
+
+def _strides(plan: Plan) -> Iterator[tuple[Group, int]]:
+    """Yields the groups of axes that vary, with the distance between two of their values in the numbers of points."""
+    stride = len(plan.points)
+    for group in plan.groups:
+        stride //= len(group)
+        if len(group) > 1:
+            yield group, stride
+
+
+def _network_path(group: Group) -> str:
+    """Returns of axes that move together the path that changes the network or its TCP, if there is one."""
+    paths = [axis.path for axis in group.axes]
+    return next((path for path in paths if path.split(".")[0] in NETWORKS), paths[0])
+
+
+def _group_name(group: Group) -> str:
+    return " with ".join(shown(axis.name) for axis in group.axes)
+
+
+def _point(plan: Plan, index: int) -> str:
+    """Returns a point by its settings that vary."""
+    places = plan.points.places(index)
+    return ", ".join(
+        f"{shown(axis.name)} = {valued(axis.column(place), axis.unit)}" for axis, place in places if len(axis) > 1
+    )
+
+
+def _ties_only(scenario: Mapping[str, Any]) -> bool:
+    """Returns whether seeds draw at most the order of simultaneous cells."""
+    text = _canonical(scenario)
+    return text is not None and not any(True for _ in drawn(json.loads(text)))
+
+
+def _canonical(scenario: Mapping[str, Any]) -> str | None:
+    """Returns None for a scenario that does not fit into memory: its rows report that."""
+    try:
+        return canonical(scenario)
+    except ScenarioError:
+        return None
+
+
+def _tables(value: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yields the tables in a table; a plan's scenario may hold anything."""
+    for name, table in value.items() if isinstance(value, Mapping) else ():
+        if isinstance(table, Mapping):
+            yield str(name), table
+
+
+def _cells(value: Any, path: str) -> int | None:
+    """Returns a setting that is a number of cells whatever the buffer; otherwise None."""
+    if isinstance(value, str):
+        written = re.fullmatch(r"\s*([0-9]+)\s*cells?\s*", value)
+        return int(written[1]) if written else None
+    if not isinstance(value, int | float) or isinstance(value, bool) or value <= 1 or value != int(value):
+        return None
+    return int(value) if _is_threshold(path) else None
+
+
+def _is_threshold(path: str) -> bool:
+    with suppress(UnknownKeyError):
+        return follow(path).is_threshold
+    return False

@@ -1,0 +1,263 @@
+"""A folder that one process at a time writes: its lock, its manifest, and files that are replaced as a whole."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import signal
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import IO, TYPE_CHECKING, Any, Protocol
+
+from celltrain import _core
+from celltrain.errors import Fault, InputError, StoreError
+from celltrain.model.files import UnreadableError, read_json
+from celltrain.model.writing import NO_LINK, replacing
+from celltrain.text import shown
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+#: The key of a manifest's checksum, which covers all other keys.
+SHA256 = "sha256"
+#: The keys of every manifest, and their types.
+_EVERY: dict[str, type] = {"version": str, "profile": str, "name": str, "digest": str, "plan": dict}
+
+
+def put(path: Path, content: bytes) -> None:
+    """Writes a file under another name, and renames it once it is on the disk; raises `StoreError`."""
+    try:
+        with replacing(path) as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        sync(path.parent)
+    except OSError as error:
+        raise unwritable(path, error) from None
+
+
+def clear(folder: Path) -> None:
+    """Removes half-written files of a process that died; raises `StoreError`. The caller must hold the lock."""
+    for path in folder.glob(".*.tmp"):
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise unwritable(path, error) from None
+
+
+def sync(folder: Path) -> None:
+    """Flushes the names in a folder to the disk, if the system can do that."""
+    with contextlib.suppress(PermissionError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def unwritable(path: Path, error: OSError) -> StoreError:
+    """Returns the error for a file that could not be written."""
+    reason = error.strerror or str(error)
+    problem = f"cannot be written ({reason[:1].lower()}{reason[1:]}); what was stored before is whole: mend that, then --resume"
+    return StoreError([Fault.of_file(shown(path), problem)])
+
+
+@contextlib.contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Delays Ctrl-C until the block ends."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    received: list[tuple[int, FrameType | None]] = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: received.append((number, frame)))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if received and callable(before):
+            before(*received[0])
+
+
+class Lock:
+    """Held by the one process that writes a store or a search; released when the process ends, however it ends."""
+
+    def __init__(self, path: Path, what: str = "sweep") -> None:
+        try:
+            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | NO_LINK, 0o666)
+        except OSError as error:
+            if path.is_symlink():
+                problem = "is a link, and celltrain did not make it: take it away"
+                raise StoreError([Fault.of_file(shown(path), problem)]) from None
+            raise unwritable(path, error) from None
+        self._file: IO[str] = open(handle, "a+")  # noqa: PTH123, SIM115, a descriptor, held until the release
+        if not _locked(self._file):
+            self._file.seek(0)
+            owner = "".join(c for c in self._file.read(20) if c.isdecimal())
+            self._file.close()
+            who = f" (process {owner})" if owner else ""
+            problem = f"is being written by another {what}{who}; wait for its end, or stop it and --resume"
+            raise StoreError([Fault.of_file(shown(path.parent), problem)])
+        with contextlib.suppress(OSError):
+            self._file.truncate(0)
+            # Not through the buffer, which would be written again at the release if the disk is full.
+            os.write(self._file.fileno(), f"{os.getpid()}\n".encode())
+
+    def release(self) -> None:
+        """Lets others write."""
+        self._file.close()
+
+
+def _locked(file: IO[str]) -> bool:
+    """Locks a file; returns False if another process holds the lock."""
+    try:
+        import fcntl
+    except ImportError:
+        import msvcrt
+
+        try:
+            file.seek(1 << 20)
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+        except OSError:
+            return False
+        return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        # The file system has no locks; its users must keep two sweeps apart themselves.
+        return True
+    return True
+
+
+class Locked:
+    """A folder that this process writes until it is closed."""
+
+    _lock: Lock | None = None
+
+    def close(self) -> None:
+        """Lets others write."""
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+class Planned(Protocol):
+    """The plan of a sweep or of a search."""
+
+    @property
+    def name(self) -> str:
+        """Name in reports and on screens."""
+
+    @property
+    def digest(self) -> str:
+        """Digest of everything that decides about rows."""
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The plan as it was given."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """The manifests of stores, or those of searches: which celltrain made the folder, and from which plan.
+
+    Attributes:
+        what: Name of the kind in messages.
+        file: The file with the manifest.
+        format: Version of the folder; others are not read.
+        error: The error that is raised.
+        unseen: The difference between two plans whose documents are equal.
+        needs: The keys beyond those of every manifest, and their types.
+    """
+
+    what: str
+    file: str
+    format: int
+    error: type[InputError]
+    unseen: str
+    needs: Mapping[str, type] = field(default_factory=dict)
+
+    def new(self, plan: Planned, **more: Any) -> dict[str, Any]:
+        """Returns the manifest of a new folder."""
+        build = _core.build()
+        manifest = {"format": self.format, "version": build["version"], "profile": build["profile"]}
+        manifest |= {"name": plan.name, "digest": plan.digest, **more, "plan": plan.document}
+        return {SHA256: checksum(manifest), **manifest}
+
+    def read(self, folder: Path) -> dict[str, Any]:
+        """Returns the manifest of a folder, a JSON file; raises the kind's error if this celltrain cannot read it."""
+        path = folder / self.file
+        try:
+            manifest = read_json(path, what="manifest")
+        except UnreadableError as error:
+            if error.missing or not folder.is_dir():
+                problem = f"is not a {self.what}: it has no {self.file}" if folder.exists() else "is not there"
+                raise self._error(folder, problem) from None
+            problem = f"{error.problem}: it is not what celltrain wrote; take it from a backup"
+            raise self._error(path, problem) from None
+        return self.understood(folder, manifest)
+
+    def understood(self, folder: Path, manifest: Any) -> dict[str, Any]:
+        """Returns a manifest that this celltrain can read; raises the kind's error for others."""
+        path = folder / self.file
+        if not isinstance(manifest, dict) or manifest.get("format") != self.format:
+            found = manifest.get("format") if isinstance(manifest, dict) else None
+            problem = f"has format {found!r}, and this celltrain reads {self.format}: use the version that made it"
+            raise self._error(path, problem)
+        known = {**_EVERY, **self.needs}
+        wrong = [key for key, kind in known.items() if not isinstance(manifest.get(key), kind)]
+        if wrong:
+            problem = f"has no {', '.join(wrong)} as celltrain writes {'it' if len(wrong) == 1 else 'them'}"
+            raise self._error(path, f"{problem}: it was changed; take it from a backup")
+        return dict(manifest)
+
+    def changed(self, folder: Path, manifest: dict[str, Any]) -> Iterator[Fault]:
+        """Yields the fault of a manifest that was changed, by which nothing is read, verified or resumed."""
+        if manifest.get(SHA256) != checksum(manifest):
+            found = "differs" if SHA256 in manifest else "is missing"
+            problem = f"was changed (its sha256 {found}): nothing is judged by it, take it from a backup"
+            yield Fault.of_file(shown(folder / self.file), problem)
+
+    def differences(self, folder: Path, manifest: dict[str, Any], plan: Planned) -> Iterator[Fault]:
+        """Yields the reasons why a folder cannot be resumed."""
+        build = _core.build()
+        if manifest["version"] != build["version"]:
+            yield Fault.of_file(
+                shown(folder),
+                f"was made by celltrain {manifest['version']}, and this is {build['version']}: results of two versions do "
+                f"not mix; install celltrain {manifest['version']} to go on, or name a new folder",
+            )
+        elif manifest["profile"] != build["profile"]:
+            problem = (
+                f"was made by a {manifest['profile']} build, and this is a {build['profile']} build: do not mix them"
+            )
+            yield Fault.of_file(shown(folder), problem)
+        else:
+            yield from self.changed(folder, manifest)
+        if manifest["digest"] != plan.digest:
+            before, now = manifest["plan"], json.loads(json.dumps(plan.document))
+            keys = [key for key in sorted(before.keys() | now.keys()) if before.get(key) != now.get(key)]
+            what = f"in {', '.join(keys)}" if set(keys) - {"name", "limits"} else self.unseen
+            problem = f"was made from another plan: it differs {what}; name a new folder for this one"
+            yield Fault.of_file(shown(folder), problem)
+
+    def _error(self, path: Path, problem: str) -> InputError:
+        return self.error([Fault.of_file(shown(path), problem)])
+
+
+def checksum(manifest: dict[str, Any]) -> str:
+    """Returns the SHA-256 of all other keys of a manifest."""
+    others = {key: value for key, value in manifest.items() if key != SHA256}
+    return hashlib.sha256(json.dumps(others, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,131 @@
+"""Stores of celltrain 0.2: their Parquet parts become the runs of a new store."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from celltrain.ensemble.store.database import DAMAGE, Database, Repeat, axes_of, first_line
+from celltrain.ensemble.store.folder import SHA256, Kind, Lock, checksum
+from celltrain.ensemble.store.store import DATABASE, FORMAT, KIND, LOCK, OLD_MANIFEST, Store, read_parquet
+from celltrain.errors import Fault, StoreError
+from celltrain.model.arguments import checked
+from celltrain.model.files import UnreadableError, read_bytes
+from celltrain.running import RunRecord
+from celltrain.text import shown
+
+OLD = Kind("store of celltrain 0.2", OLD_MANIFEST, 1, StoreError, unseen=KIND.unseen, needs=KIND.needs)
+#: Bytes of a part or of a series, at most.
+MOST_BYTES = 4 << 30
+
+
+@checked(StoreError)
+def import_store(old: str | os.PathLike[str], new: str | os.PathLike[str]) -> Store:
+    """Copies the runs of a store of celltrain 0.2 into a new store, and returns it; raises `StoreError`.
+
+    The new store has the version that made the old one, so only that version can resume it.
+
+    Args:
+        old: The folder of the old store. It is not changed.
+        new: The folder of the new store, new or empty.
+    """
+    source, folder = Path(old), Path(new)
+    manifest = OLD.read(source)
+    if faults := list(OLD.changed(source, manifest)):
+        raise StoreError(faults)
+    made = {**manifest, "format": FORMAT}
+    Store.refuse(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = Lock(folder / LOCK)
+    try:
+        seconds, repeats = _of_ledger(source / "ledger.sqlite")
+        Database.create(folder / DATABASE, {**made, SHA256: checksum(made)})
+        with Database(folder / DATABASE, write=True) as database:
+            settings: dict[int, list[float | str]] = {}
+            known: set[str] = set()
+            for path in sorted((source / "parts").glob("part-*.parquet")):
+                records = [one for one in _records(source, path, made, seconds, settings) if one.run_key not in known]
+                known.update(record.run_key for record in records)
+                database.add(records, (), len(made["measures"]), settings.__getitem__)
+            database.add((), repeats, len(made["measures"]), settings.__getitem__)
+    except BaseException:
+        (folder / DATABASE).unlink(missing_ok=True)
+        raise
+    finally:
+        lock.release()
+    return Store.open(folder)
+
+
+def _records(
+    source: Path,
+    path: Path,
+    manifest: dict[str, Any],
+    seconds: dict[str, float],
+    settings: dict[int, list[float | str]],
+) -> Iterator[RunRecord]:
+    """The runs of a part; `settings` gets the values of the axes at their points."""
+    axes = axes_of(manifest)
+    places = {name: place for place, name in enumerate(manifest["measures"])}
+    found: dict[str, RunRecord] = {}
+    values: dict[str, list[float | None]] = {}
+    problems: dict[str, list[str | None]] = {}
+    with _readable(path):
+        for row in read_parquet(read_bytes(path, what="Parquet", most=MOST_BYTES)).to_pylist():
+            key = row["run_key"]
+            if key not in found:
+                settings[row["point"]] = [
+                    float(row[axis["name"]]) + 0.0 if axis["kind"] == "float64" else str(row[axis["name"]])
+                    for axis in axes
+                ]
+                values[key], problems[key] = [None] * len(places), [None] * len(places)
+                found[key] = RunRecord(
+                    point=row["point"],
+                    seed=row["seed"],
+                    run_key=key,
+                    configuration=row["configuration"],
+                    fingerprint=row["fingerprint"],
+                    error=None if row["measure"] is not None else row["error"] or "no reason given",
+                    seconds=seconds.get(key, 0.0),
+                    series=_series(source / "series" / f"{key}.parquet"),
+                )
+            if row["measure"] is not None:
+                values[key][places[row["measure"]]] = row["value"]
+                problems[key][places[row["measure"]]] = row["error"]
+    for key, record in found.items():
+        yield replace(record, values=tuple(values[key]), problems=tuple(problems[key]))
+
+
+def _series(path: Path) -> bytes | None:
+    return read_bytes(path, what="Parquet", most=MOST_BYTES) if path.is_file() else None
+
+
+def _of_ledger(path: Path) -> tuple[dict[str, float], list[Repeat]]:
+    """Returns the durations of the runs by key, and the runs that are another point's."""
+    with (
+        _readable(path),
+        contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as ledger,
+    ):
+        seconds = {key.hex(): took or 0.0 for key, took in ledger.execute("SELECT run_key, seconds FROM runs")}
+        repeats = [
+            Repeat(point=point, seed=seed, run_key=key.hex())
+            for point, seed, key in ledger.execute("SELECT point, seed, run_key FROM repeats")
+        ]
+    return seconds, repeats
+
+
+@contextlib.contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    import pyarrow as pa
+
+    try:
+        yield
+    except (UnreadableError, sqlite3.Error, pa.ArrowException, OSError, AttributeError, *DAMAGE) as error:
+        problem = f"is damaged, or not what celltrain 0.2 wrote ({first_line(error)})"
+        raise StoreError(
+            [Fault.of_file(shown(path), f"{problem}: mend it with celltrain 0.2 and its store repair")]
+        ) from None

@@ -1,0 +1,522 @@
+"""Sentences on an episode: losses, how the sender noticed, how it reacted, and the cost."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from celltrain.inspect.history import NEVER, Episode, Fates, History, Rows
+from celltrain.text import shown
+
+#: A reason in the table of segments.
+_FAST = "third duplicate ACK"
+#: Reasons for retransmissions, by the word in the table of segments.
+_BECAUSE = {
+    "timeout": "because of the timeout",
+    _FAST: "because of the third duplicate ACK",
+    "partial ACK": "because of partial ACKs",
+    "SACK hole": "to fill holes that SACK showed",
+}
+#: Ends of frames, by the event in the table of frames.
+_DONE = {
+    "refused": "refused",
+    "cut": "lost for want of room",
+    "joined": "lost with the frame before",
+    "dropped": "dropped by the edge device",
+    "failed": "not whole at the host",
+}
+#: Ends of frames in a sentence on one frame, by event and reason.
+_LOSSES = {
+    "refused": "the port {port} refused {what}.",
+    "dropped": "the edge device dropped {what} at {port}, because the rate had fallen.",
+    "joined": "{port} took {what} for a part of the frame before, whose last cell was lost, and lost a cell of it.",
+    "cut": "{port} threw a waiting cell of {what} away to make room for another: {waiting}.",
+    "cut: the packet made room for another": "the edge device dropped {what} at {port}, to make room for another.",
+    "cut: no room for the packet": "the edge device had no room for {what} at {port}: {waiting}.",
+    "cut: no room": "the buffer of {port} had no room for a cell of {what}: {waiting}.",
+    "failed": "{what} reached its host with cells missing.",
+}
+#: Group of the sentences on lost ACKs: after the groups of segments.
+_OF_ACKS = 1 << 32
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sentence:
+    """A sentence, and the events that it follows from.
+
+    Attributes:
+        time: Time that the sentence is about.
+        is_needed: True if the sentence stays if there is room for some sentences only.
+        group: Number of a run of losses: its sentences stay together.
+        place: Place in the group: 0 for the first loss, to which the others refer, 1 for the rule that caused it.
+    """
+
+    text: str
+    time: float
+    events: tuple[Rows, ...]
+    is_needed: bool = False
+    group: int | None = None
+    place: int = 0
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """The events: `kind` is the table's name, the rest are the columns of the row."""
+        return [row for rows in self.events for row in rows.to_list()]
+
+
+def instant(seconds: float) -> str:
+    """Returns a time, to a microsecond.
+
+    >>> instant(0.0025377880658436214), instant(2.4)
+    ('0.002538 s', '2.4 s')
+    """
+    text = f"{seconds:.6f}".rstrip("0").rstrip(".")
+    return f"{text} s"
+
+
+def span(seconds: float) -> str:
+    """Returns a duration, to three digits.
+
+    >>> span(0.2974), span(1.5), span(2.5e-05), span(0.0)
+    ('297 ms', '1.5 s', '25 µs', '0 s')
+    """
+    for limit, factor, unit in ((1.0, 1, "s"), (1e-3, 1e3, "ms"), (1e-6, 1e6, "µs")):
+        if seconds >= 0.9995 * limit:
+            return f"{float(f'{seconds * factor:.3g}'):,g} {unit}"
+    return "0 s" if seconds < 5e-13 else f"{seconds * 1e9:.3g} ns"
+
+
+def counted(number: float, what: str) -> str:
+    """Returns a number of things.
+
+    >>> counted(1, "segment"), counted(1200, "byte"), counted(2, "ACK")
+    ('1 segment', '1,200 bytes', '2 ACKs')
+    """
+    return f"{number:,.0f} {what if number == 1 else f'{what}s'}"
+
+
+def window(segments: float) -> str:
+    """Returns a window in segments.
+
+    >>> window(1.0), window(17.404)
+    ('1', '17.4')
+    """
+    return f"{segments:,.1f}".removesuffix(".0")
+
+
+def loss(row: Mapping[str, Any], what: str) -> str:
+    """Returns a sentence on the loss of a frame."""
+    reason = row["reason"] or ""
+    if reason.startswith("joined"):
+        end = "{what} reached its host, but was joined with the frame before, whose last cell was lost."
+    elif reason.startswith("a bit"):
+        end = "{what} reached its host with a bit that was changed on purpose."
+    else:
+        end = _LOSSES.get(f"{row['event']}: {reason}", _LOSSES[row["event"]])
+    waiting = f"{counted(row['occupancy'] or 0, 'cell')} were waiting"
+    return f"At {instant(row['time_s'])} {end.format(what=what, port=shown(row['port'] or ''), waiting=waiting)}"
+
+
+def rule(row: Mapping[str, Any]) -> str | None:
+    """Returns a sentence on the rule by which a port refused a frame; None for other events."""
+    if row["event"] != "refused":
+        return None
+    verb = "was" if row["occupancy"] == 1 else "were"
+    merged = f" there, {shown(row['port_vc'])}" if row["port_vc"] != row["vc"] else ""
+    optional = {
+        "share_cells": "its share was {:,.4g} cells",
+        "held_cells": "its virtual queue held {:,.4g} cells",
+        "drop_probability": "the probability of a refusal was {:.3g}",
+    }
+    threshold = row["threshold_cells"]
+    parts = [
+        f"X = {counted(row['occupancy'], 'cell')} {verb} queued",
+        *([] if threshold is None else [f"the threshold was {threshold:,.6g}"]),
+        f"Y_i = {row['vc_cells']:,} of them were from its VC{merged}",
+        f"N_a = {counted(row['active_vcs'], 'VC')} had cells queued",
+        *(text.format(row[column]) for column, text in optional.items() if row[column] is not None),
+        *(["the frame was tagged"] if row["tagged"] else []),
+    ]
+    return f"The port refuses a frame if {row['reason']}: {', '.join(parts[:-1])}, and {parts[-1]}."
+
+
+def sentences_on(history: History, episode: Episode, fates: Fates) -> list[Sentence]:
+    """Returns the sentences on an episode."""
+    return [*_on_nothing_delivered(history), *_Story(history, episode, fates).tell()]
+
+
+def sentences_without_episode(history: History, at: float, end: float) -> list[Sentence]:
+    """Returns the sentences on a time without an episode, and on the nearest losses in a run that ends at `end`."""
+    flow, times = shown(history.flow), history.time[history.sent]
+    before, after = history.sent[times <= at], history.sent[times > at]
+    if len(before):
+        text = f"All was well with {flow} at {instant(at)}: all that it had sent had arrived or was on its way."
+    else:
+        first = f" Its first segment is sent at {instant(history.time[after[0]])}." if len(after) else ""
+        text = f"{flow} had sent nothing by {instant(at)}.{first}"
+    own = history.rows(before[-1:] if len(before) else after[:1])
+    return [
+        *_on_nothing_delivered(history),
+        Sentence(text=text, time=at, events=(own,), is_needed=True),
+        _nearest(history, "before", [one for one in history.episodes if one.end < at][-1:], at, end),
+        _nearest(history, "after", [one for one in history.episodes if one.start > at][:1], at, end),
+    ]
+
+
+def _on_nothing_delivered(history: History) -> Iterator[Sentence]:
+    if history.delivered_nothing:
+        sent = counted(len(history.sent), "segment")
+        text = f"{shown(history.flow)} delivered nothing in the whole run: of {sent} sent, 0 arrived."
+        time = float(history.time[history.sent[0]])
+        yield Sentence(text=text, time=time, events=(history.rows(history.sent),), is_needed=True)
+
+
+def _nearest(history: History, which: str, nearest: Sequence[Episode], at: float, end: float) -> Sentence:
+    """Returns a sentence on the nearest loss before or after a time."""
+    if not nearest:
+        until = "since the start of the run" if which == "before" else f"until {instant(end)}, the end of the run"
+        text = f"None of its segments was lost or retransmitted {which} that, {until}."
+        return Sentence(text=text, time=at, events=(), is_needed=True)
+    [episode] = nearest
+    until = f"; it had recovered by {instant(episode.end)}" if episode.end < NEVER else ""
+    text, places = f"{instant(episode.start)}{until}.", history.within(history.retransmitted, episode)
+    lost, acks = history.within(history.lost, episode), history.within(history.lost_acks, episode)
+    if len(lost) or len(acks):
+        places, what = (lost, "segment") if len(lost) else (acks, "ACK")
+        text = f"Its nearest loss {which} that: {counted(len(places), what)}, sent from {instant(episode.start)} on{until}."
+    else:
+        text = f"Its nearest retransmission {which} that: {text}"
+    return Sentence(text=text, time=episode.start, events=(history.rows(places),), is_needed=True)
+
+
+class _Story:
+    """The sentences on one episode."""
+
+    def __init__(self, history: History, episode: Episode, fates: Fates) -> None:
+        self.history = history
+        self.episode = episode
+        self.fates = fates
+        self.flow = shown(history.flow)
+        self.lost = history.within(history.lost, episode)
+        self.lost_acks = history.within(history.lost_acks, episode)
+        self.again = history.within(history.retransmitted, episode)
+        self.notices = self._notices()
+
+    def tell(self) -> Iterator[Sentence]:
+        yield self._headline()
+        sentences = [*self._losses(), *self._ack_losses(), *self._reactions()]
+        begin = {one.group: one.time for one in sentences if one.group is not None and one.place == 0}
+        yield from sorted(
+            sentences, key=lambda one: (begin[one.group], one.place) if one.group in begin else (one.time, 0)
+        )
+        yield from self._costs()
+
+    def _bytes(self, places: Any) -> str:
+        return f"bytes {self.history.first[places]:,.0f} to {self.history.last[places] - 1:,.0f}"
+
+    def _volume(self, places: Any) -> str:
+        return f"{counted(len(places), 'segment')} ({counted(self.history.length[places].sum(), 'byte')})"
+
+    def _on_episode(self, text: str, *rows: Rows) -> Sentence:
+        return Sentence(text=text, time=self.episode.end, events=rows, is_needed=True)
+
+    def _headline(self) -> Sentence:
+        history, episode = self.history, self.episode
+        again = f" and retransmitted {counted(len(self.again), 'segment')}" if len(self.again) else ""
+        if len(self.lost):
+            what = f"lost {self._volume(self.lost)}{again}"
+        elif len(self.lost_acks):
+            what = f"lost {counted(len(self.lost_acks), 'ACK')}{again or ', and no data'}"
+        else:
+            what = f"lost nothing, but retransmitted {counted(len(self.again), 'segment')}"
+        end = (
+            f"; it had recovered by {instant(episode.end)}, {span(episode.end - episode.start)} later"
+            if episode.end < NEVER
+            else f"; not all {'was acknowledged' if history.has_tcp else 'was well'} before the end of the run"
+        )
+        text = f"From {instant(episode.start)} on {self.flow} {what}{end}."
+        rows = history.rows(next((one for one in (self.lost, self.again) if len(one)), self.lost_acks))
+        return Sentence(text=text, time=episode.start, events=(rows,), is_needed=True)
+
+    # Losses.
+
+    def _fate(self, place: int) -> int | None:
+        """Returns the event by which a frame was lost; None if it is not among the events."""
+        return self.fates.by_frame.get(self.history.frame_of(place))
+
+    def _when(self, place: int) -> float:
+        """Returns the time of a loss, or of sending if the loss is not among the events."""
+        fate = self._fate(place)
+        return float(self.history.time[place] if fate is None else self.fates.time[fate])
+
+    def _losses(self) -> Iterator[Sentence]:
+        """Yields the sentences on each run of losses between two notices."""
+        groups: dict[int, list[int]] = {}
+        for place in self.lost:
+            passed = sum(time <= self.history.time[place] for time, _, _ in self.notices)
+            groups.setdefault(passed, []).append(int(place))
+        for group, places in enumerate(groups.values()):
+            yield from (replace(one, group=group) for one in self._group(places))
+
+    def _group(self, places: list[int]) -> Iterator[Sentence]:
+        """Yields the first loss and its cause, then the others as numbers."""
+        history = self.history
+        first = min(places, key=self._when)
+        fate, when = self._fate(first), self._when(first)
+        segment = f"{self._bytes(first)} of {self.flow}"
+        own, number = history.rows([first]), f"frame {history.frame[first]:.0f}"
+        if fate is None:
+            text = f"{_capital(segment)} in {number}, left at {instant(when)} and never arrived."
+            yield Sentence(text=text, time=when, events=(own,))
+        else:
+            row, event = self.fates.row(fate), self.fates.rows([fate])
+            sent = "sent again" if history.event[first] == "retransmitted" else "sent"
+            text = loss(row, f"{number} ({segment}, {sent} {span(row['time_s'] - history.time[first])} before)")
+            yield Sentence(text=text, time=when, events=(event, own))
+            if (cause := rule(row)) is not None:
+                yield Sentence(text=cause, time=when, events=(event,), place=1)
+        if rest := [place for place in places if place != first]:
+            yield self._rest(rest)
+        if fate is not None:
+            yield from self._others(places)
+
+    def _rest(self, places: list[int]) -> Sentence:
+        """Returns a sentence on the other losses of a run of losses."""
+        last = instant(max(map(self._when, places)))
+        fates = [self._fate(place) for place in places]
+        ways = Counter("never arrived" if fate is None else self._way(fate) for fate in fates)
+        more = counted(len(places), "more segment")
+        if len(ways) > 1:
+            listed = ", ".join(f"{count:,} {way}" for way, count in ways.items())
+            text = f"By {last} {more} had been lost: {listed}."
+        elif fates[0] is None:
+            text = f"{more} sent until {last} never arrived."
+        else:
+            text = f"By {last} {more} had been {next(iter(ways))}."
+        known = [fate for fate in fates if fate is not None]
+        rows = (self.fates.rows(known), self.history.rows(places)) if known else (self.history.rows(places),)
+        return Sentence(text=text, time=max(map(self._when, places)), events=rows, place=2)
+
+    def _way(self, fate: int) -> str:
+        port = self.fates.port[fate]
+        return _DONE[self.fates.event[fate]] + (f" at {shown(port)}" if port is not None else "")
+
+    def _others(self, places: list[int]) -> Iterator[Sentence]:
+        """Yields the number of frames of all VCs that had the same end at the port meanwhile."""
+        fate = self._fate(places[0])
+        if fate is None or self.fates.port[fate] is None:
+            return
+        times = [self._when(place) for place in places if self._fate(place) is not None]
+        event = self.fates.event[fate]
+        same = self.fates.others(self.fates.port[fate], event, min(times), max(times))
+        if set(self.fates.vc[same]) == {self.fates.vc[fate]}:
+            return
+        # VCs that have merged are one VC of the port.
+        vcs = len(set(self.fates.port_vc[same]))
+        of = counted(vcs, "VC") if vcs > 1 else f"its VC there, {shown(self.fates.port_vc[fate])}"
+        text = f"In all, {counted(len(same), 'frame')} of {of} were {_DONE[event]} there in that time."
+        yield Sentence(text=text, time=max(times), events=(self.fates.rows(same),), place=3)
+
+    def _ack_losses(self) -> Iterator[Sentence]:
+        """Yields the first loss of an ACK in full, and the number of the others."""
+        if not len(self.lost_acks):
+            return
+        first, times = int(self.lost_acks[0]), self.history.time[self.lost_acks]
+        fate, when = self._fate(first), self._when(first)
+        what = f"the ACK of {self.flow} for all bytes up to {self.history.ack[first]:,.0f}"
+        own = self.history.rows(self.lost_acks)
+        if fate is None:
+            text = f"{_capital(what)}, sent at {instant(when)}, was lost."
+            yield Sentence(text=text, time=when, events=(own,), group=_OF_ACKS)
+        else:
+            row, event = self.fates.row(fate), self.fates.rows([fate])
+            yield Sentence(text=loss(row, what), time=when, events=(event, own), group=_OF_ACKS)
+            if not len(self.lost) and (cause := rule(row)) is not None:
+                yield Sentence(text=cause, time=when, events=(event,), group=_OF_ACKS, place=1)
+        if len(self.lost_acks) > 1:
+            text = f"So were {counted(len(self.lost_acks) - 1, 'more ACK')}, sent until {instant(times[-1])}."
+            yield Sentence(text=text, time=times[-1], events=(own,), group=_OF_ACKS, place=2)
+
+    # Reactions of the sender.
+
+    def _notices(self) -> list[tuple[float, str, int]]:
+        """Returns when the sender noticed a loss: the time, the reason, and the place of the timer or the segment."""
+        history, episode = self.history, self.episode
+        expired = np.flatnonzero((history.expired >= episode.start) & (history.expired <= episode.end))
+        notices = [(float(history.expired[place]), "timeout", int(place)) for place in expired]
+        # A sender that goes back sends many segments for the reason it began with. It began at the duplicate ACK that asks
+        # for that segment.
+        requests = {(history.time[place], history.ack[place]) for place in history.duplicates}
+        fast = self.again[history.reason[self.again] == _FAST]
+        notices += [
+            (float(history.time[place]), _FAST, int(place))
+            for place in fast
+            if (history.time[place], history.first[place]) in requests
+        ]
+        return sorted(notices)
+
+    def _reactions(self) -> Iterator[Sentence]:
+        times = self.history.time[self.again]
+        limits = [self.episode.start, *(time for time, _, _ in self.notices), NEVER]
+        lost_at = self._when(self.lost[0]) if len(self.lost) else None
+        for number, (time, what, place) in enumerate(self.notices):
+            if what == "timeout":
+                yield from self._ignored_duplicates(limits[number], time)
+            yield self._notice(time, what, place, lost_at if number == 0 else None)
+            sent = self.again[(times >= time) & (times < limits[number + 2])]
+            # The sentence on the notice has the first of them.
+            if len(sent) > 1 or (len(sent) and self.history.time[sent[0]] > time):
+                yield self._retransmissions(sent)
+        early = self.again[times < limits[1]]
+        if len(early):
+            yield self._retransmissions(early)
+
+    def _ignored_duplicates(self, start: float, end: float) -> Iterator[Sentence]:
+        """Yields the number of duplicate ACKs before a timeout, unless they led to retransmissions."""
+        history = self.history
+        places, again = (
+            places[(history.time[places] > start) & (history.time[places] < end)]
+            for places in (history.duplicates, history.retransmitted)
+        )
+        if len(places) and not len(again):
+            last = float(history.time[places[-1]])
+            text = f"{counted(len(places), 'duplicate ACK')} had come back until {instant(last)}."
+            yield Sentence(text=text, time=last, events=(history.rows(places),))
+
+    def _notice(self, time: float, what: str, place: int, lost_at: float | None) -> Sentence:
+        """Returns a sentence on a timeout or a third duplicate ACK, and on its effect on the windows."""
+        history = self.history
+        if what == "timeout":
+            text = f"At {instant(time)} the retransmission timer ran out"
+            rows = [history.expirations([place])]
+            own = self.again[history.time[self.again] == time]
+        else:
+            text = f"At {instant(time)} the third duplicate ACK reached the sender"
+            rows = [history.rows(history.duplicates[history.time[history.duplicates] == time])]
+            own = np.array([place])
+        if lost_at is not None and time > lost_at:
+            text += f", {span(time - lost_at)} after the first loss"
+        if len(own):
+            text += f": it retransmitted {self._bytes(own[0])}"
+        known = np.flatnonzero(~np.isnan(history.cwnd) & (history.time <= time))
+        earlier, later = (known[history.time[known] < time], known[history.time[known] == time])
+        if len(earlier) and len(later):
+            one, other = earlier[-1], later[-1]
+            text += f"; cwnd {_change(history.cwnd[one], history.cwnd[other])} segments"
+            text += f", ssthresh {_change(history.ssthresh[one], history.ssthresh[other], history.cwnd[one])}"
+            rows.append(history.rows([one, other]))
+        if len(own):
+            rows.append(history.rows(own[:1]))
+        text += "."
+        if what == "timeout" and (places := self._doubling(time)) is not None:
+            rto, since = span(history.rto[places[0]]), instant(history.time[places[0]])
+            text += f" The timeout had doubled to {rto} at {since}, and no round trip was timed since."
+            rows.append(history.rows(places))
+        return Sentence(text=text, time=time, events=tuple(rows), is_needed=True)
+
+    def _doubling(self, time: float) -> list[int] | None:
+        """Returns the first and last row with a timeout that the expiry before `time` doubled; None if it changed since.
+
+        A measured round trip ends the doubling. Retransmitted data is not timed (Karn's algorithm).
+        """
+        history = self.history
+        expired = history.expired[history.expired < time]
+        known = np.flatnonzero(~np.isnan(history.rto) & (history.time < time))
+        if not len(expired):
+            return None
+        before, since = known[history.time[known] < expired[-1]], known[history.time[known] >= expired[-1]]
+        if not len(before) or not len(since):
+            return None
+        rto = history.rto[since]
+        is_kept = bool((rto == rto[0]).all()) and bool(np.isclose(rto[0], 2 * history.rto[before[-1]]))
+        return [int(since[0]), int(since[-1])] if is_kept else None
+
+    def _retransmissions(self, places: Any) -> Sentence:
+        """Returns a sentence on retransmissions and their reasons."""
+        history = self.history
+        reasons = Counter(history.reason[places]).most_common()
+        listed = ", ".join(f"{count:,} {_BECAUSE[reason]}" for reason, count in reasons)
+        why = f" {_BECAUSE[reasons[0][0]]}" if len(reasons) == 1 else f": {listed}"
+        lost = len(np.intersect1d(places, self.lost))
+        again = f", and {lost:,} of them {'was' if lost == 1 else 'were'} lost again" if lost else ""
+        last = float(history.time[places[-1]])
+        text = f"By {instant(last)} it had retransmitted {self._volume(places)}{why}{again}."
+        return Sentence(text=text, time=last, events=(history.rows(places),))
+
+    # Costs.
+
+    def _costs(self) -> Iterator[Sentence]:
+        history = self.history
+        if not history.has_tcp:
+            text = f"{self.flow} has no TCP: lost data is not retransmitted."
+            yield self._on_episode(text, history.rows(self.lost))
+            return
+        if len(self.lost):
+            yield self._repair()
+        if len(self.again):
+            yield from self._silence()
+            yield self._needless()
+        elif not len(self.lost):
+            later = history.acknowledged[history.time[history.acknowledged] >= self.episode.end]
+            end = int(later[0]) if len(later) else int(self.lost_acks[-1])
+            text = f"Nothing was retransmitted: a later ACK, which came at {instant(history.time[end])}, said as much."
+            yield self._on_episode(text, history.rows([end]))
+
+    def _repair(self) -> Sentence:
+        """Returns a sentence on the time until all lost data was acknowledged."""
+        history = self.history
+        ack = history.acknowledging(history.last[self.lost].max())
+        if ack is None:
+            text = "Not all that was lost was acknowledged before the end of the run."
+            return self._on_episode(text, history.rows(self.lost))
+        first, time = self._when(self.lost[0]), float(history.time[ack])
+        text = f"By {instant(time)} all lost bytes were acknowledged, {span(time - first)} after the first loss."
+        return Sentence(text=text, time=time, events=(history.rows([self.lost[0], ack]),), is_needed=True)
+
+    def _silence(self) -> Iterator[Sentence]:
+        """Yields the longest time in which nothing was sent."""
+        history = self.history
+        sent = history.within(history.sent, self.episode)
+        if len(sent) < 2:
+            return
+        gaps = np.diff(history.time[sent])
+        first, last = sent[gaps.argmax()], sent[gaps.argmax() + 1]
+        times = f"from {instant(history.time[first])} to {instant(history.time[last])}"
+        text = f"The longest time in which it sent nothing was {span(gaps.max())}, {times}."
+        yield self._on_episode(text, history.rows([first, last]))
+
+    def _needless(self) -> Sentence:
+        """Returns a sentence on retransmissions of data that the receiver had."""
+        history = self.history
+        repeated = history.arrived[history.reason[history.arrived] == "repeated"]
+        needless = repeated[np.isin(history.frame[repeated], history.frame[self.again])]
+        if not len(needless):
+            return self._on_episode("Nothing was retransmitted needlessly.", history.rows(self.again))
+        was, them = ("was", "it") if len(needless) == 1 else ("were", "them")
+        text = f"{self._volume(needless)} {was} retransmitted needlessly: the receiver already had {them}."
+        return self._on_episode(text, history.rows(needless))
+
+
+def _change(before: float, after: float, cwnd: float = 0.0) -> str:
+    """Returns the change of a window. A slow start threshold may be set to half of `cwnd`, the window before.
+
+    >>> _change(45.2, 12.0, 24.0), _change(2.0, 2.0, 1.0)
+    ('went from 45.2 to 12', 'stayed 2')
+    >>> _change(45.18483, 45.179296, 90.358592)
+    'was set to 45.2 (half of cwnd 90.4)'
+    """
+    one, other = window(before), window(after)
+    if one != other:
+        return f"went from {one} to {other}"
+    is_half = abs(after - cwnd / 2) < 1e-6
+    if before == after and not is_half:
+        return f"stayed {one}"
+    return f"was set to {other}" + (f" (half of cwnd {window(cwnd)})" if is_half else "")
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

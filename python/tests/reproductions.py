@@ -1,0 +1,22 @@
+"""Reproductions filled by hand instead of by runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from celltrain.papers import Paper, Reproduction, Scored
+from celltrain.papers.paper import Number
+
+
+def filled(
+    paper: Paper, seeds: Mapping[str, int], values: Callable[[Number], Mapping[int, float]], **more: object
+) -> Reproduction:
+    """Every run gave what the last number that needs it says: a value by seed."""
+    numbers = paper.numbers()
+    by_run = {(number.configuration, number.result): values(number) for number in numbers}
+    scored = [
+        Scored(number=number, values=tuple(by_seed.values()), seeds=tuple(by_seed))
+        for number in numbers
+        if (by_seed := by_run[number.configuration, number.result])
+    ]
+    return Reproduction(paper=paper, seeds=seeds, scored=scored, **more)
