@@ -55,7 +55,11 @@ def run(
     seed: options.Seed = None,
     engine: Annotated[
         str | None,
-        option(None, "fast, or reference: naive and slow, with the same results. Events choose by themselves.", panel=SCENARIO),
+        option(
+            None,
+            "fast, or reference: naive and slow, with the same results. Events choose by themselves.",
+            panel=SCENARIO,
+        ),
     ] = None,
     threads: Annotated[
         int | None,

@@ -17,7 +17,7 @@ from celltrain.model.arguments import Answer, checked
 from celltrain.model.writing import inner, replace, writing
 
 if TYPE_CHECKING:
-    from celltrain.drawing.pages.drawing import Drawing
+    from celltrain.drawing.figure import Drawing
 
 
 class Tuned(Answer):
@@ -79,16 +79,16 @@ class Tuned(Answer):
         Raises:
             InputError: If there is no such width or style.
         """
-        from celltrain.drawing.pages.drawing import Look
+        from celltrain.drawing.figure import FigureStyle
         from celltrain.ensemble.tuning.figure import fronts
 
-        return fronts(self, Look.of(width, style))
+        return fronts(self.facts, self.searches, FigureStyle.of(width, style))
 
     def html(self) -> str:
         """Returns the report as one page that needs nothing else."""
         from celltrain.ensemble.tuning.page import page
 
-        return page(self)
+        return page(self.facts, self.searches, (self.drawing(), self.drawing(width="column")))
 
     @checked()
     def write(
@@ -108,23 +108,18 @@ class Tuned(Answer):
         Raises:
             InputError: If there is no such style.
         """
+        from celltrain.drawing.pages.html import write_figure
         from celltrain.ensemble.tuning.page import page
 
         with writing(folder):
             drawings = self.drawing(style=style), self.drawing(width="column", style=style)
-            plots = inner(Path(folder) / "figures")
-            written = []
-            for drawing, suffix in zip(drawings, ("", "-column"), strict=True):
-                for kind in ("svg", "pdf"):
-                    path = plots / f"{drawing.name}{suffix}.{kind}"
-                    replace(path, drawing.save(kind))
-                    written.append(path)
-                    if progress is not None:
-                        progress(len(written) / 5)
+            written = write_figure(*drawings, inner(Path(folder) / "figures"))
+            if progress is not None:
+                progress(0.8)
             answer, html = Path(folder) / "tune.json", Path(folder) / "tune.html"
             replace(answer, self.to_json())
             # Last, so that a folder with a page has everything.
-            replace(html, page(self, drawings))
+            replace(html, page(self.facts, self.searches, drawings))
         return [html, answer, *written]
 
     def __repr__(self) -> str:
