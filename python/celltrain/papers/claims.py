@@ -109,9 +109,7 @@ def judge(paper: Paper, scored: Sequence[Scored]) -> tuple[list[Claim], list[str
                     text=entry["text"],
                     holds=holds,
                     evidence=evidence,
-                    reason=entry.get("reason", ""),
-                    quote=entry.get("quote", ""),
-                    section=str(entry.get("section", "")),
+                    **{name: str(entry.get(name, "")) for name in ("reason", "quote", "section")},
                     published_holds=published_holds,
                     published_evidence=published_evidence,
                     seeds_share=sum(alone) / len(alone) if alone else None,
@@ -245,15 +243,8 @@ def _best(entry: Entry, points: Sequence[Point]) -> Verdict:
 
 
 FORMS: dict[str, Callable[[Entry, Sequence[Point]], Verdict]] = {
-    "greater": _greater,
-    "difference": _difference,
-    "ratio": _ratio,
-    "bound": _bound,
-    "trend": _trend,
-    "correlation": _correlation,
-    "steady": _steady,
-    "spread": _spread,
-    "best": _best,
+    form.__name__.removeprefix("_"): form
+    for form in (_greater, _difference, _ratio, _bound, _trend, _correlation, _steady, _spread, _best)
 }
 
 
