@@ -114,4 +114,5 @@ def change(before: float, after: float, cwnd: float = 0.0) -> str:
 
 
 def capital(text: str) -> str:
+    """Returns a text with a capital first letter."""
     return text[:1].upper() + text[1:]

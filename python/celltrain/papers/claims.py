@@ -40,7 +40,7 @@ from celltrain.running.statistics import rank_correlation
 
 #: A test, an entry of `claims.toml`.
 Entry = Mapping[str, Any]
-#: Whether a test passes, and the figures that show it.
+#: True if a test passes, and the figures that show it.
 Verdict = tuple[bool, str]
 
 

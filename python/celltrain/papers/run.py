@@ -68,8 +68,8 @@ class Reproduction(Results):
     def write(self, folder: str | os.PathLike[str]) -> list[Path]:
         """Writes everything into a folder: the answer as JSON, numbers and seeds as CSV and Parquet, the figures.
 
-        There are no figures without matplotlib, nor of an interrupted reproduction: they take seconds, and some need runs of
-        their own. Returns the files written.
+        Without matplotlib, and after an interrupt, the figures are left out: they take seconds, and some need runs of their
+        own. Returns the files written.
         """
         from celltrain.papers import figures
 
