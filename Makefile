@@ -81,7 +81,7 @@ docs: $(DEV) ## build the site into out/site
 	    --doctree-dir out/doctrees . out/site
 	@echo "The site is out/site/index.html."
 
-models: $(DEV) ## write python/celltrain/models.py, after a change to the scenario types
+models: $(DEV) ## write python/celltrain/model/types.py and stubs, after a change to the scenario types
 	$(BIN)/python scripts/generate_models.py
 
 # One file for every Python there is and every system, each package with its hashes. `make lock UPGRADE=--upgrade` takes the newest.

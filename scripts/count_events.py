@@ -1,8 +1,8 @@
 """Counts what a cell-hop costs: instructions, mispredicted branches and misses of the caches, by valgrind's cachegrind.
 
-    python scripts/count_events.py                      every scenario below
-    python scripts/count_events.py --page               the same, into the table of docs/performance.md
-    python scripts/count_events.py mesh --ways trains   one, with the ways of contended ports forced
+    python scripts/count_events.py                          every scenario below
+    python scripts/count_events.py --page                   the same, into the table of docs/performance.md
+    python scripts/count_events.py mesh --port-mode trains   one, with the code of contended ports forced
 
 A count is the difference of two runs, a short and a longer one, so that reading the scenario, building the engine and
 the first round trips do not count. Caches are those that valgrind takes this machine to have, the last level 2 MiB.
@@ -62,7 +62,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Count what a cell-hop costs, with valgrind's cachegrind.")
     parser.add_argument("scenario", nargs="*", choices=[*DURATIONS, []], help="all of them if none is given")
     parser.add_argument(
-        "--ways", default="planned", choices=["planned", "trains", "streams"], help="of contended ports"
+        "--port-mode", default="planned", choices=["planned", "trains", "streams"], help="the code of contended ports"
     )
     parser.add_argument("--page", action="store_true", help="fill the table of docs/performance.md")
     arguments = parser.parse_args()
@@ -73,7 +73,7 @@ def main() -> None:
     print("\n".join(lines))
     for scenario in arguments.scenario or DURATIONS:
         (hops, short), (more_hops, longer) = (
-            counted(program, scenario, duration, arguments.ways) for duration in DURATIONS[scenario]
+            counted(program, scenario, duration, arguments.port_mode) for duration in DURATIONS[scenario]
         )
         of_each = [(longer[name] - short[name]) / (more_hops - hops) for name in COUNTS]
         cells = [f"{of_each[0]:.1f}", *(f"{round(count, 2) + 0:.2f}" for count in of_each[1:])]
@@ -83,10 +83,10 @@ def main() -> None:
         PAGE.write_text(replaced(PAGE.read_text(encoding="utf-8"), "counts", "\n".join(lines)), encoding="utf-8")
 
 
-def counted(program: Path, scenario: str, duration: str, ways: str) -> tuple[int, dict[str, int]]:
+def counted(program: Path, scenario: str, duration: str, port_mode: str) -> tuple[int, dict[str, int]]:
     """The cell-hops of a run and what it took."""
     under = ["valgrind", "--tool=cachegrind", "--branch-sim=yes", "--cache-sim=yes", "--LL=2097152,16,64"]
-    run = [str(program), "--scenario", scenario, "--duration", duration, "--ways", ways, "--json"]
+    run = [str(program), "--scenario", scenario, "--duration", duration, "--port-mode", port_mode, "--json"]
     done = subprocess.run([*under, "--cachegrind-out-file=/dev/null", *run], capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(done.stderr.strip())

@@ -1,7 +1,7 @@
-"""Writes python/celltrain/model/types.py from the JSON Schema of a scenario.
+"""Writes python/celltrain/model/types.py and the stubs of the public modules from the JSON Schema of a scenario.
 
-    python scripts/generate_models.py            writes the file
-    python scripts/generate_models.py --check    exits with 1 when the file is stale
+    python scripts/generate_models.py            writes the files
+    python scripts/generate_models.py --check    exits with 1 if a file is stale
 
 The Rust types are the one source of truth: they give the schema, the schema gives the Python classes. What a schema may
 hold is what those types make of it; anything else stops this script rather than being guessed at.
@@ -21,7 +21,17 @@ from typing import Any
 
 Schema = dict[str, Any]
 
-MODELS = Path(__file__).parent.parent / "python" / "celltrain" / "model" / "types.py"
+PACKAGE = Path(__file__).parent.parent / "python" / "celltrain"
+MODELS = PACKAGE / "model" / "types.py"
+#: The public modules that list the classes of a subject, and the definitions that each starts from.
+SUBJECTS = {
+    "abr": ["Abr", "Allocator", "Times", "VcOptions"],
+    "policies": ["Policy"],
+    "tcp": ["Tcp"],
+    "topologies": ["Topology"],
+}
+#: The line of `__init__.pyi` that ends its hand-written part.
+MARK = "# The tables of a scenario; scripts/generate_models.py writes what follows.\n"
 
 HEADER = '''\
 """The tables of a scenario, one class each.
@@ -71,8 +81,13 @@ class Writer:
     def module(self) -> str:
         """The whole file, not yet formatted."""
         self.table(self.root["title"], self.root)
-        exports = "".join(f"    {name!r},\n" for name in sorted(self.written) if name not in NOT_EXPORTED)
-        return "\n\n".join([HEADER.strip(), f"__all__ = [\n{exports}]", *self.code]) + "\n"
+        exports = "".join(f"    {name!r},\n" for name in self.exports())
+        subjects = {subject: names_of(self.root, roots) for subject, roots in SUBJECTS.items()}
+        return "\n\n".join([HEADER.strip(), f"__all__ = [\n{exports}]", *self.code, f"SUBJECTS = {subjects!r}"]) + "\n"
+
+    def exports(self) -> list[str]:
+        """Lists the classes that `celltrain` has as attributes."""
+        return sorted(name for name in self.written if name not in NOT_EXPORTED)
 
     def definition(self, reference: str) -> str:
         """Writes the definition referred to unless it is there; its name in Python."""
@@ -278,15 +293,36 @@ def docstring(text: str, indent: str = "    ") -> str:
     return textwrap.indent(f'"""{lines}{closing}"""', indent, predicate=lambda line: bool(line.strip()))
 
 
-def formatted(code: str) -> str:
+def names_of(schema: Schema, roots: list[str]) -> list[str]:
+    """Lists the classes of some definitions and of everything that they need."""
+    writer = Writer(schema)
+    for root in roots:
+        writer.definition(root)
+    return sorted(writer.written)
+
+
+def formatted(code: str, path: Path) -> str:
     """The code as ruff formats it."""
-    ruff = [sys.executable, "-m", "ruff", "format", "--stdin-filename", str(MODELS), "-"]
+    ruff = [sys.executable, "-m", "ruff", "format", "--stdin-filename", str(path), "-"]
     return subprocess.run(ruff, input=code, capture_output=True, text=True, check=True).stdout
 
 
-def generate(schema: Schema) -> str:
-    """The text of the models file for this schema."""
-    return formatted(Writer(schema).module())
+def generate(schema: Schema) -> dict[Path, str]:
+    """Returns the text of each generated file for this schema."""
+    writer = Writer(schema)
+    files = {MODELS: writer.module()}
+    for subject, roots in SUBJECTS.items():
+        imports = exported(names_of(schema, roots), "celltrain.model.types")
+        files[PACKAGE / f"{subject}.pyi"] = f"# Written by scripts/generate_models.py.\n{imports}"
+    root = PACKAGE / "__init__.pyi"
+    by_hand, mark, _ = root.read_text(encoding="utf-8").partition(MARK)
+    files[root] = by_hand + mark + exported(writer.exports(), ".model.types")
+    return {path: formatted(code, path) for path, code in files.items()}
+
+
+def exported(names: list[str], module: str) -> str:
+    """Writes imports that a stub passes on."""
+    return "".join(f"from {module} import {name} as {name}\n" for name in sorted(names, key=str.lower))
 
 
 def main() -> None:
@@ -301,12 +337,11 @@ def main() -> None:
         from celltrain import _core
 
         text = _core.schema()
-    code = generate(json.loads(text))
-    if options.check:
-        if not MODELS.exists() or MODELS.read_text(encoding="utf-8") != code:
-            sys.exit(f"{MODELS.name} is stale: run python scripts/generate_models.py")
-    else:
-        MODELS.write_text(code, encoding="utf-8")
+    for path, code in generate(json.loads(text)).items():
+        if not options.check:
+            path.write_text(code, encoding="utf-8")
+        elif not path.exists() or path.read_text(encoding="utf-8") != code:
+            sys.exit(f"{path.name} is stale: run python scripts/generate_models.py")
 
 
 if __name__ == "__main__":

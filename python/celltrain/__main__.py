@@ -8,7 +8,7 @@ from celltrain import stopping
 def main() -> None:
     """Runs the command line; the entry point of the `celltrain` command."""
     stopping.end_at_once()
-    # Imports take up to a second, in which Ctrl-C has its word too.
+    # Imports take up to a second, in which Ctrl-C works too.
     from celltrain import cli
 
     cli.main()

@@ -1,21 +1,9 @@
 """ABR sources and the rate allocators of switches: `ct.abr.Erica(...)`."""
 
-from __future__ import annotations
+from celltrain.model import types as _types
 
-from celltrain.model.types import (
-    Abr,
-    Allocator,
-    Efci,
-    EqualShare,
-    Erica,
-    EricaPlus,
-    MaxMin,
-    RateFormat,
-    Times,
-    VcOptions,
-)
-
-__all__ = ["Abr", "Allocator", "Efci", "EqualShare", "Erica", "EricaPlus", "MaxMin", "RateFormat", "Times", "VcOptions"]
+__all__ = _types.SUBJECTS["abr"]
+globals().update({name: vars(_types)[name] for name in __all__})
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,4 @@
-"""What can go wrong, as classes a caller can catch, with the parts of the message as attributes."""
+"""Errors as classes that a caller can catch, with the parts of the message as attributes."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ import re
 import sys
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from celltrain.text import MOST_CLAUSE, described, shortened, shown
 
 
 def add_note(error: BaseException, note: str) -> None:
-    """Adds a line to what is said of an exception, as its `add_note` does from Python 3.11 on."""
+    """Adds a line to the message of an exception, as its method `add_note` does from Python 3.11 on."""
     error.__notes__ = [*notes_of(error), note]  # type: ignore[attr-defined, unused-ignore]
 
 
 def notes_of(error: BaseException) -> list[str]:
-    """The lines that were added."""
+    """Returns the lines that `add_note` added."""
     return [str(note) for note in getattr(error, "__notes__", [])]
 
 
@@ -29,25 +29,25 @@ class CelltrainError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Fault:
-    """One setting that is refused, and what would be right.
+    """A setting that is refused, with the correction.
 
-    What is not to be seen in its texts, such as a command to a terminal, is escaped.
+    Invisible characters in its texts, such as a command to a terminal, are escaped.
     """
 
     file: str
-    """Where it stands: a file, or the class or scenario it was given to in Python."""
+    """The file that has it, or the class or scenario it was set on in Python."""
     line: int | None
-    """The line in that file, where there is one."""
+    """The line in that file, if there is one."""
     key: str
-    """The setting, for example `port.bottleneck.policy.epd.threshold`; empty where the whole file is at fault."""
+    """The setting, for example `port.bottleneck.policy.epd.threshold`; empty if the whole file is at fault."""
     value: str
     """Its value, as written."""
     problem: str
-    """What is wrong and what would be right, a clause that follows the value."""
+    """The problem and the correction, a clause that follows the value."""
     message: str
     """The whole as one line."""
     excerpt: tuple[str, ...] = ()
-    """Of a text at fault the line, and below it marks under the place."""
+    """The line of a text at fault, and marks below the place."""
 
     def __post_init__(self) -> None:
         for name in ("file", "key", "value", "problem", "message"):
@@ -56,7 +56,7 @@ class Fault:
 
     @classmethod
     def of(cls, problem: str, *, file: str = "", line: int | None = None, key: str = "", value: str = "") -> Fault:
-        """A fault of its parts; those that are long are shortened."""
+        """Makes a fault of its parts; long ones are shortened."""
         file, key, problem = (shortened(_text(part), MOST_CLAUSE) for part in (file, key, problem))
         value = shortened(_text(value))
         place = "" if not file else f"{file}: " if line is None else f"{file}:{line}: "
@@ -65,42 +65,47 @@ class Fault:
 
     @classmethod
     def of_file(cls, file: str, problem: str) -> Fault:
-        """A file that is at fault as a whole."""
+        """Makes the fault of a whole file."""
         return cls.of(problem, file=file)
 
     @classmethod
     def of_option(cls, option: str, value: object, problem: str) -> Fault:
-        """An option of a call or a command."""
+        """Makes the fault of an option of a call or a command."""
         return cls.of(problem, key=option, value=_text(value))
 
     @classmethod
     def saying(cls, message: str, *, key: str = "", value: str = "") -> Fault:
-        """Returns a fault of an option whose message is a sentence of its own."""
-        said = cls.of(message, key=key, value=value)
-        return cls(file="", line=None, key=said.key, value=said.value, problem=said.problem, message=said.problem)
+        """Makes the fault of an option with a message that is a sentence of its own."""
+        fault = cls.of(message, key=key, value=value)
+        return replace(fault, message=fault.problem)
+
+    def changed(self, **parts: Any) -> Fault:
+        """Returns the fault with other parts, its message written again."""
+        names = ("problem", "file", "line", "key", "value")
+        made = Fault.of(**{name: getattr(self, name) for name in names} | parts)
+        return replace(made, excerpt=self.excerpt)
 
     def to_dict(self) -> dict[str, Any]:
-        """The parts, as in the JSON answers of the command line."""
-        parts = asdict(self)
-        return parts if self.excerpt else {name: part for name, part in parts.items() if name != "excerpt"}
+        """Returns the parts, as in the JSON answers of the command line."""
+        return {name: part for name, part in asdict(self).items() if name != "excerpt" or part}
 
     @property
     def lines(self) -> list[str]:
-        """The message, and below it the excerpt."""
+        """The message, followed by the excerpt."""
         return [self.message, *(f"    {line}" for line in self.excerpt)]
 
 
 def _text(part: object) -> str:
-    """A part of a message, whatever it was given as."""
+    """Returns a part of a message as text."""
     return part if isinstance(part, str) else described(part)
 
 
 class InputError(CelltrainError, ValueError):
-    """Something given to celltrain that is refused; `faults` holds everything that is wrong with it."""
+    """An argument, option or file that is refused; `faults` holds everything that is wrong with it."""
 
     def __init__(self, faults: Iterable[Fault] | Fault | str) -> None:
-        given = faults if isinstance(faults, Iterable) and not isinstance(faults, str) else [faults]
-        self.faults = [fault if isinstance(fault, Fault) else Fault.of(_text(fault)) for fault in given]
+        several = faults if isinstance(faults, Iterable) and not isinstance(faults, str) else [faults]
+        self.faults = [fault if isinstance(fault, Fault) else Fault.of(_text(fault)) for fault in several]
         super().__init__("\n".join(line for fault in self.faults for line in fault.lines))
 
     def __reduce__(self) -> tuple[type[InputError], tuple[list[Fault]]]:
@@ -120,21 +125,21 @@ class ScenarioError(InputError):
 
     @classmethod
     def from_core(cls, faults: Iterable[Mapping[str, Any]]) -> ScenarioError:
-        """The error for faults as the core reports them."""
+        """Makes the error for faults as the core reports them."""
         return cls(Fault(**fault) for fault in faults)
 
     @classmethod
     def of_refusal(cls, error: ValueError) -> ScenarioError:
-        """The error for what the core raises where a scenario it had accepted cannot be laid out or run after all.
+        """Makes the error for an exception of the core, which cannot build or run a scenario that it has accepted.
 
-        That is so where memory that was free is free no more, and where an option makes no sense.
+        Reasons are less free memory than before, and options that make no sense.
         """
         text = str(error)
         try:
             return cls.from_core(json.loads(text)["faults"])
         except json.JSONDecodeError:
             pass
-        # An option: `step = "5" is no time`, or `"sw9" is not a port`, which the option's name goes before.
+        # An option: `step = "5" is no time`, or `"sw9" is not a port` without the name of the option.
         option = re.match(r'(?:(\w+) = )?("(?:[^"\\]|\\.)*") (.*)', text, re.DOTALL)
         if option is None:
             return cls([Fault.of(text)])
@@ -147,15 +152,15 @@ class PlanError(InputError):
 
 
 class PaperError(InputError):
-    """What was asked of a paper or a study, or what its folder says, makes no sense; the message says what would."""
+    """A request about a paper or a study, or the contents of its folder, that makes no sense; the message says what would."""
 
 
 class StoreError(InputError):
-    """A store that cannot be read, written or gone on with."""
+    """A store that cannot be read, written or continued."""
 
 
 class TuneError(InputError):
-    """A search's folder that cannot be written or gone on with."""
+    """The folder of a search that cannot be written or continued."""
 
 
 class ClusterError(InputError):
@@ -171,7 +176,7 @@ class CancelledError(CelltrainError):
 
 
 class NotTracedError(CelltrainError, KeyError):
-    """A series was asked for that the run did not record."""
+    """A series that the run did not record."""
 
     def __str__(self) -> str:
         # KeyError would put the message in quotes.
@@ -183,7 +188,7 @@ class MissingExtraError(CelltrainError, ImportError):
 
 
 class CelltrainWarning(UserWarning):
-    """Look before you trust this result."""
+    """A reason to doubt a result."""
 
 
 def warn(messages: Iterable[str]) -> None:

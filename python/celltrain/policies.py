@@ -1,60 +1,9 @@
 """Buffer policies of a port: `ct.policies.Epd(...)`. A page for each is in docs/models; `celltrain list policies` lists them."""
 
-from __future__ import annotations
+from celltrain.model import types as _types
 
-from celltrain.model.types import (
-    Dfba,
-    Dfba1998,
-    DoubleEpd,
-    DropFromFront,
-    Epd,
-    Fba,
-    Formula,
-    FormulaConstant,
-    FormulaStart,
-    PerVcAccounting,
-    PerVcAccountingFixed,
-    Policy,
-    Ppd,
-    Python,
-    PythonSetting,
-    SelectiveDrop,
-    SingleDrop,
-    TailDrop,
-    VirtualQueuing,
-    VirtualQueuingThreshold,
-    VirtualQueuingWeighted,
-    Wba,
-    WeightedFba,
-    WhenFull,
-)
-
-__all__ = [
-    "Dfba",
-    "Dfba1998",
-    "DoubleEpd",
-    "DropFromFront",
-    "Epd",
-    "Fba",
-    "Formula",
-    "FormulaConstant",
-    "FormulaStart",
-    "PerVcAccounting",
-    "PerVcAccountingFixed",
-    "Policy",
-    "Ppd",
-    "Python",
-    "PythonSetting",
-    "SelectiveDrop",
-    "SingleDrop",
-    "TailDrop",
-    "VirtualQueuing",
-    "VirtualQueuingThreshold",
-    "VirtualQueuingWeighted",
-    "Wba",
-    "WeightedFba",
-    "WhenFull",
-]
+__all__ = _types.SUBJECTS["policies"]
+globals().update({name: vars(_types)[name] for name in __all__})
 
 
 def __dir__() -> list[str]:

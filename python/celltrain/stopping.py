@@ -1,6 +1,6 @@
 """Ctrl-C on the command line while no command runs: before the first one is imported, and after its answer.
 
-This imports nothing of ours, so that it is there first.
+It imports nothing of ours, so that it is ready first.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ INTERRUPTED = 130
 
 
 def end_at_once() -> None:
-    """From now on Ctrl-C ends the process with a word and 130, as nothing is lost by that. Ignored, it stays so."""
+    """Makes Ctrl-C end the process with a message and exit code 130, as nothing is lost; an ignored signal stays ignored."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _end)
-        # Registered first, so last: then the interpreter takes itself apart, and would die of the signal.
+        # Registered first, so called last: the interpreter shuts down then, and would die of the signal.
         atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
 
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Inside, Ctrl-C raises `KeyboardInterrupt` again: a command keeps what is done."""
+    """Makes Ctrl-C raise `KeyboardInterrupt` inside, so that a command keeps its finished work."""
     if signal.getsignal(signal.SIGINT) is not _end:
         yield
         return

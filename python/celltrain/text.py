@@ -1,7 +1,7 @@
-"""Text that others wrote, such as names, paths and values, as messages, screens, figures and spreadsheets may hold it.
+"""Text that others wrote, such as names, paths and values, made safe for messages, screens, figures and spreadsheets.
 
-A scenario may come from anybody. What stands in it is shown, and never carried out: not by a terminal, a browser, a spreadsheet
-or the typesetter of figures. `docs/errors.md` says what becomes of which text.
+A scenario may come from anybody. Its texts are shown and never executed by a terminal, a browser, a spreadsheet or the
+typesetter of figures. `docs/errors.md` describes each case.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from typing import Any
 #: Characters of a value in a message, and of a whole clause; longer ones lose their middle.
 MOST_VALUE = 100
 MOST_CLAUSE = 1000
-#: Characters of a cell of a CSV file: what Excel takes. A series has the name of its port in every row.
+#: Characters of a cell of a CSV file that Excel accepts. A series has the name of its port in every row.
 MOST_CELL = 32_767
 
-#: What is wrong with a text that cannot be written.
+#: The problem with a text that cannot be written.
 BROKEN = "has half of a character (a surrogate), which UTF-8 cannot write"
 
-# What a spreadsheet takes for the beginning of a formula, the mark that keeps it from doing so, and what is a number all the same.
+# Characters that begin a formula in a spreadsheet, the mark that prevents it, and numbers that begin with them.
 _FORMULA = tuple("=+-@\t\r\n＝＋－＠")  # noqa: RUF001
 _MARK = "'"
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 def shown(text: str | os.PathLike[str]) -> str:
-    r"""A text, or a path, in one line of what can be seen: everything else is escaped, as Python writes it.
+    r"""Returns a text, or a path, in one line of visible characters; others are escaped as Python writes them.
 
-    That is control characters (colours and other commands to a terminal begin with one), line ends, and marks that turn the
-    direction of writing or take no room.
+    These are control characters (commands to a terminal begin with one), line ends, and marks that turn the direction of
+    writing or have no width.
 
     >>> print(shown("tcp\x1b[31m1\n"), shown("x\u202ey"))
     tcp\x1b[31m1\n x\u202ey
@@ -46,12 +46,12 @@ def shown(text: str | os.PathLike[str]) -> str:
 
 
 def lines(text: str) -> str:
-    """The same of a text of several lines, which stay."""
+    """Does the same with each line of a text."""
     return "\n".join(map(shown, text.split("\n")))
 
 
 def shortened(text: str, most: int = MOST_VALUE) -> str:
-    """A text, or the beginning and the end of a long one and how long it is.
+    """Returns a text, or the beginning and the end of a long one with its length.
 
     >>> shortened("9" * 1000000 + "Mbps", 40)
     '9999999... (1,000,004 in all) ...999Mbps'
@@ -64,7 +64,7 @@ def shortened(text: str, most: int = MOST_VALUE) -> str:
 
 
 def is_text(text: str) -> bool:
-    r"""Whether it can be written: not with half of a character, such as `"\ud800"`, which UTF-8 cannot write."""
+    r"""Returns True unless it has half of a character, such as `"\ud800"`, which UTF-8 cannot write."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -73,7 +73,7 @@ def is_text(text: str) -> bool:
 
 
 def broken_texts(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    r"""The texts in tables and lists that cannot be written, and where they stand.
+    r"""Yields the texts in tables and lists that cannot be written, and their places.
 
     >>> list(broken_texts({"links": [{"name": "a\ud800"}]}))
     [('links[0].name', 'a\ud800')]
@@ -91,12 +91,12 @@ def broken_texts(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
 
 
 def described(value: object) -> str:
-    """Any value of Python as a message shows it; never fails, and takes no time for what is large.
+    """Describes any Python value in a message; never fails, and is quick for large values.
 
     >>> described([1, 2]), described("epd"), described(10**5000)
     ('[1, 2]', "'epd'", 'a value of the type int')
     """
-    # A list of a hundred thousand links is not written first and shortened then.
+    # A list of a hundred thousand links is never written in full.
     brief = reprlib.Repr()
     brief.maxstring = brief.maxother = brief.maxlong = 2 * MOST_VALUE
     try:
@@ -107,7 +107,7 @@ def described(value: object) -> str:
 
 
 def among(name: str, known: Iterable[str]) -> str:
-    """A clause for a name that is not known: what was meant, where something is near, and what there is.
+    """Writes a clause about an unknown name: a similar one, if any, and all known ones.
 
     >>> among("lan-6", ["lan-5", "wan-5"]), among("mesh", ["lan-5"])
     ('did you mean lan-5? There are lan-5, wan-5', 'there are lan-5')
@@ -119,7 +119,7 @@ def among(name: str, known: Iterable[str]) -> str:
 
 
 def as_json(value: Any, *, indent: int | None = 2) -> str:
-    r"""An answer as JSON, with whatever is no plain character escaped, which a reader of JSON takes for the same text.
+    r"""Writes an answer as JSON with invisible characters escaped, which a reader of JSON takes for the same text.
 
     >>> as_json({"name": "x\x9b1m"}, indent=None) == '{"name": "x' + "\\" + 'u009b1m"}'
     True
@@ -131,10 +131,10 @@ def as_json(value: Any, *, indent: int | None = 2) -> str:
 
 
 def cell(text: str) -> str:
-    r"""A text as a cell of a CSV file: an apostrophe before what a spreadsheet would run as a formula, or take the mark off.
+    r"""Writes a text as a cell of a CSV file: with an apostrophe if a spreadsheet would run it as a formula.
 
-    Numbers stay numbers. What cannot be seen is escaped, but for tabs and line ends, which belong to CSV. A reader that takes
-    one leading apostrophe off has every other text back, as far as it is not too long for a cell.
+    Numbers stay numbers. Invisible characters are escaped except tabs and line ends, which belong to CSV. A reader that
+    removes one leading apostrophe gets every other text back, unless it is too long for a cell.
 
     >>> cell("=1+1"), cell("-1.5"), cell("epd"), cell("'90s"), cell("x\x1b[2J")
     ("'=1+1", '-1.5', 'epd', "''90s", 'x\\x1b[2J')

@@ -1,29 +1,10 @@
 """Networks: `ct.topologies.Chain(...)`, or any graph with `ct.topologies.GeneralNetwork(...)`."""
 
-from __future__ import annotations
+from celltrain.model import types as _types
 
-from celltrain.model.types import (
-    Chain,
-    Flow,
-    GeneralNetwork,
-    Internetwork,
-    Link,
-    NSource,
-    Star,
-    StarPattern,
-    Topology,
-    VcMerge,
-)
+__all__ = _types.SUBJECTS["topologies"]
+globals().update({name: vars(_types)[name] for name in __all__})
 
-__all__ = [
-    "Chain",
-    "Flow",
-    "GeneralNetwork",
-    "Internetwork",
-    "Link",
-    "NSource",
-    "Star",
-    "StarPattern",
-    "Topology",
-    "VcMerge",
-]
+
+def __dir__() -> list[str]:
+    return __all__

@@ -11,7 +11,7 @@ from conftest import Command
 
 import celltrain as ct
 from celltrain.ensemble.lockstep import LEAST, NEAR_NONE, TIMEOUTS, drawn, in_step, lock_step_warning
-from celltrain.ensemble.plan.contents import MEASURES
+from celltrain.ensemble.plan.axes import MEASURES
 from celltrain.errors import CelltrainWarning
 from celltrain.model.paths import set_key
 from celltrain.model.scenario import Reading

@@ -41,8 +41,8 @@ def lan(**changes):
 
 def test_the_models_are_what_the_schema_says():
     generate = generator()
-    current = generate.generate(json.loads(_core.schema()))
-    assert generate.MODELS.read_text() == current, "models.py is stale: run python scripts/generate_models.py"
+    for path, current in generate.generate(json.loads(_core.schema())).items():
+        assert path.read_text() == current, f"{path.name} is stale: run python scripts/generate_models.py"
 
 
 def test_every_model_is_public():

@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 from pages import ROOT, blocks, pages
 
 from celltrain.ensemble.plan import Plan
-from celltrain.ensemble.plan.shapes import PlanForm, json_schema
+from celltrain.ensemble.plan.forms import PlanForm, json_schema
 from celltrain.ensemble.tuning.plan import TunePlan
 from celltrain.errors import PlanError
 

@@ -553,7 +553,7 @@ def test_anything_with_a_paths_protocol_is_a_path(lan):
 
 
 def test_answers_are_made_by_calls_alone(store):
-    for kind in (ct.Compared, ct.RunResult, ct.Report, ct.Tuned):
+    for kind in (ct.Compared, ct.Report, ct.Tuned):
         for given in ((), (5,), ({}, []), (Path("st"), {})):
             with pytest.raises(ct.InputError, match=rf"^{kind.__name__} is made by celltrain\."):
                 kind(*given)

@@ -129,6 +129,11 @@ def test_a_trace_is_read_only_where_it_is_asked_for() -> None:
         ("flows.median(*).goodput_mbps", "there is no 'median'; there are sum, mean"),
         ("series", "after series comes climb or mean_window, and then a flow"),
         ("series.climb", "after series comes climb or mean_window, and then a flow"),
+        (
+            "efficiency % 1",
+            "'efficiency % 1' cannot be read: '%' stands where a sign should\n    efficiency % 1\n               ^",
+        ),
+        ("( efficiency", "'( efficiency' lacks a ')'\n    ( efficiency\n                ^"),
         ("efficiency * 1e400", "'1e400' is a number beyond all that can be counted"),
         ("( " * 5000 + "efficiency" + " )" * 5000, "more than 100 pairs of parentheses"),
     ],

@@ -16,7 +16,6 @@ from celltrain import _core
 from celltrain.ensemble.store import Store
 from celltrain.ensemble.tuning import Estimate, Tuned, TunePlan
 from celltrain.ensemble.tuning.ask import ask
-from celltrain.ensemble.tuning.folder import title
 from celltrain.model.quantities import exact
 
 pytestmark = pytest.mark.slow
@@ -157,7 +156,7 @@ def test_the_page_of_the_study_has_the_numbers_of_the_shipped_results(name, monk
     facts = tuned.facts
     assert (facts["name"], facts["trials"], facts["batch"]) == (made.name, made.trials, made.batch)
     assert facts["seeds"]["confirmation"] == {"first": made.confirmation.first, "count": made.confirmation.count}
-    assert [s.title for s in tuned.searches] == [title(made, i) for i in range(len(made.configurations.points))]
+    assert [s.title for s in tuned.searches] == [made.title(i) for i in range(len(made.configurations.points))]
     # The trials of the first generation are those the plan asks for now, on any machine.
     for place, searched in enumerate(tuned.searches):
         asked = ask(made, place, 0, [], made.batch)

@@ -1,7 +1,7 @@
 //! Benchmarks of engine components, and of whole scenarios on both engines.
 //!
-//!     cargo bench -p celltrain-bench                  everything
-//!     cargo bench -p celltrain-bench -- port/         names with this prefix
+//!     cargo bench -p celltrain-bench --features criterion                  everything
+//!     cargo bench -p celltrain-bench --features criterion -- port/         names with this prefix
 //!
 //! Times are compared with the previous run. The unit of throughput is a cell for components, a cell-hop for scenarios.
 

@@ -9,7 +9,7 @@ use celltrain_core::engine::{Engine, PortMode};
 use serde_json::json;
 
 /// Allocator of runs: `docs/design/memory.md` explains why it is not the system's.
-#[cfg(not(any(target_env = "msvc", target_family = "wasm")))]
+#[cfg(all(feature = "jemalloc", not(any(target_env = "msvc", target_family = "wasm"))))]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
@@ -19,7 +19,7 @@ celltrain-bench: how fast the engines are. Build it with --release.
     celltrain-bench --list [--json]                                     the scenarios
     celltrain-bench --scenario NAME [--engine fast|reference] [--json]  runs one once
         [--duration 60ms]                                               for another time
-        [--ways planned|trains|streams]                                 with the ways of contended ports forced
+        [--port-mode planned|trains|streams]                            with the code of contended ports forced
         [--threads 2]                                                   shared out among threads
     celltrain-bench --scaling                                           how cost grows, in CSV; takes a minute or two
 ";
@@ -48,7 +48,7 @@ fn main() -> ExitCode {
 
 const BAD_INPUT: u8 = 2;
 /// Modes of contended ports, by name.
-const WAYS: [(&str, PortMode); 3] =
+const PORT_MODES: [(&str, PortMode); 3] =
     [("planned", PortMode::Planned), ("trains", PortMode::Trains), ("streams", PortMode::Streams)];
 
 fn is_closed_pipe(problem: &(dyn Error + 'static)) -> bool {
@@ -64,13 +64,13 @@ enum What {
     Help,
     List,
     Scaling,
-    Run { case: Box<Case>, engine: Engine, ways: PortMode, threads: usize },
+    Run { case: Box<Case>, engine: Engine, mode: PortMode, threads: usize },
 }
 
 impl Asked {
     fn read(mut words: impl Iterator<Item = String>) -> Result<Self, String> {
         let (mut what, mut scenario, mut engine, mut as_json) = (None, None, None, false);
-        let (mut ways, mut threads, mut duration) = (PortMode::default(), 1, None);
+        let (mut mode, mut threads, mut duration) = (PortMode::default(), 1, None);
         while let Some(word) = words.next() {
             match word.as_str() {
                 "--help" | "-h" => what = Some(What::Help),
@@ -80,9 +80,10 @@ impl Asked {
                 "--scenario" => scenario = Some(words.next().ok_or("--scenario needs a name")?),
                 "--engine" => engine = Some(words.next().ok_or("--engine needs a name")?),
                 "--duration" => duration = Some(words.next().ok_or("--duration needs a time such as 60ms")?),
-                "--ways" => {
-                    let name = words.next().ok_or("--ways needs a name")?;
-                    ways = WAYS.iter().find(|way| way.0 == name).ok_or("ways are planned, trains or streams")?.1;
+                "--port-mode" => {
+                    let name = words.next().ok_or("--port-mode needs a name")?;
+                    let known = PORT_MODES.iter().find(|mode| mode.0 == name);
+                    mode = known.ok_or("port modes are planned, trains and streams")?.1;
                 }
                 "--threads" => {
                     let number = words.next().and_then(|word| word.parse().ok()).filter(|&number| number > 0);
@@ -102,7 +103,7 @@ impl Asked {
                 if let Some(duration) = duration {
                     case = case.lasting(&duration);
                 }
-                What::Run { case: Box::new(case), engine, ways, threads }
+                What::Run { case: Box::new(case), engine, mode, threads }
             }
             _ => return Err("say one of --list, --scenario NAME, --scaling".into()),
         };
@@ -114,8 +115,8 @@ impl Asked {
             What::Help => write!(out, "{USAGE}")?,
             What::List => list(out, self.as_json)?,
             What::Scaling => scaling(out)?,
-            What::Run { case, engine, ways, threads } => {
-                show(out, &measure(&case, engine, (ways, threads), 1), self.as_json)?;
+            What::Run { case, engine, mode, threads } => {
+                show(out, &measure(&case, engine, (mode, threads), 1), self.as_json)?;
             }
         }
         Ok(out.flush()?)

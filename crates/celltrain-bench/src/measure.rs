@@ -36,12 +36,12 @@ impl Measured {
 
 /// Runs a case `times` times, at least once. The time is the fastest run's, since other load on the machine can only
 /// slow a run down. For a peak of memory of its own, use a process of its own.
-pub fn measure(case: &Case, engine: Engine, (ways, threads): (PortMode, usize), times: u32) -> Measured {
+pub fn measure(case: &Case, engine: Engine, (mode, threads): (PortMode, usize), times: u32) -> Measured {
     let network = case.network();
     let run = |_| {
         let begun = Instant::now();
         let outcome = match threads {
-            1 => engine.run_by(ways, &network, &mut Nothing, |_| true),
+            1 => engine.run_by(mode, &network, &mut Nothing, |_| true),
             threads => engine.run_parallel(ParallelOptions::up_to(threads), &network, |_| true),
         };
         let result = outcome.expect("nobody interrupts a benchmark");

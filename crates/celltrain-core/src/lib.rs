@@ -7,6 +7,7 @@
 
 pub mod aal5;
 pub mod abr;
+pub mod arbiter;
 pub mod cancellation;
 pub mod cell;
 pub mod contracts;
@@ -17,15 +18,12 @@ pub mod error;
 pub mod events;
 pub mod file_delay;
 pub mod fingerprint;
-pub mod formulas;
 pub mod gfr;
 pub mod host;
 pub mod index;
 pub mod max_min;
 pub mod metrics;
-pub mod names;
 pub mod network;
-mod per_vc;
 pub mod policy;
 pub mod port;
 pub mod probe;
@@ -34,11 +32,12 @@ pub mod rate_control;
 mod registry;
 pub mod rng;
 pub mod scheduler;
+#[cfg(test)]
+mod script;
 pub mod shaped_port;
 pub mod tcp;
 pub mod threshold;
 pub mod tie;
 pub mod traffic;
-pub mod turns;
 pub mod units;
 mod upstream;

@@ -237,8 +237,8 @@ impl Probe for Recorder {
         if self.choice.edges {
             for &(_, vc) in &self.edges {
                 let (port, label) = place(vc);
-                let state = port.buffer().state(label);
-                self.edge_packets.push(port.buffer().queue_packets(label));
+                let state = port.discard_state(label);
+                self.edge_packets.push(port.buffer().ql(label));
                 self.edge_phase.push(state.map_or(0, |state| u32::from(state.phase == Phase::One)));
                 self.edge_ld_acr_mbps.push(state.map_or(0.0, |state| mbps(state.ld_acr)));
                 self.edge_p_ctr.push(state.map_or(0, |state| state.p_ctr));

@@ -10,7 +10,7 @@ use typed_index_collections::TiVec;
 use crate::aal5::{Frame, FrameLog};
 use crate::abr::{RmCell, Source};
 use crate::cell::{Cell, FrameNumber, Run};
-use crate::edge_device::{EdgeBuffer, Packet, PacketOutcome};
+use crate::edge_device::{AdaState, EdgeBuffer, Packet, PacketOutcome, Packets};
 use crate::index::Label;
 use crate::port::{PortCounters, PortState};
 use crate::units::{Span, Time};
@@ -183,7 +183,7 @@ impl ShapedPort {
     /// Returns the VC that sends next, and the earliest instant it may.
     fn first(&self) -> Option<(Time, Label)> {
         let one = |(label, vc): (Label, &Shaped)| {
-            let data = self.buffer.waits(label);
+            let data = self.waits(label);
             let time = match &vc.pace {
                 Pace::Line(next) => data.then_some(*next)?,
                 Pace::Controlled(source) => source.next_start(data)?,
@@ -203,7 +203,7 @@ impl ShapedPort {
             return None;
         }
         self.free = now + self.cell_time;
-        let data = self.buffer.waits(label);
+        let data = self.waits(label);
         let vc = &mut self.vcs[label];
         let mut period = self.cell_time;
         let mut more = 0;
@@ -244,10 +244,10 @@ impl ShapedPort {
 
     /// Returns how many more data cells of its packet a VC sends in a row from `first`, if nothing arrives in between.
     fn train(&self, label: Label, first: Time, most: u64) -> u32 {
-        let Some((_, left)) = self.buffer.cells_of_front(label) else { return 0 };
+        let Some((_, left)) = self.buffer.packets().front(label) else { return 0 };
         let alone = |other: Label| {
             other == label
-                || !self.buffer.waits(other)
+                || !self.waits(other)
                     && match &self.vcs[other].pace {
                         Pace::Line(_) => true,
                         Pace::Controlled(source) => !source.backward_rm_waits(),
@@ -301,8 +301,18 @@ impl ShapedPort {
     }
 
     /// Returns the buffer of its packets.
-    pub fn buffer(&self) -> &EdgeBuffer {
-        &self.buffer
+    pub fn buffer(&self) -> &Packets {
+        self.buffer.packets()
+    }
+
+    /// Returns the discard algorithm's state of a VC, if it has one.
+    pub fn discard_state(&self, label: Label) -> Option<AdaState> {
+        self.buffer.state(label)
+    }
+
+    /// Returns whether a VC has a cell of a complete packet to send.
+    fn waits(&self, label: Label) -> bool {
+        self.buffer().cells(label) > 0
     }
 
     /// Returns the number of RM cells a VC has sent.
@@ -312,7 +322,7 @@ impl ShapedPort {
 
     /// Returns the waiting cells of each VC, by label, of complete packets only.
     pub fn per_vc(&self) -> impl Iterator<Item = u32> {
-        Label::counting().zip(&self.vcs).map(|(label, _)| self.buffer.waiting(label))
+        Label::counting().zip(&self.vcs).map(|(label, _)| self.buffer().cells(label))
     }
 
     /// Returns the number of waiting cells.
@@ -330,15 +340,15 @@ impl ShapedPort {
     /// complete.
     pub fn state(&self) -> PortState {
         let counters = Label::counting().zip(&self.vcs).map(|(label, vc)| {
-            let data = self.buffer.vc_counters(label);
+            let data = self.buffer().vc_counters(label);
             let offered = data.offered + u64::from(vc.assembling) + vc.rms_sent;
             PortCounters { offered, forwarded: data.forwarded + vc.rms_sent, ..data }
         });
-        let waiting = Label::counting().zip(&self.vcs).map(|(label, vc)| self.buffer.waiting(label) + vc.assembling);
+        let waiting = Label::counting().zip(&self.vcs).map(|(label, vc)| self.buffer().cells(label) + vc.assembling);
         PortState {
             counters: counters.collect(),
             waiting: waiting.collect(),
-            max_queue: self.buffer.max_queue(),
+            max_queue: self.buffer().max_queue(),
             replaced_results: 0,
         }
     }

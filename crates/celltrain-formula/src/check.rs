@@ -147,8 +147,7 @@ impl<'a> Checker<'a> {
         right: &'a Expression,
         all: &Expression,
     ) -> Result<Kind, Fault> {
-        let (sign, _) =
-            Binary::ALL.iter().find(|(_, named)| *named == operator).expect("every operator is of the list");
+        let sign = operator.sign();
         if matches!(operator, Binary::And | Binary::Or) {
             self.truth(left, sign)?;
             return self.truth(right, sign);

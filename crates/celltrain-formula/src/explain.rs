@@ -105,7 +105,7 @@ impl<'a> Evaluator<'a> {
                     let seconds = Ok(Kind::Number(Some(Unit::SECONDS)));
                     let unit = if parts.iter().any(|part| self.vocabulary.check(part) == seconds) { " s" } else { "" };
                     clauses.push(Clause {
-                        values: format!("{}{unit} {} {}{unit}", shown(a), symbol(*operator), shown(b)),
+                        values: format!("{}{unit} {} {}{unit}", shown(a), operator.sign(), shown(b)),
                         is_strict_tie: !expected && a == b && matches!(operator, Binary::Less | Binary::Greater),
                         text: written(of, text),
                     });
@@ -191,10 +191,6 @@ fn compare(operator: Binary, a: f64, b: f64) -> bool {
         Binary::Equal => a == b,
         _ => a != b,
     }
-}
-
-fn symbol(operator: Binary) -> &'static str {
-    Binary::ALL.iter().find(|(_, known)| *known == operator).map_or("", |(symbol, _)| symbol)
 }
 
 /// Returns the source text of an expression, on one line.

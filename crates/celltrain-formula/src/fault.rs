@@ -1,5 +1,6 @@
 //! Faults in a text, with their positions.
 
+use std::fmt;
 use std::ops::Range;
 
 /// A fault in a text.
@@ -39,6 +40,26 @@ impl Fault {
         let indent = before.saturating_sub(left).saturating_add(dots.len());
         let carets = marked.min(SHOWN.saturating_sub(before.saturating_sub(left))).max(1);
         [format!("{dots}{shown}{more}"), format!("{:indent$}{}", "", "^".repeat(carets))]
+    }
+}
+
+/// A setting that a model refuses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SettingFault {
+    /// The setting's key inside its own table, for example `threshold` or `thresholds.tcp1`.
+    pub key: String,
+    /// Its value, as written in a scenario; empty if the fault is not of a single value.
+    pub value: String,
+    /// The problem and the remedy: a clause that follows the value, for example `is above the buffer of 1000 cells`.
+    pub problem: String,
+    /// The faulty line of a text and the marks below it; empty if the fault has no place within a text.
+    pub excerpt: Vec<String>,
+}
+
+impl SettingFault {
+    /// Creates a fault of `key` with `value`; `problem` is a clause such as "is …" or "needs …".
+    pub fn new(key: impl Into<String>, value: impl fmt::Display, problem: impl Into<String>) -> Self {
+        Self { key: key.into(), value: value.to_string(), problem: problem.into(), excerpt: Vec::new() }
     }
 }
 

@@ -10,6 +10,8 @@ use crate::language::RESERVED;
 pub(crate) enum Piece<'a> {
     Number(f64),
     Name(&'a str),
+    /// A path into the answer of a run; only in measures.
+    Path(&'a str),
     /// A reserved word.
     Word(&'static str),
     /// An operator or a punctuation mark.
@@ -74,6 +76,40 @@ pub(crate) fn pieces(text: &str) -> Result<Vec<Token<'_>>, Fault> {
         };
         tokens.push(Token { piece, at: start..start + length });
         start += length;
+    }
+    tokens.push(Token { piece: Piece::End, at: text.len()..text.len() });
+    Ok(tokens)
+}
+
+/// Marks of measures.
+const SIGNS: &[&str] = &["+", "-", "*", "/", "(", ")"];
+
+/// Splits a measure into tokens, with [`Piece::End`] as the last. Tokens are separated by spaces, as the names in a path
+/// may contain any sign: `ports.sum(edge*->sw1).lost_cells`.
+pub(crate) fn words(text: &str) -> Result<Vec<Token<'_>>, Fault> {
+    let mut tokens = Vec::new();
+    let mut start = 0;
+    for word in text.split(char::is_whitespace) {
+        let at = start..start + word.len();
+        start = at.end + text[at.end..].chars().next().map_or(0, char::len_utf8);
+        if word.is_empty() {
+            continue;
+        }
+        let piece = if let Some(mark) = SIGNS.iter().find(|mark| **mark == word) {
+            Piece::Mark(mark)
+        } else if word.starts_with(|first: char| first.is_ascii_digit()) {
+            match number(word, at.start) {
+                Ok((piece, length)) if length == word.len() => piece,
+                Ok(_) => Piece::Path(word),
+                Err(fault) => {
+                    let problem = format!("cannot be read: '{word:.40}' is a number beyond all that can be counted");
+                    return Err(Fault::new(fault.at, problem));
+                }
+            }
+        } else {
+            Piece::Path(word)
+        };
+        tokens.push(Token { piece, at });
     }
     tokens.push(Token { piece: Piece::End, at: text.len()..text.len() });
     Ok(tokens)

@@ -4,8 +4,11 @@
 //! registers that cannot crash, hang or allocate, whatever the text. Jumps only go forward, a register number is one
 //! byte, and every operation has a finite result for any operands ([`arithmetic`]).
 //!
+//! [`parse_measure`] reads measures of a run with the same parser; they have paths for names and are not compiled.
+//! [`rules`] reads several formulas with their constants and state, as a scenario has them.
+//!
 //! The crate is independent of policies. The caller defines the names that a rule may use, with their units and
-//! registers ([`Vocabulary`]). `docs/design/formulas.md` explains the design.
+//! registers ([`Vocabulary`], [`rules::Host`]). `docs/design/formulas.md` explains the design.
 
 pub mod arithmetic;
 mod check;
@@ -15,7 +18,11 @@ mod explain;
 mod fault;
 pub mod language;
 mod lexer;
+mod measure;
+pub mod names;
 mod parser;
+mod per_vc;
+pub mod rules;
 #[cfg(any(test, feature = "samples"))]
 pub mod samples;
 mod tree;
@@ -25,8 +32,10 @@ mod vocabulary;
 pub use code::{Program, REGISTERS, Registers};
 pub use compile::Compiler;
 pub use explain::{Clause, Evaluator};
-pub use fault::{Fault, nearest};
+pub use fault::{Fault, SettingFault, nearest};
+pub use measure::{Step, parse_measure};
 pub use parser::parse;
+pub use per_vc::PerVc;
 pub use tree::{Expression, MOST_DEPTH};
 pub use units::{Kind, Unit};
 pub use vocabulary::{Meaning, Vocabulary, Word, is_name};

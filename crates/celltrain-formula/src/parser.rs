@@ -1,9 +1,11 @@
 //! Parses a text into a tree.
 
+use std::ops::Range;
+
 use crate::MOST_TEXT;
 use crate::fault::{Fault, nearest};
 use crate::language::{FUNCTIONS, UNITS};
-use crate::lexer::{Piece, Token, pieces};
+use crate::lexer::{Piece, Token, pieces, words};
 use crate::tree::{Binary, Expression, MOST_DEPTH, Node};
 
 /// Parses a text.
@@ -17,14 +19,49 @@ pub fn parse(text: &str) -> Result<Expression, Fault> {
         return Err(Fault::new(0..0, problem));
     }
     let tokens = pieces(text)?;
-    let mut parser = Parser { tokens: &tokens, next: 0, depth: 0 };
+    let mut parser = Parser { tokens: &tokens, next: 0, depth: 0, language: Language::Formula };
     parser.text().map_err(|fault| parser.comma_in_number(text).unwrap_or(fault))
+}
+
+/// Parses a measure.
+pub(crate) fn parse_measure(text: &str) -> Result<Expression, Fault> {
+    let tokens = words(text)?;
+    if tokens.iter().filter(|token| token.piece == Piece::Mark("(")).count() > MOST_PARENTHESES {
+        return Err(Fault::new(0..0, "has more than 100 pairs of parentheses"));
+    }
+    if text.chars().count() > MOST_MEASURE {
+        return Err(Fault::new(0..0, "has more than 10,000 characters"));
+    }
+    Parser { tokens: &tokens, next: 0, depth: 0, language: Language::Measure }.text()
+}
+
+/// Maximum number of characters in a measure, and of parentheses that it opens.
+const MOST_MEASURE: usize = 10_000;
+const MOST_PARENTHESES: usize = 100;
+
+/// The kind of a text, which decides its limits and the words of its faults.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Language {
+    Formula,
+    Measure,
+}
+
+impl Language {
+    /// Returns the maximum depths of nesting in the text and of the tree. A measure may be a long chain, as nothing walks
+    /// its tree recursively.
+    fn most_depths(self) -> [usize; 2] {
+        match self {
+            Self::Formula => [MOST_DEPTH; 2],
+            Self::Measure => [MOST_PARENTHESES + 1, MOST_MEASURE],
+        }
+    }
 }
 
 struct Parser<'a> {
     tokens: &'a [Token<'a>],
     next: usize,
     depth: usize,
+    language: Language,
 }
 
 const LOOSEST_FIRST: &[&[&str]] = &[&["or"], &["and"], &["<", "<=", ">", ">=", "==", "!="], &["+", "-"], &["*", "/"]];
@@ -41,6 +78,9 @@ impl<'a> Parser<'a> {
         let expression = self.expression()?;
         match self.peek() {
             Piece::End => Ok(expression),
+            _ if self.language == Language::Measure => {
+                Err(self.fault(format!("cannot be read: {} stands where a sign should", self.here())))
+            }
             Piece::Mark(")") => Err(self.fault("closes a parenthesis that is not open")),
             Piece::Mark("=") => Err(self.fault("has =; write == to compare, or let v = a; b to name a value")),
             Piece::Mark(";") => Err(self.fault("has a ; that belongs to no let; write let v = a; b")),
@@ -69,6 +109,15 @@ impl<'a> Parser<'a> {
         &self.tokens[self.next].piece
     }
 
+    /// Returns the next token in quotes, for faults of measures.
+    fn here(&self) -> String {
+        match *self.peek() {
+            Piece::Number(value) => format!("'{value}'"),
+            Piece::Name(word) | Piece::Path(word) | Piece::Word(word) | Piece::Mark(word) => format!("'{word:.40}'"),
+            Piece::End => "its end".into(),
+        }
+    }
+
     fn fault(&self, problem: impl Into<String>) -> Fault {
         Fault::new(self.tokens[self.next].at.clone(), problem)
     }
@@ -93,15 +142,19 @@ impl<'a> Parser<'a> {
         if self.takes(text) {
             return Ok(());
         }
+        if self.language == Language::Measure {
+            return Err(self.fault(format!("lacks a '{text}'")));
+        }
         let here = if *self.peek() == Piece::End { "ends" } else { "goes on" };
         Err(self.fault(format!("{here} where {text} is expected{for_what}")))
     }
 
     fn node(&self, start: usize, node: Node, depth: usize) -> Result<Expression, Fault> {
         let at = start..self.end();
-        if depth > MOST_DEPTH {
+        let [_, most] = self.language.most_depths();
+        if depth > most {
             let problem = format!(
-                "is {depth} operations deep, and {MOST_DEPTH} are the most; a long chain is less deep with parentheses \
+                "is {depth} operations deep, and {most} are the most; a long chain is less deep with parentheses \
                  around its parts: (a + b) + (c + d)"
             );
             return Err(Fault::new(at, problem));
@@ -109,12 +162,21 @@ impl<'a> Parser<'a> {
         Ok(Expression { node, at, depth })
     }
 
-    fn expression(&mut self) -> Result<Expression, Fault> {
+    fn goes_deeper(&mut self, at: Range<usize>) -> Result<(), Fault> {
         self.depth += 1;
-        if self.depth > MOST_DEPTH {
-            return Err(too_deep(self.tokens[self.next].at.clone()));
+        let [most, _] = self.language.most_depths();
+        if self.depth > most {
+            let problem = format!(
+                "is nested more than {most} deep; give parts of it names: let v = a; b, or make them constants"
+            );
+            return Err(Fault::new(at, problem));
         }
+        Ok(())
+    }
+
+    fn expression(&mut self) -> Result<Expression, Fault> {
         let start = self.start();
+        self.goes_deeper(self.tokens[self.next].at.clone())?;
         let read = if self.takes("let") {
             self.named(start)
         } else if self.takes("if") {
@@ -156,10 +218,7 @@ impl<'a> Parser<'a> {
     fn binary(&mut self, level: usize) -> Result<Expression, Fault> {
         let start = self.start();
         if level == NOT && self.takes("not") {
-            self.depth += 1;
-            if self.depth > MOST_DEPTH {
-                return Err(too_deep(start..self.end()));
-            }
+            self.goes_deeper(start..self.end())?;
             let inner = self.binary(level)?;
             self.depth -= 1;
             let depth = inner.depth + 1;
@@ -187,10 +246,7 @@ impl<'a> Parser<'a> {
     fn unary(&mut self) -> Result<Expression, Fault> {
         let start = self.start();
         if self.takes("-") {
-            self.depth += 1;
-            if self.depth > MOST_DEPTH {
-                return Err(too_deep(start..self.end()));
-            }
+            self.goes_deeper(start..self.end())?;
             let inner = self.unary()?;
             self.depth -= 1;
             let depth = inner.depth + 1;
@@ -235,6 +291,13 @@ impl<'a> Parser<'a> {
                 self.needs(")", &format!(" for the ( at {}", start + 1))?;
                 inner.at = start..self.end();
                 Ok(inner)
+            }
+            Piece::Path(path) => {
+                self.next += 1;
+                self.node(start, Node::Name(path.to_string()), 1)
+            }
+            _ if self.language == Language::Measure => {
+                Err(self.fault(format!("lacks a path or a number before {}", self.here())))
             }
             Piece::Word(word @ ("if" | "let" | "not")) => {
                 Err(self.fault(format!("has {word} inside an operation; put it into parentheses")))
@@ -283,12 +346,6 @@ fn count(arguments: usize) -> String {
         1 => "1 argument".to_string(),
         n => format!("{n} arguments"),
     }
-}
-
-fn too_deep(at: std::ops::Range<usize>) -> Fault {
-    let problem =
-        format!("is nested more than {MOST_DEPTH} deep; give parts of it names: let v = a; b, or make them constants");
-    Fault::new(at, problem)
 }
 
 /// Maximum number of letters in a name.

@@ -64,6 +64,11 @@ impl Binary {
         ("and", Binary::And),
         ("or", Binary::Or),
     ];
+
+    pub(crate) fn sign(self) -> &'static str {
+        let of_this = Self::ALL.iter().find(|(_, operator)| *operator == self);
+        of_this.expect("every operator is of the list").0
+    }
 }
 
 impl Expression {

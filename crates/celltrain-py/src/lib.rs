@@ -14,6 +14,7 @@ mod shipped;
 use celltrain_core::cancellation::CancellationToken;
 use celltrain_core::engine::Engine;
 use celltrain_core::threshold::{EXPECTED, Threshold};
+use celltrain_formula::{Step as MeasureStep, parse_measure};
 use celltrain_run::answer::Build;
 use celltrain_run::memory::machine;
 use celltrain_run::reading::{read_json, read_toml};
@@ -31,7 +32,7 @@ use cancel::Cancel;
 use scenario::Scenario;
 
 /// Allocator of runs: `docs/design/memory.md` explains why it is not the system's.
-#[cfg(not(any(target_env = "msvc", target_family = "wasm")))]
+#[cfg(all(feature = "jemalloc", not(any(target_env = "msvc", target_family = "wasm"))))]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
@@ -48,6 +49,7 @@ fn core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(many::run_many, module)?)?;
     module.add_function(wrap_pyfunction!(toml, module)?)?;
     module.add_function(wrap_pyfunction!(threshold, module)?)?;
+    module.add_function(wrap_pyfunction!(parse_expression, module)?)?;
     module.add_function(wrap_pyfunction!(data, module)?)?;
     module.add_function(wrap_pyfunction!(data_names, module)?)?;
     module.add_function(wrap_pyfunction!(memory_limit, module)?)?;
@@ -127,6 +129,30 @@ fn threshold(json: &str) -> Option<String> {
 fn read_threshold(json: &str) -> Result<Threshold, String> {
     let value = serde_json::from_str(json).map_err(|_| format!("is not {EXPECTED}"))?;
     serde_json::from_value(value).map_err(|error| error.to_string())
+}
+
+/// A step in the evaluation of a measure: a number, the steps of a path, or an operator.
+#[derive(IntoPyObject)]
+enum Step {
+    Number(f64),
+    Path(Vec<String>),
+    Operator(&'static str),
+}
+
+/// Parses a measure. Returns its tree in postfix order; the sign of a negative is `negative`.
+///
+/// # Errors
+/// The problem, followed by the line of the text with carets under the position.
+#[pyfunction]
+fn parse_expression(text: &str) -> PyResult<Vec<Step>> {
+    let steps = parse_measure(text).map_err(|fault| PyValueError::new_err(fault.shown(text)))?;
+    let step = |step| match step {
+        MeasureStep::Number(value) => Step::Number(value),
+        MeasureStep::Path(steps) => Step::Path(steps),
+        MeasureStep::Operator(sign) => Step::Operator(sign),
+        MeasureStep::Negative => Step::Operator("negative"),
+    };
+    Ok(steps.into_iter().map(step).collect())
 }
 
 /// Returns the text of a file shipped with the package.

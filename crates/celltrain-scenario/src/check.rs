@@ -6,15 +6,16 @@
 mod edges;
 mod ports;
 mod refusals;
+mod thresholds;
 mod traffic;
 mod vcs;
 
 use std::collections::BTreeMap;
 
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
-use celltrain_core::names::{number_in_range, range};
 use celltrain_core::network::Network;
 use celltrain_core::units::Duration;
+use celltrain_formula::names::{number_in_range, range};
 
 use crate::build::ResolvedScenario;
 use crate::document::join;
@@ -173,7 +174,7 @@ fn thresholds(scenario: &Scenario, warnings: &mut Vec<Warning>) {
         let capacity = port.buffer.cells();
         of_policy.chain(of_allocator).filter_map(move |((kind, table, key), threshold)| {
             let key = format!("{}.{kind}.{table}.{key}", join("port", name));
-            let message = format!("{key} = {threshold}: {}", threshold.doubt(capacity?)?);
+            let message = format!("{key} = {threshold}: {}", thresholds::doubt(threshold, capacity?)?);
             Some(Warning { key, message })
         })
     });

@@ -7,8 +7,8 @@ use typed_index_collections::TiVec;
 use celltrain_core::cancellation::{CancellationToken, Interrupted, all};
 use celltrain_core::edge_device::EdgeConfig;
 use celltrain_core::index::{FlowIndex, LinkIndex, NodeIndex, VcIndex};
-use celltrain_core::names::{by_name, is_in_range};
 use celltrain_core::network::NodeKind;
+use celltrain_formula::names::{by_name, is_in_range};
 
 use crate::channels::Channels;
 use crate::scenario::{FlowOptions, PortConfig, Scenario, VcOptions};

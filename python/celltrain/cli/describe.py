@@ -300,7 +300,7 @@ def schema(
 
         shell.answer(result_schema())
     elif plan:
-        from celltrain.ensemble.plan.shapes import json_schema
+        from celltrain.ensemble.plan.forms import json_schema
 
         shell.answer(json_schema())
     else:

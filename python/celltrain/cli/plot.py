@@ -87,7 +87,7 @@ def ladder(
 
 
 def _draw(kind: str, folder: Path, out: Path | None, as_json: bool, **options: Any) -> None:
-    from celltrain.running.event_log import read_events
+    from celltrain.running.events import read_events
     from celltrain.text import shown
 
     target = folder / f"{kind}.svg" if out is None else out

@@ -301,7 +301,7 @@ def _ensemble(
     from celltrain.cli.compare import answered
     from celltrain.ensemble.comparing import compare
     from celltrain.ensemble.comparing.figure import check
-    from celltrain.ensemble.plan.contents import MEASURES
+    from celltrain.ensemble.plan.axes import MEASURES
 
     if plot is not None:
         check(plot, "page", None)

@@ -20,7 +20,7 @@ from celltrain import _core
 from celltrain.drawing.pages.words import settings, valued
 from celltrain.ensemble.lockstep import LEAST, TIMEOUTS, LockStepWarning, drawn, lock_step_warning
 from celltrain.ensemble.plan import canonical
-from celltrain.ensemble.plan.contents import CHECKED_POINTS
+from celltrain.ensemble.plan.axes import CHECKED_POINTS
 from celltrain.ensemble.plan.plan import tcps
 from celltrain.ensemble.table import means
 from celltrain.errors import CelltrainError, ScenarioError
@@ -31,7 +31,7 @@ from celltrain.text import shown
 
 if TYPE_CHECKING:
     from celltrain.ensemble.plan import Plan
-    from celltrain.ensemble.plan.contents import Group, Use
+    from celltrain.ensemble.plan.axes import Group, Use
     from celltrain.ensemble.store import Store
     from celltrain.ensemble.store.runs import StoredRuns
 

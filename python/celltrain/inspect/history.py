@@ -19,8 +19,7 @@ from celltrain.model.cancel import Cancel, check, current
 from celltrain.model.network import Network
 from celltrain.model.quantities import QUANTITIES
 from celltrain.model.scenario import read, table
-from celltrain.running.event_log import read_events
-from celltrain.running.events import Events
+from celltrain.running.events import Events, read_events
 from celltrain.running.summary import WITHOUT_TCP
 
 if TYPE_CHECKING:
@@ -392,7 +391,7 @@ class EventRuns:
             try:
                 with kept.taking(is_temporary=True) as take:
                     self.scenario.run(
-                        *(self.seed, (), None, None, engine, on_progress, own._handle, kept.asked(), take)
+                        *(self.seed, (), None, None, engine, on_progress, own._handle, kept.for_core(), take)
                     )
             except CancelledError:
                 check()

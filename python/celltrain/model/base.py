@@ -1,10 +1,11 @@
-"""What the generated scenario classes share: they refuse unknown settings, cannot be changed, and write themselves."""
+"""Common behaviour of the generated scenario classes: they refuse unknown settings, do not change, and write themselves."""
 
 from __future__ import annotations
 
 import json
 import warnings
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
 from pydantic import (
@@ -19,6 +20,7 @@ from pydantic import (
 from pydantic_core import CoreSchema, PydanticCustomError, PydanticSerializationError, core_schema
 from typing_extensions import Self
 
+from celltrain import _core
 from celltrain.errors import Fault, ScenarioError
 from celltrain.model import grammar
 from celltrain.model.cards import Card, Carded, Grid
@@ -26,7 +28,7 @@ from celltrain.text import described
 
 
 class Model(BaseModel):
-    """A table of a scenario. Fields are checked when it is made; `replace` makes a changed copy."""
+    """A table of a scenario. Its fields are checked when it is made; `replace` makes a changed copy."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -49,7 +51,7 @@ class Model(BaseModel):
 
     @classmethod
     def _renamed(cls, settings: dict[str, Any]) -> dict[str, Any]:
-        """The settings with their names of today. A setting with both of its names keeps them, and is refused."""
+        """Renames deprecated settings. A setting with both of its names keeps them, and is refused."""
         former = [name for name in settings if cls._former_names.get(name, name) not in settings]
         for name in former:
             cls._warn_of(name)
@@ -63,13 +65,11 @@ class Model(BaseModel):
     if not TYPE_CHECKING:
 
         def __init__(self, /, **settings: Any) -> None:
-            try:
+            with _refusing(type(self)):
                 super().__init__(**settings)
-            except ValidationError as error:
-                raise ScenarioError(_faults(error, type(self))) from None
 
-        # Tells pydantic that this is BaseModel's constructor in other words: tables inside tables are validated
-        # without it, so all faults of one call arrive in one error.
+        # Marks it as equivalent to BaseModel's constructor: pydantic validates inner tables without it, so one error has
+        # all faults of a call.
         __init__.__pydantic_base_init__ = True
 
         def __getattr__(self, name: str) -> Any:
@@ -83,29 +83,23 @@ class Model(BaseModel):
 
     @classmethod
     def model_validate(cls, obj: Any, **options: Any) -> Self:
-        """A table from its values; raises `ScenarioError`."""
-        try:
+        """Makes a table of its values; raises `ScenarioError`."""
+        with _refusing(cls):
             return super().model_validate(obj, **options)
-        except ValidationError as error:
-            raise ScenarioError(_faults(error, cls)) from None
 
     @classmethod
     def model_validate_json(cls, json_data: str | bytes | bytearray, **options: Any) -> Self:
-        """A table from JSON; raises `ScenarioError`."""
+        """Makes a table of JSON; raises `ScenarioError`."""
         if not isinstance(json_data, str | bytes | bytearray):
             raise ScenarioError([Fault.of_option("json_data", described(json_data), "is not JSON: a text, or bytes")])
         try:
-            return super().model_validate_json(json_data, **options)
-        except (ValidationError, UnicodeEncodeError) as error:
-            faults = (
-                _faults(error, cls)
-                if isinstance(error, ValidationError)
-                else [Fault.of_file(cls.__name__, "is not JSON that UTF-8 can write")]
-            )
-            raise ScenarioError(faults) from None
+            with _refusing(cls):
+                return super().model_validate_json(json_data, **options)
+        except UnicodeEncodeError:
+            raise ScenarioError([Fault.of_file(cls.__name__, "is not JSON that UTF-8 can write")]) from None
 
     def replace(self, **changes: Any) -> Self:
-        """A copy with some fields changed, checked like a new one.
+        """Returns a copy with some fields changed, checked like a new one.
 
         >>> from celltrain import Fba
         >>> Fba().replace(z=0.5)
@@ -115,14 +109,14 @@ class Model(BaseModel):
         return type(self)(**{name: getattr(self, name) for name in type(self).model_fields} | changes)
 
     def to_dict(self) -> dict[str, Any]:
-        """The table with its keys as in a TOML file."""
+        """Returns the table with its keys as in a TOML file."""
         return self._to_dict()
 
     def _to_dict(self, *, exclude_defaults: bool = False) -> dict[str, Any]:
         try:
             return self.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_defaults=exclude_defaults)
         except PydanticSerializationError:
-            # Copies that pydantic makes (`model_copy`, `model_construct`) may hold anything.
+            # Copies made by pydantic (`model_copy`, `model_construct`) may hold anything.
             problem = "holds a value of no type that a scenario has; a copy made with replace() says which"
             raise ScenarioError([Fault.of_file(type(self).__name__, problem)]) from None
 
@@ -131,9 +125,9 @@ class Experiment(Carded, Model):
     """A whole scenario: `print` and notebooks show the settings that differ from their defaults, as in a file."""
 
     def _card(self) -> Card:
-        said = self._to_dict(exclude_defaults=True)
-        name = said.pop("name", "") or "A scenario"
-        rows = [[".".join(path) or "scenario", own or "defaults"] for path, own in _settings(said, ())]
+        changes = self._to_dict(exclude_defaults=True)
+        name = changes.pop("name", "") or "A scenario"
+        rows = [[".".join(path) or "scenario", own or "defaults"] for path, own in _settings(changes, ())]
         return Card(
             title=str(name),
             grids=[Grid(heads=["table", "settings"], rows=rows, left=(0, 1))],
@@ -142,7 +136,7 @@ class Experiment(Carded, Model):
 
 
 def _settings(table: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
-    """The tables of a scenario by their paths, each with its own settings in one line."""
+    """Yields the tables of a scenario by their paths, each with its own settings in one line."""
     own = ", ".join(f"{key} = {value}" for key, value in table.items() if not isinstance(value, Mapping))
     inner = {key: value for key, value in table.items() if isinstance(value, Mapping)}
     if own or not inner:
@@ -152,7 +146,7 @@ def _settings(table: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[tuple
 
 
 def as_model(value: Any) -> Any:
-    """What stands for a table of a scenario as that table, such as an object of a `celltrain.PythonPolicy`."""
+    """Returns the table that an object stands for, such as an object of a `celltrain.PythonPolicy`."""
     stands_for = getattr(type(value), "_as_model", None)
     return value if stands_for is None else stands_for(value)
 
@@ -196,7 +190,7 @@ class Keyed:
         expected = f"is not one of {classes}, nor a table with one of the keys {', '.join(self.variants)}"
 
         def of_text(value: object, info: ValidationInfo) -> object:
-            """A text such as `epd:threshold=80%` as the table that it stands for."""
+            """Reads a text such as `epd:threshold=80%`."""
             if not isinstance(value, str):
                 return value
             try:
@@ -213,11 +207,9 @@ class Keyed:
 
 def _is_threshold(value: Any) -> Any:
     """Refuses numbers and texts that are not thresholds."""
-    from celltrain import _core
-
     if isinstance(value, int | float | str) and (problem := _core.threshold(json.dumps(value))):
         raise PydanticCustomError("threshold", "{problem}", {"problem": problem})
-    # Whole numbers of cells are whole in files too.
+    # Numbers of cells are whole in files too.
     return int(value) if isinstance(value, float) and value > 1 else value
 
 
@@ -225,32 +217,39 @@ Threshold: TypeAlias = Annotated[float | int | str, BeforeValidator(_is_threshol
 """A threshold of a buffer: a share (`0.8`, `"80%"`), cells (`800`, `"800 cells"`) or `"buffer - 200 cells"`."""
 
 
+@contextmanager
+def _refusing(model: type[Model]) -> Iterator[None]:
+    """Turns pydantic's errors into a `ScenarioError`."""
+    try:
+        yield
+    except ValidationError as error:
+        raise ScenarioError(_faults(error, model)) from None
+
+
 def _faults(error: ValidationError, model: type[Model]) -> list[Fault]:
-    """One fault for each setting, however many types its value failed to be."""
+    """Returns one fault for each setting, however many types its value failed to be."""
     names = {str(field.validation_alias): name for name, field in model.model_fields.items()}
     faults: dict[str, Fault] = {}
     for part in error.errors(include_url=False):
-        # Members of unions have names that are no keys, such as "constrained-int".
-        places = [place for place in part["loc"] if "-" not in str(place) and "[" not in str(place)]
-        # A number of which is said already what is wrong with it is no text either.
-        if part["type"] == "string_type" and len(places) > 1 and places[-1] == "str":
+        # Members of unions have names that are not keys, such as "constrained-int".
+        first, *inner = [str(place) for place in part["loc"] if "-" not in str(place) and "[" not in str(place)] or [""]
+        # Another member of the union has reported the value already.
+        if part["type"] == "string_type" and inner and inner[-1] == "str":
             continue
-        key = ".".join(names.get(str(place), str(place)) if i == 0 else str(place) for i, place in enumerate(places))
-        # pydantic's word for what one of our own checks says.
-        said = part["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
-        value, problem = described(part["input"]), f"is refused: {said[:1].lower()}{said[1:]}"
+        key = ".".join([names.get(first, first), *inner])
+        message = part["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
+        value, problem = described(part["input"]), f"is refused: {message[:1].lower()}{message[1:]}"
         if part["type"] == "missing":
             value, problem = "", "is missing"
         elif part["type"] in ("threshold", "text"):
-            problem = said
+            problem = message
         elif part["type"] == "string_type" and (example := _example(model, part["loc"])):
             problem = f'is not a text with a unit, such as "{example}"'
         elif part["type"] == "extra_forbidden":
             problem = "is unknown"
-            if len(places) == 1:
-                problem += (
-                    f"; known are {', '.join(model.model_fields)}" if model.model_fields else "; nothing is to be set"
-                )
+            if not inner:
+                known = ", ".join(model.model_fields)
+                problem += f"; known are {known}" if known else "; nothing is to be set"
         if key in faults:
             problem = f"{faults[key].problem} or {problem.removeprefix('is refused: ')}"
         faults[key] = Fault.of(problem, file=model.__name__, key=key, value=value)
@@ -258,7 +257,7 @@ def _faults(error: ValidationError, model: type[Model]) -> list[Fault]:
 
 
 def _example(model: type[Model], loc: tuple[int | str, ...]) -> str:
-    """A value of a field that takes a number with a unit; empty for other fields, and those of tables inside."""
+    """Returns an example for a field with a unit; empty for other fields, and fields of inner tables."""
     [name, *inner] = loc or [""]
     fields = [one for key, one in model.model_fields.items() if name in (key, one.validation_alias)]
     examples = fields[0].examples if fields and not inner else None

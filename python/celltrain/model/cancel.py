@@ -1,4 +1,4 @@
-"""Ending a long call from another thread. Ctrl-C reaches the main thread alone; a `Cancel` works from any."""
+"""Ends a long call from another thread. Ctrl-C reaches the main thread alone; a `Cancel` works from any."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ T = TypeVar("T")
 
 
 class Cancel:
-    """A handle that ends the calls it is given to, from whichever thread; `docs/stopping.md` shows where it is needed.
+    """A handle that ends the calls that take it, from any thread; `docs/stopping.md` shows its uses.
 
-    A call that is ended raises `CancelledError` within 0.1 s; what sweeps, searches and reproductions have done by then is
-    kept as after Ctrl-C. A handle that was cancelled stays so: a call that is given it ends at once.
+    A call that is ended raises `CancelledError` within 0.1 s; sweeps, searches and reproductions keep their finished work
+    as after Ctrl-C. A cancelled handle stays cancelled: a call that takes it ends at once.
 
     >>> import threading
     >>> import celltrain as ct
@@ -39,12 +39,12 @@ class Cancel:
         self._handle = _core.Cancel()
 
     def cancel(self) -> None:
-        """Ends every call that was given this handle, or will be. Returns at once."""
+        """Ends every call that has taken this handle, or will. Returns at once."""
         self._handle.cancel()
 
     @property
     def cancelled(self) -> bool:
-        """Whether it was cancelled."""
+        """True if it was cancelled."""
         return self._handle.cancelled
 
     def __reduce__(self) -> NoReturn:
@@ -55,18 +55,18 @@ class Cancel:
         return f"Cancel(cancelled={self.cancelled})"
 
 
-# Of the call under way on this thread. A call has many others of its own: whatever these ask of the core finds it here.
+# The handle of the call on this thread. Calls of the core inside it find the handle here.
 _CURRENT: ContextVar[Cancel | None] = ContextVar("celltrain_cancel", default=None)
 
 
 def current() -> _core.Cancel | None:
-    """The handle of the call under way on this thread, as the core takes it."""
+    """Returns the handle of the call on this thread, as the core takes it."""
     handle = _CURRENT.get()
     return None if handle is None else handle._handle
 
 
 def check() -> None:
-    """Raises `CancelledError` when the call under way on this thread is to end."""
+    """Raises `CancelledError` if the call on this thread was cancelled."""
     handle = _CURRENT.get()
     if handle is not None and handle.cancelled:
         raise CancelledError("cancelled")
@@ -74,7 +74,7 @@ def check() -> None:
 
 @contextmanager
 def ended_by(handle: Cancel | None) -> Iterator[None]:
-    """What is done inside ends when this handle is cancelled; raises `InputError` for what is no handle."""
+    """Ends the calls inside when this handle is cancelled; raises `InputError` for other objects."""
     if handle is None:
         yield
         return
@@ -89,12 +89,11 @@ def ended_by(handle: Cancel | None) -> Iterator[None]:
 
 
 def endable(function: Callable[P, T]) -> Callable[P, T]:
-    """A public call that takes `cancel`."""
+    """Makes a public call take `cancel`."""
 
     @wraps(function)
     def call(*args: P.args, **options: P.kwargs) -> T:
-        handle = options.get("cancel")
-        with ended_by(handle):  # type: ignore[arg-type]  # looked at there
+        with ended_by(options.get("cancel")):  # type: ignore[arg-type]  # checked there
             return function(*args, **options)
 
     return call

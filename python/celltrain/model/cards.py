@@ -1,6 +1,6 @@
-"""What `print` and notebooks show of an answer: a title, a few sentences, small tables. HTML and text say the same.
+"""Cards of answers for `print` and notebooks: a title, a few sentences, small tables, with the same content in HTML.
 
-Colours are those of the page around it, so that it can be read on light and on dark. Names that others chose are escaped.
+Colours follow the page, so that a card can be read on light and on dark. Names that others chose are escaped.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from celltrain.model.grids import Grid as Table
+from celltrain.model.grids import Grid
 from celltrain.text import shown
 
-#: Rows of a table; what is left out is counted below it.
+__all__ = ["Card", "Carded", "Grid"]
+
+#: Rows of a table; a line below counts the others.
 MOST_ROWS = 12
 #: Characters of a cell.
 MOST_TEXT = 80
@@ -26,57 +28,35 @@ _SOFT = "opacity:.75"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Grid:
-    """A small table."""
-
-    heads: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    left: Sequence[int] = (0,)
-    """Columns of words, which stand at the left; numbers stand at the right."""
-    more: int = 0
-    """Rows that were left out before."""
-
-    @property
-    def shown(self) -> Sequence[Sequence[str]]:
-        """The rows that there is room for, their texts as they may be shown."""
-        return [[_text(cell) for cell in row] for row in self.rows[:MOST_ROWS]]
-
-    @property
-    def left_out(self) -> str:
-        """What is said below where rows were left out."""
-        more = self.more + max(0, len(self.rows) - MOST_ROWS)
-        return f"and {more:,} more" if more else ""
-
-
-@dataclass(frozen=True, kw_only=True)
 class Card:
-    """What is shown of an answer."""
+    """The content of a card."""
 
     title: str
     lines: Sequence[str] = ()
     grids: Sequence[Grid] = ()
     notes: Sequence[str] = ()
-    """What stands below, smaller."""
+    """Lines at the bottom, in smaller type."""
 
     def text(self) -> str:
-        """For `print` and for notebooks without HTML."""
-        parts = ["\n".join([_text(self.title, None), *(_text(line, None) for line in self.lines)])]
-        parts += ["\n".join(_lines(grid)) for grid in self.grids if grid.rows]
+        """Writes the card for `print` and for notebooks without HTML."""
+        parts = ["\n".join(map(shown, [self.title, *self.lines]))]
+        for grid in (_short(grid) for grid in self.grids if grid.rows):
+            parts.append("\n".join([*grid.text().splitlines(), *_left_out(grid)]))
         if self.notes:
-            parts.append("\n".join(_text(note, None) for note in self.notes))
+            parts.append("\n".join(map(shown, self.notes)))
         return "\n\n".join(parts)
 
     def html(self) -> str:
-        """For notebooks: one element that needs nothing else."""
-        parts = [f'<div class="celltrain" style="{_CARD}">', f"<strong>{_escaped(self.title)}</strong>"]
-        parts += [f"<div>{_escaped(line)}</div>" for line in self.lines]
-        parts += [_html(grid) for grid in self.grids if grid.rows]
-        parts += [f'<div style="{_SOFT}"><small>{_escaped(note)}</small></div>' for note in self.notes]
+        """Writes the card for notebooks, as one element without outside styles."""
+        parts = [f'<div class="celltrain" style="{_CARD}">', f"<strong>{escape(shown(self.title))}</strong>"]
+        parts += [f"<div>{escape(shown(line))}</div>" for line in self.lines]
+        parts += [_html(_short(grid)) for grid in self.grids if grid.rows]
+        parts += [_small(note) for note in self.notes]
         return "\n".join([*parts, "</div>"])
 
 
 class Carded:
-    """An answer that is shown as a card: by `print`, and where a cell of a notebook ends in it."""
+    """An answer that `print` and the cells of a notebook show as a card."""
 
     @abstractmethod
     def _card(self) -> Card:
@@ -92,30 +72,30 @@ class Carded:
         printer.text(repr(self) if cycle else self._card().text())
 
 
-def _text(words: str, most: int | None = MOST_TEXT) -> str:
-    """Words in one line, without their end where they are too long."""
-    return shown(words if most is None or len(words) <= most else f"{words[: most - 1]}\u2026")
+def _short(grid: Grid) -> Grid:
+    """Returns the first rows of a table, its texts without their ends if they are too long."""
+    heads, *rows = ([_text(cell) for cell in row] for row in (grid.heads, *grid.rows[:MOST_ROWS]))
+    return Grid(heads=heads, rows=rows, left=grid.left, more=grid.more + max(0, len(grid.rows) - MOST_ROWS))
 
 
-def _escaped(words: str) -> str:
-    return escape(_text(words, None))
+def _text(words: str) -> str:
+    return shown(words if len(words) <= MOST_TEXT else f"{words[: MOST_TEXT - 1]}\u2026")
 
 
-def _lines(grid: Grid) -> list[str]:
-    table = Table(heads=[_text(head) for head in grid.heads], left=grid.left)
-    for row in grid.shown:
-        table.add_row(*row)
-    return [*table.text().splitlines(), *([grid.left_out] if grid.left_out else [])]
+def _left_out(grid: Grid) -> list[str]:
+    return [f"and {grid.more:,} more"] if grid.more else []
+
+
+def _small(text: str) -> str:
+    return f'<div style="{_SOFT}"><small>{escape(shown(text))}</small></div>'
 
 
 def _html(grid: Grid) -> str:
     aligned = [f"{_CELL};text-align:{'left' if column in grid.left else 'right'}" for column in range(len(grid.heads))]
-    heads = _cells("th", [_text(head) for head in grid.heads], aligned)
-    rows = "".join(f"<tr>{_cells('td', row, aligned)}</tr>" for row in grid.shown)
-    below = f'<div style="{_SOFT}"><small>{escape(grid.left_out)}</small></div>' if grid.left_out else ""
+    rows = "".join(f"<tr>{_cells('td', row, aligned)}</tr>" for row in grid.rows)
     return (
-        f'<div style="overflow-x:auto"><table style="{_TABLE}"><thead><tr>{heads}</tr></thead>'
-        f"<tbody>{rows}</tbody></table></div>{below}"
+        f'<div style="overflow-x:auto"><table style="{_TABLE}"><thead><tr>{_cells("th", grid.heads, aligned)}</tr></thead>'
+        f"<tbody>{rows}</tbody></table></div>{''.join(map(_small, _left_out(grid)))}"
     )
 
 

@@ -22,11 +22,11 @@ from __future__ import annotations
 
 import difflib
 import json
-import math
+import operator
 import re
-from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -63,8 +63,7 @@ class NoValueError(MeasureError):
     """A run has no such number, though others may: the mean of files of which none is complete."""
 
 
-#: Characters of a measure, and parentheses that it opens: more are a mistake, and take long to look at.
-MOST_CHARACTERS, MOST_PARENTHESES = 10_000, 100
+_OPERATORS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
 #: Time between two samples of a trace that is taken for a measure.
 STEP = "10ms"
 #: Seconds: several round trips, so that a climb is not all recovery.
@@ -73,7 +72,20 @@ SHORTEST_CLIMB = 0.4
 
 def measure(text: str, answer: Mapping[str, Any], series: Series | None = None) -> float:
     """What a measure comes to in a run: its answer (with the scenario under "scenario"), and its trace."""
-    return _evaluated(text, lambda token: _factor(token, answer, series))
+    values: list[float] = []
+    for step in _parsed(text):
+        if isinstance(step, float):
+            values.append(step)
+        elif isinstance(step, list):
+            values.append(_at(step, answer, series))
+        elif step == "negative":
+            values.append(-values.pop())
+        else:
+            right, left = values.pop(), values.pop()
+            if step == "/" and right == 0:
+                raise NoValueError(f"{text!r} has no value in this run: it divides by zero")
+            values.append(_OPERATORS[step](left, right))
+    return values.pop()
 
 
 def outlined(scenario: _core.Scenario, table: Mapping[str, Any]) -> dict[str, Any]:
@@ -108,18 +120,25 @@ def _empty_trace(flows: Sequence[str]) -> dict[str, Any]:
 
 def check_syntax(text: str) -> None:
     """Raises `MeasureError` when a measure is not paths and numbers with signs between, or has no path at all."""
-    if len(text) > MOST_CHARACTERS:
-        raise MeasureError(f"it has {len(text):,} characters, and a measure at most {MOST_CHARACTERS:,}")
-    # Of no number, so that nothing is divided by zero.
-    numbers: list[float | None] = []
-
-    def unknown(token: str) -> float:
-        numbers.append(_number(token))
-        return math.nan
-
-    _evaluated(text, unknown)
-    if None not in numbers:
+    if not any(isinstance(step, list) for step in _parsed(text)):
         raise MeasureError(f"{text!r} names nothing that is measured")
+
+
+@lru_cache(maxsize=1000)
+def _parsed(text: str) -> Sequence[float | list[str] | str]:
+    """The tree of a measure in postfix order."""
+    try:
+        # JSON may bring half of a surrogate pair, which no name contains.
+        return _core.parse_expression(text.encode(errors="replace").decode())
+    except ValueError as error:
+        raise MeasureError(f"{text!r:.200} {error}") from None
+
+
+def _paths(texts: Iterable[str]) -> Iterator[list[str]]:
+    """The paths in measures; evaluating a measure reports what is wrong with its text."""
+    for text in texts:
+        with suppress(MeasureError):
+            yield from (step for step in _parsed(text) if isinstance(step, list))
 
 
 def wanted(texts: Iterable[str]) -> dict[str, list[str]]:
@@ -129,7 +148,7 @@ def wanted(texts: Iterable[str]) -> dict[str, list[str]]:
     {'flows': ['timeouts'], 'bottleneck': ['max_queue_cells']}
     """
     columns: dict[str, list[str]] = {}
-    for path in (token.split(".") for text in texts for token in text.split()):
+    for path in _paths(texts):
         if len(path) > 2 and path[0] in ("flows", "ports", "contracts", "abr"):
             own = columns.setdefault("bottleneck" if path[:2] == ["ports", "bottleneck"] else path[0], [])
             own.extend({path[2]} - set(own))
@@ -140,7 +159,7 @@ def wanted(texts: Iterable[str]) -> dict[str, list[str]]:
 
 def needs_series(text: str) -> bool:
     """Whether a measure is read off a trace."""
-    return any(token.startswith("series.") for token in text.split())
+    return any(path[0] == "series" and len(path) > 1 for path in _paths([text]))
 
 
 def follow(answer: Any, path: Sequence[str]) -> float:
@@ -241,16 +260,6 @@ def _several(step: str) -> tuple[str, str] | None:
     return None if match is None else (match[1], match[2])
 
 
-@cache
-def _number(token: str) -> float | None:
-    """The number that a token is; None where it is a path."""
-    if re.fullmatch(r"[0-9]+(\.[0-9]+)?(e-?[0-9]+)?", token) is None:
-        return None
-    if math.isinf(number := float(token)):
-        raise MeasureError(f"{token!r} is a number beyond all that can be counted")
-    return number
-
-
 def _variation(values: NDArray[np.float64]) -> float:
     """Standard deviation over mean; undefined if the mean is 0."""
     mean = float(values.mean())
@@ -301,53 +310,8 @@ def mean_window(series: Series, flow: str) -> float:
 SERIES: dict[str, Callable[[Series, str], float]] = {"climb": climb, "mean_window": mean_window}
 
 
-def _evaluated(text: str, factor: Callable[[str], float]) -> float:
-    """What a text comes to, where `factor` says what a path or a number does."""
-    tokens = deque(text.split())
-    if tokens.count("(") > MOST_PARENTHESES:
-        raise MeasureError(f"{text!r} has more than {MOST_PARENTHESES} pairs of parentheses")
-    value = _sum(tokens, text, factor)
-    if tokens:
-        raise MeasureError(f"{text!r}: {tokens[0]!r} stands where a sign should")
-    return value
-
-
-def _sum(tokens: deque[str], text: str, factor: Callable[[str], float]) -> float:
-    """Takes a sum or difference of products off the front of the tokens."""
-    value = _product(tokens, text, factor)
-    while tokens and tokens[0] in ("+", "-"):
-        sign = 1 if tokens.popleft() == "+" else -1
-        value += sign * _product(tokens, text, factor)
-    return value
-
-
-def _product(tokens: deque[str], text: str, factor: Callable[[str], float]) -> float:
-    value = _part(tokens, text, factor)
-    while tokens and tokens[0] in ("*", "/"):
-        divide = tokens.popleft() == "/"
-        part = _part(tokens, text, factor)
-        if divide and part == 0:
-            raise NoValueError(f"{text!r} has no value in this run: it divides by zero")
-        value = value / part if divide else value * part
-    return value
-
-
-def _part(tokens: deque[str], text: str, factor: Callable[[str], float]) -> float:
-    if not tokens or tokens[0] in ("+", "-", "*", "/", ")"):
-        raise MeasureError(f"{text!r} lacks a path or a number before {tokens[0] if tokens else 'its end'!r}")
-    token = tokens.popleft()
-    if token != "(":
-        return factor(token)
-    value = _sum(tokens, text, factor)
-    if not tokens or tokens.popleft() != ")":
-        raise MeasureError(f"{text!r} lacks a ')'")
-    return value
-
-
-def _factor(token: str, answer: Mapping[str, Any], series: Series | None) -> float:
-    if (number := _number(token)) is not None:
-        return number
-    path = token.split(".")
+def _at(path: list[str], answer: Mapping[str, Any], series: Series | None) -> float:
+    """The number at a path of a measure."""
     try:
         if path[0] == "series":
             if len(path) < 3 or path[1] not in SERIES:
@@ -356,13 +320,13 @@ def _factor(token: str, answer: Mapping[str, Any], series: Series | None) -> flo
             readings = {name: SERIES[path[1]](series, name) for name in series["flows"]}
             return follow(readings, path[2:])
         if path[:2] == ["ports", "bottleneck"] and "bottleneck" in answer:
-            path[1] = answer["bottleneck"]
+            return follow(answer, ["ports", answer["bottleneck"], *path[2:]])
         return follow(answer, path)
     except NoValueError:
-        raise NoValueError(f"{token!r} has no value in this run") from None
+        raise NoValueError(f"{'.'.join(path)!r} has no value in this run") from None
     except MeasureError as error:
         hint = "" if "did you mean" in str(error) else "; see: celltrain list measures"
-        raise MeasureError(f"{token!r} leads nowhere in the answer of a run: {error}{hint}") from None
+        raise MeasureError(f"{'.'.join(path)!r} leads nowhere in the answer of a run: {error}{hint}") from None
 
 
 def _window(series: Series, flow: str, name: str) -> NDArray[np.float64]:

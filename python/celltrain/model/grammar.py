@@ -23,7 +23,7 @@ OTHERWISE = {
     "red": "RED is a formula: compare the scenario lan-formula-red.",
     "cubic": "CUBIC is a congestion control of a TCP: write sack:congestion=cubic.",
 }
-#: Kinds as sentences have them.
+#: Names of kinds in sentences.
 _WORDS = {"tcp": "TCP"}
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
@@ -83,20 +83,18 @@ def choice(text: str, tables: Sequence[str], kind: str, also: Sequence[str] = ()
     Args:
         text: Such as `epd:threshold=80%`, or `formula:admit=Y < z * X / N:constants.z=0.8`.
         tables: The names to choose from.
-        kind: What is chosen, such as `policy`.
-        also: What else may be written, for the message about an unknown name.
+        kind: Kind of the choice, such as `policy`.
+        also: Further texts that the caller takes, for the message about an unknown name.
     """
-    said, *settings = split(text, ":")
-    # Names as people write them, and as scenarios are called: Tail Drop, tail-drop.
-    name = re.sub(r"[-_ ]+", "_", said.strip().lower())
-    if settings and re.search(r"\.(toml|py)$", said) and kind == "policy":
-        path = "python.settings" if said.endswith(".py") else "formula.constants"
-        problem = (
-            f"gives settings to the file {said}; give them by path, such as port.bottleneck.policy.{path}.NAME=VALUE"
-        )
-        raise ValueError(problem)
+    written, *settings = split(text, ":")
+    # People and scenarios write Tail Drop, or tail-drop.
+    name = re.sub(r"[-_ ]+", "_", written.strip().lower())
+    if settings and re.search(r"\.(toml|py)$", written) and kind == "policy":
+        path = "python.settings" if written.endswith(".py") else "formula.constants"
+        instead = f"give them by path, such as port.bottleneck.policy.{path}.NAME=VALUE"
+        raise ValueError(f"gives settings to the file {written}; {instead}")
     if name not in tables:
-        raise ValueError(f"has {said!r}, which {unknown(name, tables, kind, also)}")
+        raise ValueError(f"has {written!r}, which {unknown(name, tables, kind, also)}")
     table: dict[str, Any] = {}
     for setting in settings:
         key, sign, own = (part.strip() for part in setting.partition("="))
@@ -129,7 +127,7 @@ def misplaced(value: str, before: str) -> str:
 
 
 def unknown(name: str, tables: Sequence[str], kind: str, also: Sequence[str] = ()) -> str:
-    """A clause about a name that is none of the tables."""
+    """Writes a clause about a name that is not one of the tables."""
     near = difflib.get_close_matches(name, tables, n=1)
     hint = OTHERWISE.get(name) or (f"Did you mean {near[0]}?" if near else "")
     word = _WORDS.get(kind, kind.replace("_", " "))

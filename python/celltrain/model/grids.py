@@ -7,7 +7,7 @@ continue in a second block below, which repeats the key columns.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -42,6 +42,8 @@ class Grid:
     """Leading columns that are repeated if the table continues in a second block."""
     groups: dict[int, str] = field(default_factory=dict)
     """Labels by the row they precede."""
+    more: int = 0
+    """Number of rows that the table leaves out."""
 
     def __post_init__(self) -> None:
         self.heads = [_line(head) for head in self.heads]
@@ -96,7 +98,7 @@ class Grid:
             yield text
 
     def _blocks(self, width: int | None) -> list[list[int]]:
-        """The columns of each block that fits the width."""
+        """Splits the columns into blocks that fit the width."""
         every = list(range(len(self.heads)))
         if width is None or self._least(every) <= width:
             return [every]
@@ -132,7 +134,7 @@ class Grid:
         return max(least, min(max(words, default=0), LONGEST_WORD))
 
     def _widths(self, columns: Sequence[int], width: int | None) -> list[int]:
-        """The widths of some columns: what they need, or what the screen leaves them."""
+        """Computes the widths of columns: as wide as their content, or as the screen allows."""
         wanted = [self._widest(column) for column in columns]
         if width is None or sum(wanted) + self._between(columns) <= width:
             return wanted
@@ -165,18 +167,16 @@ class Grid:
         height = max(map(len, wrapped), default=1)
         for line in range(height):
             pieces: Pieces = [(indent, "")] if indent else []
-            for place, (column, texts, width) in enumerate(zip(columns, wrapped, widths, strict=True)):
+            for column, texts, width in zip(columns, wrapped, widths, strict=True):
                 at = line - (height - len(texts)) if head else line
                 text = texts[at] if 0 <= at < len(texts) else ""
-                space = " " * (width - _width(text))
-                style = "bold" if head else STYLES.get(text.strip(), "")
-                gap = GAP if place < len(columns) - 1 else ""
-                pieces += (
-                    [(text, style), (space + gap, "")]
-                    if column in self.left
-                    else [(space, ""), (text, style), (gap, "")]
+                cell, space = (
+                    (text, "bold" if head else STYLES.get(text.strip(), "")),
+                    (" " * (width - _width(text)), ""),
                 )
-            yield pieces
+                pieces += [cell, space] if column in self.left else [space, cell]
+                pieces.append((GAP, ""))
+            yield pieces[:-1]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,7 +186,7 @@ class Line:
     text: str
     style: str = ""
     is_note: bool = False
-    """Whether a reader of the tables needs it in print: LaTeX sets it below them."""
+    """True for a note that print needs too: LaTeX sets it below the tables."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
         from rich.text import Text
@@ -199,13 +199,13 @@ Block = Grid | Line
 
 
 def markdown(blocks: Iterable[Block]) -> str:
-    """An answer in Markdown: its lines as paragraphs, its tables."""
+    """Writes an answer in Markdown: its lines as paragraphs, its tables."""
     parts = [block.markdown() if isinstance(block, Grid) else _for_markdown(block.text) for block in blocks]
     return "\n\n".join(part for part in parts if part)
 
 
 def latex(blocks: Iterable[Block]) -> str:
-    r"""An answer in LaTeX: its tables, notes that are set below the last one, and its other lines as comments."""
+    r"""Writes an answer in LaTeX: its tables, notes below the last one, and its other lines as comments."""
     parts, notes = [r"% Needs \usepackage{booktabs} in the preamble."], []
     for block in blocks:
         if isinstance(block, Grid):
@@ -231,7 +231,7 @@ def _width(text: str) -> int:
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    """A cell in lines of a width: broken between words, and within a word if it is longer than a line."""
+    """Wraps a cell in lines of a width, between words, and within a word that is longer than a line."""
     if _width(text) <= width:
         return [text]
     lines = [""]
@@ -249,7 +249,7 @@ def _wrapped(text: str, width: int) -> list[str]:
 
 
 def _folded(word: str, width: int) -> Iterator[str]:
-    """A long word in parts; a path is broken at its dots and commas if it can be."""
+    """Folds a long word; a path is broken at its dots and commas if possible."""
     while _width(word) > width:
         end = width
         while _width(word[:end]) > width:
@@ -265,7 +265,7 @@ _MARKDOWN = re.compile(r"(^>|[\\`*_{}\[\]<#|~&])")
 
 
 def _for_markdown(text: str) -> str:
-    """A text in which no character is taken for a mark of Markdown."""
+    """Escapes the marks of Markdown in a text."""
     return _MARKDOWN.sub(r"\\\1", shown(text))
 
 
@@ -288,10 +288,10 @@ _LATEX = {
 
 
 def _for_latex(text: str) -> str:
-    """A text in which no character is taken for a command of LaTeX; a sign before a number is a minus."""
+    """Escapes the commands of LaTeX in a text; a sign before a number becomes a minus."""
     escaped = "".join(_LATEX.get(character, character) for character in shown(text))
     return re.sub(r"(^|[\s(])([-+])(?=[\d.])", r"\1$\2$", escaped)
 
 
-def _row(cells: Iterable[str], change: Callable[[str], str] = _for_latex) -> str:
-    return f"{' & '.join(change(cell.strip()) for cell in cells)} \\\\"
+def _row(cells: Iterable[str]) -> str:
+    return f"{' & '.join(_for_latex(cell.strip()) for cell in cells)} \\\\"

@@ -1,6 +1,6 @@
-"""What is measured: every measure of an answer and of the recorded series, as the core's tables have them.
+"""Measures of an answer and of the recorded series, as the core's tables have them.
 
-A measure's name, unit and meaning stand in one place, in the crate `celltrain-run`; the columns of all tables, what a plan
+The name, unit and meaning of a measure are in one place, the crate `celltrain-run`. The columns of all tables, what a plan
 may record, the printed tables and the page `docs/measures.md` follow from it.
 
 >>> [measure.unit for measure in PORTS if measure.name == "max_queue_cells"]
@@ -11,29 +11,32 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from celltrain import _core
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["ABR", "CONTRACTS", "EVENTS", "FLOWS", "PORTS", "ROWS", "RUN", "SERIES", "Kind", "Measure", "Series"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Measure:
-    """One measure of a run, a flow, a port, a VC, or of a series."""
+    """A measure of a run, a flow, a port, a VC or a series; also a column of a table."""
 
     name: str
     """A dot separates a group from its member: `file_delay_ms.mean`."""
     kind: str
-    """The name of an Arrow type."""
+    """The name of an Arrow type, or `name` for a text that repeats."""
     unit: str
     """Empty for texts, `1` for pure numbers."""
     meaning: str
     heading: str = ""
     """Its heading in tables for people."""
     printed: str = "never"
-    """When it is in such a table: `never`, `always`, where rows `differ`, or where some row has it (`present`)."""
+    """When such a table has it: `never`, `always`, if rows `differ`, or if some row has it (`present`)."""
 
     @property
     def column(self) -> str:
@@ -41,32 +44,43 @@ class Measure:
         return self.name.replace(".", "_")
 
     def of(self, row: Mapping[str, Any]) -> Any:
-        """Its value of a row of the answer; None where the row has no such thing."""
+        """Returns its value in a row of the answer; None if the row has no such value."""
         value: Any = row
         for step in self.name.split("."):
             value = None if value is None else value[step]
         return value
 
+    def as_column(self) -> Measure:
+        """Returns the measure under the name of its column."""
+        return replace(self, name=self.column)
+
+    def field(self) -> pa.Field:
+        """Returns its column as an Arrow field, with unit and meaning in the metadata."""
+        import pyarrow as pa
+
+        kind = pa.dictionary(pa.int32(), pa.string()) if self.kind == "name" else pa.type_for_alias(self.kind)
+        return pa.field(self.name, kind, metadata={"unit": self.unit, "meaning": self.meaning})
+
 
 @dataclass(frozen=True, kw_only=True)
 class Series:
-    """One kind of recorded series."""
+    """A kind of recorded series."""
 
     name: str
     meaning: str
     over: str
-    """What it has a column for: `ports`, `occupancy_columns`, `flows`, `rate_flows` or `edge_flows`."""
+    """The list with a name for each of its columns: `ports`, `occupancy_columns`, `flows`, `rate_flows` or `edge_flows`."""
     columns: tuple[Measure, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
-    """One kind of event."""
+    """A kind of event."""
 
     name: str
     meaning: str
-    engines: tuple[str, ...]
-    """Those that tell of it."""
+    engines: list[str]
+    """The engines that report it."""
     columns: tuple[Measure, ...]
 
 
@@ -76,35 +90,16 @@ def _measures(lines: list[dict[str, str]]) -> tuple[Measure, ...]:
 
 _TABLES = json.loads(_core.measures())
 
-#: Of a whole run.
+#: The lists of an answer by name, and the measures of their rows: flows, ports, VCs with a contract (GFR), VCs whose rate
+#: is controlled (ABR).
+ROWS = {name: _measures(_TABLES[name]) for name in ("flows", "ports", "contracts", "abr")}
+FLOWS, PORTS, CONTRACTS, ABR = ROWS.values()
+#: The measures of a whole run.
 RUN = _measures(_TABLES["run"])
-#: Of a connection.
-FLOWS = _measures(_TABLES["flows"])
-#: Of an output port.
-PORTS = _measures(_TABLES["ports"])
-#: Of a VC with a contract (GFR).
-CONTRACTS = _measures(_TABLES["contracts"])
-#: Of a VC whose rate is controlled (ABR).
-ABR = _measures(_TABLES["abr"])
-#: The lists of an answer by name, and what their rows have.
-ROWS = {"flows": FLOWS, "ports": PORTS, "contracts": CONTRACTS, "abr": ABR}
-#: What can be recorded, by name.
-SERIES = {
-    line["name"]: Series(
-        name=line["name"], meaning=line["meaning"], over=line["over"], columns=_measures(line["columns"])
-    )
-    for line in _TABLES["series"]
-}
+#: The series that can be recorded, by name.
+SERIES = {line["name"]: Series(**{**line, "columns": _measures(line["columns"])}) for line in _TABLES["series"]}
 #: The kinds of events, by name.
-EVENTS = {
-    line["name"]: Kind(
-        name=line["name"],
-        meaning=line["meaning"],
-        engines=tuple(line["engines"]),
-        columns=_measures(line["columns"]),
-    )
-    for line in _TABLES["events"]
-}
+EVENTS = {line["name"]: Kind(**{**line, "columns": _measures(line["columns"])}) for line in _TABLES["events"]}
 
 
 def result_schema() -> dict[str, Any]:

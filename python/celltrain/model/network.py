@@ -1,4 +1,4 @@
-"""The network of a scenario: its nodes, links and flows, and what would be fair on it."""
+"""The network of a scenario: its nodes, links and flows, and their fair shares."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class OneWayLink:
     name: str
     """Such as `sw1->sw2`."""
     start: int
-    """Its first node, as a place in the list of nodes."""
+    """Its first node, as an index into the list of nodes."""
     end: int
     rate: str
     """Such as `155.52Mbps`."""
@@ -45,11 +45,11 @@ class OneWayLink:
 
 @dataclass(frozen=True, kw_only=True)
 class Route:
-    """A flow and the way of its data."""
+    """A flow and the path of its data."""
 
     name: str
     links: tuple[int, ...]
-    """The links it crosses, as places in the list of links."""
+    """The links it crosses, as indices into the list of links."""
     max_min_mbps: float
     """Its max-min fair goodput."""
 
@@ -62,14 +62,14 @@ class Network:
     """The scenario's."""
     nodes: tuple[Node, ...]
     links: tuple[OneWayLink, ...]
-    """In pairs, there and back."""
+    """In pairs, one for each direction."""
     flows: tuple[Route, ...]
     bottleneck: int
-    """The link efficiency is measured at, as a place in the list of links."""
+    """The link of the efficiency, as an index into the list of links."""
 
     @classmethod
     def of_core(cls, scenario: _core.Scenario) -> Network:
-        """Of a scenario that was accepted; raises `ScenarioError` where it does not fit the memory there is now."""
+        """Takes the network of an accepted scenario; raises `ScenarioError` if it does not fit the free memory."""
         try:
             answer = json.loads(scenario.network(current()))
         except ValueError as error:
@@ -84,12 +84,12 @@ class Network:
 
     @cached_property
     def kinds(self) -> dict[str, int]:
-        """How many nodes there are of each kind."""
+        """Number of nodes of each kind."""
         kinds = [node.kind for node in self.nodes]
         return {kind: kinds.count(kind) for kind in ("host", "switch", "edge_device") if kind in kinds}
 
     def to_dict(self) -> dict[str, Any]:
-        """As `celltrain check --json` tells of it."""
+        """Returns the network as `celltrain check --json` prints it."""
         return {
             "nodes": len(self.nodes),
             "links": len(self.links) // 2,
@@ -107,7 +107,7 @@ class Network:
 
 @checked(ScenarioError)
 def network(scenario: Scenario | str | os.PathLike[str]) -> Network:
-    """The network of a scenario, or of the TOML file at a path; raises `ScenarioError` with every fault it has."""
+    """Returns the network of a scenario; raises `ScenarioError` with every fault it has."""
     reading = read(scenario)
     accepted = reading.accepted()
     warn(reading.warnings)
@@ -117,11 +117,11 @@ def network(scenario: Scenario | str | os.PathLike[str]) -> Network:
 @checked(ScenarioError)
 @endable
 def max_min_shares(scenario: Scenario | str | os.PathLike[str], *, cancel: Cancel | None = None) -> dict[str, float]:
-    """The goodput of each flow, in megabits per second, where the links are shared max-min fairly.
+    """Returns the max-min fair goodput of each flow in megabits per second.
 
-    Nobody can have more without taking it from somebody who has no more than he. The data of the flows counts, all alike;
-    packets without TCP want no more than their mean rate. A share is what its application can receive over that part of the
-    line, the ceiling `efficiency` divides by.
+    No flow can gain rate without taking it from a flow with an equal or smaller rate. The shares are of data alone; packets
+    without TCP need at most their mean rate. A share is the most that the flow's application can receive over its part of
+    the line, by which `efficiency` divides.
 
     Args:
         scenario: A scenario, the path of a TOML file, or the name of a shipped one.

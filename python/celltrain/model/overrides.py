@@ -13,11 +13,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from celltrain.errors import CelltrainError, Fault, InputError, ScenarioError
 from celltrain.model import grammar, policy_files, shipped
-from celltrain.model.base import as_model
 from celltrain.model.grammar import AS_IS
 from celltrain.model.paths import UnknownKeyError, choices, follow, set_key
 from celltrain.text import BROKEN, described, is_text, shortened
@@ -33,104 +32,88 @@ FORMS = {
 
 
 def of_texts(texts: Sequence[str], option: str = "--vary") -> dict[str, Any]:
-    """Returns what `--vary` says as the axes of a plan: by path a list of values, or tables with labels.
+    """Returns the axes of a plan that `--vary` writes: by path a list of values, or tables with labels.
 
     Raises `InputError` with every fault.
     """
-    vary: dict[str, Any] = {}
-    for path, (_, values) in _parsed(texts, option).items():
-        tables = bool(choices(path))
-        labelled = {label: _of_axis(path, label, value) for label, value in values}
-        vary[path] = {"path": path, "values": labelled} if tables else [value for _, value in values]
-    return vary
+    return {path: _axis(path, values) for path, (_, values) in _parsed(texts, option).items()}
 
 
-def _of_axis(path: str, label: str, value: Any) -> Any:
-    """A value of an axis: its table, or its text if the table depends on the scenario."""
-    return label if is_tcp(path) else value
+def _axis(path: str, values: Sequence[tuple[str, Any]]) -> Any:
+    """Returns an axis of values; the table of a TCP depends on the scenario, so its text stays."""
+    if not choices(path):
+        return [value for _, value in values]
+    return {"path": path, "values": {label: label if is_tcp(path) else value for label, value in values}}
 
 
 def of_options(vary: Sequence[str], settings: Sequence[str]) -> dict[str, Any]:
-    """Returns what `--vary` and `--set` say together, as `of_texts` does; raises `InputError`."""
+    """Returns the axes of `--vary` and `--set` together, as `of_texts` does; raises `InputError`."""
     varied, fixed = of_texts(vary), single(settings)
     if again := [path for path in fixed if path in varied]:
         raise InputError([fault_of("--set", f"{path}={fixed[path].label}", "sets what --vary sets") for path in again])
-    axes = {
-        path: {"path": path, "values": {one.label: _of_axis(path, one.label, one.value)}}
-        if choices(path)
-        else [one.value]
-        for path, one in fixed.items()
-    }
-    return {**varied, **axes}
+    return {**varied, **{path: _axis(path, [(one.label, one.value)]) for path, one in fixed.items()}}
 
 
 def as_options(faults: Sequence[Fault], vary: Sequence[str], settings: Sequence[str]) -> list[Fault]:
     """Returns faults of the argument `vary` as faults of `--vary` and `--set`."""
-    texts = {
-        ("vary", _path(text)): (option, text) for option, of in (("--vary", vary), ("--set", settings)) for text in of
-    }
+    options = [("--vary", text) for text in vary] + [("--set", text) for text in settings]
+    texts = {("vary", text.partition("=")[0].strip()): (option, text) for option, text in options}
     return [
         fault_of(*texts[fault.key, fault.value], fault.problem) if (fault.key, fault.value) in texts else fault
         for fault in faults
     ]
 
 
-def _path(text: str) -> str:
-    return text.partition("=")[0].strip()
-
-
 def single(texts: Sequence[str] | None, option: str = "--set") -> dict[str, Setting]:
-    """Returns what `--set` says: one value by path; raises `InputError` with every fault."""
-    settings: dict[str, Setting] = {}
-    faults = []
-    for path, (text, values) in _parsed(texts or [], option).items():
-        if len(values) > 1:
-            problem = f"has {len(values)} values; give one, or compare them: celltrain compare FILE --vary {text}"
-            faults.append(fault_of(option, text, problem))
-        [(label, value), *_] = values
-        settings[path] = Setting(label, value, text.partition("=")[2].strip())
-    if faults:
-        raise InputError(faults)
-    return settings
+    """Returns the value of each path that `--set` writes; raises `InputError` with every fault."""
+    parsed = _parsed(texts or [], option)
+    if several := [(text, len(values)) for text, values in parsed.values() if len(values) > 1]:
+        advice = "give one, or compare them: celltrain compare FILE --vary"
+        raise InputError(fault_of(option, text, f"has {count} values; {advice} {text}") for text, count in several)
+    return {
+        path: Setting(label, value, text.partition("=")[2].strip()) for path, (text, [(label, value)]) in parsed.items()
+    }
 
 
 @dataclass(frozen=True)
 class Setting:
-    """A value of an option, with the text that stands for it, such as the name of a policy, and the option's own text."""
+    """A value of an option with its label, such as the name of a policy, and the text of the option."""
 
     label: str
     value: Any
     typed: str
 
 
-def resolved(path: str, said: Any, folder: Path | None = None) -> tuple[str, Any]:
-    """Returns the label and the plain value of what a caller puts at a path.
+def resolved(path: str, given: Any, folder: Path | None = None) -> tuple[str, Any]:
+    """Returns the label and the plain value of a setting that a caller gives for a path.
 
     A text for a table is one as on the command line, or a policy file. Raises `ValueError`, `InputError`, `UnknownKeyError`.
 
     Args:
         path: Into the scenario.
-        said: A number, a text, a table, or an object that stands for a table.
-        folder: Where relative paths of policy files start.
+        given: A number, a text, a table, or an object that stands for a table.
+        folder: Start of relative paths of policy files.
     """
-    if isinstance(said, Setting):
-        return said.label, said.value
-    if isinstance(said, policy_files.Policy):
-        return said.name, said.as_setting()
-    tables = choices(path) if isinstance(said, str) else []
+    if isinstance(given, Setting):
+        return given.label, given.value
+    if isinstance(given, policy_files.Policy):
+        return given.name, given.as_setting()
+    tables = choices(path) if isinstance(given, str) else []
     if not tables:
-        value = plain(said)
-        return str(value) if not isinstance(value, Mapping) else next(iter(value), ""), value
-    if said == AS_IS:
+        value = plain(given)
+        return next(iter(value), "") if isinstance(value, Mapping) else str(value), value
+    if given == AS_IS:
         return AS_IS, AS_IS
     kind = path.rpartition(".")[2]
-    if kind == "policy" and policy_files.is_file(said):
-        policy = policy_files.read(said, folder)
-        return policy.name, policy.as_setting()
-    if kind == "policy" and said not in tables and (near := shipped.with_ending(Path(said), folder)):
-        raise ValueError(f"has {said!r}; did you mean {near}?")
-    also = ["@FILE.toml (a policy file)"] if kind == "policy" else []
-    return said, grammar.choice(said, tables, kind, [*also, f"{AS_IS} (what the scenario has)"])
+    also = [f"{AS_IS} (what the scenario has)"]
+    if kind == "policy":
+        if policy_files.is_file(given):
+            policy = policy_files.read(given, folder)
+            return policy.name, policy.as_setting()
+        if given not in tables and (near := shipped.with_ending(Path(given), folder)):
+            raise ValueError(f"has {given!r}; did you mean {near}?")
+        also.insert(0, "@FILE.toml (a policy file)")
+    return given, grammar.choice(given, tables, kind, also)
 
 
 def is_tcp(path: str) -> bool:
@@ -153,7 +136,7 @@ def with_settings_of(scenario: Mapping[str, Any], path: str, table: Any) -> Any:
     own = scenario.get("tcp") if place is None else place
     if not isinstance(own, Mapping) or len(own) != 1:
         return table
-    ([kind], [settings]), [kept] = zip(*table.items(), strict=True), own.values()
+    [(kind, settings)], [kept] = table.items(), own.values()
     if not isinstance(kept, Mapping):
         return table
     # Formulas belong to the congestion control that they describe.
@@ -162,7 +145,7 @@ def with_settings_of(scenario: Mapping[str, Any], path: str, table: Any) -> Any:
 
 
 def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Two tables in one; the second has the last word."""
+    """Merges two tables; values of the second replace those of the first."""
     made = copy.deepcopy(dict(below))
     for key, value in above.items():
         inside = isinstance(value, Mapping) and isinstance(made.get(key), Mapping)
@@ -176,27 +159,28 @@ def applied(scenario: Mapping[str, Any], settings: Mapping[str, Any]) -> tuple[d
     Raises `InputError` if a path or a text is wrong.
     """
     made: dict[str, Any] = copy.deepcopy(dict(scenario))
-    found: dict[str, Setting] = {}
+    by_path: dict[str, Setting] = {}
     faults = []
     # A whole table comes before the settings inside it.
     for path in sorted(settings, key=lambda path: path.count(".")):
+        given = settings[path]
         try:
             follow(path)
-            label, value = resolved(path, settings[path])
-            said = settings[path]
-            typed = said.typed if isinstance(said, Setting) else said if isinstance(said, str) else label
-            if isinstance(said, str | Setting) and is_tcp(path) and isinstance(value, Mapping):
+            label, value = resolved(path, given)
+            if isinstance(given, str | Setting) and is_tcp(path) and isinstance(value, Mapping):
                 value = with_settings_of(made, path, value)
-            found[path] = Setting(shortened(label), value, shortened(typed))
             if value != AS_IS or not choices(path):
                 set_key(made, path, copy.deepcopy(value))
         except InputError as error:
             faults += error.faults
         except (CelltrainError, ValueError) as error:
             faults.append(Fault.of(str(error), key=path))
+        else:
+            typed = given.typed if isinstance(given, Setting) else given if isinstance(given, str) else label
+            by_path[path] = Setting(shortened(label), value, shortened(typed))
     if faults:
         raise ScenarioError(faults)
-    return made, {path: found[path] for path in settings}
+    return made, {path: by_path[path] for path in settings}
 
 
 def misnamed(fault: Fault, scenario: Mapping[str, Any], paths: Iterable[str]) -> tuple[Fault, str] | None:
@@ -207,8 +191,7 @@ def misnamed(fault: Fault, scenario: Mapping[str, Any], paths: Iterable[str]) ->
         scenario: The same scenario.
         paths: Of the settings.
     """
-    _, _, rest = fault.key.partition("port.")
-    name, ports = rest.partition(".")[0], scenario.get("port")
+    name, ports = fault.key.partition("port.")[2].partition(".")[0], scenario.get("port")
     if not fault.problem.startswith("is missing") or not isinstance(ports, Mapping) or name not in ports:
         return None
     own = [path for path in paths if path.startswith(f"port.{name}.")]
@@ -229,7 +212,10 @@ def plain(value: Any) -> Any:
     """Returns a value as JSON and TOML know them: scenario classes as their tables, arrays as lists."""
     if isinstance(value, policy_files.Table):
         return value
-    value = as_model(value)
+    if not isinstance(value, str | int | float | Mapping):
+        from celltrain.model.base import as_model
+
+        value = as_model(value)
     if hasattr(value, "model_dump"):
         # Choices are written under their key, which their own class does not know.
         return _choice(value)
@@ -245,66 +231,58 @@ def plain(value: Any) -> Any:
 
 
 def _choice(value: Any) -> dict[str, Any]:
-    """A table of a scenario; one of several kinds, such as a policy, under the key of its kind."""
-    from celltrain.model.types import NSource, Port, Scenario, TailDrop
+    """Returns a table of a scenario; one of several kinds, such as a policy, under the key of its kind."""
+    from celltrain.model.types import Allocator, Policy, Scheduler, Tcp, Topology
 
-    port = Port(buffer_cells="infinite", policy=TailDrop())
-    scenario = Scenario(duration="1s", topology=NSource(sources=1, link_delay="0s"))
-    holders = ((port, ("policy", "scheduler", "allocator")), (scenario, ("tcp", "topology")))
-    for holder, fields in holders:
-        for field in fields:
-            try:
-                table: dict[str, Any] = holder.replace(**{field: value}).to_dict()[field]
-            except ScenarioError:
-                continue
-            return table
+    for choice in (Policy, Scheduler, Allocator, Tcp, Topology):
+        for key, kind in get_args(choice)[1].variants.items():
+            if type(value) is kind:
+                return {key: value.to_dict()}
     return dict(value.to_dict())
 
 
 def _parsed(texts: Sequence[str], option: str) -> dict[str, tuple[str, list[tuple[str, Any]]]]:
-    """By path the text of the option, and its values with their labels; raises `InputError`."""
-    found: dict[str, tuple[str, list[tuple[str, Any]]]] = {}
+    """Returns the text of the option by path, and its values with their labels; raises `InputError`."""
+    parsed: dict[str, tuple[str, list[tuple[str, Any]]]] = {}
     faults: list[Fault] = []
     for text in texts:
-        path, sign, said = (part.strip() for part in text.partition("="))
+        path, sign, written = (part.strip() for part in text.partition("="))
+        problem = None
         try:
-            values = grammar.split(said)
+            values = grammar.split(written)
             if not path or not sign or not all(values):
-                faults.append(fault_of(option, text, f"is not {FORMS[option]}"))
-            elif path in found:
+                problem = f"is not {FORMS[option]}"
+            elif path in parsed:
                 once = "write its values in one" if option == "--vary" else "give it once"
-                faults.append(fault_of(option, text, f"sets {path}, and so does another: {once}"))
+                problem = f"sets {path}, and so does another: {once}"
             else:
-                found[path] = (text, _all_valued(path, values))
-                labels = [label for label, _ in found[path][1]]
-                if again := next((label for label in labels if labels.count(label) > 1), None):
-                    faults.append(fault_of(option, text, f"has {again} twice"))
+                parsed[path] = (text, _labelled(path, values))
+                labels = [label for label, _ in parsed[path][1]]
+                again = next((label for label in labels if labels.count(label) > 1), None)
+                problem = None if again is None else f"has {again} twice"
         except InputError as error:
             faults += error.faults
         except (UnknownKeyError, ValueError) as error:
-            faults.append(fault_of(option, text, str(error)))
+            problem = str(error)
+        if problem is not None:
+            faults.append(fault_of(option, text, problem))
     if faults:
         raise InputError(faults)
-    return found
+    return parsed
 
 
-def _all_valued(path: str, values: Sequence[str]) -> list[tuple[str, Any]]:
-    """The values of an option, each with its label."""
-    follow(path)
-    for before, value in pairwise(values):
-        if choices(path) and (problem := grammar.misplaced(value, before)):
-            raise ValueError(problem)
-    return [_valued(path, value) for value in values]
-
-
-def _valued(path: str, text: str) -> tuple[str, Any]:
-    """A value of an option, with its label."""
-    quantity = follow(path).quantity
+def _labelled(path: str, texts: Sequence[str]) -> list[tuple[str, Any]]:
+    """Reads the values of an option, each with its label."""
+    is_quantity = follow(path).quantity is not None
     if choices(path):
-        return resolved(path, text)
-    if quantity is not None and len(text) > 1 and text[0] == text[-1] and text[0] in "\"'":
-        raise ValueError(f"has quotes; write it without quotes: {path}={text[1:-1]}")
-    return text, text if quantity is not None else grammar.value(text)
+        for before, text in pairwise(texts):
+            if problem := grammar.misplaced(text, before):
+                raise ValueError(problem)
+        return [resolved(path, text) for text in texts]
+    for text in texts:
+        if is_quantity and len(text) > 1 and text[0] == text[-1] and text[0] in "\"'":
+            raise ValueError(f"has quotes; write it without quotes: {path}={text[1:-1]}")
+    return [(text, text if is_quantity else grammar.value(text)) for text in texts]
 
 
 def fault_of(option: str, text: str, problem: str) -> Fault:

@@ -1,4 +1,4 @@
-"""Paths into a scenario, such as `port.bottleneck.buffer`: what may stand there, and setting it."""
+"""Paths into a scenario, such as `port.bottleneck.buffer`: the values that each takes, and setting them."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ Schema = dict[str, Any]
 
 
 class UnknownKeyError(CelltrainError):
-    """A path that leads nowhere; its text is a clause that follows the path."""
+    """A path to a key that does not exist; its text is a clause that follows the path."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Key:
-    """What the schema says of the place a path leads to."""
+    """The schema's entry for a path."""
 
     path: str
     quantity: Quantity | None
-    """What kind of number with a unit it takes, if it does."""
+    """The kind of number with a unit that it takes, if any."""
     whole: bool
-    """Whether the numbers it takes are whole."""
+    """True if it takes whole numbers only."""
     unit: str
-    """Of its plain numbers; empty where it has none or takes other values."""
+    """The unit of its plain numbers; empty if it has none or takes other values."""
     meaning: str
     is_threshold: bool = False
-    """Whether it takes a threshold of a buffer: a share, or a number of cells."""
+    """True if it takes a threshold of a buffer: a share, or a number of cells."""
 
 
 @checked()
 def follow(path: str) -> Key:
-    """The key at a path such as `port.bottleneck.buffer`; raises `UnknownKeyError`.
+    """Returns the key at a path such as `port.bottleneck.buffer`; raises `UnknownKeyError`.
 
     >>> follow("topology.n_source.link_delay").quantity.kind
     'time'
@@ -62,16 +62,16 @@ def follow(path: str) -> Key:
 
 @checked()
 def choices(path: str) -> list[str]:
-    """The tables of which exactly one stands at a path, such as the policies of a port; empty where it takes none such.
+    """Lists the tables of which a path takes exactly one, such as the policies of a port; empty for other paths.
 
-    Raises `UnknownKeyError` where the path leads nowhere.
+    Raises `UnknownKeyError` if the path does not exist.
 
     >>> "epd" in choices("port.bottleneck.policy"), choices("port.bottleneck.buffer")
     (True, [])
     """
     found = [one for schema in _place(path) for one in _alternatives(schema)]
     tables = [list(one["properties"]) for one in found if list(one.get("properties", {})) == one.get("required")]
-    # A table with one key that has to be set looks the same, but stands alone.
+    # A table with one required key looks the same, but has no alternatives.
     return [keys[0] for keys in tables if len(keys) == 1] if len(tables) > 1 else []
 
 
@@ -103,10 +103,10 @@ def steps(path: str) -> list[str]:
 
 
 def set_key(scenario: dict[str, Any], path: str, value: Any) -> None:
-    """Set a value by its dotted path, making tables on the way; what stood there goes, a whole table included.
+    """Sets a value by its dotted path and makes tables on the way; replaces the value at the path, even a whole table.
 
-    A list is entered by the place of its member, counted from 0: `topology.network.links.5.delay`. Raises `UnknownKeyError` where
-    a list has no such member.
+    Members of a list are numbered from 0: `topology.network.links.5.delay`. Raises `UnknownKeyError` if a list has no such
+    member.
     """
     *parents, last = path.split(".")
     place: Any = scenario
@@ -118,7 +118,7 @@ def set_key(scenario: dict[str, Any], path: str, value: Any) -> None:
 
 
 def _place(path: str) -> list[Schema]:
-    """What may stand at a path; raises `UnknownKeyError`."""
+    """Returns the schemas of a path's values; raises `UnknownKeyError`."""
     place, walked = [_schema()], []
     for step in path.split("."):
         walked.append(step)
@@ -130,14 +130,14 @@ def _place(path: str) -> list[Schema]:
 
 
 def _member(members: list[Any], step: str, path: str) -> int:
-    """The place in a list that a step of a path says."""
+    """Returns the index that a step of a path writes."""
     if not _is_place(step) or int(step) >= len(members):
         raise UnknownKeyError(f"sets {path}, but {step!r} is not a place in a list of {len(members):,}, counted from 0")
     return int(step)
 
 
 def _is_place(step: str) -> bool:
-    """Whether a step of a path is a place in a list; no list has thousands of millions."""
+    """Returns True if a step of a path is an index of a list; no list has thousands of millions of members."""
     return re.fullmatch("[0-9]{1,9}", step) is not None
 
 
@@ -158,7 +158,7 @@ def _resolved_all(place: list[Schema]) -> list[Schema]:
 
 
 def _choices_in(schema: Schema) -> Iterator[Schema]:
-    """A schema and the choices it consists of."""
+    """Yields a schema and the choices in it."""
     schema = _resolve(schema)
     yield schema
     for choice in schema.get("oneOf") or schema.get("anyOf") or []:
@@ -166,7 +166,7 @@ def _choices_in(schema: Schema) -> Iterator[Schema]:
 
 
 def _alternatives(schema: Schema) -> Iterator[Schema]:
-    """What a value may be, one after the other."""
+    """Yields the alternatives of a schema."""
     schema = _resolve(schema)
     choices = schema.get("oneOf") or schema.get("anyOf")
     if choices is None:
@@ -177,7 +177,7 @@ def _alternatives(schema: Schema) -> Iterator[Schema]:
 
 
 def _below(schema: Schema, step: str) -> Iterator[Schema]:
-    """What may stand under a step, in each of the alternatives."""
+    """Yields the schemas below a step, in each of the alternatives."""
     for one in _alternatives(schema):
         if step in one.get("properties", {}):
             yield one["properties"][step]
@@ -205,7 +205,7 @@ def _unknown(step: str, place: list[Schema], parent: str) -> str:
         return f"is not a setting: there is nothing below {parent}"
     near = difflib.get_close_matches(step, known, n=1)
     hint = f"did you mean {near[0]}?" if near else ""
-    # What is asked of a port most often is asked for without saying which.
+    # Settings of a port are often written without its name.
     if not parent and step in _schema()["$defs"]["PortConfig"]["properties"]:
         hint = f"did you mean port.bottleneck.{step}?"
     listed = f"{f'below {parent}' if parent else 'keys'}: {', '.join(known)}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 import difflib
 import importlib.util
 import json
@@ -19,14 +18,14 @@ from celltrain import _core
 from celltrain.errors import Fault, InputError
 from celltrain.model import files, grammar, python_policy, shipped
 from celltrain.model.arguments import checked
-from celltrain.model.documents import read_text
+from celltrain.model.shipped import read_text
 from celltrain.text import described, shown
 
 #: Form of the table in a policy file.
 FORM = 'a table policy, such as policy.formula = { admit = "X <= 0.9 * K" }'
-#: The file of a policy that is from none, in messages.
+#: Name in messages of a policy without a file.
 _NO_FILE = "policy"
-#: Where the manual explains policies that are Python classes.
+#: The page of the manual about policies that are Python classes.
 PYTHON_PAGE = "docs/python-policies.md"
 _CLASS = re.compile(r"(?P<file>.+\.py)(:(?P<cls>[A-Za-z_][\w.]*))?|(?P<module>[A-Za-z_][\w.]*):(?P<name>[A-Za-z_]\w*)")
 
@@ -48,7 +47,7 @@ class Policy:
     file: str = field(default=_NO_FILE, repr=False)
     """Name of the file in messages."""
     prefix: str = field(default="policy.", repr=False)
-    """What the keys of the policy begin with in that file."""
+    """Beginning of the policy's keys in that file."""
     lines: Mapping[str, int] = field(default_factory=dict, repr=False)
     """Line of every key in that file."""
 
@@ -71,8 +70,8 @@ class Policy:
                 environment variable CELLTRAIN_POLICIES names.
 
         Raises:
-            InputError: With everything that is wrong with the form of the file. What a policy may be set to depends on
-                the buffer, so `celltrain.check` and `celltrain.vet` find the rest.
+            InputError: With everything that is wrong with the form of the file. The range of its settings depends on the
+                buffer, so `celltrain.check` and `celltrain.vet` find the rest.
         """
         return read(path)
 
@@ -83,11 +82,10 @@ class Policy:
         parts = (self.prefix + fault.key.removeprefix(path).removeprefix(".")).rstrip(".").split(".")
         known = (self.lines.get(".".join(parts[:end])) for end in range(len(parts), 0, -1))
         line = next((line for line in known if line is not None), None)
-        said = Fault.of(fault.problem, file=self.file, line=line, key=".".join(parts), value=fault.value)
-        return dataclasses.replace(said, excerpt=fault.excerpt)
+        return fault.changed(file=self.file, line=line, key=".".join(parts))
 
     def _as_model(self) -> dict[str, Any]:
-        """The table that stands for the policy in a scenario."""
+        """Returns the table that stands for the policy in a scenario."""
         return self.table
 
     def as_setting(self) -> Table:
@@ -123,77 +121,79 @@ def is_file(text: str) -> bool:
 
 
 def _class(text: str) -> re.Match[str] | None:
-    """The parts of a text that names a Python class; `epd:threshold` is a policy with a setting."""
+    """Matches a text that names a Python class; `epd:threshold` is a policy with a setting."""
     return None if text.partition(":")[0] in shipped.policies() else _CLASS.fullmatch(text)
 
 
 def read(
-    said: str | os.PathLike[str],
+    given: str | os.PathLike[str],
     folder: Path | None = None,
     change: Callable[[dict[str, Any]], dict[str, Any]] = lambda root: root,
 ) -> Policy:
     """Reads a policy file; raises `InputError`.
 
     Args:
-        said: The file, with `@` before it or not, or anything else that `Policy.read` takes.
-        folder: Where a relative path starts.
-        change: Changes the tables of the file before they are looked at.
+        given: The file, with or without a leading `@`, or anything else that `Policy.read` takes.
+        folder: Start of a relative path.
+        change: Changes the tables of the file before they are checked.
     """
-    text = os.fsdecode(said).removeprefix("@")
+    text = os.fsdecode(given).removeprefix("@")
     if (match := _class(text)) and not (Path(text).is_file() and not text.endswith(".py")):
         return _of_class(text, match, folder)
     path = (folder or Path()) / text
     file, content = shipped.found(text, "scenario", folder or Path()) or (shown(path), None)
     if content is None:
-        if not path.exists() and (near := shipped.with_ending(Path(text), folder)):
-            raise InputError([Fault.of_file(shown(text), f"there is no such file; did you mean {shown(near)}?")])
-        if (
-            not path.exists()
-            and not is_file(os.fsdecode(said))
-            and path.name == text
-            and ("=" in text or not path.suffix)
-        ):
-            try:
-                return Policy(name=text, table=grammar.choice(text, shipped.policies(), "policy"))
-            except ValueError as error:
-                unknown = f"has {text!r}, which "
-                problem = str(error).replace(unknown, "there is no such file, and it ")
-                near_scenario = difflib.get_close_matches(text, shipped.names("scenario"), n=1, cutoff=0.75)
-                if near_scenario and "id you mean" not in problem:
-                    problem = problem.replace("not a policy.", f"not a policy. Did you mean {near_scenario[0]}?", 1)
-                raise InputError([Fault.of_file(shown(text), problem)]) from None
+        if not path.exists():
+            if near := shipped.with_ending(Path(text), folder):
+                raise InputError([Fault.of_file(shown(text), f"there is no such file; did you mean {shown(near)}?")])
+            if not is_file(os.fsdecode(given)) and path.name == text and ("=" in text or not path.suffix):
+                return Policy(name=text, table=_of_words(text))
         content = read_text(path, what="policy")
     answer = json.loads(_core.toml(content, file))
     if answer["faults"]:
         raise InputError(Fault(**fault) for fault in answer["faults"])
     root, lines = change(answer["root"]), answer["lines"]
-    name = _name(root, lines, file, Path(file).stem)
+    name = _name(root, lines, file)
     if "topology" in root:
         return _of_scenario(root, file, lines, name)
-    if "policy" in root:
-        others = [key for key in root if key not in ("policy", "name")]
-        if others:
-            problem = f"is unknown; a policy's file has {FORM}, and perhaps a name"
-            raise InputError(Fault.of(problem, file=file, line=lines.get(key), key=key) for key in others)
-        policy = root["policy"]
-        if isinstance(policy, str):
-            # Text as on the command line: policy = "epd:threshold=80%".
-            return Policy(name=name, table=_of_text(policy, file, lines), file=file, lines=lines)
-        if not isinstance(policy, dict) or len(policy) != 1:
-            problem = f"is not {FORM}"
-            if isinstance(policy, dict) and policy:
-                problem = f"has {len(policy)} policies ({', '.join(policy)}); keep one, in a file of its own"
-            said = "" if isinstance(policy, dict) else described(policy)
-            raise InputError([Fault.of(problem, file=file, line=lines.get("policy"), key="policy", value=said)])
-        return Policy(name=name, table=policy, file=file, lines=lines)
     tables = {key: value for key, value in root.items() if key != "name"}
-    if len(tables) == 1 and isinstance(next(iter(tables.values())), dict):
-        return Policy(name=name, table=tables, file=file, prefix="", lines=lines)
-    raise InputError([Fault.of_file(file, f"has no policy; it must have {FORM}, or be a scenario with one policy")])
+    if "policy" not in root:
+        if len(tables) == 1 and isinstance(next(iter(tables.values())), dict):
+            return Policy(name=name, table=tables, file=file, prefix="", lines=lines)
+        raise InputError([Fault.of_file(file, f"has no policy; it must have {FORM}, or be a scenario with one policy")])
+    policy = tables.pop("policy")
+    if tables:
+        problem = f"is unknown; a policy's file has {FORM}, and perhaps a name"
+        raise InputError(Fault.of(problem, file=file, line=lines.get(key), key=key) for key in tables)
+    at = {"file": file, "line": lines.get("policy"), "key": "policy"}
+    if isinstance(policy, str):
+        # As on the command line: policy = "epd:threshold=80%".
+        try:
+            policy = grammar.choice(policy, shipped.policies(), "policy")
+        except ValueError as error:
+            raise InputError([Fault.of(str(error), **at)]) from None
+    if not isinstance(policy, dict):
+        raise InputError([Fault.of(f"is not {FORM}", **at, value=described(policy))])
+    if len(policy) != 1:
+        several = f"has {len(policy)} policies ({', '.join(policy)}); keep one, in a file of its own"
+        raise InputError([Fault.of(several if policy else f"is not {FORM}", **at)])
+    return Policy(name=name, table=policy, file=file, lines=lines)
+
+
+def _of_words(text: str) -> dict[str, Any]:
+    """Reads a policy such as `epd:threshold=80%`; raises `InputError` as for a file that is missing."""
+    try:
+        return grammar.choice(text, shipped.policies(), "policy")
+    except ValueError as error:
+        problem = str(error).replace(f"has {text!r}, which ", "there is no such file, and it ")
+        near = difflib.get_close_matches(text, shipped.names("scenario"), n=1, cutoff=0.75)
+        if near and "id you mean" not in problem:
+            problem = problem.replace("not a policy.", f"not a policy. Did you mean {near[0]}?", 1)
+        raise InputError([Fault.of_file(shown(text), problem)]) from None
 
 
 def of_table(policy: Mapping[str, Any]) -> Policy:
-    """The policy of a table, with `policy` around it or not; raises `InputError`."""
+    """Makes the policy of a table, with or without `policy` around it; raises `InputError`."""
     table = dict(policy)
     if set(table) == {"policy"} and isinstance(table["policy"], Mapping):
         table = dict(table["policy"])
@@ -202,9 +202,9 @@ def of_table(policy: Mapping[str, Any]) -> Policy:
     return Policy(name=str(next(iter(table))), table=table)
 
 
-def is_policy_file(said: str | os.PathLike[str]) -> bool:
+def is_policy_file(path: str | os.PathLike[str]) -> bool:
     """Returns whether a path leads to a policy file or a Python class and not to a scenario."""
-    text = os.fsdecode(said)
+    text = os.fsdecode(path)
     if text.startswith("@") or _class(text):
         return True
     try:
@@ -221,26 +221,19 @@ def has_policy(root: Mapping[str, Any]) -> bool:
     return "policy" in root or any(key in shipped.policies() for key in root)
 
 
-def _name(root: Mapping[str, Any], lines: Mapping[str, int], file: str, default: str) -> str:
-    name = root.get("name", default)
+def _name(root: Mapping[str, Any], lines: Mapping[str, int], file: str) -> str:
+    name = root.get("name", Path(file).stem)
+    if name == "" and "topology" in root:
+        return Path(file).stem
     if isinstance(name, str) and name.strip():
         return name
-    if "topology" in root and name == "":
-        return default
     problem = "is not a name; write a text, or leave it out: then the file's name is the policy's"
     value = json.dumps(name, ensure_ascii=False)
     raise InputError([Fault.of(problem, file=file, line=lines.get("name"), key="name", value=value)])
 
 
-def _of_text(text: str, file: str, lines: Mapping[str, int]) -> dict[str, Any]:
-    try:
-        return grammar.choice(text, shipped.policies(), "policy")
-    except ValueError as error:
-        raise InputError([Fault.of(str(error), file=file, line=lines.get("policy"), key="policy")]) from None
-
-
 def _of_scenario(root: Mapping[str, Any], file: str, lines: Mapping[str, int], name: str) -> Policy:
-    """The only policy of a scenario's ports."""
+    """Takes the only policy of a scenario's ports."""
     ports = root.get("port")
     found = {
         json.dumps(port["policy"], sort_keys=True): key
@@ -255,7 +248,7 @@ def _of_scenario(root: Mapping[str, Any], file: str, lines: Mapping[str, int], n
 
 
 def _of_class(text: str, match: re.Match[str], folder: Path | None) -> Policy:
-    """A Python class, whose module is loaded only if CELLTRAIN_POLICIES names it; raises `InputError`."""
+    """Makes the policy of a Python class, whose module CELLTRAIN_POLICIES must name; raises `InputError`."""
     file, cls = match["file"], match["cls"] or match["name"]
     module = match["module"] if file is None else Path(file).stem
     variable = python_policy.VARIABLE
@@ -278,7 +271,7 @@ def _of_class(text: str, match: re.Match[str], folder: Path | None) -> Policy:
 
 
 def _load(file: str, module: str, folder: Path | None, text: str) -> None:
-    """Imports a module from a file, for the sake of a class in it; raises `InputError`."""
+    """Imports a module with a policy from a file; raises `InputError`."""
     path = Path(file) if folder is None else folder / file
     if module in sys.modules:
         return

@@ -1,6 +1,6 @@
-"""How far a long call is, in a notebook: a bar that comes after a second and goes when the call ends.
+"""Progress of a long call in a notebook: a bar that appears after a second and disappears when the call ends.
 
-Elsewhere nothing is shown: the command line has bars of its own, and a script asks with `progress`.
+The command line has bars of its own, and a script passes `progress`.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from typing import Any, ParamSpec, TypeVar
 P = ParamSpec("P")
 T = TypeVar("T")
 
-#: Seconds before a bar comes, and between two looks at it.
+#: Seconds before a bar appears, and between two updates.
 AFTER_S, EVERY_S = 1.0, 0.2
 
 
 def watched(function: Callable[P, T]) -> Callable[P, T]:
-    """A public call that takes `progress`: in a notebook it shows a bar where nobody else is told."""
+    """Makes a public call show a bar in a notebook unless it is called with `progress`."""
 
     @wraps(function)
     def call(*args: P.args, **options: P.kwargs) -> T:
         if options.get("progress") is not None or not in_notebook():
             return function(*args, **options)
-        with bar(function.__name__) as told:
-            options["progress"] = told
+        with bar(function.__name__) as update:
+            options["progress"] = update
             return function(*args, **options)
 
     return call
 
 
 def in_notebook() -> bool:
-    """Whether a Jupyter kernel runs this; IPython is not imported for the question."""
+    """Returns True in a Jupyter kernel; does not import IPython to find out."""
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     return getattr(shell, "kernel", None) is not None
@@ -43,12 +43,12 @@ def in_notebook() -> bool:
 
 @contextmanager
 def bar(name: str) -> Iterator[Callable[[Any], None]]:
-    """A bar that takes what `progress` is told: a share from 0 to 1, or an object that counts runs."""
+    """Yields a function for `progress`, which takes a share from 0 to 1 or an object that counts runs."""
     from IPython.display import HTML, display
 
     began, last, handle = time.monotonic(), 0.0, None
 
-    def told(progress: Any) -> None:
+    def update(progress: Any) -> None:
         nonlocal last, handle
         now = time.monotonic()
         if now - began < AFTER_S or now - last < EVERY_S:
@@ -61,14 +61,14 @@ def bar(name: str) -> Iterator[Callable[[Any], None]]:
             handle.update(drawn)
 
     try:
-        yield told
+        yield update
     finally:
         if handle is not None:
             handle.update(HTML(""))
 
 
 def how_far(progress: Any) -> tuple[float, str]:
-    """The share that is done, and the same in words.
+    """Returns the share that is done, and the runs in words.
 
     >>> how_far(0.25)
     (0.25, '')
@@ -83,12 +83,12 @@ def how_far(progress: Any) -> tuple[float, str]:
 
 
 def html(name: str, share: float, words: str, seconds: float) -> str:
-    """A bar as an element that follows the colours of its page.
+    """Draws a bar as an element that follows the colours of its page.
 
     >>> html("sweep", 0.25, "1 of 4 runs", 3.0)
     '<div>sweep <progress max="1" value="0.250"></progress> 25 %, 1 of 4 runs, about 9 s more</div>'
     """
     share = min(max(share, 0.0), 1.0)
     rest = f"about {seconds * (1 - share) / share:.0f} s more" if 0.01 <= share < 1 else ""
-    said = ", ".join(part for part in (f"{share:.0%}".replace("%", " %"), words, rest) if part)
-    return f'<div>{escape(name)} <progress max="1" value="{share:.3f}"></progress> {escape(said)}</div>'
+    text = ", ".join(part for part in (f"{share:.0%}".replace("%", " %"), words, rest) if part)
+    return f'<div>{escape(name)} <progress max="1" value="{share:.3f}"></progress> {escape(text)}</div>'

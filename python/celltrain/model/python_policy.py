@@ -1,8 +1,8 @@
 """Policies written as Python classes.
 
-A class says which frames a port admits; an object of it is made for every port that has the policy, and asked once a
-frame. A scenario names the class, and loads no code by that: only classes that this process has already are found, and
-those of modules that its user names in the environment variable CELLTRAIN_POLICIES.
+A class decides which frames a port admits. Every port with the policy has an object of it, which is called once a frame. A
+scenario names the class but loads no code: it finds classes that this process already has, and classes of the modules that
+the user names in the environment variable CELLTRAIN_POLICIES.
 
 >>> import celltrain as ct
 >>> class Half(PythonPolicy):
@@ -36,35 +36,34 @@ if TYPE_CHECKING:
     from celltrain._core import View
     from celltrain.model.types import Python
 
-#: What a compiled function is: X, K, Y, N, V, C, now, tagged (1 or 0) and a number drawn, all numbers; whether it may
-#: enter.
+#: Type of a compiled function: X, K, Y, N, V, C, now, tagged (1 or 0) and a random number; returns whether to admit.
 SIGNATURE = f"boolean({', '.join(['float64'] * 9)})"
-#: What a class may say beside its settings.
+#: Attributes of a class that are not settings.
 _OWN = ("when_full",)
-#: What it may say there.
+#: Values of `when_full`.
 WHEN_FULL = ("lose_rest_of_frame", "lose_cell", "push_out_front")
 _NO_ADMIT = "has no admit(self, view, vc), which says whether a frame may enter"
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-#: Classes that were made in this process, by what scenarios call them: also those of a script or a notebook.
+#: Classes of this process, by their names in scenarios; classes of a script or a notebook too.
 _KNOWN: dict[str, type[PythonPolicy]] = {}
-#: Modules that may be imported for the sake of a scenario: whoever sent us the work had them.
+#: Modules that may be imported for a scenario because the sender of the work had them.
 _SENT: set[str] = set()
-#: The environment variable that names such modules, with commas between.
+#: The environment variable with the names of further such modules, separated by commas.
 VARIABLE = "CELLTRAIN_POLICIES"
 
 
 @dataclass(frozen=True)
 class PolicyPort:
-    """The port that a policy is at."""
+    """The port of a policy."""
 
     capacity: int | None
-    """K: places for waiting cells; None for a buffer without limit."""
+    """K: the buffer in cells; None for a buffer without limit."""
     cells_per_second: float
     """C: the rate of its link."""
     vcs: tuple[str, ...]
-    """The names of the VCs that cross it, by their numbers."""
+    """Names of the VCs that cross it, by their numbers."""
 
 
 class PythonPolicy:
@@ -73,7 +72,7 @@ class PythonPolicy:
     Attributes of the class that are a number, a text, True or False are its settings; a call sets them.
     """
 
-    #: What happens to a cell of an admitted frame that finds no room, as for `celltrain.Formula`.
+    #: The fate of a cell of an admitted frame that finds no room, as for `celltrain.Formula`.
     when_full: str = "lose_rest_of_frame"
 
     _called: ClassVar[str] = ""
@@ -89,7 +88,7 @@ class PythonPolicy:
         faults = []
         for name, value in settings.items():
             if name in _OWN:
-                if problem := _no_when_full(value):
+                if problem := _when_full_problem(value):
                     faults.append(Fault.of_option(name, described(value), problem))
             elif name not in known:
                 faults.append(Fault.of_option(name, described(value), f"is not a setting; {among(name, known)}"))
@@ -107,17 +106,17 @@ class PythonPolicy:
         """Called once, before the run, when the port is known."""
 
     def admit(self, view: View, vc: int) -> bool:
-        """Whether the frame whose first cell arrives now may enter.
+        """Decides whether the frame whose first cell arrives now may enter.
 
         Args:
             view: The buffer: `X`, `K`, `Y`, `N`, `V`, `C`, `now`, `tagged` as formulas have them; `counts`, the cells of each
                 VC by its number; `random()`, which draws from the port's own stream.
-            vc: The number of the frame's VC at this port; `start` was told the names.
+            vc: The number of the frame's VC at this port; `start` got the names.
         """
         raise ScenarioError([Fault.of_option("policy", type(self).__name__, _NO_ADMIT)])
 
     def _as_model(self) -> Python:
-        """The table of a scenario that stands for this policy."""
+        """Returns the table of a scenario that stands for this policy."""
         from celltrain.model.types import Python
 
         settings = {name: value for name, value in self._set.items() if name not in _OWN}
@@ -129,28 +128,28 @@ class PythonPolicy:
 
 @dataclass(frozen=True)
 class Compiled:
-    """A function that numba has compiled, for the `admit` of a class; `compiled` makes it."""
+    """A function compiled by numba, for the `admit` of a class; made by `compiled`."""
 
     function: Any
-    """Numba's: it owns the code."""
+    """Numba's function, which owns the code."""
 
     @property
     def address(self) -> int:
-        """Where the code is."""
+        """Address of the code."""
         return int(self.function.address)
 
 
 def compiled(function: Callable[..., Any]) -> Any:
-    """Compiles the `admit` of a class with numba, so that no interpreter is asked during the run.
+    """Compiles the `admit` of a class with numba, so that the run calls no interpreter.
 
     Args:
         function: Takes X, K, Y, N, V, C, now, tagged (1 or 0) and a number drawn from the port's own stream, all numbers,
-            and gives whether the frame may enter. It knows constants of its module and no object. K is infinite for a
+            and returns whether the frame may enter. It can use constants of its module, but no objects. K is infinite for a
             buffer without limit.
 
     Raises:
-        MissingExtraError: Where numba is not installed (`pip install celltrain[numba]`).
-        InputError: Where numba cannot compile it.
+        MissingExtraError: If numba is not installed (`pip install celltrain[numba]`).
+        InputError: If numba cannot compile it.
     """
     try:
         import numba
@@ -161,22 +160,22 @@ def compiled(function: Callable[..., Any]) -> Any:
     try:
         return Compiled(numba.cfunc(SIGNATURE, error_model="numpy")(function))
     except Exception as error:
-        # An object's address is of no use to anybody, and differs from run to run.
+        # The name: an object's address differs from run to run.
         called = getattr(function, "__qualname__", type(function).__name__)
-        said = [line for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+        lines = [line for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
         fault = Fault.of_option("function", called, "cannot be compiled; numba says why")
-        raise InputError([dataclasses.replace(fault, excerpt=tuple(said))]) from None
+        raise InputError([dataclasses.replace(fault, excerpt=tuple(lines))]) from None
 
 
 def modules_of(scenarios: Iterable[str]) -> tuple[str, ...]:
-    """The modules whose classes these scenarios name, as JSON, where this process has the classes."""
+    """Returns the modules of the classes that these scenarios, as JSON, name and this process has."""
     texts = [text for text in scenarios if '"python"' in text]
     found = (called.partition(":")[0] for called in _KNOWN if any(json.dumps(called) in text for text in texts))
     return tuple(sorted(set(found)))
 
 
 def allow(modules: Iterable[str]) -> None:
-    """Lets scenarios name classes of these modules: whoever sends work says so, and no scenario does."""
+    """Allows scenarios to name classes of these modules, on behalf of the sender of the work."""
     _SENT.update(modules)
 
 
@@ -186,25 +185,25 @@ def named_modules() -> set[str]:
 
 
 def when_full(called: str) -> str | None:
-    """For the core: what a class says of a cell that finds no room; None where there is no such class, or it is no word."""
+    """For the core: returns a class's `when_full`; None if there is no such class, or it has another value."""
     try:
-        said = _found(called).when_full
+        value = _class_of(called).when_full
     except LookupError:
         return None
-    return None if _no_when_full(said) else said
+    return None if _when_full_problem(value) else value
 
 
 def faults(called: str, settings: dict[str, Any]) -> list[tuple[str, str, str]]:
-    """For the core: what is wrong with a class and its settings, each as key, value and what is wrong with it."""
+    """For the core: returns the faults of a class and its settings, each as key, value and problem."""
     quoted = json.dumps(called)
     try:
-        cls = _found(called)
+        cls = _class_of(called)
     except LookupError as error:
         return [("class", quoted, str(error))]
     if own := [name for name in settings if name in _OWN]:
         problem = "is not a setting of a class, but of its table: write it beside class"
         return [(f"settings.{name}", json.dumps(settings[name]), problem) for name in own]
-    if problem := _no_when_full(cls.when_full):
+    if problem := _when_full_problem(cls.when_full):
         return [("class", quoted, f"has when_full = {described(cls.when_full)}, which {problem}")]
     try:
         cls(**settings)
@@ -220,64 +219,61 @@ def faults(called: str, settings: dict[str, Any]) -> list[tuple[str, str, str]]:
 def made(
     called: str, settings: dict[str, Any], port: tuple[int | None, float, tuple[str, ...]]
 ) -> tuple[Any, int | None]:
-    """For the core: what an object of the class is asked by at a port, and the address of its code where it is compiled."""
-    policy = _found(called)(**settings)
+    """For the core: returns the function that decides at a port, and the address of its code if it is compiled."""
+    policy = _class_of(called)(**settings)
     policy.start(PolicyPort(*port))
     admit: Any = policy.admit
     return (admit, admit.address) if isinstance(admit, Compiled) else (admit, None)
 
 
 def traceback_of(error: BaseException) -> list[str]:
-    """For the core: the lines of an exception's traceback, without the last, which stands in the message."""
+    """For the core: returns the lines of an exception's traceback without the last, which is in the message."""
     lines = "".join(traceback.format_exception(type(error), error, error.__traceback__)).splitlines()
     last = "".join(traceback.format_exception_only(type(error), error)).splitlines()
     return lines[:-1] if lines[-1:] == last else lines
 
 
-def _found(called: str) -> type[PythonPolicy]:
-    """The class of this module and name; raises `LookupError` with what is wrong."""
+def _class_of(called: str) -> type[PythonPolicy]:
+    """Returns the class of this module and name; raises `LookupError` with the problem."""
     if called in _KNOWN:
         return _KNOWN[called]
-    module, colon, name = called.partition(":")
-    if not colon or not module or not name:
+    module, _, name = called.partition(":")
+    if not module or not name:
         raise LookupError('is no class; write its module, a colon and its name, such as "mine:Mine"')
     if "<locals>" in name:
         raise LookupError("was made inside a function, and cannot be found in another process; put it into a module")
-    allowed = named_modules()
-    if module not in sys.modules and module not in allowed:
+    if module not in sys.modules and module not in named_modules():
         problem = f"needs the module {module}, which is not loaded; a scenario loads no code: import it before, or set"
         raise LookupError(f"{problem} the environment variable {VARIABLE} to {module}")
     try:
-        found: Any = sys.modules.get(module) or importlib.import_module(module)
+        place: Any = sys.modules.get(module) or importlib.import_module(module)
     except ImportError as error:
         raise LookupError(f"needs the module {module}, which this Python cannot import: {error}") from None
     except Exception as error:
         raise LookupError(f"needs the module {module}, which raises {type(error).__name__}: {error}") from None
     for part in name.split("."):
-        found = getattr(found, part, None)
-    if found is None:
-        where = (
-            "this process, whose program is another; put the class into a module" if module == "__main__" else module
-        )
-        raise LookupError(f"names no class of {where}")
-    if not isinstance(found, type) or not issubclass(found, PythonPolicy):
+        place = getattr(place, part, None)
+    if place is None:
+        another = "this process, whose program is another; put the class into a module"
+        raise LookupError(f"names no class of {another if module == '__main__' else module}")
+    if not isinstance(place, type) or not issubclass(place, PythonPolicy):
         raise LookupError("is not a subclass of celltrain.PythonPolicy")
-    return found
+    return place
 
 
-def _no_when_full(value: object) -> str:
-    """What is wrong with it as a word for what a full buffer does; nothing where all is well."""
-    # Nothing of the user's is asked: an object that cannot be compared is no word.
+def _when_full_problem(value: object) -> str:
+    """Returns what is wrong with a value of `when_full`; empty if nothing is."""
     if isinstance(value, str) and value in WHEN_FULL:
         return ""
     return f"is none of the things a full buffer can do; {among(value if isinstance(value, str) else '', WHEN_FULL)}"
 
 
 def _settings(cls: type[PythonPolicy]) -> dict[str, Any]:
-    """The settings of a class with their defaults: its attributes that are numbers, texts, True or False."""
-    found: dict[str, Any] = {}
-    for base in reversed(cls.__mro__):
-        if base is not PythonPolicy and issubclass(base, PythonPolicy):
-            own = {name: value for name, value in vars(base).items() if isinstance(value, bool | int | float | str)}
-            found |= {name: value for name, value in own.items() if not name.startswith("_") and name not in _OWN}
-    return found
+    """Returns the settings of a class with their defaults: its attributes that are numbers, texts, True or False."""
+    bases = [base for base in reversed(cls.__mro__) if issubclass(base, PythonPolicy) and base is not PythonPolicy]
+    attributes = {name: value for base in bases for name, value in vars(base).items()}
+    return {
+        name: value
+        for name, value in attributes.items()
+        if isinstance(value, bool | int | float | str) and not name.startswith("_") and name not in _OWN
+    }

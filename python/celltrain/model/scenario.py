@@ -1,4 +1,4 @@
-"""Scenarios from files and from Python, and what is wrong with them."""
+"""Scenarios from files and from Python, and their faults."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from celltrain.errors import Fault, InputError, ScenarioError
 from celltrain.model import grammar, overrides, policy_files
 from celltrain.model.arguments import Rate, Time, checked
 from celltrain.model.cancel import Cancel, current, endable
-from celltrain.model.documents import named_text
+from celltrain.model.shipped import named_text
 from celltrain.text import BROKEN, broken_texts, described, shown
 
 if TYPE_CHECKING:
@@ -27,27 +27,27 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """What the core makes of a scenario."""
+    """The core's answer about a scenario."""
 
-    handle: _core.Scenario | None
-    """The scenario, read and checked: it can be run. None when it has faults."""
+    handle: _core.Scenario | None = None
+    """The scenario, read and checked: it can be run. None if it has faults."""
     faults: list[Fault]
     """Everything that is wrong with it."""
-    warnings: list[str]
-    """What to look at before trusting its results."""
+    warnings: list[str] = field(default_factory=list)
+    """Reasons to doubt its results."""
     memory_bytes: int | None = None
-    """Memory that a run of it reserves; None when it has faults."""
+    """Memory that a run of it reserves; None if it has faults."""
     does_not_fit: bool = False
-    """Whether it is refused because it does not fit the memory there is: elsewhere, or later, it may."""
+    """True if it is refused because it needs more memory than is free; it may run elsewhere, or later."""
 
     @classmethod
     def of_core(cls, read: tuple[_core.Scenario | None, str]) -> Reading:
-        """From the core's answer."""
+        """Takes the core's answer."""
         handle, text = read
         answer = json.loads(text)
         return cls(
             handle=handle,
-            faults=[_pointed(Fault(**fault)) for fault in answer["faults"]],
+            faults=[_with_advice(Fault(**fault)) for fault in answer["faults"]],
             warnings=[warning["message"] for warning in answer["warnings"]],
             memory_bytes=answer["memory_bytes"],
             does_not_fit=answer["does_not_fit"],
@@ -55,64 +55,66 @@ class Reading:
 
     @classmethod
     def of_table(cls, scenario: Mapping[str, Any], name: str) -> Reading:
-        """Of a scenario as a table, which is under this name in faults."""
+        """Reads a scenario as a table, which has this name in faults."""
         try:
             text = as_json(scenario, name)
         except ScenarioError as error:
-            return cls(handle=None, faults=error.faults, warnings=[])
+            return cls(faults=error.faults)
         return cls.of_core(_core.parse_json(text, shown(name), current()))
 
     def accepted(self) -> _core.Scenario:
-        """The scenario; raises `ScenarioError` when it has faults."""
+        """Returns the scenario; raises `ScenarioError` if it has faults."""
         if self.handle is None:
             raise ScenarioError(self.faults)
         return self.handle
 
     @cached_property
     def scenario(self) -> dict[str, Any] | None:
-        """The scenario as a table, with every default filled in; None when it has faults."""
+        """The scenario as a table, with every default filled in; None if it has faults."""
         return None if self.handle is None else table(self.handle)
 
 
 @cache
 def controls() -> list[str]:
-    """The congestion controls, as `congestion` of a TCP has them."""
+    """Lists the congestion controls, as `congestion` of a TCP names them."""
     choices = json.loads(_core.schema())["$defs"]["Congestion"]["oneOf"]
     return [word for choice in choices for word in choice.get("enum", [choice.get("const")])]
 
 
-def _pointed(fault: Fault) -> Fault:
-    """A fault with where to look: a congestion control is not a TCP, but a setting of one, and RED is a formula."""
+def _with_advice(fault: Fault) -> Fault:
+    """Adds what to write instead: a congestion control is a setting of a TCP, and RED is a formula."""
     table, _, name = fault.key.rpartition(".")
-    if table.rpartition(".")[2] == "policy" and fault.problem.startswith("is unknown") and name in grammar.OTHERWISE:
-        problem = re.sub(r"(did you mean \w+\? It|it) must", f"{grammar.OTHERWISE[name]} It must", fault.problem)
-        return Fault.of(problem, file=fault.file, line=fault.line, key=fault.key, value=fault.value)
-    if table.rpartition(".")[2] != "tcp" or not fault.problem.startswith("is unknown") or name not in controls():
+    kind = table.rpartition(".")[2]
+    problem = fault.problem
+    if not problem.startswith("is unknown"):
         return fault
-    problem = f'is unknown: {name} is a congestion control; write congestion = "{name}" below [{table}.vanilla], or another TCP'
-    return Fault.of(problem, file=fault.file, line=fault.line, key=fault.key, value=fault.value)
+    if kind == "policy" and name in grammar.OTHERWISE:
+        problem = re.sub(r"(did you mean \w+\? It|it) must", f"{grammar.OTHERWISE[name]} It must", problem)
+    elif kind == "tcp" and name in controls():
+        example = f'write congestion = "{name}" below [{table}.vanilla], or another TCP'
+        problem = f"is unknown: {name} is a congestion control; {example}"
+    return fault if problem == fault.problem else fault.changed(problem=problem)
 
 
 def table(handle: _core.Scenario) -> dict[str, Any]:
-    """A scenario that was read as a table: its JSON."""
+    """Returns a scenario that was read as a table."""
     scenario: dict[str, Any] = json.loads(handle.json)
     return scenario
 
 
 def as_json(scenario: Mapping[str, Any], name: str) -> str:
-    """A scenario as JSON; raises `ScenarioError` for what can be written in no file, under this name."""
+    """Writes a scenario as JSON; raises `ScenarioError`, under this name, for values that no file can hold."""
     try:
         text = json.dumps(scenario, ensure_ascii=False)
         text.encode()
     except UnicodeEncodeError:
         broken = broken_texts(scenario)
-        faults = [Fault.of(BROKEN, file=name, key=key, value=described(text)) for key, text in broken]
+        raise ScenarioError(
+            Fault.of(BROKEN, file=name, key=key, value=described(text)) for key, text in broken
+        ) from None
     except (TypeError, ValueError, RecursionError) as error:
-        # A value of no type that JSON has, or a number of more digits than Python writes.
-        faults = [Fault.of_file(name, f"cannot be written as JSON ({error})")]
-    else:
-        return text
-    raise ScenarioError(faults)
+        raise ScenarioError([Fault.of_file(name, f"cannot be written as JSON ({error})")]) from None
+    return text
 
 
 def read(
@@ -125,29 +127,28 @@ def read(
         settings: Values that replace its own, by path; the name of the scenario then ends with them.
         option: The option that gives `settings`, in messages.
     """
-    if settings:
-        try:
+    try:
+        if settings:
             return _overridden(scenario, settings, option)
-        except InputError as error:
-            return Reading(handle=None, faults=error.faults, warnings=[])
-    if isinstance(scenario, str | os.PathLike):
-        try:
-            name, text = named_text(scenario)
-        except ScenarioError as error:
-            return Reading(handle=None, faults=error.faults, warnings=[])
-        reading = Reading.of_core(_core.parse(text, name, current()))
-        if reading.faults and (root := json.loads(_core.toml(text, name))["root"]) is not None:
-            other = other_kind(root, name)
-            return reading if other is None else replace(reading, faults=[other])
-        return reading
+        if not isinstance(scenario, str | os.PathLike):
+            return Reading.of_table(_table_of(scenario), name_of(scenario))
+        name, text = named_text(scenario)
+    except InputError as error:
+        return Reading(faults=error.faults)
+    reading = Reading.of_core(_core.parse(text, name, current()))
+    if reading.faults and (root := json.loads(_core.toml(text, name))["root"]) is not None:
+        other = other_kind(root, name)
+        return reading if other is None else replace(reading, faults=[other])
+    return reading
+
+
+def _table_of(scenario: Any) -> dict[str, Any]:
+    """Returns the table of a `celltrain.Scenario`; raises `ScenarioError` for other objects."""
     if not hasattr(scenario, "to_dict"):
         problem = "is not a celltrain.Scenario, nor the path of a TOML file"
-        return Reading(handle=None, faults=[Fault.of_option("scenario", scenario, problem)], warnings=[])
-    try:
-        values = scenario.to_dict()
-    except ScenarioError as error:
-        return Reading(handle=None, faults=error.faults, warnings=[])
-    return Reading.of_table(values, name_of(scenario))
+        raise ScenarioError([Fault.of_option("scenario", scenario, problem)])
+    made: dict[str, Any] = scenario.to_dict()
+    return made
 
 
 #: Keys that plans have and scenarios do not.
@@ -176,42 +177,38 @@ def no_plan(root: Mapping[str, Any], file: str) -> Fault | None:
 
 
 def _overridden(scenario: Scenario | str | os.PathLike[str], settings: Mapping[str, Any], option: str) -> Reading:
-    """A scenario with settings in place of its own; raises `InputError` if it cannot be read at all."""
+    """Reads a scenario with settings in place of its own; raises `InputError` if it cannot be read at all."""
     if isinstance(scenario, str | os.PathLike):
         file, text = named_text(scenario)
         answer = json.loads(_core.toml(text, file))
         if answer["faults"]:
-            raise ScenarioError([_pointed(Fault(**fault)) for fault in answer["faults"]])
+            raise ScenarioError(Fault(**fault) for fault in answer["faults"])
         root, lines, stem = answer["root"], answer["lines"], Path(file).stem
         if (other := other_kind(root, file)) is not None:
             raise ScenarioError([other])
-    elif hasattr(scenario, "to_dict"):
-        root, lines, file, stem = scenario.to_dict(), {}, name_of(scenario), ""
     else:
-        raise ScenarioError(read(scenario).faults)
+        root, lines, file, stem = _table_of(scenario), {}, name_of(scenario), ""
     made, found = overrides.applied(root, settings)
     name = made.get("name", "")
     if found.keys() - {"name"} and isinstance(name, str):
-        said = overrides.in_words({path: one for path, one in found.items() if path != "name"})
-        made["name"] = f"{name or stem} ({said})".lstrip()
+        words = overrides.in_words({path: one for path, one in found.items() if path != "name"})
+        made["name"] = f"{name or stem} ({words})".lstrip()
     reading = Reading.of_table(made, file)
     hinted = (_of_new_port(fault, root, found) for fault in reading.faults)
     return replace(reading, faults=[_placed(fault, file, lines, found, option, made) for fault in hinted])
 
 
 def _of_new_port(fault: Fault, root: Mapping[str, Any], settings: Mapping[str, overrides.Setting]) -> Fault:
-    """A fault of a port that only settings name, with the port that the scenario has for all."""
+    """Adds the port that the scenario has for all to a fault of a port that only settings name."""
     ports = root.get("port")
     above = fault.key.rpartition(".")[0]
     kind, _, name = above.partition(".")
-    known = isinstance(ports, Mapping) and "default" in ports and name not in ports
-    if kind != "port" or not known or "is missing" not in fault.problem:
-        return fault
+    is_new = isinstance(ports, Mapping) and "default" in ports and name not in ports
     path = next((path for path in settings if path.startswith(f"{above}.")), None)
-    if path is None:
+    if kind != "port" or not is_new or "is missing" not in fault.problem or path is None:
         return fault
-    problem = f"is missing, as the scenario has no {above}; did you mean port.default.{path.removeprefix(f'{above}.')}?"
-    return Fault.of(problem, file=fault.file, key=fault.key, value=fault.value)
+    instead = f"port.default.{path.removeprefix(f'{above}.')}"
+    return fault.changed(problem=f"is missing, as the scenario has no {above}; did you mean {instead}?", line=None)
 
 
 def _placed(
@@ -222,31 +219,28 @@ def _placed(
     option: str,
     made: Mapping[str, Any],
 ) -> Fault:
-    """A fault of a scenario with settings: the option that sets the key, its policy file, or the line of the file."""
+    """Adds the place of a fault: the option that sets the key, its policy file, or the line of the scenario's file."""
     if (other := overrides.misnamed(fault, made, settings)) is not None:
         wrong, path = other
-        said = f" ({option} {path}={settings[path].typed})" if option else ""
-        return Fault.of(f"{wrong.problem}{said}", file=file, key=wrong.key)
-    # A setting inside a table goes before the table.
+        written = f" ({option} {path}={settings[path].typed})" if option else ""
+        return wrong.changed(problem=f"{wrong.problem}{written}", file=file)
+    # Settings inside a table go before the table.
     for path, setting in sorted(settings.items(), key=lambda item: -len(item[0])):
-        text = setting.typed
-        if f"{fault.key}.".startswith(f"{path}.") or (path.startswith(f"{fault.key}.") and "names 2" in fault.problem):
+        is_ambiguous = "names 2" in fault.problem and path.startswith(f"{fault.key}.")
+        if is_ambiguous or f"{fault.key}.".startswith(f"{path}."):
+            text = setting.typed
             problem = f"{fault.problem} ({option} {path}={text})" if option else fault.problem
             if at := policy_files.refused(replace(fault, problem=problem), path, setting.value):
                 return at
-            if path != fault.key and "names 2" in fault.problem:
+            if is_ambiguous:
                 name, _, inner = path.removeprefix(f"{fault.key}.").partition(".")
                 problem = f"{problem}; to choose {name} write {option} {fault.key}={name}:{inner}={text}"
-            at = Fault.of(problem, file=file, key=fault.key, value=fault.value)
-            return replace(at, excerpt=fault.excerpt)
-    line = lines.get(fault.key)
-    return replace(
-        Fault.of(fault.problem, file=file, line=line, key=fault.key, value=fault.value), excerpt=fault.excerpt
-    )
+            return fault.changed(problem=problem, file=file, line=None)
+    return fault.changed(file=file, line=lines.get(fault.key))
 
 
 def name_of(scenario: Scenario) -> str:
-    """What a scenario is called in faults."""
+    """Returns the scenario's name in faults."""
     return scenario.name or "scenario"
 
 
@@ -255,7 +249,7 @@ def name_of(scenario: Scenario) -> str:
 def load(
     path: str | os.PathLike[str], *, settings: Mapping[str, Any] | None = None, cancel: Cancel | None = None
 ) -> Scenario:
-    """The scenario in a TOML file, or a shipped one, checked, with every default filled in.
+    """Loads the scenario in a TOML file, or a shipped one, checks it and fills in every default.
 
     Args:
         path: The file, or the name of a shipped scenario.
@@ -281,7 +275,7 @@ def load(
 @checked(ScenarioError)
 @endable
 def check(scenario: Scenario | str | os.PathLike[str], *, cancel: Cancel | None = None) -> list[Fault]:
-    """Everything that is wrong with a scenario; an empty list when it can be run.
+    """Lists everything that is wrong with a scenario; the list is empty if it can be run.
 
     Args:
         scenario: A scenario, the path of a TOML file, or the name of a shipped one, such as `"lan-epd"`.
@@ -312,16 +306,16 @@ def n_source(
     tcp: Tcp | None = None,
     name: str = "",
 ) -> Scenario:
-    """The papers' network: N sources send through two switches to N destinations, and one link between them congests.
+    """Makes the papers' network: N sources send through two switches to N destinations over one congested link.
 
     Args:
         sources: N, each source with a destination and a TCP connection of its own.
         link_delay: Propagation delay of every link, for example `"5us"`; a connection crosses three.
-        buffer_cells: Places for waiting cells at the congested port, or `"infinite"`.
-        policy: What that port does with its buffer, for example `celltrain.Epd(threshold=800)`, or an object of a
+        buffer_cells: Buffer of the congested port in cells, or `"infinite"`.
+        policy: The policy of that port, for example `celltrain.Epd(threshold=800)`, or an object of a
             `celltrain.PythonPolicy`, a text such as `"epd:threshold=80%"`, or `celltrain.Policy.read("mine.toml")`.
         link_rate: Rate of every link.
-        duration: How long to simulate.
+        duration: Simulated time.
         seed: Seed of every random choice.
         tcp: The TCP of every connection; `celltrain.Vanilla()` when None.
         name: Description, shown in results and figures.
@@ -345,6 +339,6 @@ def n_source(
         seed=seed,
         topology=NSource(sources=sources, link_rate=link_rate, link_delay=link_delay),
         tcp=Vanilla() if tcp is None else tcp,
-        # What stands for a policy is taken for it.
+        # Objects that stand for a policy become its table.
         port={"bottleneck": Port(buffer_cells=buffer_cells, policy=policy)},  # type: ignore[arg-type]
     )

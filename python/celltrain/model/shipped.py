@@ -1,4 +1,4 @@
-"""Scenarios and plans that came with celltrain, by name. They are compiled into the bridge, so every wheel has them."""
+"""Scenarios and plans: files of people, and shipped ones by name, which are compiled into the bridge."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ import re
 from pathlib import Path
 
 from celltrain import _core
+from celltrain.errors import Fault, ScenarioError
+from celltrain.model import files
 from celltrain.text import shown
 
-#: Where the shipped files of a kind stand, which is how they are shown in messages.
+#: Folders of the shipped files of a kind, which messages show.
 FOLDERS = {"scenario": "scenarios", "plan": "plans"}
-#: What may be a name: no folder before it, and no character that a name never has.
+#: Names of shipped files: no folder, and no unusual characters.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*(\.toml)?")
 
 
 def names(kind: str) -> list[str]:
-    """The names of all shipped files of a kind, `scenario` or `plan`.
+    """Lists the names of all shipped files of a kind, `scenario` or `plan`.
 
     >>> "lan-epd" in names("scenario"), "selective-drop-rz" in names("plan")
     (True, True)
@@ -37,18 +39,18 @@ def scenarios() -> list[str]:
     return names("scenario")
 
 
-def found(said: str | os.PathLike[str], kind: str, folder: Path | None = Path()) -> tuple[str, str] | None:
-    """The file, as messages show it, and the text of a shipped scenario or plan; None where this is no name of one.
+def found(name: str | os.PathLike[str], kind: str, folder: Path | None = Path()) -> tuple[str, str] | None:
+    """Finds a shipped scenario or plan by its name: the file, as messages show it, and its text; None if there is none.
 
     Args:
-        said: The name, with `.toml` or without.
+        name: The name, with `.toml` or without.
         kind: `scenario` or `plan`.
-        folder: A file of this name in there goes first; None for no folder.
+        folder: A file of this name in it takes precedence; None for no folder.
 
     >>> found("lan-epd", "scenario")[0], found("no-such-thing", "scenario")
     ('scenarios/lan-epd.toml', None)
     """
-    text = os.fspath(said)
+    text = os.fspath(name)
     if not isinstance(text, str) or not _NAME.fullmatch(text):
         return None
     file = f"{FOLDERS[kind]}/{text.removesuffix('.toml')}.toml"
@@ -59,7 +61,7 @@ def found(said: str | os.PathLike[str], kind: str, folder: Path | None = Path())
 
 
 def policies() -> list[str]:
-    """The policies a port may have, as a scenario names them."""
+    """Lists the policies a port may have, as a scenario names them."""
     choices = json.loads(_core.schema())["$defs"]["Policy"]["oneOf"]
     return [name for one in choices for name in one["properties"]]
 
@@ -67,15 +69,15 @@ def policies() -> list[str]:
 def with_ending(path: Path, folder: Path | None = None) -> str:
     """Returns the name of the TOML file that a name without `.toml` stands for; empty if there is none."""
     try:
-        there = not path.suffix and ((folder or Path()) / f"{path}.toml").is_file()
+        exists = not path.suffix and ((folder or Path()) / f"{path}.toml").is_file()
     except (OSError, ValueError):
-        # A name may be longer than any can be.
-        return ""
-    return f"{path}.toml" if there else ""
+        # The name may be too long for the system.
+        exists = False
+    return f"{path}.toml" if exists else ""
 
 
 def advice(path: Path, kind: str) -> str:
-    """What to say of a path that leads to no file, after that it does: how a shipped one of about this name is called.
+    """Writes the end of a message about a path without a file: a similar shipped file, or a policy of this name.
 
     >>> advice(Path("lan-edp"), "scenario")
     ', and no shipped scenario has this name; did you mean lan-epd? See: celltrain list scenarios'
@@ -100,3 +102,35 @@ def advice(path: Path, kind: str) -> str:
     near = difflib.get_close_matches(stem, known, n=1)
     hint = f"; did you mean {near[0]}?" if near else "."
     return f", and no shipped {kind} has this name{hint} See: celltrain list {FOLDERS[kind]}"
+
+
+def named_text(name: str | os.PathLike[str], kind: str = "scenario") -> tuple[str, str]:
+    """Returns how messages call a scenario or a plan, and its text: a file, or a shipped one by its name.
+
+    Args:
+        name: The path or the name; a file of that name goes first.
+        kind: `scenario` or `plan`.
+
+    Raises:
+        ScenarioError: When it is neither.
+    """
+    return found(name, kind) or (shown(name), read_text(Path(name), what=kind))
+
+
+def read_text(path: Path, *, what: str = "scenario") -> str:
+    """Returns the text of a scenario file, or of another file of that size; raises `ScenarioError` if it cannot be one."""
+    name = shown(path)
+    try:
+        content = files.read_bytes(path, what=what)
+    except files.UnreadableError as error:
+        known = error.missing and what in FOLDERS
+        problem = f"{error.problem}{advice(path, what)}" if known else error.problem
+        raise ScenarioError([Fault.of_file(name, problem)]) from None
+    try:
+        # Some editors write a byte order mark.
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        form = f"; a {what} is a TOML file" if what in FOLDERS else ""
+        problem = f"is not text in UTF-8 (byte 0x{content[error.start]:02x} in line {line}){form}"
+        raise ScenarioError([Fault.of_file(name, problem)]) from None

@@ -15,7 +15,7 @@ from celltrain.text import shown
 if TYPE_CHECKING:
     from celltrain.model.types import Scenario
 
-# What a person would write first; other keys follow as they come.
+# Keys that a person would write first; others follow in their own order.
 ORDER = (
     *("name", "duration", "seed", "topology", "tcp", "flow", "vc", "port", "edge"),
     *("hosts", "switches", "edge_devices", "links", "flows"),
@@ -27,12 +27,12 @@ MAX_LINE = 100
 
 @checked()
 def save(scenario: Scenario, path: str | os.PathLike[str], *, head: str = "") -> None:
-    """Writes a scenario as a TOML file, without what is as it is by default; `load` reads it again.
+    """Writes a scenario as a TOML file without its defaults; `load` reads it again.
 
     Args:
-        scenario: What to write.
-        path: The file; one that is there is written anew. A link is followed; a pipe or a device is refused.
-        head: Lines of comment to begin with.
+        scenario: The scenario.
+        path: The file; an existing one is overwritten. A link is followed; a pipe or a device is refused.
+        head: Lines of comment at the top.
 
     >>> import celltrain as ct
     >>> lan = ct.n_source(sources=5, link_delay="5us", buffer_cells=1000, policy=ct.Epd(threshold=800))
@@ -46,7 +46,7 @@ def save(scenario: Scenario, path: str | os.PathLike[str], *, head: str = "") ->
 
 
 def to_toml(scenario: Scenario, *, head: str = "") -> str:
-    """A scenario as text: a line for each link and flow, tables by their paths."""
+    """Writes a scenario as text: a line for each link and flow, tables by their paths."""
     tables = scenario._to_dict(exclude_defaults=True)
     as_json(tables, name_of(scenario))
     comment = "".join(f"# {shown(line)}".rstrip() + "\n" for line in head.splitlines())
@@ -54,11 +54,11 @@ def to_toml(scenario: Scenario, *, head: str = "") -> str:
 
 
 def _tables(table: dict[str, Any], path: tuple[str, ...]) -> list[str]:
-    """The text of each table, that of its own values first."""
+    """Writes each table, its own values first."""
     own = {key: value for key, value in _in_order(table) if not isinstance(value, dict)}
     inner = {key: value for key, value in _in_order(table) if isinstance(value, dict)}
     lines = [f"{_key(key)} = {_value(value)}\n" for key, value in own.items()]
-    # A table that holds nothing but others needs no head; one that holds nothing is there by its head.
+    # A table of nothing but tables needs no head; an empty one does.
     heads = [f"[{'.'.join(map(_key, path))}]\n"] if path and (own or not inner) else []
     texts = ["".join([*heads, *lines])]
     for key, value in inner.items():
@@ -79,7 +79,7 @@ def _value(value: Any) -> str:
         if all(isinstance(item, str) for item in value):
             return "[\n" + _wrapped(items) + "]"
         return "[\n" + "".join(f"    {item},\n" for item in items) + "]"
-    # What JSON escapes TOML escapes alike; what else is not to be seen has its number.
+    # TOML has the escapes of JSON; other invisible characters are numbered.
     return "".join(c if c.isprintable() else _numbered(c) for c in json.dumps(value, ensure_ascii=False))
 
 
@@ -89,7 +89,7 @@ def _numbered(character: str) -> str:
 
 
 def _wrapped(items: list[str]) -> str:
-    """Items in lines of no more than so many characters, unless one is longer."""
+    """Wraps items in lines of at most `MAX_LINE` characters, unless one is longer."""
     lines = [""]
     for item in items:
         if lines[-1] and len(lines[-1]) + len(item) + 6 > MAX_LINE:

@@ -1,8 +1,8 @@
-"""Files that celltrain writes: into a folder, or to a path that the user names; and what cannot be written, said in our words.
+"""Files that celltrain writes, into a folder or to a path that the user names.
 
-A folder may hold what somebody else has put there. So a file in a folder is written under a name made up for it and renamed:
-a link of the file's own name is replaced, and what it leads to stays as it is. A folder in it that is a link is refused. The
-path that the user names himself may be a link, of a file or of a folder, and is followed.
+Somebody else may have put things into a folder. A file in it is therefore written under a new name and renamed, which
+replaces a link and leaves its target alone; a link in the place of a folder is refused. The path that the user names may
+be a link, and is followed.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,14 +18,13 @@ from typing import IO
 from celltrain.errors import Fault, OutputError
 from celltrain.text import shown
 
-#: A link is not followed, and a pipe does not make anybody wait. Windows has neither.
-_OPENED = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-NO_LINK = _OPENED | getattr(os, "O_NOFOLLOW", 0)
+#: Flags of files that are opened in place: links are not followed, and pipes do not wait. Windows has neither.
+NO_LINK = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
 
 
 @contextmanager
 def writing(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Says which file could not be written; raises `OutputError`."""
+    """Turns errors of writing into an `OutputError` that names the file."""
     try:
         yield
     except (BrokenPipeError, OutputError):
@@ -39,54 +37,44 @@ def writing(path: str | os.PathLike[str]) -> Iterator[None]:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A file in a folder, to write: it has its name once it is whole, and one of that name before is gone.
-
-    The name it has until then is made up and must be new, so nothing that somebody has put there is written to.
-    """
+    """Opens a new file that gets its name, and replaces the file of that name, once it is complete."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     try:
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINK, 0o666)
-    except OSError as error:
-        # Nobody knows the name that was made up.
-        error.filename = str(path)
-        raise
-    try:
-        with open(handle, "wb") as file:  # noqa: PTH123, a descriptor
+        # Exclusive creation follows no link.
+        with temporary.open("xb") as file:
             yield file
         temporary.replace(path)
     except BaseException as error:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
-        # What says it in our words already may be of another file.
-        said = isinstance(error, OutputError)
-        if isinstance(error, OSError) and not said and error.filename in (None, str(temporary)):
+        # An error of ours may be about another file.
+        is_ours = isinstance(error, OutputError)
+        if isinstance(error, OSError) and not is_ours and error.filename in (None, str(temporary)):
             error.filename = str(path)
         raise
 
 
 def replace(path: Path, content: str | bytes) -> None:
-    """Writes a file in a folder, as `replacing` does."""
+    """Writes a file as `replacing` does."""
     with replacing(path) as file:
         file.write(content.encode() if isinstance(content, str) else content)
 
 
 @contextmanager
 def named(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """A file that the user names, to write: a new or a regular one, also by a link; raises `OutputError`."""
+    """Opens a new or regular file that the user names, also through a link; raises `OutputError`."""
+    target = Path(path)
     with writing(path):
-        # A pipe would wait for its reader, and a device does what it likes when it is opened.
-        with contextlib.suppress(FileNotFoundError):
-            _refuse_others(path, os.stat(path))  # noqa: PTH116, whatever has a path's protocol
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | _OPENED, 0o666)
-        with open(handle, "wb") as file:  # noqa: PTH123, a descriptor
-            _refuse_others(path, os.fstat(handle))
-            file.truncate()
+        if target.exists() and not target.is_file() and not target.is_dir():
+            problem = "is not a regular file, and nothing is written to it: name another file"
+            raise OutputError([Fault.of_file(shown(path), problem)])
+        with target.open("wb") as file:
             yield file
 
 
 @contextmanager
 def making(folder: Path) -> Iterator[None]:
-    """A folder, made with those above it where they are not there; when nothing comes of it, what was made is gone again."""
+    """Makes a folder and those above it; removes the ones it made if the block fails."""
     made = [path for path in (folder, *folder.parents) if not path.exists()]
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -94,14 +82,14 @@ def making(folder: Path) -> Iterator[None]:
         yield
     except BaseException:
         for path in made:
-            # Of those that hold something the folders above hold something too.
+            # Folders with something in them stay.
             with contextlib.suppress(OSError):
                 path.rmdir()
         raise
 
 
 def inner(folder: Path) -> Path:
-    """A folder in a folder, made where it is not there; raises `OutputError` where it is a link."""
+    """Makes a folder in a folder; raises `OutputError` if it is a link."""
     if faults := linked(folder):
         raise OutputError(faults)
     with writing(folder):
@@ -110,12 +98,6 @@ def inner(folder: Path) -> Path:
 
 
 def linked(*paths: Path) -> list[Fault]:
-    """Those that are links, where only what celltrain has made itself should be."""
+    """Returns the faults of paths that are links, in folders where celltrain makes everything itself."""
     problem = "is a link, and celltrain did not make it: take it away"
     return [Fault.of_file(shown(path), problem) for path in paths if path.is_symlink()]
-
-
-def _refuse_others(path: str | os.PathLike[str], status: os.stat_result) -> None:
-    if not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
-        problem = "is not a regular file, and nothing is written to it: name another file"
-        raise OutputError([Fault.of_file(shown(path), problem)])

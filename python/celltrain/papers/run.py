@@ -15,7 +15,7 @@ from celltrain.drawing.pages.words import counted
 from celltrain.ensemble.cases import Case, Run
 from celltrain.ensemble.execute import execute
 from celltrain.errors import CancelledError, Fault, ScenarioError, warn
-from celltrain.model.arguments import MOST_JOBS, checked
+from celltrain.model.arguments import MOST_JOBS, checked, cores
 from celltrain.model.cancel import Cancel, check, endable
 from celltrain.model.expressions import needs_series, outlined, problem
 from celltrain.model.progress import watched
@@ -26,7 +26,7 @@ from celltrain.papers.expansion import load
 from celltrain.papers.paper import STUDY, Number, Paper, PaperError
 from celltrain.papers.results import Results
 from celltrain.papers.score import Scored
-from celltrain.running import Local, Rows, RunRecord, Worker, cores
+from celltrain.running import Local, Rows, RunRecord, Worker
 from celltrain.text import described
 
 if TYPE_CHECKING:

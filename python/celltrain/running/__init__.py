@@ -6,8 +6,6 @@ rows. Sweeps, searches and reproductions all run on it.
 
 from __future__ import annotations
 
-from celltrain.model.arguments import cores
-from celltrain.running.runner import Local, run_chunk, worker_of
-from celltrain.running.work import Chunk, Recording, Rows, RunRecord, Task, Worker
+import lazy_loader
 
-__all__ = ["Chunk", "Local", "Recording", "Rows", "RunRecord", "Task", "Worker", "cores", "run_chunk", "worker_of"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

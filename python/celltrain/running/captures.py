@@ -1,4 +1,4 @@
-"""A capture of a run, written while it goes on: packets at hosts or cells at ports, as Wireshark and its like read them."""
+"""Captures of a run, written while it continues: packets at hosts or cells at ports, in the format that Wireshark reads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from celltrain.model.arguments import checked, names_of
 from celltrain.model.writing import making, replacing, writing
 from celltrain.text import shown
 
-#: What is captured: each kind, and what may be looked at of it.
+#: The kinds of captures, and the directions of each.
 KINDS = {
     "ip": ("sender", "receiver", "both"),
     "aal5": ("sender", "receiver", "both"),
@@ -26,7 +26,7 @@ Take = Callable[[bytes], object]
 
 
 class Capture:
-    """What of a run is captured, and where to: a pcapng file for Wireshark, tshark, tcptrace, scapy and their like.
+    """A choice of packets or cells to capture, and the pcapng file for Wireshark, tshark, tcptrace or scapy that gets them.
 
     >>> import celltrain as ct
     >>> lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=100, policy=ct.Ppd(), duration="10ms")
@@ -51,23 +51,22 @@ class Capture:
         flows: str | Sequence[str] | None = None,
         window: str | None = None,
     ) -> None:
-        """Chooses what is captured.
+        """Chooses packets or cells.
 
         Args:
-            path: The file, which is not there yet.
+            path: The file, which must not exist.
             kind: `"ip"` for IPv4 packets at hosts, `"aal5"` for the same in AAL5 frames with VPI and VCI, `"cells"` for
                 cells at ports with all their 53 bytes, `"wireshark_cells"` for cells without their HEC, whose headers
-                Wireshark shows. Packets at hosts say where they were lost; like cells they then come from the reference
-                engine. With `engine="fast"` they do not say it.
-            at: Of packets `"sender"`, `"receiver"` or `"both"`: whose hosts are looked at; the senders' when None.
-                Readers follow a connection through all hosts of a file, and take what arrives at the other end for
-                retransmissions, so a capture of both is for reading and not for counting. Of cells `"out"`, `"in"` or
-                `"both"`: those that leave a port, those that come to it, which say whether they are lost there, or
-                both; those that leave when None.
+                Wireshark shows. Comments on packets at hosts name the place of a loss; these packets then come from the
+                reference engine, as cells do. With `engine="fast"` there are no such comments.
+            at: For packets `"sender"`, `"receiver"` or `"both"`: the hosts that are observed; the senders' when None.
+                Readers follow a connection through all hosts of a file, and take arrivals at the other end for
+                retransmissions, so a capture of both is for reading and not for counting. For cells `"out"`, `"in"` or
+                `"both"`: departures from a port, arrivals at it with a comment on losses, or both; departures when None.
             ports: Ports whose cells are captured; the bottleneck when None.
-            vcs: VCs whose cells, and those whose flows' packets are captured; all when None.
+            vcs: VCs whose cells, or whose flows' packets, are captured; all when None.
             flows: Flows whose packets or cells are captured; all when None.
-            window: From when to when, such as `"1.2s:1.3s"`; either may be left out. The whole run when None.
+            window: Start and end, such as `"1.2s:1.3s"`; either may be left out. The whole run when None.
 
         Raises:
             ScenarioError: When an option is refused.
@@ -78,9 +77,8 @@ class Capture:
         self._end = b""
         faults = []
         if kind not in KINDS:
-            faults.append(
-                Fault.of_option("kind", repr(kind), f"is not a kind of capture; choose from {', '.join(KINDS)}")
-            )
+            problem = f"is not a kind of capture; choose from {', '.join(KINDS)}"
+            faults.append(Fault.of_option("kind", repr(kind), problem))
         elif at is not None and at not in KINDS[kind]:
             problem = f"is not what {kind} can be looked at; choose from {', '.join(KINDS[kind])}"
             faults.append(Fault.of_option("at", repr(at), problem))
@@ -95,24 +93,24 @@ class Capture:
 
     @property
     def of_cells(self) -> bool:
-        """Whether it is of cells at ports, and not of packets at hosts."""
+        """True for cells at ports, False for packets at hosts."""
         return self.kind.endswith("cells")
 
-    def engine(self, asked: str | None) -> str:
-        """The engine that captures this: the one that is asked for, or the one that tells all there is to say."""
-        if asked == "fast" and self.of_cells:
+    def engine(self, requested: str | None) -> str:
+        """Returns the engine that captures this: the requested one, or the reference engine, which reports losses."""
+        if requested == "fast" and self.of_cells:
             problem = "does not look at single cells: leave it to celltrain to choose, or capture packets at hosts"
             raise ScenarioError([Fault.of_option("engine", '"fast"', problem)])
-        return asked or "reference"
+        return requested or "reference"
 
-    def asked(self) -> tuple[Any, ...]:
-        """As the core takes it."""
+    def for_core(self) -> tuple[Any, ...]:
+        """Returns the choice as the core takes it."""
         names = (None if one is None else list(one) for one in (self.ports, self.vcs, self.flows))
         return (self.kind, self.at, *names, self.window)
 
     @contextmanager
     def taking(self) -> Iterator[Take]:
-        """What takes the bytes of the file. It gets its name at the end; after Ctrl-C too, with what there is."""
+        """Yields a function that takes the bytes of the file, which gets its name at the end, after Ctrl-C too."""
         if self.path.exists() or self.path.is_symlink():
             problem = "is there already; name another file, or take it away"
             raise OutputError([Fault.of_file(str(self.path), problem)])
@@ -121,7 +119,7 @@ class Capture:
         with making(self.path.parent), writing(self.path), replacing(self.path) as file:
 
             def take(data: bytes) -> None:
-                # Whoever writes another file of the same run must not say that it was that one.
+                # The error must not name another file of the run.
                 with writing(self.path):
                     file.write(data)
                 self._end = (data if len(data) >= _BLOCK else self._end + data)[-_BLOCK:]
@@ -138,26 +136,26 @@ class Capture:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was captured in the last run: handshakes are made up."""
+        """True if the last run captured nothing but handshakes, which celltrain makes up."""
         return _last_packet(self._end) is None or _MADE_UP in _last_block(self._end)
 
 
 #: Block types of pcapng, and options of an interface statistics block.
 _PACKET, _STATISTICS, _COMMENT, _END_TIME = 6, 5, 1, 3
-#: More than the longest block has.
+#: More bytes than the longest block has.
 _BLOCK = 1 << 18
-#: How the comment on a handshake begins.
+#: The beginning of the comment on a handshake.
 _MADE_UP = b"made up: in the model"
 
 
 def _last_block(end: bytes) -> bytes:
-    """The last block of the end of a capture: it ends with its length."""
+    """Returns the last block of a capture from its end: a block ends with its length."""
     length = int.from_bytes(end[-4:], "little")
     return end[-length:] if 28 <= length <= len(end) else b""
 
 
 def _last_packet(end: bytes) -> tuple[int, int] | None:
-    """The interface and the nanosecond of the last packet of the end of a capture; None where there is none."""
+    """Returns the interface and the time in nanoseconds of the last packet; None if there is none."""
     block = _last_block(end)
     if int.from_bytes(block[:4], "little") != _PACKET:
         return None
@@ -166,7 +164,7 @@ def _last_packet(end: bytes) -> tuple[int, int] | None:
 
 
 def _interruption(end: bytes) -> tuple[float, bytes]:
-    """The seconds until the last packet, and a block that says that the run was interrupted then."""
+    """Returns the time of the last packet in seconds, and a block with a comment that the run was interrupted then."""
     interface, nanoseconds = _last_packet(end) or (0, 0)
     seconds = nanoseconds / 1e9
     comment = f"the run was interrupted: packets until {seconds:.9g} s".encode()

@@ -1,4 +1,4 @@
-"""The events of a run, written while it goes on: a table a kind, in Parquet or CSV."""
+"""The events of a run: files that are written while it runs, a table for each kind, and the same tables read again."""
 
 from __future__ import annotations
 
@@ -12,26 +12,32 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from celltrain import _core
-from celltrain.errors import CancelledError, Fault, OutputError, ScenarioError, add_note
+from celltrain.errors import CancelledError, Fault, InputError, NotTracedError, OutputError, ScenarioError, add_note
 from celltrain.model import files
 from celltrain.model.arguments import checked, names_of
 from celltrain.model.measures import EVENTS
 from celltrain.model.writing import making, replacing, writing
-from celltrain.running.tables import column_of, csv_rows, csv_schema
-from celltrain.text import shown
+from celltrain.running.tables import csv_rows, csv_schema
+from celltrain.text import described, shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from celltrain.drawing.diagrams import Diagrams
+
 FORMATS = ("parquet", "csv")
-#: What the core hands over of a column: values, and the words they stand for or None.
+#: Facts that the files of one run have in common: the scenario's name, its seed, a digest of its canonical form.
+OF_RUN = ("scenario", "seed", "scenario_sha256")
+#: Metadata for diagrams, as JSON: the flows in order, the buffers of the ports, and the TCP in words.
+FOR_DIAGRAMS = ("flows", "buffers", "tcp")
+#: A column from the core: values, and the words that they are places of, or None.
 Values = tuple[Any, Sequence[str] | None]
 #: Takes a block of rows: its kind, and its columns in the order of the table.
 Take = Callable[[str, list[Values]], None]
 
 
 class Events:
-    """Which events of a run are kept, and where.
+    """A choice of events to keep of a run, and the folder that gets them.
 
     >>> import celltrain as ct
     >>> lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=100, policy=ct.Ppd(), duration="10ms")
@@ -64,8 +70,8 @@ class Events:
                 the reference engine alone.
             ports: Ports whose frames and cells are kept; when None all ports' frames, and the bottleneck's cells.
             vcs: VCs whose frames, cells and rates are kept, and the segments and timers of their flows; all when None.
-            flows: Flows whose segments and timers are kept, and what becomes of their VCs; all when None.
-            window: From when to when, such as `"1.2s:1.3s"`; either may be left out. The whole run when None.
+            flows: Flows whose segments and timers are kept, and the events of their VCs; all when None.
+            window: Start and end, such as `"1.2s:1.3s"`; either may be left out. The whole run when None.
             format: `"parquet"`, or `"csv"`.
 
         Raises:
@@ -79,12 +85,10 @@ class Events:
         self.known: dict[str, Any] = {}
         """Metadata for diagrams: see `FOR_DIAGRAMS`. The run sets it before its files are closed."""
         self.rows: dict[str, int] = {}
-        """Rows that were written, by kind: of the last run with this choice."""
-        faults = [
-            Fault.of_option("kinds", repr(name), f"is not a kind of event; choose from {', '.join(EVENTS)}")
-            for name in dict.fromkeys(self.kinds)
-            if name not in EVENTS
-        ]
+        """Number of rows that the last run with this choice wrote, by kind."""
+        unknown = [name for name in dict.fromkeys(self.kinds) if name not in EVENTS]
+        problem = f"is not a kind of event; choose from {', '.join(EVENTS)}"
+        faults = [Fault.of_option("kinds", repr(name), problem) for name in unknown]
         if format not in FORMATS:
             problem = f"is not a format; choose from {', '.join(FORMATS)}"
             faults.append(Fault.of_option("format", repr(format), problem))
@@ -104,43 +108,40 @@ class Events:
         """The files of the kinds."""
         return [self.folder / f"{name}.{self.format}" for name in self.chosen]
 
-    def engine(self, asked: str | None) -> str:
-        """The engine that tells of these kinds: the one that is asked for, or the fast one if it does."""
+    def engine(self, requested: str | None) -> str:
+        """Returns the engine that reports these kinds: the requested one, or the fast one if it does; raises `ScenarioError`."""
         needed = [name for name in self.chosen if "fast" not in EVENTS[name].engines]
-        if asked == "fast" and needed:
-            told = ", ".join(name for name in EVENTS if "fast" in EVENTS[name].engines)
-            problem = f"does not look at {', '.join(needed)}: leave it to celltrain to choose, or keep only {told}"
+        if requested == "fast" and needed:
+            reported = ", ".join(name for name in EVENTS if "fast" in EVENTS[name].engines)
+            problem = f"does not look at {', '.join(needed)}: leave it to celltrain to choose, or keep only {reported}"
             raise ScenarioError([Fault.of_option("engine", '"fast"', problem)])
-        return asked or ("reference" if needed else "fast")
+        return requested or ("reference" if needed else "fast")
 
-    def asked(self) -> tuple[Any, ...]:
-        """As the core takes it."""
+    def for_core(self) -> tuple[Any, ...]:
+        """Returns the choice as the core takes it."""
         names = (None if one is None else list(one) for one in (self.ports, self.vcs, self.flows))
         return (list(self.kinds), *names, self.window)
 
     @contextmanager
     def taking(self, run: Mapping[str, str] | None = None, *, is_temporary: bool = False) -> Iterator[Take]:
-        """What takes the blocks of a run. The files get their names at the end; after Ctrl-C too, with what there is.
+        """Yields a function that takes the blocks of a run; the files get their names at the end, after Ctrl-C too.
 
         Args:
-            run: What the metadata of the tables say of the run: see `OF_RUN`.
-            is_temporary: The caller deletes the files, so an interrupted run does not tell where they are.
+            run: Facts about the run for the metadata of the tables: see `OF_RUN`.
+            is_temporary: The caller deletes the files, so the exception of an interrupted run does not name them.
         """
-        folder = self.folder
         self._refuse_others(run or {})
         ended: BaseException | None = None
-        with making(folder), writing(folder), ExitStack() as opening:
-            opened = {
-                name: opening.enter_context(replacing(path)) for name, path in zip(self.chosen, self.paths, strict=True)
-            }
+        with making(self.folder), writing(self.folder), ExitStack() as opening:
+            opened = {path.stem: opening.enter_context(replacing(path)) for path in self.paths}
             writer = _Writer(opened, self.format, run or {})
             try:
                 yield writer.take
             except (KeyboardInterrupt, CancelledError) as error:
                 ended = error
-                writer.interrupted = True
+                writer.metadata["interrupted_at_s"] = f"{writer.last:.12g}"
             finally:
-                writer.at_end = {name: json.dumps(value) for name, value in self.known.items()}
+                writer.metadata |= {name: json.dumps(value) for name, value in self.known.items()}
                 writer.close()
         self.rows = writer.rows
         if ended is not None:
@@ -150,43 +151,33 @@ class Events:
             raise ended
 
     def _refuse_others(self, run: Mapping[str, str]) -> None:
-        """Refuses a folder that has these files already, or events of another run: one cannot tell them apart later."""
+        """Refuses a folder that has these files already, or events of another run: readers could not distinguish them."""
         faults = []
-        for kind in EVENTS:
-            for form in FORMATS:
-                path = self.folder / f"{kind}.{form}"
-                if not path.exists() and not path.is_symlink():
-                    continue
-                problem = None
-                if path in self.paths:
-                    problem = "is there already; name another folder, or take it away"
-                elif form != self.format:
-                    problem = f"is of another format than {self.format}; name another folder, or take it away"
-                elif form == "csv":
-                    problem = "does not say of which run it is, as CSV has no place for it; name another folder"
-                elif (other := run_of(path)) is not None and other != dict(run):
-                    problem = f"is of another run ({said(other)}, and not {said(run)}); name another folder"
-                if problem is not None:
-                    faults.append(Fault.of_file(shown(path), problem))
+        for path in (self.folder / f"{kind}.{form}" for kind in EVENTS for form in FORMATS):
+            if not path.exists() and not path.is_symlink():
+                continue
+            problem = None
+            if path in self.paths:
+                problem = "is there already; name another folder, or take it away"
+            elif path.suffix != f".{self.format}":
+                problem = f"is of another format than {self.format}; name another folder, or take it away"
+            elif self.format == "csv":
+                problem = "does not say of which run it is, as CSV has no place for it; name another folder"
+            elif (other := run_of(path)) is not None and other != dict(run):
+                problem = f"is of another run ({_in_words(other)}, and not {_in_words(run)}); name another folder"
+            if problem is not None:
+                faults.append(Fault.of_file(shown(path), problem))
         if faults:
             raise OutputError(faults)
 
 
-#: What the files of one run have in common: the scenario's name, its seed, and a digest of its canonical form.
-OF_RUN = ("scenario", "seed", "scenario_sha256")
-
-
-#: Metadata for diagrams, as JSON: the flows in order, the buffers of the ports, and the TCP in words.
-FOR_DIAGRAMS = ("flows", "buffers", "tcp")
-
-
 def run_of(path: Path) -> dict[str, str] | None:
-    """What a Parquet file of events says of its run; None where it is none."""
+    """Returns what a Parquet file of events says about its run; None if it cannot be read."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        with open(files.opened(path, what="table"), "rb") as file:  # noqa: PTH123, a descriptor
+        with files.opened(path, what="table") as file:
             metadata = pq.read_schema(file).metadata or {}
     except (files.UnreadableError, pa.ArrowException, OSError, ValueError):
         return None
@@ -194,44 +185,43 @@ def run_of(path: Path) -> dict[str, str] | None:
     return {name: metadata[name.encode()].decode(errors="replace") for name in names}
 
 
-def said(run: Mapping[str, str]) -> str:
-    """A run in a few words."""
+def _in_words(run: Mapping[str, str]) -> str:
     digest = run.get("scenario_sha256", "")[:8]
     name, seed = run.get("scenario") or "scenario", run.get("seed", "unknown")
     return f"{shown(name)}, seed {seed}{f', digest {digest}' if digest else ''}"
 
 
+#: Columns whose values repeat for long.
+_REPEATING = ("length", "cwnd", "ssthresh", "flight", "rto_s", "threshold_cells")
+#: Parquet's encodings of numbers that differ from row to row.
+_ENCODINGS = {"int64": "DELTA_BINARY_PACKED", "float64": "BYTE_STREAM_SPLIT"}
+
+
 class _Table:
-    """The file of one kind."""
+    """The file of one kind while it is written."""
 
     def __init__(self, kind: str, file: IO[bytes], file_format: str, run: Mapping[str, str]) -> None:
         import pyarrow as pa
+        import pyarrow.csv
+        import pyarrow.parquet
 
-        self.columns = [column_of(measure) for measure in EVENTS[kind].columns]
+        columns = EVENTS[kind].columns
         metadata = {"celltrain": "events", "kind": kind, "meaning": EVENTS[kind].meaning, **run}
-        self.schema = pa.schema([column.field() for column in self.columns], metadata=metadata)
-        self.writer: Any
-        if file_format == "csv":
-            import pyarrow.csv
-
-            self.writer = pa.csv.CSVWriter(file, csv_schema(self.schema))
-        else:
-            import pyarrow.parquet
-
-            words = [column.name for column in self.columns if column.kind == "name"]
-            self.writer = pa.parquet.ParquetWriter(
-                file,
-                self.schema,
-                compression="lz4",
-                use_dictionary=[*words, *_REPEATING],
-                column_encoding={
-                    column.name: _ENCODINGS[column.kind]
-                    for column in self.columns
-                    if column.kind in _ENCODINGS and column.name not in _REPEATING
-                },
-                write_statistics=["time_s"],
-            )
+        self.schema = pa.schema([column.field() for column in columns], metadata=metadata)
         self.is_csv = file_format == "csv"
+        self.writer: Any
+        if self.is_csv:
+            self.writer = pa.csv.CSVWriter(file, csv_schema(self.schema))
+            return
+        varying = [column for column in columns if column.kind in _ENCODINGS and column.name not in _REPEATING]
+        self.writer = pa.parquet.ParquetWriter(
+            file,
+            self.schema,
+            compression="lz4",
+            use_dictionary=[*(column.name for column in columns if column.kind == "name"), *_REPEATING],
+            column_encoding={column.name: _ENCODINGS[column.kind] for column in varying},
+            write_statistics=["time_s"],
+        )
 
     def write(self, values: list[Values]) -> None:
         import pyarrow as pa
@@ -241,23 +231,15 @@ class _Table:
         for rows in csv_rows(table) if self.is_csv else [table]:
             self.writer.write_table(rows)
 
-    def mark(self, metadata: Mapping[str, str]) -> None:
-        """Adds to what the file says of itself, at its end; CSV has no place for it, nor has pyarrow before 16."""
-        if not self.is_csv and hasattr(self.writer, "add_key_value_metadata"):
+    def close(self, metadata: Mapping[str, str]) -> None:
+        """Ends the file with more metadata; CSV has no place for it, nor has pyarrow before 16."""
+        if metadata and hasattr(self.writer, "add_key_value_metadata"):
             self.writer.add_key_value_metadata(dict(metadata))
-
-    def close(self) -> None:
         self.writer.close()
 
 
-#: Columns whose values repeat for long.
-_REPEATING = ("length", "cwnd", "ssthresh", "flight", "rto_s", "threshold_cells")
-#: How Parquet stores numbers that differ from row to row.
-_ENCODINGS = {"int64": "DELTA_BINARY_PACKED", "float64": "BYTE_STREAM_SPLIT"}
-
-
 def _array(field: pa.Field, values: Any, words: Sequence[str] | None) -> pa.Array:
-    """The values of a column; what a row lacks, NaN or -1, is null."""
+    """Makes an Arrow array of the values of a column; NaN and -1 are null."""
     import numpy as np
     import pyarrow as pa
 
@@ -268,27 +250,22 @@ def _array(field: pa.Field, values: Any, words: Sequence[str] | None) -> pa.Arra
 
 
 class _Writer:
-    """Writes blocks on a thread of its own, while the run goes on; a few wait at most, as pyarrow is imported meanwhile."""
+    """Writes blocks on a thread of its own while the run continues; pyarrow is imported there too."""
 
     def __init__(self, files: dict[str, IO[bytes]], file_format: str, run: Mapping[str, str]) -> None:
-        self._files = files
-        self._format = file_format
-        self._run = run
         self._waiting: queue.Queue[tuple[str, list[Values]] | None] = queue.Queue(maxsize=4)
         self._error: BaseException | None = None
-        self._ended = False
-        self.interrupted = False
-        """Whether the run ended before its time."""
-        self.at_end: Mapping[str, str] = {}
-        """Metadata that are known at the end of the run."""
+        self.metadata: dict[str, str] = {}
+        """Facts that are known at the end of the run."""
         self.rows = dict.fromkeys(files, 0)
         self.last = 0.0
-        """The instant of the last event."""
-        self._thread = threading.Thread(target=self._work, name="celltrain events", daemon=True)
+        """The time of the last event."""
+        arguments = (files, file_format, run)
+        self._thread = threading.Thread(target=self._work, args=arguments, name="celltrain events", daemon=True)
         self._thread.start()
 
     def take(self, kind: str, columns: list[Values]) -> None:
-        """Takes a block; raises what could not be written before."""
+        """Takes a block; raises the error of an earlier one that could not be written."""
         self._waiting.put((kind, columns))
         times = columns[0][0]
         self.rows[kind] += len(times)
@@ -297,49 +274,199 @@ class _Writer:
             raise self._error
 
     def close(self) -> None:
-        """Writes what waits, and the ends of the files."""
+        """Writes the blocks that wait, and the ends of the files."""
         self._waiting.put(None)
         self._thread.join()
         if self._error is not None:
             raise self._error
 
-    def _work(self) -> None:
-        tables: list[_Table] = []
-        try:
-            self._write(tables)
-        except BaseException as error:
-            self._error = error
-            # Whoever hands over a block must not wait for ever.
-            while self._next() is not None:
-                pass
-            for table in tables:
-                with suppress(Exception):
-                    table.close()
-
-    def _next(self) -> tuple[str, list[Values]] | None:
-        """The next block; nothing from the last one on."""
-        if not self._ended:
-            block = self._waiting.get()
-            self._ended = block is None
-            return block
-        return None
-
-    def _write(self, tables: list[_Table]) -> None:
+    def _work(self, files: dict[str, IO[bytes]], file_format: str, run: Mapping[str, str]) -> None:
         # pyarrow calls Python from C++: a process that exits meanwhile would abort.
         awaited = _core.AwaitedAtExit()
-        # pyarrow is imported here: the run goes on meanwhile.
-        with awaited:
-            by_kind = {kind: _Table(kind, file, self._format, self._run) for kind, file in self._files.items()}
-        tables += by_kind.values()
-        while (block := self._next()) is not None:
-            kind, columns = block
+        blocks = iter(self._waiting.get, None)
+        tables: dict[str, _Table] = {}
+        try:
             with awaited:
-                by_kind[kind].write(columns)
-        while tables:
-            table = tables.pop()
-            if self.interrupted:
-                table.mark({"interrupted_at_s": f"{self.last:.12g}"})
-            if self.at_end:
-                table.mark(self.at_end)
-            with awaited:
-                table.close()
+                for kind, file in files.items():
+                    tables[kind] = _Table(kind, file, file_format, run)
+            for kind, columns in blocks:
+                with awaited:
+                    tables[kind].write(columns)
+            for table in tables.values():
+                with awaited:
+                    table.close(self.metadata)
+        except BaseException as error:
+            self._error = error
+            # `take` must not wait forever.
+            for _ in blocks:
+                pass
+            for table in tables.values():
+                with suppress(Exception):
+                    table.writer.close()
+
+
+@checked()
+def read_events(folder: str | os.PathLike[str]) -> EventLog:
+    """The events that a run wrote into a folder, to look at later.
+
+    Args:
+        folder: The folder of `celltrain run --events DIR`, or of `celltrain.Events`; its tables are Parquet or CSV.
+
+    Raises:
+        InputError: When there is no such folder, or no table of events in it, or tables of several runs.
+
+    >>> import celltrain as ct
+    >>> lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=100, policy=ct.Ppd(), duration="10ms")
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     result = ct.run(lan, events=ct.Events(folder=folder, kinds=["segments", "timers"]))
+    ...     log = ct.read_events(folder)
+    ...     segments = log["segments"]
+    >>> log, segments.column_names[:4]
+    (EventLog(segments, timers), ['time_s', 'flow', 'event', 'reason'])
+    """
+    path = Path(folder)
+    if not path.is_dir():
+        problem = "is a file, not a folder of events" if path.exists() else "there is no such folder"
+        raise InputError([Fault.of_file(shown(path), problem)])
+    log = EventLog(path)
+    if not len(log):
+        problem = "has no tables of events; celltrain run FILE --events DIR writes them"
+        raise InputError([Fault.of_file(shown(path), problem)])
+    _refuse_mixed(path)
+    return log
+
+
+def _refuse_mixed(folder: Path) -> None:
+    """Refuses a folder whose files are of several runs; raises `InputError`."""
+    existing = [path for kind in EVENTS for form in FORMATS if (path := folder / f"{kind}.{form}").is_file()]
+    problem = None
+    if len({path.suffix for path in existing}) > 1:
+        problem = f"has events in two formats, so of two runs: {', '.join(path.name for path in existing)}"
+    runs = {path: run for path in existing if path.suffix == ".parquet" and (run := run_of(path)) is not None}
+    for path, run in runs.items():
+        first, of_first = next(iter(runs.items()))
+        if problem is None and run != of_first:
+            problem = (
+                f"has events of two runs: {first.name} is of {_in_words(of_first)}, {path.name} of {_in_words(run)}; "
+                "each needs a folder of its own"
+            )
+    if problem is not None:
+        raise InputError([Fault.of_file(shown(folder), problem)])
+
+
+class EventLog(Mapping[str, "pa.Table"]):
+    """The events of a run by kind: `segments`, `timers`, `frames`, `cells`, `rates`, as far as they were kept.
+
+    A table is read from its file when it is first used. pandas, polars and duckdb read it without copying.
+    """
+
+    def __init__(self, folder: Path | None, **facts: Any) -> None:
+        """Finds the files of a run; `folder` is None for a run that kept none, `facts` are about the run itself."""
+        self.folder = folder
+        self._facts = facts
+        self._tables: dict[str, pa.Table] = {}
+        paths = [folder / f"{kind}.{form}" for kind in EVENTS for form in reversed(FORMATS)] if folder else []
+        # Parquet last: it goes before CSV.
+        self._paths = {path.stem: path for path in paths if path.is_file()}
+
+    @property
+    def plot(self) -> Diagrams:
+        """Diagrams of the events; needs `pip install celltrain[plot]`."""
+        from celltrain.drawing.diagrams import Diagrams
+
+        written = self._written()
+        facts = {name: json.loads(written[name]) for name in FOR_DIAGRAMS if name in written}
+        return Diagrams(self, self._title(), {**facts, **self._facts})
+
+    def __getitem__(self, kind: str) -> pa.Table:
+        if not isinstance(kind, str) or kind not in EVENTS:
+            raise NotTracedError(f"there is no kind of event {described(kind)}; there are {', '.join(EVENTS)}")
+        if self.folder is None:
+            problem = f'the run kept no events: run it with events=ct.Events(folder=..., kinds=["{kind}"])'
+            raise NotTracedError(problem)
+        if kind not in self._paths:
+            raise NotTracedError(
+                f"the run kept no {kind}, only {', '.join(self)}: name them among the kinds that it keeps"
+            )
+        if kind not in self._tables:
+            self._tables[kind] = _read(self._paths[kind], kind)
+        return self._tables[kind]
+
+    def __contains__(self, kind: object) -> bool:
+        return kind in self._paths
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._paths)
+
+    def __len__(self) -> int:
+        return len(self._paths)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    __hash__ = object.__hash__
+
+    def __repr__(self) -> str:
+        return f"EventLog({', '.join(self)})"
+
+    def _written(self) -> dict[str, Any]:
+        """Returns the metadata of one of its files; CSV has none."""
+        for kind in self._paths:
+            if metadata := {key.decode(): text.decode() for key, text in (self[kind].schema.metadata or {}).items()}:
+                return metadata
+        return {}
+
+    def _title(self) -> str:
+        """Returns the scenario and the seed; the folder's name if neither the run nor its files have them."""
+        facts = self._facts if "seed" in self._facts else self._written()
+        if "seed" not in facts:
+            return self.folder.name if self.folder is not None else ""
+        return f"{facts['scenario'] or 'scenario'}, seed {facts['seed']}"
+
+
+def _read(path: Path, kind: str) -> pa.Table:
+    """Reads the table in a file of events; raises `InputError` for other files."""
+    import pyarrow as pa
+
+    schema = pa.schema([column.field() for column in EVENTS[kind].columns])
+    try:
+        with files.opened(path, what="table") as file:
+            table = _parquet(file) if path.suffix == ".parquet" else _csv(file, schema)
+        if table.column_names != schema.names:
+            raise pa.ArrowInvalid("its columns are others")
+        return table.cast(schema.with_metadata(table.schema.metadata))
+    except files.UnreadableError as error:
+        raise InputError([Fault.of_file(shown(path), error.problem)]) from None
+    except (pa.ArrowException, OSError, ValueError) as error:
+        problem = f"is not a table of {kind} as celltrain writes it ({' '.join(str(error).split())[:200]})"
+        raise InputError([Fault.of_file(shown(path), problem)]) from None
+
+
+def _parquet(file: Any) -> pa.Table:
+    import pyarrow.parquet as pq
+
+    parquet = pq.ParquetFile(file)
+    table = parquet.read()
+    # Facts known only at the end of a run are not in the schema.
+    added = {name: text for name, text in (parquet.metadata.metadata or {}).items() if name != b"ARROW:schema"}
+    return table.replace_schema_metadata({**(table.schema.metadata or {}), **added})
+
+
+def _csv(file: Any, schema: pa.Schema) -> pa.Table:
+    """Reads a CSV file with the columns of a Parquet file; removes the mark of `celltrain.text.cell`."""
+    import pyarrow as pa
+    import pyarrow.compute
+    import pyarrow.csv
+
+    is_text = {field.name: pa.types.is_dictionary(field.type) for field in schema}
+    types = {field.name: pa.string() if is_text[field.name] else field.type for field in schema}
+    options = pa.csv.ConvertOptions(column_types=types, strings_can_be_null=True, null_values=[""])
+    # A name may have a line end.
+    parse = pa.csv.ParseOptions(newlines_in_values=True)
+    table = pa.csv.read_csv(file, parse_options=parse, convert_options=options)
+    for place, name in enumerate(table.column_names):
+        if is_text.get(name):
+            texts = pa.compute.replace_substring_regex(table[name], "^'", "")
+            table = table.set_column(place, name, texts.dictionary_encode())
+    return table

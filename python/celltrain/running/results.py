@@ -1,31 +1,32 @@
-"""Running a scenario, and what comes of it."""
+"""Runs of a scenario, and their results."""
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from copy import deepcopy
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain.errors import Fault, InputError, NotTracedError, ScenarioError, warn
-from celltrain.model.arguments import Answer, Time, checked, cores
+from celltrain.model.arguments import Time, checked, cores, names_of
 from celltrain.model.cancel import Cancel, current, endable
 from celltrain.model.cards import Card, Carded, Grid
-from celltrain.model.measures import SERIES
+from celltrain.model.measures import ROWS, SERIES, Measure
 from celltrain.model.progress import watched
 from celltrain.model.scenario import read, table
+from celltrain.model.writing import replace as write_text
 from celltrain.model.writing import writing
 from celltrain.running import tables
 from celltrain.running.captures import Capture
-from celltrain.running.event_log import EventLog
-from celltrain.running.events import Events
-from celltrain.text import described, shown
+from celltrain.running.events import EventLog, Events
+from celltrain.running.summary import tcp_summary
+from celltrain.text import as_json, described, shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,12 +35,11 @@ if TYPE_CHECKING:
     from celltrain.drawing.plot import Plot
     from celltrain.model.types import Scenario
     from celltrain.running.steady import Steady
-from celltrain.running.summary import tcp_summary
 
 ENGINES = ("fast", "reference")
-#: Ports that a message names, and those that a card shows.
+#: Ports that a message names, and ports that a card shows.
 MOST_PORTS, MOST_PORTS_SHOWN = 8, 4
-#: What can be recorded: each series and what it is.
+#: The series that can be recorded, each with its meaning.
 TRACES = {name: series.meaning for name, series in SERIES.items()}
 
 
@@ -69,25 +69,25 @@ def run(
     progress: Callable[[float], object] | None = None,
     cancel: Cancel | None = None,
 ) -> RunResult:
-    """Simulates a scenario, cell by cell. Other Python threads go on meanwhile; Ctrl-C stops it at once.
+    """Simulates a scenario, cell by cell. Other Python threads continue meanwhile; Ctrl-C stops it at once.
 
     Args:
         scenario: A scenario, the path of a TOML file, or the name of a shipped one, such as `"lan-epd"`.
         seed: Seed of every random choice; the scenario's own when None.
-        trace: Which series to record: `"queue"`, `"occupancy"`, `"cwnd"`, `"delivered"`, `"acr"`, `"edge"`. Recording
-            changes nothing in the run. The last two have the connections with a controlled rate or an edge device, and
-            are refused where there is none.
+        trace: Series to record: `"queue"`, `"occupancy"`, `"cwnd"`, `"delivered"`, `"acr"`, `"edge"`. Recording changes
+            nothing in the run. The last two are for connections with a controlled rate or an edge device, and are refused
+            if there is none.
         step: Time between two samples of the series, for example `"1ms"`.
         ports: Names of the ports whose queue and occupancy are recorded; the bottleneck when None.
         engine: `"fast"`, or `"reference"`, which is naive and slow and must give the same fingerprint. When None the fast
-            one, but where the events that are kept come from the other alone, or a capture is made.
-        threads: Among how many threads the run is shared out at most. The result is the same, to the last bit, for any
-            number. Large networks with long links gain most of all; others stay on one thread, and a warning says so.
-            What looks at a run as it goes (`trace`, `events`, `pcap`) and the reference engine need a single one.
-        events: Where the events of the run are written to, and which: a `celltrain.Events`, or a folder that gets all
-            kinds. Keeping them changes nothing in the run.
-        pcap: Where a capture of the run is written to, for Wireshark and its like, and of what: a `celltrain.Capture`, or
-            a file that gets the packets at the senders' hosts. It changes nothing in the run.
+            one, unless some of the events come from the other alone, or a capture is made.
+        threads: Largest number of threads that share the run. The result is the same, to the last bit, for any number.
+            Large networks with long links gain most; others stay on one thread, and a warning says so. Observers of a run
+            (`trace`, `events`, `pcap`) and the reference engine need a single thread.
+        events: Events to keep, and where: a `celltrain.Events`, or a folder that gets all kinds. Keeping them changes
+            nothing in the run.
+        pcap: A capture of the run for Wireshark and similar programs: a `celltrain.Capture`, or a file that gets the
+            packets at the senders' hosts. It changes nothing in the run.
         progress: Called now and then with the share of the run that is done, 0 to 1.
         cancel: A handle that ends it from another thread; see `celltrain.Cancel`.
 
@@ -105,27 +105,23 @@ def run(
     >>> result.fingerprint == ct.run(lan, seed=7, engine="reference").fingerprint
     True
     """
-    trace = (trace,) if isinstance(trace, str) else tuple(dict.fromkeys(trace))
-    faults = [
-        Fault.of_option("trace", repr(name), f"is not a series; choose from {', '.join(TRACES)}")
-        for name in trace
-        if name not in TRACES
-    ]
+    trace = tuple(dict.fromkeys(names_of(trace) or ()))
+    events = events if events is None or isinstance(events, Events) else Events(events)
+    capture = pcap if pcap is None or isinstance(pcap, Capture) else Capture(pcap)
+    problem = f"is not a series; choose from {', '.join(TRACES)}"
+    faults = [Fault.of_option("trace", repr(name), problem) for name in trace if name not in TRACES]
     if engine is not None and engine not in ENGINES:
         faults.append(Fault.of_option("engine", repr(engine), f"is not an engine; choose from {', '.join(ENGINES)}"))
     if seed is not None and not 0 <= seed < 1 << 64:
         faults.append(Fault.of_option("seed", seed, "is not a whole number from 0 to 2^64 - 1"))
-    kept = events if events is None or isinstance(events, Events) else Events(events)
-    capture = pcap if pcap is None or isinstance(pcap, Capture) else Capture(pcap)
-    if kept is not None and capture is not None and _are_in_each_others_way(kept, capture):
+    if events is not None and capture is not None and _overlap(events, capture):
         problem = "is where the events are written to; name a file of its own"
         faults.append(Fault.of_option("pcap", shown(capture.path), problem))
-    looks = {"trace": trace, "events": events, "pcap": pcap, "engine": engine == "reference"}
-    faults += _threads_faults(threads, [name for name, given in looks.items() if given])
+    observers = {"trace": trace, "events": events, "pcap": pcap, "engine": engine == "reference"}
+    faults += _threads_faults(threads, [name for name, observer in observers.items() if observer])
     if faults:
         raise ScenarioError(faults)
-    needed = {one.engine(engine) for one in (kept, capture) if one is not None}
-    told_by = engine or ("reference" if "reference" in needed else "fast")
+    needed = {one.engine(engine) for one in (events, capture) if one is not None}
     reading = read(scenario)
     accepted = reading.accepted()
     warn(reading.warnings)
@@ -133,101 +129,95 @@ def run(
         warn(
             [f"threads = {threads}: the run has one, as this network does not come apart into parts with enough to do"]
         )
-    links = None if ports is None else [ports] if isinstance(ports, str) else list(ports)
+    settings = table(accepted)
     try:
-        settings = table(accepted)
-        facts = _facts(settings, settings.get("seed") if seed is None else seed)
         with ExitStack() as files:
-            written: dict[str, Any] = {}
-            # The capture names its own errors, so it is opened first.
+            outputs: dict[str, Any] = {}
+            # The capture names its file in errors itself, so it is opened first.
             if capture is not None:
-                written |= {"capture": capture.asked(), "on_capture": files.enter_context(capture.taking())}
-            if kept is not None:
-                written |= {"events": kept.asked(), "on_events": files.enter_context(kept.taking(facts))}
-            if written:
-                written["told_by"] = told_by
-            answer, series = accepted.run(
-                seed, trace, step, links, engine or "fast", progress, current(), threads=threads, **written
+                outputs |= {"capture": capture.for_core(), "on_capture": files.enter_context(capture.taking())}
+            if events is not None:
+                facts = _facts(settings, settings.get("seed") if seed is None else seed)
+                outputs |= {"events": events.for_core(), "on_events": files.enter_context(events.taking(facts))}
+            if outputs:
+                outputs["told_by"] = engine or ("reference" if "reference" in needed else "fast")
+            links = None if ports is None else list(names_of(ports) or ())
+            answer_json, series = accepted.run(
+                seed, trace, step, links, engine or "fast", progress, current(), threads=threads, **outputs
             )
-            found = {"tcp": tcp_summary(settings), **json.loads(answer)}
-            if kept is not None:
-                kept.known = _for_diagrams(found)
+            answer = {"tcp": tcp_summary(settings), **json.loads(answer_json)}
+            if events is not None:
+                events.known = _for_diagrams(answer)
     except ValueError as error:
-        said = [_with_ports(accepted, fault) for fault in ScenarioError.of_refusal(error).faults]
-        raise ScenarioError(_with_file(scenario, fault) for fault in said) from None
-    if found["fairness"] is None:
+        refused = [_with_ports(accepted, fault) for fault in ScenarioError.of_refusal(error).faults]
+        raise ScenarioError(_with_file(scenario, fault) for fault in refused) from None
+    if answer["fairness"] is None:
         warn(
             [
                 "this run carried nothing, and its fairness is undefined: see whether the policy admits frames, and the run "
                 "is longer than a round trip"
             ]
         )
-    return RunResult._of(found, series, None if kept is None else kept.folder)
+    return RunResult._of(answer, series, None if events is None else events.folder)
 
 
-def _threads_faults(threads: int, looks: Sequence[str]) -> list[Fault]:
-    """What is wrong with a number of threads, given the names of what looks at the run as it goes."""
+def _threads_faults(threads: int, observers: Sequence[str]) -> list[Fault]:
+    """Returns the faults of a number of threads, given the options that observe the run."""
     most = cores()
     if not 1 <= threads <= most:
         problem = f"is not a number of threads that a run may have here; from 1 to {most}, a core for each"
         return [Fault.of_option("threads", threads, problem)]
-    if threads == 1:
-        return []
-    return [
-        Fault.of_option("threads", threads, f"does not go with {name}, which needs a single thread") for name in looks
-    ]
+    problem = "does not go with {}, which needs a single thread"
+    return [Fault.of_option("threads", threads, problem.format(name)) for name in observers if threads > 1]
 
 
 def _with_file(scenario: object, fault: Fault) -> Fault:
-    """What is wrong with a run as a whole, such as what a Python class raised, with the file it is of."""
+    """Adds the file to a fault of the whole run, such as an exception of a Python class."""
     if fault.file or fault.key or not isinstance(scenario, str | os.PathLike):
         return fault
     file = shown(scenario)
-    return dataclasses.replace(fault, file=file, message=f"{file}: {fault.message}")
+    return replace(fault, file=file, message=f"{file}: {fault.message}")
 
 
 def _with_ports(scenario: _core.Scenario, fault: Fault) -> Fault:
-    """What is wrong with an option; where it is the name of a port, the ports that there are."""
+    """Adds the ports of the network to a fault of an option that names none of them."""
     if not fault.problem.endswith("is not a port of this network"):
         return fault
     network = json.loads(scenario.network(current()))
     nodes = [node["name"] for node in network["nodes"]]
     names = [f"{nodes[link['from']]}->{nodes[link['to']]}" for link in network["links"]]
-    # Those that begin or end at what was named are the likeliest.
-    said = fault.value.strip('"')
-    names.sort(key=lambda name: not (said and said in name.split("->")))
+    # Ports at the node that was named come first.
+    node = fault.value.strip('"')
+    names.sort(key=lambda name: not (node and node in name.split("->")))
     more = f" and {len(names) - MOST_PORTS:,} more" if len(names) > MOST_PORTS else ""
-    problem = f"{fault.problem}; there are {', '.join(map(shown, names[:MOST_PORTS]))}{more}"
-    return Fault.of(problem, file=fault.file, line=fault.line, key=fault.key, value=fault.value)
+    return fault.changed(problem=f"{fault.problem}; there are {', '.join(map(shown, names[:MOST_PORTS]))}{more}")
 
 
-def _are_in_each_others_way(kept: Events, capture: Capture) -> bool:
-    """Whether a capture would be the folder of the events, one of those that it is in, or one of its files."""
-    file, folder = (os.path.normpath(path.absolute()) for path in (capture.path, kept.folder))
-    return file in {folder, *map(str, Path(folder).parents), *(str(Path(folder, path.name)) for path in kept.paths)}
+def _overlap(events: Events, capture: Capture) -> bool:
+    """Returns whether a capture would be the folder of the events, a folder above it, or one of its files."""
+    file, folder = (Path(os.path.normpath(path.absolute())) for path in (capture.path, events.folder))
+    return file in {folder, *folder.parents, *(folder / path.name for path in events.paths)}
 
 
 def _facts(settings: Mapping[str, Any], seed: Any) -> dict[str, str]:
-    """What files of events say of their run."""
+    """Returns the facts about a run that its files of events hold."""
     own = json.dumps({name: value for name, value in settings.items() if name != "seed"}, sort_keys=True, default=str)
-    return {
-        "scenario": str(settings.get("name", "")),
-        "seed": str(seed),
-        "scenario_sha256": hashlib.sha256(own.encode()).hexdigest(),
-    }
+    digest = hashlib.sha256(own.encode()).hexdigest()
+    return {"scenario": str(settings.get("name", "")), "seed": str(seed), "scenario_sha256": digest}
 
 
 def _for_diagrams(answer: Mapping[str, Any]) -> dict[str, Any]:
-    """The facts about a run that diagrams of its events need: see `celltrain.running.events.FOR_DIAGRAMS`."""
-    facts = {
+    """Returns the facts about a run that diagrams of its events need: see `celltrain.running.events.FOR_DIAGRAMS`."""
+    return {
         "flows": [flow["name"] for flow in answer["flows"]],
         "buffers": {port["name"]: port["buffer_cells"] for port in answer["ports"]},
+        "tcp": answer["tcp"],
     }
-    return {**facts, "tcp": answer["tcp"]}
 
 
-class RunResult(Carded, Answer):
-    """What came of a run: measures as numbers, flows, ports and series as Arrow tables, plots.
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class RunResult(Carded):
+    """The result of a run: measures as numbers, flows, ports and series as Arrow tables, plots.
 
     pandas, polars and duckdb read the tables without copying: `result.flows.to_pandas()`,
     `polars.from_arrow(result.flows)`, `duckdb.from_arrow(result.flows)`. Every column carries its unit and meaning:
@@ -238,97 +228,60 @@ class RunResult(Carded, Answer):
     b'Mb/s'
     """
 
-    _call = "celltrain.run"
+    scenario: str
+    """The scenario's name."""
+    seed: int
+    """The seed of the run."""
+    tcp: str
+    """The TCP of the flows, such as `vanilla (no fast retransmit, 100 ms ticks)`."""
+    engine: str
+    """The engine that ran it."""
+    duration_s: float
+    """Simulated seconds."""
+    efficiency: float
+    """Sum of the goodputs of flows through the bottleneck, each as a share of the most that port could carry of it."""
+    fairness: float | None
+    """Jain's index of the goodputs of the flows of class UBR: 1 when all are equal, k/n when k of n share equally.
+
+    If no flow has this class, the index is of all flows. None if these flows delivered nothing: the index is 0/0.
+    """
+    fairness_max_min: float | None
+    """Jain's index of the goodputs as shares of the max-min fair goodputs, which are the column `max_min_mbps` of `flows`.
+
+    It equals `fairness` if all flows have the same share. None if these flows delivered nothing.
+    """
+    goodput_mbps: float
+    """Sum of the goodputs of all flows, in megabits per second."""
+    file_delay_ms: dict[str, Any] | None
+    """Delay of the files that the streams of all flows are cut into; None if `measure.file_size` is not set.
+
+    `mean`, `median` and `p95` are milliseconds, None if no file is complete; `files` is the number of complete files.
+
+    >>> import celltrain as ct
+    >>> lan = ct.n_source(sources=1, link_delay="5us", buffer_cells="infinite", policy=ct.TailDrop(), duration="1s")
+    >>> result = ct.run(lan.replace(measure=ct.MeasureOptions(file_size="100kB")))
+    >>> delay = result.file_delay_ms
+    >>> round(delay["mean"], 1), delay["files"]
+    (10.5, 156)
+    """
+    cells: dict[str, int]
+    """Cells `offered`, `delivered`, `lost`, `discarded` and `in_flight`; of a whole run the first is the sum of the others."""
+    cell_hops: int
+    """Cells that crossed a link, counted once a link."""
+    fingerprint: str
+    """16 hex digits that change when any segment's or acknowledgement's instant changes."""
+    series: Series
+    """The recorded series by name, each a table with a row for every instant and port or flow."""
+    events: EventLog
+    """The events that were kept, by kind, each a table that is read from its file when it is first used."""
     _answer: dict[str, Any]
-    _series: dict[str, Any]
-    _events: Path | None
 
     @classmethod
     def _of(cls, answer: dict[str, Any], series: dict[str, Any] | None, events: Path | None = None) -> RunResult:
-        """Of the core's answer, and the folder that got the events."""
-        made = cls.__new__(cls)
-        made._answer = answer
-        made._series = series or {}
-        made._events = events
-        return made
-
-    @property
-    def scenario(self) -> str:
-        """The scenario's name."""
-        return str(self._answer["scenario"])
-
-    @property
-    def seed(self) -> int:
-        """The seed of the run."""
-        return int(self._answer["seed"])
-
-    @property
-    def tcp(self) -> str:
-        """The TCP of the flows, such as `vanilla (no fast retransmit, 100 ms ticks)`."""
-        return str(self._answer["tcp"])
-
-    @property
-    def engine(self) -> str:
-        """The engine that ran it."""
-        return str(self._answer["engine"])
-
-    @property
-    def duration_s(self) -> float:
-        """Simulated seconds."""
-        return float(self._answer["duration_s"])
-
-    @property
-    def efficiency(self) -> float:
-        """Sum of the goodputs of flows through the bottleneck, each as a share of the most that port could carry of it."""
-        return float(self._answer["efficiency"])
-
-    @property
-    def fairness(self) -> float | None:
-        """Jain's index of the goodputs of the flows of class UBR: 1 when all are equal, k/n when k of n share equally.
-
-        It is that of all flows where none is of this class. None if these flows delivered nothing: the index is 0/0.
-        """
-        return _defined(self._answer["fairness"])
-
-    @property
-    def fairness_max_min(self) -> float | None:
-        """The same of the goodputs as shares of what is max-min fair: 1 when all have the same part of it.
-
-        It is `fairness` where every flow's share is the same. Each flow's is the column `max_min_mbps` of `flows`. None
-        if these flows delivered nothing.
-        """
-        return _defined(self._answer["fairness_max_min"])
-
-    @property
-    def goodput_mbps(self) -> float:
-        """Sum of the goodputs of all flows, in megabits per second."""
-        return float(self._answer["goodput_mbps"])
-
-    @property
-    def file_delay_ms(self) -> dict[str, Any] | None:
-        """Delay of the files that the streams of all flows are cut into; None where `measure.file_size` does not ask for it.
-
-        `mean`, `median` and `p95` are milliseconds, None where no file is complete; `files` is how many are.
-
-        >>> import celltrain as ct
-        >>> lan = ct.n_source(sources=1, link_delay="5us", buffer_cells="infinite", policy=ct.TailDrop(), duration="1s")
-        >>> result = ct.run(lan.replace(measure=ct.MeasureOptions(file_size="100kB")))
-        >>> delay = result.file_delay_ms
-        >>> round(delay["mean"], 1), delay["files"]
-        (10.5, 156)
-        """
-        delay = self._answer["file_delay_ms"]
-        return None if delay is None else dict(delay)
-
-    @property
-    def cells(self) -> dict[str, int]:
-        """Cells `offered`, `delivered`, `lost`, `discarded` and `in_flight`; of a whole run the first is the sum of the others."""
-        return dict(self._answer["cells"])
-
-    @property
-    def cell_hops(self) -> int:
-        """Cells that crossed a link, counted once a link."""
-        return int(self._answer["cell_hops"])
+        """Makes a result of the core's answer, its series and the folder of the events."""
+        parts = {name: deepcopy(answer[name]) for name in cls.__dataclass_fields__ if name in answer}
+        log = EventLog(events, scenario=answer["scenario"], seed=answer["seed"], **_for_diagrams(answer))
+        return cls(**parts, series=Series(series or {}), events=log, _answer=answer)
 
     @property
     def engine_seconds(self) -> float:
@@ -340,45 +293,38 @@ class RunResult(Carded, Answer):
         """The engine's speed."""
         return float(self._answer["timing"]["cell_hops_per_second"])
 
-    @property
-    def fingerprint(self) -> str:
-        """16 hex digits that change when any segment's or acknowledgement's instant changes."""
-        return str(self._answer["fingerprint"])
-
     @cached_property
     def flows(self) -> pa.Table:
         """The connections, one row each."""
-        return tables.table(self._answer["flows"], tables.FLOWS)
+        return self._table("flows")
 
     @cached_property
     def ports(self) -> pa.Table:
         """The output ports, one row each."""
-        return tables.table(self._answer["ports"], tables.PORTS)
+        return self._table("ports")
 
     @cached_property
     def contracts(self) -> pa.Table:
-        """The VCs with a contract, one row each: what the network's edge found in their frames, and what became of them."""
-        return tables.table(self._answer["contracts"], tables.CONTRACTS)
+        """The VCs with a contract, one row each: how the network's edge judged their frames, and how these fared."""
+        return self._table("contracts")
 
     @cached_property
     def abr(self) -> pa.Table:
         """The VCs whose rate is controlled (ABR), one row each, both directions: ACR at the end and RM cells."""
-        return tables.table(self._answer["abr"], tables.ABR)
+        return self._table("abr")
 
-    @cached_property
-    def series(self) -> Series:
-        """The recorded series by name, each a table with a row for every instant and port or flow."""
-        return Series(self._series)
+    def _table(self, name: str) -> pa.Table:
+        return tables.table(self._answer[name], [measure.as_column() for measure in ROWS[name]])
 
     @checked()
     def steady(self, flow: str | None = None) -> Steady:
-        """When the goodput has settled, and its mean from there with an interval from this run alone.
+        """Finds when the goodput has settled, and its mean from there with an interval from this run alone.
 
-        The warm-up is that of MSER-5, a heuristic: what it leaves out is best left out with `measure.from`, for several
-        seeds the longest of theirs. The mean is in Mb/s, its 95 % interval by batch means.
+        The warm-up is that of MSER-5, a heuristic. It is best left out with `measure.from`; for several seeds take their
+        longest. The mean is in Mb/s, its 95 % interval by batch means.
 
         Args:
-            flow: Whose goodput; that of all flows together when None.
+            flow: A flow; the goodput of all flows together when None.
 
         Raises:
             NotTracedError: When the run did not record `delivered`.
@@ -396,21 +342,14 @@ class RunResult(Carded, Answer):
 
         times, flows, [delivered] = self.series.raw("delivered")
         if flow is not None and flow not in flows:
-            raise InputError(
-                [Fault.of_option("flow", shown(flow), f"is no flow; there are {', '.join(map(shown, flows[:9]))}")]
-            )
+            problem = f"is no flow; there are {', '.join(map(shown, flows[:9]))}"
+            raise InputError([Fault.of_option("flow", shown(flow), problem)])
         if len(times) <= steady.FEWEST:
             problem = f"gives {len(times)} samples of the run; take a shorter step, so that there are {steady.FEWEST}"
             raise InputError([Fault.of_option("step", "", problem)])
         of_all = delivered.sum(axis=1) if flow is None else delivered[:, flows.index(flow)]
         megabits = np.diff(of_all.astype(np.float64)) * 8 / 1e6
         return steady.steady(times[1:], megabits / np.diff(times))
-
-    @cached_property
-    def events(self) -> EventLog:
-        """The events that were kept, by kind, each a table that is read from its file when it is asked for."""
-        facts = _for_diagrams(self._answer)
-        return EventLog._of(self._events, scenario=self.scenario, seed=self.seed, **facts)
 
     @property
     def plot(self) -> Plot:
@@ -420,7 +359,7 @@ class RunResult(Carded, Answer):
         return Plot(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """The whole answer without the series, as `celltrain run --json` prints it."""
+        """Returns the whole answer without the series, as `celltrain run --json` prints it."""
         return deepcopy(self._answer)
 
     @checked()
@@ -429,19 +368,47 @@ class RunResult(Carded, Answer):
 
         Args:
             folder: Gets `result.json`, and flows, ports and recorded series as Parquet and CSV.
-            plots: Whether to draw the recorded series too, as PNG and SVG; needs `pip install celltrain[plot]`.
+            plots: If true, also draws the recorded series as PNG and SVG; needs `pip install celltrain[plot]`.
         """
-        from celltrain.running import export
-
+        target = Path(folder)
+        contents = {"flows": self.flows, "ports": self.ports, **({"abr": self.abr} if len(self.abr) else {})}
+        written = []
         with writing(folder):
-            return export.write(self, Path(folder), plots=plots)
+            target.mkdir(parents=True, exist_ok=True)
+            for name, content in {**contents, **self.series}.items():
+                parquet, csv = target / f"{name}.parquet", target / f"{name}.csv"
+                tables.write_parquet(content, parquet)
+                tables.write_csv(content, csv)
+                written += [parquet, csv]
+            if plots:
+                written += self._write_plots(target)
+            # Last, so that a folder with an answer is complete.
+            answer = target / "result.json"
+            write_text(answer, as_json(self.to_dict()) + "\n")
+        return [answer, *written]
+
+    def _write_plots(self, folder: Path) -> list[Path]:
+        # pyplot would open windows and keep figures.
+        from matplotlib.figure import Figure
+
+        from celltrain.drawing.axes import save, styled
+
+        written = []
+        for name in self.series:
+            with styled():
+                figure = Figure(figsize=(8, 4.5), layout="constrained")
+                getattr(self.plot, name)(ax=figure.add_subplot())
+                for path in (folder / f"{name}.png", folder / f"{name}.svg"):
+                    save(figure, path)
+                    written.append(path)
+        return written
 
     def _card(self) -> Card:
         flows = [
             [one["name"], f"{one['goodput_mbps']:.3f}", f"{one['retransmitted_segments']:,}", f"{one['timeouts']:,}"]
             for one in self._answer["flows"]
         ]
-        # Where most is lost comes first; a mesh has thousands of ports.
+        # The ports that lose most come first; a mesh has thousands.
         columns = ("lost_cells", "discarded_cells", "max_queue_cells")
         ports = sorted(self._answer["ports"], key=lambda one: [-one[name] for name in columns])
         counted = [[one["name"], *(f"{one[name]:,}" for name in columns)] for one in ports[:MOST_PORTS_SHOWN]]
@@ -471,12 +438,8 @@ class RunResult(Carded, Answer):
         )
 
 
-def _defined(value: float | None) -> float | None:
-    return None if value is None else float(value)
-
-
 def share(value: float | None) -> str:
-    """A share with four digits, or the word for one that is 0/0.
+    """Writes a share with four digits, or the word for 0/0.
 
     >>> share(0.98765), share(None)
     ('0.9877', 'undefined')
@@ -485,16 +448,16 @@ def share(value: float | None) -> str:
 
 
 def balance(answer: Mapping[str, Any]) -> str:
-    """Where the cells are that were put in while it was measured: an equation that holds, also where measuring begins late."""
+    """Writes the balance of the cells offered during measurement, an equation that also holds if that begins late."""
     cells, begin = answer["cells"], answer["measured_from_s"]
     offered, *parts, left = (
         f"{cells[name]:,} {name.replace('_', ' ')}"
         for name in ("offered", "delivered", "lost", "discarded", "in_flight")
     )
     if answer["measured_to_s"] < answer["duration_s"]:
-        # What was in flight at either end is not known.
+        # The cells in flight at either end are not known.
         return ", ".join([offered, *parts])
-    # Every run asserts that nothing goes astray, so this is what was there.
+    # Every run asserts that no cell is lost track of, so these were in flight before.
     before = sum(cells[name] for name in ("delivered", "lost", "discarded", "in_flight")) - cells["offered"]
     first = f"{before:,} in flight at {begin:g} s + {offered}" if begin > 0 else offered
     return f"{first} = {' + '.join([*parts, left])}"
@@ -513,7 +476,7 @@ class Series(Mapping[str, "pa.Table"]):
         return self._tables[name]
 
     def __iter__(self) -> Iterator[str]:
-        return (name for name in TRACES if tables.SERIES[name][0].name in self._recorded)
+        return (name for name in TRACES if SERIES[name].columns[0].name in self._recorded)
 
     def __len__(self) -> int:
         return len(list(iter(self)))
@@ -522,25 +485,25 @@ class Series(Mapping[str, "pa.Table"]):
         return f"Series({', '.join(self)})"
 
     def raw(self, name: str) -> tuple[Any, list[str], list[Any]]:
-        """The instants, the series' names, and an array of instants by series for each of its measures."""
+        """Returns the times, the series' names, and an array of times by series for each measure."""
         if not isinstance(name, str) or name not in TRACES:
             raise NotTracedError(f"there is no series {described(name)}; there are {', '.join(TRACES)}")
         if name not in list(self):
             raise NotTracedError(f'the run did not record {name}: run it with trace=["{name}"]')
-        arrays = [self._recorded[column.name] for column in tables.SERIES[name]]
+        arrays = [self._recorded[column.name] for column in SERIES[name].columns]
         labels = [" at ".join(reversed(names)) for names in zip(*self._names(name).values(), strict=True)]
         return self._recorded["time_s"], labels, arrays
 
     def flows(self, name: str) -> list[str]:
-        """The flow of each of a series' columns; empty for a series of ports."""
+        """Returns the flow of each of a series' columns; empty for a series of ports."""
         return self._names(name).get(tables.FLOW, [])
 
     def _table(self, name: str) -> pa.Table:
         times, _, arrays = self.raw(name)
-        return tables.long_table(times, self._names(name), dict(zip(tables.SERIES[name], arrays, strict=True)))
+        return tables.long_table(times, self._names(name), dict(zip(SERIES[name].columns, arrays, strict=True)))
 
-    def _names(self, name: str) -> dict[tables.Column, list[str]]:
-        """For each naming column, the name of each series."""
+    def _names(self, name: str) -> dict[Measure, list[str]]:
+        """Returns the name of each series for each naming column."""
         over = SERIES[name].over
         if over == "ports":
             return {tables.PORT: list(self._recorded[over])}

@@ -1,7 +1,7 @@
 """Statistics of ensembles of seeds: means and their intervals, differences, main effects, the Pareto front.
 
 Pure functions over numpy arrays. The 95 % interval of a mean is Student's: t sd / sqrt(n) to either side, t the upper 2.5 % of
-his distribution with n - 1 degrees of freedom. What is not defined, such as the interval of a single value, is NaN.
+his distribution with n - 1 degrees of freedom. Undefined values, such as the interval of a single value, are NaN.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Means:
-    """Means of several groups, each with how sure it is."""
+    """Means of several groups, each with its interval."""
 
     n: Ints
-    """Values in each group; where a mean is one of means, the independent ones it rests on."""
+    """Number of values in each group; for means of means, the number of independent ones."""
     mean: Floats
     sd: Floats
     """Standard deviation, n - 1 in the denominator; NaN below two values."""
     half: Floats
-    """Half the width of the 95 % interval of the mean; NaN where there is none."""
+    """Half the width of the 95 % interval of the mean; NaN if there is none."""
 
     @property
     def low(self) -> Floats:
@@ -45,7 +45,7 @@ class Means:
         return self.mean + self.half
 
     def of(self, groups: Ints) -> Means:
-        """Those of these groups alone, by their places."""
+        """Selects groups by their places."""
         return Means(n=self.n[groups], mean=self.mean[groups], sd=self.sd[groups], half=self.half[groups])
 
 
@@ -55,11 +55,11 @@ class Differences:
 
     difference: Floats
     half: Floats
-    """Half the width of its 95 % interval; NaN where there is none."""
+    """Half the width of its 95 % interval; NaN if there is none."""
 
     @property
     def beyond(self) -> Flags:
-        """Whether the interval leaves zero out: what moved is more than the seeds' spread. False without an interval."""
+        """True if the interval excludes zero: the difference exceeds the seeds' spread. False without an interval."""
         return np.abs(self.difference) > self.half
 
 
@@ -131,7 +131,7 @@ def _upper_tail(t: float, freedom: float, log_scale: float) -> float:
 
 
 def half_width(n: int, sd: float) -> float:
-    """Half the width of the 95 % interval of the mean of n values, two or more, with this standard deviation.
+    """Returns half the width of the 95 % interval of the mean of n values, two or more, with this standard deviation.
 
     >>> round(half_width(3, 0.1), 3)
     0.248
@@ -140,7 +140,7 @@ def half_width(n: int, sd: float) -> float:
 
 
 def means(groups: Ints, values: Floats, count: int) -> Means:
-    """Means of `values` by group, the groups numbered from 0 to `count` - 1; NaN for a group without values."""
+    """Computes means of `values` by group, the groups numbered from 0 to `count` - 1; NaN for a group without values."""
     n = np.bincount(groups, minlength=count)
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = np.bincount(groups, values, minlength=count) / n
@@ -156,34 +156,34 @@ def means(groups: Ints, values: Floats, count: int) -> Means:
 
 
 def welch(first: Means, second: Means) -> Differences:
-    """Differences of independent means whose spreads need not be the same (Welch 1947)."""
+    """Computes differences of independent means with spreads that may differ (Welch 1947)."""
     with np.errstate(invalid="ignore", divide="ignore"):
         one, two = first.sd**2 / first.n, second.sd**2 / second.n
-        # Welch and Satterthwaite's degrees of freedom; without any spread there is nothing to be unsure of.
+        # Welch and Satterthwaite's degrees of freedom; without any spread the difference is exact.
         freedom = (one + two) ** 2 / (one**2 / (first.n - 1) + two**2 / (second.n - 1))
         half = np.where(one + two == 0, 0.0, student(freedom) * np.sqrt(one + two))
     return Differences(difference=second.mean - first.mean, half=half)
 
 
 def paired(groups: Ints, first: Floats, second: Floats, count: int) -> Differences:
-    """Differences of means over pairs, such as two values of one seed: what both share does not count as spread."""
+    """Computes differences of means over pairs, such as two values of one seed: a part common to both adds no spread."""
     differences = means(groups, second - first, count)
     return Differences(difference=differences.mean, half=differences.half)
 
 
 def effects(levels: Ints, points: Ints, seeds: Seeds, values: Floats, count: int) -> Means:
-    """Main effects of an axis: for each of its levels the mean over its points, every point with the same weight.
+    """Computes the main effects of an axis: for each level the mean over its points, every point with the same weight.
 
     Args:
         levels: The axis's level in each run, from 0 to `count` - 1.
         points: The point of each run.
         seeds: The seed of each run.
-        values: What was measured in each run.
-        count: How many levels there are.
+        values: The value measured in each run.
+        count: Number of levels.
 
     The interval is the seeds' alone: the other axes are as the plan has them, not drawn. Runs of one seed may have random
-    choices in common, so where all points of a level have the same seeds, each seed's mean over them is one value. Where
-    they do not, seeds count as independent (Satterthwaite's degrees of freedom).
+    choices in common, so if all points of a level have the same seeds, each seed's mean over them is one value. Otherwise
+    seeds count as independent (Satterthwaite's degrees of freedom).
     """
     n, mean, sd, half = np.zeros(count, np.int64), *(np.full(count, np.nan) for _ in range(3))
     order = np.argsort(levels, kind="stable")
@@ -194,8 +194,7 @@ def effects(levels: Ints, points: Ints, seeds: Seeds, values: Floats, count: int
             continue
         known, point = np.unique(points[runs], return_inverse=True)
         drawn, seed = np.unique(seeds[runs], return_inverse=True)
-        whole = len(runs) == len(known) * len(drawn) == len(np.unique(point * len(drawn) + seed))
-        if whole:
+        if len(runs) == len(known) * len(drawn) == len(np.unique(point * len(drawn) + seed)):
             by_seed = means(seed, values[runs], len(drawn))
             over = means(np.zeros(len(drawn), np.int64), by_seed.mean, 1)
             n[level], mean[level], sd[level], half[level] = over.n[0], over.mean[0], over.sd[0], over.half[0]
@@ -210,7 +209,7 @@ def effects(levels: Ints, points: Ints, seeds: Seeds, values: Floats, count: int
 
 
 def explained(levels: Ints, values: Floats, count: int) -> float:
-    """The share of the values' variance that lies between the levels, 0 to 1; 0 where nothing varies."""
+    """Returns the share of the values' variance between the levels, 0 to 1; 0 if nothing varies."""
     total = float(((values - values.mean()) ** 2).sum()) if len(values) else 0.0
     if total == 0:
         return 0.0
@@ -220,25 +219,25 @@ def explained(levels: Ints, values: Floats, count: int) -> float:
 
 
 def pareto_front(x: Floats, y: Floats) -> Flags:
-    """Which points no other one beats: none is as good in both and better in one. Larger is better; NaN is never on it."""
+    """Marks the points of the front: no other is as good in both and better in one. Larger is better; NaN is never on it."""
     front = np.zeros(len(x), dtype=np.bool_)
     good = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
     if not len(good):
         return front
-    # From the largest x down, and of equal ones from the largest y: on the front is who has more y than all before.
+    # From the largest x down, and among equal ones from the largest y: a point with more y than all before is on the front.
     order = good[np.lexsort((-y[good], -x[good]))]
     highest = np.maximum.accumulate(np.concatenate(([-np.inf], y[order][:-1])))
     rises = y[order] > highest
-    # Twins of a point on the front are on it too.
+    # Copies of a point on the front are on it too.
     of = np.maximum.accumulate(np.where(rises, np.arange(len(order)), 0))
     front[order] = (x[order] == x[order[of]]) & (y[order] == y[order[of]])
     return front
 
 
 def behind(x: Means, y: Means) -> Flags:
-    """Which points are beaten beyond their intervals: another's lower ends are above both their upper ends.
+    """Marks the points beaten beyond their intervals: another's lower ends are above both their upper ends.
 
-    Points neither on the front nor behind cannot be told from it. False without intervals.
+    Points neither on the front nor behind cannot be distinguished from it. False without intervals.
     """
     beaten = np.zeros(len(x.mean), dtype=np.bool_)
     best = pareto_front(x.low, y.low)
@@ -246,7 +245,7 @@ def behind(x: Means, y: Means) -> Flags:
         return beaten
     order = np.argsort(x.low[best])
     low_x, low_y = x.low[best][order], y.low[best][order]
-    # Along the front, what lies to the right in x is what remains; the highest y of that is its first.
+    # Along the front, the points to the right in x remain; the first of them has the highest y.
     right = np.searchsorted(low_x, x.high, side="right")
     highest = np.append(np.maximum.accumulate(low_y[::-1])[::-1], -np.inf)
     with np.errstate(invalid="ignore"):
@@ -255,7 +254,7 @@ def behind(x: Means, y: Means) -> Flags:
 
 
 def ranks(values: Sequence[float]) -> NDArray[np.float64]:
-    """Ranks from 1; equal values share the mean of the ranks they take up."""
+    """Ranks values from 1; equal values share the mean of their ranks."""
     array = np.asarray(values, dtype=np.float64)
     below = (array[None, :] < array[:, None]).sum(axis=1)
     equal = (array[None, :] == array[:, None]).sum(axis=1)
@@ -264,12 +263,12 @@ def ranks(values: Sequence[float]) -> NDArray[np.float64]:
 
 
 def spearman(first: Sequence[float], second: Sequence[float]) -> float | None:
-    """Spearman's rank correlation; None for fewer than three pairs or where one side does not vary."""
+    """Returns Spearman's rank correlation; None for fewer than three pairs or if one side does not vary."""
     return None if len(first) < 3 else rank_correlation(first, second)
 
 
 def rank_correlation(first: Sequence[float], second: Sequence[float]) -> float | None:
-    """The same for any number of pairs: two are enough to say which way a trend goes."""
+    """Returns Spearman's rank correlation of any number of pairs: two are enough for the direction of a trend."""
     x, y = ranks(first), ranks(second)
     x, y = x - x.mean(), y - y.mean()
     scale = math.sqrt(float(x @ x) * float(y @ y))
@@ -277,7 +276,7 @@ def rank_correlation(first: Sequence[float], second: Sequence[float]) -> float |
 
 
 def ks(positions: Sequence[float]) -> float | None:
-    """Kolmogorov-Smirnov distance from the uniform distribution on 0 to 1, times the root of the sample's size."""
+    """Returns the Kolmogorov-Smirnov distance from the uniform distribution on 0 to 1, times the root of the sample's size."""
     if not positions:
         return None
     u = np.sort(np.asarray(positions, dtype=np.float64))
@@ -288,10 +287,10 @@ def ks(positions: Sequence[float]) -> float | None:
 
 
 def ks_probability(scaled: float, n: int) -> float:
-    """How often `ks` of n independent draws from the uniform distribution is at least this, 0 to 1.
+    """Returns the probability that `ks` of n independent draws from the uniform distribution is at least this.
 
-    Exact from a distance of a half on, where only one side can be so far off (Smirnov); below it Kolmogorov's limit with the
-    correction of Stephens (1970), which is off by less than 0.005 where the answer is below 0.2, and by less than 0.04 elsewhere.
+    It is exact from a distance of 0.5, which only one side can reach (Smirnov). Below it is Kolmogorov's limit with the
+    correction of Stephens (1970). Its error is below 0.005 for results below 0.2, and below 0.04 for others.
 
     >>> round(ks_probability(1.36, 50), 3)
     0.043

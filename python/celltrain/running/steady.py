@@ -1,4 +1,4 @@
-"""When a run has settled, and how sure its own mean is: MSER-5 and batch means.
+"""Warm-up of a run, and the interval of its own mean: MSER-5 and batch means.
 
 Sources: K. P. White, An effective truncation heuristic for bias reduction in simulation output, Simulation 69, 1997, and
 K. P. White, M. J. Cobb and S. C. Spratt, A comparison of five steady-state truncation heuristics for simulation, Winter
@@ -22,34 +22,34 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-#: m: observations of which a mean is taken first, in MSER-5.
+#: m: number of observations that MSER-5 averages first.
 GROUPED = 5
-#: Batches of a run: 10 to 30 are usual; with more their means hang together.
+#: Batches of a run: 10 to 30 are usual; the means of more are correlated.
 BATCHES = 20
-#: A correlation of neighbouring batches from which they are too short: two standard errors of that of 20 independent ones.
+#: Correlation of neighbouring batches above which they are too short: two standard errors for 20 independent ones.
 MOST_CORRELATED = 2 / math.sqrt(BATCHES)
-#: Fewer observations than this say nothing.
+#: Smallest number of observations.
 FEWEST = 100
 
 
 @dataclass(frozen=True, kw_only=True)
 class Steady:
-    """From when on a run is like the rest of itself, and the mean from there."""
+    """The end of a run's warm-up, and the mean from there."""
 
     from_s: float | None
-    """Seconds that are best left out, by MSER-5; None where the run has not settled in its first half."""
+    """Seconds that are best left out, by MSER-5; None if the run has not settled in its first half."""
     mean: float
-    """The mean from there on (of the whole run where it has not settled), in the unit of what was asked for."""
+    """The mean from there on (of the whole run if it has not settled), in the unit of the observations."""
     half: float
-    """Half the width of its 95 % interval by batch means, Student's; NaN where there is none."""
+    """Half the width of its 95 % interval by batch means, Student's; NaN if there is none."""
     batches: int
-    """How many batches of equal length it rests on."""
+    """Number of batches of equal length."""
     correlation: float
-    """Of neighbouring batch means: far above 0, they are too short, and the interval too narrow."""
+    """Correlation of neighbouring batch means: if it is far above 0, batches are too short and the interval too narrow."""
 
     @property
     def doubtful(self) -> bool:
-        """Whether batches hang together, so that the interval is too narrow; longer runs help, and more seeds."""
+        """True if batches are correlated, so that the interval is too narrow; longer runs help, and more seeds."""
         return not math.isnan(self.correlation) and self.correlation > MOST_CORRELATED
 
     def __str__(self) -> str:
@@ -64,9 +64,9 @@ class Steady:
 
 
 def mser(values: Floats) -> int | None:
-    """MSER-5: how many observations are best left out at the beginning; None where that is more than half.
+    """Returns the number of observations that MSER-5 leaves out at the beginning; None if that is more than half.
 
-    Of the means of five observations each, d are left out so that the squared standard error of the mean of the others,
+    It leaves out d of the means of five observations each, so that the squared standard error of the mean of the others,
     (sum of squared deviations) / (n - d)^2, is least.
 
     >>> import numpy as np
@@ -79,20 +79,20 @@ def mser(values: Floats) -> int | None:
     if n * GROUPED < FEWEST:
         return None
     means = values[: n * GROUPED].reshape(n, GROUPED).mean(axis=1)
-    # Of the last k = n - d means: their sum of squared deviations, from the end.
+    # Sums of squared deviations of the last k = n - d means, from the end.
     k = np.arange(1, n + 1, dtype=np.float64)
     from_the_end = means[::-1] - means.mean()
     deviations = np.cumsum(from_the_end**2) - np.cumsum(from_the_end) ** 2 / k
-    # The last few vary little by chance, as the source says.
+    # The last few vary little by chance, according to the source.
     error = (np.maximum(deviations, 0.0) / k**2)[GROUPED - 1 :][::-1]
     d = int(np.argmin(error))
     return d * GROUPED if 2 * d <= n else None
 
 
 def batch_means(values: Floats) -> tuple[float, float, float]:
-    """The mean, half its 95 % interval by the means of 20 batches of equal length, and the correlation of neighbours.
+    """Returns the mean, half its 95 % interval by the means of 20 equal batches, and the correlation of neighbours.
 
-    What does not fill a batch is left out at the beginning, which is nearest to the warm-up.
+    Observations that do not fill a batch are left out at the beginning, which is nearest to the warm-up.
     """
     length = len(values) // BATCHES
     if length == 0:
@@ -106,7 +106,7 @@ def batch_means(values: Floats) -> tuple[float, float, float]:
 
 
 def steady(times_s: Floats, values: Floats) -> Steady:
-    """When observations have settled, and their mean from there; each is of the time up to its instant."""
+    """Finds when observations have settled, and their mean from there; each covers the time up to its own."""
     discarded = mser(values)
     mean, half, correlation = batch_means(values[discarded or 0 :])
     from_s = None if discarded is None else float(times_s[discarded - 1]) if discarded else 0.0

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from celltrain.model.measures import ROWS as ROWS_OF_ANSWERS
-from celltrain.model.measures import SERIES as KINDS_OF_SERIES
 from celltrain.model.measures import Measure
 from celltrain.model.writing import replacing
 from celltrain.text import cell
@@ -17,38 +14,9 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-
-@dataclass(frozen=True, kw_only=True)
-class Column:
-    """A column of a table: what it holds, in which unit."""
-
-    name: str
-    kind: str
-    """The name of an Arrow type, or `name` for a text that repeats."""
-    unit: str
-    """Empty where the values are names; `1` for pure numbers."""
-    meaning: str
-
-    def field(self) -> pa.Field:
-        """As an Arrow field, unit and meaning in its metadata."""
-        import pyarrow as pa
-
-        kind = pa.dictionary(pa.int32(), pa.string()) if self.kind == "name" else pa.type_for_alias(self.kind)
-        return pa.field(self.name, kind, metadata={"unit": self.unit, "meaning": self.meaning})
-
-
-def column_of(measure: Measure) -> Column:
-    """The column that holds a measure."""
-    return Column(name=measure.column, kind=measure.kind, unit=measure.unit, meaning=measure.meaning)
-
-
-#: Rows that are written as CSV at a time.
+Column = Measure
+#: Number of rows written to CSV at a time.
 _ROWS = 4096
-#: The columns of each list of an answer.
-ROWS = {name: tuple(map(column_of, measures)) for name, measures in ROWS_OF_ANSWERS.items()}
-FLOWS, PORTS, CONTRACTS, ABR = (ROWS[name] for name in ("flows", "ports", "contracts", "abr"))
-#: The measured columns of each series.
-SERIES = {name: tuple(map(column_of, series.columns)) for name, series in KINDS_OF_SERIES.items()}
 TIME = Column(
     name="time_s",
     kind="float64",
@@ -60,7 +28,7 @@ FLOW = Column(name="flow", kind="name", unit="", meaning="the connection")
 
 
 def table(rows: Sequence[Mapping[str, Any]], columns: Iterable[Column]) -> pa.Table:
-    """Rows of a result as a table; what is no column is left out, what a row lacks is null."""
+    """Makes a table of the rows of a result; keys without a column are left out, missing values are null."""
     import pyarrow as pa
 
     schema = pa.schema([column.field() for column in columns])
@@ -68,7 +36,7 @@ def table(rows: Sequence[Mapping[str, Any]], columns: Iterable[Column]) -> pa.Ta
 
 
 def flat(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row whose tables have become columns: `{"delay_ms": {"mean": 1.0}}` gives `delay_ms_mean`."""
+    """Turns the groups of a row into columns: `{"delay_ms": {"mean": 1.0}}` gives `delay_ms_mean`."""
     columns: dict[str, Any] = {}
     for name, value in row.items():
         inner = value.items() if isinstance(value, Mapping) else ()
@@ -77,7 +45,7 @@ def flat(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def long_table(times: Any, names: Mapping[Column, Sequence[str]], values: Mapping[Column, Any]) -> pa.Table:
-    """Series as one row for each instant and name.
+    """Makes a table of series, with a row for each instant and name.
 
     Args:
         times: The instants.
@@ -104,7 +72,7 @@ def long_table(times: Any, names: Mapping[Column, Sequence[str]], values: Mappin
 
 
 def encoded(table: pa.Table) -> bytes:
-    """A table as a Parquet file, in memory."""
+    """Encodes a table as a Parquet file in memory."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -116,7 +84,7 @@ def encoded(table: pa.Table) -> bytes:
 
 
 def write_csv(table: pa.Table, path: Path) -> None:
-    """Writes a table into a folder as CSV, its names and texts so that a spreadsheet runs none of them (`celltrain.text.cell`)."""
+    """Writes a table as CSV into a folder; a spreadsheet runs none of its texts (`celltrain.text.cell`)."""
     import pyarrow as pa
     import pyarrow.csv
 
@@ -126,17 +94,14 @@ def write_csv(table: pa.Table, path: Path) -> None:
 
 
 def csv_schema(schema: pa.Schema) -> pa.Schema:
-    """The columns of a table as CSV has them: names and words are texts."""
+    """Returns the columns of a table in CSV, where names and words are texts."""
     import pyarrow as pa
 
     return pa.schema([(cell(field.name), pa.string() if _holds_texts(field.type) else field.type) for field in schema])
 
 
 def csv_rows(table: pa.Table) -> Iterator[pa.Table]:
-    """The rows of a table as CSV has them, a few at a time.
-
-    A long name that stands in each of many would be more than a column of texts can hold.
-    """
+    """Yields the rows of a table as CSV has them, a few at a time: a long name in each would be more than a column can hold."""
     import pyarrow as pa
 
     columns = [_cells(column) if _holds_texts(column.type) else column for column in table.columns]
@@ -147,7 +112,7 @@ def csv_rows(table: pa.Table) -> Iterator[pa.Table]:
 
 
 def write_parquet(table: pa.Table, path: Path) -> None:
-    """Writes a table into a folder as Parquet."""
+    """Writes a table as Parquet into a folder."""
     import pyarrow.parquet as pq
 
     with replacing(path) as file:
@@ -161,16 +126,13 @@ def _holds_texts(kind: pa.DataType) -> bool:
 
 
 def _cells(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The texts of a column as cells; each different one is looked at, and held, once."""
+    """Turns the texts of a column into cells; each different text is converted and stored once."""
     import pyarrow as pa
 
     kind = pa.dictionary(pa.int32(), pa.string())
-    chunks = [part if pa.types.is_dictionary(part.type) else part.dictionary_encode() for part in column.chunks]
-    marked = [
-        pa.DictionaryArray.from_arrays(
-            part.indices.cast(pa.int32()),
-            pa.array([None if one is None else cell(one) for one in part.dictionary.to_pylist()], pa.string()),
-        )
-        for part in chunks
-    ]
+    marked = []
+    for part in column.chunks:
+        encoded = part if pa.types.is_dictionary(part.type) else part.dictionary_encode()
+        texts = pa.array([None if one is None else cell(one) for one in encoded.dictionary.to_pylist()], pa.string())
+        marked.append(pa.DictionaryArray.from_arrays(encoded.indices.cast(pa.int32()), texts))
     return pa.chunked_array(marked, kind)

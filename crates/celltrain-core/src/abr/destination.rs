@@ -40,16 +40,7 @@ impl Destination {
 mod tests {
     use super::*;
 
-    const FORWARD: RmCell = RmCell {
-        backward: false,
-        bn: false,
-        ci: false,
-        ni: true,
-        er: 1000.0,
-        ccr: 300.0,
-        mcr: 20.0,
-        out_of_rate: false,
-    };
+    const FORWARD: RmCell = RmCell { ni: true, ..RmCell::forward(1000.0, 300.0, 20.0) };
 
     #[test]
     fn only_the_direction_changes_without_congestion() {

@@ -39,6 +39,13 @@ pub struct RmCell {
     pub out_of_rate: bool,
 }
 
+impl RmCell {
+    /// Creates a forward RM cell of a source, in rate and without indications.
+    pub const fn forward(er: f64, ccr: f64, mcr: f64) -> Self {
+        Self { backward: false, bn: false, ci: false, ni: false, er, ccr, mcr, out_of_rate: false }
+    }
+}
+
 /// The rules by which an ABR source changes ACR (`docs/mechanisms.md` 4.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Rule {

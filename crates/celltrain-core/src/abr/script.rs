@@ -1,7 +1,7 @@
 //! Timed scripts of the ABR source and destination of one end, with one line for each cell sent or received.
 //!
-//! A script (`tests/abr/*.script`) begins with settings (`set KEY VALUE`: a parameter, `link_rate` or `round_trip`),
-//! then alternates events with their expected results:
+//! The settings of a script (`tests/abr/*.script`, read by [`crate::script`]) are parameters, `link_rate` and
+//! `round_trip`. Its lines:
 //!
 //! ```text
 //! data 100                     a hundred more data cells wait to be sent
@@ -26,21 +26,16 @@
 //! data cell sent by itself, and in trains sent ahead whose cells are taken back when something happens. The third time
 //! a [`ShapedPort`] sends the cells, and their headers are read.
 
-use std::collections::VecDeque;
-use std::fmt::Write;
-use std::path::Path;
-
-use super::{Destination, Kind, Parameters, Rate, RateFormat, RmCell, Source, cells_per_second};
+use super::{Destination, Kind, Parameters, RateFormat, RmCell, Source, cells_per_second};
 use crate::cell::{Cell, FrameNumber, Run};
 use crate::edge_device::{EdgeBuffer, EdgeConfig};
 use crate::index::Label;
+use crate::script::{self, Settings, TOLERANCE, compare, number, play_all};
 use crate::shaped_port::ShapedPort;
 use crate::units::{BitRate, Clock, Duration, Time};
 
 /// Scripts count microseconds.
 const CLOCK: Clock = Clock { units_per_second: 1_000_000, exact: true };
-/// Scripts write four decimals.
-const TOLERANCE: f64 = 1e-4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
@@ -73,39 +68,30 @@ struct Player {
     now: Time,
     data: u32,
     packets: u32,
-    sent: VecDeque<Sent>,
+    sent: Vec<Sent>,
 }
 
-impl Player {
-    /// Plays a line after the settings. The error says why it does not hold.
+impl script::Player for Player {
+    type Sent = Sent;
+
     fn play(&mut self, words: &[&str]) -> Result<(), String> {
         match words {
-            [">", at, words @ ..] => self.expect(number(at)?, words),
-            ["=", name, expected] => self.compare(name, expected),
-            _ if !self.sent.is_empty() => Err(format!("before it, {:?} were sent unasked", self.sent)),
+            [">", at, words @ ..] => return self.expect(number(at)?, words),
+            ["=", name, expected] => return self.compare(name, expected),
+            _ => self.expect_silence().map_err(|why| format!("before it, {why}"))?,
+        }
+        match words {
             ["at", microseconds] => {
                 let until = Time(number(microseconds)?);
                 if until < self.now {
                     return Err(format!("it is {} already", self.now.0));
                 }
-                self.run(until)
+                self.run(until)?;
             }
-            ["data", cells] => {
-                self.data_comes(number(cells)?, false);
-                Ok(())
-            }
-            ["data", cells, "efci"] => {
-                self.data_comes(number(cells)?, true);
-                Ok(())
-            }
-            ["receive", "data"] => {
-                self.destination.on_data(false);
-                Ok(())
-            }
-            ["receive", "data", "efci"] => {
-                self.destination.on_data(true);
-                Ok(())
-            }
+            ["data", cells] => self.data_comes(number(cells)?, false),
+            ["data", cells, "efci"] => self.data_comes(number(cells)?, true),
+            ["receive", "data"] => self.destination.on_data(false),
+            ["receive", "data", "efci"] => self.destination.on_data(true),
             ["receive", kind, words @ ..] => {
                 let mut rm = self.rm_cell(words)?;
                 match *kind {
@@ -127,12 +113,18 @@ impl Player {
                     }
                     _ => return Err("a cell is `frm`, `brm` or `data`".into()),
                 }
-                Ok(())
             }
-            _ => Err("unknown line".into()),
+            _ => return Err("unknown line".into()),
         }
+        Ok(())
     }
 
+    fn unexpected(&self) -> &[Sent] {
+        &self.sent
+    }
+}
+
+impl Player {
     /// Adds data to be sent; to a port as the cells of a packet, marked or not.
     fn data_comes(&mut self, cells: u64, marked: bool) {
         let cells = u32::try_from(cells).expect("scripts are short");
@@ -150,16 +142,7 @@ impl Player {
 
     /// Returns a forward RM cell with these flags and rates; `clp` means out of rate.
     fn rm_cell(&self, words: &[&str]) -> Result<RmCell, String> {
-        let mut rm = RmCell {
-            backward: false,
-            bn: false,
-            ci: false,
-            ni: false,
-            er: self.pcr,
-            ccr: 0.0,
-            mcr: 0.0,
-            out_of_rate: false,
-        };
+        let mut rm = RmCell::forward(self.pcr, 0.0, 0.0);
         let mut words = words.iter();
         while let Some(word) = words.next() {
             let mut rate = || words.next().ok_or("a rate is missing").and_then(|w| w.parse().map_err(|_| "no rate"));
@@ -188,23 +171,7 @@ impl Player {
             let (run, _) = port.send(start, None).ok_or("nothing goes at its start")?;
             let cell = run.last;
             let content = cell.is_rm().then(|| *port.rm(Label::new(0), cell.frame));
-            let kind = match (&content, cell.tagged()) {
-                (None, _) => "data",
-                (Some(rm), false) => {
-                    if rm.backward {
-                        "brm"
-                    } else {
-                        "frm"
-                    }
-                }
-                (Some(rm), true) => {
-                    if rm.backward {
-                        "out_of_rate brm"
-                    } else {
-                        "out_of_rate frm"
-                    }
-                }
-            };
+            let kind = content.map_or("data", |rm| kind_of(&RmCell { out_of_rate: cell.tagged(), ..rm }));
             self.note(start, kind, content, Some(cell));
         }
         loop {
@@ -217,21 +184,16 @@ impl Player {
             self.now = start;
             if self.source().goes_out_of_rate(start, data_waits) {
                 let content = self.source().sent_out_of_rate(start);
-                let kind = if content.backward { "out_of_rate brm" } else { "out_of_rate frm" };
-                self.note(start, kind, Some(content), None);
+                self.note(start, kind_of(&content), Some(content), None);
                 continue;
             }
             let data_waits = self.data > 0;
             match self.source().next_kind(start, data_waits).expect("something waits") {
-                Kind::ForwardRm => {
-                    let content = self.source().sent(start, Kind::ForwardRm);
-                    self.note(start, "frm", content, None);
-                }
-                Kind::BackwardRm => {
-                    let content = self.source().sent(start, Kind::BackwardRm);
-                    self.note(start, "brm", content, None);
-                }
                 Kind::Data => self.send_data(start, until),
+                kind => {
+                    let content = self.source().sent(start, kind).expect("it is an RM cell");
+                    self.note(start, kind_of(&content), Some(content), None);
+                }
             }
         }
         self.now = until;
@@ -274,7 +236,7 @@ impl Player {
 
     fn note(&mut self, at: Time, kind: &str, content: Option<RmCell>, cell: Option<Cell>) {
         let content = content.map(|content| as_read(&content, self.rate_format));
-        self.sent.push_back(Sent { at, kind: kind.into(), content, cell });
+        self.sent.push(Sent { at, kind: kind.into(), content, cell });
     }
 
     fn expect(&mut self, at: u64, words: &[&str]) -> Result<(), String> {
@@ -283,7 +245,10 @@ impl Player {
             let interval = number(interval)?;
             return (0..number(cells)?).try_for_each(|i| self.expect(at + i * interval, &[&["data"], header].concat()));
         }
-        let sent = self.sent.pop_front().ok_or("it was not sent")?;
+        if self.sent.is_empty() {
+            return Err("it was not sent".into());
+        }
+        let sent = self.sent.remove(0);
         let (kind, words) = match words {
             ["out_of_rate", "frm", words @ ..] => ("out_of_rate frm", words),
             ["out_of_rate", "brm", words @ ..] => ("out_of_rate brm", words),
@@ -334,54 +299,31 @@ impl Player {
             "answered" => counters.backward_rm_received as f64,
             _ => return Err("unknown variable".into()),
         };
-        let expected: f64 = expected.parse().map_err(|e| format!("{expected:?}: {e}"))?;
-        if (value - expected).abs() > TOLERANCE { Err(format!("it is {value}")) } else { Ok(()) }
+        compare(value, expected)
+    }
+}
+
+/// Returns the kind of an RM cell as a script writes it.
+fn kind_of(rm: &RmCell) -> &'static str {
+    match (rm.out_of_rate, rm.backward) {
+        (false, false) => "frm",
+        (false, true) => "brm",
+        (true, false) => "out_of_rate frm",
+        (true, true) => "out_of_rate brm",
     }
 }
 
 /// Returns the content of an RM cell as the other end reads it: with rounded rates if the VC's cells round them.
 fn as_read(content: &RmCell, rate_format: RateFormat) -> RmCell {
-    let read = |rate| match rate_format {
-        RateFormat::Exact => rate,
-        RateFormat::RmCell => Rate::at_most(rate).cells_per_second(),
-    };
+    let read = |rate| rate_format.through_cell(rate);
     RmCell { er: read(content.er), ccr: read(content.ccr), mcr: read(content.mcr), ..*content }
 }
 
-fn number(word: &str) -> Result<u64, String> {
-    word.parse().map_err(|e| format!("{word:?}: {e}"))
-}
-
-/// Plays a script. The error names the first line that does not hold.
 fn play(text: &str, mode: Mode) -> Result<(), String> {
-    let mut settings = serde_json::Map::new();
-    let mut player: Option<Player> = None;
-    for (line, number) in text.lines().zip(1..) {
-        let words: Vec<&str> = line.split('#').next().unwrap_or("").split_whitespace().collect();
-        let outcome = match words.as_slice() {
-            [] => Ok(()),
-            ["set", ..] if player.is_some() => Err("settings stand before the first event".into()),
-            ["set", key, value] => {
-                let value = serde_json::from_str(value).unwrap_or_else(|_| (*value).into());
-                settings.insert((*key).to_string(), value);
-                Ok(())
-            }
-            words => match &mut player {
-                Some(playing) => playing.play(words),
-                None => begin(&settings, mode).and_then(|playing| player.insert(playing).play(words)),
-            },
-        };
-        outcome.map_err(|why| format!("line {number}: `{}`: {why}", line.trim()))?;
-    }
-    match player {
-        Some(player) if player.sent.is_empty() => Ok(()),
-        Some(player) => Err(format!("at the end, {:?} were sent unasked", player.sent)),
-        None => Err("the script does nothing".into()),
-    }
+    script::play(text, |settings| begin(settings, mode))
 }
 
-fn begin(settings: &serde_json::Map<String, serde_json::Value>, mode: Mode) -> Result<Player, String> {
-    let mut settings = settings.clone();
+fn begin(mut settings: Settings, mode: Mode) -> Result<Player, String> {
     let mut own = |key| settings.remove(key).and_then(|value| value.as_str().map(String::from));
     let link_rate: BitRate = own("link_rate").as_deref().unwrap_or("424Mbps").parse().map_err(|e| format!("{e}"))?;
     let round_trip: Duration = own("round_trip").as_deref().unwrap_or("6ms").parse().map_err(|e| format!("{e}"))?;
@@ -409,25 +351,15 @@ fn begin(settings: &serde_json::Map<String, serde_json::Value>, mode: Mode) -> R
         now: Time::default(),
         data: 0,
         packets: 0,
-        sent: VecDeque::new(),
+        sent: Vec::new(),
     })
 }
 
 #[test]
 fn every_script_holds() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/abr");
-    let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    paths.sort();
-    assert!(paths.len() >= 35, "the scripts are found: {}", paths.len());
-    let mut failures = String::new();
-    for path in paths {
-        for mode in [Mode::OneByOne, Mode::Trains, Mode::Port] {
-            if let Err(why) = play(&std::fs::read_to_string(&path).unwrap(), mode) {
-                writeln!(failures, "{} ({mode:?}): {why}", path.file_name().unwrap().display()).unwrap();
-            }
-        }
+    for mode in [Mode::OneByOne, Mode::Trains, Mode::Port] {
+        play_all("abr", 35, |text| play(text, mode).map_err(|why| format!("{mode:?}: {why}")));
     }
-    assert!(failures.is_empty(), "\n{failures}");
 }
 
 #[test]

@@ -395,8 +395,7 @@ impl Source {
     /// Returns the content of a forward RM cell (rules 7 and 10), including its CLP (rules 4 and 11).
     fn forward_rm(&self, out_of_rate: bool) -> RmCell {
         let rate = |rate| self.rate_format.through_cell(rate);
-        let (er, ccr, mcr) = (rate(self.rates.pcr), rate(self.acr), rate(self.rates.mcr));
-        RmCell { backward: false, bn: false, ci: false, ni: false, er, ccr, mcr, out_of_rate }
+        RmCell { out_of_rate, ..RmCell::forward(rate(self.rates.pcr), rate(self.acr), rate(self.rates.mcr)) }
     }
 
     fn set_acr(&mut self, acr: f64) {

@@ -338,7 +338,7 @@ mod tests {
                 bench.buffer.on_rate(VC, Bench::ACR * share);
                 assert_eq!(bench.frames(0).len(), at_once, "{evaluated_at:?}: {packets} packets, {share} of ACR");
                 bench.offer_at(0, 32, Bench::ACR * share);
-                let counters = bench.buffer.vc_counters(VC);
+                let counters = bench.buffer.packets.vc_counters(VC);
                 assert_eq!((counters.discarded_frames, counters.cut_frames), lost, "{evaluated_at:?}");
                 assert_eq!(bench.frames(0).len(), packets as usize, "the next takes the place");
             }
@@ -352,10 +352,10 @@ mod tests {
             for _ in 0..mqs {
                 bench.offer(0, cells);
             }
-            assert_eq!(bench.buffer.vc_counters(VC).lost(), 0, "{mqs} packets of {cells} cells fit {eb}");
+            assert_eq!(bench.buffer.packets.vc_counters(VC).lost(), 0, "{mqs} packets of {cells} cells fit {eb}");
             bench.offer(0, cells);
             assert_eq!(bench.frames(0), (1..=mqs).collect::<Vec<_>>(), "the next costs the one at the front");
-            assert_eq!(bench.buffer.vc_counters(VC).lost_pushed_out, u64::from(cells));
+            assert_eq!(bench.buffer.packets.vc_counters(VC).lost_pushed_out, u64::from(cells));
             assert_eq!(bench.buffer.state(VC).map(|state| state.p_ctr), Some(mqs - 1));
         }
     }
@@ -368,7 +368,7 @@ mod tests {
         }
         bench.buffer.on_rate(VC, Bench::ACR * 0.4);
         assert_eq!(bench.frames(0), [1, 2, 3, 4, 5, 6, 7]);
-        let counters = bench.buffer.vc_counters(VC);
+        let counters = bench.buffer.packets.vc_counters(VC);
         assert_eq!((counters.discarded_frame, counters.discarded_frames, counters.lost()), (32, 1, 0));
         let phase_and_counter = |bench: &Bench| bench.buffer.state(VC).map(|state| (state.phase, state.p_ctr));
         assert_eq!(phase_and_counter(&bench), Some((One, 7)));
@@ -381,7 +381,7 @@ mod tests {
         }
         bench.buffer.on_rate(VC, 1.0);
         assert_eq!(phase_and_counter(&bench), Some((Zero, 0)));
-        assert_eq!(bench.buffer.vc_counters(VC).discarded_frames, 1);
+        assert_eq!(bench.buffer.packets.vc_counters(VC).discarded_frames, 1);
     }
 
     #[test]
@@ -401,11 +401,11 @@ mod tests {
             bench.offer(0, 32);
         }
         bench.buffer.take(VC, 31);
-        assert_eq!(bench.buffer.queue_packets(VC), 15, "one cell waits");
+        assert_eq!(bench.buffer.packets.ql(VC), 15, "one cell waits");
         bench.offer(0, 32);
-        assert_eq!((bench.frames(0)[..2].to_vec(), bench.buffer.queue_packets(VC)), (vec![0, 2], 15));
+        assert_eq!((bench.frames(0)[..2].to_vec(), bench.buffer.packets.ql(VC)), (vec![0, 2], 15));
         bench.buffer.take(VC, 1);
-        assert_eq!(bench.buffer.queue_packets(VC), 14, "none does");
+        assert_eq!(bench.buffer.packets.ql(VC), 14, "none does");
     }
 
     #[test]
@@ -415,6 +415,6 @@ mod tests {
         bench.buffer.take(VC, 20);
         bench.offer(0, 33);
         assert_eq!(bench.buffer.state(VC).map(|state| state.phase), Some(Zero));
-        assert_eq!(bench.buffer.vc_counters(VC).lost_overflow, 33);
+        assert_eq!(bench.buffer.packets.vc_counters(VC).lost_overflow, 33);
     }
 }

@@ -1,6 +1,8 @@
 //! Tests that hold for every listed discard algorithm, and compare the buffer with a naive oracle that keeps single
 //! cells.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use proptest::prelude::*;
 use typed_index_collections::{TiVec, ti_vec};
 
@@ -56,7 +58,7 @@ impl Bench {
                 // In two steps if possible.
                 let first = cells / 2;
                 for part in [first, cells - first] {
-                    let left = self.buffer.cells_of_front(vc).map_or(0, |(_, left)| left);
+                    let left = self.buffer.packets.front(vc).map_or(0, |(_, left)| left);
                     let is_rest = taken.last().is_none_or(|cell: &Cell| !cell.last_cell());
                     if part.min(left) > 0 && is_rest {
                         taken.extend(self.buffer.take(vc, part.min(left)).iter());
@@ -116,13 +118,13 @@ struct Oracle {
     eb: usize,
     discard: DiscardConfig,
     longest: Vec<u32>,
-    vcs: Vec<TwinVc>,
+    vcs: Vec<OracleVc>,
     max_queue: usize,
 }
 
 #[derive(Clone, Default)]
-struct TwinVc {
-    waiting: Vec<TwinCell>,
+struct OracleVc {
+    waiting: Vec<OracleCell>,
     offered_packets: u32,
     acr: f64,
     phase_1: bool,
@@ -132,12 +134,12 @@ struct TwinVc {
 }
 
 #[derive(Clone, Copy)]
-struct TwinCell {
+struct OracleCell {
     packet: Packet,
     number: u32,
 }
 
-impl TwinVc {
+impl OracleVc {
     fn ql(&self) -> u32 {
         let lasts = self.waiting.iter().filter(|cell| cell.number + 1 == cell.packet.cells);
         u32::try_from(lasts.count()).unwrap()
@@ -156,7 +158,7 @@ impl TwinVc {
 impl Oracle {
     fn new(config: &EdgeConfig, longest: &[u32]) -> Self {
         let eb = config.buffer.map_or(usize::MAX, |eb| eb as usize);
-        let vcs = vec![TwinVc::default(); longest.len()];
+        let vcs = vec![OracleVc::default(); longest.len()];
         Self { eb, discard: config.discard.clone(), longest: longest.to_vec(), vcs, max_queue: 0 }
     }
 
@@ -170,7 +172,7 @@ impl Oracle {
                 self.vcs[i].offered_packets += 1;
                 self.vcs[i].counters.offered += u64::from(cells);
                 if self.fits(i, cells, memory) {
-                    self.vcs[i].waiting.extend((0..cells).map(|number| TwinCell { packet, number }));
+                    self.vcs[i].waiting.extend((0..cells).map(|number| OracleCell { packet, number }));
                 } else {
                     self.vcs[i].counters.lost_overflow += u64::from(cells);
                     self.vcs[i].counters.cut_frames += 1;
@@ -356,14 +358,14 @@ fn evaluated_at() -> impl Strategy<Value = EvaluatedAt> {
     prop_oneof![Just(EvaluatedAt::ArrivalsAndRates), Just(EvaluatedAt::FullAtArrivals), Just(EvaluatedAt::Arrivals)]
 }
 
-fn ada_state(vc: &TwinVc) -> AdaState {
+fn ada_state(vc: &OracleVc) -> AdaState {
     let phase = if vc.phase_1 { Phase::One } else { Phase::Zero };
     AdaState { phase, ld_acr: vc.ld_acr, p_ctr: vc.p_ctr }
 }
 
 proptest! {
     #[test]
-    fn the_buffer_does_what_its_naive_twin_does(
+    fn the_buffer_does_what_its_naive_oracle_does(
         eb in prop_oneof![9 => (9u32..60).prop_map(Some), 1 => Just(None)],
         f in prop_oneof![Just(0.5), 0.0..1.0],
         lt in 1u32..4,
@@ -383,14 +385,14 @@ proptest! {
                 };
                 prop_assert_eq!(bench.apply(operation), oracle.apply(operation, config.memory), "{} at {}", name, step);
                 // Asserts conservation.
-                let state = bench.buffer.port_state();
+                let state = bench.buffer.packets.port_state();
                 prop_assert_eq!(state.max_queue as usize, oracle.max_queue, "{} at {}", name, step);
                 for (vc, oracle) in Label::counting().zip(&oracle.vcs) {
                     prop_assert_eq!(state.counters[vc], oracle.counters, "{} at {}", name, step);
                     prop_assert_eq!(state.waiting[vc] as usize, oracle.waiting.len(), "{} at {}", name, step);
-                    prop_assert_eq!(bench.buffer.queue_packets(vc), oracle.ql(), "{} at {}", name, step);
-                    prop_assert_eq!(bench.buffer.waits(vc), !oracle.waiting.is_empty());
-                    let front = bench.buffer.cells_of_front(vc);
+                    prop_assert_eq!(bench.buffer.packets.ql(vc), oracle.ql(), "{} at {}", name, step);
+                    prop_assert_eq!(bench.buffer.packets.cells(vc) > 0, !oracle.waiting.is_empty());
+                    let front = bench.buffer.packets.front(vc);
                     let first = oracle.waiting.first().map(|cell| (cell.packet, cell.packet.cells - cell.number));
                     prop_assert_eq!(front, first, "{} at {}", name, step);
                     if let Some(state) = bench.buffer.state(vc) {
@@ -421,7 +423,7 @@ proptest! {
                 }
             }
             for (vc, mut cells) in sent.into_iter_enumerated() {
-                while let Some((_, left)) = bench.buffer.cells_of_front(vc) {
+                while let Some((_, left)) = bench.buffer.packets.front(vc) {
                     cells.extend(bench.buffer.take(vc, left).iter());
                 }
                 let packets: Vec<&[Cell]> = cells.split_inclusive(|cell| cell.last_cell()).collect();
@@ -495,32 +497,57 @@ fn faults_name_key_value_and_what_would_be_right() {
 }
 
 #[test]
-#[should_panic(expected = "only cells that were taken ahead are put back")]
-fn cells_taken_before_a_packet_came_are_not_put_back() {
-    let mut bench = Bench::new(DiscardConfig::default(), None, Memory::PerVc, &[9]);
-    bench.offer(0, 9);
-    bench.buffer.take(Label::new(0), 5);
-    bench.offer(0, 9);
-    bench.buffer.untake(Label::new(0), 1);
+fn only_cells_taken_since_the_last_change_are_put_back() {
+    let vc = Label::new(0);
+    let changes: [(&str, fn(&mut Bench)); 3] = [
+        ("a packet came", |bench| bench.offer(0, 9)),
+        ("the second packet, not under way, was dropped", |bench| {
+            assert!(bench.buffer.packets.drop_front(Label::new(0), Cause::NoRoom));
+        }),
+        ("the rate changed", |bench| bench.buffer.on_rate(Label::new(0), 2.0 * Bench::ACR)),
+    ];
+    for (what, change) in changes {
+        let mut bench = Bench::new(DiscardConfig::default(), None, Memory::PerVc, &[9]);
+        (0..2).for_each(|_| bench.offer(0, 9));
+        bench.buffer.take(vc, 4);
+        bench.buffer.untake(vc, 1);
+        change(&mut bench);
+        bench.buffer.take(vc, 2);
+        bench.buffer.untake(vc, 1);
+        // One of the two is left; the others were taken before.
+        let panic = catch_unwind(AssertUnwindSafe(|| bench.buffer.untake(vc, 2))).expect_err(what);
+        assert_eq!(panic.downcast_ref(), Some(&"only cells that were taken ahead are put back"), "{what}");
+    }
 }
 
 #[test]
-#[should_panic(expected = "only cells that were taken ahead are put back")]
-fn cells_taken_before_a_packet_was_dropped_are_not_put_back() {
-    let mut bench = Bench::new(DiscardConfig::default(), None, Memory::PerVc, &[9]);
-    bench.offer(0, 9);
-    bench.offer(0, 9);
-    bench.buffer.take(Label::new(0), 5);
-    assert!(bench.buffer.packets.drop_front(Label::new(0), Cause::NoRoom), "the second is not under way");
-    bench.buffer.untake(Label::new(0), 1);
+fn a_discard_algorithm_is_checked_against_the_memory_it_is_made_for() {
+    use Memory::{PerVc, Shared};
+    let made_for: Vec<_> = DiscardConfig::samples().iter().map(DiscardConfig::memory).collect();
+    assert_eq!(made_for, [None, None, Some(PerVc), Some(Shared)], "each adaptive one is made for its own");
+    for discard in DiscardConfig::samples() {
+        for memory in [PerVc, Shared] {
+            let config = EdgeConfig { buffer: Some(1000), memory, discard: discard.clone() };
+            let refused: Vec<_> = config.check(32).into_iter().map(|fault| (fault.key, fault.value)).collect();
+            let fits = discard.memory().is_none_or(|only| only == memory);
+            let expected = if fits { vec![] } else { vec![("memory".into(), format!("\"{}\"", memory.name()))] };
+            assert_eq!(refused, expected, "{}", discard.name());
+        }
+    }
 }
 
 #[test]
-#[should_panic(expected = "only cells that were taken ahead are put back")]
-fn cells_taken_before_a_rate_changed_are_not_put_back() {
-    let mut bench = Bench::new(DiscardConfig::default(), None, Memory::PerVc, &[9]);
-    bench.offer(0, 9);
-    bench.buffer.take(Label::new(0), 5);
-    bench.buffer.on_rate(Label::new(0), 2.0 * Bench::ACR);
-    bench.buffer.untake(Label::new(0), 1);
+fn thresholds_are_checked_against_the_packets_that_fit_where_one_does() {
+    for discard in DiscardConfig::samples() {
+        let (name, Some(memory)) = (discard.name(), discard.memory()) else { continue };
+        // LT is 6 packets: 192 cells hold six, 191 hold five, 32 hold one, and 31 hold none, which is a different fault.
+        let low = format!("discard.{name}.low_threshold");
+        for (buffer, refused) in [(192, None), (191, Some(&low)), (32, Some(&low)), (31, Some(&"buffer".into()))] {
+            let config = EdgeConfig { buffer: Some(buffer), memory, discard: discard.clone() };
+            let keys: Vec<_> = config.check(32).into_iter().map(|fault| fault.key).collect();
+            assert_eq!(keys.iter().collect::<Vec<_>>(), Vec::from_iter(refused), "{name} in {buffer} cells");
+        }
+        let settings = &serde_json::to_value(&discard).unwrap()[name];
+        assert_eq!((&settings["reduction_factor"], &settings["low_threshold"]), (&0.5.into(), &6.into()), "{name}");
+    }
 }

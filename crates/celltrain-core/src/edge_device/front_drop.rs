@@ -72,7 +72,7 @@ mod tests {
         }
         bench.offer(0, 6);
         assert_eq!(bench.frames(0), [2, 3, 4]);
-        let counters = bench.buffer.vc_counters(Label::new(0));
+        let counters = bench.buffer.packets.vc_counters(Label::new(0));
         assert_eq!((counters.lost_pushed_out, counters.cut_frames, counters.lost_overflow), (10, 2, 0));
     }
 

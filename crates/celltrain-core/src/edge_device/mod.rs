@@ -20,8 +20,6 @@ use serde::{Deserialize, Serialize};
 use crate::cell::Run;
 use crate::error::Fault;
 use crate::index::Label;
-use crate::port::{PortCounters, PortState};
-use crate::queue_range::QueueRange;
 use crate::registry;
 
 registry! {
@@ -215,16 +213,10 @@ impl EdgeBuffer {
         self.discard.on_rate(&mut self.packets, label);
     }
 
-    /// Returns whether a VC has a cell that can be sent.
+    /// Returns its packets and their counts.
     #[inline]
-    pub fn waits(&self, label: Label) -> bool {
-        self.packets.cells(label) > 0
-    }
-
-    /// Returns the packet of a VC that is under way or next, and the number of its cells that still wait.
-    #[inline]
-    pub fn cells_of_front(&self, label: Label) -> Option<(Packet, u32)> {
-        self.packets.front(label)
+    pub fn packets(&self) -> &Packets {
+        &self.packets
     }
 
     /// Removes the next cells of a VC for transmission: at least one, and no more than its front packet still has.
@@ -246,122 +238,16 @@ impl EdgeBuffer {
         }
     }
 
-    /// Returns the counters of the cells offered on a VC. [`PortCounters::lost_overflow`] counts cells of packets
-    /// refused for lack of room, [`PortCounters::lost_pushed_out`] of packets dropped from the front for lack of room
-    /// (both as [`PortCounters::cut_frames`]), [`PortCounters::discarded_frame`] of packets dropped because the ACR
-    /// fell.
-    pub fn vc_counters(&self, label: Label) -> PortCounters {
-        self.packets.counters(label)
-    }
-
-    /// Returns the number of waiting cells of a VC.
-    pub fn waiting(&self, label: Label) -> u32 {
-        self.packets.cells(label)
-    }
-
-    /// Returns the number of waiting cells of all VCs.
-    pub fn occupancy(&self) -> u32 {
-        self.packets.occupancy()
-    }
-
-    /// Returns the largest number of waiting cells of all VCs together so far.
-    pub fn max_queue(&self) -> u32 {
-        self.packets.max_queue()
-    }
-
-    /// Returns the smallest and largest number of waiting cells of all VCs together since the latest sample. When
-    /// called, no cell may be taken ahead of its time.
-    pub fn range(&self) -> QueueRange {
-        self.packets.range()
-    }
-
     /// Starts a new range at a sample.
     pub fn start_range(&mut self) {
         self.packets.start_range();
-    }
-
-    /// Returns QL: packets of a VC that wait or are under way.
-    pub fn queue_packets(&self, label: Label) -> u32 {
-        self.packets.ql(label)
     }
 
     /// Returns the discard algorithm's state of a VC, if it has one.
     pub fn state(&self, label: Label) -> Option<AdaState> {
         self.discard.state(label)
     }
-
-    /// Returns the buffer's state for results.
-    ///
-    /// # Panics
-    /// If cells were lost track of.
-    pub fn port_state(&self) -> PortState {
-        self.packets.port_state()
-    }
 }
 
 #[cfg(test)]
 mod conformance;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::cell::FrameNumber;
-
-    #[test]
-    fn a_discard_algorithm_is_checked_against_the_memory_it_is_made_for() {
-        use Memory::{PerVc, Shared};
-        // Tail drop and front drop work with both memories; each adaptive one with its own.
-        let made_for = [("tail_drop", None), ("front_drop", None), ("adaptive_discard", Some(PerVc))];
-        let made_for = made_for.into_iter().chain([("shared_adaptive_discard", Some(Shared))]);
-        for ((name, memory), discard) in made_for.zip(DiscardConfig::samples()) {
-            assert_eq!((discard.name(), discard.memory()), (name, memory));
-            for asked in [PerVc, Shared] {
-                let config = EdgeConfig { buffer: Some(1000), memory: asked, discard: discard.clone() };
-                let faults = config.check(32);
-                let refused: Vec<_> = faults.iter().map(|fault| (fault.key.as_str(), fault.value.as_str())).collect();
-                let value = format!("\"{}\"", asked.name());
-                let expected =
-                    if memory.is_none_or(|memory| memory == asked) { vec![] } else { vec![("memory", &value[..])] };
-                assert_eq!(refused, expected, "{name} in memory {value}");
-            }
-        }
-    }
-
-    #[test]
-    fn thresholds_are_checked_against_the_packets_that_fit_where_one_does() {
-        let adaptive = || DiscardConfig::AdaptiveDiscard(adaptive_discard::Config::default());
-        let shared = || DiscardConfig::SharedAdaptiveDiscard(shared_adaptive_discard::Config::default());
-        for (discard, memory) in [(adaptive(), Memory::PerVc), (shared(), Memory::Shared)] {
-            let name = discard.name();
-            let keys = |buffer| {
-                let config = EdgeConfig { buffer: Some(buffer), memory, discard: discard.clone() };
-                config.check(32).into_iter().map(|fault| fault.key).collect::<Vec<_>>()
-            };
-            // LT is 6 packets: 192 cells hold six, 191 hold five, 32 hold one, and 31 hold none, which is a different
-            // fault.
-            assert_eq!(keys(192), [""; 0], "{name}");
-            for buffer in [191, 32] {
-                assert_eq!(keys(buffer), [format!("discard.{name}.low_threshold")]);
-            }
-            assert_eq!(keys(31), ["buffer"], "{name}");
-        }
-        let defaults = [serde_json::to_value(adaptive()).unwrap(), serde_json::to_value(shared()).unwrap()];
-        for (of, name) in defaults.iter().zip(["adaptive_discard", "shared_adaptive_discard"]) {
-            assert_eq!((&of[name]["reduction_factor"], &of[name]["low_threshold"]), (&0.5.into(), &6.into()), "{name}");
-        }
-    }
-
-    #[test]
-    #[should_panic(expected = "only cells that were taken ahead are put back")]
-    fn cells_that_an_algorithm_has_seen_gone_are_not_put_back() {
-        let discard = DiscardConfig::TailDrop(tail_drop::Config {});
-        let mut buffer = EdgeBuffer::new(&EdgeConfig { buffer: None, memory: Memory::PerVc, discard }, 1, &[10]);
-        buffer.offer(Label::new(0), Packet { frame: FrameNumber::new(0), cells: 10, tagged: false }, 100.0);
-        buffer.take(Label::new(0), 3);
-        buffer.on_rate(Label::new(0), 50.0);
-        // Two are taken ahead, and one of them can still be put back then.
-        buffer.take(Label::new(0), 2);
-        buffer.untake(Label::new(0), 1);
-        buffer.untake(Label::new(0), 2);
-    }
-}

@@ -256,7 +256,9 @@ impl Packets {
         self.queue(vc).packets.iter().copied()
     }
 
-    pub(super) fn front(&self, vc: Label) -> Option<(Packet, u32)> {
+    /// Returns the packet of a VC that is under way or next, and the number of its cells that still wait.
+    #[inline]
+    pub fn front(&self, vc: Label) -> Option<(Packet, u32)> {
         let queue = self.queue(vc);
         queue.packets.front().map(|&packet| (packet, packet.cells - queue.taken))
     }
@@ -300,15 +302,22 @@ impl Packets {
         was_served
     }
 
-    pub(super) fn counters(&self, vc: Label) -> PortCounters {
+    /// Returns the counters of the cells offered on a VC. [`PortCounters::lost_overflow`] counts cells of packets
+    /// refused for lack of room, [`PortCounters::lost_pushed_out`] of packets dropped from the front for lack of room
+    /// (both as [`PortCounters::cut_frames`]), [`PortCounters::discarded_frame`] of packets dropped because the ACR
+    /// fell.
+    pub fn vc_counters(&self, vc: Label) -> PortCounters {
         self.queue(vc).counters
     }
 
-    pub(super) fn max_queue(&self) -> u32 {
+    /// Returns the largest number of waiting cells of all VCs together so far.
+    pub fn max_queue(&self) -> u32 {
         self.tracker.max_queue()
     }
 
-    pub(super) fn range(&self) -> QueueRange {
+    /// Returns the smallest and largest number of waiting cells of all VCs together since the latest sample. When
+    /// called, no cell may be taken ahead of its time.
+    pub fn range(&self) -> QueueRange {
         self.tracker.range(self.occupancy)
     }
 
@@ -316,7 +325,11 @@ impl Packets {
         self.tracker.start_range(self.occupancy);
     }
 
-    pub(super) fn port_state(&self) -> PortState {
+    /// Returns the state for results.
+    ///
+    /// # Panics
+    /// If cells were lost track of.
+    pub fn port_state(&self) -> PortState {
         let state = PortState {
             counters: self.queues.iter().map(|queue| queue.counters).collect(),
             waiting: self.queues.iter().map(|queue| queue.cells).collect(),

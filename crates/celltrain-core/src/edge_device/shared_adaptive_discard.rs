@@ -180,7 +180,7 @@ mod tests {
         for _ in 0..10 {
             bench.offer_at(0, 10, 500.0);
         }
-        assert_eq!(bench.buffer.vc_counters(Label::new(0)).lost(), 0);
+        assert_eq!(bench.buffer.packets.vc_counters(Label::new(0)).lost(), 0);
         for _ in 0..10 {
             bench.offer_at(1, 10, 500.0);
         }
@@ -195,7 +195,7 @@ mod tests {
         bench.buffer.take(Label::new(0), 1);
         bench.offer_at(1, 10, 300.0);
         assert_eq!((bench.frames(0).len(), bench.frames(1).len()), (1, 0));
-        assert_eq!(bench.buffer.vc_counters(Label::new(1)).lost_overflow, 10);
+        assert_eq!(bench.buffer.packets.vc_counters(Label::new(1)).lost_overflow, 10);
     }
 
     #[test]
@@ -238,7 +238,7 @@ mod tests {
         }
         bench.offer_at(0, 10, 40.0);
         assert_eq!((bench.frames(0), bench.frames(1).len()), ((1..=6).collect(), 6));
-        assert_eq!(bench.buffer.vc_counters(Label::new(0)).discarded_frames, 1);
+        assert_eq!(bench.buffer.packets.vc_counters(Label::new(0)).discarded_frames, 1);
     }
 
     proptest! {
@@ -266,7 +266,7 @@ mod tests {
                     bench.apply(operation);
                 }
                 let [own, shared] = &benches;
-                prop_assert_eq!(own.buffer.port_state(), shared.buffer.port_state());
+                prop_assert_eq!(own.buffer.packets.port_state(), shared.buffer.packets.port_state());
                 prop_assert_eq!(own.buffer.state(Label::new(0)), shared.buffer.state(Label::new(0)));
             }
         }
@@ -279,7 +279,7 @@ mod tests {
             let mut bench = bench(eb, &[20; 4]);
             let mut acr = [0.0; 4];
             for operation in operations {
-                let before = bench.buffer.port_state().counters.raw;
+                let before = bench.buffer.packets.port_state().counters.raw;
                 let arriving = match operation {
                     Operation::Offer { vc, acr: rate, .. } | Operation::Rate { vc, acr: rate } => {
                         acr[vc as usize] = rate;
@@ -291,7 +291,7 @@ mod tests {
                 bench.apply(operation);
                 let active = |vc: &usize| held[*vc] > 0 || arriving == Some(u32::try_from(*vc).unwrap());
                 let total: f64 = (0..4).filter(active).map(|vc| acr[vc]).sum();
-                for (vc, counters) in bench.buffer.port_state().counters.into_iter().enumerate() {
+                for (vc, counters) in bench.buffer.packets.port_state().counters.into_iter().enumerate() {
                     if arriving != Some(u32::try_from(vc).unwrap()) && total > 0.0 {
                         let is_within = f64::from(held[vc]) <= f64::from(eb) * acr[vc] / total;
                         let lost = counters.lost() + counters.discarded() - before[vc].lost() - before[vc].discarded();

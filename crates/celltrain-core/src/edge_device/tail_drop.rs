@@ -52,7 +52,7 @@ mod tests {
         bench.offer(0, 6);
         bench.offer(1, 32);
         assert_eq!((bench.frames(0), bench.frames(1)), (vec![0, 1, 3], vec![0]), "the other VC has its own places");
-        let counters = bench.buffer.vc_counters(Label::new(0));
+        let counters = bench.buffer.packets.vc_counters(Label::new(0));
         assert_eq!((counters.lost_overflow, counters.cut_frames, counters.lost_pushed_out), (7, 1, 0));
     }
 
@@ -63,9 +63,12 @@ mod tests {
         bench.offer(1, 32);
         bench.buffer.take(Label::new(1), 25);
         bench.offer(0, 32);
-        assert_eq!(bench.buffer.occupancy(), 39, "32 + 7 + 32 > 70");
+        assert_eq!(bench.buffer.packets.occupancy(), 39, "32 + 7 + 32 > 70");
         bench.buffer.take(Label::new(1), 1);
         bench.offer(0, 32);
-        assert_eq!((bench.frames(0), bench.buffer.occupancy(), bench.buffer.max_queue()), (vec![0, 2], 70, 70));
+        assert_eq!(
+            (bench.frames(0), bench.buffer.packets.occupancy(), bench.buffer.packets.max_queue()),
+            (vec![0, 2], 70, 70)
+        );
     }
 }

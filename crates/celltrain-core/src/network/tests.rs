@@ -1,5 +1,5 @@
 use super::*;
-use crate::index::{FlowIndex, Label, LinkIndex, NodeIndex, VcIndex};
+use crate::index::{FlowIndex, Label, LinkIndex, VcIndex};
 use crate::tcp::TcpOptions;
 
 /// Flows of tests.
@@ -102,27 +102,6 @@ fn every_vc_is_labelled_densely_on_each_of_its_links() {
         hops += 1;
     }
     assert_eq!((hops, at), (3, Next::Host { vc: VcIndex::new(4) }));
-}
-
-#[test]
-fn hosts_do_not_forward() {
-    let mut graph = Graph::default();
-    let [a, b, c] = ["a", "b", "c"].map(|name| graph.add_node(name, NodeKind::Host));
-    graph.connect(a, b, BitRate::from_bits_per_second(1_000), Duration::default());
-    graph.connect(b, c, BitRate::from_bits_per_second(1_000), Duration::default());
-    assert_eq!(Search::new(&graph).paths(a, &[c, b]), [None, Some(vec![LinkIndex::new(0)])]);
-}
-
-#[test]
-fn a_search_finds_the_paths_between_n_sources_and_their_destinations() {
-    let graph = n_source(3, BitRate::from_bits_per_second(1_000), Duration::default());
-    for i in 0..3 {
-        let [source, destination] = [2 + i, 5 + i].map(NodeIndex::from);
-        let mut search = Search::new(&graph);
-        let expected = [(source, destination), (destination, source)]
-            .map(|(from, to)| search.paths(from, &[to]).remove(0).unwrap());
-        assert_eq!(n_source_paths(i, 3), expected);
-    }
 }
 
 #[test]

@@ -24,7 +24,7 @@ impl Bench {
     }
 
     fn of(policy: Box<dyn BufferPolicy>, capacity: u32, vcs: usize) -> Self {
-        let port = Port::new(Some(capacity), vcs, policy, Stream::new(1, "bench"));
+        let port = Port::new(Some(capacity), vcs, policy, stream());
         Self { port, frames: vec![0; vcs], tagged: vec![false; vcs] }
     }
 
@@ -61,19 +61,57 @@ impl Bench {
     }
 }
 
-/// Returns whether a policy lets VC 0 start a frame when `x` cells wait in a buffer of `k`, `active` VCs hold cells and
-/// VC 0 holds `y`.
-pub(super) fn admits<C: Configure>(config: &C, k: u32, x: u32, active: u32, y: u32) -> bool {
-    let per_vc = &[y];
-    let view = View {
-        occupancy: x,
-        capacity: k,
-        active_vcs: active,
+/// Returns the view of a buffer of `capacity` cells in which these wait, by VC.
+pub(super) fn view(capacity: u32, per_vc: &[u32]) -> View<'_> {
+    let active = per_vc.iter().filter(|&&cells| cells > 0).count();
+    View {
+        occupancy: per_vc.iter().sum(),
+        capacity,
+        active_vcs: u32::try_from(active).unwrap(),
         per_vc: TiSlice::from_ref(per_vc),
         tagged: false,
         now: Time(0),
-    };
-    asked(config, &view, 0, &mut Stream::new(1, "bench"))
+    }
+}
+
+/// Returns whether a policy lets VC 0 start a frame when `x` cells wait in a buffer of `k`, `active` VCs hold cells and
+/// VC 0 holds `y`.
+pub(super) fn admits<C: Configure>(config: &C, k: u32, x: u32, active: u32, y: u32) -> bool {
+    asked(config, &View { occupancy: x, active_vcs: active, ..view(k, &[y]) }, 0, &mut stream())
+}
+
+/// Returns the largest `y` that [`admits`] accepts.
+pub(super) fn most_cells<C: Configure>(config: &C, k: u32, x: u32, active: u32) -> u32 {
+    most(x, |y| admits(config, k, x, active, y))
+}
+
+/// Returns the most cells that VC `vc` of two may hold to start a frame when `x` cells wait; K = 1000.
+pub(super) fn most_cells_of_two<C: Configure>(config: &C, x: u32, vc: u32) -> u32 {
+    let per_vc = |x_i: u32| if vc == 0 { [x_i, x - x_i] } else { [x - x_i, x_i] };
+    most(x, |x_i| asked(config, &view(1000, &per_vc(x_i)), vc, &mut stream()))
+}
+
+/// Returns the largest number up to `x` that is admitted, as all smaller ones are.
+fn most(x: u32, admits: impl FnMut(u32) -> bool) -> u32 {
+    let admitted: Vec<bool> = (0..=x).map(admits).collect();
+    assert!(admitted[0] && admitted.is_sorted_by(|less, more| less >= more), "a VC with fewer cells may start a frame");
+    u32::try_from(admitted.iter().filter(|&&admitted| admitted).count() - 1).unwrap()
+}
+
+/// Asserts that two policies answer alike about the first of three VCs, in many states of a buffer of 64 cells.
+pub(super) fn assert_alike(one: &impl Configure, other: &impl Configure) {
+    for y in 1..=20 {
+        for others in 1..=40 {
+            let per_vc = [y, others, 1];
+            let [one, other] =
+                [asked(one, &view(64, &per_vc), 0, &mut stream()), asked(other, &view(64, &per_vc), 0, &mut stream())];
+            assert_eq!(one, other, "{per_vc:?}");
+        }
+    }
+}
+
+fn stream() -> Stream {
+    Stream::new(1, "bench")
 }
 
 /// Returns the answer of a policy in its initial state to a frame of `vc`. VCs are named `vc0` and so on.
@@ -81,21 +119,6 @@ pub(super) fn asked<C: Configure>(config: &C, buffer: &View<'_>, vc: u32, rng: &
     let mut policy = config.build(buffer.capacity, &NAMES[..buffer.per_vc.len()]);
     fill(&mut policy, buffer.per_vc);
     policy.admit_frame(buffer, Label::new(vc), rng)
-}
-
-/// Returns the answer of a policy in its initial state to a frame of `vc`, one of two VCs. It holds `x_i` of `x` cells;
-/// K = 1000.
-pub(super) fn asked_of_two<C: Configure>(config: &C, x: u32, vc: u32, x_i: u32) -> bool {
-    let per_vc = if vc == 0 { [x_i, x - x_i] } else { [x - x_i, x_i] };
-    let view = View {
-        occupancy: x,
-        capacity: 1000,
-        active_vcs: 2,
-        per_vc: TiSlice::from_ref(&per_vc),
-        tagged: false,
-        now: Time(0),
-    };
-    asked(config, &view, vc, &mut Stream::new(1, "bench"))
 }
 
 /// Reports these cells to a policy that follows cells.
@@ -109,7 +132,7 @@ fn fill(policy: &mut (impl BufferPolicy + ?Sized), per_vc: &TiSlice<Label, u32>)
 
 /// Returns the share of frames that a policy in its initial state refuses with this buffer, in 10,000 draws.
 pub(super) fn share_refused<C: Configure>(config: &C, buffer: &View<'_>, vc: u32) -> f64 {
-    let mut rng = Stream::new(1, "bench");
+    let mut rng = stream();
     let mut policy = config.build(buffer.capacity, &NAMES[..buffer.per_vc.len()]);
     let refused = (0..10_000).filter(|_| !policy.admit_frame(buffer, Label::new(vc), &mut rng)).count();
     refused as f64 / 1e4
@@ -127,20 +150,12 @@ proptest! {
         per_vc in prop::array::uniform4(0u32..14),
         vc in 0..VCS,
     ) {
-        let active = per_vc.iter().filter(|&&y| y > 0).count();
-        let view = View {
-            occupancy: per_vc.iter().sum(),
-            capacity: 52,
-            active_vcs: u32::try_from(active).unwrap(),
-            per_vc: TiSlice::from_ref(&per_vc),
-            tagged: false,
-            now: Time(0),
-        };
+        let view = view(52, &per_vc);
         for config in PolicyConfig::samples(52) {
             let admitted = |tagged| {
                 let mut policy = config.build(Some(52), &NAMES);
                 fill(&mut *policy, view.per_vc);
-                policy.admit_frame(&View { tagged, ..view }, Label::new(vc), &mut Stream::new(1, "bench"))
+                policy.admit_frame(&View { tagged, ..view }, Label::new(vc), &mut stream())
             };
             prop_assert!(admitted(false) || !admitted(true), "{}", config.name());
         }
@@ -177,17 +192,31 @@ fn a_policy_whose_thresholds_are_shares_of_the_buffer_needs_one_with_a_limit() {
     assert_eq!(with_shares, 5, "Selective Drop, WBA, FBA, weighted FBA, DFBA of 1998");
 }
 
+#[test]
+fn a_threshold_above_the_buffer_is_refused() {
+    let mut with_threshold = 0;
+    for config in PolicyConfig::samples(1000) {
+        for (threshold, refused) in [(1000, &[][..]), (1001, &["threshold"])] {
+            let mut settings = serde_json::to_value(&config).unwrap();
+            let Some(written) = settings[config.name()].get_mut("threshold") else { continue };
+            *written = threshold.into();
+            let config: PolicyConfig = serde_json::from_value(settings).unwrap();
+            let keys: Vec<_> = config.check(Some(1000)).into_iter().map(|fault| fault.key).collect();
+            assert_eq!(keys, refused, "{}", config.name());
+            with_threshold += 1;
+        }
+    }
+    assert_eq!(with_threshold, 2 * 11, "all but those with thresholds by VC, with several, or with none");
+}
+
 /// Asks a policy about tagged and untagged frames of two VCs while `x` cells wait, split in several ways. Returns its
 /// answers.
 fn asked_in_all_ways(policy: &mut dyn BufferPolicy, x: u32, capacity: u32, rng: &mut Stream) -> Vec<bool> {
     let mut answers = Vec::new();
     for x_1 in [0, x / 2, x] {
         let per_vc = &[x - x_1, x_1];
-        let active_vcs = u32::from(x > x_1) + u32::from(x_1 > 0);
         for (vc, tagged) in [(0, false), (0, true), (1, false), (1, true)] {
-            let per_vc = TiSlice::from_ref(per_vc);
-            let view = View { occupancy: x, capacity, active_vcs, per_vc, tagged, now: Time(0) };
-            answers.push(policy.admit_frame(&view, Label::new(vc), rng));
+            answers.push(policy.admit_frame(&View { tagged, ..view(capacity, per_vc) }, Label::new(vc), rng));
         }
     }
     answers
@@ -200,7 +229,7 @@ fn who_says_that_frames_are_admitted_up_to_a_number_admits_them_and_notes_nothin
             let name = config.name();
             let [mut asked, mut fresh] = [(); 2].map(|()| config.build(Some(k), &NAMES[..2]));
             let Some(most) = asked.admits_up_to() else { continue };
-            let mut draws = Stream::new(1, "bench");
+            let mut draws = stream();
             let before = draws.clone().next_u64();
             let queues = |policy: &mut dyn BufferPolicy| {
                 policy.follower().and_then(|follower| follower.virtual_queues().map(TiSlice::to_owned))
@@ -316,7 +345,7 @@ fn every_policy_answers_as_its_page_says() {
         assert_eq!(said, (admits_all, follows_cells), "{name}");
 
         // The settings are for a buffer of 100, the port has a buffer of two, so no threshold is reached.
-        let mut port = Port::new(Some(2), VCS as usize, policy, Stream::new(1, "bench"));
+        let mut port = Port::new(Some(2), VCS as usize, policy, stream());
         for (number, last) in [(1, false), (2, false), (3, false), (4, false), (5, true)] {
             port.offer(cell(0, 7, last));
             if number == 3 || number == 4 {

@@ -176,27 +176,17 @@ pub(super) fn sample(capacity: u32) -> Config {
 
 #[cfg(test)]
 mod tests {
-    use typed_index_collections::TiSlice;
-
     use super::*;
-    use crate::policy::conformance::{Bench, asked, share_refused};
-    use crate::units::Time;
+    use crate::policy::conformance::{self, Bench, asked, share_refused};
 
     /// K = R = 1000, and thresholds of 400 and 200 cells: weights of 0.4 and 0.2.
     fn config() -> Config {
-        let thresholds = PerVc::ByName([("vc0".to_string(), 400.0), ("vc1".to_string(), 200.0)].into());
+        let thresholds = PerVc::from([("vc0", 400.0), ("vc1", 200.0)]);
         Config { thresholds, congestion_threshold: None, z: 1.5 }
     }
 
-    fn view(x: u32, per_vc: &[u32; 2]) -> View<'_> {
-        View {
-            occupancy: x,
-            capacity: 1000,
-            active_vcs: 2,
-            per_vc: TiSlice::from_ref(per_vc),
-            tagged: false,
-            now: Time(0),
-        }
+    fn view(per_vc: &[u32; 2]) -> View<'_> {
+        conformance::view(1000, per_vc)
     }
 
     fn draws(config: &Config, view: &View<'_>, vc: u32) -> bool {
@@ -208,35 +198,35 @@ mod tests {
 
     #[test]
     fn below_its_threshold_a_vc_may_start_a_frame_whatever_the_rest() {
-        assert_eq!(share_refused(&config(), &view(1000, &[399, 601]), 0), 0.0);
-        assert_eq!(share_refused(&config(), &View { tagged: true, ..view(1000, &[399, 601]) }, 0), 0.0);
+        assert_eq!(share_refused(&config(), &view(&[399, 601]), 0), 0.0);
+        assert_eq!(share_refused(&config(), &View { tagged: true, ..view(&[399, 601]) }, 0), 0.0);
     }
 
     #[test]
     fn from_its_threshold_to_its_ceiling_the_drop_probability_grows_from_zero_to_the_weight() {
         // VC 0: 0.4 (X_i - 400) / 200. At 500 it is 0.2, at 600 0.4. 10,000 draws: five standard deviations are 0.025.
-        let refused = |x_i| share_refused(&config(), &view(x_i, &[x_i, 0]), 0);
+        let refused = |x_i| share_refused(&config(), &view(&[x_i, 0]), 0);
         assert_eq!(refused(400), 0.0);
         assert!((refused(500) - 0.2).abs() < 0.02, "{}", refused(500));
         assert!((refused(600) - 0.4).abs() < 0.025, "{}", refused(600));
         // VC 1: 0.2 (X_i - 200) / 100, at 250 0.1.
-        let refused = share_refused(&config(), &view(250, &[0, 250]), 1);
+        let refused = share_refused(&config(), &view(&[0, 250]), 1);
         assert!((refused - 0.1).abs() < 0.015, "{refused}");
     }
 
     #[test]
     fn above_its_ceiling_no_frame_of_a_vc_may_start() {
-        assert_eq!(share_refused(&config(), &view(601, &[601, 0]), 0), 1.0);
-        assert_eq!(share_refused(&config(), &view(301, &[0, 301]), 1), 1.0);
+        assert_eq!(share_refused(&config(), &view(&[601, 0]), 0), 1.0);
+        assert_eq!(share_refused(&config(), &view(&[0, 301]), 1), 1.0);
     }
 
     #[test]
     fn in_a_congested_buffer_a_vc_at_its_threshold_may_not_start_a_frame() {
-        assert_eq!(share_refused(&config(), &view(999, &[400, 599]), 0), 0.0);
-        assert_eq!(share_refused(&config(), &view(1000, &[400, 600]), 0), 1.0);
+        assert_eq!(share_refused(&config(), &view(&[400, 599]), 0), 0.0);
+        assert_eq!(share_refused(&config(), &view(&[400, 600]), 0), 1.0);
         let earlier = Config { congestion_threshold: Some(700.into()), ..config() };
-        assert_eq!(share_refused(&earlier, &view(699, &[400, 299]), 0), 0.0);
-        assert_eq!(share_refused(&earlier, &view(700, &[400, 300]), 0), 1.0);
+        assert_eq!(share_refused(&earlier, &view(&[400, 299]), 0), 0.0);
+        assert_eq!(share_refused(&earlier, &view(&[400, 300]), 0), 1.0);
     }
 
     #[test]
@@ -254,11 +244,11 @@ mod tests {
 
     #[test]
     fn a_random_number_is_drawn_only_where_the_answer_hangs_on_it() {
-        for (x, x_0, drawn) in [(399, 399, false), (400, 400, false), (500, 500, true), (601, 601, false)] {
-            assert_eq!(draws(&config(), &view(x, &[x_0, 0]), 0), drawn, "X_i = {x_0}");
+        for (x_0, drawn) in [(399, false), (400, false), (500, true), (601, false)] {
+            assert_eq!(draws(&config(), &view(&[x_0, 0]), 0), drawn, "X_i = {x_0}");
         }
-        assert!(!draws(&config(), &view(1000, &[500, 500]), 0), "congested");
-        assert!(!draws(&config(), &View { tagged: true, ..view(500, &[500, 0]) }, 0), "tagged");
+        assert!(!draws(&config(), &view(&[500, 500]), 0), "congested");
+        assert!(!draws(&config(), &View { tagged: true, ..view(&[500, 0]) }, 0), "tagged");
     }
 
     #[test]

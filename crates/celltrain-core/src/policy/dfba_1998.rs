@@ -166,28 +166,18 @@ pub(super) fn sample(_capacity: u32) -> Config {
 
 #[cfg(test)]
 mod tests {
-    use typed_index_collections::TiSlice;
-
     use super::*;
-    use crate::policy::conformance::{Bench, asked, share_refused};
-    use crate::units::Time;
+    use crate::policy::conformance::{self, Bench, asked, share_refused};
 
     /// Weights of 1 and 3: shares of 1/4 and 3/4.
     fn config() -> Config {
-        let weights = PerVc::ByName([("vc0".to_string(), 1.0), ("vc1".to_string(), 3.0)].into());
+        let weights = PerVc::from([("vc0", 1.0), ("vc1", 3.0)]);
         Config { weights, ..sample(1000) }
     }
 
     /// K = 1000, so L = 500 and H = 900.
-    fn view(per_vc: &[u32; 2]) -> View<'_> {
-        View {
-            occupancy: per_vc[0] + per_vc[1],
-            capacity: 1000,
-            active_vcs: 2,
-            per_vc: TiSlice::from_ref(per_vc),
-            tagged: false,
-            now: Time(0),
-        }
+    fn view(per_vc: &[u32]) -> View<'_> {
+        conformance::view(1000, per_vc)
     }
 
     #[test]
@@ -227,17 +217,8 @@ mod tests {
 
     #[test]
     fn a_vc_alone_at_a_port_is_always_within_its_share() {
-        let per_vc = [900];
-        let view = View {
-            occupancy: 900,
-            capacity: 1000,
-            active_vcs: 1,
-            per_vc: TiSlice::from_ref(&per_vc),
-            tagged: false,
-            now: Time(0),
-        };
         let alone = Config { weights: PerVc::Same(0.1), ..sample(1000) };
-        assert_eq!(share_refused(&alone, &view, 0), 0.0);
+        assert_eq!(share_refused(&alone, &view(&[900]), 0), 0.0);
     }
 
     #[test]

@@ -104,29 +104,16 @@ pub(super) fn sample(_capacity: u32) -> Config {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::conformance::admits;
-
-    fn admitted(x: u32, active: u32, y_i: u32) -> bool {
-        admits(&Config::default(), 1000, x, active, y_i)
-    }
+    use crate::policy::conformance::most_cells;
 
     #[test]
-    fn the_bound_is_z_in_a_full_buffer() {
+    fn the_bound_falls_to_z_as_the_buffer_fills() {
+        let most = |x, active| most_cells(&Config::default(), 1000, x, active);
         // X = K = 1000, four active VCs: fair share 250 cells, 0.8 of it is 200.
-        assert!(admitted(1000, 4, 200));
-        assert!(!admitted(1000, 4, 201));
-    }
-
-    #[test]
-    fn halfway_above_the_threshold_the_bound_is_twice_z() {
+        assert_eq!(most(1000, 4), 200);
         // X = 950: (K - R)/(X - R) = 2, so 1.6 fair shares of 950/5 = 190 cells: 304.
-        assert!(admitted(950, 5, 304));
-        assert!(!admitted(950, 5, 305));
-    }
-
-    #[test]
-    fn just_above_the_threshold_even_the_only_active_vc_may_start_a_frame() {
-        assert!(admitted(901, 1, 901));
-        assert!(admitted(900, 1, 900));
+        assert_eq!(most(950, 5), 304);
+        assert_eq!(most(901, 1), 901, "just above the threshold even the only active VC may start a frame");
+        assert_eq!(most(900, 1), 900);
     }
 }

@@ -12,19 +12,19 @@ mod rules;
 pub use names::PORT_NAMES;
 pub use port_info::PortInfo;
 
-pub use crate::formulas::{Constant, Start};
+pub use celltrain_formula::rules::{Constant, Start};
 
 use std::any::Any;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
+use celltrain_formula::rules::{Texts, constants_by_vc};
 use celltrain_formula::{Clause, Kind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{BufferPolicy, CellFollower, Configure, Decision, Overflow, PerVc, View};
 use crate::error::Fault;
-use crate::formulas::{self, Texts};
 use crate::index::Label;
 use crate::rng::Stream;
 use events::Running;
@@ -33,7 +33,7 @@ use rules::Rules;
 /// A policy of your own: a condition that says which frames may start, constants, and state that is carried on.
 ///
 /// Source: the scenario.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Formula")]
 pub struct Table {
@@ -210,34 +210,17 @@ impl Formula {
 impl Table {
     /// Returns the constants that differ from VC to VC, by name.
     pub(super) fn constants_by_vc(&self) -> Vec<(&str, &PerVc)> {
-        formulas::constants_by_vc(&self.constants)
+        constants_by_vc(&self.constants)
     }
 
     /// Returns whether a formula uses the number of VCs. Most do not, and storing the VCs of every port takes memory.
     pub(super) fn counts_vcs(&self) -> bool {
-        formulas::have(self.texts(&self.questions(), &self.events()), "V")
+        self.texts(&self.questions(), &self.events()).use_name("V")
     }
 
     /// Returns the names that no formula uses, by their keys.
     pub(super) fn unused(&self) -> Vec<String> {
-        formulas::unused(self.texts(&self.questions(), &self.events()))
-    }
-
-    /// Creates an empty table.
-    pub fn empty() -> Self {
-        Self {
-            admit: String::new(),
-            constants: BTreeMap::new(),
-            state: BTreeMap::new(),
-            vc_state: BTreeMap::new(),
-            on_frame: BTreeMap::new(),
-            on_admission: BTreeMap::new(),
-            on_refusal: BTreeMap::new(),
-            on_departure: BTreeMap::new(),
-            on_cells: BTreeMap::new(),
-            every: None,
-            when_full: WhenFull::default(),
-        }
+        self.texts(&self.questions(), &self.events()).unused()
     }
 
     /// Returns the formulas that answer a question: key, formula, kind of result.
@@ -318,7 +301,7 @@ pub(super) fn sample(_capacity: u32) -> Config {
         .into(),
         state: [("average".to_string(), Start::Number(0.0))].into(),
         on_frame: updates(&[("average", "average + w * (X - average)")]),
-        ..Table::empty()
+        ..Table::default()
     };
     table.into()
 }

@@ -28,7 +28,7 @@ pub mod virtual_queuing_weighted;
 pub mod wba;
 pub mod weighted_fba;
 
-pub use crate::per_vc::PerVc;
+pub use celltrain_formula::PerVc;
 
 use std::any::Any;
 

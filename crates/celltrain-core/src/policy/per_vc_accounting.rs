@@ -85,27 +85,13 @@ pub(super) fn sample(capacity: u32) -> Config {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::conformance::admits;
+    use crate::policy::conformance::most_cells;
 
     #[test]
     fn above_the_threshold_the_cut_is_at_an_equal_part_of_the_queue() {
+        let config = |k| Config { threshold: 800.into(), k };
         // Q = 900, three active VCs: F = 300.
-        let config = Config { threshold: 800.into(), k: 1.0 };
-        assert!(admits(&config, 1000, 900, 3, 300));
-        assert!(!admits(&config, 1000, 900, 3, 301));
-        assert!(admits(&Config { k: 1.5, ..config.clone() }, 1000, 900, 3, 450));
-        assert!(!admits(&Config { k: 1.5, ..config }, 1000, 900, 3, 451));
-    }
-
-    #[test]
-    fn up_to_the_threshold_every_frame_enters() {
-        let config = Config { threshold: 800.into(), k: 1.0 };
-        assert!(admits(&config, 1000, 800, 3, 800));
-        assert!(!admits(&config, 1000, 801, 3, 800));
-    }
-
-    #[test]
-    fn a_threshold_above_the_buffer_is_refused() {
-        assert_eq!(Config { threshold: 1001.into(), k: 1.0 }.check(Some(1000), &[])[0].key, "threshold");
+        assert_eq!([1.0, 1.5].map(|k| most_cells(&config(k), 1000, 900, 3)), [300, 450]);
+        assert_eq!([800, 801].map(|q| most_cells(&config(1.0), 1000, q, 3)), [800, 267]);
     }
 }

@@ -80,26 +80,13 @@ pub(super) fn sample(capacity: u32) -> Config {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::conformance::admits;
+    use crate::policy::conformance::most_cells;
 
     #[test]
     fn above_the_threshold_the_cut_is_at_an_equal_part_of_it() {
+        let config = |k| Config { threshold: 750.into(), k };
         // Three active VCs: F = 250, whatever Q is.
-        let config = Config { threshold: 750.into(), k: 1.0 };
-        for q in [751, 1000] {
-            assert!(admits(&config, 1000, q, 3, 250));
-            assert!(!admits(&config, 1000, q, 3, 251));
-        }
-        assert!(admits(&Config { k: 2.0, ..config }, 1000, 900, 3, 500));
-    }
-
-    #[test]
-    fn up_to_the_threshold_every_frame_enters() {
-        assert!(admits(&Config { threshold: 750.into(), k: 1.0 }, 1000, 750, 3, 750));
-    }
-
-    #[test]
-    fn a_threshold_above_the_buffer_is_refused() {
-        assert_eq!(Config { threshold: 1001.into(), k: 1.0 }.check(Some(1000), &[])[0].key, "threshold");
+        assert_eq!([750, 751, 1000].map(|q| most_cells(&config(1.0), 1000, q, 3)), [750, 250, 250]);
+        assert_eq!(most_cells(&config(2.0), 1000, 900, 3), 500);
     }
 }

@@ -177,6 +177,7 @@ pub(super) fn sample(_capacity: u32) -> Config {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policy::conformance::view;
 
     #[test]
     fn without_an_interpreter_a_class_is_refused() {
@@ -201,15 +202,7 @@ mod tests {
     #[test]
     fn the_object_is_made_when_the_port_is_known_and_asked_then() {
         let mut policy = sample(100).build(100, &["tcp1"]);
-        let per_vc = &[80];
-        let view = View {
-            occupancy: 80,
-            capacity: 100,
-            active_vcs: 1,
-            per_vc: typed_index_collections::TiSlice::from_ref(per_vc),
-            tagged: true,
-            now: crate::units::Time(0),
-        };
+        let view = View { tagged: true, ..view(100, &[80]) };
         let mut rng = Stream::new(1, "bench");
         assert!(policy.admit_frame(&view, Label::new(0), &mut rng), "nothing is asked before");
         policy.at_port(&PortInfo { name: "sw1->sw2", capacity: None, cells_per_second: 1.0, units_per_second: 1.0 });

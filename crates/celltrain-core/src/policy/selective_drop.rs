@@ -90,27 +90,12 @@ pub(super) fn sample(_capacity: u32) -> Config {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::conformance::admits;
-
-    fn admitted(x: u32, y_i: u32) -> bool {
-        admits(&Config::default(), 1000, x, 3, y_i)
-    }
+    use crate::policy::conformance::most_cells;
 
     #[test]
     fn above_the_threshold_the_cut_is_at_z_times_the_fair_share() {
         // K = 1000, X = 990, three active VCs: fair share 330 cells, 0.8 of it is 264.
-        assert!(admitted(990, 264));
-        assert!(!admitted(990, 265));
-    }
-
-    #[test]
-    fn up_to_the_threshold_every_frame_enters() {
-        assert!(admitted(900, 900));
-        assert!(!admitted(901, 900));
-    }
-
-    #[test]
-    fn a_vc_without_a_cell_is_never_discarded() {
-        assert!(admitted(1000, 0));
+        let most = [900, 901, 990, 1000].map(|x| most_cells(&Config::default(), 1000, x, 3));
+        assert_eq!(most, [900, 240, 264, 266]);
     }
 }

@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn vcs_have_thresholds_of_their_own() {
-        let thresholds = PerVc::ByName([("vc0".to_string(), 2.0), ("vc1".to_string(), 6.0)].into());
+        let thresholds = PerVc::from([("vc0", 2.0), ("vc1", 6.0)]);
         let mut bench = Bench::new(&Config { thresholds }, 100, 2);
         for _ in 0..3 {
             bench.offer_frame(0, 2);

@@ -5,23 +5,23 @@
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use super::CellFollower;
+use crate::arbiter::Arbiter;
 use crate::index::Label;
-use crate::turns::Turns;
 
 /// The virtual queues of a port. A cell that enters the FIFO enters the virtual queue of its VC. Every departure from
 /// the FIFO, of any VC, is one turn of the virtual queues.
 #[derive(Debug)]
-pub(super) struct VirtualQueues<T> {
-    /// `M_j`, by label: a queue's number among the turns is its VC's label.
+pub(super) struct VirtualQueues<A> {
+    /// `M_j`, by label: a queue's number at the arbiter is its VC's label.
     pub(super) cells: TiVec<Label, u32>,
     /// Sum of all virtual queues.
     pub(super) sum: u32,
-    pub(super) turns: T,
+    pub(super) arbiter: A,
 }
 
-impl<T: Turns> VirtualQueues<T> {
-    pub(super) fn new(vcs: usize, turns: T) -> Self {
-        Self { cells: ti_vec![0; vcs], sum: 0, turns }
+impl<A: Arbiter> VirtualQueues<A> {
+    pub(super) fn new(vcs: usize, arbiter: A) -> Self {
+        Self { cells: ti_vec![0; vcs], sum: 0, arbiter }
     }
 
     /// Returns `M_j` for a decision. The virtual queues hold as many cells as the real one.
@@ -33,10 +33,10 @@ impl<T: Turns> VirtualQueues<T> {
 }
 
 #[expect(clippy::arithmetic_side_effects, reason = "cell path: counts of cells that are there")]
-impl<T: Turns> CellFollower for VirtualQueues<T> {
+impl<A: Arbiter> CellFollower for VirtualQueues<A> {
     fn on_enter(&mut self, vc: Label, cells: u32) {
         if self.cells[vc] == 0 {
-            self.turns.join(vc.into());
+            self.arbiter.join(vc.into());
         }
         self.cells[vc] += cells;
         self.sum += cells;
@@ -44,13 +44,13 @@ impl<T: Turns> CellFollower for VirtualQueues<T> {
 
     fn on_leave(&mut self, mut cells: u32) {
         self.sum = self.sum.checked_sub(cells).expect("what leaves the FIFO had entered it");
-        if let Some(vc) = self.turns.alone().map(Label::from).filter(|&vc| self.cells[vc] > cells) {
+        if let Some(vc) = self.arbiter.alone().map(Label::from).filter(|&vc| self.cells[vc] > cells) {
             self.cells[vc] -= cells;
             return;
         }
-        let Self { cells: queues, turns, .. } = self;
+        let Self { cells: queues, arbiter, .. } = self;
         while cells > 0 {
-            turns.serve(|queue| {
+            arbiter.serve(|queue| {
                 let vc = Label::from(queue);
                 queues[vc] -= 1;
                 queues[vc] > 0
@@ -61,7 +61,7 @@ impl<T: Turns> CellFollower for VirtualQueues<T> {
 
     /// Returns true if no turn finds the virtual queue truly empty but not empty here.
     fn enters_at_once(&self, vc: Label, left: u32, close: bool) -> bool {
-        (T::FORGIVES && close) || self.cells[vc] >= left
+        (A::FORGIVES && close) || self.cells[vc] >= left
     }
 
     fn virtual_queues(&self) -> Option<&TiSlice<Label, u32>> {
@@ -75,13 +75,13 @@ mod tests {
 
     use typed_index_collections::TiVec;
 
+    use crate::arbiter::{Arbiter, MinimumShares, RoundRobin};
     use crate::cell::tests::cell;
     use crate::index::Label;
     use crate::policy::{PerVc, PolicyConfig, tail_drop, virtual_queuing, virtual_queuing_weighted};
     use crate::port::Port;
     use crate::rng::Stream;
     use crate::scheduler::{Class, SchedulerConfig, VcKind, minimum_rate, round_robin};
-    use crate::turns::{MinimumShares, RoundRobin, Turns};
 
     use super::{CellFollower, VirtualQueues};
 
@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn virtual_queues_are_as_long_as_real_ones_served_at_minimum_shares() {
         let shares = [("vc0", 0.5), ("vc1", 0.1), ("vc3", 0.2), ("default", 0.0)];
-        let minimum_share = PerVc::ByName(shares.map(|(name, share)| (name.to_string(), share)).into());
+        let minimum_share = PerVc::from(shares);
         let policy = PolicyConfig::VirtualQueuingWeighted(virtual_queuing_weighted::Config {
             minimum_share: minimum_share.clone(),
             threshold: u32::MAX.into(),
@@ -198,8 +198,8 @@ mod tests {
     }
 
     /// Tests queues with three cells in the virtual queue of VC 0, and none in VC 1's.
-    fn enter_at_once(turns: impl Turns, forgives: bool) {
-        let mut queues = VirtualQueues::new(2, turns);
+    fn enter_at_once(arbiter: impl Arbiter, forgives: bool) {
+        let mut queues = VirtualQueues::new(2, arbiter);
         let [vc_0, vc_1] = [0, 1].map(Label::new);
         queues.on_enter(vc_0, 3);
         for close in [false, true] {

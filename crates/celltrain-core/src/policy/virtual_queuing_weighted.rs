@@ -11,11 +11,11 @@ use serde::{Deserialize, Serialize};
 use super::per_vc_accounting::k;
 use super::virtual_queues::VirtualQueues;
 use super::{BufferPolicy, CellFollower, Configure, Decision, PerVc, Settings, View, check_thresholds};
+use crate::arbiter::{MINIMUM_SHARE, MinimumShares, check_shares, check_sum};
 use crate::error::Fault;
 use crate::index::Label;
 use crate::rng::Stream;
 use crate::threshold::Threshold;
-use crate::turns::{MINIMUM_SHARE, MinimumShares, check_shares, check_sum};
 
 /// Virtual queuing with minimum shares: as `virtual_queuing`, where the virtual queues are first served as their VCs'
 /// minimum shares of the link say, and round robin beyond. A VC's part of the queue is what falls to it of the link.
@@ -72,7 +72,7 @@ impl BufferPolicy for VirtualQueuingWeighted {
     fn admit_frame(&mut self, buffer: &View<'_>, vc: Label, _rng: &mut Stream) -> bool {
         let q = buffer.occupancy;
         let m_j = self.queues.of(vc, q);
-        q <= self.th || m_j <= self.k * f64::from(q) * self.queues.turns.part(vc.into())
+        q <= self.th || m_j <= self.k * f64::from(q) * self.queues.arbiter.part(vc.into())
     }
 
     fn admits_up_to(&self) -> Option<u32> {
@@ -84,7 +84,7 @@ impl BufferPolicy for VirtualQueuingWeighted {
         Decision {
             rule: "Q is above Th, and M_j above k Q times its part",
             threshold: Some(self.th.into()),
-            share: Some(self.k * f64::from(q) * self.queues.turns.part(vc.into())),
+            share: Some(self.k * f64::from(q) * self.queues.arbiter.part(vc.into())),
             held: Some(self.queues.of(vc, q)),
             ..Decision::default()
         }

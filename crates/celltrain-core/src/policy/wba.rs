@@ -125,54 +125,22 @@ pub(super) fn sample(_capacity: u32) -> Config {
 
 #[cfg(test)]
 mod tests {
-    use typed_index_collections::TiSlice;
-
     use super::*;
-    use crate::policy::conformance::{asked, asked_of_two};
+    use crate::policy::conformance::{assert_alike, most_cells_of_two};
     use crate::policy::selective_drop;
-    use crate::units::Time;
-
-    /// Returns whether VC `vc` of two, with weights 1 and 3, may start a frame when it holds `x_i` of `x` cells
-    /// (K = 1000).
-    fn admitted(x: u32, vc: u32, x_i: u32) -> bool {
-        let weights = PerVc::ByName([("vc0".to_string(), 1.0), ("vc1".to_string(), 3.0)].into());
-        asked_of_two(&Config { weights, ..sample(1000) }, x, vc, x_i)
-    }
 
     #[test]
     fn above_the_threshold_the_cut_is_at_z_times_the_weighted_share() {
+        let config = Config { weights: PerVc::from([("vc0", 1.0), ("vc1", 3.0)]), ..sample(1000) };
         // X = 990: shares of 1/4 and 3/4 are 247.5 and 742.5 cells, 0.8 of them 198 and 594.
-        assert!(admitted(990, 0, 198));
-        assert!(!admitted(990, 0, 199));
-        assert!(admitted(990, 1, 594));
-        assert!(!admitted(990, 1, 595));
-    }
-
-    #[test]
-    fn up_to_the_threshold_weights_do_not_matter() {
-        assert!(admitted(900, 0, 900));
-        assert!(!admitted(901, 0, 901));
+        assert_eq!([0, 1].map(|vc| most_cells_of_two(&config, 990, vc)), [198, 594]);
+        assert_eq!([900, 901].map(|x| most_cells_of_two(&config, x, 0)), [900, 180]);
     }
 
     #[test]
     fn with_equal_weights_and_all_vcs_active_it_is_selective_drop() {
         let equal = Config { weights: PerVc::Same(7.0), threshold: 0.5.into(), z: 0.8 };
-        let plain = selective_drop::Config { threshold: 0.5.into(), z: 0.8 };
-        for y in 1..=20 {
-            for others in 1..=40 {
-                let per_vc = [y, others, 1];
-                let view = View {
-                    occupancy: y + others + 1,
-                    capacity: 64,
-                    active_vcs: 3,
-                    per_vc: TiSlice::from_ref(&per_vc),
-                    tagged: false,
-                    now: Time(0),
-                };
-                let rng = &mut Stream::new(1, "bench");
-                assert_eq!(asked(&equal, &view, 0, rng), asked(&plain, &view, 0, rng), "{per_vc:?}");
-            }
-        }
+        assert_alike(&equal, &selective_drop::Config { threshold: 0.5.into(), z: 0.8 });
     }
 
     #[test]

@@ -102,61 +102,25 @@ pub(super) fn sample(_capacity: u32) -> Config {
 
 #[cfg(test)]
 mod tests {
-    use typed_index_collections::TiSlice;
-
     use super::*;
-    use crate::policy::conformance::{asked, asked_of_two};
+    use crate::policy::conformance::{assert_alike, most_cells_of_two};
     use crate::policy::fba;
-    use crate::units::Time;
-
-    /// Returns whether VC `vc` of two, with weights 1 and 4, may start a frame when it holds `x_i` of `x` cells
-    /// (K = 1000).
-    fn admitted(x: u32, vc: u32, x_i: u32) -> bool {
-        let weights = PerVc::ByName([("vc0".to_string(), 1.0), ("vc1".to_string(), 4.0)].into());
-        asked_of_two(&Config { weights, ..sample(1000) }, x, vc, x_i)
-    }
 
     #[test]
-    fn in_a_full_buffer_the_bound_is_z_times_the_weighted_share() {
+    fn the_bound_falls_to_z_times_the_weighted_share_as_the_buffer_fills() {
+        let config = Config { weights: PerVc::from([("vc0", 1.0), ("vc1", 4.0)]), ..sample(1000) };
+        let most = |x| [0, 1].map(|vc| most_cells_of_two(&config, x, vc));
         // X = K = 1000: shares of 1/5 and 4/5 are 200 and 800 cells, 0.8 of them 160 and 640.
-        assert!(admitted(1000, 0, 160));
-        assert!(!admitted(1000, 0, 161));
-        assert!(admitted(1000, 1, 640));
-        assert!(!admitted(1000, 1, 641));
-    }
-
-    #[test]
-    fn halfway_above_the_threshold_the_bound_is_twice_z_in_weighted_shares() {
+        assert_eq!(most(1000), [160, 640]);
         // X = 950: (K - R)/(X - R) = 2, so 1.6 shares of 950/5 = 190 cells: 304. The other VC may hold all.
-        assert!(admitted(950, 0, 304));
-        assert!(!admitted(950, 0, 305));
-        assert!(admitted(950, 1, 950));
-    }
-
-    #[test]
-    fn up_to_the_threshold_every_frame_of_every_weight_enters() {
-        assert!(admitted(900, 0, 900));
+        assert_eq!(most(950), [304, 950]);
+        assert_eq!(most(900), [900, 900]);
     }
 
     #[test]
     fn with_equal_weights_and_all_vcs_active_it_is_fba() {
         let equal = Config { weights: PerVc::Same(7.0), threshold: 0.5.into(), z: 0.8 };
-        let plain = fba::Config { threshold: 0.5.into(), z: 0.8 };
-        for y in 1..=20 {
-            for others in 1..=40 {
-                let per_vc = [y, others, 1];
-                let view = View {
-                    occupancy: y + others + 1,
-                    capacity: 64,
-                    active_vcs: 3,
-                    per_vc: TiSlice::from_ref(&per_vc),
-                    tagged: false,
-                    now: Time(0),
-                };
-                let rng = &mut Stream::new(1, "bench");
-                assert_eq!(asked(&equal, &view, 0, rng), asked(&plain, &view, 0, rng), "{per_vc:?}");
-            }
-        }
+        assert_alike(&equal, &fba::Config { threshold: 0.5.into(), z: 0.8 });
     }
 
     #[test]

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Class, Configure, Scheduler, Service, VcKind, Waiting};
-use crate::turns::{ONE, billionths};
+use crate::arbiter::{ONE, billionths};
 
 /// Guaranteed rate: cells of class `cbr` and `vbr` go before those of `ubr`, which as a class is served at least at a
 /// share of the link while it has cells; each of the two first in, first out.

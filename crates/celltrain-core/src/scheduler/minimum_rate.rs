@@ -10,11 +10,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::round_robin::InTurns;
+use super::round_robin::Arbitrated;
 use super::{Configure, Service, VcKind};
+use crate::arbiter::{MINIMUM_SHARE, MinimumShares, check_shares, check_sum};
 use crate::error::Fault;
 use crate::policy::PerVc;
-use crate::turns::{MINIMUM_SHARE, MinimumShares, check_shares, check_sum};
 
 /// Minimum rate: every VC has a queue of its own and gets its minimum share of the link while it has cells waiting;
 /// what is left goes round robin.
@@ -45,16 +45,14 @@ impl Configure for Config {
 
     fn build(&self, vcs: &[VcKind<'_>]) -> Option<Service> {
         let names: Vec<&str> = vcs.iter().map(|vc| vc.name).collect();
-        let turns = MinimumShares::new(&self.minimum_share.resolve(&names));
-        Some(Service::new(vcs.len(), (0..vcs.len()).collect(), InTurns { turns }))
+        let arbiter = MinimumShares::new(&self.minimum_share.resolve(&names));
+        Some(Service::new(vcs.len(), (0..vcs.len()).collect(), Arbitrated { arbiter }))
     }
 }
 
 #[cfg(test)]
 pub(super) fn sample() -> Config {
-    Config {
-        minimum_share: PerVc::ByName([("vc1".into(), 0.5), ("vc2-3".into(), 0.1), ("default".into(), 0.0)].into()),
-    }
+    Config { minimum_share: PerVc::from([("vc1", 0.5), ("vc2-3", 0.1), ("default", 0.0)]) }
 }
 
 #[cfg(test)]

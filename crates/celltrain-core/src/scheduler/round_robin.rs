@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{BacklogSensitivity, Configure, Scheduler, Service, VcKind, Waiting};
-use crate::turns::{RoundRobin as Ring, Turns};
+use crate::arbiter::{Arbiter, RoundRobin as Ring};
 
 /// Round robin: every VC has a queue of its own, and those that have cells waiting send a cell each in turn. Nothing to
 /// set.
@@ -20,36 +20,36 @@ pub struct Config {}
 
 impl Configure for Config {
     fn build(&self, vcs: &[VcKind<'_>]) -> Option<Service> {
-        let turns = Ring::new(vcs.len());
-        Some(Service::new(vcs.len(), (0..vcs.len()).collect(), InTurns { turns }))
+        let arbiter = Ring::new(vcs.len());
+        Some(Service::new(vcs.len(), (0..vcs.len()).collect(), Arbitrated { arbiter }))
     }
 }
 
-/// A scheduler of queues that take turns.
-pub(crate) struct InTurns<T> {
-    pub(crate) turns: T,
+/// A scheduler whose arbiter selects a queue for each cell.
+pub(crate) struct Arbitrated<A> {
+    pub(crate) arbiter: A,
 }
 
-impl<T: Turns> Scheduler for InTurns<T> {
+impl<A: Arbiter> Scheduler for Arbitrated<A> {
     fn on_backlog(&mut self, queue: usize) {
-        self.turns.join(queue);
+        self.arbiter.join(queue);
     }
 
     fn serve(&mut self, mut cells: u32, waiting: &mut impl Waiting) {
         while cells > 0 {
-            if let Some(queue) = self.turns.alone().filter(|&queue| waiting.cells(queue) > cells) {
+            if let Some(queue) = self.arbiter.alone().filter(|&queue| waiting.cells(queue) > cells) {
                 while cells > 0 {
                     cells -= waiting.send(queue, cells);
                 }
                 return;
             }
-            self.turns.serve(|queue| waiting.send_one(queue));
+            self.arbiter.serve(|queue| waiting.send_one(queue));
             cells -= 1;
         }
     }
 
     fn backlog_sensitivity(&self) -> BacklogSensitivity {
-        if T::FORGIVES { BacklogSensitivity::Order } else { BacklogSensitivity::Exact }
+        if A::FORGIVES { BacklogSensitivity::Order } else { BacklogSensitivity::Exact }
     }
 }
 

@@ -14,9 +14,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Configure, Scheduler, Service, VcKind, Waiting};
+use crate::arbiter::play;
 use crate::error::Fault;
 use crate::policy::PerVc;
-use crate::turns::play;
 use crate::units::gcd;
 
 /// Weighted fair queuing: every VC has a queue of its own, and those that have cells waiting share the link in
@@ -259,7 +259,7 @@ const MOST_STEP: u128 = u128::MOST_STEP;
 #[cfg(test)]
 pub(super) fn sample() -> Config {
     // Every range and name of the tests' VCs has a weight.
-    Config { weights: PerVc::ByName([("vc1".into(), 3.0), ("vc2-4".into(), 2.5), ("default".into(), 1.0)].into()) }
+    Config { weights: PerVc::from([("vc1", 3.0), ("vc2-4", 2.5), ("default", 1.0)]) }
 }
 
 #[cfg(test)]
@@ -358,7 +358,7 @@ mod tests {
 
     #[test]
     fn a_weight_that_is_none_is_refused() {
-        let weights = PerVc::ByName([("tcp1".into(), 0.0)].into());
+        let weights = PerVc::from([("tcp1", 0.0)]);
         assert_eq!(Config { weights }.check()[0].key, "weights.tcp1");
     }
 }

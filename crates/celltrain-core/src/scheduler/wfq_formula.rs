@@ -7,13 +7,13 @@
 
 use std::collections::BTreeMap;
 
+use celltrain_formula::rules::{Constant, Host, Name, On, Start, Texts, constants_by_vc};
 use celltrain_formula::{Kind, Meaning, Unit, Word};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Configure, Service, VcKind, wfq};
 use crate::error::Fault;
-use crate::formulas::{self, Constant, Host, Name, On, Start, Texts};
 use crate::policy::PerVc;
 
 /// Weighted fair queuing with weights of your own: a formula of constants says the weight of each VC.
@@ -42,7 +42,7 @@ impl Configure for Config {
     }
 
     fn constants_by_vc(&self) -> Vec<(&str, &PerVc)> {
-        formulas::constants_by_vc(&self.constants)
+        constants_by_vc(&self.constants)
     }
 
     fn counts_vcs(&self) -> bool {
@@ -51,7 +51,7 @@ impl Configure for Config {
 
     fn unused(&self) -> Vec<String> {
         let (state, questions) = (BTreeMap::new(), [("weight", self.weight.as_str(), Kind::Number(None))]);
-        formulas::unused(Texts { questions: &questions, ..self.texts(&state, None) })
+        Texts { questions: &questions, ..self.texts(&state, None) }.unused()
     }
 
     fn check_vcs(&self, vcs: &[&str]) -> Vec<Fault> {
@@ -89,7 +89,7 @@ impl Table {
     /// Returns the weights of these VCs, by label; `None` if the VCs are not known.
     fn weights(&self, vcs: Option<&[&str]>) -> Result<Vec<f64>, Vec<Fault>> {
         let state = BTreeMap::new();
-        formulas::at_start(self.texts(&state, vcs), &Vcs(vcs.map(<[&str]>::len)), ("weight", &self.weight))
+        self.texts(&state, vcs).at_start(&Vcs(vcs.map(<[&str]>::len)), ("weight", &self.weight))
     }
 }
 
@@ -131,7 +131,7 @@ impl Host for Vcs {
 pub(super) fn sample() -> Config {
     let table = Table {
         weight: "G + (9 - sum(G)) / V".into(),
-        constants: [("G".to_string(), Constant::Value(PerVc::ByName([("default".into(), 0.5)].into())))].into(),
+        constants: [("G".to_string(), Constant::Value(PerVc::from([("default", 0.5)])))].into(),
     };
     table.into()
 }
@@ -169,7 +169,7 @@ mod tests {
     fn cells_leave_as_under_weights_that_are_written_down() {
         let formula = config("2 * W + 1", &[("W", by_name(&[("vc0", 1.0), ("default", 0.0)]))]);
         let vcs = kinds(&[Class::Ubr; 2]);
-        let written = wfq::Config { weights: PerVc::ByName([("vc0".into(), 3.0), ("default".into(), 1.0)].into()) };
+        let written = wfq::Config { weights: PerVc::from([("vc0", 3.0), ("default", 1.0)]) };
         let arrivals = [0, 0, 0, 0, 0, 0, 0, 1, 1, 1];
         let [ours, theirs] = [formula.build(&vcs).unwrap(), written.build(&vcs).unwrap()]
             .map(|service| sent(&mut CellQueues::new(service), &arrivals, 10));

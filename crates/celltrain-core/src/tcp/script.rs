@@ -1,7 +1,6 @@
 //! Timed scripts for a connection's two ends: one line for each segment or acknowledgement sent or received.
 //!
-//! A script (`tests/tcp/*.script`) begins with settings (`set KEY VALUE`). Then events alternate with their immediate
-//! results:
+//! The lines of a script (`tests/tcp/*.script`, read by [`crate::script`]):
 //!
 //! ```text
 //! start            the connection begins to send
@@ -27,15 +26,15 @@
 //! number to send) and `pace` (the milliseconds between segments). Everything sent or received goes through the 32 bits
 //! of sequence numbers, which wrap after 8000 bytes.
 //!
-//! A script must list everything sent: it fails on a segment too many as on one too few. `#` begins a comment, which
-//! quotes the sentence of the source that requires the behaviour. A number alone in the comment after an
-//! acknowledgement is the segment whose arrival it answers.
+//! A script must list everything sent: it fails on a segment too many as on one too few. Comments quote the sentence of
+//! the source that requires the behaviour. A number alone in the comment after an acknowledgement is the segment whose
+//! arrival it answers.
 
-use std::collections::VecDeque;
 use std::fmt::Write;
 use std::path::Path;
 
 use super::{Ack, Receiver, SackBlocks, Segment, Sender, TcpConfig, TcpOptions, sequence, window_scale};
+use crate::script::{self, Settings, compare, number, play_all};
 use crate::units::{Clock, Span, Time};
 
 struct Player {
@@ -43,7 +42,7 @@ struct Player {
     receiver: Receiver,
     options: TcpOptions,
     /// Segments and acknowledgements sent but not yet matched, in script notation.
-    sent: VecDeque<String>,
+    sent: Vec<String>,
     window: Option<u64>,
     now: Time,
     /// First byte not acknowledged by anything that reached the sender.
@@ -69,14 +68,15 @@ fn as_read(ack: Ack, blocks: &SackBlocks, near: u64) -> (Ack, SackBlocks) {
     (Ack { ack: through_number(ack.ack, near), ..ack }, read)
 }
 
-impl Player {
-    /// Plays a line after the settings. Returns why it fails, if it does.
+impl script::Player for Player {
+    type Sent = String;
+
     fn play(&mut self, words: &[&str]) -> Result<(), String> {
         match words {
             [">" | "<", ..] => {
                 for expected in lines(words)? {
-                    match self.sent.pop_front() {
-                        Some(sent) if sent == expected => {}
+                    match self.sent.first() {
+                        Some(sent) if *sent == expected => drop(self.sent.remove(0)),
                         Some(sent) => return Err(format!("`{sent}` was sent, not `{expected}`")),
                         None => return Err(format!("`{expected}` was not sent")),
                     }
@@ -91,13 +91,10 @@ impl Player {
                     "timeouts" => self.sender.counters().timeouts as f64,
                     _ => return Err("unknown variable".into()),
                 };
-                let expected: f64 = expected.parse().map_err(|e| format!("{expected:?}: {e}"))?;
-                if (value - expected).abs() > TOLERANCE {
-                    return Err(format!("it is {value}"));
-                }
+                compare(value, expected)?;
             }
-            _ if !self.sent.is_empty() => return Err(format!("before it, {:?} were sent unasked", self.sent)),
             _ => {
+                self.expect_silence().map_err(|why| format!("before it, {why}"))?;
                 for event in lines(words)? {
                     self.happen(&event.split(' ').collect::<Vec<_>>())?;
                 }
@@ -106,6 +103,12 @@ impl Player {
         Ok(())
     }
 
+    fn unexpected(&self) -> &[String] {
+        &self.sent
+    }
+}
+
+impl Player {
     fn happen(&mut self, words: &[&str]) -> Result<(), String> {
         let mss = self.options.mss.bytes;
         let ack = match words {
@@ -127,7 +130,7 @@ impl Player {
                 let to = if first == last { String::new() } else { format!("-{last}") };
                 write!(line, "{sack} {first}{to}").map_err(|e| e.to_string())?;
             }
-            self.sent.push_back(line);
+            self.sent.push(line);
         }
         Ok(())
     }
@@ -181,18 +184,15 @@ impl Player {
             let segment = Segment { seq: through_number(segment.seq, self.una), ..segment };
             assert_eq!(segment.seq % mss, 0, "segments begin where one would (A-17)");
             if segment.len == 1 && mss > 1 {
-                self.sent.push_back(format!("> probe {}", segment.seq / mss));
+                self.sent.push(format!("> probe {}", segment.seq / mss));
                 continue;
             }
             assert_eq!(u64::from(segment.len), mss, "only full segments are sent (A-17)");
             let again = if self.sender.counters().retransmitted_segments > retransmitted { " again" } else { "" };
-            self.sent.push_back(format!("> {}{again}", segment.seq / mss));
+            self.sent.push(format!("> {}{again}", segment.seq / mss));
         }
     }
 }
-
-/// Scripts use four decimals.
-const TOLERANCE: f64 = 1e-4;
 
 /// Expands a line: one for each number of `A to B`, N copies for `xN` at the end.
 fn lines(words: &[&str]) -> Result<Vec<String>, String> {
@@ -210,45 +210,12 @@ fn lines(words: &[&str]) -> Result<Vec<String>, String> {
     if lines.is_empty() { Err("it stands for no line".into()) } else { Ok(lines) }
 }
 
-fn number(word: &str) -> Result<u64, String> {
-    word.parse().map_err(|e| format!("{word:?}: {e}"))
-}
-
-/// Plays a script. Returns an error for the first line that fails.
 fn play(text: &str) -> Result<(), String> {
-    let mut variant = "vanilla".to_string();
-    let mut settings = serde_json::Map::new();
-    let mut player: Option<Player> = None;
-    for (line, number) in text.lines().zip(1..) {
-        let words: Vec<&str> = line.split('#').next().unwrap_or("").split_whitespace().collect();
-        let outcome = match words.as_slice() {
-            [] => Ok(()),
-            ["set", ..] if player.is_some() => Err("settings stand before the first event".into()),
-            ["set", "variant", name] => {
-                variant = (*name).to_string();
-                Ok(())
-            }
-            ["set", key, value] => {
-                let value = value.parse::<u64>().map_or_else(|_| (*value).into(), serde_json::Value::from);
-                settings.insert((*key).to_string(), value);
-                Ok(())
-            }
-            words => match &mut player {
-                Some(playing) => playing.play(words),
-                None => begin(&variant, &settings).and_then(|playing| player.insert(playing).play(words)),
-            },
-        };
-        outcome.map_err(|why| format!("line {number}: `{}`: {why}", line.trim()))?;
-    }
-    match player {
-        Some(player) if player.sent.is_empty() => Ok(()),
-        Some(player) => Err(format!("at the end, {:?} were sent unasked", player.sent)),
-        None => Err("the script does nothing".into()),
-    }
+    script::play(text, begin)
 }
 
-fn begin(variant: &str, settings: &serde_json::Map<String, serde_json::Value>) -> Result<Player, String> {
-    let mut settings = settings.clone();
+fn begin(mut settings: Settings) -> Result<Player, String> {
+    let variant = settings.remove("variant").map_or("vanilla".into(), |name| name.as_str().unwrap_or("").to_string());
     let mut own = |key: &str| settings.remove(key).and_then(|value| value.as_u64());
     let (first_segment, segments, pace) = (own("first_segment").unwrap_or(0), own("segments"), own("pace"));
     let options: TcpOptions = serde_json::from_value(serde_json::Value::Object(settings)).map_err(|e| e.to_string())?;
@@ -256,7 +223,7 @@ fn begin(variant: &str, settings: &serde_json::Map<String, serde_json::Value>) -
     if !faults.is_empty() {
         return Err(format!("{faults:?}"));
     }
-    let config = TcpConfig::named(variant, options.clone()).ok_or_else(|| format!("unknown variant {variant}"))?;
+    let config = TcpConfig::named(&variant, options.clone()).ok_or_else(|| format!("unknown variant {variant}"))?;
     let start = first_segment * options.mss.bytes;
     let sender = Sender::new(&config, CLOCK).starting_at(start);
     let sender = match segments {
@@ -268,22 +235,12 @@ fn begin(variant: &str, settings: &serde_json::Map<String, serde_json::Value>) -
         None => sender,
     };
     let receiver = Receiver::new(&config).starting_at(start);
-    Ok(Player { sender, receiver, options, sent: VecDeque::new(), window: None, now: Time::default(), una: start })
+    Ok(Player { sender, receiver, options, sent: Vec::new(), window: None, now: Time::default(), una: start })
 }
 
 #[test]
 fn every_script_holds() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tcp");
-    let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    paths.sort();
-    assert!(paths.len() >= 160, "the scripts are found");
-    let mut failures = String::new();
-    for path in paths {
-        if let Err(why) = play(&std::fs::read_to_string(&path).unwrap()) {
-            writeln!(failures, "{}: {why}", path.file_name().unwrap().display()).unwrap();
-        }
-    }
-    assert!(failures.is_empty(), "\n{failures}");
+    play_all("tcp", 160, play);
 }
 
 /// Situations tested for every variant, each in the script `VARIANT_SITUATION`.

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::index::FlowIndex;
-use celltrain_core::names::is_in_range;
 use celltrain_core::tcp::TcpConfig;
 use celltrain_core::tcp::scoreboard::MAX_OPTION_BYTES;
 use celltrain_core::traffic::{Pattern, TrafficConfig};
 use celltrain_core::units::{Bytes, CELL_BITS, Duration};
+use celltrain_formula::names::is_in_range;
 
 use super::any;
 use crate::build::ResolvedScenario;

@@ -9,10 +9,10 @@ use celltrain_core::abr::allocator::AllocatorConfig;
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::gfr::Gfr;
 use celltrain_core::index::{LinkIndex, VcIndex};
-use celltrain_core::names::{is_in_range, range};
 use celltrain_core::network::atm_part;
 use celltrain_core::scheduler::Class;
 use celltrain_core::units::BitRate;
+use celltrain_formula::names::{is_in_range, range};
 
 use super::traffic::frame_cells;
 use crate::build::ResolvedScenario;

@@ -17,7 +17,7 @@ fn refusals_of(policy: Box<dyn BufferPolicy>) -> Vec<String> {
 }
 
 fn table(admit: &str) -> Table {
-    Table { admit: admit.into(), ..Table::empty() }
+    Table { admit: admit.into(), ..Table::default() }
 }
 
 fn refusals(table: Table) -> Vec<String> {

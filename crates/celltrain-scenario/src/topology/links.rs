@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use celltrain_core::index::LinkIndex;
-use celltrain_core::names::by_name;
 use celltrain_core::units::{BitRate, Duration};
+use celltrain_formula::names::by_name;
 
 use crate::limits::{MAX_DELAY, MAX_RATE, MIN_RATE};
 use crate::scope::Scope;

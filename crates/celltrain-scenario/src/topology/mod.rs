@@ -5,6 +5,7 @@
 //! the steps.
 
 pub(crate) mod links;
+mod search;
 
 pub mod chain;
 pub mod internetwork;

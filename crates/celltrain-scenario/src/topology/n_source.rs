@@ -98,9 +98,8 @@ pub(super) fn sample() -> Config {
 
 #[cfg(test)]
 mod tests {
-    use celltrain_core::network::Search;
-
     use super::*;
+    use crate::topology::search::Search;
 
     #[test]
     fn the_n_source_paths_are_the_shortest() {

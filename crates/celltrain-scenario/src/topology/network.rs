@@ -8,13 +8,14 @@ use std::collections::BTreeMap;
 
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::index::{LinkIndex, NodeIndex};
-use celltrain_core::network::{Graph, NodeKind, Search};
+use celltrain_core::network::{Graph, NodeKind};
 use celltrain_core::units::{BitRate, Duration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use typed_index_collections::{TiVec, ti_vec};
 
 use super::links::oc3;
+use super::search::Search;
 use super::{Configure, Congests, Layout, Route, Size};
 use crate::fault::Warning;
 use crate::limits::MAX_CROSSINGS;

@@ -19,24 +19,8 @@
 
 from __future__ import annotations
 
-from celltrain.ensemble.plan.axis import Axis, Interval
-from celltrain.ensemble.plan.contents import MAX_RUNS, Point, Seeds, Until
+from celltrain.ensemble.plan.axes import MAX_RUNS, Axis, Point, Seeds, Until
 from celltrain.ensemble.plan.plan import Plan, canonical, run_key
-from celltrain.model.paths import Key, UnknownKeyError, follow
-from celltrain.running import Recording
+from celltrain.model.paths import Key, follow
 
-__all__ = [
-    "MAX_RUNS",
-    "Axis",
-    "Interval",
-    "Key",
-    "Plan",
-    "Point",
-    "Recording",
-    "Seeds",
-    "UnknownKeyError",
-    "Until",
-    "canonical",
-    "follow",
-    "run_key",
-]
+__all__ = ["MAX_RUNS", "Axis", "Key", "Plan", "Point", "Seeds", "Until", "canonical", "follow", "run_key"]

@@ -1,58 +1,68 @@
-"""The text of a plan: its values, the lines they stand on, and what is wrong with them."""
+"""The text of a plan and the scenario that it names: values, their lines, and what is wrong with them."""
 
 from __future__ import annotations
 
+import copy
 import json
+import os
 import re
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import reduce
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from celltrain import _core
-from celltrain.errors import Fault, PlanError
-from celltrain.text import described, shortened
+from celltrain.errors import Fault, InputError, PlanError, ScenarioError
+from celltrain.model import overrides, policy_files, shipped
+from celltrain.model.cancel import current
+from celltrain.model.grammar import AS_IS
+from celltrain.model.paths import UnknownKeyError, choices, set_key
+from celltrain.model.scenario import Reading, name_of, other_kind
+from celltrain.model.shipped import named_text, read_text
+from celltrain.text import described, shortened, shown
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from celltrain.model.types import Scenario
+
 Lines = Mapping[str, int]
-#: Where something stands: the keys of tables and the numbers of entries in lists that lead there.
+#: Keys of tables and numbers of entries in lists that lead to a value.
 Place = tuple[str | int, ...]
 
-#: Of a whole number of a plan: one of more is in no range, and no float holds it.
+#: Bits of a whole number: a larger one is in no range, and no float holds it.
 MOST_BITS = 1023
-#: Faults of a plan that are told.
+#: Faults of a plan that are reported.
 MOST_FAULTS = 100
 
 
+class RefusedError(Exception):
+    """A part of a plan that is refused; the document has its faults."""
+
+
 def parse(text: str, file: str) -> tuple[dict[str, Any], Lines]:
-    """A TOML text's values, and the line of every key; raises `PlanError`."""
+    """Returns the values of a TOML text, and the line of every key; raises `PlanError`."""
     answer = json.loads(_core.toml(text, file))
     if answer["faults"]:
         raise PlanError(Fault(**fault) for fault in answer["faults"])
-    # Python's reader keeps the order of the keys, which is that of the columns.
+    # Python's reader keeps the order of the keys, which is the order of the columns. Dates become texts.
     try:
-        return _as_json(tomllib.loads(text)), answer["lines"]
+        return json.loads(json.dumps(tomllib.loads(text), default=str)), answer["lines"]
     except ValueError as error:
         # It reads no number of thousands of digits.
         raise PlanError([Fault.of_file(file, f"cannot be read as TOML ({error})")]) from None
 
 
-def _as_json(value: Any) -> Any:
-    """A value of TOML as JSON has it: dates are texts."""
-    if isinstance(value, dict):
-        return {key: _as_json(one) for key, one in value.items()}
-    if isinstance(value, list):
-        return [_as_json(one) for one in value]
-    return value if isinstance(value, str | int | float | bool) else str(value)
-
-
 def join(path: str, key: str | int) -> str:
-    """The path of a key inside a table, as `lines` has it."""
+    """Returns the path of a key inside a table, as `lines` has it."""
     if isinstance(key, int):
         return f"{path}[{key}]"
     name = key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else json.dumps(key, ensure_ascii=False)
@@ -60,7 +70,7 @@ def join(path: str, key: str | int) -> str:
 
 
 def as_text(value: Any) -> str:
-    """A value as a message shows it."""
+    """Returns a value as a message shows it."""
     if isinstance(value, Mapping):
         return "{...}"
     try:
@@ -70,18 +80,136 @@ def as_text(value: Any) -> str:
         return described(value)
 
 
-class Diagnostics:
-    """Collects the faults of a plan."""
+@dataclass(frozen=True, kw_only=True)
+class Base:
+    """The scenario that points change, and its file."""
 
-    def __init__(self, file: str, lines: Lines | None, document: Mapping[str, Any] | None = None) -> None:
+    table: dict[str, Any]
+    file: str
+    text: str | None = None
+    settings: Mapping[str, overrides.Setting] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, base: Scenario | str | os.PathLike[str]) -> Base:
+        """Returns a scenario from Python: an object, or the path or the name of one; raises `PlanError`."""
+        try:
+            if isinstance(base, str | os.PathLike):
+                file, text = named_text(base)
+                table, _ = parse(text, file)
+                if (other := other_kind(table, file)) is not None:
+                    raise PlanError([other])
+                return cls(table=table, file=file, text=text)
+            if hasattr(base, "to_dict"):
+                return cls(table=base.to_dict(), file=name_of(base))
+        except ScenarioError as error:
+            raise PlanError(error.faults) from None
+        problem = "is not a scenario, nor the path or the name of one"
+        raise PlanError([Fault.of_option("base", described(base), problem)])
+
+    def refused(self, fault: Fault) -> Fault | None:
+        """Returns a fault of a point as one of the policy file that `--set` names; None if it is not of one."""
+        found = (policy_files.refused(fault, path, one.value) for path, one in self.settings.items())
+        return next((at for at in found if at is not None), None)
+
+    def faults(self, document: Document) -> list[Fault]:
+        """Returns what is wrong with the scenario before anything is varied."""
+        if self.text is not None:
+            return Reading.of_core(_core.parse(self.text, self.file, current())).faults
+        found = []
+        for fault in Reading.of_table(self.table, self.file).faults:
+            key = f"scenario.{fault.key}" if fault.key else "scenario"
+            line = document.line(key)
+            found.append(Fault.of(fault.problem, file=self.file, line=line, key=key, value=fault.value))
+        return found
+
+
+class Document:
+    """What a plan says, its scenario, and what is wrong with them."""
+
+    def __init__(self, file: str, lines: Lines | None, document: Mapping[str, Any]) -> None:
         self.file = file
-        self.document = document or {}
-        """The plan as it was given."""
-        self._lines = lines
+        self.lines = lines
+        self.document = document
+        """The plan as it was given; texts for tables, such as the names of policies, are tables."""
+        self.base = Base(table={}, file=file)
+        self.name = ""
+        """The default name."""
         self.faults: list[Fault] = []
 
+    @classmethod
+    def of_text(cls, text: str, file: str, folder: Path | None, settings: Mapping[str, Any] | None = None) -> Self:
+        """Returns the plan of a TOML text; `settings` replace those of its scenario."""
+        document, lines = parse(text, file)
+        made = cls(file, lines, document)
+        made.name = Path(file).stem if file.endswith(".toml") else ""
+        made._find_scenario(document.get("scenario"), folder)
+        if settings:
+            made._replace_settings(settings)
+        made.document = _with_tables(made, folder)
+        return made
+
+    @classmethod
+    def of_values(cls, scenario: Scenario | str | os.PathLike[str], document: Mapping[str, Any], file: str) -> Self:
+        """Returns the plan of Python values."""
+        try:
+            made = cls(file, None, overrides.plain(document))
+        except ScenarioError as error:
+            raise PlanError(error.faults) from None
+        made.base = Base.of(scenario)
+        name = made.base.table.get("name")
+        made.name = name if isinstance(name, str) else ""
+        made.document = _with_tables(made, None)
+        return made
+
+    @classmethod
+    def of_document(cls, document: Mapping[str, Any]) -> Self:
+        """Returns the plan that a folder keeps."""
+        table = document.get("scenario")
+        if not isinstance(table, Mapping):
+            raise PlanError([Fault.of_file("plan", "has no scenario as celltrain writes it")])
+        made = cls("plan", None, document)
+        made.base = Base(table=dict(table), file="scenario")
+        return made
+
+    def _find_scenario(self, said: Any, folder: Path | None) -> None:
+        """Finds the scenario of a plan: a table, a file next to the plan, or a shipped scenario."""
+        if isinstance(said, Mapping):
+            self.base = Base(table=dict(said), file=self.file)
+        elif said is None:
+            self.refuse("", "lacks a scenario: a table [scenario], or scenario = the name of a file beside it")
+        elif not isinstance(said, str):
+            self.refuse("scenario", "is not a table, nor the name of a file", said)
+        else:
+            try:
+                found = shipped.found(said, "scenario", folder)
+                # os.path takes names that are longer than the system allows.
+                if found is None and folder is not None and os.path.exists(folder / said):  # noqa: PTH110
+                    found = shown(folder / said), read_text(folder / said)
+                if found is None:
+                    problem = f"is not a file beside the plan{shipped.advice(Path(said), 'scenario')}"
+                    self.refuse("scenario", problem, said)
+                else:
+                    file, text = found
+                    self.base = Base(table=parse(text, file)[0], file=file, text=text)
+            except (ScenarioError, PlanError) as error:
+                self.faults.extend(error.faults)
+
+    def _replace_settings(self, settings: Mapping[str, Any]) -> None:
+        """Replaces settings of the scenario, and adds them to its name and the plan's."""
+        try:
+            made, found = overrides.applied(self.base.table, settings)
+        except InputError as error:
+            self.faults.extend(error.faults)
+            return
+        words = overrides.in_words(found)
+        name = self.document.get("name", Path(self.file).stem)
+        if isinstance(name, str):
+            self.document = {**self.document, "name": f"{name} ({words})"}
+        named = {**made, "name": f"{made.get('name') or ''} ({words})".lstrip()}
+        self.base = Base(table=named, file=f"{self.file} with {words}", settings=found)
+
     def place(self, steps: Iterable[str | int]) -> Place:
-        """The steps that the plan has; others are in no file, as `axes.buffer.path` where the name is the path."""
+        """Returns the steps that the plan has; others are in no file, such as the path of an axis that is its name."""
         found: list[str | int] = []
         value: Any = self.document
         for step in steps:
@@ -91,31 +219,32 @@ class Diagnostics:
         return tuple(found)
 
     def at(self, place: Place) -> Any:
-        """What the plan has at a place."""
+        """Returns the value at a place of the plan."""
         value: Any = self.document
         for step in place:
             value = value[step]
         return value
 
     def has(self, *place: str | int) -> bool:
-        """Whether the plan says something there, be it right or wrong."""
+        """Returns whether the plan has a value at a place, right or wrong."""
         return self.place(place) == place and self.at(place) is not None
 
+    def path(self, place: str | Place) -> str:
+        """Returns a place as a path in the plan, as far as the plan has it."""
+        return place if isinstance(place, str) else reduce(join, self.place(place), "")
+
     def line(self, path: str) -> int | None:
-        """The line of a key, or of the nearest table around it; None without a text."""
-        while self._lines is not None and path not in self._lines:
+        """Returns the line of a key, or of the nearest table around it; None without a text."""
+        while self.lines is not None and path not in self.lines:
             end = max(path.rfind("."), path.rfind("["))
             if end < 0:
                 return 1
             path = path[:end]
-        return None if self._lines is None else self._lines[path]
+        return None if self.lines is None else self.lines[path]
 
     def refuse(self, at: str | Place, problem: str, value: Any = ...) -> None:
-        """Adds a fault: the problem is a clause that follows `path = value`, or the path alone.
-
-        A place is told as far as the plan has it.
-        """
-        path = at if isinstance(at, str) else reduce(join, self.place(at), "")
+        """Adds a fault: the problem is a clause that follows `path = value`, or the path alone."""
+        path = self.path(at)
         text = "" if value is ... else as_text(value)
         fault = Fault.of(problem, file=self.file, line=self.line(path), key=path, value=text)
         if fault in self.faults:
@@ -125,29 +254,102 @@ class Diagnostics:
             more = Fault.of(f"has more faults than these {MOST_FAULTS}", file=self.file)
             raise PlanError([*self.faults[:MOST_FAULTS], more])
 
-    def say(self, path: str, sentence: str, value: Any) -> None:
-        """Adds a fault whose message is a sentence of its own, after the line of the key if there is one."""
-        line = self.line(path)
-        place = "" if line is None else f"{self.file}:{line}: "
-        file = "" if line is None else self.file
-        said = Fault.of(sentence, file=file, line=line, key=path, value=as_text(value))
-        self.faults.append(replace(said, message=f"{place}{said.problem}"))
+    def refused(self, at: str | Place, problem: str, value: Any = ...) -> RefusedError:
+        """Adds a fault, and returns the exception to raise if nothing else can be judged in this part of the plan."""
+        self.refuse(at, problem, value)
+        return RefusedError()
+
+    def finish(self) -> None:
+        """Raises `PlanError` if there are faults."""
+        if self.faults:
+            raise PlanError(self.faults)
 
     def numbers(self) -> None:
-        """Refuses whole numbers beyond all that can be set, wherever they stand; raises `PlanError` if there are any."""
-        before, seen = len(self.faults), set()
-        left: list[tuple[str, Any]] = [("", self.document)]
-        while left:
-            path, value = left.pop()
-            if isinstance(value, Mapping | list) and id(value) not in seen:
-                seen.add(id(value))
-                inside = value.items() if isinstance(value, Mapping) else enumerate(value)
-                left += [
-                    (join(path, key if isinstance(key, int) else str(key)), one)
-                    for key, one in inside
-                    if isinstance(one, int | list | Mapping)
-                ]
-            elif isinstance(value, int) and value.bit_length() > MOST_BITS:
-                self.refuse(path, "is a number beyond all that can be set", value)
+        """Refuses whole numbers beyond all that can be set; raises `PlanError` if there are any."""
+        before = len(self.faults)
+        self._numbers((), self.document)
         if len(self.faults) > before:
-            raise PlanError(self.faults)
+            self.finish()
+
+    def _numbers(self, place: Place, value: Any) -> None:
+        if isinstance(value, Mapping | list):
+            for key, one in value.items() if isinstance(value, Mapping) else enumerate(value):
+                self._numbers((*place, key), one)
+        elif isinstance(value, int) and value.bit_length() > MOST_BITS:
+            self.refuse(place, "is a number beyond all that can be set", value)
+
+
+def _with_tables(document: Document, folder: Path | None) -> dict[str, Any]:
+    """Returns a plan in which texts for tables, such as `epd:threshold=80%` or `mine.toml`, are these tables.
+
+    A TCP that a text names keeps the settings of the scenario. Relative paths of policy files start in the folder.
+    """
+    made = dict(document.document)
+    own = _with_single_values(document.base.table, made.get("axes"))
+
+    def tables(axes: Any, *place: str | int) -> Any:
+        if not isinstance(axes, Mapping):
+            return axes
+        return {
+            name: _axis_with_tables(name, said, (*place, name), own, folder, document) for name, said in axes.items()
+        }
+
+    if "axes" in made:
+        made["axes"] = tables(made["axes"], "axes")
+    if isinstance(points := made.get("points"), Mapping) and "axes" in points:
+        made["points"] = {**points, "axes": tables(points["axes"], "points", "axes")}
+    if isinstance(paired := made.get("paired"), list):
+        made["paired"] = [tables(one, "paired", number) for number, one in enumerate(paired)]
+    return made
+
+
+def _with_single_values(scenario: Mapping[str, Any], axes: Any) -> Mapping[str, Any]:
+    """Returns the scenario with the settings of its TCP that an axis of one value sets at every point."""
+    made = {**scenario, "tcp": copy.deepcopy(scenario.get("tcp"))}
+    for name, said in axes.items() if isinstance(axes, Mapping) else ():
+        axis = said if isinstance(said, Mapping) else {"values": said}
+        path, values, own = str(axis.get("path", name)), axis.get("values"), made.get("tcp")
+        inside = isinstance(own, Mapping) and any(path.startswith(f"tcp.{kind}.") for kind in own)
+        if inside and isinstance(values, list) and len(values) == 1:
+            with suppress(UnknownKeyError):
+                set_key(made, path, copy.deepcopy(values[0]))
+    return made
+
+
+def _axis_with_tables(
+    name: str, said: Any, place: Place, scenario: Mapping[str, Any], folder: Path | None, document: Document
+) -> Any:
+    """Returns an axis whose texts for tables are tables; the axis itself if it has none or a wrong one."""
+    axis = {"values": said} if isinstance(said, list) else said
+    if not isinstance(axis, Mapping) or not isinstance(path := axis.get("path", name), str):
+        return said
+    values, at = axis.get("values"), place if axis is not said else (*place, "values")
+    try:
+        if not isinstance(values, list | Mapping) or not choices(path):
+            return said
+    except UnknownKeyError:
+        return said
+    entries = dict(values) if isinstance(values, Mapping) else dict(enumerate(values))
+    texts = {step: one for step, one in entries.items() if isinstance(one, str) and one != AS_IS}
+    found: dict[Any, tuple[str, Any]] = {}
+    for step, text in texts.items():
+        try:
+            label, value = overrides.resolved(path, text, folder)
+            if overrides.is_tcp(path):
+                value = overrides.with_settings_of(scenario, path, value)
+            found[step] = label, value
+        except InputError as error:
+            document.faults.extend(error.faults)
+        except ValueError as error:
+            document.refuse((*at, step), str(error), text)
+    if not texts:
+        return said
+    if isinstance(values, Mapping):
+        made = {label: found[label][1] if label in found else value for label, value in values.items()}
+    else:
+        labelled = [found.get(n, (value if isinstance(value, str) else "", value)) for n, value in entries.items()]
+        made = dict(labelled)
+        if len(found) < len(texts) or "" in made or len(made) < len(labelled):
+            # What is wrong is wrong with the list as the plan has it.
+            return said
+    return {**axis, "path": path, "values": made}

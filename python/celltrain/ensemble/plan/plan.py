@@ -1,70 +1,92 @@
-"""A checked plan, and what stands for a run of it."""
+"""A checked plan, the check of its points, and the text that identifies a run of it."""
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain import _core
-from celltrain.ensemble.plan.axis import Drawn
-from celltrain.ensemble.plan.contents import Contents
-from celltrain.ensemble.plan.reader import read_again, read_file, read_toml, read_values
+from celltrain.ensemble.plan.axes import CHECKED_POINTS, Axis, Drawn, Grid, Seeds
+from celltrain.ensemble.plan.document import as_text, join
+from celltrain.ensemble.plan.reader import Readable, Reader
 from celltrain.errors import Fault, PlanError, ScenarioError
+from celltrain.model import policy_files
 from celltrain.model.arguments import checked
+from celltrain.model.cancel import current
+from celltrain.model.expressions import outlined, problem
+from celltrain.model.overrides import misnamed
+from celltrain.model.paths import UnknownKeyError
 from celltrain.model.scenario import Reading, table
+from celltrain.running import Recording
 from celltrain.running.summary import tcp_summary
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from celltrain.model.types import Scenario
+
+#: Accepted points on whose outlines the measures are judged; nothing is run.
+OUTLINED = 4
+#: Refusals of points that are reported.
+MOST_REFUSALS = 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan(Contents):
+class Plan(Grid, Readable):
     """A checked plan."""
 
-    @classmethod
-    @checked(PlanError)
-    def load(cls, path: str | os.PathLike[str], *, settings: Mapping[str, Any] | None = None) -> Plan:
-        """The plan in a TOML file; raises `PlanError` with everything that is wrong with it.
+    _file = "sweep"
 
-        Args:
-            path: The file, or the name of a shipped plan.
-            settings: Values that replace those of the plan's scenario, by path into the scenario.
-        """
-        return cls._of(read_file(Path(path), settings))
-
-    @classmethod
-    @checked(PlanError)
-    def of_toml(cls, text: str, *, file: str = "plan", folder: str | os.PathLike[str] = ".") -> Plan:
-        """The plan in a text; `folder` is where the scenario it names stands."""
-        return cls._of(read_toml(text, file, Path(folder)))
+    name: str
+    measures: tuple[str, ...]
+    seeds: Seeds
+    limit_s: float | None
+    """What a run may take in real time."""
+    recording: Recording | None
+    document: dict[str, Any] = field(repr=False)
+    """The plan as it was given, its scenario as a table."""
 
     @classmethod
-    @checked(PlanError)
-    def of(cls, base: Scenario | str | os.PathLike[str], document: Mapping[str, Any], *, file: str = "sweep") -> Plan:
-        """The plan of a scenario and everything else as in a file, as Python values."""
-        return cls._of(read_values(base, document, file))
+    def of_side(cls, base: Scenario | str | os.PathLike[str], document: Mapping[str, Any], file: str) -> Self:
+        """Returns the plan of one of several scenarios with the same axes, which may take effect in another one only."""
+        return cls._read(Reader.of_values(base, document, file), unused=False)
 
     @classmethod
-    def of_side(cls, base: Scenario | str | os.PathLike[str], document: Mapping[str, Any], file: str) -> Plan:
-        """The plan of one of several scenarios with the same axes, which may take effect in another one only."""
-        return cls._of(read_values(base, document, file, unused=False))
+    def _read(cls, reader: Reader, *, check: bool = True, unused: bool = True) -> Self:
+        """Judges a plan; `unused`: refuse axes that are left out at every point."""
+        reader.read()
+        measures = reader.measures()
+        groups = reader.groups()
+        seeds = reader.seeds(measures)
+        recording = reader.recording(measures)
+        reader.size(groups, seeds.count)
+        reader.finish()
+        plan = cls(
+            name=reader.name,
+            measures=measures,
+            groups=groups,
+            seeds=seeds,
+            limit_s=reader.limit_s,
+            recording=recording,
+            base=reader.base.table,
+            document=reader.kept(),
+        )
+        if check:
+            _check_points(plan, reader, unused=unused)
+        reader.finish()
+        return plan
 
-    @classmethod
-    @checked(PlanError)
-    def of_document(cls, document: Mapping[str, Any]) -> Plan:
-        """The plan again whose `document` this is."""
-        return cls._of(read_again(document))
-
-    @classmethod
-    def _of(cls, contents: Contents) -> Plan:
-        return cls(**{one.name: getattr(contents, one.name) for one in fields(contents)})
+    @property
+    def runs(self) -> int:
+        """Runs in all; with `until`, the most there can be."""
+        return len(self.points) * self.seeds.count
 
     @cached_property
     def digest(self) -> str:
@@ -76,12 +98,154 @@ class Plan(Contents):
             for axis in self.axes
             if isinstance(axis.numbers, Drawn)
         ]
-        text = json.dumps([said, self.measures, drawn], separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        return digest_of([said, self.measures, drawn])
+
+
+def _check_points(plan: Plan, reader: Reader, *, unused: bool) -> None:
+    """Checks that the scenarios of the points can be run, and that the measures exist in their answers."""
+    indices = _looked_at(plan)
+    refused: dict[tuple[str, str, str], tuple[Fault, list[int]]] = {}
+    too_large: dict[tuple[str, str, str], tuple[Fault, list[int]]] = {}
+    lacking: dict[tuple[str, str], int] = {}
+    accepted: list[Reading] = []
+    runnable = unfit = 0
+    for index in indices:
+        try:
+            point = plan.points[index]
+        except UnknownKeyError as error:
+            # Lists are as long in all points, or nearly so: the first will do.
+            reader.refuse("axes", f"{error}; at point {index}")
+            return
+        reading = Reading.of_table(point.scenario, reader.file)
+        faults = list(reading.faults)
+        # A point that does not fit is a failed row, as long as others do.
+        unfit += reading.does_not_fit
+        if reading.handle is not None:
+            # The first and some of the last: all would be too much to keep.
+            if len(accepted) == OUTLINED:
+                accepted.pop(1)
+            accepted.append(reading)
+            runnable += 1
+            untraced, empty = _traced(plan.recording, reading.handle)
+            faults += untraced
+            for series in empty:
+                lacking[series] = lacking.get(series, 0) + 1
+        kept = too_large if reading.does_not_fit else refused
+        for fault in faults:
+            kept.setdefault((fault.key, fault.value, fault.problem), (fault, []))[1].append(index)
+    if unfit == len(indices):
+        refused |= too_large
+    _check_measures(plan, reader, accepted)
+    for (name, reason), count in lacking.items():
+        if count == runnable:
+            reader.refuse("series.record", f"has nothing to record: {reason}", name)
+    base = reader.base
+    of_base = {(fault.key.removeprefix("scenario."), fault.problem): fault for fault in base.faults(reader)}
+    axes = {axis.path: axis for axis in plan.axes}
+    for fault, at in list(refused.values())[:MOST_REFUSALS]:
+        if (other := misnamed(fault, plan.points[at[0]].scenario, [*axes, *base.settings])) is not None:
+            wrong, path = other
+            line = reader.line(reader.path(axes[path].place) if path in axes else "scenario")
+            reader.faults.append(Fault.of(wrong.problem, file=reader.file, line=line, key=wrong.key))
+        elif len(at) == len(indices) and (fault.key, fault.problem) in of_base:
+            reader.faults.append(base.refused(fault) or of_base[fault.key, fault.problem])
+        else:
+            reader.faults.append(_of_point(plan, reader, fault, at, axes))
+    if unused and not reader.faults:
+        for axis in plan.axes:
+            if axis.name in plan.uses and not plan.uses[axis.name].at:
+                reader.refuse(axis.place, plan.uses[axis.name].nowhere.format("point"))
+
+
+def _traced(recording: Recording | None, scenario: _core.Scenario) -> tuple[list[Fault], list[tuple[str, str]]]:
+    """Returns what is wrong with the series that runs of a scenario record, and the series without a column."""
+    if recording is None:
+        return [], []
+    try:
+        return [], scenario.empty_series(recording.trace, recording.step or None, recording.ports, current())
+    except ValueError as error:
+        faults = ScenarioError.of_refusal(error).faults
+        return [replace(fault, key=f"series.{fault.key}") for fault in faults], []
+
+
+def _of_point(plan: Plan, reader: Reader, fault: Fault, indices: Sequence[int], axes: Mapping[str, Axis]) -> Fault:
+    """Returns a fault of points at the axis to blame."""
+    own, more = plan.points[indices[0]].values, len(indices) - 1
+    values = ", ".join(f"{name} = {shortly(value)}" for name, value in own.items())
+    others = f", and {more:,} more of those looked at" if more else ""
+    where = f"; at point {indices[0]} ({values}){others}" if values else ""
+    # Of a buffer that is varied no number of cells fits every value.
+    share = ' (a share such as "80%" goes with the buffer)' if fault.problem.endswith("is at most the buffer") else ""
+    problem = f"{fault.problem}{share}{where}"
+    related = (
+        axis
+        for path, axis in axes.items()
+        if f"{fault.key}.".startswith(f"{path}.") or f"{path}.".startswith(f"{fault.key}.")
+    )
+    to_blame = next(related, None)
+    if to_blame is not None and to_blame.labels is not None:
+        setting = to_blame.settings[to_blame.labels.index(str(own[to_blame.name]))]
+        of_file = policy_files.refused(replace(fault, problem=problem), to_blame.path, setting)
+        if of_file is not None:
+            return of_file
+    key = "" if to_blame is None else reader.path(to_blame.place)
+    line = reader.line(key or (fault.key if fault.key.startswith("series.") else "axes"))
+    return Fault.of(problem, file=reader.file, line=line, key=fault.key, value=fault.value)
+
+
+def _check_measures(plan: Plan, reader: Reader, scenarios: Sequence[Reading]) -> None:
+    """Refuses measures that do not exist in the answers of all these scenarios."""
+    said = plan.document.get("measures", [])
+    for text, why in no_measures(plan.measures, scenarios).items():
+        path = join("measures", said.index(text)) if text in said else "measures"
+        if text.isidentifier():
+            hint = f" Did you mean {why.rpartition('did you mean ')[2]}" if "did you mean " in why else ""
+            line = reader.line(path)
+            file, start = ("", "") if line is None else (reader.file, f"{reader.file}:{line}: ")
+            sentence = f'Unknown measure "{text}".{hint} (See: celltrain list measures)'
+            fault = Fault.of(sentence, file=file, line=line, key=path, value=as_text(text))
+            reader.faults.append(replace(fault, message=f"{start}{fault.problem}"))
+        else:
+            reader.refuse(path, f"is not a measure of these runs: {why}", text)
+
+
+def no_measures(measures: Sequence[str], scenarios: Sequence[Reading]) -> dict[str, str]:
+    """Returns the measures that exist in none of these scenarios, and why; scenarios beyond the memory do not count."""
+    outlines = []
+    for one in scenarios:
+        # A scenario that fitted when it was checked is a failed row if it fits no more.
+        with suppress(ScenarioError):
+            outlines.append(outlined(one.accepted(), one.scenario or {}))
+    wrong: dict[str, str] = {}
+    for text in measures if outlines else ():
+        problems = [words for outline in outlines if (words := problem(text, outline))]
+        if len(problems) == len(outlines):
+            wrong[text] = problems[0]
+    return wrong
+
+
+def _looked_at(plan: Plan) -> Sequence[int]:
+    """Returns the points that are checked before anything runs: all of them, or the corners and an even choice."""
+    count = len(plan.points)
+    if count <= CHECKED_POINTS:
+        return range(count)
+    chosen = {count * i // CHECKED_POINTS for i in range(CHECKED_POINTS)}
+    corners = itertools.product(*((0, len(group) - 1) for group in plan.groups))
+    for corner in itertools.islice(corners, CHECKED_POINTS // 4):
+        index = 0
+        for group, place in zip(plan.groups, corner, strict=True):
+            index = index * len(group) + place
+        chosen.add(index)
+    return sorted(chosen)
+
+
+def shortly(value: float | str) -> str:
+    """Returns a value of a column as messages show it."""
+    return value if isinstance(value, str) else f"{value:g}"
 
 
 @checked(ScenarioError)
-def tcps(plan: Contents) -> list[str]:
+def tcps(plan: Plan) -> list[str]:
     """Returns the different TCPs of a plan's points, each as `tcp_summary` has it."""
     points = range(len(plan.points)) if any(_changes_tcp(axis.path) for axis in plan.axes) else range(1)
     first: dict[tuple[tuple[str, int], ...], int] = {}
@@ -97,7 +261,7 @@ def _changes_tcp(path: str) -> bool:
 
 
 def canonical(scenario: Mapping[str, Any]) -> str:
-    """A scenario as the one text that stands for it: every default filled in, keys sorted, without seed and name.
+    """Returns the one text of a scenario: every default filled in, keys sorted, without seed and name.
 
     Raises `ScenarioError` when it is refused.
 
@@ -110,7 +274,7 @@ def canonical(scenario: Mapping[str, Any]) -> str:
 
 
 def canonical_with_memory(scenario: Mapping[str, Any]) -> tuple[str, int]:
-    """Returns the same, and the bytes of memory that a run of it reserves."""
+    """Returns the canonical text, and the bytes of memory that a run reserves."""
     reading = Reading.of_table(scenario, "scenario")
     accepted = table(reading.accepted())
     text = compact({key: value for key, value in accepted.items() if key not in ("seed", "name")})
@@ -118,13 +282,18 @@ def canonical_with_memory(scenario: Mapping[str, Any]) -> tuple[str, int]:
 
 
 def compact(value: Any) -> str:
-    """JSON with sorted keys and nothing between."""
+    """Returns JSON with sorted keys and no spaces."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def digest_of(value: Any) -> str:
+    """Returns 16 hex digits of a plan's contents."""
+    return hashlib.sha256(json.dumps(value, separators=(",", ":")).encode()).hexdigest()[:16]
 
 
 @checked(PlanError)
 def run_key(configuration: str, seed: int, *, version: str | None = None) -> str:
-    """24 hex digits that stand for one run: of its canonical scenario, its seed, and the version (this one's)."""
+    """Returns 24 hex digits that identify one run: of its canonical scenario, its seed, and the version (this one's)."""
     if not 0 <= seed < 1 << 64:
         raise PlanError([Fault.of_option("seed", seed, "is not a whole number from 0 to 2^64 - 1")])
     text = f"{version or _core.build()['version']}\n{seed}\n{configuration}"

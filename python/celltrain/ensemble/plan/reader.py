@@ -1,4 +1,4 @@
-"""Plans from files and from Python: whether what they say goes together, and what it comes to."""
+"""The rules of a plan between its keys, and about the settings that its axes name."""
 
 from __future__ import annotations
 
@@ -6,506 +6,432 @@ import itertools
 import json
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from celltrain.ensemble.plan import shapes
-from celltrain.ensemble.plan.axis import Axis, Drawn, Interval, Steps, draw
-from celltrain.ensemble.plan.base import Base, base_of, plain, with_tables
-from celltrain.ensemble.plan.contents import CHECKED_POINTS, MAX_RUNS, MEASURES, Contents, Group, Seeds, Until
-from celltrain.ensemble.plan.document import Diagnostics, Place, as_text, parse
-from celltrain.ensemble.plan.form import read
-from celltrain.ensemble.plan.points import judge_points
-from celltrain.ensemble.plan.shapes import MOST_VALUES, PlanForm
+from celltrain.ensemble.plan import forms
+from celltrain.ensemble.plan.axes import (
+    CHECKED_POINTS,
+    MAX_RUNS,
+    MEASURES,
+    Axis,
+    Drawn,
+    Group,
+    Interval,
+    Seeds,
+    Steps,
+    Until,
+    draw,
+)
+from celltrain.ensemble.plan.document import Document, Place, RefusedError, as_text, parse
 from celltrain.errors import PlanError, ScenarioError
-from celltrain.model.documents import named_text
+from celltrain.model import overrides
+from celltrain.model.arguments import checked
 from celltrain.model.expressions import MeasureError, check_syntax, needs_series
 from celltrain.model.paths import Key, UnknownKeyError, follow
 from celltrain.model.quantities import exact, seconds
 from celltrain.model.scenario import no_plan
+from celltrain.model.shipped import named_text
 from celltrain.running import Recording
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from celltrain.model.types import Scenario
 
-#: Columns that are every store's.
+T = TypeVar("T")
+R = TypeVar("R")
+
+#: Columns of every store.
 COLUMNS = (
     *("run_key", "point", "seed", "measure", "value", "error"),
     *("fingerprint", "configuration", "version", "profile"),
 )
-#: What is no part of a run's key.
+#: Keys of a scenario that are no part of a run's key.
 NO_AXES = ("seed", "name")
-#: What only a plan of another kind says.
-NO_SWEEP = {"tune": "makes this a plan for celltrain tune; a sweep has [axes] and [seeds] instead"}
-#: Between the ends of a logarithmic range: what a float holds, and to spare.
+#: Ratio of the ends of a logarithmic range, within what a float holds.
 MOST_RATIO = 10**300
 #: Points that are counted in a message.
 MOST_COUNTED = 10**30
-#: What is measured; every run is asked for each.
+#: Measures of a plan; every run is asked for each.
 MOST_MEASURES = 1000
 
 
-def read_file(path: Path, settings: Mapping[str, Any] | None = None) -> Contents:
-    """The plan in a file, or a shipped one by its name."""
-    return read_toml(*plan_text(path), settings)
+class Reader(Document):
+    """Judges what a plan says."""
 
+    elsewhere: ClassVar = {"tune": "makes this a plan for celltrain tune; a sweep has [axes] and [seeds] instead"}
+    """Keys that only a plan of another kind has, and the problem with each."""
 
-def plan_text(path: Path) -> tuple[str, str, Path | None]:
-    """A plan's text, how messages call it, and the folder it stands in; None where it is a shipped one."""
-    try:
-        file, text = named_text(path, "plan")
-    except ScenarioError as error:
-        raise PlanError(error.faults) from None
-    if (other := no_plan(parse(text, file)[0], file)) is not None:
-        raise PlanError([other])
-    return text, file, path.parent if path.is_file() else None
+    def read(self) -> Self:
+        """Reads the tables of the plan; rules between their keys are for the other methods."""
+        self.numbers()
+        for key, problem in self.elsewhere.items():
+            if key in self.document:
+                self.refuse(key, problem)
+        self.keys = [key for key in forms.PlanForm.names() if key not in self.elsewhere]
+        self.form = forms.read(forms.PlanForm, self, self.keys, leave=self.elsewhere)
+        self.name = self.form.name or self.name
+        return self
 
-
-def read_toml(text: str, file: str, folder: Path | None, settings: Mapping[str, Any] | None = None) -> Contents:
-    """The plan in a text; `settings` replace those of its scenario."""
-    document, lines = parse(text, file)
-    diagnostics = Diagnostics(file, lines, document)
-    base = Base.named(document.get("scenario"), diagnostics, folder).with_settings(settings or {}, diagnostics)
-    diagnostics.document = with_tables(diagnostics.document, base.table, folder, diagnostics)
-    name = Path(file).stem if file.endswith(".toml") else ""
-    return Reader(diagnostics, base).plan(name)
-
-
-def read_values(
-    base: Scenario | str | os.PathLike[str], document: Mapping[str, Any], file: str, *, unused: bool = True
-) -> Contents:
-    """The plan of Python values; `unused`: refuse axes that are left out at every point."""
-    diagnostics = Diagnostics(file, None, plain(document))
-    found = base_of(base, diagnostics)
-    diagnostics.document = with_tables(diagnostics.document, found.table, None, diagnostics)
-    return Reader(diagnostics, found).plan(found.name, unused=unused)
-
-
-def read_again(document: Mapping[str, Any]) -> Contents:
-    """The plan that a store keeps."""
-    return Reader(Diagnostics("plan", None, document), Base.again(document)).plan("", check=False)
-
-
-class Reader:
-    """Judges what a plan says, and collects its faults."""
-
-    def __init__(self, diagnostics: Diagnostics, base: Base, elsewhere: Mapping[str, str] = NO_SWEEP) -> None:
-        self.diagnostics = diagnostics
-        self.base = base
-        diagnostics.numbers()
-        for key, problem in elsewhere.items():
-            if key in diagnostics.document:
-                diagnostics.refuse(key, problem)
-        self.keys = [key for key in PlanForm.names() if key not in elsewhere]
-        self.form = read(PlanForm, diagnostics, self.keys, leave=elsewhere)
-
-    def plan(self, default_name: str, *, check: bool = True, unused: bool = True) -> Contents:
-        """The plan; raises `PlanError` with everything that is wrong with it."""
-        diagnostics, form = self.diagnostics, self.form
-        measures = MEASURES if form.measures is None else self.measures(form.measures)
-        groups = self.groups()
-        seeds = self.seeds(measures)
-        recording = None if form.series is None else self.recording(form.series, measures)
-        # The size that is refused is that of what was meant, so nothing else is wrong yet.
-        if not diagnostics.faults:
-            self.size(groups, seeds)
-        if diagnostics.faults:
-            raise PlanError(diagnostics.faults)
-        name = form.name or default_name
-        plan = Contents(
-            name=name,
-            measures=measures,
-            groups=tuple(groups),
-            seeds=seeds,
-            limit_s=self.limit_s,
-            recording=recording,
-            base=self.base.table,
-            document=self.kept(name),
-        )
-        if check:
-            judge_points(plan, diagnostics, self.base, unused=unused)
-        if diagnostics.faults:
-            raise PlanError(diagnostics.faults)
-        return plan
-
-    def kept(self, name: str) -> dict[str, Any]:
-        """The plan as it was given, its scenario as a table."""
-        document = self.diagnostics.document
-        kept = {key: document[key] for key in self.keys if key in document and key != "scenario"}
-        return {**kept, "name": name, "scenario": self.base.table}
+    def kept(self) -> dict[str, Any]:
+        """Returns the plan as it was given, its scenario as a table."""
+        kept = {key: self.document[key] for key in self.keys if key in self.document and key != "scenario"}
+        return {**kept, "name": self.name, "scenario": self.base.table}
 
     @property
     def limit_s(self) -> float | None:
-        """What a run may take, in seconds."""
+        """Real time that a run may take, in seconds."""
         time = self.form.limits.time
         return None if time is None else seconds(time)
 
-    def measures(self, said: Sequence[str | None]) -> tuple[str, ...]:
-        """What is measured."""
+    def measures(self, default: tuple[str, ...] = MEASURES) -> tuple[str, ...]:
+        """Returns what is measured."""
+        said = self.form.measures
+        if said is None:
+            return default
         if not said:
-            self.diagnostics.refuse("measures", 'is not a list of measures such as "efficiency"', said)
-            return MEASURES
-        if len(said) > MOST_MEASURES:
-            self.diagnostics.refuse("measures", f"has {len(said):,} measures; a plan has at most {MOST_MEASURES:,}")
-            return MEASURES
-        for number, text in enumerate(said):
-            if text is None:
-                continue
-            place = ("measures", number)
-            try:
-                check_syntax(text)
-            except MeasureError as error:
-                self.diagnostics.refuse(place, f"is not a measure: {error}", text)
-            if text in said[:number]:
-                self.diagnostics.refuse(place, "is there twice", text)
-        return tuple(text for text in said if text is not None)
+            self.refuse("measures", forms.MEASURES, said)
+        elif len(said) > MOST_MEASURES:
+            self.refuse("measures", f"has {len(said):,} measures; a plan has at most {MOST_MEASURES:,}")
+        else:
+            for number, text in enumerate(said):
+                if text is not None:
+                    self.syntax(("measures", number), text, text)
+                    if text in said[:number]:
+                        self.refuse(("measures", number), "is there twice", text)
+            return tuple(text for text in said if text is not None)
+        return MEASURES
 
-    def groups(self) -> list[Group]:
-        """All that is varied."""
-        groups = [*self.axes(), *self.paired(), *self.listed_points(), *self.sample()]
-        self.distinct(groups)
+    def syntax(self, place: Place, text: str, value: Any = ...) -> None:
+        """Judges a measure."""
+        try:
+            check_syntax(text)
+        except MeasureError as error:
+            self.refuse(place, f"is not a measure: {error}", value)
+
+    def groups(self) -> tuple[Group, ...]:
+        """Returns all that is varied."""
+        axes = self.each(self.form.axes, ("axes",), self._axis)
+        groups = (
+            *(Group(axes=(axis,)) for axis in axes),
+            *self._paired(),
+            *self._listed_points(),
+            *self._sample(),
+        )
+        # No two axes have one name, and none sets what another sets; a setting inside it is another matter.
+        names: set[str] = set()
+        setting: dict[str, Axis] = {}
+        for axis in (axis for group in groups for axis in group.axes):
+            if axis.name in names:
+                self.refuse("", f"has two axes named {axis.name}")
+            elif other := setting.get(axis.path):
+                self.refuse("", f"sets {axis.path} twice: by {other.name} and by {axis.name}")
+            self.varied(axis.name, axis.path)
+            names.add(axis.name)
+            setting.setdefault(axis.path, axis)
         return groups
 
-    def axes(self) -> Iterator[Group]:
-        """The axes that are crossed."""
-        for name, said in (self.form.axes or {}).items():
-            axis = self.axis(name, said, ("axes", name))
-            if axis is not None:
-                yield Group(axes=(axis,))
+    @staticmethod
+    def each(table: Mapping[str, T | None] | None, place: Place, make: Callable[[str, T, Place], R]) -> list[R]:
+        """Returns what the entries of a table make, without those that are refused."""
+        made = []
+        for name, said in (table or {}).items():
+            if said is not None:
+                with suppress(RefusedError):
+                    made.append(make(name, said, (*place, name)))
+        return made
 
-    def paired(self) -> Iterator[Group]:
-        """The axes that move together."""
+    def varied(self, axis: str, path: str) -> None:
+        """Refuses an axis that varies one of the settings that replace the scenario's own."""
+        if path in self.base.settings:
+            typed = f"{path}={self.base.settings[path].typed}"
+            self.faults.append(overrides.fault_of("--set", typed, f"sets what {self.file} varies (axis {axis})"))
+
+    def _paired(self) -> Iterator[Group]:
+        """Yields the axes that move together."""
         for number, listed in enumerate(self.form.paired or ()):
             if listed is None:
                 continue
             place = ("paired", number)
-            axes = [self.axis(name, one, (*place, name), alone=False) for name, one in listed.items()]
-            found = [axis for axis in axes if axis is not None]
+            axes = tuple(self.each(listed, place, partial(self._axis, alone=False)))
+            counts = {axis.name: len(axis) for axis in axes}
             if not listed:
-                self.diagnostics.refuse(place, "pairs nothing")
-            counts = {axis.name: axis_length(axis) for axis in found}
-            if len(set(counts.values())) > 1:
+                self.refuse(place, "pairs nothing")
+            elif len(set(counts.values())) > 1:
                 words = ", ".join(f"{name} has {count}" for name, count in counts.items())
-                self.diagnostics.refuse(place, f"moves together what has not as many values: {words}")
-            elif again := _again(found):
-                self.diagnostics.refuse(place, f"has {again} twice: what moves together differs in one value at least")
-            elif found:
-                yield Group(axes=tuple(found))
+                self.refuse(place, f"moves together what has not as many values: {words}")
+            elif again := _again(axes):
+                self.refuse(place, f"has {again} twice: what moves together differs in one value at least")
+            elif axes:
+                yield Group(axes=axes)
 
-    def listed_points(self) -> Iterator[Group]:
-        """Points one by one: a row of values for the axes that it names."""
-        said, diagnostics = self.form.points, self.diagnostics
+    def _listed_points(self) -> Iterator[Group]:
+        """Yields the axes of points one by one: a row of values for the axes that it names."""
+        said = self.form.points
         if said is None or not said.axes or not said.rows:
             return
-        before, seen = len(diagnostics.faults), set()
-        for number, row in enumerate(said.rows):
+        axes, rows, before, seen = said.axes, said.rows, len(self.faults), set()
+        for number, row in enumerate(rows):
             place, text = ("points", "rows", number), json.dumps(row, sort_keys=True)
-            if not isinstance(row, list) or len(row) != len(said.axes):
-                diagnostics.refuse(place, f"is not a list of {len(said.axes)} values, one for each axis", row)
+            if not isinstance(row, list) or len(row) != len(axes):
+                self.refuse(place, f"is not a list of {len(axes)} values, one for each axis", row)
             elif text in seen:
-                diagnostics.refuse(place, "is there twice", row)
+                self.refuse(place, "is there twice", row)
             seen.add(text)
-        if len(diagnostics.faults) > before:
+        if len(self.faults) > before:
             return
-        found = [
-            self.column(name, one, [row[place] for row in said.rows], place)
-            for place, (name, one) in enumerate(said.axes.items())
-        ]
-        if found and all(axis is not None for axis in found):
-            yield Group(axes=tuple(axis for axis in found if axis is not None))
+        columns = dict(zip(axes, zip(*rows, strict=True), strict=True))
+        numbers = {name: number for number, name in enumerate(axes)}
 
-    def column(self, name: str, said: shapes.ColumnForm | None, values: list[Any], number: int) -> Axis | None:
-        """An axis whose values stand in rows: plain ones, or the labels of a table of values."""
-        if said is None:
-            return None
-        diagnostics, place = self.diagnostics, ("points", "axes", name)
-        key, labelled, before = self.key(name, said.path, place), said.values, len(diagnostics.faults)
+        def column(name: str, one: forms.ColumnForm, place: Place) -> Axis:
+            return self._column(name, one, place, columns[name], numbers[name])
+
+        found = self.each(axes, ("points", "axes"), column)
+        if len(found) == len(axes):
+            yield Group(axes=tuple(found))
+
+    def _column(self, name: str, said: forms.ColumnForm, place: Place, values: Sequence[Any], number: int) -> Axis:
+        """Returns an axis whose values are in rows: plain ones, or the labels of a table of values."""
+        before = len(self.faults)
+        key, labelled = self.key(name, said.path, place), said.values
         for row, value in enumerate(values):
             where = ("points", "rows", row, number)
             if labelled is not None:
                 if not isinstance(value, str) or value not in labelled:
-                    diagnostics.refuse(where, f"is not a label of {name}: {', '.join(labelled)}", value)
-            elif isinstance(value, Mapping | list):
-                diagnostics.refuse(where, f"is a table: give it a label in points.axes.{name}.values", value)
-            elif isinstance(value, float) and not math.isfinite(value):
-                diagnostics.refuse(where, "is not a finite number", value)
-            elif key is not None and key.quantity is not None:
-                self.quantity(value, where, key)
-        if key is None or len(diagnostics.faults) > before:
-            return None
-        if labelled is None:
-            return Axis(name=name, path=key.path, key=key, settings=tuple(values))
-        settings = tuple(labelled[value] for value in values)
-        return Axis(name=name, path=key.path, key=key, settings=settings, labels=tuple(values))
+                    self.refuse(where, f"is not a label of {name}: {', '.join(labelled)}", value)
+            else:
+                self._value(value, where, key, f"give it a label in points.axes.{name}.values")
+        if len(self.faults) > before:
+            raise RefusedError
+        settings = tuple(values) if labelled is None else tuple(labelled[value] for value in values)
+        labels = None if labelled is None else tuple(values)
+        return Axis(name=name, path=key.path, key=key, settings=settings, labels=labels, place=place)
 
-    def sample(self) -> Iterator[Group]:
-        """The axes that are drawn together."""
+    def _value(self, value: Any, place: Place, key: Key, advice: str) -> None:
+        """Judges a listed value without a label."""
+        if isinstance(value, Mapping | list):
+            self.refuse(place, f"is a table: {advice}", value)
+        elif isinstance(value, float) and not math.isfinite(value):
+            self.refuse(place, "is not a finite number", value)
+        elif key.quantity is not None:
+            with suppress(RefusedError):
+                self._quantity(value, place, key)
+
+    def _sample(self) -> Iterator[Group]:
+        """Yields the axes that are drawn together."""
         said = self.form.sample
         if said is None or not said.axes:
             return
-        found: list[tuple[str, Key, Interval]] = []
-        for name, one in said.axes.items():
-            if one is None:
-                continue
-            place = ("sample", "axes", name)
-            key = self.of_range(self.key(name, one.path, place), one)
-            interval = None if key is None else self.interval(one, place, key)
-            if key is not None and interval is not None:
-                found.append((name, key, interval))
+        found = self.each(said.axes, ("sample", "axes"), self.range)
         if said.points is None or len(found) < len(said.axes):
             return
         shares = draw(said.method, len(found), said.points, said.seed)
-        yield Group(
-            axes=tuple(
-                Axis(
-                    name=name,
-                    path=key.path,
-                    key=key,
-                    numbers=Drawn(interval=interval, shares=shares[:, place], whole=key.whole),
-                )
-                for place, (name, key, interval) in enumerate(found)
-            )
-        )
+        axes = []
+        for number, (name, (key, interval)) in enumerate(zip(said.axes, found, strict=True)):
+            numbers = Drawn(interval=interval, shares=shares[:, number], whole=key.whole)
+            axes.append(Axis(name=name, path=key.path, key=key, numbers=numbers, place=("sample", "axes", name)))
+        yield Group(axes=tuple(axes))
 
-    def axis(self, name: str, said: shapes.AxisForm | None, place: Place, *, alone: bool = True) -> Axis | None:
-        """An axis with values, or a range; one that others move with may have a value again."""
-        if said is None:
-            return None
-        diagnostics = self.diagnostics
-        key = self.key(name, said.path, place)
-        ranged = [word for word in ("from", "to", "step", "count", "scale") if diagnostics.has(*place, word)]
+    def _axis(self, name: str, said: forms.AxisForm, place: Place, *, alone: bool = True) -> Axis:
+        """Returns an axis with values, or a range; one that others move with may have a value twice."""
+        ranged = [word for word in ("from", "to", "step", "count", "scale") if self.has(*place, word)]
         if said.values is not None:
             if ranged:
-                diagnostics.refuse(place, f"has values, and {', '.join(ranged)} as well: it is a list or a range")
-            return self.listed(name, key, said.values, (*place, "values"), alone=alone)
+                self.refuse(place, f"has values, and {', '.join(ranged)} as well: it is a list or a range")
+            return self._listed(name, said, place, alone=alone)
+        key = self.key(name, said.path, place)
         if not ranged:
-            if diagnostics.has(*place, "values"):
-                return None
-            diagnostics.refuse(place, "has no values: a list, or from and to with a step or a count")
-            return None
-        if key is None:
-            return None
-        return self.ranged(name, self.of_range(key, said) or key, said, place)
+            if not self.has(*place, "values"):
+                self.refuse(place, "has no values: a list, or from and to with a step or a count")
+            raise RefusedError
+        return self._ranged(name, of_range(key, said), said, place)
 
-    def key(self, name: str, said: str | None, place: Place) -> Key | None:
-        """What the schema says of an axis's path, which is its name where it has none; judges the name too."""
-        if said is None and self.diagnostics.has(*place, "path"):
-            # What stands there has been refused.
-            return None
+    def key(self, name: str, said: str | None, place: Place) -> Key:
+        """Returns the schema's key for the path of an axis, which is its name if it has none; judges the name too."""
+        if said is None and self.has(*place, "path"):
+            # The path has been refused.
+            raise RefusedError
         path, where = (name, place) if said is None else (said, (*place, "path"))
         if path in NO_AXES:
             word = "what [seeds] is for" if path == "seed" else "not a setting of a run"
-            self.diagnostics.refuse(where, f"is {word}", path)
-            return None
+            raise self.refused(where, f"is {word}", path)
         if name in COLUMNS:
-            self.diagnostics.refuse(
-                place, f"is the name of a column of every store; call it something else, such as my_{name}"
-            )
+            problem = f"is the name of a column of every store; call it something else, such as my_{name}"
+            self.refuse(place, problem)
         try:
             return follow(path)
         except UnknownKeyError as error:
-            self.diagnostics.refuse(where, str(error), path)
-            return None
+            raise self.refused(where, str(error), path) from None
 
-    @staticmethod
-    def of_range(key: Key | None, said: shapes.RangeForm) -> Key | None:
-        """The key for the numbers of a range: thresholds up to a whole number above 1 are cells."""
-        if key is None or not key.is_threshold or not isinstance(said.to, int | float):
-            return key
-        return replace(key, whole=True, unit="cells") if said.to > 1 and said.to == int(said.to) else key
-
-    def listed(
-        self, name: str, key: Key | None, said: list[Any] | dict[str, Any], place: Place, *, alone: bool = True
-    ) -> Axis | None:
-        """An axis whose values are listed."""
-        labels = tuple(said) if isinstance(said, dict) else None
-        settings = list(said.values()) if isinstance(said, dict) else said
-        if not settings:
-            self.diagnostics.refuse(place, "is empty: an axis has at least one value")
-            return None
-        before = len(self.diagnostics.faults)
+    def _listed(self, name: str, said: forms.AxisForm, place: Place, *, alone: bool) -> Axis:
+        """Returns an axis whose values are listed."""
+        values, at = said.values or [], (*place, "values")
+        before = len(self.faults)
+        key = None
+        with suppress(RefusedError):
+            key = self.key(name, said.path, place)
+        if not values:
+            raise self.refused(at, "is empty: an axis has at least one value")
         seen: set[str] = set()
-        for number, setting in enumerate(settings):
-            where = (*place, number if labels is None else labels[number])
-            text = json.dumps(setting, sort_keys=True)
-            if isinstance(setting, float) and not math.isfinite(setting):
-                self.diagnostics.refuse(where, "is not a finite number", setting)
-            elif text in seen and alone:
-                self.diagnostics.refuse(where, "is there twice", setting)
+        for label, setting in values.items() if isinstance(values, dict) else enumerate(values):
+            where, text = (*at, label), json.dumps(setting, sort_keys=True)
+            finite = not isinstance(setting, float) or math.isfinite(setting)
+            if finite and alone and text in seen:
+                self.refuse(where, "is there twice", setting)
             seen.add(text)
-            if isinstance(setting, Mapping | list) and labels is None:
-                self.diagnostics.refuse(where, "is a table: give it a label, as in values = { mine = {...} }", setting)
-            elif key is not None and key.quantity is not None and not isinstance(setting, Mapping):
-                self.quantity(setting, where, key)
-        if key is None or len(self.diagnostics.faults) > before:
-            return None
-        return Axis(name=name, path=key.path, key=key, settings=tuple(settings), labels=labels)
+            if key is not None and not (isinstance(values, dict) and isinstance(setting, Mapping | list)):
+                self._value(setting, where, key, "give it a label, as in values = { mine = {...} }")
+        if key is None or len(self.faults) > before:
+            raise RefusedError
+        labels = tuple(values) if isinstance(values, dict) else None
+        settings = tuple(values.values()) if isinstance(values, dict) else tuple(values)
+        return Axis(name=name, path=key.path, key=key, settings=settings, labels=labels, place=place)
 
-    def ranged(self, name: str, key: Key, said: shapes.AxisForm, place: Place) -> Axis | None:
-        """An axis from one end to another."""
-        diagnostics = self.diagnostics
-        interval = self.interval(said, place, key)
-        step = None if said.step is None else self.bound(said.step, (*place, "step"), key)
-        count = said.count
-        if (said.step is None) != diagnostics.has(*place, "count"):
-            diagnostics.refuse(
-                place, "lacks a step or a count" if said.step is None else "has a step and a count: one is enough"
-            )
-            return None
-        if interval is None or (step is None and count is None):
-            return None
+    def _ranged(self, name: str, key: Key, said: forms.AxisForm, place: Place) -> Axis:
+        """Returns an axis from one end to another."""
+        count, at = said.count, (*place, "step")
+        if said.step is None and not self.has(*place, "count"):
+            raise self.refused(place, "lacks a step or a count")
+        if said.step is not None and self.has(*place, "count"):
+            raise self.refused(place, "has a step and a count: one is enough")
+        interval = self._interval(said, place, key)
+        step = None if said.step is None else self.bound(said.step, at, key)
         if step is not None:
             if interval.log:
-                diagnostics.refuse((*place, "step"), "goes with a linear scale only; give a count", said.step)
-                return None
+                raise self.refused(at, "goes with a linear scale only; give a count", said.step)
             if step <= 0:
-                diagnostics.refuse((*place, "step"), "is not above zero", said.step)
-                return None
-            count = self.places(interval, step, (*place, "step"), said.step)
-            if count is None:
-                return None
-        assert count is not None, "a range has a step or a count"
+                raise self.refused(at, "is not above zero", said.step)
+            count = self.count(interval, step, at, said.step)
+        if count is None:
+            # It has been refused.
+            raise RefusedError
         if count == 1 and step is None:
-            diagnostics.refuse((*place, "count"), "is too few for two ends; for one value write values = [...]", 1)
-            return None
+            raise self.refused((*place, "count"), "is too few for two ends; for one value write values = [...]", 1)
         numbers = Steps(interval=interval, length=count, step=step)
-        axis = Axis(name=name, path=key.path, key=key, numbers=numbers)
+        axis = Axis(name=name, path=key.path, key=key, numbers=numbers, place=place)
         if 1 < count <= CHECKED_POINTS:
             settings = [json.dumps(axis.setting(number)) for number in range(count)]
-            again = next((s for s, t in itertools.pairwise(settings) if s == t), None)
+            again = next((one for one, other in itertools.pairwise(settings) if one == other), None)
             if again is not None:
-                diagnostics.refuse(place, f"gives {again} twice: the setting takes nothing between")
-                return None
+                raise self.refused(place, f"gives {again} twice: the setting takes nothing between")
         return axis
 
-    def interval(self, said: shapes.RangeForm, place: Place, key: Key) -> Interval | None:
-        """Both ends of a range, and its scale."""
-        diagnostics, scale = self.diagnostics, said.scale
-        missing = [word for word, end in (("from", said.from_), ("to", said.to)) if end is None]
-        if missing:
-            diagnostics.refuse(place, f"lacks {' and '.join(missing)}")
-            return None
-        low = self.bound(said.from_, (*place, "from"), key)
-        high = self.bound(said.to, (*place, "to"), key)
-        if low is None or high is None:
-            return None
-        if key.is_threshold and key.whole and low < 2:
-            problem = (
-                f"is a share of the buffer, and to = {as_text(said.to)} is a number of cells: begin at 2 cells or more"
-            )
-            diagnostics.refuse((*place, "from"), problem, said.from_)
-            return None
-        if not low < high:
-            diagnostics.refuse((*place, "to"), f"is not above from = {as_text(said.from_)}", said.to)
-            return None
-        if scale == "log" and low <= 0:
-            diagnostics.refuse((*place, "from"), "is not above zero, and the scale is logarithmic", said.from_)
-            return None
-        if scale == "log" and high > MOST_RATIO * low:
-            diagnostics.refuse((*place, "to"), f"is more than 10^300 times from = {as_text(said.from_)}", said.to)
-            return None
-        return Interval(low=low, high=high, log=scale == "log")
+    def range(self, name: str, said: forms.RangeForm, place: Place) -> tuple[Key, Interval]:
+        """Returns the key and the ends of what is drawn or searched."""
+        key = of_range(self.key(name, said.path, place), said)
+        return key, self._interval(said, place, key)
 
-    def places(self, interval: Interval, step: Fraction, place: Place, said: Any) -> int | None:
-        """How many values a range has by this step; None when that is refused."""
+    def _interval(self, said: forms.RangeForm, place: Place, key: Key) -> Interval:
+        """Returns both ends of a range, and its scale."""
+        log = said.scale == "log"
+        ends = {"from": said.from_, "to": said.to}
+        missing = [word for word, end in ends.items() if end is None]
+        if missing:
+            raise self.refused(place, f"lacks {' and '.join(missing)}")
+        bounds = self.each(ends, place, lambda _, end, at: self.bound(end, at, key))
+        if len(bounds) < len(ends):
+            raise RefusedError
+        low, high = bounds
+        if key.is_threshold and key.whole and low < 2:
+            cells = f"to = {as_text(said.to)} is a number of cells: begin at 2 cells or more"
+            raise self.refused((*place, "from"), f"is a share of the buffer, and {cells}", said.from_)
+        if not low < high:
+            raise self.refused((*place, "to"), f"is not above from = {as_text(said.from_)}", said.to)
+        if log and low <= 0:
+            raise self.refused((*place, "from"), "is not above zero, and the scale is logarithmic", said.from_)
+        if log and high > MOST_RATIO * low:
+            raise self.refused((*place, "to"), f"is more than 10^300 times from = {as_text(said.from_)}", said.to)
+        return Interval(low=low, high=high, log=log)
+
+    def count(self, interval: Interval, step: Fraction, place: Place, said: Any) -> int:
+        """Returns how many values a range has by a step."""
         count = math.floor((interval.high - interval.low) / step) + 1
-        if count > MOST_VALUES:
-            self.diagnostics.refuse(
-                place, f"is too small for the range, which would have more than {MOST_VALUES:,} values", said
-            )
-            return None
+        if count > forms.MOST_VALUES:
+            problem = f"is too small for the range, which would have more than {forms.MOST_VALUES:,} values"
+            raise self.refused(place, problem, said)
         return count
 
-    def bound(self, said: Any, place: Place, key: Key) -> Fraction | None:
-        """An end of a range, or its step."""
+    def bound(self, said: Any, place: Place, key: Key) -> Fraction:
+        """Returns an end of a range, or its step."""
         if key.quantity is not None:
-            return self.quantity(said, place, key)
+            return self._quantity(said, place, key)
         if not isinstance(said, int | float) or isinstance(said, bool) or not math.isfinite(said):
-            self.diagnostics.refuse(place, f"is not a plain number, as {key.path} takes", said)
-            return None
+            raise self.refused(place, f"is not a plain number, as {key.path} takes", said)
         if key.whole and said != int(said):
-            self.diagnostics.refuse(place, f"is not a whole number, as {key.path} takes", said)
-            return None
+            raise self.refused(place, f"is not a whole number, as {key.path} takes", said)
         return exact(said)
 
-    def quantity(self, said: Any, place: Place, key: Key) -> Fraction | None:
-        """A number with a unit."""
-        assert key.quantity is not None, "asked of keys that take a quantity"
+    def _quantity(self, said: Any, place: Place, key: Key) -> Fraction:
+        """Returns a number with a unit."""
+        assert key.quantity is not None, "only keys that take a quantity get here"
         expected = key.quantity.expected
         try:
             if isinstance(said, str):
                 return key.quantity.read(said)
         except ValueError as error:
             expected = str(error)
-        self.diagnostics.refuse(place, f"is not {expected}, as {key.path} takes", said)
-        return None
-
-    def distinct(self, groups: Sequence[Group]) -> None:
-        """No two axes have one name, and none sets what another sets; what stands inside it is another matter."""
-        names: set[str] = set()
-        setting: dict[str, Axis] = {}
-        for axis in (axis for group in groups for axis in group.axes):
-            if axis.name in names:
-                self.diagnostics.refuse("", f"has two axes named {axis.name}")
-            elif other := setting.get(axis.path):
-                self.diagnostics.refuse("", f"sets {axis.path} twice: by {other.name} and by {axis.name}")
-            names.add(axis.name)
-            setting.setdefault(axis.path, axis)
+        raise self.refused(place, f"is not {expected}, as {key.path} takes", said)
 
     def seeds(self, measures: Sequence[str]) -> Seeds:
-        """How often each point is run."""
-        said, diagnostics = self.form.seeds, self.diagnostics
-        until = said.until
+        """Returns how often each point is run."""
+        said, until = self.form.seeds, self.form.seeds.until
         if until is None:
             return Seeds(first=said.first, count=said.count)
-        if diagnostics.has("seeds", "count"):
-            diagnostics.refuse("seeds", "has a count and until: it is one or the other")
+        if self.has("seeds", "count"):
+            self.refuse("seeds", "has a count and until: it is one or the other")
         if until.measure is not None and until.measure not in measures:
             problem = f"is not measured; measures are {', '.join(measures)}"
-            diagnostics.refuse("seeds.until.measure", problem, until.measure)
+            self.refuse("seeds.until.measure", problem, until.measure)
         most = until.at_most or until.at_least
-        least_is_right = all(fault.key != "seeds.until.at_least" for fault in diagnostics.faults)
+        least_is_right = all(fault.key != "seeds.until.at_least" for fault in self.faults)
         if most < until.at_least and least_is_right:
-            diagnostics.refuse("seeds.until.at_most", f"is below at_least = {until.at_least}", most)
-        return Seeds(
-            first=said.first,
-            count=most,
-            until=Until(
-                measure=until.measure or "", interval=until.interval or 1.0, at_least=until.at_least, at_most=most
-            ),
-        )
+            self.refuse("seeds.until.at_most", f"is below at_least = {until.at_least}", most)
+        measure, width = until.measure or "", until.interval or 1.0
+        narrow = Until(measure=measure, interval=width, at_least=until.at_least, at_most=most)
+        return Seeds(first=said.first, count=most, until=narrow)
 
-    def recording(self, said: shapes.SeriesForm, measures: Sequence[str]) -> Recording:
-        """What every run records."""
+    def recording(self, measures: Sequence[str]) -> Recording | None:
+        """Returns what every run records."""
+        said = self.form.series
+        if said is None:
+            return None
         traced = next((text for text in measures if needs_series(text)), None)
         if traced is not None:
-            self.diagnostics.refuse(
-                "series", f"cannot be recorded with the measure {traced!r}, which reads a trace of its own"
-            )
+            problem = f"cannot be recorded with the measure {traced!r}, which reads a trace of its own"
+            self.refuse("series", problem)
         ports = None if said.ports is None else tuple(said.ports)
         return Recording(trace=tuple(said.record or ()), step=said.step or "", ports=ports)
 
-    def size(self, groups: Sequence[Group], seeds: Seeds) -> None:
-        """Refuses more runs than anybody waits for."""
-        # len() stops at what a machine can count; a plan that is refused need not.
+    def size(self, groups: Sequence[Group], seeds: int) -> None:
+        """Refuses more runs than anybody waits for; a plan with other faults may mean another size."""
+        if self.faults:
+            return
         points = 1
         for group in groups:
-            points *= axis_length(group.axes[0])
-            if points > MOST_COUNTED:
-                break
-        runs = points * seeds.count
+            points = min(points * len(group), MOST_COUNTED + 1)
+        runs = points * seeds
         if runs > MAX_RUNS:
             counted = f"{points:,} points and {runs:,} runs" if points <= MOST_COUNTED else "more than 10^30 points"
             problem = f"has {counted}; nobody waits for more than {MAX_RUNS:,}: take fewer values, or a [sample]"
-            self.diagnostics.refuse("", problem)
+            self.refuse("", problem)
+
+
+def of_range(key: Key, said: forms.RangeForm) -> Key:
+    """Returns the key for the numbers of a range: thresholds up to a whole number above 1 are cells."""
+    to = said.to
+    in_cells = isinstance(to, int | float) and to > 1 and math.isfinite(to) and to == int(to)
+    return replace(key, whole=True, unit="cells") if key.is_threshold and in_cells else key
 
 
 def _again(axes: Sequence[Axis]) -> str:
-    """Values of axes that move together which are there twice, all of them; empty where there are none."""
-    # A range has no value twice, and may be longer than can be gone through.
+    """Returns the values of axes that move together which are there twice, all of them; empty if there are none."""
+    # A range has no value twice, and may be too long to go through.
     if not axes or any(axis.numbers is not None for axis in axes):
         return ""
     seen: set[str] = set()
@@ -517,6 +443,53 @@ def _again(axes: Sequence[Axis]) -> str:
     return ""
 
 
-def axis_length(axis: Axis) -> int:
-    """How many values an axis has, however many."""
-    return axis.numbers.length if isinstance(axis.numbers, Steps) else len(axis)
+class Readable:
+    """A plan that can be read from a file, a text, Python values, or the document that a folder keeps."""
+
+    _reader: ClassVar[type[Any]] = Reader
+    """Judges plans of this kind."""
+    _file: ClassVar[str]
+    """The name of a plan from Python, in faults."""
+
+    @classmethod
+    def _read(cls, reader: Any, *, check: bool = True) -> Self:
+        """Judges a plan; `check` also its points. Raises `PlanError` with everything that is wrong with it."""
+        raise NotImplementedError
+
+    @classmethod
+    @checked(PlanError)
+    def load(cls, path: str | os.PathLike[str], *, settings: Mapping[str, Any] | None = None) -> Self:
+        """Returns the plan in a TOML file; raises `PlanError` with everything that is wrong with it.
+
+        Args:
+            path: The file, or the name of a shipped plan.
+            settings: Values that replace those of the plan's scenario, by path into the scenario.
+        """
+        try:
+            file, text = named_text(path, "plan")
+        except ScenarioError as error:
+            raise PlanError(error.faults) from None
+        if (other := no_plan(parse(text, file)[0], file)) is not None:
+            raise PlanError([other])
+        folder = Path(path).parent if Path(path).is_file() else None
+        return cls._read(cls._reader.of_text(text, file, folder, settings))
+
+    @classmethod
+    @checked(PlanError)
+    def of_toml(cls, text: str, *, file: str = "plan", folder: str | os.PathLike[str] = ".") -> Self:
+        """Returns the plan in a text; `folder` has the scenario that it names."""
+        return cls._read(cls._reader.of_text(text, file, Path(folder)))
+
+    @classmethod
+    @checked(PlanError)
+    def of(
+        cls, base: Scenario | str | os.PathLike[str], document: Mapping[str, Any], *, file: str | None = None
+    ) -> Self:
+        """Returns the plan of a scenario and everything else as in a file, as Python values."""
+        return cls._read(cls._reader.of_values(base, document, file or cls._file))
+
+    @classmethod
+    @checked(PlanError)
+    def of_document(cls, document: Mapping[str, Any]) -> Self:
+        """Returns the plan that has this `document`."""
+        return cls._read(cls._reader.of_document(document), check=False)

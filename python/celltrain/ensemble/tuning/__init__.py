@@ -18,24 +18,8 @@
 
 from __future__ import annotations
 
-from celltrain.ensemble.tuning.plan import Objective, Parameter, Reference, TunePlan
-from celltrain.ensemble.tuning.result import Confirmed, Estimate, Left, Searched, Tried, Tuned
-from celltrain.ensemble.tuning.run import run_tune, tune
-from celltrain.ensemble.tuning.search import Search, TuneProgress
+from celltrain.ensemble.tuning.plan import TunePlan
+from celltrain.ensemble.tuning.result import Estimate, Tuned
+from celltrain.ensemble.tuning.search import TuneProgress, run_tune, tune
 
-__all__ = [
-    "Confirmed",
-    "Estimate",
-    "Left",
-    "Objective",
-    "Parameter",
-    "Reference",
-    "Search",
-    "Searched",
-    "Tried",
-    "TunePlan",
-    "TuneProgress",
-    "Tuned",
-    "run_tune",
-    "tune",
-]
+__all__ = ["Estimate", "TunePlan", "TuneProgress", "Tuned", "run_tune", "tune"]

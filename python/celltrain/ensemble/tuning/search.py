@@ -1,41 +1,65 @@
-"""The search itself: generations of trials, the choice among the best, and their confirmation, each a sweep of its own."""
+"""The search: generations of trials, the choice among the best, their confirmation, each a sweep of its own, and the result."""
 
 from __future__ import annotations
 
-import json
+import os
+import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from celltrain import _core
+from celltrain.drawing.pages.words import valued
+from celltrain.ensemble.cases import Case, Run
+from celltrain.ensemble.columns import measured
 from celltrain.ensemble.coordinator import Coordinator, Progress
+from celltrain.ensemble.execute import execute
 from celltrain.ensemble.plan import Seeds, canonical
 from celltrain.ensemble.plan.plan import compact
 from celltrain.ensemble.plan_warnings import DELIVERED
 from celltrain.ensemble.store import Store
 from celltrain.ensemble.store.store import DATABASE
-from celltrain.ensemble.tuning import analysis, tail_drop
-from celltrain.ensemble.tuning.ask import Trial, ask
+from celltrain.ensemble.tuning.ask import Trial, ask, silent_optuna
 from celltrain.ensemble.tuning.folder import Folder
-from celltrain.ensemble.tuning.plan import Numbers, TunePlan
-from celltrain.errors import ScenarioError
-from celltrain.model.cancel import check
-from celltrain.running import Worker, statistics
+from celltrain.ensemble.tuning.plan import Numbers, Objective, Parameter, TunePlan
+from celltrain.ensemble.tuning.result import Confirmed, Estimate, Left, Searched, Tried, Tuned
+from celltrain.errors import Fault, PlanError, ScenarioError, warn
+from celltrain.model.arguments import checked
+from celltrain.model.cancel import Cancel, check, endable
+from celltrain.model.progress import watched
+from celltrain.running import Rows, Worker, statistics, worker_of
+from celltrain.text import shown
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+    from celltrain.model.types import Scenario
 
 SELECTION, CONFIRMATION = "selection", "confirmation"
+#: Seeds with which tail drop is run, from the seeds of confirmation.
+MOST_SEEDS = 3
+#: A setting that carries less than this share of what tail drop carries gets a warning.
+LEAST_SHARE = 0.5
+
+#: Default objectives of `tune`.
+OBJECTIVES = {"efficiency": "maximize", "fairness": "maximize"}
 
 #: A setting of a configuration.
 Setting = tuple[int, Numbers]
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
 class TuneProgress:
-    """How far a search is."""
+    """The progress of a search."""
 
     stage: str
-    """What is being run: a generation, the selection or the confirmation."""
+    """A generation, the selection or the confirmation."""
     trials: int
     """Trials done, those of earlier calls included."""
     total_trials: int
@@ -51,69 +75,62 @@ class TuneProgress:
 
     @property
     def remaining_seconds(self) -> float | None:
-        """How long the rest will take if it goes on so, at most; None before the first run is done."""
+        """Time that the rest takes at this rate, at most; None before the first run is done."""
         return (self.most_runs - self.runs) / self.rate if self.rate > 0 else None
 
 
-class Found:
-    """Everything that was run: values by scenario and seed."""
+class Runs:
+    """The values of all runs of a search, by scenario and seed."""
 
     def __init__(self, plan: TunePlan) -> None:
         self._plan = plan
         self._texts: dict[Setting, tuple[str, str | None]] = {}
         self._values: dict[str, dict[int, tuple[float | None, ...]]] = {}
-        self._delivered: dict[str, dict[int, float]] = {}
+        """The bytes delivered, and the measures."""
         self._errors: dict[str, str] = {}
-        self.runs = 0
+        self.count = 0
         self.failed = 0
 
     def text(self, setting: Setting) -> tuple[str, str | None]:
-        """The canonical scenario of a setting; or the scenario as it was set, and why it is refused."""
+        """Returns the canonical scenario of a setting; of a refused one the scenario as it was set, and the reason."""
         if setting not in self._texts:
             scenario = self._plan.scenario(*setting)
             try:
                 self._texts[setting] = canonical(scenario), None
             except ScenarioError as error:
-                self._texts[setting] = compact(json.loads(json.dumps(scenario))), str(error).replace("\n", "; ")
+                self._texts[setting] = compact(scenario), str(error).replace("\n", "; ")
         return self._texts[setting]
 
     def add(self, store: Store) -> None:
-        """The runs of a stage."""
+        """Adds the runs of a stage."""
         wide = store.wide()
         names = ("configuration", "seed", "error", DELIVERED, *self._plan.measures)
-        columns = [wide[name].to_pylist() for name in names]
-        for text, seed, error, delivered, *values in zip(*columns, strict=True):
+        for text, seed, error, *values in zip(*(wide[name].to_pylist() for name in names), strict=True):
             self._values.setdefault(text, {})[seed] = tuple(values)
-            self.runs += 1
+            self.count += 1
+            self.failed += values[0] is None
             if error is not None:
                 self._errors.setdefault(text, error)
-            if delivered is None:
-                self.failed += 1
-            else:
-                self._delivered.setdefault(text, {})[seed] = delivered
 
     def lacks(self, setting: Setting, seeds: Seeds) -> bool:
-        """Whether a setting can be run and has not been, with some of the seeds."""
+        """Returns whether a setting can be run and has not been, with some of the seeds."""
         text, refusal = self.text(setting)
-        known = self._values.get(text, {})
-        return refusal is None and any(seed not in known for seed in range(seeds.first, seeds.first + seeds.count))
+        return refusal is None and not self._values.get(text, {}).keys() >= set(_numbers(seeds))
 
-    def values(self, setting: Setting, seeds: Seeds) -> NDArray[np.float64] | None:
-        """Seeds by objectives; None where a run failed, or has no value."""
+    def values(self, setting: Setting, seeds: Seeds) -> Floats | None:
+        """Returns the objectives of a setting, a row for each seed; None if a run failed or has no value."""
         known = self._values.get(self.text(setting)[0], {})
-        rows = [known.get(seed, (None, None))[:2] for seed in range(seeds.first, seeds.first + seeds.count)]
-        if any(value is None for row in rows for value in row):
-            return None
-        return np.array(rows, dtype=np.float64)
+        rows = [known.get(seed, (None,) * 3)[1:3] for seed in _numbers(seeds)]
+        return None if any(None in row for row in rows) else np.array(rows, dtype=np.float64)
 
     def delivered(self, setting: Setting, seeds: Seeds) -> float | None:
-        """Bytes that a run of a setting delivers on average; None if it was not run with these seeds."""
-        known = self._delivered.get(self.text(setting)[0], {})
-        found = [known[seed] for seed in range(seeds.first, seeds.first + seeds.count) if seed in known]
+        """Returns the bytes that a run of a setting delivers on average; None if it was not run with these seeds."""
+        known = self._values.get(self.text(setting)[0], {})
+        found = [value for seed in _numbers(seeds) if (value := known.get(seed, (None,))[0]) is not None]
         return float(np.mean(found)) if found else None
 
     def error(self, setting: Setting) -> str:
-        """Why a setting has no values."""
+        """Returns the reason why a setting has no values."""
         text, refusal = self.text(setting)
         return refusal or self._errors.get(text, "a measure is undefined in one of its runs")
 
@@ -122,100 +139,54 @@ class Search:
     """Runs a tuning plan into its folder."""
 
     def __init__(
-        self,
-        plan: TunePlan,
-        folder: Folder,
-        worker: Worker,
-        progress: Callable[[TuneProgress], object] | None = None,
+        self, plan: TunePlan, folder: Folder, worker: Worker, progress: Callable[[TuneProgress], object] | None = None
     ) -> None:
-        self._plan, self._folder, self._worker, self._tell = plan, folder, worker, progress
-        self.found = Found(plan)
-        self.histories: list[list[Trial]] = [[] for _ in range(len(plan.configurations.points))]
+        self._plan, self._folder, self._worker, self._progress = plan, folder, worker, progress
+        self._everywhere = range(len(plan.configurations.points))
+        self._runs = Runs(plan)
+        self._histories: list[list[Trial]] = [[] for _ in self._everywhere]
         """The trials of each configuration."""
-        self.chosen: list[list[Numbers]] = []
-        """What selection took on to confirmation, for each configuration."""
-        self.tail_drop: list[float | None] = []
-        """Bytes that a run delivers under tail drop, for each configuration."""
-        self.optuna: str = folder.manifest["optuna"]
-        """The version that was asked."""
-        self._begun, self._now, self._most = time.monotonic(), 0, plan.most_runs
+        self._begun, self._new_runs, self._most = time.monotonic(), 0, plan.most_runs
 
-    def run(self) -> None:
-        """Runs what is missing. However it ends, what is done is kept; Ctrl-C and errors are raised then."""
-        plan, folder = self._plan, self._folder
-        everywhere = range(len(self.histories))
+    def run(self) -> Tuned:
+        """Runs what is missing, and returns the result. If Ctrl-C or an error ends it, everything done is kept."""
+        plan, everywhere = self._plan, self._everywhere
         for generation in range(plan.generations):
             check()
-            count = min(plan.batch, plan.trials - generation * plan.batch)
-            if generation == len(folder.asked):
-                folder.keep([ask(plan, i, generation, self.histories[i], count) for i in everywhere])
-            asked = folder.asked[generation]
-            self._stage(
-                f"search-{generation + 1:03}",
-                [(i, numbers) for i in everywhere for numbers in asked[i]],
-                plan.search,
-                at_most=count * len(everywhere),
-            )
-            for i in everywhere:
-                for numbers in asked[i]:
-                    values = self._means((i, numbers), plan.search)
-                    self.histories[i].append(Trial(generation=generation, numbers=numbers, values=values))
-            folder.note(self.histories)
+            self._generation(generation)
         references = [reference.numbers for reference in plan.references]
-        last = plan.finalists + len(references)
         finalists = [list(dict.fromkeys([*references, *self._finalists(i)])) for i in everywhere]
-        self._stage(SELECTION, _flat(finalists), plan.selection, at_most=last * len(everywhere))
-        self.chosen = [self._chosen(i, finalists[i]) for i in everywhere]
-        confirmed = [list(dict.fromkeys([*references, *self.chosen[i]])) for i in everywhere]
-        self._stage(CONFIRMATION, _flat(confirmed), plan.confirmation, at_most=last * len(everywhere))
-        self._report("tail drop", None)
+        at_most = (plan.finalists + len(references)) * len(everywhere)
+        self._stage(SELECTION, _flat(finalists), plan.selection, at_most)
+        chosen = [self._chosen(i, finalists[i]) for i in everywhere]
+        confirmed = [list(dict.fromkeys([*references, *chosen[i]])) for i in everywhere]
+        self._stage(CONFIRMATION, _flat(confirmed), plan.confirmation, at_most)
+        self._report("tail drop")
         middle = tuple(parameter.at(0.5) for parameter in plan.parameters)
-        others = [numbers[0] if numbers else middle for numbers in confirmed]
-        self.tail_drop = tail_drop.delivered(plan, self._worker, others)
-        self._report("done", None)
+        tail_drop = self._tail_drop([numbers[0] if numbers else middle for numbers in confirmed])
+        self._report("done")
+        searches = [self._searched(i, confirmed[i], chosen[i]) for i in everywhere]
+        warnings = [one for i in everywhere for one in self._warnings(i, chosen[i], searches[i], tail_drop.get(i))]
+        return Tuned._of({**self._facts(), "warnings": warnings}, searches)
 
-    def better(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Values of the objectives, the last axis, turned so that larger is better."""
-        turned: NDArray[np.float64] = values * [
-            1.0 if objective.larger else -1.0 for objective in self._plan.objectives
-        ]
-        return turned
+    def _generation(self, generation: int) -> None:
+        plan, folder = self._plan, self._folder
+        count = min(plan.batch, plan.trials - generation * plan.batch)
+        if generation == len(folder.asked):
+            folder.keep([ask(plan, i, generation, self._histories[i], count) for i in self._everywhere])
+        asked = folder.asked[generation]
+        self._stage(f"search-{generation + 1:03}", _flat(asked), plan.search, count * len(asked))
+        for i, numbers in _flat(asked):
+            values = self._means((i, numbers), plan.search)
+            self._histories[i].append(Trial(generation=generation, numbers=numbers, values=values))
+        folder.note(self._histories)
 
-    def means(self, settings: Sequence[Setting], seeds: Seeds) -> NDArray[np.float64]:
-        """Settings by objectives; NaN where there is none."""
-        found = [self._means(setting, seeds) or (np.nan, np.nan) for setting in settings]
-        return np.array(found, dtype=np.float64).reshape(-1, 2)
-
-    def _means(self, setting: Setting, seeds: Seeds) -> tuple[float, float] | None:
-        values = self.found.values(setting, seeds)
-        if values is None:
-            return None
-        first, second = values.mean(axis=0)
-        return float(first), float(second)
-
-    def _finalists(self, configuration: int) -> list[Numbers]:
-        # Of settings that make no difference in any run, the first stands for all.
-        alike: dict[bytes, Numbers] = {}
-        for trial in self.histories[configuration]:
-            values = self.found.values((configuration, trial.numbers), self._plan.search)
-            if values is not None:
-                alike.setdefault(values.tobytes(), trial.numbers)
-        settings = list(alike.values())
-        means = self.better(self.means([(configuration, numbers) for numbers in settings], self._plan.search))
-        return [settings[i] for i in analysis.finalists(means[:, 0], means[:, 1], self._plan.finalists)]
-
-    def _chosen(self, configuration: int, finalists: Sequence[Numbers]) -> list[Numbers]:
-        """The front of the finalists by the seeds of selection, from the best in the first objective."""
-        means = self.better(self.means([(configuration, numbers) for numbers in finalists], self._plan.selection))
-        front = np.flatnonzero(statistics.pareto_front(means[:, 0], means[:, 1]))
-        return [finalists[i] for i in front[np.lexsort((front, -means[front, 1], -means[front, 0]))]]
-
-    def _stage(self, name: str, settings: Sequence[Setting], seeds: Seeds, *, at_most: int) -> None:
+    def _stage(self, name: str, settings: Sequence[Setting], seeds: Seeds, at_most: int) -> None:
         """Runs settings that were not run with these seeds, as a sweep into a store."""
         wanted: dict[str, Setting] = {}
         for setting in settings:
-            if self.found.lacks(setting, seeds):
-                wanted.setdefault(self.found.text(setting)[0], setting)
+            if self._runs.lacks(setting, seeds):
+                wanted.setdefault(self._runs.text(setting)[0], setting)
         self._most += (len(wanted) - at_most) * seeds.count
         if not wanted:
             return
@@ -224,30 +195,361 @@ class Search:
         resumed = (path / DATABASE).exists()
         with Store.resume(path, plan) if resumed else Store.create(path, plan) as store:
             before = store.database.totals().runs
-            Coordinator(plan, store, self._worker, lambda progress: self._report(name, progress, before)).run()
-            self._now += store.database.totals().runs - before
-            self.found.add(store)
 
-    def _report(self, stage: str, progress: Progress | None, before: int = 0) -> None:
-        if self._tell is None:
+            def report(progress: Progress) -> None:
+                self._report(name, progress.done, progress.failed, before)
+
+            Coordinator(plan, store, self._worker, report).run()
+            self._new_runs += store.database.totals().runs - before
+            self._runs.add(store)
+
+    def _report(self, stage: str, done: int = 0, failed: int = 0, before: int = 0) -> None:
+        """Reports progress: `done` runs of the current stage, `before` of them by earlier calls."""
+        if self._progress is None:
             return
-        elapsed = time.monotonic() - self._begun
-        here = 0 if progress is None else progress.done
-        now = self._now + (0 if progress is None else progress.done - before)
-        runs = self.found.runs + here
-        self._tell(
+        elapsed, runs = time.monotonic() - self._begun, self._runs.count + done
+        self._progress(
             TuneProgress(
                 stage=stage,
-                trials=sum(map(len, self.histories)),
-                total_trials=self._plan.trials * len(self.histories),
+                trials=sum(map(len, self._histories)),
+                total_trials=self._plan.trials * len(self._histories),
                 runs=runs,
                 most_runs=max(self._most, runs),
-                failed=self.found.failed + (0 if progress is None else progress.failed),
+                failed=self._runs.failed + failed,
                 elapsed_seconds=elapsed,
-                rate=now / elapsed if elapsed > 0 else 0.0,
+                rate=(self._new_runs + done - before) / elapsed if elapsed > 0 else 0.0,
             )
         )
+
+    def _better(self, values: Floats) -> Floats:
+        """Returns values of the objectives, the last axis, turned so that larger is better."""
+        turned: Floats = values * [1.0 if objective.larger else -1.0 for objective in self._plan.objectives]
+        return turned
+
+    def _means(self, setting: Setting, seeds: Seeds) -> tuple[float, float] | None:
+        values = self._runs.values(setting, seeds)
+        if values is None:
+            return None
+        first, second = values.mean(axis=0)
+        return float(first), float(second)
+
+    def _better_means(self, configuration: int, settings: Sequence[Numbers], seeds: Seeds) -> tuple[Floats, Floats]:
+        """Returns the means of both objectives, turned so that larger is better; NaN if there is none."""
+        means = [self._means((configuration, numbers), seeds) or (np.nan, np.nan) for numbers in settings]
+        better = self._better(np.array(means, dtype=np.float64).reshape(-1, 2))
+        return better[:, 0], better[:, 1]
+
+    def _finalists(self, configuration: int) -> list[Numbers]:
+        # Of settings that make no difference in any run, the first is taken for all.
+        distinct: dict[bytes, Numbers] = {}
+        for trial in self._histories[configuration]:
+            values = self._runs.values((configuration, trial.numbers), self._plan.search)
+            if values is not None:
+                distinct.setdefault(values.tobytes(), trial.numbers)
+        settings = list(distinct.values())
+        x, y = self._better_means(configuration, settings, self._plan.search)
+        return [settings[i] for i in finalists(x, y, self._plan.finalists)]
+
+    def _chosen(self, configuration: int, settings: Sequence[Numbers]) -> list[Numbers]:
+        """Returns the front of the finalists by the seeds of selection, from the best in the first objective."""
+        x, y = self._better_means(configuration, settings, self._plan.selection)
+        front = np.flatnonzero(statistics.pareto_front(x, y))
+        return [settings[i] for i in front[np.lexsort((front, -y[front], -x[front]))]]
+
+    def _tail_drop(self, settings: Sequence[Numbers]) -> dict[int, float]:
+        """Returns the bytes that a run delivers on average under tail drop, by configuration, if it can be run.
+
+        Args:
+            settings: For each configuration the values of the other parameters, such as those of a TCP.
+        """
+        plan = self._plan
+        seeds = list(_numbers(plan.confirmation))[:MOST_SEEDS]
+        values: dict[int, dict[int, float]] = {}
+
+        def runs() -> Iterator[Run]:
+            for configuration, numbers in enumerate(settings):
+                try:
+                    case = Case.of(configuration, _under_tail_drop(plan.scenario(configuration, numbers)))
+                except ScenarioError:
+                    # A port that needs its policy, such as one of a GFR service.
+                    continue
+                for seed in seeds:
+                    yield Run(case=case, seed=seed, key=f"{configuration}/{seed}")
+
+        def take(rows: Rows) -> None:
+            for record in rows.runs:
+                if record.values and record.values[0] is not None:
+                    values.setdefault(record.point, {})[record.seed] = record.values[0]
+
+        execute(runs(), self._worker, take, measures=(DELIVERED,), limit_s=plan.limit_s)
+        return {configuration: float(np.mean(list(one.values()))) for configuration, one in values.items()}
+
+    def _warnings(
+        self, configuration: int, chosen: Sequence[Numbers], searched: Searched, tail_drop: float | None
+    ) -> Iterator[str]:
+        """Yields the settings on the front that carry much less than tail drop.
+
+        An objective such as fairness can be met by a policy that carries next to nothing.
+        """
+        fronts = [one.parameters for one in searched.confirmed if one.front]
+        for numbers in chosen:
+            own = self._runs.delivered((configuration, numbers), self._plan.confirmation)
+            if own is None or tail_drop is None or own >= LEAST_SHARE * tail_drop:
+                continue
+            if self._plan.named(numbers) in fronts:
+                setting = ", ".join(
+                    f"{shown(parameter.name)} = {valued(float(number), parameter.unit)}"
+                    for parameter, number in zip(self._plan.parameters, numbers, strict=True)
+                )
+                where = f"{shown(searched.title)}: " if searched.title else ""
+                share = f"{own / tail_drop:.0%} of what tail drop carries"
+                yield f"{where}{setting} is on the front and carries {share}; ignore its other measures"
+
+    def _facts(self) -> dict[str, Any]:
+        plan, build = self._plan, _core.build()
+        stages = {"search": plan.search, SELECTION: plan.selection, CONFIRMATION: plan.confirmation}
+        return {
+            "name": plan.name,
+            "version": build["version"],
+            "profile": build["profile"],
+            "optuna": self._folder.manifest["optuna"],
+            "objectives": [_objective(one) for one in plan.objectives],
+            "parameters": [_parameter(one) for one in plan.parameters],
+            "references": [{"label": one.label, "parameters": plan.named(one.numbers)} for one in plan.references],
+            "seeds": {name: {"first": seeds.first, "count": seeds.count} for name, seeds in stages.items()},
+            "trials": plan.trials,
+            "batch": plan.batch,
+            "runs": self._runs.count,
+            "failed": self._runs.failed,
+        }
+
+    def _searched(self, configuration: int, settings: Sequence[Numbers], chosen: Sequence[Numbers]) -> Searched:
+        """Returns the result of one configuration.
+
+        `settings` begins with the references: of equals the reference is the best, and nothing was left on the table.
+        """
+        plan, runs = self._plan, self._runs
+        labels = {reference.numbers: reference.label for reference in plan.references}
+        values = [runs.values((configuration, numbers), plan.confirmation) for numbers in settings]
+        estimates = [None if one is None else estimated(one) for one in values]
+        x, y = self._better_means(configuration, settings, plan.confirmation)
+        front = statistics.pareto_front(x, y)
+        confirmed = [
+            Confirmed(
+                parameters=plan.named(settings[i]),
+                estimates=estimates[i],
+                label=labels.get(settings[i]),
+                chosen=settings[i] in chosen,
+                front=bool(front[i]),
+            )
+            for i in sorted(range(len(settings)), key=lambda i: (np.isnan(x[i]), -x[i], -y[i]))
+        ]
+        trials = [
+            Tried(
+                generation=trial.generation,
+                parameters=plan.named(trial.numbers),
+                means=trial.values,
+                error=None if trial.values is not None else runs.error((configuration, trial.numbers)),
+            )
+            for trial in self._histories[configuration]
+        ]
+        return Searched(
+            values=plan.configurations.points[configuration].values,
+            title=plan.title(configuration),
+            trials=tuple(trials),
+            confirmed=tuple(confirmed),
+            left=tuple(self._left(configuration, settings, values)),
+        )
+
+    def _left(self, configuration: int, settings: Sequence[Numbers], values: Sequence[Floats | None]) -> Iterator[Left]:
+        means = self._better_means(configuration, settings, self._plan.selection)
+        for reference in self._plan.references:
+            own = settings.index(reference.numbers)
+            base = values[own]
+            if base is None or np.isnan([means[0][own], means[1][own]]).any():
+                continue
+            for objective in (0, 1):
+                other = means[1 - objective]
+                place = best(means[objective], other, float(other[own]))
+                assert place is not None, "the reference is as good as itself"
+                found = values[place]
+                if found is not None:
+                    yield Left(
+                        reference=reference.label,
+                        objective=objective,
+                        parameters=self._plan.named(settings[place]),
+                        same=place == own,
+                        estimates=estimated(found),
+                        differences=estimated(found - base),
+                    )
+
+
+def _objective(objective: Objective) -> dict[str, str]:
+    name, better = measured(objective.measure), "larger" if objective.larger else "smaller"
+    return {"measure": objective.measure, "unit": name.unit, "meaning": name.meaning, "better": better}
+
+
+def _parameter(parameter: Parameter) -> dict[str, Any]:
+    ends = {"from": float(parameter.interval.low), "to": float(parameter.last)}
+    scale, step = "log" if parameter.interval.log else "linear", parameter.step
+    about = {"name": parameter.name, "path": parameter.path, "unit": parameter.unit}
+    return {**about, **ends, "scale": scale, "step": None if step is None else float(step)}
+
+
+def finalists(x: Floats, y: Floats, count: int) -> list[int]:
+    """Returns at most `count` points, front by front: the Pareto front, the front of the others, and so on.
+
+    From the last front that has room for some, points spread evenly along it are taken. NaN is never taken, larger is better.
+    """
+    chosen: list[int] = []
+    left = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
+    while len(left) and len(chosen) < count:
+        layer = left[statistics.pareto_front(x[left], y[left])]
+        layer = layer[np.lexsort((layer, -y[layer], -x[layer]))]
+        places = _spread(len(layer), min(len(layer), count - len(chosen)))
+        chosen += [int(layer[place]) for place in places]
+        left = np.setdiff1d(left, layer)
+    return chosen
+
+
+def _spread(count: int, chosen: int) -> list[int]:
+    """Returns `chosen` places of a row, evenly spread with both ends, or its middle."""
+    if chosen == 1:
+        return [count // 2]
+    return [round(i * (count - 1) / (chosen - 1)) for i in range(chosen)]
+
+
+def best(x: Floats, y: Floats, least_y: float) -> int | None:
+    """Returns the point of largest x, then of largest y, among those whose y is at least `least_y`; None without any."""
+    enough = np.flatnonzero(np.isfinite(x) & (y >= least_y))
+    if not len(enough):
+        return None
+    return int(enough[np.lexsort((enough, -y[enough], -x[enough]))[0]])
+
+
+def estimated(values: Floats) -> tuple[Estimate, Estimate]:
+    """Returns the means of both columns with their intervals."""
+    group = np.zeros(len(values), np.int64)
+    found = [statistics.means(group, values[:, i], 1) for i in (0, 1)]
+    first, second = (Estimate(mean=float(one.mean[0]), half=float(one.half[0])) for one in found)
+    return first, second
+
+
+def _under_tail_drop(scenario: dict[str, Any]) -> dict[str, Any]:
+    """Returns the scenario with tail drop at every port that it has a policy for."""
+    ports = {
+        name: {**port, "policy": {"tail_drop": {}}} if isinstance(port, dict) and "policy" in port else port
+        for name, port in scenario.get("port", {}).items()
+    }
+    return {**scenario, "port": ports}
+
+
+def _numbers(seeds: Seeds) -> range:
+    return range(seeds.first, seeds.first + seeds.count)
 
 
 def _flat(settings: Sequence[Sequence[Numbers]]) -> list[Setting]:
     return [(i, numbers) for i, of in enumerate(settings) for numbers in of]
+
+
+@checked(PlanError)
+@endable
+@watched
+def tune(
+    base: Scenario | TunePlan | str | os.PathLike[str],
+    *,
+    parameters: Mapping[str, Any] | None = None,
+    objectives: Mapping[str, str] | None = None,
+    references: Mapping[str, Mapping[str, Any]] | None = None,
+    over: Mapping[str, Any] | None = None,
+    trials: int | None = None,
+    batch: int | None = None,
+    finalists: int | None = None,
+    seed: int | None = None,
+    seeds: Mapping[str, int] | None = None,
+    measures: Sequence[str] | None = None,
+    limit: str | None = None,
+    out: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    jobs: int | None = None,
+    client: Client | None = None,
+    worker: Worker | None = None,
+    progress: Callable[[TuneProgress], object] | None = None,
+    cancel: Cancel | None = None,
+) -> Tuned:
+    """Searches parameters for the Pareto front of two measures, and says what references left on the table.
+
+    Args:
+        base: What is tuned: a scenario, the path of one or the name of a shipped one; or a whole `TunePlan`, and then
+            nothing else about the plan is said here.
+        parameters: What is searched, each a table as in a plan's `[tune.parameters]`: path, from, to, scale, step.
+        objectives: Two measures, each "maximize" or "minimize"; efficiency and fairness, as large as can be, when None.
+        references: Settings to compare with, by their labels.
+        over: Axes: a search of its own for each of their points.
+        trials: Settings that each search tries.
+        batch: How many of them are asked for together.
+        finalists: Settings of each search that are run again to choose among.
+        seed: Of what the search draws.
+        seeds: How many each stage has: `{"search": 5, "selection": 10, "confirmation": 30}`, and `first`.
+        measures: More measures to keep of every run.
+        limit: What a run may take in real time, such as `"60s"`, from the reading of its scenario to its answer.
+        out: The folder, new or empty; a temporary one, which goes with what is returned, when None.
+        resume: Whether to go on with what `out` holds.
+        jobs: Threads; one for each core when None.
+        client: A Dask cluster's, to run there instead of here; needs `pip install celltrain[cluster]`.
+        worker: What runs chunks instead of this machine's threads.
+        progress: Called now and then with how far it is.
+        cancel: A handle that ends it from another thread; see `celltrain.Cancel`.
+
+    Raises:
+        PlanError: With everything that is wrong with the plan.
+        TuneError: When the folder cannot be made, written or gone on with.
+        StoreError: When the runs in it cannot.
+        CancelledError: When `cancel` ended it; what is done is in `out`.
+    """
+    if isinstance(base, TunePlan):
+        plan = base
+    else:
+        search: dict[str, Any] = {
+            "parameters": parameters,
+            "objectives": objectives or OBJECTIVES,
+            "references": references,
+        }
+        search |= {"trials": trials, "batch": batch, "finalists": finalists, "seed": seed, "seeds": seeds}
+        document = {
+            "axes": over,
+            "measures": measures if measures is None or isinstance(measures, str) else list(measures),
+            "limits": None if limit is None else {"time": limit},
+            "tune": _present(search),
+        }
+        plan = TunePlan.of(base, _present(document))
+    if resume and out is None:
+        raise PlanError([Fault.of_option("resume", True, "needs the folder it goes on with")])
+    where = worker_of(jobs, client, worker)
+    keeper = tempfile.TemporaryDirectory(prefix="celltrain-") if out is None else None
+    folder = Path(keeper.name) / "tune" if keeper is not None else Path(out or "")
+    answer = run_tune(plan, folder, where, resume=resume, progress=progress)
+    answer.keeper = keeper
+    warn(answer.warnings)
+    return answer
+
+
+def run_tune(
+    plan: TunePlan,
+    folder: Path,
+    worker: Worker,
+    *,
+    resume: bool = False,
+    progress: Callable[[TuneProgress], object] | None = None,
+) -> Tuned:
+    """Runs a tuning plan into a new folder, or what is missing of it into the one that is there.
+
+    Ctrl-C is raised once what is done is kept.
+    """
+    silent_optuna()
+    with Folder.resume(folder, plan) if resume else Folder.create(folder, plan) as opened:
+        return Search(plan, opened, worker, progress).run()
+
+
+def _present(table: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in table.items() if value is not None}

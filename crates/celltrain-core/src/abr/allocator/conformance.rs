@@ -19,7 +19,7 @@ pub(super) fn port(vcs: usize) -> PortKind<'static> {
 
 /// Returns a backward RM cell as it reaches the port.
 pub(super) fn brm(er: f64) -> RmCell {
-    RmCell { backward: true, bn: false, ci: false, ni: false, er, ccr: C / 8.0, mcr: 0.0, out_of_rate: false }
+    RmCell { backward: true, ..RmCell::forward(er, C / 8.0, 0.0) }
 }
 
 #[derive(Clone, Copy, Debug)]

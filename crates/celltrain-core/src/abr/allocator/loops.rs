@@ -87,16 +87,7 @@ impl Loops {
             }
             if vc.since_rm >= 32 {
                 vc.since_rm -= 32;
-                let mut rm = RmCell {
-                    backward: false,
-                    bn: false,
-                    ci: false,
-                    ni: false,
-                    er: PCR,
-                    ccr: vc.rate,
-                    mcr: 0.0,
-                    out_of_rate: false,
-                };
+                let mut rm = RmCell::forward(PCR, vc.rate, 0.0);
                 for &(link, label) in &vc.path {
                     self.links[link].allocator.on_forward_rm(label, now, &rm);
                 }

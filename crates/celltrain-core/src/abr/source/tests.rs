@@ -251,7 +251,7 @@ proptest! {
             match event {
                 Event::Nothing => {}
                 Event::Back { bn, ci, ni, er } => {
-                    let rm = RmCell { backward: true, bn, ci, ni, er, ccr: 0.0, mcr: 0.0, out_of_rate: false };
+                    let rm = RmCell { backward: true, bn, ci, ni, ..RmCell::forward(er, 0.0, 0.0) };
                     let acr = oracle.acr();
                     for source in [&mut oracle, &mut ahead] {
                         source.on_backward_rm(&rm, now);
@@ -259,7 +259,7 @@ proptest! {
                     prop_assert!(oracle.acr() <= acr || !(ci || ni), "CI or NI: ACR does not rise");
                 }
                 Event::TurnAround => {
-                    let rm = RmCell { backward: true, bn: false, ci: false, ni: false, er: pcr, ccr: 0.0, mcr: 0.0, out_of_rate: false };
+                    let rm = RmCell { backward: true, ..RmCell::forward(pcr, 0.0, 0.0) };
                     for source in [&mut oracle, &mut ahead] {
                         source.turn_around(rm);
                     }

@@ -115,15 +115,15 @@ const FEW: usize = 8;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arbiter::RoundRobin;
     use crate::cell::tests::cell;
-    use crate::scheduler::round_robin::InTurns;
-    use crate::turns::RoundRobin;
+    use crate::scheduler::round_robin::Arbitrated;
 
     #[test]
     fn queues_know_whose_they_are_and_how_far_the_next_end_of_a_frame_is() {
         let queues = |queue_of: [usize; 3]| {
-            let turns = RoundRobin::new(3);
-            RunQueues::new(Service::new(3, queue_of.to_vec(), InTurns { turns }))
+            let arbiter = RoundRobin::new(3);
+            RunQueues::new(Service::new(3, queue_of.to_vec(), Arbitrated { arbiter }))
         };
         let mut own = queues([0, 1, 2]);
         assert!(own.one_a_vc());

@@ -1,13 +1,13 @@
 //! A running policy of formulas: its inputs, its decisions, and the updates of its state.
 
 use celltrain_formula::Registers;
+use celltrain_formula::rules::update;
 
 use super::Table;
 use super::names::{FIRST_OWN, N, NOW, TAGGED, X, Y};
 use super::port_info::PortInfo;
 use super::rules::Rules;
 use crate::error::Fault;
-use crate::formulas::update;
 use crate::index::Label;
 use crate::policy::{CellFollower, View};
 use crate::rng::Stream;

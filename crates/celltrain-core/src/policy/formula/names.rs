@@ -1,8 +1,7 @@
 //! Names that the port provides to formulas, and their registers.
 
+use celltrain_formula::rules::Name;
 use celltrain_formula::{Kind, Unit};
-
-use crate::formulas::Name;
 
 /// Registers of the port's values; the registers of the user's own names follow.
 pub(super) const X: u8 = 0;

@@ -1,12 +1,12 @@
 //! The compiled formulas of a policy, and the values that a port provides.
 
+use celltrain_formula::rules::{self, Host, On, Texts, Updates};
 use celltrain_formula::{Clause, Evaluator, Meaning, Program, Registers, Word};
 
 use super::Table;
 use super::names::{N, PORT_NAMES, Source, Y};
 use super::port_info::PortInfo;
 use crate::error::Fault;
-use crate::formulas::{self, Host, On, Texts, Updates};
 
 /// All compiled formulas of a policy.
 #[derive(Clone, Debug)]
@@ -52,7 +52,7 @@ impl Host for AtPort<'_> {
             _ if on == On::Start => Meaning::NotHere("which changes, and this is worked out once, as the run starts"),
             _ => Meaning::NotHere("which only a frame has that comes, and here a cell comes or goes"),
         };
-        let word = |(name, from): &(formulas::Name, Source)| Word {
+        let word = |(name, from): &(rules::Name, Source)| Word {
             name: name.name.into(),
             kind: name.kind,
             meaning: meaning(name.name, *from),
@@ -94,8 +94,8 @@ impl Rules {
     pub(super) fn of(config: &Table, port_info: &PortInfo<'_>, vcs: Option<&[&str]>) -> Result<Self, Vec<Fault>> {
         let (questions, events) = (config.questions(), config.events());
         let texts = Texts { vcs, ..config.texts(&questions, &events) };
-        let formulas::Rules { answers, updates, registers, by_vc, per_vc, has_constants_by_vc, names, replaced } =
-            formulas::Rules::of(texts, &AtPort { port_info, vcs })?;
+        let rules::Rules { answers, updates, registers, by_vc, per_vc, has_constants_by_vc, names, replaced } =
+            texts.compile(&AtPort { port_info, vcs })?;
         let [admit] = <[Program; 1]>::try_from(answers).expect("a program for the question");
         let [on_frame, on_admission, on_refusal, on_departure, on_cells] =
             <[Updates; 5]>::try_from(updates).expect("updates for every event");
@@ -124,7 +124,7 @@ impl Rules {
     ) -> Vec<Clause> {
         let (questions, events) = (config.questions(), config.events());
         let texts = Texts { vcs: Some(vcs), ..config.texts(&questions, &events) };
-        let Ok((tree, vocabulary)) = formulas::question(texts, &AtPort { port_info, vcs: Some(vcs) }, "admit") else {
+        let Ok((tree, vocabulary)) = texts.question(&AtPort { port_info, vcs: Some(vcs) }, "admit") else {
             return Vec::new();
         };
         Evaluator::new(&vocabulary, registers, &mut || 0.5).why_not(&tree, &config.admit)
@@ -133,7 +133,7 @@ impl Rules {
     /// Creates rules that admit every frame, in place of rules that cannot be compiled here. Other ports may differ, so
     /// they are not marked as the same everywhere.
     pub(super) fn admit_all() -> Self {
-        let config: Table = Table { admit: "true".into(), ..Table::empty() };
+        let config: Table = Table { admit: "true".into(), ..Table::default() };
         let rules = Self::of(&config, &PortInfo::unknown(), Some(&[])).expect("what is always true can be read");
         Self { is_the_same_everywhere: false, ..rules }
     }

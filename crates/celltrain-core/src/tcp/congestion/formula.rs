@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 
+use celltrain_formula::rules::{Constant, Host, Name, On, Rules, Start, Texts, Updates, update};
 use celltrain_formula::{Meaning, Unit, Word};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,7 +15,6 @@ use serde::{Deserialize, Serialize};
 use super::jacobson::Jacobson;
 use super::{CongestionControl, Event, NewAck, Seen, Set};
 use crate::error::Fault;
-use crate::formulas::{self, Constant, Host, Name, On, Rules, Start, Texts, Updates, update};
 use crate::tcp::options::TcpOptions;
 use crate::units::{Clock, Span, Time};
 
@@ -133,12 +133,12 @@ impl Table {
     /// Returns the names in its tables that nothing uses, by their keys.
     pub fn unused(&self) -> Vec<String> {
         let (constants, vc_state) = (self.all_constants(), BTreeMap::new());
-        formulas::unused(self.texts(&constants, &vc_state, &self.events()))
+        self.texts(&constants, &vc_state, &self.events()).unused()
     }
 
     fn rules(&self, mss: u64) -> Result<Rules, Vec<Fault>> {
         let (constants, vc_state) = (self.all_constants(), BTreeMap::new());
-        Rules::of(self.texts(&constants, &vc_state, &self.events()), &OfSender { mss: mss as f64 })
+        self.texts(&constants, &vc_state, &self.events()).compile(&OfSender { mss: mss as f64 })
     }
 
     fn all_constants(&self) -> BTreeMap<String, Constant> {

@@ -2,59 +2,53 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use celltrain_formula::{
-    Compiler, Expression, Fault as TextFault, Kind, Meaning, Program, Registers, Vocabulary, Word, arithmetic, is_name,
-    nearest, parse,
-};
-
 use super::{Constant, Host, On, Rules, Start, Texts, Updates};
-use crate::error::Fault;
-use crate::per_vc::PerVc;
+use crate::{
+    Compiler, Expression, Fault, Kind, Meaning, PerVc, Program, Registers, SettingFault, Vocabulary, Word, arithmetic,
+    is_name, nearest, parse,
+};
 
 /// Maximum number of constants that differ by VC and variables of state, together.
 const MOST_OWN: usize = 64;
 /// Maximum number of constants.
 const MOST_CONSTANTS: usize = 100;
 
-pub(super) fn rules(texts: Texts<'_>, host: &dyn Host) -> Result<Rules, Vec<Fault>> {
-    let mut reading = Reading::new(texts, host);
-    let rules = reading.rules();
-    reading.or_faults(rules)
-}
-
-pub(super) fn question(
-    texts: Texts<'_>,
-    host: &dyn Host,
-    key: &'static str,
-) -> Result<(Expression, Vocabulary), Vec<Fault>> {
-    let mut reading = Reading::new(texts, host);
-    let found = reading.rules().map(|_| (reading.trees[key].clone(), reading.vocabulary(On::Event(key))));
-    reading.or_faults(found)
-}
-
-pub(super) fn at_start(texts: Texts<'_>, host: &dyn Host, (key, text): (&str, &str)) -> Result<Vec<f64>, Vec<Fault>> {
-    let mut reading = Reading::new(texts, host);
-    reading.names();
-    reading.read_all();
-    reading.read(key, text);
-    let mut values = None;
-    if reading.faults.is_empty() {
-        reading.all_constants();
-        if reading.faults.is_empty() {
-            let tree = reading.trees[key].clone();
-            values = match reading.worked_out(key, text, &tree, None) {
-                Some((Kind::Truth, _)) => {
-                    let problem = "is a condition, and a number is wanted: if c then 1 else 0";
-                    reading.refuse(key, text, &TextFault::new(tree.place(), problem));
-                    None
-                }
-                Some((_, Values::Same(value))) => Some(vec![value; texts.vcs.map_or(0, <[&str]>::len)]),
-                Some((_, Values::ByVc(values))) => Some(values),
-                None => None,
-            };
-        }
+impl Texts<'_> {
+    /// Reads, checks and compiles the texts.
+    ///
+    /// # Errors
+    /// Returns everything that is wrong.
+    pub fn compile(self, host: &dyn Host) -> Result<Rules, Vec<SettingFault>> {
+        let mut reading = Reading::new(self, host);
+        let rules = reading.rules();
+        reading.or_faults(rules)
     }
-    reading.or_faults(values)
+
+    /// Reads the formula of a question. Returns it with the names it may use.
+    ///
+    /// # Errors
+    /// Returns everything that is wrong.
+    pub fn question(self, host: &dyn Host, key: &'static str) -> Result<(Expression, Vocabulary), Vec<SettingFault>> {
+        let mut reading = Reading::new(self, host);
+        let found = reading.rules().map(|_| (reading.trees[key].clone(), reading.vocabulary(On::Event(key))));
+        reading.or_faults(found)
+    }
+
+    /// Evaluates one formula as a run starts. Returns its values by label; none if the VCs are not known.
+    ///
+    /// # Errors
+    /// Returns everything that is wrong.
+    pub fn at_start(self, host: &dyn Host, (key, text): (&str, &str)) -> Result<Vec<f64>, Vec<SettingFault>> {
+        let mut reading = Reading::new(self, host);
+        reading.names();
+        reading.read_all();
+        reading.read(key, text);
+        if reading.faults.is_empty() {
+            reading.all_constants();
+        }
+        let values = if reading.faults.is_empty() { reading.number(key, text) } else { None };
+        reading.or_faults(values)
+    }
 }
 
 /// Values of a constant that differs from VC to VC.
@@ -82,7 +76,7 @@ struct Reading<'a> {
     started: Vec<Started>,
     /// The next free register.
     next: u8,
-    faults: Vec<Fault>,
+    faults: Vec<SettingFault>,
     replaced: u64,
     /// Constants being evaluated; each needs the next one.
     visiting: Vec<&'a str>,
@@ -111,7 +105,7 @@ impl<'a> Reading<'a> {
     }
 
     /// Returns the result, or the faults if any were found.
-    fn or_faults<T>(mut self, made: Option<T>) -> Result<T, Vec<Fault>> {
+    fn or_faults<T>(mut self, made: Option<T>) -> Result<T, Vec<SettingFault>> {
         match made {
             Some(made) if self.faults.is_empty() => Ok(made),
             _ => {
@@ -138,6 +132,20 @@ impl<'a> Reading<'a> {
         }
         self.infer();
         self.compiled(per_vc)
+    }
+
+    /// Evaluates the formula of a number as the run starts, by label.
+    fn number(&mut self, key: &str, text: &str) -> Option<Vec<f64>> {
+        let tree = self.trees[key].clone();
+        match self.worked_out(key, text, &tree, None)? {
+            (Kind::Truth, _) => {
+                let problem = "is a condition, and a number is wanted: if c then 1 else 0";
+                self.refuse(key, text, &Fault::new(tree.place(), problem));
+                None
+            }
+            (_, Values::Same(value)) => Some(vec![value; self.texts.vcs.map_or(0, <[&str]>::len)]),
+            (_, Values::ByVc(values)) => Some(values),
+        }
     }
 
     fn all_constants(&mut self) {
@@ -305,24 +313,28 @@ impl<'a> Reading<'a> {
             for name in names {
                 let key = format!("{table}.{name}");
                 if let Err(problem) = is_name(name) {
-                    self.faults.push(Fault::new(key, "", problem));
+                    self.faults.push(SettingFault::new(key, "", problem));
                 } else if of_host.iter().any(|known| known.name == *name) {
                     let [of, page] = self.host.taken();
                     let problem = format!("is a name of {of} already; choose another ({page} lists them)");
-                    self.faults.push(Fault::new(key, "", problem));
+                    self.faults.push(SettingFault::new(key, "", problem));
                 } else if !seen.insert(name) {
-                    self.faults.push(Fault::new(key, "", "is the name of another constant or state; choose another"));
+                    self.faults.push(SettingFault::new(
+                        key,
+                        "",
+                        "is the name of another constant or state; choose another",
+                    ));
                 }
             }
         }
         let own = state.len() + vc_state.len();
         if constants.len() > MOST_CONSTANTS {
             let problem = format!("has {} names; {MOST_CONSTANTS} are the most", constants.len());
-            self.faults.push(Fault::new("constants", "", problem));
+            self.faults.push(SettingFault::new("constants", "", problem));
         }
         if own > MOST_OWN / 2 {
             let problem = format!("and vc_state have {own} names; {} are the most", MOST_OWN / 2);
-            self.faults.push(Fault::new("state", "", problem));
+            self.faults.push(SettingFault::new("state", "", problem));
         }
         for (event, updates) in events {
             for name in updates.keys() {
@@ -331,7 +343,7 @@ impl<'a> Reading<'a> {
                 if let Some([_, problem]) =
                     self.host.no_vc(On::Event(event)).filter(|_| vc_state.contains_key(name.as_str()))
                 {
-                    self.faults.push(Fault::new(key, "", problem));
+                    self.faults.push(SettingFault::new(key, "", problem));
                 } else if !state.contains_key(name) && !vc_state.contains_key(name) && !is_settable() {
                     let names = state.keys().chain(vc_state.keys()).map(String::as_str);
                     let names = names.chain(self.host.settable().iter().copied());
@@ -340,7 +352,7 @@ impl<'a> Reading<'a> {
                         Some(meant) => format!("is no state; did you mean {meant}? It must be {targets}"),
                         None => format!("is no state; it must be {targets}"),
                     };
-                    self.faults.push(Fault::new(key, "", problem));
+                    self.faults.push(SettingFault::new(key, "", problem));
                 }
             }
         }
@@ -350,7 +362,7 @@ impl<'a> Reading<'a> {
         // TOML's `nan` and `inf` arrive as texts.
         let bare = text.trim_start_matches(['+', '-']);
         if matches!(bare, "nan" | "inf") && !self.texts.constants.contains_key(bare) {
-            self.faults.push(Fault::new(key, text, NOT_FINITE));
+            self.faults.push(SettingFault::new(key, text, NOT_FINITE));
             return;
         }
         match parse(text) {
@@ -359,10 +371,11 @@ impl<'a> Reading<'a> {
         }
     }
 
-    fn refuse(&mut self, key: &str, text: &str, fault: &TextFault) {
+    fn refuse(&mut self, key: &str, text: &str, fault: &Fault) {
         let line = text.replace(|c: char| c.is_control(), " ");
         let excerpt = fault.excerpt(text).into();
-        self.faults.push(Fault { excerpt, ..Fault::new(key, format!("\"{line}\""), fault.problem.as_str()) });
+        self.faults
+            .push(SettingFault { excerpt, ..SettingFault::new(key, format!("\"{line}\""), fault.problem.as_str()) });
     }
 
     /// Returns the names that a formula may use.
@@ -396,7 +409,7 @@ impl<'a> Reading<'a> {
         match &self.texts.constants[name] {
             Constant::Value(PerVc::Same(value)) => {
                 if !value.is_finite() {
-                    self.faults.push(Fault::new(key, in_toml(*value), NOT_FINITE));
+                    self.faults.push(SettingFault::new(key, in_toml(*value), NOT_FINITE));
                     self.refused.insert(name);
                     return None;
                 }
@@ -405,7 +418,8 @@ impl<'a> Reading<'a> {
             Constant::Value(table @ PerVc::ByName(_)) => {
                 let faults = table.check(&key, f64::is_finite, NOT_FINITE);
                 if !faults.is_empty() {
-                    let faults = faults.into_iter().map(|fault| Fault { value: fault.value.to_lowercase(), ..fault });
+                    let faults =
+                        faults.into_iter().map(|fault| SettingFault { value: fault.value.to_lowercase(), ..fault });
                     self.faults.extend(faults);
                     self.refused.insert(name);
                     return None;
@@ -423,7 +437,7 @@ impl<'a> Reading<'a> {
                     if let Some(from) = self.visiting.iter().position(|visited| visited == needed) {
                         let circle = self.visiting[from..].join(", which needs ");
                         let problem = format!("goes in a circle: {circle}, which needs {needed}");
-                        self.refuse(&key, text, &TextFault::new(tree.place(), problem));
+                        self.refuse(&key, text, &Fault::new(tree.place(), problem));
                         self.refused.extend(&self.visiting);
                         return None;
                     }
@@ -464,7 +478,7 @@ impl<'a> Reading<'a> {
         let taken = usize::from(self.next - self.texts.first);
         if taken >= MOST_OWN {
             let problem = format!("is one too many: constants by VC and state have {MOST_OWN} names at most");
-            self.faults.push(Fault::new(key, "", problem));
+            self.faults.push(SettingFault::new(key, "", problem));
             return self.next;
         }
         self.next += 1;
@@ -516,7 +530,7 @@ impl<'a> Reading<'a> {
         if replaced > 0 && !self.is_unsure(tree) {
             let problem = "gives no number: it divides by zero, takes the root of a negative number or the logarithm of one \
                            that is not above 0, or comes to more than 1.8e308";
-            self.refuse(key, text, &TextFault::new(tree.place(), problem));
+            self.refuse(key, text, &Fault::new(tree.place(), problem));
             return None;
         }
         self.replaced += replaced;
@@ -542,7 +556,7 @@ impl<'a> Reading<'a> {
             let (kind, values) = match start {
                 Start::Number(value) if value.is_finite() => (Kind::Number(None), Values::Same(*value)),
                 Start::Number(value) => {
-                    self.faults.push(Fault::new(&*key, in_toml(*value), NOT_FINITE));
+                    self.faults.push(SettingFault::new(&*key, in_toml(*value), NOT_FINITE));
                     continue;
                 }
                 Start::Formula(text) => {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::error::Fault;
+use crate::SettingFault;
 use crate::names::{by_name, is_in_range};
 
 /// One number for all VCs, or a table by the VC's name: `{ tcp1 = 305, "tcp2-4" = 611, default = 100 }`. A range stands
@@ -18,6 +18,12 @@ pub enum PerVc {
     Same(f64),
     /// By name.
     ByName(BTreeMap<String, f64>),
+}
+
+impl<const N: usize> From<[(&str, f64); N]> for PerVc {
+    fn from(values: [(&str, f64); N]) -> Self {
+        Self::ByName(values.map(|(name, value)| (name.to_string(), value)).into())
+    }
 }
 
 /// Key of the value for all VCs that a table does not name.
@@ -41,19 +47,19 @@ impl PerVc {
     }
 
     /// Returns a fault for every invalid value; `key` is the setting's.
-    pub fn check(&self, key: &str, is_right: impl Fn(f64) -> bool, problem: &str) -> Vec<Fault> {
+    pub fn check(&self, key: &str, is_right: impl Fn(f64) -> bool, problem: &str) -> Vec<SettingFault> {
         match self {
             PerVc::Same(value) if is_right(*value) => Vec::new(),
-            PerVc::Same(value) => vec![Fault::new(key, value, problem)],
+            PerVc::Same(value) => vec![SettingFault::new(key, value, problem)],
             PerVc::ByName(table) => {
                 let wrong = table.iter().filter(|(_, value)| !is_right(**value));
-                wrong.map(|(name, value)| Fault::new(format!("{key}.{name}"), value, problem)).collect()
+                wrong.map(|(name, value)| SettingFault::new(format!("{key}.{name}"), value, problem)).collect()
             }
         }
     }
 
     /// Returns a fault for every invalid weight: only the ratios of weights count, so any positive number will do.
-    pub fn check_weights(&self) -> Vec<Fault> {
+    pub fn check_weights(&self) -> Vec<SettingFault> {
         let problem = "is not a weight; it must be a number above 0 (only the ratios of the weights count)";
         self.check("weights", |w| w > 0.0 && w.is_finite(), problem)
     }
@@ -73,20 +79,16 @@ impl PerVc {
 mod tests {
     use super::*;
 
-    fn table(entries: &[(&str, f64)]) -> PerVc {
-        PerVc::ByName(entries.iter().map(|(key, value)| ((*key).to_string(), *value)).collect())
-    }
-
     #[test]
     fn a_name_goes_before_a_range_and_a_range_before_the_default() {
-        let setting = table(&[("tcp2", 7.0), ("tcp1-3", 5.0), ("default", 1.0)]);
+        let setting = PerVc::from([("tcp2", 7.0), ("tcp1-3", 5.0), ("default", 1.0)]);
         assert_eq!(setting.resolve(&["tcp1", "tcp2", "tcp3", "tcp4", "tcp1-acks"]), [5.0, 7.0, 5.0, 1.0, 1.0]);
         assert_eq!(PerVc::Same(2.0).resolve(&["x", "y"]), [2.0, 2.0]);
     }
 
     #[test]
     fn a_value_that_is_not_right_is_told_with_the_name_it_stands_under() {
-        let faults = table(&[("tcp1", 1.0), ("tcp2-3", 0.0), ("default", f64::NAN)]).check_weights();
+        let faults = PerVc::from([("tcp1", 1.0), ("tcp2-3", 0.0), ("default", f64::NAN)]).check_weights();
         let told: Vec<_> = faults.iter().map(|fault| (fault.key.as_str(), fault.value.as_str())).collect();
         assert_eq!(told, [("weights.default", "NaN"), ("weights.tcp2-3", "0")]);
         assert_eq!(PerVc::Same(-1.0).check_weights()[0].key, "weights");
@@ -95,13 +97,13 @@ mod tests {
 
     #[test]
     fn a_vc_without_a_value_has_none() {
-        assert_eq!(table(&[("tcp1-3", 5.0)]).of("tcp13"), None);
+        assert_eq!(PerVc::from([("tcp1-3", 5.0)]).of("tcp13"), None);
     }
 
     #[test]
     fn keys_that_name_no_vc_are_told() {
         let names: Vec<String> = ["tcp1", "tcp2"].map(String::from).into();
-        let setting = table(&[("tcp1-9", 1.0), ("tpc2", 2.0), ("default", 1.0), ("tcp3", 1.0)]);
+        let setting = PerVc::from([("tcp1-9", 1.0), ("tpc2", 2.0), ("default", 1.0), ("tcp3", 1.0)]);
         assert_eq!(setting.unknown(&names).collect::<Vec<_>>(), ["tcp3", "tpc2"]);
     }
 }

@@ -1,18 +1,15 @@
-//! Formulas of a scenario for any host: a policy, a congestion control, a scheduler.
+//! Rules of several formulas: constants, state and its updates, read, checked and compiled together.
 //!
-//! The language is `celltrain-formula`'s. This module reads, checks and compiles constants, state and its updates, with
-//! the names that a `Host` provides. See `docs/design/formulas.md` for the reasons.
+//! A [`Host`], such as a policy, a congestion control or a scheduler, provides the names and the occasions.
 
 mod reading;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use celltrain_formula::{Expression, Kind, Program, Registers, Unit, Vocabulary, Word};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::error::Fault;
-use crate::per_vc::PerVc;
+use crate::{Kind, PerVc, Program, Registers, Unit, Word, parse};
 
 /// A constant: a number, a formula, or a table of numbers by the VC's name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -46,7 +43,7 @@ impl From<Start> for Constant {
 }
 
 /// Returns the constants that differ from VC to VC, by name.
-pub(crate) fn constants_by_vc(constants: &BTreeMap<String, Constant>) -> Vec<(&str, &PerVc)> {
+pub fn constants_by_vc(constants: &BTreeMap<String, Constant>) -> Vec<(&str, &PerVc)> {
     let by_vc = constants.iter().filter_map(|(name, constant)| match constant {
         Constant::Value(values @ PerVc::ByName(_)) => Some((name.as_str(), values)),
         _ => None,
@@ -66,14 +63,14 @@ pub struct Name {
 
 impl Name {
     /// Creates the name of a number with this unit.
-    pub(crate) const fn number(name: &'static str, unit: Unit, about: &'static str) -> Self {
+    pub const fn number(name: &'static str, unit: Unit, about: &'static str) -> Self {
         Self { name, kind: Kind::Number(Some(unit)), about }
     }
 }
 
 /// Time at which a formula is evaluated, which determines what it may use.
 #[derive(Clone, Copy, PartialEq)]
-pub(crate) enum On {
+pub enum On {
     /// Once, as the run starts.
     Start,
     /// At this question or event, by its key.
@@ -81,7 +78,7 @@ pub(crate) enum On {
 }
 
 /// A user of formulas, which provides names for them.
-pub(crate) trait Host {
+pub trait Host {
     /// Returns its names, with their meanings at that time.
     fn words(&self, on: On) -> Vec<Word>;
 
@@ -115,98 +112,67 @@ pub(crate) trait Host {
 
 /// The texts to compile, with their context.
 #[derive(Clone, Copy)]
-pub(crate) struct Texts<'a> {
-    pub(crate) constants: &'a BTreeMap<String, Constant>,
-    pub(crate) state: &'a BTreeMap<String, Start>,
-    pub(crate) vc_state: &'a BTreeMap<String, Start>,
+pub struct Texts<'a> {
+    /// Names that stay the same during a run.
+    pub constants: &'a BTreeMap<String, Constant>,
+    /// Names of the host's state, with initial values.
+    pub state: &'a BTreeMap<String, Start>,
+    /// Names of state that the host keeps for each VC.
+    pub vc_state: &'a BTreeMap<String, Start>,
     /// Questions during a run: key, formula, kind of the answer.
-    pub(crate) questions: &'a [(&'static str, &'a str, Kind)],
+    pub questions: &'a [(&'static str, &'a str, Kind)],
     /// New values by event.
-    pub(crate) events: &'a [(&'static str, &'a BTreeMap<String, String>)],
+    pub events: &'a [(&'static str, &'a BTreeMap<String, String>)],
     /// The VCs, by label; `None` if they are not known yet.
-    pub(crate) vcs: Option<&'a [&'a str]>,
+    pub vcs: Option<&'a [&'a str]>,
     /// The first register for the user's own names.
-    pub(crate) first: u8,
+    pub first: u8,
 }
 
 /// New values of state, computed together.
-pub(crate) type Updates = Vec<(u8, Program)>;
+pub type Updates = Vec<(u8, Program)>;
 
 /// Compiled formulas.
 #[derive(Clone, Debug)]
-pub(crate) struct Rules {
+pub struct Rules {
     /// Programs of the questions, in their order.
-    pub(crate) answers: Vec<Program>,
+    pub answers: Vec<Program>,
     /// Updates of the events, in their order.
-    pub(crate) updates: Vec<Updates>,
+    pub updates: Vec<Updates>,
     /// Registers with constants and shared state filled in.
-    pub(crate) registers: Box<Registers>,
+    pub registers: Box<Registers>,
     /// Values of every VC, by label, for the registers from the user's first one on: constants by VC, then state.
-    pub(crate) by_vc: Vec<f64>,
+    pub by_vc: Vec<f64>,
     /// Number of these values per VC.
-    pub(crate) per_vc: usize,
+    pub per_vc: usize,
     /// True if a constant differs from VC to VC.
-    pub(crate) has_constants_by_vc: bool,
+    pub has_constants_by_vc: bool,
     /// All names in the texts.
-    pub(crate) names: BTreeSet<String>,
+    pub names: BTreeSet<String>,
     /// Number of results replaced while computing constants.
-    pub(crate) replaced: u64,
-}
-
-impl Rules {
-    /// Reads, checks and compiles the texts.
-    ///
-    /// # Errors
-    /// Returns everything that is wrong.
-    pub(crate) fn of(texts: Texts<'_>, host: &dyn Host) -> Result<Self, Vec<Fault>> {
-        reading::rules(texts, host)
-    }
-}
-
-/// Reads the formula of a question. Returns it with the names it may use.
-///
-/// # Errors
-/// Returns everything that is wrong.
-pub(crate) fn question(
-    texts: Texts<'_>,
-    host: &dyn Host,
-    key: &'static str,
-) -> Result<(Expression, Vocabulary), Vec<Fault>> {
-    reading::question(texts, host, key)
-}
-
-/// Evaluates one formula as a run starts. Returns its values by label; none if the VCs are not known.
-///
-/// # Errors
-/// Returns everything that is wrong.
-pub(crate) fn at_start(
-    texts: Texts<'_>,
-    host: &dyn Host,
-    (key, text): (&'static str, &str),
-) -> Result<Vec<f64>, Vec<Fault>> {
-    reading::at_start(texts, host, (key, text))
-}
-
-/// Returns whether a formula uses this name.
-pub(crate) fn have(texts: Texts<'_>, name: &str) -> bool {
-    texts.names().iter().any(|(_, used)| used == name)
-}
-
-/// Returns the user's names, by key, that no formula uses except those that define the name itself: they may be left
-/// out, or another name was meant.
-pub(crate) fn unused(texts: Texts<'_>) -> Vec<String> {
-    let used = texts.names();
-    let is_used = |name: &str| used.iter().any(|(of, used)| used == name && of != name);
-    let tables = [
-        ("constants", texts.constants.keys().collect::<Vec<_>>()),
-        ("state", texts.state.keys().collect()),
-        ("vc_state", texts.vc_state.keys().collect()),
-    ];
-    let own = tables.into_iter().flat_map(|(table, names)| names.into_iter().map(move |name| (table, name)));
-    own.filter(|(_, name)| !is_used(name)).map(|(table, name)| format!("{table}.{name}")).collect()
+    pub replaced: u64,
 }
 
 impl Texts<'_> {
+    /// Returns whether a formula uses this name.
+    pub fn use_name(self, name: &str) -> bool {
+        self.names().iter().any(|(_, used)| used == name)
+    }
+
+    /// Returns the user's names, by key, that no formula uses except those that define the name itself: they may be left
+    /// out, or another name was meant.
+    pub fn unused(self) -> Vec<String> {
+        let used = self.names();
+        let is_used = |name: &str| used.iter().any(|(of, used)| used == name && of != name);
+        let tables = [
+            ("constants", self.constants.keys().collect::<Vec<_>>()),
+            ("state", self.state.keys().collect()),
+            ("vc_state", self.vc_state.keys().collect()),
+        ];
+        let own = tables.into_iter().flat_map(|(table, names)| names.into_iter().map(move |name| (table, name)));
+        own.filter(|(_, name)| !is_used(name)).map(|(table, name)| format!("{table}.{name}")).collect()
+    }
+
     /// Returns every name used in a formula, preceded by the name that this formula defines (empty for a question).
     fn names(&self) -> BTreeSet<(String, String)> {
         let Self { constants, state, vc_state, questions, events, .. } = *self;
@@ -224,7 +190,7 @@ impl Texts<'_> {
         let mut found = BTreeSet::new();
         for (of, text) in asked.chain(of_constants).chain(of_state).chain(of_events) {
             // A text that cannot be parsed has a fault.
-            let Ok(tree) = celltrain_formula::parse(text) else { continue };
+            let Ok(tree) = parse(text) else { continue };
             found.extend(tree.names().into_iter().map(|name| (of.to_string(), name.to_string())));
         }
         found
@@ -236,7 +202,7 @@ const MOST_UPDATES: usize = 34;
 
 /// Updates state; all new values are computed from the old ones.
 #[inline]
-pub(crate) fn update(updates: &Updates, registers: &mut Registers, draw: &mut impl FnMut() -> f64, replaced: &mut u64) {
+pub fn update(updates: &Updates, registers: &mut Registers, draw: &mut impl FnMut() -> f64, replaced: &mut u64) {
     match updates.as_slice() {
         [] => {}
         [(register, program)] => registers[usize::from(*register)] = program.run(registers, draw, replaced),
@@ -259,3 +225,6 @@ fn update_together(
         registers[usize::from(*register)] = value;
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,14 +1,15 @@
-//! Turns: selects the next VC among those with cells, cell by cell, round robin or with minimum shares.
+//! Arbiters: select the next VC among those with cells, cell by cell, round robin or with minimum shares.
 //!
 //! Source: `docs/mechanisms.md` 2.7 and 2.8, A-08: the pointer advances past the VC just served, and a VC whose queue
 //! becomes non-empty joins at the tail. Real queues (`scheduler`) and virtual ones (`policy`) take turns by the same
 //! rules, which only need to know whether a VC has cells.
 
+use celltrain_formula::PerVc;
+
 use crate::error::Fault;
-use crate::per_vc::PerVc;
 
 /// Selects the next VC.
-pub trait Turns: Send {
+pub trait Arbiter: Send {
     /// Adds a VC that has a cell, and had none.
     fn join(&mut self, vc: usize);
 
@@ -63,7 +64,7 @@ impl RoundRobin {
     }
 }
 
-impl Turns for RoundRobin {
+impl Arbiter for RoundRobin {
     const FORGIVES: bool = true;
 
     #[inline]
@@ -148,7 +149,7 @@ impl MinimumShares {
     }
 }
 
-impl Turns for MinimumShares {
+impl Arbiter for MinimumShares {
     /// The next cell of such a VC is due now at the earliest.
     const FORGIVES: bool = false;
 
@@ -252,10 +253,10 @@ mod tests {
     use super::*;
 
     /// Serves `number` turns with these cells by VC. Returns the VCs that sent.
-    fn sent(turns: &mut impl Turns, cells: &mut [u32], number: usize) -> Vec<usize> {
+    fn sent(arbiter: &mut impl Arbiter, cells: &mut [u32], number: usize) -> Vec<usize> {
         let mut sent = Vec::new();
         for _ in 0..number {
-            turns.serve(|vc| {
+            arbiter.serve(|vc| {
                 sent.push(vc);
                 cells[vc] -= 1;
                 cells[vc] > 0
@@ -286,32 +287,32 @@ mod tests {
     #[test]
     fn a_minimum_share_goes_first_and_the_rest_goes_round() {
         // VC 0 gets every second turn by its share; the others go around among all three.
-        let mut turns = MinimumShares::new(&[0.5, 0.0, 0.0]);
+        let mut arbiter = MinimumShares::new(&[0.5, 0.0, 0.0]);
         let mut cells = [100, 100, 100];
         for vc in 0..3 {
-            turns.join(vc);
+            arbiter.join(vc);
         }
-        assert_eq!(sent(&mut turns, &mut cells, 9), [0, 0, 0, 1, 0, 2, 0, 0, 0]);
+        assert_eq!(sent(&mut arbiter, &mut cells, 9), [0, 0, 0, 1, 0, 2, 0, 0, 0]);
     }
 
     #[test]
     fn without_shares_it_is_round_robin() {
-        let (mut ring, mut turns) = (RoundRobin::new(3), MinimumShares::new(&[0.0; 3]));
+        let (mut ring, mut arbiter) = (RoundRobin::new(3), MinimumShares::new(&[0.0; 3]));
         for vc in [1, 0, 2] {
             ring.join(vc);
-            turns.join(vc);
+            arbiter.join(vc);
         }
-        assert_eq!(sent(&mut ring, &mut [2, 5, 3], 10), sent(&mut turns, &mut [2, 5, 3], 10));
+        assert_eq!(sent(&mut ring, &mut [2, 5, 3], 10), sent(&mut arbiter, &mut [2, 5, 3], 10));
     }
 
     #[test]
     fn who_has_cells_gets_its_share_within_a_cell_for_each_vc() {
         for shares in [&[0.1, 0.2, 0.3, 0.4][..], &[0.01, 0.0, 0.62, 1.0 / 3.0], &[0.999, 0.0005, 0.0]] {
-            let mut turns = MinimumShares::new(shares);
-            (0..shares.len()).for_each(|vc| turns.join(vc));
+            let mut arbiter = MinimumShares::new(shares);
+            (0..shares.len()).for_each(|vc| arbiter.join(vc));
             let mut served = vec![0u32; shares.len()];
             for turn in 1..=1_000_000 {
-                turns.serve(|vc| {
+                arbiter.serve(|vc| {
                     served[vc] += 1;
                     true
                 });
@@ -328,29 +329,29 @@ mod tests {
 
     #[test]
     fn who_had_no_cells_has_saved_up_nothing() {
-        let mut turns = MinimumShares::new(&[0.5, 0.0]);
+        let mut arbiter = MinimumShares::new(&[0.5, 0.0]);
         let mut cells = [100, 1000];
-        turns.join(1);
-        sent(&mut turns, &mut cells, 400);
-        turns.join(0);
-        let of_the_first = sent(&mut turns, &mut cells, 40).iter().filter(|&&vc| vc == 0).count();
+        arbiter.join(1);
+        sent(&mut arbiter, &mut cells, 400);
+        arbiter.join(0);
+        let of_the_first = sent(&mut arbiter, &mut cells, 40).iter().filter(|&&vc| vc == 0).count();
         assert_eq!(of_the_first, 30, "half by its share, and half of the rest");
     }
 
     #[test]
     fn what_is_promised_to_nobody_who_has_cells_is_shared_equally() {
-        let mut turns = MinimumShares::new(&[0.5, 0.2, 0.0]);
+        let mut arbiter = MinimumShares::new(&[0.5, 0.2, 0.0]);
         let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-9, "{a} is {b}");
-        turns.join(2);
-        close(turns.part(2), 1.0);
-        turns.join(0);
-        close(turns.part(0), 0.75);
-        close(turns.part(2), 0.25);
-        turns.join(1);
-        close(turns.part(0), 0.6);
-        close(turns.part(1), 0.3);
-        sent(&mut turns, &mut [1, 1, 1], 3);
-        assert_eq!(turns.promised, 0);
+        arbiter.join(2);
+        close(arbiter.part(2), 1.0);
+        arbiter.join(0);
+        close(arbiter.part(0), 0.75);
+        close(arbiter.part(2), 0.25);
+        arbiter.join(1);
+        close(arbiter.part(0), 0.6);
+        close(arbiter.part(1), 0.3);
+        sent(&mut arbiter, &mut [1, 1, 1], 3);
+        assert_eq!(arbiter.promised, 0);
     }
 
     #[test]

@@ -1,0 +1,78 @@
+//! Reads the timed scripts of tests: settings (`set KEY VALUE`), then events that alternate with their expected results.
+//!
+//! `#` begins a comment. A [`Player`] defines the lines after the settings.
+
+use std::fmt::{Debug, Write};
+use std::path::Path;
+
+/// Settings of a script, by key.
+pub(crate) type Settings = serde_json::Map<String, serde_json::Value>;
+
+/// Plays the lines after the settings.
+pub(crate) trait Player {
+    /// A record of something it sends.
+    type Sent: Debug;
+
+    /// Plays a line. The error says why it does not hold.
+    fn play(&mut self, words: &[&str]) -> Result<(), String>;
+
+    /// Returns what it has sent and no line has expected yet.
+    fn unexpected(&self) -> &[Self::Sent];
+
+    /// Fails if something was sent that the script does not list before the next event.
+    fn expect_silence(&self) -> Result<(), String> {
+        if self.unexpected().is_empty() { Ok(()) } else { Err(format!("{:?} were sent unasked", self.unexpected())) }
+    }
+}
+
+/// Plays a script with the player that `begin` creates from its settings. The error names the first line that does not
+/// hold.
+pub(crate) fn play<P: Player>(text: &str, begin: impl Fn(Settings) -> Result<P, String>) -> Result<(), String> {
+    let mut settings = Settings::new();
+    let mut player: Option<P> = None;
+    for (line, number) in text.lines().zip(1..) {
+        let words: Vec<&str> = line.split('#').next().unwrap_or("").split_whitespace().collect();
+        let outcome = match (words.as_slice(), &mut player) {
+            ([], _) => Ok(()),
+            (["set", ..], Some(_)) => Err("settings stand before the first event".into()),
+            (["set", key, value], None) => {
+                let value = serde_json::from_str(value).unwrap_or_else(|_| (*value).into());
+                settings.insert((*key).to_string(), value);
+                Ok(())
+            }
+            (words, Some(playing)) => playing.play(words),
+            (words, None) => begin(settings.clone()).and_then(|playing| player.insert(playing).play(words)),
+        };
+        outcome.map_err(|why| format!("line {number}: `{}`: {why}", line.trim()))?;
+    }
+    player.ok_or("the script does nothing")?.expect_silence().map_err(|why| format!("at the end, {why}"))
+}
+
+/// Plays every script in a folder of `tests`, of which there are at least `least`.
+pub(crate) fn play_all(folder: &str, least: usize, play: impl Fn(&str) -> Result<(), String>) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(folder);
+    let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    assert!(paths.len() >= least, "the scripts are found: {}", paths.len());
+    let mut failures = String::new();
+    for path in paths {
+        if let Err(why) = play(&std::fs::read_to_string(&path).unwrap()) {
+            writeln!(failures, "{}: {why}", path.file_name().unwrap().display()).unwrap();
+        }
+    }
+    assert!(failures.is_empty(), "\n{failures}");
+}
+
+/// Parses a whole number.
+pub(crate) fn number(word: &str) -> Result<u64, String> {
+    word.parse().map_err(|e| format!("{word:?}: {e}"))
+}
+
+/// Compares a value with the one in a script, which has four decimals.
+pub(crate) fn compare(value: f64, expected: &str) -> Result<(), String> {
+    let expected: f64 = expected.parse().map_err(|e| format!("{expected:?}: {e}"))?;
+    if (value - expected).abs() > TOLERANCE { Err(format!("it is {value}")) } else { Ok(()) }
+}
+
+/// Rounding of the numbers in scripts.
+pub(crate) const TOLERANCE: f64 = 1e-4;

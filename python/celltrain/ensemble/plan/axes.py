@@ -1,0 +1,386 @@
+"""The axes of a plan, and the points that they span: exact ranges, draws from an interval, values in a list."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from celltrain.errors import MissingExtraError
+from celltrain.model.grammar import AS_IS
+from celltrain.model.paths import Key, choices, set_key
+from celltrain.model.quantities import exact
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+#: Runs of a plan.
+MAX_RUNS = 10**8
+#: Points of a plan that are checked before anything runs; a point that is refused later is a row with its error.
+CHECKED_POINTS = 2000
+#: Default measures.
+MEASURES = (
+    "efficiency",
+    "fairness",
+    "cells.lost",
+    "cells.discarded",
+    "ports.bottleneck.max_queue_cells",
+    "flows.sum(*).timeouts",
+    "flows.sum(*).retransmitted_segments",
+    "flows.least(*).goodput_mbps",
+)
+#: Default number of seeds.
+SEEDS = 10
+#: Significant digits of values on a logarithmic scale and in a sample: powers differ in their last digits from machine
+#: to machine, and no run may.
+DIGITS = 9
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interval:
+    """From one value to another, on a linear or a logarithmic scale, in the unit of the store's column."""
+
+    low: Fraction
+    high: Fraction
+    log: bool = False
+
+    def at(self, share: float) -> Fraction:
+        """Returns the value at a share of the way, 0 to 1."""
+        if not self.log:
+            return self.low + (self.high - self.low) * Fraction(share)
+        return exact(float(f"{float(self.low) * float(self.high / self.low) ** share:.{DIGITS}g}"))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Steps:
+    """Values from one end of an interval, by a step or spread up to the other end."""
+
+    interval: Interval
+    length: int
+    step: Fraction | None = None
+
+    def __len__(self) -> int:
+        return self.length
+
+    def number(self, index: int) -> Fraction:
+        """Returns a value."""
+        interval, last = self.interval, self.length - 1
+        if self.step is not None:
+            return interval.low + index * self.step
+        if index in (0, last):
+            return interval.low if index == 0 else interval.high
+        if interval.log:
+            return interval.at(index / last)
+        return interval.low + (interval.high - interval.low) * Fraction(index, last)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Drawn:
+    """Values of an interval that a sample has drawn."""
+
+    interval: Interval
+    shares: NDArray[np.float64]
+    whole: bool
+
+    def __len__(self) -> int:
+        return len(self.shares)
+
+    def number(self, index: int) -> Fraction:
+        """Returns a value."""
+        share = float(self.shares[index])
+        if self.whole and not self.interval.log:
+            # Every whole number is equally likely, both ends included.
+            low, high = round(self.interval.low), round(self.interval.high)
+            return Fraction(min(low + int(share * (high - low + 1)), high))
+        return exact(float(f"{float(self.interval.at(share)):.{DIGITS}g}"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Axis:
+    """Something varied: a name, a path into the scenario, and values."""
+
+    name: str
+    """The column of the store."""
+    path: str
+    key: Key
+    settings: tuple[Any, ...] = ()
+    """Listed values, as the scenario takes them."""
+    labels: tuple[str, ...] | None = None
+    numbers: Steps | Drawn | None = None
+    """Values of a range or a sample."""
+    place: tuple[str | int, ...] = ()
+    """Keys that lead to the axis in its plan."""
+
+    def __len__(self) -> int:
+        return len(self.settings) if self.numbers is None else len(self.numbers)
+
+    def setting(self, index: int) -> Any:
+        """Returns a value as the scenario takes it."""
+        return self.settings[index] if self.numbers is None else written(self.numbers.number(index), self.key)
+
+    def stays(self, index: int) -> bool:
+        """Returns whether the scenario keeps its own setting at a value."""
+        return self.numbers is None and self.settings[index] == AS_IS and self._takes_tables
+
+    @cached_property
+    def _takes_tables(self) -> bool:
+        return bool(choices(self.path))
+
+    def column(self, index: int) -> float | str:
+        """Returns a value as the store has it: a plain number as it is, a quantity in s, bit/s or B, a label as text."""
+        if self.labels is not None:
+            return self.labels[index]
+        setting = self.setting(index)
+        return _column(setting, self.key) if self.is_number else _text(setting)
+
+    @cached_property
+    def is_number(self) -> bool:
+        """Whether the column holds numbers."""
+        if self.labels is not None:
+            return False
+        return self.numbers is not None or all(isinstance(_column(one, self.key), float) for one in self.settings)
+
+    @property
+    def unit(self) -> str:
+        """The unit of the column; empty if it has none."""
+        if not self.is_number:
+            return ""
+        if self.key.is_threshold and self.numbers is None:
+            return "cells" if all(setting > 1 for setting in self.settings) else ""
+        return self.key.unit if self.key.quantity is None else self.key.quantity.unit
+
+    @property
+    def meaning(self) -> str:
+        """One line."""
+        return f"{self.path}: {self.key.meaning}" if self.key.meaning else self.path
+
+
+def draw(method: str, axes: int, points: int, seed: int) -> NDArray[np.float64]:
+    """Returns points of the unit cube, one row each."""
+    try:
+        from scipy.stats import qmc
+    except ImportError:
+        raise MissingExtraError(
+            f"plans with method = \"{method}\" need scipy: pip install 'celltrain[sweep]'"
+        ) from None
+    if method == "latin_hypercube":
+        sample: NDArray[np.float64] = qmc.LatinHypercube(d=axes, seed=seed).random(points)
+        return sample
+    engine = qmc.Sobol(d=axes, scramble=True, seed=seed)
+    # The sequence is balanced at powers of two; any first part of it is a sample all the same.
+    whole: NDArray[np.float64] = engine.random_base2(max(points - 1, 0).bit_length())
+    return whole[:points]
+
+
+def written(number: Fraction, key: Key) -> Any:
+    """Returns a number as the scenario takes it: with its unit, whole, or plain."""
+    if key.quantity is not None:
+        return key.quantity.write(number)
+    return round(number) if key.whole else float(number)
+
+
+def _column(setting: Any, key: Key) -> float | str:
+    if isinstance(setting, str) and key.quantity is not None:
+        return float(key.quantity.read(setting))
+    return float(setting) if isinstance(setting, int | float) and not isinstance(setting, bool) else _text(setting)
+
+
+def _text(setting: Any) -> str:
+    return setting if isinstance(setting, str) else json.dumps(setting)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Until:
+    """Seeds are added to a point until the 95 % interval of a measure's mean is narrow enough."""
+
+    measure: str
+    interval: float
+    """Half its width."""
+    at_least: int
+    at_most: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seeds:
+    """How often each point is run, and with which seeds: `first` and those that follow."""
+
+    first: int
+    count: int
+    """Of every point; with `until`, the most of any."""
+    until: Until | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    """One setting of everything that is varied: a case of the sweep."""
+
+    index: int
+    values: dict[str, float | str]
+    """By axis, as in the store's columns."""
+    scenario: dict[str, Any]
+    """The scenario with its values set; not checked."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    """Axes that move together."""
+
+    axes: tuple[Axis, ...]
+
+    def __len__(self) -> int:
+        return len(self.axes[0])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Use:
+    """Points at which an axis takes effect, if it sets something in a table that other axes choose."""
+
+    needs: str
+    """The table that other points lack, such as `tcp.vanilla`; empty if every point has it."""
+    found: tuple[str, ...]
+    """The tables that these points have instead, such as `tcp.reno`."""
+    by: tuple[Axis, ...]
+    """The axes that choose."""
+    at: tuple[tuple[float | str, ...], ...]
+    """Values of these axes at the points where the axis takes effect; empty if it never does."""
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether the axis takes effect at every point."""
+        return not self.needs
+
+    @property
+    def nowhere(self) -> str:
+        """The problem of an axis that never takes effect, as a clause in which `{}` stands for a point."""
+        return f"changes nothing: no {{}} has {self.needs}; they have {', '.join(self.found)}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grid:
+    """A scenario, and groups of axes that are crossed with each other."""
+
+    base: dict[str, Any]
+    """The scenario that points change."""
+    groups: tuple[Group, ...]
+    """The last varies fastest."""
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        """All that is varied, in the order of the columns."""
+        return tuple(axis for group in self.groups for axis in group.axes)
+
+    @cached_property
+    def points(self) -> Points:
+        """The points, each made when it is asked for."""
+        return Points(self)
+
+    @cached_property
+    def uses(self) -> dict[str, Use]:
+        """The axes that set something in a table that another axis chooses, by name."""
+        return {axis.name: self._use(axis) for axis in self.axes if self._inside[axis.name]}
+
+    @cached_property
+    def _inside(self) -> dict[str, tuple[tuple[str, str], ...]]:
+        """For each axis the choices among tables that another axis makes around it: the path, and the table it needs.
+
+        Z of Selective Drop has no place at the points where an axis of policies has chosen EPD.
+        """
+        found: dict[str, tuple[tuple[str, str], ...]] = {}
+        for axis in self.axes:
+            steps = axis.path.split(".")
+            above = [".".join(steps[:count]) for count in range(1, len(steps))]
+            made = [path for path in above if any(f"{path}.".startswith(f"{one.path}.") for one in self.axes)]
+            found[axis.name] = tuple((path, steps[path.count(".") + 1]) for path in made if choices(path))
+        return found
+
+    def _use(self, used: Axis) -> Use:
+        chosen = self._inside[used.name]
+        by = [axis for axis in self.axes if any(f"{path}.".startswith(f"{axis.path}.") for path, _ in chosen)]
+        # Of axes that move together each combination of values counts once.
+        places: list[list[dict[str, int]]] = []
+        for group in self.groups:
+            own = [axis for axis in by if axis in group.axes]
+            seen = {tuple(axis.column(place) for axis in own): place for place in reversed(range(len(group)))}
+            places.append([{axis.name: place for axis in own} for place in sorted(seen.values())] if own else [{}])
+        at, found, needs = [], dict[str, None](), ""
+        for parts in itertools.product(*places):
+            own_places = {name: place for part in parts for name, place in part.items()}
+            scenario = self.scenario([(axis, own_places[axis.name]) for axis in by])
+            lacking = next((choice for choice in chosen if not _chosen(scenario, *choice)), None)
+            if lacking is None or _kept(scenario, used, lacking):
+                at.append(tuple(axis.column(own_places[axis.name]) for axis in by))
+                continue
+            needs = needs or ".".join(lacking)
+            found.update(dict.fromkeys(f"{lacking[0]}.{table}" for table in _at(scenario, lacking[0])))
+        return Use(needs=needs, found=tuple(found), by=tuple(by), at=tuple(at))
+
+    def scenario(self, places: Sequence[tuple[Axis, int]]) -> dict[str, Any]:
+        """Returns the scenario with axes at these places."""
+        scenario = copy.deepcopy(self.base)
+        # Whole tables are set before their settings, in whatever order the plan lists the axes.
+        for axis, place in sorted(places, key=lambda one: one[0].path.count(".")):
+            if not axis.stays(place) and all(_chosen(scenario, *choice) for choice in self._inside[axis.name]):
+                set_key(scenario, axis.path, copy.deepcopy(axis.setting(place)))
+        return scenario
+
+
+class Points:
+    """The points of a grid, none of them in memory."""
+
+    def __init__(self, grid: Grid) -> None:
+        self._grid = grid
+        self._length = math.prod(len(group) for group in grid.groups)
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __getitem__(self, index: int) -> Point:
+        if not -self._length <= index < self._length:
+            raise IndexError(f"point {index} of {self._length}")
+        index %= self._length
+        places = self.places(index)
+        values = {axis.name: axis.column(place) for axis, place in places}
+        return Point(index=index, values=values, scenario=self._grid.scenario(places))
+
+    def __iter__(self) -> Iterator[Point]:
+        return map(self.__getitem__, range(self._length))
+
+    def values(self, index: int) -> tuple[float | str, ...]:
+        """Returns the columns of the axes at a point."""
+        return tuple(axis.column(place) for axis, place in self.places(index))
+
+    def places(self, index: int) -> list[tuple[Axis, int]]:
+        """Returns the axes at a point, each with the number of its value."""
+        places: list[tuple[Axis, int]] = []
+        for group in reversed(self._grid.groups):
+            index, place = divmod(index, len(group))
+            places[:0] = [(axis, place) for axis in group.axes]
+        return places
+
+
+def _at(scenario: Any, path: str) -> dict[str, Any]:
+    """Returns the table at a path; an empty one if there is none."""
+    for step in path.split("."):
+        scenario = scenario.get(step) if isinstance(scenario, dict) else None
+    return scenario if isinstance(scenario, dict) else {}
+
+
+def _chosen(scenario: dict[str, Any], path: str, table: str) -> bool:
+    """Returns whether one of the tables at a path can be set: it is chosen, or none is chosen yet."""
+    tables = _at(scenario, path)
+    return not tables or table in tables
+
+
+def _kept(scenario: dict[str, Any], axis: Axis, lacking: tuple[str, str]) -> bool:
+    """Returns whether another table has the one value of an axis, as a TCP named by a text keeps the scenario's settings."""
+    path, table = lacking
+    parent, _, name = axis.path.removeprefix(f"{path}.{table}.").rpartition(".")
+    other = ".".join(filter(None, (path, next(iter(_at(scenario, path)), ""), parent)))
+    return len(axis) == 1 and _at(scenario, other).get(name) == axis.setting(0)

@@ -1,0 +1,479 @@
+"""The tables of a plan as pydantic models: what each key takes, the JSON Schema, and faults in a plan's own words.
+
+pydantic finds what has the wrong form. Its places (`loc`) are looked up in the plan, which has the path and the line, and
+its texts are replaced by clauses that follow `path = value`. Rules between keys, or about the scenario, are in `reader`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Annotated, Any, ClassVar, TypeVar
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WithJsonSchema,
+    model_validator,
+)
+from pydantic.json_schema import CoreModeRef, CoreRef, DefsRef, GenerateJsonSchema
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+from celltrain.ensemble.plan.axes import MAX_RUNS, SEEDS
+from celltrain.ensemble.plan.document import Document, Place
+from celltrain.model.measures import SERIES
+from celltrain.model.quantities import QUANTITIES, seconds
+
+#: Points of a sample, which is drawn as a whole.
+MAX_SAMPLE = 1 << 20
+#: SQLite counts seeds in 63 bits.
+MAX_SEED = (1 << 63) - 1
+#: Values of a range.
+MOST_VALUES = 1 << 62
+#: Trials of one search.
+MOST_TRIALS = 10_000
+#: Samplers take a seed of 32 bits.
+MOST_DRAWN = (1 << 32) - 1
+#: Longest real time, and longest time between two samples: thirty years.
+MOST_SECONDS = 10**9
+#: Example of objectives, in messages.
+OBJECTIVES = 'two measures, such as { efficiency = "maximize", fairness = "maximize" }'
+
+_REFUSED: Any = object()
+
+
+@dataclasses.dataclass(frozen=True)
+class Needed:
+    """Marks a key that a plan must have. The problem follows the path of its table if the key is absent or empty."""
+
+    problem: str
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """Returns the schema of a value that is not empty."""
+        written = handler(schema)
+        least = {"array": "minItems", "object": "minProperties"}.get(written.get("type", ""))
+        return {least: 1, **written} if least else written
+
+
+@dataclasses.dataclass(frozen=True)
+class Says:
+    """The problem of a value of the wrong form; with `kinds`, the value is a table or list with entries of its own."""
+
+    problem: str
+    kinds: tuple[type, ...] = ()
+    schema: CoreSchema | None = dataclasses.field(default=None, hash=False)
+    """The schema of the value, instead of the one of the annotated type."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Returns the schema with this problem for its errors; a value that is refused already is None."""
+
+        def judge(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
+            if value is _REFUSED:
+                return None
+            try:
+                if not self.kinds or isinstance(value, self.kinds):
+                    return validate(value)
+            except ValidationError:
+                if self.kinds:
+                    raise
+            raise PydanticCustomError("form", self.problem)
+
+        return core_schema.no_info_wrap_validator_function(judge, self.schema or handler(source))
+
+
+def whole(least: int, most: int) -> Says:
+    """Returns the form of a whole number in a range."""
+    schema = core_schema.int_schema(strict=True, ge=least, le=most)
+    return Says(f"is not a whole number from {least:,} to {most:,}", schema=schema)
+
+
+def one_of(*words: str) -> Says:
+    """Returns the form of one of some words."""
+    listed = ", ".join(f'"{word}"' for word in words)
+    return Says(f"must be one of {listed}", schema=core_schema.literal_schema(list(words)))
+
+
+def _time() -> Says:
+    def judge(text: str) -> str:
+        if not 0 < seconds(text) <= MOST_SECONDS:
+            raise ValueError
+        return text
+
+    text = core_schema.str_schema(strict=True, pattern=rf"\d\s*({'|'.join(QUANTITIES['time'].units)})\s*$")
+    problem = f'is not a time above zero such as "60s", and at most {MOST_SECONDS}s'
+    return Says(problem, schema=core_schema.no_info_after_validator_function(judge, text))
+
+
+_TABLE = Says("is not a table", (Mapping,))
+Time = Annotated[str, _time()]
+Path = Annotated[str, Says("is not a path into the scenario such as port.bottleneck.buffer")]
+#: The key of the scenario decides between a number and a text.
+Bound = Annotated[Any, WithJsonSchema({"type": ["number", "string"]})]
+
+
+class Form(BaseModel):
+    """A table of a plan. A refused value is absent, so that the rest can be judged.
+
+    Every key may therefore be absent from an instance; `Needed` marks those that a plan must have.
+    """
+
+    # Unknown keys are kept until they are refused, with the nearest known key.
+    model_config = ConfigDict(extra="allow", frozen=True, use_attribute_docstrings=True)
+
+    short: ClassVar[tuple[type, str, dict[str, Any]] | None] = None
+    """The type of a value that is short for a table, the key of the table it stands for, and its schema."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _present(cls, said: Any) -> Any:
+        table = {cls.short[1]: said} if cls.short is not None and isinstance(said, cls.short[0]) else said
+        if not isinstance(table, Mapping):
+            return table
+        return {key: value for key, value in table.items() if value is not None and value is not _REFUSED}
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """Returns the schema of all ways of writing the table."""
+        return handler(schema) if cls.short is None else {"anyOf": [cls.short[2], handler(schema)]}
+
+    @classmethod
+    def names(cls) -> list[str]:
+        """Returns the keys as a plan writes them."""
+        return [field.alias or name for name, field in cls.model_fields.items()]
+
+    @classmethod
+    def needed(cls) -> dict[str, str]:
+        """Returns the keys that a plan must have, and the problem if one is absent."""
+        fields = cls.model_fields.items()
+        return {name: one.problem for name, field in fields for one in field.metadata if isinstance(one, Needed)}
+
+
+class RangeForm(Form):
+    """Both ends of what an axis is drawn from."""
+
+    model_config = ConfigDict(json_schema_extra={"required": ["from", "to"]})
+
+    path: Path | None = None
+    """Into the scenario, such as `port.bottleneck.buffer`; the axis's name when absent."""
+    from_: Bound = Field(None, alias="from")
+    """The lower end: a number, or one with its unit, as the scenario takes it."""
+    to: Bound = None
+    """The upper end."""
+    scale: Annotated[str, one_of("linear", "log")] = "linear"
+    """What is even between the ends: differences or ratios."""
+
+
+class AxisForm(RangeForm):
+    """Something varied: values, or from one end to another. A list of values is short for a table."""
+
+    short = (list, "values", {"type": "array", "minItems": 1})
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "oneOf": [
+                {
+                    "required": ["values"],
+                    "not": {"anyOf": [{"required": [key]} for key in ("from", "to", "step", "count", "scale")]},
+                },
+                {"required": ["from", "to", "step"]},
+                {"required": ["from", "to", "count"]},
+            ]
+        }
+    )
+
+    values: (
+        Annotated[list[Any] | dict[str, Any], Says("is neither a list nor a table of values with labels")] | None
+    ) = None
+    """A list, or a table of values by their labels."""
+    step: Bound = None
+    """Between two values of a range, on a linear scale."""
+    count: Annotated[int, whole(1, MOST_VALUES)] | None = None
+    """How many values a range has."""
+
+
+_AXIS = Says("is neither a list of values nor a table with a path and values, or from and to", (list, Mapping))
+Axes = dict[str, Annotated[AxisForm | None, _AXIS]]
+
+
+class ColumnForm(Form):
+    """What the values of the rows at one place set. A path is short for a table."""
+
+    short = (str, "path", {"type": "string"})
+
+    path: Path | None = None
+    """Into the scenario; the axis's name when absent."""
+    values: Annotated[dict[str, Any], Field(min_length=1), Says("is not a table of values with labels")] | None = None
+    """By their labels, which stand in the rows then."""
+
+
+_ROWS = Says("is not a list of lists, a value for each axis in each", (list,))
+
+
+class PointsForm(Form):
+    """Points one by one: a row of values for the axes that it names."""
+
+    axes: Annotated[
+        dict[str, Annotated[ColumnForm | None, Says("is not a table", (str, Mapping))]] | None,
+        Needed("has no axes: a table of names and paths, in the order of the rows' values"),
+    ] = None
+    """Names and paths, in the order of the rows' values."""
+    rows: Annotated[
+        Annotated[list[Annotated[Any, WithJsonSchema({"type": "array"})]], _ROWS] | None,
+        Needed("has no rows: a list of lists, a value for each axis in each"),
+    ] = None
+    """Lists, a value for each axis in each."""
+
+
+class SampleForm(Form):
+    """Axes that are drawn together."""
+
+    method: Annotated[str, one_of("sobol", "latin_hypercube")] = "sobol"
+    """How the points of the sample are spread."""
+    points: Annotated[Annotated[int, whole(1, MAX_SAMPLE)] | None, Needed("lacks points: how many are drawn")] = None
+    """How many are drawn."""
+    seed: Annotated[int, whole(0, MOST_DRAWN)] = 1
+    """Of what is drawn."""
+    axes: Annotated[dict[str, Annotated[RangeForm | None, _TABLE]] | None, Needed("has no axes to draw from")] = None
+    """By name, each with both ends."""
+
+
+_NAMED = Annotated[str, Field(pattern=r"\S", strict=True), Says("is not one of the measures")]
+_WIDTH = Annotated[
+    float, Field(gt=0, strict=True, allow_inf_nan=False), Says("is not a number above zero, half the width")
+]
+
+
+class UntilForm(Form):
+    """Seeds are added to a point until the 95 % interval of a measure's mean is narrow enough."""
+
+    measure: Annotated[_NAMED | None, Needed("lacks measure")] = None
+    """One of the measures."""
+    interval: Annotated[_WIDTH | None, Needed("lacks interval")] = None
+    """Half the width of the 95 % interval."""
+    at_least: Annotated[int, whole(2, MAX_RUNS)] = 5
+    """Seeds of every point."""
+    at_most: Annotated[Annotated[int, whole(2, MOST_VALUES)] | None, Needed("lacks at_most")] = None
+    """Seeds of any point."""
+
+
+class SeedsForm(Form):
+    """How often each point is run, and with which seeds. A whole number is short for a count."""
+
+    short = (int, "count", {"type": "integer", "minimum": 1})
+
+    model_config = ConfigDict(json_schema_extra={"not": {"required": ["count", "until"]}})
+
+    first: Annotated[int, whole(0, MAX_SEED - MAX_RUNS)] = 1
+    """The first seed; the others follow."""
+    count: Annotated[int, whole(1, MOST_VALUES)] = SEEDS
+    """Of every point."""
+    until: UntilForm | None = None
+    """As many as are needed, instead of a count."""
+
+
+class LimitsForm(Form):
+    """What a run may take."""
+
+    time: Time | None = None
+    """In real time, such as `"60s"`."""
+
+
+_SERIES = f"a list out of {', '.join(SERIES)}"
+_RECORD = Annotated[list[Annotated[str, one_of(*SERIES)]], Says(f"is not {_SERIES}", (list,))]
+
+
+class SeriesForm(Form):
+    """What every run records."""
+
+    record: Annotated[_RECORD | None, Needed(f"lacks record = {_SERIES}")] = None
+    """Which series."""
+    step: Annotated[Time | None, Needed('lacks step: the time between two samples, such as "1ms"')] = None
+    """The time between two samples, such as `"1ms"`."""
+    ports: Annotated[list[Annotated[str, Field(strict=True)]], Says("is not a list of ports' names")] | None = None
+    """Names; the bottleneck when absent."""
+
+
+class StagesForm(Form):
+    """How many seeds each stage of a search has, one stage's after the other's."""
+
+    first: Annotated[int, whole(0, MAX_SEED - MAX_RUNS)] = 1
+    """The first seed of all."""
+    search: Annotated[int, whole(1, MAX_RUNS)] = 5
+    """Of every trial."""
+    selection: Annotated[int, whole(2, MAX_RUNS)] = 10
+    """Of every finalist."""
+    confirmation: Annotated[int, whole(2, MAX_RUNS)] = 30
+    """Of every setting of the final front."""
+
+
+class ParameterForm(RangeForm):
+    """Something searched."""
+
+    step: Bound = None
+    """Between two of its values, on a linear scale; every value of the range will do when absent."""
+
+
+class TuneForm(Form):
+    """What is searched, and how much is spent on it."""
+
+    parameters: Annotated[
+        dict[str, Annotated[ParameterForm | None, _TABLE]] | None,
+        Needed("lacks parameters: a table of what is searched, each with path, from and to"),
+    ] = None
+    """By name, each with both ends."""
+    objectives: Annotated[
+        dict[str, Annotated[str | None, one_of("maximize", "minimize")]] | None,
+        Needed(f"lacks objectives: {OBJECTIVES}"),
+        Field(json_schema_extra={"minProperties": 2, "maxProperties": 2}),
+    ] = None
+    """Two measures, and where each is best."""
+    references: dict[str, Annotated[dict[str, Bound] | None, _TABLE]] | None = None
+    """Settings to compare with, by their labels: a value for every parameter."""
+    trials: Annotated[int, whole(1, MOST_TRIALS)] = 64
+    """Of each search."""
+    batch: Annotated[int, whole(1, MOST_TRIALS)] = 8
+    """Trials of a search that are asked for together."""
+    finalists: Annotated[int, whole(1, MOST_TRIALS)] = 8
+    """Settings of each search that are run again to choose among, at most; references are not counted."""
+    seed: Annotated[int, whole(0, MOST_DRAWN)] = 1
+    """Of what the search draws."""
+    seeds: StagesForm = StagesForm()
+    """Of the three stages."""
+
+
+MEASURES = 'is not a list of measures such as "efficiency"'
+_MEASURE = Annotated[str | None, Says('is not a measure such as "efficiency"', (str,))]
+_PAIRED = Says("is not a list of tables: write [[paired]]", (list,))
+
+
+class PlanForm(Form):
+    """A plan of celltrain: for `celltrain sweep`, or, with a table [tune], for `celltrain tune`."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "required": ["scenario"],
+            "dependentSchemas": {"tune": {"properties": {"sample": False, "seeds": False, "series": False}}},
+        },
+    )
+
+    name: Annotated[str, Field(pattern=r"^$|\S", strict=True), Says("is not a text")] | None = None
+    """A title; that of the file when absent."""
+    scenario: Annotated[Any, WithJsonSchema({"type": ["string", "object"]})] = None
+    """A file beside the plan, a shipped scenario's name, or a scenario as a table, as `celltrain schema` has it."""
+    measures: Annotated[list[_MEASURE], Says(MEASURES, (list,))] | None = Field(None, json_schema_extra={"minItems": 1})
+    """What is kept of every run."""
+    axes: Axes | None = None
+    """What is varied, by name; crossed with each other."""
+    paired: Annotated[list[Annotated[Axes | None, _TABLE]], _PAIRED] | None = None
+    """Tables of axes that move together."""
+    points: PointsForm | None = None
+    """Points one by one."""
+    sample: SampleForm | None = None
+    """Axes that are drawn together."""
+    seeds: SeedsForm = SeedsForm()
+    """How often each point is run."""
+    limits: LimitsForm = LimitsForm()
+    """What a run may take."""
+    series: SeriesForm | None = None
+    """What every run records."""
+    tune: TuneForm | None = None
+    """What is searched."""
+
+
+AnyForm = TypeVar("AnyForm", bound=Form)
+
+
+def read(form: type[AnyForm], document: Document, known: Iterable[str], *, leave: Iterable[str] = ()) -> AnyForm:
+    """Reads the plan as a form, without what is refused.
+
+    Args:
+        form: The model of the whole plan.
+        document: The plan; collects its faults.
+        known: Keys that a plan of this kind may have, in messages.
+        leave: Keys that were refused before.
+    """
+    values = {key: value for key, value in document.document.items() if key not in leave}
+    refused: set[Place] = set()
+    try:
+        table = form.model_validate(values)
+    except ValidationError as error:
+        for part in error.errors(include_url=False):
+            place = document.place(part["loc"])
+            problem = part["msg"] if part["type"] == "form" else "is not a table"
+            document.refuse(place, problem, document.at(place))
+            refused.add(place)
+        table = form.model_validate(_without(values, refused, ()))
+    for place, inner in _tables(table, ()):
+        names = list(known) if inner is table else inner.names()
+        for key in inner.model_extra or {}:
+            near = difflib.get_close_matches(key, names, n=1)
+            hint = f"did you mean {near[0]}? Known" if near else "known"
+            document.refuse((*place, key), f"is unknown; {hint} keys: {', '.join(names)}")
+        for name, needed in inner.needed().items():
+            if not getattr(inner, name) and (*place, name) not in refused:
+                document.refuse(place, needed)
+    return table
+
+
+def _without(value: Any, refused: set[Place], place: Place) -> Any:
+    """Returns a value in which refused places are marked."""
+    if place in refused:
+        return _REFUSED
+    if isinstance(value, Mapping):
+        return {key: _without(one, refused, (*place, key)) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_without(one, refused, (*place, number)) for number, one in enumerate(value)]
+    return value
+
+
+def _tables(value: Any, place: Place) -> Iterator[tuple[Place, Form]]:
+    """Yields all forms inside a value, and their places."""
+    if isinstance(value, Form):
+        yield place, value
+        value = {field.alias or name: getattr(value, name) for name, field in type(value).model_fields.items()}
+    if isinstance(value, dict | list):
+        for step, one in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _tables(one, (*place, step))
+
+
+class PlanSchema(GenerateJsonSchema):
+    """Writes the JSON Schema of forms: TOML has no null, and a plan no unknown keys."""
+
+    def nullable_schema(self, schema: core_schema.NullableSchema) -> dict[str, Any]:
+        """Leaves out None, which stands for an absent key."""
+        return self.generate_inner(schema["schema"])
+
+    def default_schema(self, schema: core_schema.WithDefaultSchema) -> dict[str, Any]:
+        """Leaves out None as a default, and defaults of tables."""
+        written = super().default_schema(schema)
+        if written.get("default") is None or isinstance(written["default"], dict):
+            written.pop("default", None)
+        return written
+
+    def model_schema(self, schema: core_schema.ModelSchema) -> dict[str, Any]:
+        """Adds the keys that a table needs."""
+        form: type[Form] = schema["cls"]
+        required = {"required": list(form.needed())} if form.needed() else {}
+        title = form.__name__.removesuffix("Form")
+        return {**super().model_schema(schema), "title": title, "additionalProperties": False, **required}
+
+    def get_defs_ref(self, core_mode_ref: CoreModeRef) -> DefsRef:
+        """Names a table after its form, without `Form`."""
+        core_ref, mode = core_mode_ref
+        return super().get_defs_ref((CoreRef(core_ref.replace("Form:", ":")), mode))
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        """Returns False: titles would repeat the keys."""
+        return False
+
+
+def json_schema() -> dict[str, Any]:
+    """Returns the JSON Schema of a plan."""
+    return PlanForm.model_json_schema(schema_generator=PlanSchema)

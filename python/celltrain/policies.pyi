@@ -1,0 +1,26 @@
+# Written by scripts/generate_models.py.
+from celltrain.model.types import Dfba as Dfba
+from celltrain.model.types import Dfba1998 as Dfba1998
+from celltrain.model.types import DoubleEpd as DoubleEpd
+from celltrain.model.types import DropFromFront as DropFromFront
+from celltrain.model.types import Epd as Epd
+from celltrain.model.types import Fba as Fba
+from celltrain.model.types import Formula as Formula
+from celltrain.model.types import FormulaConstant as FormulaConstant
+from celltrain.model.types import FormulaStart as FormulaStart
+from celltrain.model.types import PerVc as PerVc
+from celltrain.model.types import PerVcAccounting as PerVcAccounting
+from celltrain.model.types import PerVcAccountingFixed as PerVcAccountingFixed
+from celltrain.model.types import Policy as Policy
+from celltrain.model.types import Ppd as Ppd
+from celltrain.model.types import Python as Python
+from celltrain.model.types import PythonSetting as PythonSetting
+from celltrain.model.types import SelectiveDrop as SelectiveDrop
+from celltrain.model.types import SingleDrop as SingleDrop
+from celltrain.model.types import TailDrop as TailDrop
+from celltrain.model.types import VirtualQueuing as VirtualQueuing
+from celltrain.model.types import VirtualQueuingThreshold as VirtualQueuingThreshold
+from celltrain.model.types import VirtualQueuingWeighted as VirtualQueuingWeighted
+from celltrain.model.types import Wba as Wba
+from celltrain.model.types import WeightedFba as WeightedFba
+from celltrain.model.types import WhenFull as WhenFull

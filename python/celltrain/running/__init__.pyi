@@ -1,0 +1,9 @@
+from .runner import Local as Local
+from .runner import run_chunk as run_chunk
+from .runner import worker_of as worker_of
+from .work import Chunk as Chunk
+from .work import Recording as Recording
+from .work import Rows as Rows
+from .work import RunRecord as RunRecord
+from .work import Task as Task
+from .work import Worker as Worker
