@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from celltrain.papers.results import Results
+    from celltrain.papers.run import Reproduction
 
 
 def available() -> bool:
@@ -35,7 +35,7 @@ def available() -> bool:
     return importlib.util.find_spec("matplotlib") is not None
 
 
-def write(reproduction: Results, folder: Path) -> list[Path]:
+def write(reproduction: Reproduction, folder: Path) -> list[Path]:
     """Draw every figure whose numbers were run; returns the files."""
     require_matplotlib()
     from matplotlib import rc_context
@@ -56,7 +56,7 @@ def write(reproduction: Results, folder: Path) -> list[Path]:
     return written
 
 
-def cwnd(reproduction: Results, spec: Mapping[str, Any]) -> Figure:
+def cwnd(reproduction: Reproduction, spec: Mapping[str, Any]) -> Figure:
     """One source's congestion window and slow start threshold over time, from a run of the figure's own."""
     from matplotlib.figure import Figure
 
@@ -81,7 +81,7 @@ def cwnd(reproduction: Results, spec: Mapping[str, Any]) -> Figure:
     return figure
 
 
-def windows(reproduction: Results, spec: Mapping[str, Any]) -> Figure:
+def windows(reproduction: Reproduction, spec: Mapping[str, Any]) -> Figure:
     """Congestion windows over time, a panel for each scenario, from runs of the figure's own."""
     from matplotlib.figure import Figure
 
@@ -107,7 +107,7 @@ def windows(reproduction: Results, spec: Mapping[str, Any]) -> Figure:
     return figure
 
 
-def goodput(reproduction: Results, spec: Mapping[str, Any]) -> Figure:
+def goodput(reproduction: Reproduction, spec: Mapping[str, Any]) -> Figure:
     """Each VC's goodput over time, its mean over every `step`, a panel for each scenario, from runs of the figure's own.
 
     `groups` are labels and what names their VCs, as in a measure: those of a group share a colour, and a dotted line at their max-min fair goodput.
@@ -144,7 +144,7 @@ def goodput(reproduction: Results, spec: Mapping[str, Any]) -> Figure:
     return figure
 
 
-def drop_probability(reproduction: Results, spec: Mapping[str, Any]) -> Figure:
+def drop_probability(reproduction: Reproduction, spec: Mapping[str, Any]) -> Figure:
     """DFBA's probability of refusing a frame against what its VC holds, below the congestion threshold."""
     from matplotlib.figure import Figure
 
@@ -171,7 +171,7 @@ def drop_probability(reproduction: Results, spec: Mapping[str, Any]) -> Figure:
     return figure
 
 
-def along(reproduction: Results, spec: Mapping[str, Any]) -> Figure | None:
+def along(reproduction: Reproduction, spec: Mapping[str, Any]) -> Figure | None:
     """A quantity of an experiment along a key, a panel for each value of another, with what tables print as dashed lines.
 
     Only the figure of a paper has such lines, and one without `columns` has one panel. `printed` is a table or several;
@@ -239,7 +239,7 @@ def along(reproduction: Results, spec: Mapping[str, Any]) -> Figure | None:
     return figure
 
 
-def scatter(reproduction: Results, spec: Mapping[str, Any]) -> Figure | None:
+def scatter(reproduction: Reproduction, spec: Mapping[str, Any]) -> Figure | None:
     """Two quantities of a table against each other: as printed on the left, ours (means, and pale each seed) on the right."""
     from matplotlib.figure import Figure
 
@@ -278,7 +278,7 @@ def scatter(reproduction: Results, spec: Mapping[str, Any]) -> Figure | None:
     return figure
 
 
-def ranges(reproduction: Results, spec: Mapping[str, Any]) -> Figure | None:
+def ranges(reproduction: Reproduction, spec: Mapping[str, Any]) -> Figure | None:
     """Printed values against the range of the seeds: a panel for each network and number of sources, say.
 
     A study's have no printed values. Without `rows` there is one row, without `columns` one column.
@@ -312,7 +312,7 @@ def ranges(reproduction: Results, spec: Mapping[str, Any]) -> Figure | None:
     return figure
 
 
-KINDS: dict[str, Callable[[Results, Mapping[str, Any]], Figure | None]] = {
+KINDS: dict[str, Callable[[Reproduction, Mapping[str, Any]], Figure | None]] = {
     "cwnd": cwnd,
     "windows": windows,
     "goodput": goodput,
@@ -358,7 +358,7 @@ def _valued(key: str, value: Value | None, unit: str) -> str:
     return f"{name} {value}" if unit in ("", "1") else f"{name.removesuffix(f' {unit}')} {value} {unit}"
 
 
-def _named(spec: Mapping[str, Any], part: str, value: Value | None, reproduction: Results) -> str:
+def _named(spec: Mapping[str, Any], part: str, value: Value | None, reproduction: Reproduction) -> str:
     """A panel's or a line's value as the figure's `<part>_label` words it, else with key and unit; a line's word by itself."""
     if template := spec.get(f"{part}_label"):
         return str(template).replace("{}", str(value))
@@ -390,7 +390,7 @@ def _height(axes: Axes, spec: Mapping[str, Any]) -> None:
         axes.yaxis.set_major_formatter("{x:g}")
 
 
-def _members(reproduction: Results, table: str) -> list[Scored]:
+def _members(reproduction: Reproduction, table: str) -> list[Scored]:
     return [s for s in reproduction.scored if s.number.table == table]
 
 
