@@ -110,7 +110,7 @@ class _Story:
         self.flow = shown(history.flow)
         self.lost = history.within(history.lost, episode)
         self.lost_acks = history.within(history.lost_acks, episode)
-        self.again = history.within(history.retransmitted, episode)
+        self.retransmitted = history.within(history.retransmitted, episode)
         self.notices = self._notices()
 
     def tell(self) -> Iterator[Sentence]:
@@ -133,20 +133,20 @@ class _Story:
 
     def _headline(self) -> Sentence:
         history, episode = self.history, self.episode
-        again = f" and retransmitted {counted(len(self.again), 'segment')}" if len(self.again) else ""
+        again = f" and retransmitted {counted(len(self.retransmitted), 'segment')}" if len(self.retransmitted) else ""
         if len(self.lost):
             what = f"lost {self._volume(self.lost)}{again}"
         elif len(self.lost_acks):
             what = f"lost {counted(len(self.lost_acks), 'ACK')}{again or ', and no data'}"
         else:
-            what = f"lost nothing, but retransmitted {counted(len(self.again), 'segment')}"
+            what = f"lost nothing, but retransmitted {counted(len(self.retransmitted), 'segment')}"
         end = (
             f"; it had recovered by {instant(episode.end)}, {span(episode.end - episode.start)} later"
             if episode.end < NEVER
             else f"; not all {'was acknowledged' if history.has_tcp else 'was well'} before the end of the run"
         )
         text = f"From {instant(episode.start)} on {self.flow} {what}{end}."
-        rows = history.rows(next((one for one in (self.lost, self.again) if len(one)), self.lost_acks))
+        rows = history.rows(next((one for one in (self.lost, self.retransmitted) if len(one)), self.lost_acks))
         return Sentence(text=text, time=episode.start, events=(rows,), is_needed=True)
 
     # Losses.
@@ -258,7 +258,7 @@ class _Story:
         # A sender that goes back sends many segments for the reason it began with. It began at the duplicate ACK that asks
         # for that segment.
         requests = {(history.time[place], history.ack[place]) for place in history.duplicates}
-        fast = self.again[history.reason[self.again] == _FAST]
+        fast = self.retransmitted[history.reason[self.retransmitted] == _FAST]
         notices += [
             (float(history.time[place]), _FAST, int(place))
             for place in fast
@@ -267,18 +267,18 @@ class _Story:
         return sorted(notices)
 
     def _reactions(self) -> Iterator[Sentence]:
-        times = self.history.time[self.again]
+        times = self.history.time[self.retransmitted]
         limits = [self.episode.start, *(time for time, _, _ in self.notices), NEVER]
         lost_at = self._when(self.lost[0]) if len(self.lost) else None
         for number, (time, what, place) in enumerate(self.notices):
             if what == "timeout":
                 yield from self._ignored_duplicates(limits[number], time)
             yield self._notice(time, what, place, lost_at if number == 0 else None)
-            sent = self.again[(times >= time) & (times < limits[number + 2])]
+            sent = self.retransmitted[(times >= time) & (times < limits[number + 2])]
             # The sentence on the notice has the first of them.
             if len(sent) > 1 or (len(sent) and self.history.time[sent[0]] > time):
                 yield self._retransmissions(sent)
-        early = self.again[times < limits[1]]
+        early = self.retransmitted[times < limits[1]]
         if len(early):
             yield self._retransmissions(early)
 
@@ -300,7 +300,7 @@ class _Story:
         if what == "timeout":
             text = f"At {instant(time)} the retransmission timer ran out"
             rows = [history.expirations([place])]
-            own = self.again[history.time[self.again] == time]
+            own = self.retransmitted[history.time[self.retransmitted] == time]
         else:
             text = f"At {instant(time)} the third duplicate ACK reached the sender"
             rows = [history.rows(history.duplicates[history.time[history.duplicates] == time])]
@@ -364,7 +364,7 @@ class _Story:
             return
         if len(self.lost):
             yield self._repair()
-        if len(self.again):
+        if len(self.retransmitted):
             yield from self._silence()
             yield self._needless()
         elif not len(self.lost):
@@ -400,9 +400,9 @@ class _Story:
         """Returns a sentence on retransmissions of data that the receiver had."""
         history = self.history
         repeated = history.arrived[history.reason[history.arrived] == "repeated"]
-        needless = repeated[np.isin(history.frame[repeated], history.frame[self.again])]
+        needless = repeated[np.isin(history.frame[repeated], history.frame[self.retransmitted])]
         if not len(needless):
-            return self._on_episode("Nothing was retransmitted needlessly.", history.rows(self.again))
+            return self._on_episode("Nothing was retransmitted needlessly.", history.rows(self.retransmitted))
         was, them = ("was", "it") if len(needless) == 1 else ("were", "them")
         text = f"{self._volume(needless)} {was} retransmitted needlessly: the receiver already had {them}."
         return self._on_episode(text, history.rows(needless))

@@ -1,8 +1,8 @@
-"""Running a paper's tables again, and saying number by number whether they agree; running studies of our own.
+"""Reproductions of papers' tables, with a verdict on each number, and studies of our own.
 
 >>> import celltrain as ct
->>> again = ct.reproduce("af-96-1269", tables=[1], networks=["LAN"], seeds=1)
->>> [round(number.mean) for number in again.numbers if number.number.quantity.name == "max_queue_cells"]
+>>> reproduction = ct.reproduce("af-96-1269", tables=[1], networks=["LAN"], seeds=1)
+>>> [round(number.mean) for number in reproduction.numbers if number.number.quantity.name == "max_queue_cells"]
 [7591, 22831]
 """
 
