@@ -307,10 +307,10 @@ def test_ctrl_c_takes_back_what_is_out_and_keeps_what_is_done(tmp_path, client, 
 
     def stop(progress):
         # When several came back together, too few may be out still.
-        if progress.done < 30 or len(worker._out) < 4:
+        if progress.done < 30 or len(worker._in_flight) < 4:
             return
         deadline = time.monotonic() + 60
-        while (finished := [future.status for future in worker._out].count("finished")) < 4:
+        while (finished := [future.status for future in worker._in_flight].count("finished")) < 4:
             assert time.monotonic() < deadline
             time.sleep(0.01)
         # One of them is the run that is just told.

@@ -328,17 +328,9 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_cell_kills_one_frame() {
+    fn a_lost_cell_kills_one_frame_and_a_lost_last_cell_two() {
         assert_eq!(delivered(4, &[4]), [0, 2, 3]);
-    }
-
-    #[test]
-    fn a_lost_last_cell_kills_two_frames() {
         assert_eq!(delivered(4, &[5]), [0, 3]);
-    }
-
-    #[test]
-    fn remains_that_add_up_to_a_frames_length_are_still_two_frames() {
         // Frame 1 arrives without its last two cells, frame 2 without its first: three cells, including a last one.
         assert_eq!(delivered(4, &[4, 5, 6]), [0, 3]);
     }

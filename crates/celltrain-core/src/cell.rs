@@ -174,15 +174,6 @@ pub struct Run {
 }
 
 impl Run {
-    /// Splits off the first cell. Returns it and the remaining run, if any.
-    #[inline]
-    pub fn split_first(self) -> (Cell, Option<Run>) {
-        if self.cells == 1 {
-            return (self.last, None);
-        }
-        (self.last.not_last(), Some(Run { cells: self.cells - 1, ..self }))
-    }
-
     /// Returns the first `cells` cells, fewer than all.
     #[inline]
     #[must_use]
@@ -249,10 +240,7 @@ pub(crate) mod tests {
         let run = Run { last: cell(3, 77, true), cells: 3 };
         let ends: Vec<bool> = run.iter().map(Cell::last_cell).collect();
         assert_eq!(ends, [false, false, true]);
-        let (first, rest) = run.split_first();
-        assert_eq!((first, rest), (cell(3, 77, false), Some(Run { cells: 2, ..run })));
-        assert!(!run.first(2).last.last_cell());
-        assert_eq!(Run { cells: 1, ..run }.split_first(), (run.last, None));
+        assert_eq!(run.first(2), Run { last: cell(3, 77, false), cells: 2 });
     }
 
     #[test]

@@ -65,16 +65,12 @@ mod tests {
     use super::*;
     use crate::cell::tests::cell;
     use crate::gfr::tests::{clock, contract};
-    use crate::network::tests::n_source_network;
-    use crate::policy::{PolicyConfig, tail_drop};
-    use crate::tcp::{TcpConfig, TcpOptions};
+    use crate::network::tests::simple_network;
     use crate::units::BitRate;
 
     #[test]
     fn the_edge_polices_the_vcs_with_contracts_where_they_reach_a_switch_and_counts_their_frames() {
-        let tcp = TcpConfig::Vanilla(TcpOptions::default());
-        let policy = PolicyConfig::TailDrop(tail_drop::Config {});
-        let mut network = n_source_network(2, "5us", None, policy, &tcp, "1ms");
+        let mut network = simple_network(2, "1ms");
         let vcs = [0, 1, 2, 3].map(VcIndex::new);
         let [without, _, with, _] = vcs;
         network.vcs[with].contract = Some(contract(1_555_200));

@@ -46,28 +46,6 @@ pub enum Event {
     Rate(RateEvent),
 }
 
-/// A kind of event, by which observers filter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
-    /// [`Event::Segment`].
-    Segments,
-    /// [`Event::Timer`].
-    Timers,
-    /// [`Event::Frame`].
-    Frames,
-    /// [`Event::Cell`].
-    Cells,
-    /// [`Event::Rate`].
-    Rates,
-}
-
-impl Kind {
-    /// Returns whether the fast engine reports this kind. The reference engine reports all kinds.
-    pub fn of_end_systems(self) -> bool {
-        matches!(self, Kind::Segments | Kind::Timers)
-    }
-}
-
 /// An event in the life of a segment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SegmentEvent {

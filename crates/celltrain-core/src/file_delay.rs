@@ -96,8 +96,6 @@ fn percentile(sorted: &[Span], percent: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tcp::scoreboard::SackBlocks;
-    use crate::tcp::{Ack, Sender, TcpConfig, TcpOptions};
 
     const CLOCK: Clock = Clock { units_per_second: 1000, exact: true };
 
@@ -105,58 +103,29 @@ mod tests {
         delays.iter().map(|&delay| Span(delay)).collect()
     }
 
-    /// A sender with segments of 512 bytes, and the files of its stream.
-    struct Timeline {
-        sender: Sender,
-        files: Files,
-    }
-
-    impl Timeline {
-        fn of(size: u64) -> Self {
-            Self { sender: Sender::new(&TcpConfig::Vanilla(TcpOptions::default()), CLOCK), files: Files::of(size) }
-        }
-
-        /// Sends everything allowed now. Returns the segment numbers.
-        fn send(&mut self, now: u64) -> Vec<u64> {
-            let segments: Vec<u64> =
-                std::iter::from_fn(|| self.sender.next_segment(Time(now))).map(|s| s.seq / 512).collect();
-            self.files.on_progress(self.sender.acknowledged(), self.sender.sent(), Time(now));
-            segments
-        }
-
-        /// Acknowledges the first `segments` segments.
-        fn ack(&mut self, segments: u64, now: u64) -> Vec<u64> {
-            let ack = Ack { ack: segments * 512, window: 65_535 };
-            self.sender.on_ack(ack, &SackBlocks::NONE, Time(now));
-            self.send(now)
-        }
+    /// Returns the delays of files of 1024 bytes after each of these steps: segments of 512 bytes acknowledged and sent,
+    /// and the time.
+    fn delays(steps: &[(u64, u64, u64)]) -> Vec<Vec<Span>> {
+        let mut files = Files::of(1024);
+        let mut after = |&(acknowledged, sent, now)| {
+            files.on_progress(acknowledged * 512, sent * 512, Time(now));
+            files.delays().to_vec()
+        };
+        steps.iter().map(&mut after).collect()
     }
 
     #[test]
     fn a_first_byte_that_is_sent_again_does_not_start_the_clock_again() {
-        let mut line = Timeline::of(1024);
-        assert_eq!(line.send(5), [0]);
-        let ticks = (1..1000).find(|_| line.sender.on_tick(Time(0))).unwrap();
-        assert!(ticks > 1, "the timeout takes its time");
-        assert_eq!(line.send(3005), [0], "the first byte again");
-        assert_eq!(line.ack(1, 3010), [1, 2], "and a second file");
-        assert_eq!(line.files.delays(), []);
-        line.ack(2, 3020);
-        assert_eq!(line.files.delays(), spans(&[3015]), "from the first time it was sent");
-        line.ack(4, 3030);
-        assert_eq!(line.files.delays(), spans(&[3015, 20]));
+        // The first byte is sent again at 3005; then a second file begins, and ends.
+        let found = delays(&[(0, 1, 5), (0, 1, 3005), (1, 3, 3010), (2, 4, 3020), (4, 6, 3030)]);
+        let from_the_first_time = [&[][..], &[], &[], &[3015], &[3015, 20]].map(spans);
+        assert_eq!(found, from_the_first_time);
     }
 
     #[test]
     fn one_acknowledgement_completes_two_files() {
-        let mut line = Timeline::of(1024);
-        assert_eq!(line.send(0), [0]);
-        assert_eq!(line.ack(1, 10), [1, 2]);
-        assert_eq!(line.ack(2, 13), [3, 4]);
-        assert_eq!(line.ack(3, 15), [5, 6]);
-        assert_eq!(line.files.delays(), spans(&[13]));
-        line.ack(6, 100);
-        assert_eq!(line.files.delays(), spans(&[13, 90, 87]), "begun with segments 2 and 4");
+        let found = delays(&[(0, 1, 0), (1, 3, 10), (2, 5, 13), (3, 7, 15), (6, 12, 100)]);
+        assert_eq!(found, [&[][..], &[], &[13], &[13], &[13, 90, 87]].map(spans), "begun with segments 2 and 4");
     }
 
     #[test]
@@ -182,11 +151,7 @@ mod tests {
         assert_eq!(delay.files, 6);
         let one = FileDelay::of(spans(&[7]), CLOCK);
         assert_eq!((one.mean_ms, one.median_ms, one.p95_ms, one.files), (Some(7.0), Some(7.0), Some(7.0), 1));
-    }
-
-    #[test]
-    fn without_a_file_there_is_no_delay() {
-        assert_eq!(FileDelay::of(Vec::new(), CLOCK), FileDelay::default());
-        assert_eq!(FileDelay::default().mean_ms, None);
+        let none = FileDelay::of(Vec::new(), CLOCK);
+        assert_eq!((none.mean_ms, none.median_ms, none.p95_ms, none.files), (None, None, None, 0));
     }
 }

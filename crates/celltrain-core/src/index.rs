@@ -27,16 +27,6 @@
 //! let links: TiVec<LinkIndex, &str> = vec!["sw1->sw2", "sw2->sw1"].into();
 //! assert_eq!(links[vc], "sw1->sw2");
 //! ```
-//!
-//! Nor can it replace a label:
-//!
-//! ```compile_fail
-//! use celltrain_core::cell::{Cell, FrameNumber};
-//! use celltrain_core::index::VcIndex;
-//!
-//! let vc = VcIndex::new(0);
-//! assert!(Cell::new(vc, FrameNumber::new(7), true).last_cell());
-//! ```
 
 /// Defines the index types. Each is a number of 32 bits that indexes a `TiVec` of its own kind, and converts from and
 /// to `usize` when a network is built and when results are made.

@@ -241,9 +241,7 @@ impl PartialOrd for Level {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::network::tests::{FIRST, SECOND, n_source_network};
-    use crate::policy::{PolicyConfig, tail_drop};
-    use crate::tcp::{TcpConfig, TcpOptions};
+    use crate::network::tests::{FIRST, SECOND, simple_network};
     use crate::traffic::{TrafficConfig, constant_rate};
     use crate::units::Bytes;
     use proptest::prelude::*;
@@ -370,9 +368,7 @@ mod tests {
 
     #[test]
     fn flows_that_share_a_vc_want_what_they_want_together() {
-        let tcp = TcpConfig::Vanilla(TcpOptions::default());
-        let policy = PolicyConfig::TailDrop(tail_drop::Config {});
-        let mut network = n_source_network(3, "5us", None, policy, &tcp, "1ms");
+        let mut network = simple_network(3, "1ms");
         let packets = |rate: &str| {
             let (rate, packet) = (rate.parse().unwrap(), Bytes { bytes: 512 });
             TrafficConfig::ConstantRate(constant_rate::Config { rate, packet })

@@ -168,40 +168,39 @@ impl RateControl {
     /// ahead of their instant: only later RM cells read the mark.
     #[inline]
     pub fn on_data_end(&mut self, vc: VcIndex, marked: bool) {
-        self.of(vc).destination.on_data(marked);
+        self.of_mut(vc).destination.on_data(marked);
     }
 
     /// Returns the content with which RM cell `number` of `vc` goes back from the end of its loop; `None` if it is
     /// already on its way back. Called in the order of the VC's cells.
     pub fn turn_around(&mut self, vc: VcIndex, number: FrameNumber) -> Option<RmCell> {
-        let rm = *self.rm(vc, number);
-        (!rm.backward).then(|| self.of(vc).destination.turn_around(&rm))
+        let rm = self.rm_content(vc, number);
+        (!rm.backward).then(|| self.of_mut(vc).destination.turn_around(&rm))
     }
 
     /// Returns the place to which an RM cell at its end on `vc` goes: where the other direction is shaped.
     #[inline]
     pub fn goes_to(&self, vc: VcIndex) -> Place {
-        let partner = self.loops[vc].as_ref().expect("RM cells are of ABR VCs").partner;
-        self.loops[partner].as_ref().expect("both directions are controlled").home
+        self.of(self.of(vc).partner).home
     }
 
     /// Returns whether RM cell `number`, which goes backward on `vc`, will leave the rate unchanged when it is back.
     pub fn keeps_rate(&mut self, vc: VcIndex, number: FrameNumber) -> bool {
-        let rm = *self.rm(vc, number);
+        let rm = self.rm_content(vc, number);
         let Place { link, label } = self.goes_to(vc);
-        self.ports[link].as_ref().expect("an ABR VC is shaped").keeps_rate(label, &rm)
+        self.shaped(link).keeps_rate(label, &rm)
     }
 
     /// Handles RM cell `number` at its end on `vc` at `now`. If turned around, it is queued at the place it goes to; if
     /// back at its source, it sets the rate there.
     pub fn deliver(&mut self, vc: VcIndex, number: FrameNumber, turned: Option<RmCell>, now: Time) {
-        let rm = *self.rm(vc, number);
-        let of_vc = self.of(vc);
+        let rm = self.rm_content(vc, number);
+        let of_vc = self.of_mut(vc);
         of_vc.rms_ended += 1;
         let home = of_vc.home;
-        self.ports[home.link].as_mut().expect("an ABR VC is shaped").forget_rms_before(home.label, number);
+        self.shaped(home.link).forget_rms_before(home.label, number);
         let Place { link, label } = self.goes_to(vc);
-        let port = self.ports[link].as_mut().expect("an ABR VC is shaped");
+        let port = self.shaped(link);
         match turned {
             Some(turned) => port.turn_around(label, turned),
             None => port.on_backward_rm(label, &rm, now),
@@ -217,7 +216,7 @@ impl RateControl {
 
     /// Returns whether RM cell `number`, on its way on `vc`, goes backward.
     pub fn goes_backward(&mut self, vc: VcIndex, number: FrameNumber) -> bool {
-        self.rm(vc, number).backward
+        self.rm_content(vc, number).backward
     }
 
     /// Lets the allocator write into an RM cell on `vc` that passes the switch whose port at `place` carries the data
@@ -247,7 +246,7 @@ impl RateControl {
 
     /// Returns the content of RM cell `number`, on its way on `vc`.
     pub fn rm_content(&self, vc: VcIndex, number: FrameNumber) -> RmCell {
-        let home = self.loops[vc].as_ref().expect("RM cells are of ABR VCs").home;
+        let home = self.of(vc).home;
         self.port(home.link).expect("an ABR VC is shaped").rm_content(home.label, number)
     }
 
@@ -268,14 +267,20 @@ impl RateControl {
         self.loops[vc].as_ref().map(|of_vc| of_vc.home)
     }
 
-    fn rm(&mut self, vc: VcIndex, number: FrameNumber) -> &mut RmCell {
-        let home = self.of(vc).home;
-        self.ports[home.link].as_mut().expect("an ABR VC is shaped").rm(home.label, number)
+    #[inline]
+    fn of(&self, vc: VcIndex) -> &Loop {
+        self.loops[vc].as_ref().expect("RM cells are of ABR VCs")
     }
 
     #[inline]
-    fn of(&mut self, vc: VcIndex) -> &mut Loop {
+    fn of_mut(&mut self, vc: VcIndex) -> &mut Loop {
         self.loops[vc].as_mut().expect("RM cells are of ABR VCs")
+    }
+
+    /// Returns the port at which an ABR VC is shaped, on this link.
+    #[inline]
+    fn shaped(&mut self, link: LinkIndex) -> &mut ShapedPort {
+        self.port_mut(link).expect("an ABR VC is shaped")
     }
 }
 

@@ -18,28 +18,10 @@
 //! }
 //! ```
 //!
-//! Each line names a module and a variant. The module's name is the name in scenarios; it has to equal the variant in
-//! snake case as serde writes it, or the line carries `#[serde(rename = "dfba_1998")]`. The list above expands to
-//!
-//! ```ignore
-//! #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-//! #[serde(rename_all = "snake_case")]                       // [edge.discard.tail_drop] in a scenario
-//! pub enum DiscardConfig {
-//!     TailDrop(tail_drop::Config),                          // with the keys of this type
-//! }
-//!
-//! impl From<tail_drop::Config> for DiscardConfig { .. }
-//!
-//! impl DiscardConfig {
-//!     pub const NAMES: &[&str] = &["tail_drop"];
-//!     pub fn name(&self) -> &'static str { .. }             // "tail_drop"
-//!     pub fn build(&self, packets: &Packets) -> Box<dyn Discard> {
-//!         match self {
-//!             Self::TailDrop(config) => Box::new(config.build(packets)),
-//!         }
-//!     }
-//! }
-//! ```
+//! Each line names a module and a variant. The module's name is the name in scenarios (`[edge.discard.tail_drop]`); it
+//! has to equal the variant in snake case as serde writes it, or the line carries `#[serde(rename = "dfba_1998")]`. The
+//! list above expands to `enum DiscardConfig { TailDrop(tail_drop::Config) }` with its serde and schema derives,
+//! `DiscardConfig::NAMES`, `name`, and `build` with a `match` over the variants.
 //!
 //! There are three kinds of lists:
 //!

@@ -130,9 +130,7 @@ impl ShapedPort {
     /// Handles a backward RM cell that has returned to its source.
     pub fn on_backward_rm(&mut self, label: Label, rm: &RmCell, now: Time) {
         debug_assert!(self.ahead.is_none() || self.keeps_rate(label, rm), "what has not started is taken back first");
-        let Pace::Controlled(source) = &mut self.vcs[label].pace else {
-            panic!("RM cells come back to VCs whose rate is controlled");
-        };
+        let source = self.source_mut(label);
         let before = source.acr();
         source.on_backward_rm(rm, now);
         let acr = source.acr();
@@ -144,10 +142,7 @@ impl ShapedPort {
     /// Queues `rm`, a turned-around forward RM cell of the other direction, until this VC's turn for it comes.
     pub fn turn_around(&mut self, label: Label, rm: RmCell) {
         debug_assert!(self.ahead.is_none(), "what has not started is taken back first");
-        let Pace::Controlled(source) = &mut self.vcs[label].pace else {
-            panic!("RM cells are turned around into VCs whose rate is controlled");
-        };
-        source.turn_around(rm);
+        self.source_mut(label).turn_around(rm);
     }
 
     /// Returns the content of RM cell `number`, which has not yet reached its end, mutably.
@@ -297,6 +292,13 @@ impl ShapedPort {
         match &self.vcs[label].pace {
             Pace::Controlled(source) => Some(source),
             Pace::Line(_) => None,
+        }
+    }
+
+    fn source_mut(&mut self, label: Label) -> &mut Source {
+        match &mut self.vcs[label].pace {
+            Pace::Controlled(source) => source,
+            Pace::Line(_) => panic!("RM cells are of VCs whose rate is controlled"),
         }
     }
 

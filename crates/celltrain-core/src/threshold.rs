@@ -262,11 +262,14 @@ mod tests {
         read(value).unwrap().cells(1000)
     }
 
+    /// Returns the elements of a JSON array.
+    fn each(array: Value) -> Vec<Value> {
+        serde_json::from_value(array).unwrap()
+    }
+
     #[test]
     fn every_spelling_of_a_threshold_is_the_same_number_of_cells() {
-        for value in
-            [json!(0.8), json!("80%"), json!(800), json!(800.0), json!("800 cells"), json!("buffer - 200 cells")]
-        {
+        for value in each(json!([0.8, "80%", 800, 800.0, "800 cells", "buffer - 200 cells"])) {
             assert_eq!(cells(value.clone()), 800.0, "{value}");
             assert_eq!(read(value.clone()).unwrap().whole_cells(1000), 800, "{value}");
         }
@@ -274,37 +277,23 @@ mod tests {
 
     #[test]
     fn numbers_up_to_1_are_shares_and_larger_ones_are_cells() {
-        let expected = [
-            (json!(0), 0.0),
-            (json!(0.0), 0.0),
-            (json!("0%"), 0.0),
-            (json!(1), 1000.0),
-            (json!(1.0), 1000.0),
-            (json!("100%"), 1000.0),
-            (json!("1 cell"), 1.0),
-            (json!("1 cells"), 1.0),
-            (json!(2), 2.0),
-            (json!(1000), 1000.0),
-            (json!("buffer - 1 cell"), 999.0),
-            (json!("buffer-200"), 800.0),
-        ];
-        for (value, r) in expected {
-            assert_eq!(cells(value.clone()), r, "{value}");
+        for (r, spellings) in [
+            (0.0, json!([0, 0.0, "0%"])),
+            (1000.0, json!([1, 1.0, "100%", 1000])),
+            (1.0, json!(["1 cell", "1 cells"])),
+            (2.0, json!([2])),
+            (999.0, json!(["buffer - 1 cell"])),
+            (800.0, json!(["buffer-200"])),
+        ] {
+            for value in each(spellings) {
+                assert_eq!(cells(value.clone()), r, "{value}");
+            }
         }
     }
 
     #[test]
     fn a_threshold_writes_itself_as_it_was_read() {
-        for value in [
-            json!(0),
-            json!(1),
-            json!(0.9),
-            json!(1.0),
-            json!(800),
-            json!("12.5%"),
-            json!("1 cell"),
-            json!("buffer - 1 cell"),
-        ] {
+        for value in each(json!([0, 1, 0.9, 1.0, 800, "12.5%", "1 cell", "buffer - 1 cell"])) {
             assert_eq!(serde_json::to_value(read(value.clone()).unwrap()).unwrap(), value);
         }
         let written = |text: &str| text.parse::<Threshold>().unwrap().to_string();
@@ -341,7 +330,7 @@ mod tests {
         assert_eq!("100.1%".parse::<Threshold>().unwrap_err(), "is more than the buffer; a share is at most \"100%\"");
         assert!("800".parse::<Threshold>().unwrap_err().contains("write \"800 cells\""));
         assert!("4294967296 cells".parse::<Threshold>().unwrap_err().contains("4294967295"));
-        for number in [json!(-1), json!(-0.1), json!(1.9), json!(800.5), json!(true)] {
+        for number in each(json!([-1, -0.1, 1.9, 800.5, true])) {
             assert_eq!(read(number).unwrap_err(), format!("is not {EXPECTED}"));
         }
         assert!(read(json!(4_294_967_296_u64)).unwrap_err().contains("is more than any buffer"));
@@ -350,30 +339,16 @@ mod tests {
 
     #[test]
     fn a_threshold_is_at_most_the_buffer_and_a_share_needs_one() {
-        let faults = |value: Value, k| read(value).unwrap().check("threshold", k).len();
-        for (value, refused) in [
-            (json!(1000), 0),
-            (json!(1001), 1),
-            (json!("1000 cells"), 0),
-            (json!("1001 cells"), 1),
-            (json!("buffer - 1000 cells"), 0),
-            (json!("buffer - 1001 cells"), 1),
-            (json!(1), 0),
-            (json!("100%"), 0),
+        for (buffer, refused, values) in [
+            (Some(1000), 0, json!([1000, "1000 cells", "buffer - 1000 cells", 1, "100%"])),
+            (Some(1000), 1, json!([1001, "1001 cells", "buffer - 1001 cells"])),
+            (None, 0, json!([0, 0.0, 1001, "1 cell"])),
+            (None, 1, json!([1, 0.5, "90%", "buffer - 10"])),
         ] {
-            assert_eq!(faults(value.clone(), Some(1000)), refused, "{value}");
-        }
-        for (value, refused) in [
-            (json!(0), 0),
-            (json!(0.0), 0),
-            (json!(1001), 0),
-            (json!("1 cell"), 0),
-            (json!(1), 1),
-            (json!(0.5), 1),
-            (json!("90%"), 1),
-            (json!("buffer - 10"), 1),
-        ] {
-            assert_eq!(faults(value.clone(), None), refused, "{value}");
+            for value in each(values) {
+                let faults = read(value.clone()).unwrap().check("threshold", buffer);
+                assert_eq!(faults.len(), refused, "{value} of {buffer:?}");
+            }
         }
         assert_eq!(Threshold::Share(0.9).check("threshold", None)[0].value, "0.9");
         assert_eq!(Threshold::Cells(9).check("threshold", Some(8))[0].value, "\"9 cells\"");

@@ -230,27 +230,16 @@ const TIME: Quantity = Quantity {
 const SIZE: Quantity =
     Quantity { kind: "size", base: "B", units: &[("MB", 1_000_000), ("kB", 1_000), ("B", 1)], example: "512B" };
 
-/// Reason why a text is not a quantity: a clause that follows "is not".
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct QuantityError(String);
-
-impl fmt::Display for QuantityError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for QuantityError {}
-
 impl Quantity {
-    fn refuse(&self, why: &str) -> QuantityError {
+    /// Returns why a text is not this quantity: a clause that follows "is not".
+    fn refuse(&self, why: &str) -> String {
         let units: Vec<_> = self.units.iter().map(|(name, _)| *name).collect();
-        QuantityError(format!(
+        format!(
             "a {} ({why}); write a number and one of {}, for example \"{}\"",
             self.kind,
             units.join(", "),
             self.example
-        ))
+        )
     }
 
     /// Parses a decimal number and a unit exactly, without floats.
@@ -258,7 +247,7 @@ impl Quantity {
         clippy::arithmetic_side_effects,
         reason = "a fraction has 18 digits at most and a scale 13: below 2^128; powers of ten are positive"
     )]
-    fn parse(&self, text: &str) -> Result<u64, QuantityError> {
+    fn parse(&self, text: &str) -> Result<u64, String> {
         let text = text.trim();
         if text.starts_with('-') {
             return Err(self.refuse("it is negative"));
@@ -319,8 +308,8 @@ impl Quantity {
 macro_rules! quantity {
     ($type:ident, $field:ident, $quantity:ident) => {
         impl FromStr for $type {
-            type Err = QuantityError;
-            fn from_str(text: &str) -> Result<Self, QuantityError> {
+            type Err = String;
+            fn from_str(text: &str) -> Result<Self, String> {
                 $quantity.parse(text).map(|$field| Self { $field })
             }
         }
@@ -392,15 +381,14 @@ mod tests {
 
     #[test]
     fn a_quantity_without_a_unit_says_what_would_be_right() {
-        let error = "5".parse::<Duration>().unwrap_err().to_string();
+        let error = "5".parse::<Duration>().unwrap_err();
         assert_eq!(error, "a time (no unit); write a number and one of s, ms, us, ns, ps, for example \"5us\"");
-        assert!("-5us".parse::<Duration>().unwrap_err().to_string().contains("negative"));
-        assert!("5 parsecs".parse::<Duration>().unwrap_err().to_string().contains("unknown unit"));
-        assert!("0.1ps".parse::<Duration>().unwrap_err().to_string().contains("finer than 1ps"));
+        assert!("-5us".parse::<Duration>().unwrap_err().contains("negative"));
+        assert!("5 parsecs".parse::<Duration>().unwrap_err().contains("unknown unit"));
+        assert!("0.1ps".parse::<Duration>().unwrap_err().contains("finer than 1ps"));
         assert!("99999999999999999999s".parse::<Duration>().is_err());
         // Texts with more digits than a quantity can have are not numbers, whatever follows the digits.
-        let digits =
-            |number: usize| format!("0.{}1s", "0".repeat(number - 1)).parse::<Duration>().unwrap_err().to_string();
+        let digits = |number: usize| format!("0.{}1s", "0".repeat(number - 1)).parse::<Duration>().unwrap_err();
         assert!(digits(18).contains("finer than 1ps") && digits(19).contains("is not a decimal number"));
     }
 

@@ -53,12 +53,6 @@ impl UpstreamLinks {
         let place = self.of(link).binary_search(&from);
         index(place.expect("a VC goes from the one to the other"))
     }
-
-    /// Returns the number of inputs of all ports together.
-    #[cfg(test)]
-    fn len(&self) -> usize {
-        self.links.len()
-    }
 }
 
 fn index(i: usize) -> u32 {
@@ -68,18 +62,11 @@ fn index(i: usize) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::network::tests::{N_SOURCE_BOTTLENECK, n_source_network, ring_network};
-    use crate::policy::{PolicyConfig, tail_drop};
-    use crate::tcp::{TcpConfig, TcpOptions};
-
-    fn tcp() -> TcpConfig {
-        TcpConfig::Vanilla(TcpOptions::default())
-    }
+    use crate::network::tests::{N_SOURCE_BOTTLENECK, ring_network, simple_network};
 
     #[test]
     fn a_ports_inputs_are_the_links_its_vcs_come_from_in_the_order_of_the_nodes_inputs() {
-        let policy = PolicyConfig::TailDrop(tail_drop::Config {});
-        let network = n_source_network(3, "5us", None, policy, &tcp(), "1ms");
+        let network = simple_network(3, "1ms");
         let (upstream, routing) = (UpstreamLinks::new(&network), network.routing());
         // Links: the bottleneck there and back, then pairs for sources 2, 4, 6 and destinations 8, 10, 12.
         for (link, from) in [(0, &[2, 4, 6][..]), (1, &[9, 11, 13]), (8, &[0])] {
@@ -99,8 +86,7 @@ mod tests {
 
     #[test]
     fn a_link_that_brings_many_vcs_is_one_input() {
-        let policy = PolicyConfig::TailDrop(tail_drop::Config {});
-        let mut network = n_source_network(1, "5us", None, policy, &tcp(), "1ms");
+        let mut network = simple_network(1, "1ms");
         let more = network.vcs.clone();
         network.vcs.extend(more);
         assert_eq!(UpstreamLinks::new(&network).of(N_SOURCE_BOTTLENECK), [LinkIndex::new(2)]);
@@ -109,7 +95,7 @@ mod tests {
     /// Regression: state for every input of the node at each of its ports was 10 GB at 10,000 hosts.
     #[test]
     fn inputs_grow_with_hosts_and_not_with_their_square() {
-        let inputs = |hosts| UpstreamLinks::new(&ring_network(hosts, "1ms")).len();
+        let inputs = |hosts| UpstreamLinks::new(&ring_network(hosts, "1ms")).links.len();
         assert_eq!([10, 20, 1000].map(inputs), [20, 40, 2000], "two at every port, data and acknowledgements");
     }
 }

@@ -145,7 +145,10 @@ fn unused(scenario: &Scenario, warnings: &mut Vec<Warning>) {
     let of_ports = scenario.port.iter().flat_map(|(name, port)| {
         let at = |kind: &str, which: &str| join(&join(&join("port", name), kind), which);
         let (policy, scheduler) = (&port.policy, &port.scheduler);
-        [(at("policy", policy.name()), policy.unused()), (at("scheduler", scheduler.name()), scheduler.unused())]
+        [
+            (at("policy", policy.name()), policy.unused()),
+            (at("scheduler", scheduler.name()), scheduler.config().unused()),
+        ]
     });
     let of_flows =
         scenario.flow.iter().filter_map(|(name, flow)| Some((join(&join("flow", name), "tcp"), flow.tcp.as_ref()?)));

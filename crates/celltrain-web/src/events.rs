@@ -3,8 +3,7 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
-use celltrain_core::events::Kind;
-use celltrain_run::events::{Block, Values, described, name_of};
+use celltrain_run::events::{Block, Kind, Values, described, name_of};
 use serde_json::{Map, Value, json};
 
 use crate::answer::Columns;

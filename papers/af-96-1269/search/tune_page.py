@@ -15,7 +15,8 @@ import json
 import shutil
 from pathlib import Path
 
-from celltrain.ensemble.tuning import Estimate, Left, Searched, Tuned
+from celltrain.ensemble.tuning import Estimate, Tuned
+from celltrain.ensemble.tuning.result import Left, Searched
 from paper_page import ROOT, replaced
 
 STUDIES, IMAGES = ROOT / "docs" / "studies", ROOT / "docs" / "images"

@@ -1,4 +1,4 @@
-"""The command line. What a command prints with `--json` is a promise; the tables for people may change.
+"""The command line. The output of `--json` is stable; the tables for people may change.
 
 Exit codes: 0 done; 1 it ran, but the answer is no; 2 bad input; 3 a fault of celltrain; 130 interrupted.
 """
@@ -18,44 +18,52 @@ from celltrain.cli import shell
 if TYPE_CHECKING:
     app: typer.Typer
 
-#: Every command and the module that has it, in the order in which the help lists them.
-COMMANDS = {
-    "new": "new",
-    "run": "run",
-    "compare": "compare",
-    "vet": "vet",
-    "why": "why",
-    "plot": "plot",
-    "reproduce": "reproduce",
-    "study": "reproduce",
-    "sweep": "sweep",
-    "tune": "tune",
-    "store": "store",
-    "report": "report",
-    "check": "check",
-    "import": "import_",
-    "list": "describe",
-    "explain": "describe",
-    "schema": "describe",
-    "bench": "bench",
-    "lab": "lab",
-    "doctor": "doctor",
-}
+#: Commands in the order in which the help lists them. Each has a module of its name, with `_` after a word of Python.
+COMMANDS = (
+    "new",
+    "run",
+    "compare",
+    "vet",
+    "why",
+    "plot",
+    "reproduce",
+    "study",
+    "sweep",
+    "tune",
+    "store",
+    "report",
+    "check",
+    "import",
+    "list",
+    "explain",
+    "schema",
+    "bench",
+    "lab",
+    "doctor",
+)
 
 
 def program(commands: Iterable[str] = COMMANDS) -> typer.Typer:
-    """The command line with these commands and those of their modules: each costs time to import and to describe."""
-    made = typer.Typer(
+    """Returns the command line with these commands: each costs time to import and to describe."""
+    program = _typer(
         name="celltrain",
-        no_args_is_help=True,
-        pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["-h", "--help"]},
         epilog="Start with: celltrain list scenarios; celltrain run lan-epd; celltrain compare lan-tail-drop lan-epd",
+        context_settings={"help_option_names": ["-h", "--help"]},
     )
-    for module in dict.fromkeys(COMMANDS[command] for command in commands):
-        import_module(f"celltrain.cli.{module}").register(made)
-    made.callback()(celltrain)
-    return made
+    for command in commands:
+        module = import_module(f"celltrain.cli.{command}{'_' if command in ('import', 'list') else ''}")
+        functions = module.COMMANDS
+        into = program if command in functions else _typer(help=module.HELP)
+        for name, function in functions.items():
+            into.command(name, **function.registration)(function)
+        if into is not program:
+            program.add_typer(into, name=command)
+    program.callback()(celltrain)
+    return program
+
+
+def _typer(**options: object) -> typer.Typer:
+    return typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, **options)  # type: ignore[arg-type]
 
 
 def __getattr__(name: str) -> object:
@@ -85,9 +93,9 @@ def main() -> None:
     """Runs the command line."""
     try:
         command = sys.argv[1:2]
-        program(command if set(command) & COMMANDS.keys() else COMMANDS)()
+        program(command if set(command) & {*COMMANDS} else COMMANDS)()
     except KeyboardInterrupt:
-        # Before a command began or after it ended; commands answer for themselves.
+        # Before a command began or after it ended; commands handle their own interrupts.
         code: object = shell.INTERRUPTED
     except SystemExit as end:
         code = end.code

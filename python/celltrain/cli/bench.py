@@ -1,23 +1,18 @@
-"""`celltrain bench`: how fast it is here."""
+"""`celltrain bench`: measures the speed of both engines."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
-from celltrain.cli import shell
-
-
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("bench", epilog="For example: celltrain bench --quick")(bench)
+from celltrain.cli import options, progress, shell
+from celltrain.cli.options import flag
 
 
-@shell.command
+@shell.command("celltrain bench", "celltrain bench --quick", "celltrain bench --csv speed.csv")
 def bench(
-    quick: Annotated[bool, typer.Option("--quick", help="Four of the scenarios, one run each.")] = False,
-    as_json: shell.Json = False,
+    quick: Annotated[bool, flag("--quick", "Four of the scenarios, one run each.")] = False,
+    csv: options.Csv = None,
+    as_json: options.Json = False,
 ) -> None:
     """Measure both engines on fixed scenarios, each in a process of its own: the fastest of three runs."""
     from celltrain import _core
@@ -26,20 +21,18 @@ def bench(
     from celltrain.model.grids import Line
     from celltrain.running.results import ENGINES
 
+    output = shell.Output.of(as_json=as_json, csv=csv)
     profile = _core.build()["profile"]
     if profile != "release":
         problem = "is not measured: its speed says nothing. Install an optimised build with: pip install ."
         raise InputError([Fault.of_option("build", profile, problem)])
     chosen = cases(quick=quick)
     measured = []
-    with shell.waiting(f"measuring {len(chosen)} scenarios on both engines") as progress:
+    with progress.waiting(f"measuring {len(chosen)} scenarios on both engines") as tell:
         for row in measure_all(quick=quick):
             measured.append(row)
-            if progress is not None:
-                progress(len(measured) / (len(chosen) * len(ENGINES)))
-    if as_json:
-        shell.answer(measured)
-        return
+            if tell is not None:
+                tell(len(measured) / (len(chosen) * len(ENGINES)))
     titles = {case["scenario"]: case["title"] for case in chosen}
     grid = shell.grid(
         "scenario",
@@ -65,4 +58,8 @@ def bench(
             "" if ratio is None else f"{ratio:.1f}",
         )
     note = "Seconds of wall-clock time. Memory is the most the process ever had, Python's included."
-    shell.show([grid, Line(text=note)])
+    output.show(answer=lambda: measured, rows=lambda: measured, blocks=lambda: [grid, Line(text=note)])
+    output.wrote()
+
+
+COMMANDS = {"bench": bench}

@@ -1,4 +1,4 @@
-"""`celltrain check`: what is wrong with a scenario file or a policy file."""
+"""`celltrain check`: finds what is wrong with a scenario file or a policy file."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from celltrain.cli import completing, shell
+from celltrain.cli import completing, options, shell
+from celltrain.cli.options import OUTPUT, option
 from celltrain.errors import Fault, InputError
+from celltrain.text import shown
 
 if TYPE_CHECKING:
     from celltrain.model.network import Network
@@ -18,15 +20,11 @@ if TYPE_CHECKING:
     from celltrain.model.policy_files import Policy
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command(
-        "check",
-        epilog="For example: celltrain check mine.toml; celltrain check chain-epd --plot chain.png",
-    )(check)
-
-
-@shell.command
+@shell.command(
+    "celltrain check mine.toml",
+    "celltrain check policy.toml lan-epd --json",
+    "celltrain check chain-epd --plot chain.png",
+)
 def check(
     files: Annotated[
         list[Path],
@@ -36,16 +34,18 @@ def check(
             autocompletion=completing.scenarios,
         ),
     ],
+    settings: options.Settings = None,
     plot: Annotated[
-        Path | None, typer.Option(metavar="PICTURE", help="Draw the network of the one FILE there: .png, .svg or .pdf.")
+        Path | None, option("PICTURE", "Draw the network of the one FILE there: .png, .svg or .pdf.", panel=OUTPUT)
     ] = None,
-    settings: shell.Settings = None,
-    as_json: shell.Json = False,
+    csv: options.Csv = None,
+    as_json: options.Json = False,
 ) -> int:
-    """Say everything that is wrong with scenario and policy files, without running them; exit with 2 if anything is."""
+    """Find everything that is wrong with scenario and policy files, without a run; exit with 2 if anything is."""
+    from celltrain.model.grids import Line
     from celltrain.model.overrides import single
-    from celltrain.text import shown
 
+    output = shell.Output.of(as_json=as_json, csv=csv)
     if plot is not None:
         _can_draw(files, plot)
     changed = single(settings)
@@ -56,46 +56,40 @@ def check(
 
         net = checked[0].network
         if net is None:
-            raise InputError(
-                [Fault.saying(f"Cannot draw {checked[0].file}: it is a policy, not a network.", key="--plot")]
-            )
+            problem = f"Cannot draw {checked[0].file}: it is a policy, not a network."
+            raise InputError([Fault.saying(problem, key="--plot")])
         with shell.writing(plot):
             save(net, plot)
-    if as_json:
-        shell.answer(
-            {
-                "faults": [fault.to_dict() for fault in faults],
-                "warnings": [{"file": one.file, "message": message} for one in checked for message in one.warnings],
-                "networks": [
-                    {"file": one.file, **one.network.to_dict(), "memory_bytes": one.memory_bytes}
-                    for one in checked
-                    if one.network is not None
-                ],
-                "policies": [
-                    {"file": one.file, "name": one.policy.name, "policy": one.policy.table}
-                    for one in checked
-                    if one.policy is not None
-                ],
-            }
-        )
-        return shell.BAD_INPUT if faults else shell.DONE
-    shell.report(faults, as_json=False)
-    for one in checked:
-        for message in one.warnings:
-            shell.complain(f"{one.file}: warning: {message}")
-        if not one.faults:
-            what = "" if one.policy is None else f"the policy {shown(one.policy.name)}; "
-            count = len(one.warnings)
-            warned = f"valid, with {count} warning{'' if count == 1 else 's'}"
-            shell.say(f"{one.file}: {what}{warned if count else 'nothing is wrong'}")
-    if plot is not None and not faults:
-        shell.say(f"wrote {shown(plot)}")
+    warnings = [{"file": one.file, "message": message} for one in checked for message in one.warnings]
+    if not as_json:
+        shell.report(faults, as_json=False)
+        for warning in warnings:
+            shell.complain(f"{warning['file']}: warning: {warning['message']}")
+    output.show(
+        answer=lambda: {
+            "faults": [fault.to_dict() for fault in faults],
+            "warnings": warnings,
+            "networks": [
+                {"file": one.file, **one.network.to_dict(), "memory_bytes": one.memory_bytes}
+                for one in checked
+                if one.network is not None
+            ],
+            "policies": [
+                {"file": one.file, "name": one.policy.name, "policy": one.policy.table}
+                for one in checked
+                if one.policy is not None
+            ],
+        },
+        rows=lambda: [fault.to_dict() for fault in faults],
+        blocks=lambda: [Line(text=one.summary) for one in checked if not one.faults],
+    )
+    output.wrote([plot] if plot is not None and not faults else [])
     return shell.BAD_INPUT if faults else shell.DONE
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Checked:
-    """What is known of a file: a scenario's network or a policy, if nothing is wrong with it."""
+    """A checked file, with the network or the policy if nothing is wrong with it."""
 
     file: str
     faults: list[Fault]
@@ -104,13 +98,20 @@ class _Checked:
     memory_bytes: int | None = None
     policy: Policy | None = None
 
+    @property
+    def summary(self) -> str:
+        """A line about a file without faults."""
+        what = "" if self.policy is None else f"the policy {shown(self.policy.name)}; "
+        count = len(self.warnings)
+        warned = f"valid, with {count} warning{'' if count == 1 else 's'}"
+        return f"{self.file}: {what}{warned if count else 'nothing is wrong'}"
+
 
 def _checked(file: Path, settings: Mapping[str, Setting]) -> _Checked:
     """Checks a scenario or a policy file."""
     from celltrain.model.network import Network
     from celltrain.model.policy_files import is_policy_file
     from celltrain.model.scenario import read, table
-    from celltrain.text import shown
 
     name = shown(file)
     if is_policy_file(file):
@@ -125,7 +126,7 @@ def _checked(file: Path, settings: Mapping[str, Setting]) -> _Checked:
     if reading.faults:
         return _Checked(file=name, faults=reading.faults, warnings=reading.warnings)
     network = Network.of_core(reading.accepted())
-    stay = shell.thresholds_that_stay(file, table(reading.accepted())) if settings else []
+    stay = shell.fixed_thresholds(file, table(reading.accepted())) if settings else []
     warnings = [*reading.warnings, *stay]
     return _Checked(file=name, faults=[], warnings=warnings, network=network, memory_bytes=reading.memory_bytes)
 
@@ -133,9 +134,11 @@ def _checked(file: Path, settings: Mapping[str, Setting]) -> _Checked:
 def _can_draw(files: list[Path], plot: Path) -> None:
     """Refuses what cannot be drawn before any file is read."""
     from celltrain.drawing.axes import refuse_other, require_matplotlib
-    from celltrain.text import shown
 
     if len(files) != 1:
         raise InputError([Fault.of_option("--plot", shown(plot), f"draws one scenario; {len(files)} are given")])
     refuse_other(plot, "--plot")
     require_matplotlib()
+
+
+COMMANDS = {"check": check}

@@ -1,4 +1,4 @@
-"""`celltrain import`: a scenario from a graph."""
+"""`celltrain import`: makes a scenario from a graph."""
 
 from __future__ import annotations
 
@@ -7,84 +7,68 @@ from typing import Annotated
 
 import typer
 
-from celltrain.cli import completing, shell
+from celltrain.cli import options, shell
+from celltrain.cli.options import OUTPUT, SCENARIO, count, flag, option
+from celltrain.text import shown
+
+GRAPH = "Graph"
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("import", epilog="For example: celltrain import net.graphml --flows 20 --delay 1ms -o net.toml")(
-        import_
-    )
-
-
-@shell.command
+@shell.command(
+    "celltrain import net.graphml --flows 20 --delay 1ms --out net.toml",
+    "celltrain import net.json --rate-attribute bandwidth --rate-unit Mbps",
+    "celltrain import net.graphml --name-attribute label --both-ways --json",
+)
 def import_(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A graph: GraphML, or JSON with nodes and links.")],
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", metavar="SCENARIO", help="TOML file to write.", show_default="standard output"),
-    ] = None,
-    flows: Annotated[
-        int | None, typer.Option(parser=shell.whole(1), metavar="N", help="Draw N flows between random nodes.")
-    ] = None,
-    seed: Annotated[
-        int,
-        typer.Option(
-            parser=shell.whole(0, (1 << 64) - 1), metavar="N", help="Seed of these draws, and of the scenario."
-        ),
-    ] = 1,
-    rate: Annotated[str, typer.Option(help="Rate of links without a rate.")] = "155.52Mbps",
-    delay: Annotated[
-        str | None, typer.Option(help="Delay of links without a delay. If not given, every edge needs one.")
-    ] = None,
-    rate_attribute: Annotated[str, typer.Option(metavar="NAME", help="The attribute that is an edge's rate.")] = "rate",
-    delay_attribute: Annotated[
-        str, typer.Option(metavar="NAME", help="The attribute that is an edge's delay.")
-    ] = "delay",
+    rate_attribute: Annotated[str, option("NAME", "Attribute with an edge's rate.", panel=GRAPH)] = "rate",
+    delay_attribute: Annotated[str, option("NAME", "Attribute with an edge's delay.", panel=GRAPH)] = "delay",
     rate_unit: Annotated[
-        str | None, typer.Option(metavar="UNIT", help="The unit of rates that are bare numbers, such as bps.")
+        str | None, option("UNIT", "Unit of rates that are bare numbers, such as bps.", panel=GRAPH)
     ] = None,
     delay_unit: Annotated[
-        str | None, typer.Option(metavar="UNIT", help="The unit of delays that are bare numbers, such as ms.")
+        str | None, option("UNIT", "Unit of delays that are bare numbers, such as ms.", panel=GRAPH)
     ] = None,
     name_attribute: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The attribute that is a node's name.", show_default="its id")
+        str | None, option("NAME", "Attribute with a node's name.", default="its id", panel=GRAPH)
     ] = None,
     kind_attribute: Annotated[
-        str, typer.Option(metavar="NAME", help="The attribute that says what a node is: host, switch or edge_device.")
+        str, option("NAME", "Attribute with a node's kind: host, switch or edge_device.", panel=GRAPH)
     ] = "kind",
     flow_attribute: Annotated[
-        str, typer.Option(metavar="NAME", help="The attribute that says which nodes a node sends flows to.")
+        str, option("NAME", "Attribute with the nodes that a node sends flows to.", panel=GRAPH)
     ] = "flow_to",
     both_ways: Annotated[
-        bool, typer.Option("--both-ways", help="Take a directed edge without one back as a link both ways.")
+        bool, flag("--both-ways", "Make a directed edge without one back a link both ways.", GRAPH)
     ] = False,
+    flows: Annotated[int | None, count("Draw N flows between random nodes.", panel=SCENARIO)] = None,
+    seed: Annotated[
+        int, count("Seed of these draws, and of the scenario.", least=0, most=options.MOST_SEED, panel=SCENARIO)
+    ] = 1,
+    rate: Annotated[str, option(None, "Rate of links without a rate.", panel=SCENARIO)] = "155.52Mbps",
+    delay: Annotated[
+        str | None,
+        option(None, "Delay of links without a delay. If not given, every edge needs one.", panel=SCENARIO),
+    ] = None,
     access_rate: Annotated[
-        str | None, typer.Option(help="Rate of the links of hosts made for flows.", show_default="--rate")
+        str | None, option(None, "Rate of the links of hosts made for flows.", default="--rate", panel=SCENARIO)
     ] = None,
-    access_delay: Annotated[str, typer.Option(help="Delay of these links.")] = "5us",
-    buffer: Annotated[
-        int, typer.Option(parser=shell.whole(1), metavar="CELLS", help="Buffer of every port of a switch.")
-    ] = 1000,
-    duration: Annotated[str, typer.Option(help="How long to simulate.")] = "1s",
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="PATH=VALUE",
-            autocompletion=completing.paths,
-            help="Write this setting as well. May be repeated.",
-        ),
+    access_delay: Annotated[str, option(None, "Delay of these links.", panel=SCENARIO)] = "5us",
+    buffer: Annotated[int, count("Buffer of every port of a switch.", metavar="CELLS", panel=SCENARIO)] = 1000,
+    duration: Annotated[str, option(None, "How long to simulate.", panel=SCENARIO)] = "1s",
+    settings: Annotated[list[str] | None, options.setting("Write this setting as well. May be repeated.")] = None,
+    out: Annotated[
+        Path | None,
+        option("SCENARIO", "TOML file to write.", "--out", "-o", default="standard output", panel=OUTPUT),
     ] = None,
-    as_json: shell.Json = False,
+    as_json: options.Json = False,
 ) -> None:
-    """Make a scenario of a graph: its nodes are switches, flows join hosts at them, every port has EPD."""
+    """Make a scenario from a graph: its nodes are switches, flows join hosts at them, every port has EPD."""
     from celltrain.model.graph import import_graph
     from celltrain.model.overrides import single
     from celltrain.model.scenario import read, table
     from celltrain.model.toml import save, to_toml
     from celltrain.model.types import Scenario
-    from celltrain.text import shown
 
     scenario = import_graph(
         file,
@@ -121,3 +105,6 @@ def import_(
         network = scenario.to_dict()["topology"]["network"]
         counts = ", ".join(f"{len(network[key])} {key}" for key in ("switches", "hosts", "links", "flows"))
         shell.say(f"wrote {shown(out)}: {counts}")
+
+
+COMMANDS = {"import": import_}

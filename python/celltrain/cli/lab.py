@@ -1,4 +1,4 @@
-"""`celltrain lab`: the page that runs the simulator in a browser."""
+"""`celltrain lab`: opens the page that runs the simulator in a browser."""
 
 from __future__ import annotations
 
@@ -6,26 +6,20 @@ import webbrowser
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from celltrain.cli import shell
+from celltrain.cli import options, shell
+from celltrain.cli.options import OUTPUT, option
 
 #: Where `make lab` puts the page, and a wheel has it.
 PAGE = Path(__file__).parent.parent / "lab.html"
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("lab", epilog="For example: celltrain lab; celltrain lab --out lab.html")(lab)
-
-
-@shell.command
+@shell.command("celltrain lab", "celltrain lab --out lab.html", "celltrain lab --json")
 def lab(
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write the page there instead: one file, which needs no network."),
+        option("FILE", "Write the page there instead: one file, which needs no network.", panel=OUTPUT),
     ] = None,
-    as_json: shell.Json = False,
+    as_json: options.Json = False,
 ) -> int:
     """Open the lab in a browser: the simulator in one page, with a buffer to look into and exercises."""
     from celltrain.errors import CelltrainError
@@ -50,3 +44,6 @@ def lab(
     else:
         shell.say(f"The lab is {address}: open it in a browser.")
     return shell.DONE
+
+
+COMMANDS = {"lab": lab}

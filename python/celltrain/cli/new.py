@@ -1,4 +1,4 @@
-"""`celltrain new`: a scenario to start from."""
+"""`celltrain new`: writes a scenario to start from."""
 
 from __future__ import annotations
 
@@ -9,26 +9,22 @@ from typing import Annotated
 
 import typer
 
-from celltrain.cli import completing, shell
+from celltrain.cli import completing, options, shell
+from celltrain.cli.options import option
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("new", epilog="For example: celltrain new mine; celltrain new far --like wan-epd")(new)
-
-
-@shell.command
+@shell.command(
+    "celltrain new mine", "celltrain new far --like wan-epd", "celltrain new mine && celltrain run mine.toml"
+)
 def new(
     name: Annotated[
         str, typer.Argument(metavar="NAME", help="The scenario's name; the file is NAME.toml.", show_default=False)
     ] = "",
     like: Annotated[
         str | None,
-        typer.Option(
-            metavar="SCENARIO", help="Copy this shipped scenario instead.", autocompletion=completing.shipped_scenarios
-        ),
+        option("SCENARIO", "Copy this shipped scenario instead.", autocompletion=completing.shipped_scenarios),
     ] = None,
-    as_json: shell.Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Write a commented scenario to start from: five TCP connections that share the buffer of a switch."""
     from celltrain.errors import Fault, InputError, OutputError
@@ -60,3 +56,6 @@ def new(
     else:
         typed = shown(shlex.quote(str(path)))
         shell.say(f"wrote {shown(path)}\nTo run it: celltrain run {typed}\nTo check a change: celltrain check {typed}")
+
+
+COMMANDS = {"new": new}

@@ -1,4 +1,4 @@
-"""`celltrain plot`: diagrams of the events that a run wrote."""
+"""`celltrain plot`: draws the events that a run wrote."""
 
 from __future__ import annotations
 
@@ -7,80 +7,67 @@ from typing import Annotated, Any
 
 import typer
 
-from celltrain.cli import shell
+from celltrain.cli import options, shell
+from celltrain.cli.options import count, option
+from celltrain.text import shown
+
+HELP = "Draw the events of a run: a connection, a buffer, a frame."
 
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The events, of celltrain run FILE --events DIR.")]
 Out = Annotated[
-    Path | None,
-    typer.Option("--plot", "--out", metavar="FILE", help="Where to draw it: .svg, .png or .pdf. If not given, in DIR."),
+    Path | None, option("FILE", "Picture to draw: .svg, .png or .pdf. By default in DIR.", "--plot", "--out")
 ]
-Window = Annotated[
-    str | None, typer.Option(metavar="FROM:TO", help="From one time to another, such as 1.2s:1.3s. All if not given.")
-]
+Window = Annotated[str | None, option("FROM:TO", "Only between these times, such as 1.2s:1.3s. All by default.")]
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the commands."""
-    plot = typer.Typer(no_args_is_help=True, help="Draw the events of a run: a connection, a buffer, a frame.")
-    plot.command("sequence", epilog="For example: celltrain plot sequence out/events --flow tcp3 --out tcp3.svg")(
-        sequence
-    )
-    plot.command("anatomy", epilog="For example: celltrain plot anatomy out/events --window 300ms:310ms")(anatomy)
-    plot.command("ladder", epilog="For example: celltrain plot ladder out/events --flow tcp3 --frame 108")(ladder)
-    app.add_typer(plot, name="plot")
-
-
-@shell.command
+@shell.command(
+    "celltrain plot sequence out/events",
+    "celltrain plot sequence out/events --flow tcp3 --out tcp3.svg",
+    "celltrain plot sequence out/events --flow tcp3 --window 1.2s:1.3s",
+)
 def sequence(
     folder: Folder,
-    flow: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="The connection.", show_default="the one that retransmitted most"),
-    ] = None,
+    flow: Annotated[str | None, option("NAME", "The connection.", default="the one that retransmitted most")] = None,
     out: Out = None,
     window: Window = None,
-    as_json: shell.Json = False,
+    as_json: options.Json = False,
 ) -> None:
-    """Draw time and sequence of a connection, as tcptrace does: segments, ACKs, what was sent again and what was lost."""
+    """Draw time and sequence of a connection, as tcptrace does: segments, ACKs, retransmissions and losses."""
     _draw("sequence", folder, out, as_json, flow=flow, window=window)
 
 
-@shell.command
+@shell.command(
+    "celltrain plot anatomy out/events",
+    "celltrain plot anatomy out/events --window 300ms:310ms",
+    "celltrain plot anatomy out/events --port bottleneck --out buffer.pdf",
+)
 def anatomy(
     folder: Folder,
-    port: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The port; the only one whose cells were kept if not given.")
-    ] = None,
+    port: Annotated[str | None, option("NAME", "The port. By default the only one whose cells were kept.")] = None,
     out: Out = None,
     window: Window = None,
-    as_json: shell.Json = False,
+    as_json: options.Json = False,
 ) -> None:
-    """Draw what waits at a port over time, by VC, with the frames that were refused and the cells that were lost."""
+    """Draw the queue of a port over time, by VC, with refused frames and lost cells."""
     _draw("anatomy", folder, out, as_json, port=port, window=window)
 
 
-@shell.command
+@shell.command(
+    "celltrain plot ladder out/events",
+    "celltrain plot ladder out/events --flow tcp3 --frame 108",
+    "celltrain plot ladder out/events --flow tcp3-acks --out acks.png",
+)
 def ladder(
     folder: Folder,
     flow: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="The connection, or a VC such as tcp3-acks.",
-            show_default="the VC that lost most",
-        ),
+        str | None, option("NAME", "The connection, or a VC such as tcp3-acks.", default="the VC that lost most")
     ] = None,
     frame: Annotated[
         int | None,
-        typer.Option(
-            parser=shell.whole(0),
-            metavar="N",
-            help="The frame's number within the VC.",
-            show_default="the first that lost only some of its cells",
-        ),
+        count("Number of the frame within the VC.", least=0, default="the first that lost only some of its cells"),
     ] = None,
     out: Out = None,
-    as_json: shell.Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Draw the cells of one frame on their way through the network."""
     _draw("ladder", folder, out, as_json, flow=flow, frame=frame)
@@ -88,7 +75,6 @@ def ladder(
 
 def _draw(kind: str, folder: Path, out: Path | None, as_json: bool, **options: Any) -> None:
     from celltrain.running.events import read_events
-    from celltrain.text import shown
 
     target = folder / f"{kind}.svg" if out is None else out
     diagrams = read_events(folder).plot
@@ -104,3 +90,6 @@ def _draw(kind: str, folder: Path, out: Path | None, as_json: bool, **options: A
     for note in diagrams.notes:
         shell.console().print(note)
     shell.console().print(f"wrote {shown(written)}", soft_wrap=True)
+
+
+COMMANDS = {"sequence": sequence, "anatomy": anatomy, "ladder": ladder}

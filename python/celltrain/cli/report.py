@@ -1,4 +1,4 @@
-"""`celltrain report`: a page about a store."""
+"""`celltrain report`: writes a page about a store."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from celltrain.cli import shell
+from celltrain.cli import options, progress, shell
+from celltrain.cli.options import ENSEMBLE, OUTPUT, listed, option
+from celltrain.text import shown
 
 if TYPE_CHECKING:
     from celltrain.ensemble.reports import Report
@@ -18,60 +20,56 @@ if TYPE_CHECKING:
 MOST_ROWS = 200
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("report", epilog="For example: celltrain report out/sd --front efficiency,-cells.lost")(report)
-
-
-@shell.command
+@shell.command(
+    "celltrain report out/sd",
+    "celltrain report out/sd --front efficiency,-cells.lost",
+    "celltrain report out/sd --measures efficiency --baseline Z=0.5 --tex > table.tex",
+)
 def report(
     folder: Annotated[Path | None, typer.Argument(metavar="STORE", help="The store of a sweep.")] = None,
-    store: Annotated[Path | None, typer.Option(metavar="STORE", help="The store, as for celltrain sweep.")] = None,
-    out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Where page, tables and figures go; STORE/report when absent.")
-    ] = None,
+    store: Annotated[Path | None, option("STORE", "The store, as for celltrain sweep.", panel=ENSEMBLE)] = None,
     measures: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAMES", help="Only these, such as efficiency,fairness; all when absent."),
+        list[str] | None, option("NAMES", "Only these, such as efficiency,fairness; all by default.", panel=ENSEMBLE)
     ] = None,
     front: Annotated[
         str | None,
-        typer.Option(metavar="TWO", help="Measures of the Pareto front; - before one of which smaller is better."),
+        option("TWO", "Measures of the Pareto front; - before one that should be small.", panel=ENSEMBLE),
     ] = None,
     front_by: Annotated[
         str | None,
-        typer.Option(
-            metavar="AXES",
-            help="A front for each of their combinations; for each network and TCP when absent, or none.",
+        option(
+            "AXES",
+            "A front for each combination of these axes, or none. By default one for each network and TCP.",
+            panel=ENSEMBLE,
         ),
     ] = None,
     compare: Annotated[
-        Path | None, typer.Option(metavar="STORE2", help="Say what moved from STORE to this one.")
+        Path | None, option("STORE2", "Show the change from STORE to this store.", panel=ENSEMBLE)
     ] = None,
     lines: Annotated[
         str | None,
-        typer.Option(metavar="AXES", help="Draw measures over the first, coloured by the second, panels by the third."),
+        option("AXES", "Draw measures over the first, coloured by the second, panels by the third.", panel=ENSEMBLE),
     ] = None,
     baseline: Annotated[
-        str | None,
-        typer.Option(metavar="AXIS=VALUE", help="Say what all have more than this value, paired by seed."),
+        str | None, option("AXIS=VALUE", "Show differences from this value, paired by seed.", panel=ENSEMBLE)
     ] = None,
-    style: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Of the figures: a style of matplotlib, such as grayscale, or its file."),
+    out: Annotated[
+        Path | None, option("DIR", "Folder for page, tables and figures.", panel=OUTPUT, default="STORE/report")
     ] = None,
-    as_json: shell.Json = False,
-    md: shell.Markdown = False,
-    tex: shell.Latex = False,
+    style: options.Style = None,
+    csv: options.Csv = None,
+    as_json: options.Json = False,
+    md: options.Markdown = False,
+    tex: options.Latex = False,
 ) -> None:
     """Write a page about a store: what was run, means with intervals, main effects, maps, the Pareto front."""
     from celltrain.drawing.axes import require_matplotlib
-    from celltrain.ensemble.reports import report as look
+    from celltrain.ensemble import reports
     from celltrain.errors import Fault, InputError
+    from celltrain.model.grids import Line
     from celltrain.model.writing import inner
-    from celltrain.text import shown
 
-    form = shell.form(as_json=as_json, md=md, tex=tex)
+    output = shell.Output.of(as_json=as_json, csv=csv, md=md, tex=tex)
     if (folder is None) == (store is None):
         problem = (
             "names the store of a sweep" if store is None else "names the store, and so does the argument: give one"
@@ -79,40 +77,34 @@ def report(
         raise InputError([Fault.of_option("--store", "" if store is None else shown(store), problem)])
     store = store or folder
     assert store is not None, "one of them is given"
-    if (said := measures) is not None and not (said := _listed(said)):
+    chosen = listed(measures)
+    if chosen == []:
         raise InputError([Fault.of_option("--measures", "", "names no measure; for example efficiency,fairness")])
-    two = None if front is None else _listed([front])
-    each = None if front_by is None else [] if front_by == "none" else _listed([front_by])
-    over = None if lines is None else _listed([lines])
     require_matplotlib()
-    made = look(
+    report = reports.report(
         store,
-        measures=said,
-        front=two,
-        front_by=each,
+        measures=chosen,
+        front=None if front is None else listed([front]),
+        front_by=None if front_by is None else [] if front_by == "none" else listed([front_by]),
         compare_with=compare,
         style=style,
-        lines=over,
+        lines=None if lines is None else listed([lines]),
         baseline=baseline,
     )
     target = shell.folder(inner(store / "report") if out is None else out)
-    with shell.waiting(f"drawing {shown(store)}") as progress, shell.writing(target):
-        written = made.write(target, progress=progress)
-    if as_json:
-        shell.answer({"store": shown(store), **made.to_dict(), "files": [shown(path) for path in written]})
-        return
-    if form == "text":
-        for line in _said(made):
-            shell.say(line)
-    else:
-        shell.show(_table(made), form)
-    for warning in made.warnings:
-        shell.complain(f"warning: {warning}")
-    shell.note(f"wrote {shown(written[0])}, and {len(written) - 1} files beside it", form)
-
-
-def _listed(texts: list[str]) -> list[str]:
-    return [name.strip() for text in texts for name in text.split(",") if name.strip()]
+    with progress.waiting(f"drawing {shown(store)}") as tell, shell.writing(target):
+        written = report.write(target, progress=tell)
+    files = {"files": [shown(path) for path in written]}
+    output.show(
+        answer=lambda: {"store": shown(store), **report.to_dict(), **files},
+        rows=report.summary.to_pylist,
+        blocks=lambda: (Line(text=line) for line in _lines(report)) if output.form == "text" else _table(report),
+    )
+    if not as_json:
+        for warning in report.warnings:
+            shell.complain(f"warning: {warning}")
+    output.note(f"wrote {shown(written[0])}, and {len(written) - 1} files beside it")
+    output.wrote()
 
 
 def _table(report: Report) -> Iterator[Block]:
@@ -120,7 +112,6 @@ def _table(report: Report) -> Iterator[Block]:
     from celltrain.drawing.pages import words
     from celltrain.ensemble.comparing.rows import BEYOND, HALF
     from celltrain.model.grids import Line
-    from celltrain.text import shown
 
     data, against = report.data, report.baseline
     yield Line(text=f"{shown(data.name or 'a sweep')}: {data.seeds_line}", is_note=True)
@@ -160,12 +151,11 @@ def _table(report: Report) -> Iterator[Block]:
         yield Line(text=HALF, is_note=True)
 
 
-def _said(report: Report) -> Iterator[str]:
+def _lines(report: Report) -> Iterator[str]:
     """The report in a few lines."""
     from celltrain.drawing.pages.words import counted
     from celltrain.drawing.pages.words import measure as worded
     from celltrain.ensemble.reports.analysis import label
-    from celltrain.text import shown
 
     data, front, compared = report.data, report.analysis.front, report.comparison
     failed = f", {len(data.failures):,} of them failed" if data.failures else ""
@@ -188,3 +178,6 @@ def _said(report: Report) -> Iterator[str]:
     for measure, moved in () if compared is None else compared.measures:
         beyond = int(moved.differences.beyond.sum())
         yield f"{measure.name}: {beyond:,} of {counted(len(moved.paired), 'point')} moved beyond the seeds' spread"
+
+
+COMMANDS = {"report": report}

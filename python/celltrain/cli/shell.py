@@ -1,21 +1,21 @@
-"""What all commands share: answers on standard output, everything else on standard error, one exit code for each case."""
+"""What all commands share: answers on standard output, everything else on standard error, one exit code for each outcome."""
 
 from __future__ import annotations
 
+import csv
 import functools
+import io
 import os
-import re
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, ParamSpec
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec
 
 import typer
 
-from celltrain.cli import completing
 from celltrain.errors import CelltrainError, CelltrainWarning, Fault, InputError, notes_of
 from celltrain.model.writing import writing as writing
 from celltrain.stopping import INTERRUPTED as INTERRUPTED
@@ -24,6 +24,7 @@ from celltrain.text import MOST_CLAUSE, as_json, lines, shortened, shown
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from typer.core import TyperCommand
 
     from celltrain.model.grids import Block, Grid
     from celltrain.model.types import Scenario
@@ -35,64 +36,29 @@ PIPE_WIDTH = 240
 
 P = ParamSpec("P")
 
-ScenarioFile = Annotated[
-    Path,
-    typer.Argument(
-        metavar="FILE",
-        help="The scenario: a TOML file, or the name of a shipped one.",
-        autocompletion=completing.scenarios,
-    ),
-]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        "--vary",
-        metavar="PATH=VALUE",
-        autocompletion=completing.paths,
-        help="Use this setting instead of the scenario's own. May be repeated.",
-    ),
-]
-PlanSettings = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="PATH=VALUE",
-        autocompletion=completing.paths,
-        help="Use this setting instead of that of PLAN's scenario. May be repeated.",
-    ),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")]
-Markdown = Annotated[bool, typer.Option("--md", help="Print tables in Markdown.")]
-Latex = Annotated[bool, typer.Option("--tex", help="Print tables in LaTeX, for booktabs.")]
-#: The form of tables on standard output.
-Form = Literal["text", "markdown", "latex"]
 
+def command(
+    *examples: str, cls: type[TyperCommand] | None = None, hidden: bool = False
+) -> Callable[[Callable[P, int | None]], Callable[P, None]]:
+    """Makes a function a command: it returns an exit code, and each way to fail has a code of its own.
 
-def whole(least: int, most: int | None = None) -> Callable[[str], int]:
-    """Returns a parser for an option that takes a whole number in this range."""
-    wanted = f" ({least:,} or more)" if most is None else f" from {least:,} to {most:,}"
+    Args:
+        examples: Commands that the help shows.
+        cls: The class of the command, if it parses its arguments itself.
+        hidden: If true, the help does not list it.
+    """
 
-    def number(text: str) -> int:
-        # Defaults pass through a parser, too.
-        digits = str(text).replace("_", "")
-        if re.fullmatch(r"[+-]?[0-9]{1,25}", digits):
-            found = int(digits)
-            if least <= found and (most is None or found <= most):
-                return found
-        raise typer.BadParameter(f"{shortened(str(text))!r} is not a whole number{wanted}")
+    def decorate(function: Callable[P, int | None]) -> Callable[P, None]:
+        @functools.wraps(function)
+        def guarded(*args: P.args, **options: P.kwargs) -> None:
+            call = functools.partial(function, *args, **options)
+            raise typer.Exit(_exit_code(call, as_json=bool(options["as_json"])))
 
-    return number
+        epilog = "\n\n".join(["Examples:", *examples]) if examples else None
+        guarded.registration = {"epilog": epilog, "cls": cls, "hidden": hidden}  # type: ignore[attr-defined]
+        return guarded
 
-
-def command(function: Callable[P, int | None]) -> Callable[P, None]:
-    """Makes a command of a function: its answer is an exit code, and every way it can fail has one of its own."""
-
-    @functools.wraps(function)
-    def guarded(*args: P.args, **options: P.kwargs) -> None:
-        raise typer.Exit(_exit_code(functools.partial(function, *args, **options), as_json=bool(options["as_json"])))
-
-    return guarded
+    return decorate
 
 
 def _exit_code(function: Callable[[], int | None], *, as_json: bool) -> int:
@@ -133,26 +99,26 @@ def _exit_code(function: Callable[[], int | None], *, as_json: bool) -> int:
 
 
 def scenario(file: Path, settings: list[str] | None) -> Path | Scenario:
-    """Returns the scenario of a command, with what `--set` says in place of its own settings."""
+    """Returns the scenario of a command with the settings of `--set`."""
     if not settings:
         return file
     from celltrain.model.overrides import single
     from celltrain.model.scenario import read, table
     from celltrain.model.types import Scenario
 
-    made = table(read(file, single(settings), option="--set").accepted())
-    for warning in thresholds_that_stay(file, made):
+    changed = table(read(file, single(settings), option="--set").accepted())
+    for warning in fixed_thresholds(file, changed):
         complain(f"warning: {warning}")
-    return Scenario.model_validate(made)
+    return Scenario.model_validate(changed)
 
 
-def thresholds_that_stay(file: Path, made: Mapping[str, Any]) -> list[str]:
+def fixed_thresholds(file: Path, changed: Mapping[str, Any]) -> list[str]:
     """Returns warnings of thresholds in cells that stay while `--set` changes the buffer of a scenario."""
     from celltrain.ensemble.plan_warnings import thresholds
     from celltrain.model.scenario import read, table
 
-    as_it_is = read(file)
-    return [] if as_it_is.faults else list(thresholds([table(as_it_is.accepted()), made], of_plan=False))
+    original = read(file)
+    return [] if original.faults else list(thresholds([table(original.accepted()), changed], of_plan=False))
 
 
 def store(store: Path | None, out: Path | None) -> Path | None:
@@ -162,10 +128,100 @@ def store(store: Path | None, out: Path | None) -> Path | None:
     return store or out
 
 
-def refuse_no_ending(csv: Path | None) -> None:
-    """Refuses a new file for `--csv` whose name has no ending; raises `InputError`."""
-    if csv is not None and not csv.suffix and not csv.exists():
-        raise InputError([Fault.saying(f"--csv {shown(csv)} has no ending: write {shown(csv)}.csv.", key="--csv")])
+@dataclass(frozen=True, kw_only=True)
+class Output:
+    """The form in which a command prints its answer."""
+
+    form: Literal["text", "markdown", "latex", "json", "csv"] = "text"
+    csv: Path | None = None
+    """The file to write the table to as CSV; `-` is standard output."""
+
+    @classmethod
+    def of(cls, *, as_json: bool, csv: Path | None = None, md: bool = False, tex: bool = False) -> Output:
+        """Creates the form from a command's options; raises `InputError` if two contradict each other."""
+        prints = csv is not None and str(csv) == "-"
+        forms = {"--json": as_json, "--md": md, "--tex": tex, "--csv -": prints}
+        given = [name for name, wanted in forms.items() if wanted]
+        if len(given) > 1:
+            raise InputError([Fault.of_option(given[1], "on", f"cannot be combined with {given[0]}: give one of them")])
+        if csv is not None and not prints and not csv.suffix and not csv.exists():
+            raise InputError([Fault.saying(f"--csv {shown(csv)} has no ending: write {shown(csv)}.csv.", key="--csv")])
+        return cls(
+            form="json" if as_json else "csv" if prints else "markdown" if md else "latex" if tex else "text", csv=csv
+        )
+
+    def show(
+        self,
+        *,
+        answer: Callable[[], object],
+        rows: Callable[[], Iterable[Mapping[str, Any]]] | None = None,
+        blocks: Callable[[], Iterable[Block]],
+    ) -> None:
+        """Prints an answer in this form, and writes its rows to the file of `--csv`."""
+        if self.csv is not None and rows is not None:
+            text = as_csv(rows())
+            if self.form == "csv":
+                typer.echo(text, nl=False)
+            else:
+                with writing(self.csv):
+                    self.csv.write_text(text, encoding="utf-8")
+        if self.form == "json":
+            typer.echo(as_json(answer()))
+        elif self.form != "csv":
+            self.print(blocks())
+
+    def print(self, blocks: Iterable[Block]) -> None:
+        """Prints lines and tables, with an empty line between a table and its neighbours."""
+        from celltrain.model import grids
+
+        if self.form in ("markdown", "latex"):
+            typer.echo((grids.markdown if self.form == "markdown" else grids.latex)(blocks))
+            return
+        screen, after = console(), None
+        for block in blocks:
+            if after is not None and (isinstance(block, grids.Grid) or isinstance(after, grids.Grid)):
+                screen.print()
+            screen.print(block)
+            after = block
+
+    def note(self, words: str) -> None:
+        """Prints a line after a table: on standard error if the table is for another program."""
+        if self.form == "text":
+            say(words)
+        elif self.form != "json":
+            complain(words)
+
+    def wrote(self, paths: Sequence[Path] = ()) -> None:
+        """Prints the names of written files."""
+        files = [*paths, *([self.csv] if self.csv is not None and self.form != "csv" else [])]
+        for path in files:
+            self.note(f"wrote {shown(path)}")
+
+
+def as_csv(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Returns rows as CSV; a value within a table has a column such as `cells.lost`.
+
+    >>> print(as_csv([{"flow": "tcp1", "cells": {"lost": 3}}, {"flow": "tcp2", "cells": {"lost": None}}]), end="")
+    flow,cells.lost
+    tcp1,3
+    tcp2,
+    """
+    flat = [_flat(row) for row in rows]
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(dict.fromkeys(name for row in flat for name in row)), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(flat)
+    return text.getvalue()
+
+
+def _flat(row: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in row.items():
+        if isinstance(value, Mapping):
+            flat |= _flat(value, f"{prefix}{name}.")
+        else:
+            flat[prefix + name] = "; ".join(map(str, value)) if isinstance(value, list | tuple) else value
+    return flat
 
 
 def answer(value: object) -> None:
@@ -179,12 +235,12 @@ def say(words: str) -> None:
 
 
 def complain(words: str) -> None:
-    """The same of one line, on standard error."""
+    """Prints a line on standard error, with control characters made visible."""
     typer.echo(shown(words), err=True)
 
 
 def report(faults: list[Fault], *, as_json: bool) -> None:
-    """Prints faults on standard error, a line each and where it is within a text, or as JSON on standard output."""
+    """Prints faults: on standard error with their places in a text, or as JSON on standard output."""
     if as_json:
         answer({"faults": [fault.to_dict() for fault in faults]})
     else:
@@ -194,7 +250,7 @@ def report(faults: list[Fault], *, as_json: bool) -> None:
 
 
 def console(*, stderr: bool = False) -> Console:
-    """The screen, or the pipe. What it prints as a text, in tables too, can command no terminal."""
+    """Returns the screen, or the pipe. Text printed to it, in tables too, cannot command a terminal."""
     from rich.console import Console
     from rich.text import Text
 
@@ -208,80 +264,14 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def grid(*columns: str, left: tuple[str, ...] = (), keys: int = 1) -> Grid:
-    """An empty table: the columns named in `left` hold words, the others numbers; see `celltrain.model.grids`."""
+    """Returns an empty table; columns named in `left` hold words, the others numbers. See `celltrain.model.grids`."""
     from celltrain.model.grids import Grid
 
     return Grid(heads=columns, left=tuple(place for place, name in enumerate(columns) if name in left), keys=keys)
 
 
-def form(*, as_json: bool, md: bool, tex: bool) -> Form:
-    """The form of the tables; raises `InputError` if two are asked for."""
-    given = [name for name, wanted in {"--json": as_json, "--md": md, "--tex": tex}.items() if wanted]
-    if len(given) > 1:
-        raise InputError([Fault.of_option(given[1], "on", f"cannot be combined with {given[0]}: give one of them")])
-    return "markdown" if md else "latex" if tex else "text"
-
-
-def show(blocks: Iterable[Block], form: Form = "text") -> None:
-    """Prints lines and tables, with an empty line between a table and its neighbours."""
-    from celltrain.model import grids
-
-    if form != "text":
-        typer.echo((grids.markdown if form == "markdown" else grids.latex)(blocks))
-        return
-    screen, after = console(), None
-    for block in blocks:
-        if after is not None and (isinstance(block, grids.Grid) or isinstance(after, grids.Grid)):
-            screen.print()
-        screen.print(block)
-        after = block
-
-
-def note(words: str, form: Form = "text") -> None:
-    """Prints a line after a table: on standard error if the table is for another program."""
-    if form == "text":
-        say(words)
-    else:
-        complain(words)
-
-
-def examples(*commands: str) -> str:
-    """The end of a command's help: example commands, one a line."""
-    return "\n\n".join(["Examples:", *commands])
-
-
-@contextmanager
-def waiting(words: str) -> Iterator[Callable[[float], None] | None]:
-    """Shows on a terminal what goes on, how far it is and how long it still takes; says nothing in a pipe.
-
-    What it yields takes the share that is done, 0 to 1; None in a pipe.
-    """
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
-
-    from celltrain.drawing.pages.words import left
-
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        TaskProgressColumn(),
-        TextColumn("{task.fields[left]}", markup=False),
-    )
-    with Progress(*columns, console=console(stderr=True), transient=True) as progress:
-        # Without a share there is no telling how far it is: the bar only moves.
-        task = progress.add_task(shown(words), total=None, left="")
-
-        def told(share: float) -> None:
-            progress.update(task, total=1.0, completed=share)
-            progress.update(task, left=left(progress.tasks[task].time_remaining))
-
-        yield told
-
-
 def folder(path: Path) -> Path:
-    """A folder to write into, made now so that a long run does not end without one."""
+    """Creates a folder to write into before a long run, and returns it."""
     with writing(path):
         path.mkdir(parents=True, exist_ok=True)
         if not os.access(path, os.W_OK):
@@ -290,7 +280,7 @@ def folder(path: Path) -> Path:
 
 
 def counted(number: float, digits: int = 3) -> str:
-    """A large number for people: 12.8 million."""
+    """Returns a large number for people, such as 12.8 million."""
     for limit, word in ((1e9, " billion"), (1e6, " million")):
         if number >= limit:
             return f"{number / limit:.{digits}g}{word}"

@@ -1,37 +1,39 @@
-"""`celltrain sweep`: a plan's runs, into a store."""
+"""`celltrain sweep`: runs a plan, into a store."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from celltrain.cli import bars, completing, shell, workers
-from celltrain.cli.bars import size_in_words
+from celltrain.cli import completing, options, progress, shell, workers
+from celltrain.cli.options import ENSEMBLE, OUTPUT, flag, option
 from celltrain.drawing.pages.words import in_words, left
+from celltrain.text import shown
 
 if TYPE_CHECKING:
     from celltrain.ensemble.coordinator import Progress
     from celltrain.ensemble.plan import Plan
     from celltrain.ensemble.store import Store
+    from celltrain.model.grids import Block
     from celltrain.running import Local
     from celltrain.running.cluster import Cluster
 
-# What fits a screen; the store has everything.
+# What fits a screen. The store has everything.
 MOST_POINTS = 24
 MOST_RUNS = 50_000
 MOST_MEASURES = 16
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("sweep", epilog="For example: celltrain sweep selective-drop-rz --store out/sd")(sweep)
-
-
-@shell.command
+@shell.command(
+    "celltrain sweep selective-drop-rz --dry-run",
+    "celltrain sweep selective-drop-rz --store out/sd",
+    "celltrain sweep selective-drop-rz --store out/sd --resume",
+)
 def sweep(
     plan: Annotated[
         Path,
@@ -39,24 +41,21 @@ def sweep(
             metavar="PLAN", help="The plan: a TOML file, or the name of a shipped one.", autocompletion=completing.plans
         ),
     ],
-    store: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Where the results go: a folder that is new or empty.")
-    ] = None,
-    settings: shell.PlanSettings = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Run what is missing in the store, and nothing else.")
-    ] = False,
+    settings: options.PlanSettings = None,
+    resume: Annotated[bool, flag("--resume", "Run only what is missing in the store.", ENSEMBLE)] = False,
     retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="With --resume: run again what failed, whatever it failed of.")
+        bool, flag("--retry-failed", "With --resume: run again all that failed, for whatever reason.", ENSEMBLE)
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say how many runs there are, how long they take and how much disk.")
+        bool, flag("--dry-run", "Print how many runs there are, and estimate their time and disk.", ENSEMBLE)
     ] = False,
-    jobs: workers.Jobs = None,
-    dask: workers.Dask = None,
-    scheduler_file: workers.SchedulerFile = None,
-    dask_timeout: workers.DaskTimeout = "5s",
-    as_json: shell.Json = False,
+    jobs: options.Jobs = None,
+    dask: options.Dask = None,
+    scheduler_file: options.SchedulerFile = None,
+    dask_timeout: options.DaskTimeout = "5s",
+    store: Annotated[Path | None, option("DIR", "Folder for the results: new or empty.", panel=OUTPUT)] = None,
+    csv: options.Csv = None,
+    as_json: options.Json = False,
 ) -> int:
     """Run a scenario over many settings and seeds, into a store. Ctrl-C keeps what is done; --resume goes on."""
     from celltrain.ensemble.coordinator import run_plan
@@ -70,72 +69,70 @@ def sweep(
         raise InputError(
             [Fault.of_option("--retry-failed", "given", "goes with --resume: a new store has no run that failed")]
         )
+    output = shell.Output.of(as_json=as_json, csv=csv)
     what = Plan.load(plan, settings=single(settings))
     latest: list[Progress] = []
     with workers.worker(jobs, dask, scheduler_file, dask_timeout) as worker:
         if dry_run:
-            return _foretell(what, worker, as_json=as_json)
+            return _estimate(what, worker, output)
         assert store is not None, "refused above"
-        with bars.bar(what.name or plan.stem, latest, _bar) as tell:
+        with progress.runs(what.name or plan.stem, latest, _bar) as tell:
             try:
                 run_plan(what, store, worker, resume=resume, retry_failed=retry_failed, progress=tell)
                 interrupted = False
             except KeyboardInterrupt:
                 interrupted = True
-    return tell_end(store, latest[-1] if latest else None, interrupted=interrupted, as_json=as_json)
+    return finish(store, latest[-1] if latest else None, output, interrupted=interrupted)
 
 
-def tell_end(folder: Path, progress: Progress | None, *, interrupted: bool, as_json: bool) -> int:
-    """Says how a sweep ended and what is in its store; the exit code."""
+def finish(folder: Path, last: Progress | None, output: shell.Output, *, interrupted: bool) -> int:
+    """Prints how a sweep ended and what is in its store; returns the exit code."""
     from celltrain.ensemble import plan_warnings
     from celltrain.ensemble.store import Store
-    from celltrain.text import shown
 
+    facts = {"store": shown(folder), "interrupted": interrupted, **({} if last is None else dataclasses.asdict(last))}
     if interrupted:
-        if as_json:
-            shell.answer({"store": shown(folder), "interrupted": True, **_as_json(progress)})
+        if output.form == "json":
+            shell.answer(facts)
         shell.complain("interrupted: what is done is kept; go on with --resume")
         return shell.INTERRUPTED
-    failed = progress.failed if progress is not None else 0
+    failed = last.failed if last is not None else 0
     store = Store.open(folder)
     doubts = [*plan_warnings.of_store(store), *plan_warnings.lock_step_of_store(store)]
-    if as_json:
-        shell.answer({"store": shown(folder), "interrupted": False, **_as_json(progress), "warnings": doubts})
-    else:
-        if progress is not None:
-            repeated = f", {progress.repeated:,} of them as runs of earlier points" if progress.repeated else ""
-            # Nothing was run where nothing is done in any time.
-            there = f"nothing was missing: {progress.done:,} runs are there" if not progress.rate else None
-            begun = there or f"{progress.done:,} runs done"
-            took = "" if there else f", in {in_words(progress.elapsed_seconds)}"
-            shell.say(f"{begun}{repeated}, {failed:,} failed{took}: {shown(folder)}")
-        show(store)
+    if last is not None and output.form == "text":
+        repeated = f", {last.repeated:,} of them as runs of earlier points" if last.repeated else ""
+        did = f"{last.done:,} runs done" if last.rate else f"nothing was missing: {last.done:,} runs are there"
+        took = f", in {in_words(last.elapsed_seconds)}" if last.rate else ""
+        shell.say(f"{did}{repeated}, {failed:,} failed{took}: {shown(folder)}")
+    output.show(
+        answer=lambda: facts | {"warnings": doubts},
+        rows=lambda: store.summary().to_pylist(),
+        blocks=lambda: blocks(store),
+    )
+    output.wrote()
     for doubt in doubts:
         shell.complain(f"warning: {doubt}")
-    if progress is not None and progress.wide:
-        shell.complain(
-            f"{progress.wide:,} points have all the seeds they may have, and a wider interval than asked for"
-        )
+    if last is not None and last.wide:
+        shell.complain(f"{last.wide:,} points have all the seeds they may have, and a wider interval than asked for")
     if failed:
         shell.complain(f"{failed:,} runs failed; their rows in the store say why")
     return shell.NO if failed else shell.DONE
 
 
-def show(store: Store) -> None:
-    """Prints the points of a small store for people: the mean and half the width of its 95 % interval."""
+def blocks(store: Store) -> Iterator[Block]:
+    """Yields the points of a small store: the mean of each measure and half the width of its 95 % interval."""
     from celltrain.drawing.pages import words
     from celltrain.ensemble import plan_warnings
     from celltrain.ensemble.columns import measured
     from celltrain.ensemble.plan.plan import tcps
     from celltrain.model.grids import Line
     from celltrain.running.summary import tcp_line
-    from celltrain.text import shown
 
     measures, hidden = list(store.plan.measures)[:MOST_MEASURES], list(store.plan.measures)[MOST_MEASURES:]
     if len(store.plan.points) > MOST_POINTS or store.plan.runs > MOST_RUNS:
-        shell.say(
-            f"too much for a screen: celltrain report {shown(store.path)} writes a page; docs/sweeps.md shows how to ask the "
-            "store in Python and SQL"
+        yield Line(
+            text=f"too much for a screen: celltrain report {shown(store.path)} writes a page; docs/sweeps.md shows how "
+            "to ask the store in Python and SQL"
         )
         return
     varied = [axis for axis in store.axes if len(axis) > 1]
@@ -148,8 +145,10 @@ def show(store: Store) -> None:
     settings = ", ".join(
         f"{shown(axis.name)} = {words.valued(axis.column(0), axis.unit)}{only.get(axis.name, '')}" for axis in fixed
     )
-    lines = [Line(text=f"set: {settings}")] if fixed else []
-    lines.append(Line(text=tcp_line(tcps(store.plan))))
+    yield Line(text="")
+    if fixed:
+        yield Line(text=f"set: {settings}")
+    yield Line(text=tcp_line(tcps(store.plan)))
     heads = words.settings([axis.name for axis in varied], [axis.meaning.partition(":")[0] for axis in varied])
     worded = [words.measure(measure.name, measure.unit) for measure in map(measured, measures)]
     left = tuple(head for head, axis in zip(heads, varied, strict=True) if not axis.is_number)
@@ -160,9 +159,10 @@ def show(store: Store) -> None:
     for own in rows.values():
         cells = [words.valued(own[0][axis.name], axis.unit) for axis in varied]
         grid.add_row(*cells, f"{max(row['n'] for row in own):,}", *map(_interval, own))
-    shell.say("")
-    names = ", ".join(words.measure(measured(one).name) for one in hidden)
-    shell.show([*lines, grid, *([Line(text=f"Not shown, but in the store: {names}")] if hidden else [])])
+    yield grid
+    if hidden:
+        names = ", ".join(words.measure(measured(one).name) for one in hidden)
+        yield Line(text=f"Not shown, but in the store: {names}")
 
 
 def _interval(row: dict[str, Any]) -> str:
@@ -173,44 +173,41 @@ def _interval(row: dict[str, Any]) -> str:
     return estimated(row["mean"], math.nan if row["high"] is None else row["high"] - row["mean"])
 
 
-def _as_json(progress: Progress | None) -> dict[str, Any]:
-    return {} if progress is None else dataclasses.asdict(progress)
-
-
-def _foretell(plan: Plan, worker: Local | Cluster, *, as_json: bool) -> int:
+def _estimate(plan: Plan, worker: Local | Cluster, output: shell.Output) -> int:
     from celltrain.ensemble import plan_warnings
     from celltrain.ensemble.estimate import estimate
-    from celltrain.text import shown
+    from celltrain.model.grids import Line
 
     machines, threads = workers.size(worker)
-    with shell.waiting("running a few points to see how long they take"):
+    with progress.waiting("running a few points to see how long they take"):
         expected = estimate(plan, max(threads, 1))
     warnings = [*plan_warnings.of_plan(plan), *plan_warnings.tried(plan)]
     for warning in warnings:
         shell.complain(f"warning: {warning}")
-    if as_json:
-        found = {} if machines is None else {"workers": machines}
-        axes = [axis.name for axis in plan.axes]
-        shell.answer({**dataclasses.asdict(expected), "threads": threads, **found, "axes": axes, "warnings": warnings})
-        return shell.DONE
+    facts = dataclasses.asdict(expected) | {"threads": threads}
+    facts |= ({} if machines is None else {"workers": machines}) | {"axes": [axis.name for axis in plan.axes]}
     most = "at most " if expected.least_runs < expected.runs else ""
-    shell.say(f"{shown(plan.name or 'plan')}: {expected.points:,} points, {most}{expected.runs:,} runs")
-    for group in plan.groups:
-        names = " with ".join(shown(axis.name) for axis in group.axes)
-        shell.say(f"  {names}: {len(group):,} values")
-    if not expected.probes:
-        shell.say("no point of those probed can be run, so nothing is known of time and disk")
-        return shell.DONE
-    words = "run" if expected.probes == 1 else "runs"
-    shell.say(
-        f"about {most}{in_words(expected.seconds)} on {workers.in_words(machines, threads)} and {size_in_words(expected.bytes)} of disk: "
-        f"an estimate, from {expected.probes} {words} of {in_words(expected.seconds_per_run)} each; series not counted"
-    )
+    said = [f"{shown(plan.name or 'plan')}: {expected.points:,} points, {most}{expected.runs:,} runs"]
+    said += [
+        f"  {' with '.join(shown(axis.name) for axis in group.axes)}: {len(group):,} values" for group in plan.groups
+    ]
+    if expected.probes:
+        runs = "run" if expected.probes == 1 else "runs"
+        said.append(
+            f"about {most}{in_words(expected.seconds)} on {workers.in_words(machines, threads)} and "
+            f"{workers.size_in_words(expected.bytes)} of disk: an estimate, from {expected.probes} {runs} of "
+            f"{in_words(expected.seconds_per_run)} each; series not counted"
+        )
+    else:
+        said.append("no point of those probed can be run, so nothing is known of time and disk")
+    output.show(answer=lambda: facts | {"warnings": warnings}, blocks=lambda: [Line(text=line) for line in said])
     return shell.DONE
 
 
-def _bar(progress: Progress) -> bars.Bar:
-    remaining = progress.remaining_seconds
-    time = "" if remaining is None else f", {left(remaining)}"
-    failed = f", {progress.failed:,} failed" if progress.failed else ""
-    return bars.Bar(progress.done, progress.total, f"{progress.rate:.3g} a second{time}{failed}")
+def _bar(now: Progress) -> tuple[int, int, str]:
+    time = "" if now.remaining_seconds is None else f", {left(now.remaining_seconds)}"
+    failed = f", {now.failed:,} failed" if now.failed else ""
+    return now.done, now.total, f"{now.rate:.3g} a second{time}{failed}"
+
+
+COMMANDS = {"sweep": sweep}

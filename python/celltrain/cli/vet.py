@@ -1,4 +1,4 @@
-"""`celltrain vet`: checks of a policy, and a comparison with the classics."""
+"""`celltrain vet`: tests a policy for correctness, and compares it with the classics."""
 
 from __future__ import annotations
 
@@ -7,22 +7,15 @@ from typing import Annotated
 
 import typer
 
-from celltrain.cli import completing, shell, workers
-from celltrain.cli.compare import listed
+from celltrain.cli import options, progress, shell
+from celltrain.cli.options import ENSEMBLE, OUTPUT, count, flag, listed, option
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command(
-        "vet",
-        epilog=shell.examples(
-            "celltrain vet mine.toml --brief",
-            "celltrain vet mine.toml --scenarios lan-5,wan-5 --seeds 20 --beside fba",
-        ),
-    )(vet)
-
-
-@shell.command
+@shell.command(
+    "celltrain vet mine.toml --brief",
+    "celltrain vet fba:z=0.5 --json",
+    "celltrain vet mine.toml --scenarios lan-5,wan-5 --seeds 20 --beside fba",
+)
 def vet(
     policy: Annotated[
         Path,
@@ -32,66 +25,63 @@ def vet(
         ),
     ],
     settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="PATH=VALUE",
-            autocompletion=completing.paths,
-            help="Use this setting instead of that of POLICY. May be repeated.",
-        ),
+        list[str] | None, options.setting("Use this setting instead of that of POLICY. May be repeated.")
     ] = None,
     scenarios: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAMES",
-            help="Of the standard set, separated by commas: lan-5, lan-15, wan-5, lan-5-sack, wan-5-sack, lan-5-random, "
+        option(
+            "NAMES",
+            "Of the standard set, separated by commas: lan-5, lan-15, wan-5, lan-5-sack, wan-5-sack, lan-5-random, "
             "unequal-rtt.",
-            show_default="all",
+            default="all",
+            panel=ENSEMBLE,
         ),
     ] = None,
     beside: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAMES",
-            help="Policies to compare it with, separated by commas.",
-            show_default="epd,selective_drop,fba",
+        option(
+            "NAMES",
+            "Policies to compare it with, separated by commas.",
+            default="epd,selective_drop,fba",
+            panel=ENSEMBLE,
         ),
     ] = None,
-    seeds: Annotated[
-        int, typer.Option(parser=shell.whole(1, 1_000_000), metavar="N", help="Runs in each scenario.")
-    ] = 10,
-    seed: Annotated[
-        int, typer.Option(parser=shell.whole(0), metavar="N", help="The first seed; the others follow.")
-    ] = 1,
+    seeds: Annotated[int, count("Runs in each scenario.", most=options.MOST_RUNS, panel=ENSEMBLE)] = 10,
+    seed: options.FirstSeed = 1,
+    jobs: options.Jobs = None,
     brief: Annotated[
-        bool, typer.Option("--brief", help="Print failed checks and the means over all scenarios only.")
+        bool, flag("--brief", "Print failed checks and the means over all scenarios only.", OUTPUT)
     ] = False,
-    jobs: workers.Jobs = None,
-    as_json: shell.Json = False,
-    md: shell.Markdown = False,
-    tex: shell.Latex = False,
+    csv: options.Csv = None,
+    as_json: options.Json = False,
+    md: options.Markdown = False,
+    tex: options.Latex = False,
 ) -> int:
     """Check a policy's invariants, and compare it with EPD, Selective Drop and FBA in standard scenarios."""
-    from celltrain.ensemble.vetting import vet as vetted
+    from celltrain.ensemble import vetting
     from celltrain.ensemble.vetting.policy import policy_of
+    from celltrain.ensemble.vetting.table import blocks
     from celltrain.model.overrides import single
 
-    form = shell.form(as_json=as_json, md=md, tex=tex)
+    output = shell.Output.of(as_json=as_json, csv=csv, md=md, tex=tex)
     mine = policy_of(policy, single(settings))
-    with shell.waiting("vetting") as progress:
-        answer = vetted(
+    with progress.waiting("vetting") as tell:
+        answer = vetting.vet(
             mine,
             scenarios=listed(scenarios),
             beside=listed(beside),
             seeds=seeds,
             first_seed=seed,
             jobs=jobs,
-            progress=progress,
+            progress=tell,
         )
-    if as_json:
-        shell.answer(answer)
-    else:
-        from celltrain.ensemble.vetting.table import blocks
-
-        shell.show(blocks(answer, brief=brief), form)
+    output.show(
+        answer=lambda: answer,
+        rows=lambda: [{"metric": name, **values} for name, values in answer["metrics"].items()],
+        blocks=lambda: blocks(answer, brief=brief),
+    )
+    output.wrote()
     return shell.DONE if all(check["holds"] for check in answer["conformance"]) else shell.NO
+
+
+COMMANDS = {"vet": vet}

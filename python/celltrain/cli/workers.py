@@ -1,42 +1,19 @@
-"""Where runs are run: the options that commands with many runs share, and what they come to."""
+"""Where a command runs: threads of this machine, or a Dask cluster."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from celltrain.cli import shell
-from celltrain.model.arguments import MOST_JOBS
 
 if TYPE_CHECKING:
     from celltrain.running import Local
     from celltrain.running.cluster import Cluster
 
-Jobs = Annotated[
-    int | None,
-    typer.Option(
-        "--jobs",
-        "--threads",
-        parser=shell.whole(1, MOST_JOBS),
-        metavar="N",
-        help="Threads; one for each core when absent.",
-    ),
-]
-Dask = Annotated[
-    str | None,
-    typer.Option(metavar="ADDRESS", help="Run on the Dask cluster with its scheduler there: tcp://host:8786."),
-]
-SchedulerFile = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Run on the Dask cluster whose scheduler wrote this file.")
-]
-DaskTimeout = Annotated[
-    str, typer.Option(metavar="TIME", help="How long to wait for the scheduler, such as 60s; a day at most.")
-]
-#: A day: who waits longer has mistyped it.
+#: A longer wait is a typing mistake.
 MOST_SECONDS = 24 * 60 * 60
 
 
@@ -44,11 +21,11 @@ MOST_SECONDS = 24 * 60 * 60
 def worker(
     jobs: int | None, dask: str | None, scheduler_file: Path | None, dask_timeout: str
 ) -> Iterator[Local | Cluster]:
-    """What these options come to: this machine's threads, or a cluster.
+    """Yields the runner that these options choose.
 
     Raises:
-        InputError: When they contradict each other.
-        ClusterError: When the cluster cannot be reached.
+        InputError: If they contradict each other.
+        ClusterError: If the cluster cannot be reached.
     """
     from celltrain.errors import Fault, InputError
 
@@ -72,14 +49,14 @@ def worker(
 
 
 def size(worker: Local | Cluster) -> tuple[int | None, int]:
-    """How many machines' workers there are, if this is a cluster, and how many threads in all."""
+    """Returns the number of workers, None without a cluster, and of all threads."""
     from celltrain.running import Local
 
     return (None, worker.threads) if isinstance(worker, Local) else worker.size()
 
 
 def in_words(workers: int | None, threads: int) -> str:
-    """The same for people.
+    """Returns the size in words.
 
     >>> in_words(None, 2)
     '2 threads'
@@ -89,6 +66,18 @@ def in_words(workers: int | None, threads: int) -> str:
     if threads == 0:
         return "one thread (there are no workers yet)"
     return f"the cluster's {threads} threads in {workers} workers"
+
+
+def size_in_words(size: float) -> str:
+    """Returns a number of bytes in words.
+
+    >>> size_in_words(129_500), size_in_words(18_500_000), size_in_words(2.04e9)
+    ('130 KB', '18.5 MB', '2.04 GB')
+    """
+    for limit, scale, word in ((1e6, 1e3, "KB"), (1e9, 1e6, "MB"), (float("inf"), 1e9, "GB")):
+        if size < limit:
+            return f"{size / scale:.3g} {word}"
+    return ""
 
 
 def _seconds(option: str, text: str) -> float:

@@ -58,7 +58,7 @@ def measured(text: str) -> Measured:
 
 
 def bounds(text: str) -> tuple[float, float]:
-    """Returns the smallest and the largest possible value of a measure. Those of an expression are infinite.
+    """Returns the smallest and the largest possible value of a measure; infinite for an expression.
 
     >>> bounds("fairness"), bounds("ports.sw1->sw2.lost_cells"), bounds("goodput_mbps - 3")
     ((0.0, 1.0), (0.0, inf), (-inf, inf))

@@ -19,7 +19,7 @@ from celltrain.ensemble.plan.plan import compact
 from celltrain.ensemble.store import Store
 from celltrain.ensemble.store.database import Repeat
 from celltrain.ensemble.store.folder import uninterrupted
-from celltrain.errors import ClusterError, Fault, ScenarioError, StoreError
+from celltrain.errors import ClusterError, Fault, ScenarioError
 from celltrain.model.cancel import check
 from celltrain.running import Rows, RunRecord, Worker, statistics
 from celltrain.text import shown
@@ -124,7 +124,7 @@ class Coordinator:
         self._plan, self._store, self._worker, self._tell = plan, store, worker, progress
         #: Protects everything below: a worker may generate runs on another thread.
         self._lock = threading.Lock()
-        #: Keys of runs that were handed out and have not come back.
+        #: Keys of runs that are under way.
         self._pending: set[str] = set()
         #: Runs that came back and are not written yet, by key.
         self._received: dict[str, RunRecord] = {}
@@ -140,23 +140,21 @@ class Coordinator:
     def run(self) -> Progress:
         """Runs the missing runs. Finished runs are stored however it ends; then Ctrl-C and errors are raised."""
         try:
-            until, count = self._plan.seeds.until, len(self._plan.points)
-            if until is None:
-                if self._done + self._repeated < self._plan.runs:
-                    self._execute(self._missing())
-            else:
-                step = max(1, min(BLOCK, BLOCK_RUNS // until.at_most))
-                for first in range(0, count, step):
-                    self._until_narrow(first, min(first + step, count))
-        except StoreError:
-            raise
-        except BaseException:
+            self._run_missing()
+        finally:
             self._write()
             self._report(last=True)
-            raise
-        self._write()
-        self._report(last=True)
         return self._progress()
+
+    def _run_missing(self) -> None:
+        until, count = self._plan.seeds.until, len(self._plan.points)
+        if until is None:
+            if self._done + self._repeated < self._plan.runs:
+                self._execute(self._missing())
+            return
+        step = max(1, min(BLOCK, BLOCK_RUNS // until.at_most))
+        for first in range(0, count, step):
+            self._until_narrow(first, min(first + step, count))
 
     def _execute(self, missing: Iterable[Sequence[tuple[int, int]]]) -> None:
         plan = self._plan
@@ -168,7 +166,7 @@ class Coordinator:
             limit_s=plan.limit_s,
             recording=plan.recording,
         )
-        assert not self._pending, "every run that was handed out came back"
+        assert not self._pending, "every run came back"
         self._write()
 
     def _missing(self) -> Iterator[list[tuple[int, int]]]:

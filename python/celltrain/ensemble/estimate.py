@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
-import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from celltrain import _core
+from celltrain.ensemble.cases import trial_run
 from celltrain.ensemble.plan import Plan, canonical, run_key
 from celltrain.ensemble.store import Store
 from celltrain.ensemble.store.database import size
 from celltrain.ensemble.store.store import DATABASE
 from celltrain.errors import ScenarioError
-from celltrain.model.cancel import current
 from celltrain.running import RunRecord
 
 #: Seconds a probe may take; the time of an unfinished probe follows from the share that is done.
@@ -50,10 +47,6 @@ class Estimate:
     bytes: float
 
 
-class _TookLongError(Exception):
-    """A probe has taken long enough."""
-
-
 def estimate(plan: Plan, threads: int) -> Estimate:
     """Runs a few points, or their beginning, and extrapolates."""
     count = len(plan.points)
@@ -66,7 +59,7 @@ def estimate(plan: Plan, threads: int) -> Estimate:
             text = canonical(plan.points[index].scenario)
         except ScenarioError:
             continue
-        seconds.append(_probe(text, plan.seeds.first))
+        seconds.append(trial_run(text, plan.seeds.first, PROBE_SECONDS)[1])
         texts.append(text)
     each = sum(seconds) / len(seconds) if seconds else 0.0
     size = _bytes_per_run(plan, texts) if texts else 0.0
@@ -81,23 +74,6 @@ def estimate(plan: Plan, threads: int) -> Estimate:
         bytes_per_run=size,
         bytes=size * plan.runs,
     )
-
-
-def _probe(text: str, seed: int) -> float:
-    """Returns the seconds a run takes."""
-    begun, share = time.monotonic(), 0.0
-
-    def check_time(done: float) -> None:
-        nonlocal share
-        share = done
-        if share > 0 and time.monotonic() - begun > PROBE_SECONDS:
-            raise _TookLongError
-
-    try:
-        answer, _ = _core.Scenario(text).run(seed, on_progress=check_time, cancel=current())
-    except _TookLongError:
-        return (time.monotonic() - begun) / share
-    return float(json.loads(answer)["timing"]["engine_seconds"])
 
 
 def _bytes_per_run(plan: Plan, texts: list[str]) -> float:

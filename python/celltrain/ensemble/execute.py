@@ -22,12 +22,12 @@ def execute(
 
     Args:
         runs: The runs. They may be generated meanwhile, on another thread.
-        worker: Where the runs are executed: threads and processes of this machine, or a cluster.
+        worker: The runner: threads and processes of this machine, or a cluster.
         take: Called with rows, in any order. Rows of a run may arrive twice.
-        measures: What is measured in runs without measures of their own.
+        measures: Measures of runs that have no measures of their own.
         limit_s: Real time that a run may take.
         recording: The series to record; None for no series.
-        chunk_runs: Runs that are handed out together; as many as the worker wants when None.
+        chunk_runs: Runs of a chunk; the number that the worker wants when None.
     """
 
     def chunks() -> Iterator[Chunk]:

@@ -3,7 +3,7 @@
 Both conditions must hold. *The flows are in step* (`in_step`): at least two connections start at the same instant, and nothing
 in the scenario is random but the order of ties. *A flow starves* (`Step.starves`): over the whole run some flow delivers less
 than a hundredth of its max-min fair share, though the share is a hundred segments or more, and timers expired. Then the seeds
-may all show the same accident; `lock_step_warning` reports that, and what breaks the step.
+may all show the same accident; `lock_step_warning` reports that, and suggests settings that break the step.
 
 Only scenarios are judged in which starving has no other good reason: all flows are TCP with data from their start on, all start
 in the first half of the run, and no scheduler prefers a VC.
@@ -51,7 +51,7 @@ class Step:
         fair_segments: Segments of the largest size that this share amounts to in the run.
         processing: The time of the largest segment on the bottleneck: Floyd and Jacobson's random time.
         tick: The coarsest tick of a retransmission timer.
-        ties_drawn: Whether the order of ties differs from seed to seed.
+        ties_drawn: True if the order of ties differs from seed to seed.
     """
 
     together: int

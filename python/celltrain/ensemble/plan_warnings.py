@@ -16,15 +16,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from celltrain import _core
 from celltrain.drawing.pages.words import settings, valued
+from celltrain.ensemble.cases import trial_run
 from celltrain.ensemble.lockstep import LEAST, TIMEOUTS, LockStepWarning, drawn, lock_step_warning
 from celltrain.ensemble.plan import canonical
 from celltrain.ensemble.plan.axes import CHECKED_POINTS
 from celltrain.ensemble.plan.plan import tcps
 from celltrain.ensemble.table import means
 from celltrain.errors import CelltrainError, ScenarioError
-from celltrain.model.cancel import current
 from celltrain.model.paths import UnknownKeyError, follow
 from celltrain.model.scenario import Reading
 from celltrain.text import shown
@@ -37,14 +36,14 @@ if TYPE_CHECKING:
 
 #: Most thresholds that are named; a network may have thousands of ports.
 MOST_NAMED = 3
-#: Parts of a scenario that a policy does not choose, and what differs if they are varied. Means over them say little.
+#: Parts of a scenario that a policy does not choose, with their names in warnings. Means over them say little.
 NETWORKS = {"topology": "network", "tcp": "TCP"}
 #: A measure that is 0 in a run that carried nothing, and measures of a sweep that are 0 in such a run as well.
 DELIVERED = "flows.sum(*).delivered_bytes"
 _CARRIED = (DELIVERED, "goodput_mbps", "efficiency")
-#: What carries less than this share of the best policy in the same network gets a warning.
+#: A policy that carries less than this share of the best policy in the same network gets a warning.
 LITTLE = 0.1
-#: Seeds hardly change a case if there are at least so many and no standard deviation exceeds this share of its mean.
+#: Seeds hardly change a case if there are at least three and no standard deviation exceeds this share of its mean.
 LEAST_SEEDS, NARROW = 3, 0.003
 #: The first of these that is measured decides about it; counts such as those of cells vary with the order of ties. Without
 #: any of them all decide.
@@ -109,7 +108,8 @@ def tried(plan: Plan) -> list[str]:
                 continue
             for text in texts:
                 if text is not None and text not in prints and time.monotonic() - begun < TRIED_SECONDS:
-                    prints[text] = _fingerprint(text, plan.seeds.first)
+                    answer, _ = trial_run(text, plan.seeds.first, TRY_SECONDS)
+                    prints[text] = None if answer is None else str(answer["fingerprint"])
             known = [prints.get(text or "") for text in texts]
             if None not in known:
                 different |= known[0] != known[1]
@@ -340,7 +340,7 @@ def equal_pairs(keys: NDArray[np.int64], prints: NDArray[np.int64]) -> int:
     """Returns the number of runs that could differ from another run of the same key, if none does; otherwise 0.
 
     Args:
-        keys: For each run a number shared by the runs that differ only in what is examined.
+        keys: For each run a number; runs share it that differ only in the examined setting.
         prints: For each run a number that stands for its fingerprint.
 
     >>> equal_pairs(np.array([0, 0, 1, 1]), np.array([7, 7, 8, 8])), equal_pairs(np.array([0, 0, 1]), np.array([7, 8, 8]))
@@ -355,10 +355,10 @@ def equal_pairs(keys: NDArray[np.int64], prints: NDArray[np.int64]) -> int:
 
 
 def little(carried: NDArray[np.float64], rivals: NDArray[np.int64]) -> dict[int, tuple[float, int]]:
-    """Returns the cases that carry little: by number the share of what the best rival carries, and the rival's number.
+    """Returns the cases that carry little: by number the share of the best rival's traffic, and the rival's number.
 
     Args:
-        carried: What each case carries on average; NaN if it is not known.
+        carried: Mean traffic of each case; NaN if it is not known.
         rivals: For each case a number shared by the cases that differ in nothing but their policies.
 
     >>> little(np.array([5.0, 0.1, 7.0, 0.0]), np.array([0, 0, 1, 0]))
@@ -405,7 +405,7 @@ def carried_nothing(name: str, count: int, runs: int) -> str:
 
 
 def carries_little(name: str, share: float, best: str, where: str = "") -> str:
-    """Returns the warning about a policy that carries this share of what the best one carries.
+    """Returns the warning about a policy that carries this share of the best policy's traffic.
 
     >>> carries_little("mine", 0.00161, "tail_drop", " in lan-5")
     'mine carries 0.16 % of what tail_drop carries in lan-5; ignore its other measures'
@@ -498,25 +498,6 @@ def _canonical(scenario: Mapping[str, Any]) -> str | None:
         return canonical(scenario)
     except ScenarioError:
         return None
-
-
-class _TookLongError(Exception):
-    """A try has taken long enough."""
-
-
-def _fingerprint(text: str, seed: int) -> str | None:
-    """Returns the fingerprint of a run; None if it takes too long."""
-    begun = time.monotonic()
-
-    def check_time(_: float) -> None:
-        if time.monotonic() - begun > TRY_SECONDS:
-            raise _TookLongError
-
-    try:
-        answer, _ = _core.Scenario(text).run(seed, on_progress=check_time, cancel=current())
-    except _TookLongError:
-        return None
-    return str(json.loads(answer)["fingerprint"])
 
 
 def _tables(value: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -22,7 +22,7 @@ class RunTable:
         measures: The measures, with units.
         case: Number of the case of each run, from 0.
         seed: Seed of each run.
-        values: Runs by measures; NaN if there is no value.
+        values: Runs by measures; NaN for missing values.
         fingerprint: Fingerprint of each run as a number.
         printed: True for runs with a fingerprint.
         errors: Errors of failed runs, by place.
@@ -88,7 +88,7 @@ def means(groups: NDArray[np.int64], values: NDArray[np.float64], count: int) ->
 
 
 def differences(values: NDArray[np.float64]) -> Differences:
-    """Returns the mean of what each case has more than the first name in the same setting, paired by seed.
+    """Returns the mean difference of each case from the first name in the same setting, paired by seed.
 
     Pairs without one of the two values do not count. The first name's own differences are NaN.
 

@@ -38,7 +38,7 @@ FIRST_RUNS, MOST_RUNS = 4, 1024
 #: sees work.
 AHEAD, AT_LEAST = 3, 8
 #: Seconds between two checks for finished chunks, and between two counts of the threads.
-LOOK, COUNT = 0.02, 1.0
+POLL, COUNT = 0.02, 1.0
 #: Seconds without a worker before that is reported.
 SILENCE = 5.0
 #: Seconds that fetching the rows of a chunk may take: during the work, and after Ctrl-C.
@@ -69,9 +69,9 @@ class Cluster:
         self._address = str(client.scheduler.address)
         self._task = _task()
         #: Chunks in flight.
-        self._out: dict[Future[Any], _Parcel] = {}
+        self._in_flight: dict[Future[Any], _Parcel] = {}
         #: Chunks that the cluster has dropped.
-        self._again: deque[_Parcel] = deque()
+        self._dropped: deque[_Parcel] = deque()
         #: Runs of chunks that lost their workers; they run one at a time, to find the run that kills workers.
         self._suspects: deque[_Parcel] = deque()
         self._threads = 0
@@ -89,27 +89,27 @@ class Cluster:
         try:
             while True:
                 check()
-                connected = self._look_after()
-                room = len(self._out) < max(AT_LEAST, AHEAD * self._threads)
-                handed_out = connected and room and self._hand_out(chunks)
+                connected = self._is_connected()
+                room = len(self._in_flight) < max(AT_LEAST, AHEAD * self._threads)
+                submitted = connected and room and self._submit(chunks)
                 taken = self._collect(take, FETCH)
-                if not handed_out and not taken:
-                    if connected and not self._out and not self._again and not self._suspects:
+                if not submitted and not taken:
+                    if connected and not self._in_flight and not self._dropped and not self._suspects:
                         return
-                    time.sleep(LOOK)
+                    time.sleep(POLL)
         except (KeyboardInterrupt, Ended):
             # Rows that are finished on the cluster are stored too.
             with suppress(Exception):
                 self._collect(take, LAST_FETCH)
             raise
         finally:
-            if self._out and self._client.status == "running":
+            if self._in_flight and self._client.status == "running":
                 with suppress(Exception):
-                    self._client.cancel(list(self._out))
-            for queue in (self._out, self._again, self._suspects):
+                    self._client.cancel(list(self._in_flight))
+            for queue in (self._in_flight, self._dropped, self._suspects):
                 queue.clear()
 
-    def _look_after(self) -> bool:
+    def _is_connected(self) -> bool:
         """Returns whether the scheduler is connected, and updates the number of threads from time to time."""
         if self._client.status in ("closing", "closed"):
             problem = (
@@ -133,11 +133,11 @@ class Cluster:
             self._note = None
         return True
 
-    def _hand_out(self, chunks: Iterator[Chunk]) -> bool:
+    def _submit(self, chunks: Iterator[Chunk]) -> bool:
         """Submits the next chunk; returns whether there was one."""
-        if self._again:
-            parcel = self._again.popleft()
-        elif self._suspects and not any(parcel.alone for parcel in self._out.values()):
+        if self._dropped:
+            parcel = self._dropped.popleft()
+        elif self._suspects and not any(parcel.alone for parcel in self._in_flight.values()):
             parcel = self._suspects.popleft()
         else:
             chunk = next(chunks, None)
@@ -148,16 +148,16 @@ class Cluster:
             future = self._client.submit(self._task, parcel.content, _core.build(), pure=False)
         except Exception:
             # If the scheduler was lost, that is the error to report.
-            self._look_after()
+            self._is_connected()
             raise
-        self._out[future] = parcel
+        self._in_flight[future] = parcel
         return True
 
     def _collect(self, take: Callable[[Rows], None], fetch: float) -> bool:
         """Handles chunks that have ended; returns whether there were any."""
-        seen_to = 0
+        handled = 0
         # The cluster itself computes a result again that was lost with its worker.
-        for future in [future for future in self._out if future.status not in ("pending", "lost")]:
+        for future in [future for future in self._in_flight if future.status not in ("pending", "lost")]:
             status = future.status
             answer: Any = None
             try:
@@ -169,23 +169,23 @@ class Cluster:
                 # The result was lost during the fetch; the next check shows its state.
                 continue
             # The chunk stays in flight until its rows are passed on: Ctrl-C may come in between.
-            parcel = self._out[future]
+            parcel = self._in_flight[future]
             if status == "finished":
                 self._open(answer, parcel, take)
             elif status == "error":
                 self._failed(answer, parcel, take)
             else:
-                self._hand_out_again(parcel)
-            del self._out[future]
-            seen_to += 1
-        return seen_to > 0
+                self._submit_again(parcel)
+            del self._in_flight[future]
+            handled += 1
+        return handled > 0
 
     def _open(self, answer: tuple[bytes | None, Any], parcel: _Parcel, take: Callable[[Rows], None]) -> None:
         """Takes the answer of a worker: rows and the seconds they took, or None and the reason."""
-        content, told = answer
+        content, seconds_or_reason = answer
         if content is None:
-            raise ClusterError([Fault.of_file(self._address, str(told))])
-        each = told / parcel.runs
+            raise ClusterError([Fault.of_file(self._address, str(seconds_or_reason))])
+        each = seconds_or_reason / parcel.runs
         self._run_seconds = each if self._run_seconds is None else 0.8 * self._run_seconds + 0.2 * each
         fitting = CHUNK_SECONDS / max(self._run_seconds, 1e-9)
         self.chunk_runs = max(1, min(MOST_RUNS, 2 * self.chunk_runs, round(min(fitting, MOST_RUNS))))
@@ -206,12 +206,12 @@ class Cluster:
         build = _core.build()
         take(Rows(version=build["version"], profile=build["profile"], runs=(record,)))
 
-    def _hand_out_again(self, parcel: _Parcel) -> None:
+    def _submit_again(self, parcel: _Parcel) -> None:
         parcel = replace(parcel, dropped=parcel.dropped + 1)
         if parcel.dropped > DROPPED:
             problem = f"the cluster has dropped a chunk of runs {DROPPED} times; what is done is kept"
             raise ClusterError([Fault.of_file(self._address, problem)])
-        self._again.append(parcel)
+        self._dropped.append(parcel)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -266,7 +266,7 @@ def _task() -> Callable[[bytes, dict[str, str]], tuple[bytes | None, Any]]:
             here, there = (f"celltrain {one['version']} ({one['profile']})" for one in (build, found))
             return None, f"{who} runs {there}, and this is {here}: install the same on all machines"
         try:
-            from celltrain.running.runner import run_chunk
+            from celltrain.running.subprocess_runner import run_chunk
 
             rows = run_chunk(pickle.loads(zlib.decompress(content)))
             return zlib.compress(pickle.dumps(rows), 1), time.monotonic() - begun
@@ -329,7 +329,7 @@ def scheduler_in(path: Path, *, timeout: float = TIMEOUT) -> str:
 
 
 async def _missing(address: str, timeout: float) -> str | None:
-    """Returns why there is no scheduler, or None if there is one. A `Client` waits forever for other servers."""
+    """Returns why there no scheduler answers, or None if there is one. A `Client` waits forever for other servers."""
     from distributed.core import rpc
     from distributed.security import Security
 

@@ -11,8 +11,7 @@ from celltrain import _core
 from celltrain.errors import Fault, PlanError
 from celltrain.model.arguments import MOST_JOBS, cores
 from celltrain.model.cancel import Cancel, check, ended_by
-from celltrain.running import subprocess_runner
-from celltrain.running.in_process import run_in_process
+from celltrain.running.subprocess_runner import run_records
 from celltrain.running.work import Chunk, Rows, RunRecord, Worker
 
 if TYPE_CHECKING:
@@ -75,19 +74,3 @@ def _waited(upcoming: Future[Chunk | None]) -> Chunk | None:
     while not wait([upcoming], timeout=POLL).done:
         check()
     return upcoming.result()
-
-
-def run_chunk(chunk: Chunk, threads: int = 1) -> Rows:
-    """Runs a chunk to its end. A run that fails is a row with its error, and the other runs continue."""
-    records: list[RunRecord] = []
-    run_records(chunk, threads, records.append)
-    build = _core.build()
-    return Rows(version=build["version"], profile=build["profile"], runs=tuple(records))
-
-
-def run_records(chunk: Chunk, threads: int, take: Callable[[RunRecord], object]) -> None:
-    """Runs a chunk on threads, large runs in processes, and passes each record to `take` on the calling thread."""
-    shared, large = subprocess_runner.split(chunk)
-    if shared.tasks:
-        run_in_process(shared, threads, take)
-    subprocess_runner.run_in_processes(large, threads, take)

@@ -1,4 +1,4 @@
-"""Runs that take much memory, each in a process of its own: if the process dies, one row fails, not the sweep."""
+"""Runs a chunk on threads, and runs that take much memory in processes: if one dies, a row fails, not the sweep."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pathlib import Path
 
 from celltrain import _core
 from celltrain.running.in_process import run_in_process
-from celltrain.running.work import Chunk, RunRecord
+from celltrain.running.work import Chunk, Rows, RunRecord
 
 #: A run that reserves more than this share of the free memory gets its own process.
 SHARE = 0.25
@@ -25,6 +25,22 @@ SHARE = 0.25
 TOGETHER = 0.75
 #: Most characters of a process's error output that are reported.
 COMPLAINT = 300
+
+
+def run_chunk(chunk: Chunk, threads: int = 1) -> Rows:
+    """Runs a chunk to its end. A run that fails is a row with its error, and the other runs continue."""
+    records: list[RunRecord] = []
+    run_records(chunk, threads, records.append)
+    build = _core.build()
+    return Rows(version=build["version"], profile=build["profile"], runs=tuple(records))
+
+
+def run_records(chunk: Chunk, threads: int, take: Callable[[RunRecord], object]) -> None:
+    """Runs a chunk on threads, large runs in processes, and passes each record to `take` on the calling thread."""
+    shared, large = split(chunk)
+    if shared.tasks:
+        run_in_process(shared, threads, take)
+    run_in_processes(large, threads, take)
 
 
 def split(chunk: Chunk) -> tuple[Chunk, Chunk]:

@@ -45,12 +45,12 @@ class Task:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Chunk:
-    """Runs that are handed out together.
+    """Runs that a worker gets together.
 
     Attributes:
         configurations: Canonical scenarios as JSON.
         tasks: The runs.
-        measures: What is measured in each run.
+        measures: Measures of each run.
         limit_s: Real time that each run may take, from reading its scenario to its answer.
         recording: The series to record; None for no series.
         memory: Bytes that a run of each configuration reserves; empty if they are not known.

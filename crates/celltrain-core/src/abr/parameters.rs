@@ -229,6 +229,10 @@ mod tests {
         parameters.check(LINK).into_iter().map(|fault| fault.key).collect()
     }
 
+    fn said(parameters: &Parameters) -> Vec<String> {
+        parameters.check(LINK).iter().map(|f| format!("{} = {} {}", f.key, f.value, f.problem)).collect()
+    }
+
     fn mbps(rate: u64) -> BitRate {
         BitRate::from_bits_per_second(rate * 1_000_000)
     }
@@ -324,10 +328,8 @@ mod tests {
     #[test]
     fn every_fault_is_named_at_once_with_its_range() {
         let parameters = Parameters { rif: 0.1, nrm: 31, icr: Some(mbps(200)), ..Parameters::default() };
-        let said: Vec<_> =
-            parameters.check(LINK).iter().map(|f| format!("{} = {} {}", f.key, f.value, f.problem)).collect();
         assert_eq!(
-            said,
+            said(&parameters),
             [
                 "icr = \"200Mbps\" is not a positive rate from mcr = \"0bps\" to pcr = \"155.52Mbps\"",
                 "nrm = 31 is not one of 2, 4, 8, 16, 32, 64, 128, 256 cells",
@@ -341,8 +343,7 @@ mod tests {
         let said = |tcr: u64| {
             let tcr = BitRate::from_bits_per_second(tcr);
             let pcr = Some(BitRate::from_bits_per_second(1000));
-            let faults = Parameters { pcr, tcr, ..Parameters::default() }.check(LINK);
-            faults.iter().map(|f| format!("{} = {} {}", f.key, f.value, f.problem)).collect::<Vec<_>>()
+            self::said(&Parameters { pcr, tcr, ..Parameters::default() })
         };
         assert_eq!(said(4240), ["tcr = \"4.24kbps\" is the default, and not a positive rate up to pcr = \"1kbps\""]);
         assert_eq!(said(4241), ["tcr = \"4.241kbps\" is not a positive rate up to pcr = \"1kbps\""]);

@@ -332,9 +332,7 @@ mod tests {
         for (evaluated_at, rows) in rows {
             for (packets, share, at_once, lost) in rows {
                 let mut bench = bench_evaluated_at(evaluated_at, 500, 32);
-                for _ in 0..packets {
-                    bench.offer(0, 32);
-                }
+                bench.offer_many(packets, 32);
                 bench.buffer.on_rate(VC, Bench::ACR * share);
                 assert_eq!(bench.frames(0).len(), at_once, "{evaluated_at:?}: {packets} packets, {share} of ACR");
                 bench.offer_at(0, 32, Bench::ACR * share);
@@ -349,9 +347,7 @@ mod tests {
     fn the_largest_queue_is_the_buffer_in_whole_packets() {
         for (eb, cells, mqs) in [(500, 32, 15), (500, 33, 15), (1000, 32, 31), (1000, 33, 30), (33, 33, 1)] {
             let mut bench = bench(eb, cells);
-            for _ in 0..mqs {
-                bench.offer(0, cells);
-            }
+            bench.offer_many(mqs, cells);
             assert_eq!(bench.buffer.packets.vc_counters(VC).lost(), 0, "{mqs} packets of {cells} cells fit {eb}");
             bench.offer(0, cells);
             assert_eq!(bench.frames(0), (1..=mqs).collect::<Vec<_>>(), "the next costs the one at the front");
@@ -363,9 +359,7 @@ mod tests {
     #[test]
     fn a_fall_of_the_rate_costs_one_packet_until_as_many_as_waited_are_served_and_the_queue_is_low() {
         let mut bench = bench(500, 32);
-        for _ in 0..8 {
-            bench.offer(0, 32);
-        }
+        bench.offer_many(8, 32);
         bench.buffer.on_rate(VC, Bench::ACR * 0.4);
         assert_eq!(bench.frames(0), [1, 2, 3, 4, 5, 6, 7]);
         let counters = bench.buffer.packets.vc_counters(VC);
@@ -385,36 +379,14 @@ mod tests {
     }
 
     #[test]
-    fn the_counter_of_served_packets_stops_at_nothing_and_is_put_back_exactly() {
-        let mut bench = bench(500, 2);
-        bench.offer(0, 2);
-        bench.buffer.take(VC, 2);
-        assert_eq!(bench.buffer.state(VC).unwrap().p_ctr, 0);
-        bench.buffer.untake(VC, 1);
-        assert_eq!(bench.buffer.state(VC).unwrap().p_ctr, 0);
-    }
-
-    #[test]
     fn the_packet_under_way_counts_in_the_queue_and_is_not_dropped() {
         let mut bench = bench(500, 32);
-        for _ in 0..15 {
-            bench.offer(0, 32);
-        }
+        bench.offer_many(15, 32);
         bench.buffer.take(VC, 31);
         assert_eq!(bench.buffer.packets.ql(VC), 15, "one cell waits");
         bench.offer(0, 32);
         assert_eq!((bench.frames(0)[..2].to_vec(), bench.buffer.packets.ql(VC)), (vec![0, 2], 15));
         bench.buffer.take(VC, 1);
         assert_eq!(bench.buffer.packets.ql(VC), 14, "none does");
-    }
-
-    #[test]
-    fn where_only_the_packet_under_way_is_there_nothing_changes() {
-        let mut bench = bench(33, 33);
-        bench.offer(0, 33);
-        bench.buffer.take(VC, 20);
-        bench.offer(0, 33);
-        assert_eq!(bench.buffer.state(VC).map(|state| state.phase), Some(Zero));
-        assert_eq!(bench.buffer.packets.vc_counters(VC).lost_overflow, 33);
     }
 }

@@ -67,9 +67,7 @@ mod tests {
     #[test]
     fn the_head_goes_until_the_new_packet_fits() {
         let mut bench = bench(20, Memory::PerVc);
-        for cells in [5, 5, 5, 5] {
-            bench.offer(0, cells);
-        }
+        bench.offer_many(4, 5);
         bench.offer(0, 6);
         assert_eq!(bench.frames(0), [2, 3, 4]);
         let counters = bench.buffer.packets.vc_counters(Label::new(0));
@@ -78,25 +76,17 @@ mod tests {
 
     #[test]
     fn the_packet_under_way_stays_and_the_one_behind_it_goes() {
-        let mut bench = bench(20, Memory::PerVc);
-        for cells in [10, 5, 5] {
-            bench.offer(0, cells);
+        for (taken, put_back, left) in [(1, 0, [0, 2, 3]), (10, 10, [1, 2, 3])] {
+            let mut bench = bench(20, Memory::PerVc);
+            bench.offer(0, 10);
+            bench.offer_many(2, 5);
+            bench.buffer.take(Label::new(0), taken);
+            if put_back > 0 {
+                bench.buffer.untake(Label::new(0), put_back);
+            }
+            bench.offer(0, 4);
+            assert_eq!(bench.frames(0), left, "{put_back} of {taken} cells were put back");
         }
-        bench.buffer.take(Label::new(0), 1);
-        bench.offer(0, 4);
-        assert_eq!(bench.frames(0), [0, 2, 3]);
-    }
-
-    #[test]
-    fn a_packet_whose_cells_were_all_put_back_can_be_dropped_again() {
-        let mut bench = bench(20, Memory::PerVc);
-        for cells in [10, 5, 5] {
-            bench.offer(0, cells);
-        }
-        bench.buffer.take(Label::new(0), 10);
-        bench.buffer.untake(Label::new(0), 10);
-        bench.offer(0, 4);
-        assert_eq!(bench.frames(0), [1, 2, 3]);
     }
 
     #[test]

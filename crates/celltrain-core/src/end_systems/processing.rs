@@ -107,17 +107,12 @@ mod tests {
     use super::*;
     use crate::cell::FrameNumber;
     use crate::host::HostOptions;
-    use crate::network::tests::n_source_network;
-    use crate::policy::{PolicyConfig, tail_drop};
-    use crate::tcp::{TcpConfig, TcpOptions};
+    use crate::network::tests::simple_network;
     use crate::units::Duration;
 
     /// Creates the processing of two sources and their destinations, on a clock of a microsecond.
     fn processing(options: HostOptions) -> Option<Processing> {
-        let tcp = TcpConfig::Vanilla(TcpOptions::default());
-        let policy = PolicyConfig::TailDrop(tail_drop::Config {});
-        let mut network = n_source_network(2, "5us", None, policy, &tcp, "1s");
-        network.host = options;
+        let network = Network { host: options, ..simple_network(2, "1s") };
         Processing::new(&network, Clock { units_per_second: 1_000_000, exact: true })
     }
 

@@ -1,16 +1,13 @@
 use super::*;
 use crate::index::FlowIndex;
-use crate::network::tests::n_source_network;
-use crate::policy::{PolicyConfig, tail_drop};
+use crate::network::tests::simple_network;
 use crate::probe::Nothing;
 use crate::tcp::{DelayedAcks, TcpConfig, TcpOptions, TickPhase};
 use crate::units::Duration;
 
 /// Returns a network with a source for each of these options.
 fn network(of_flows: &[TcpOptions]) -> Network {
-    let tcp = TcpConfig::Vanilla(TcpOptions::default());
-    let policy = PolicyConfig::TailDrop(tail_drop::Config {});
-    let mut network = n_source_network(of_flows.len(), "5us", None, policy, &tcp, "10s");
+    let mut network = simple_network(of_flows.len(), "10s");
     for (flow, options) in network.flows.iter_mut().zip(of_flows) {
         flow.tcp = TcpConfig::Vanilla(options.clone());
     }

@@ -64,10 +64,15 @@ pub(crate) fn n_source_network(
     network
 }
 
+/// Creates the N-source network with short links, a buffer without limit and a simple TCP.
+pub(crate) fn simple_network(sources: usize, duration: &str) -> Network {
+    let tcp = TcpConfig::Vanilla(TcpOptions::default());
+    n_source_network(sources, "5us", None, PolicyConfig::TailDrop(tail_drop::Config {}), &tcp, duration)
+}
+
 /// Creates a star whose hosts each send to the next, the last to the first, with a simple TCP.
 pub(crate) fn ring_network(hosts: usize, duration: &str) -> Network {
-    let tcp = TcpConfig::Vanilla(TcpOptions::default());
-    let mut network = n_source_network(1, "5us", None, PolicyConfig::TailDrop(tail_drop::Config {}), &tcp, duration);
+    let mut network = simple_network(1, duration);
     let mut graph = Graph::default();
     let switch = graph.add_node("sw", NodeKind::Switch);
     let (flow, rate) = (network.flows.remove(FIRST), network.links[LinkIndex::new(0)].rate);
@@ -88,9 +93,7 @@ pub(crate) fn ring_network(hosts: usize, duration: &str) -> Network {
 
 #[test]
 fn every_vc_is_labelled_densely_on_each_of_its_links() {
-    let tcp = TcpConfig::Vanilla(TcpOptions::default());
-    let policy = PolicyConfig::TailDrop(tail_drop::Config {});
-    let network = n_source_network(3, "5us", None, policy, &tcp, "1ms");
+    let network = simple_network(3, "1ms");
     let routing = network.routing();
     assert_eq!(routing.vcs[N_SOURCE_BOTTLENECK].raw, [0, 2, 4].map(VcIndex::new), "data crosses the bottleneck");
     assert_eq!(routing.vcs[N_SOURCE_WAY_BACK].raw, [1, 3, 5].map(VcIndex::new), "acknowledgements cross its oracle");

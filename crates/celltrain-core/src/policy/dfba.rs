@@ -177,7 +177,7 @@ pub(super) fn sample(capacity: u32) -> Config {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::conformance::{self, Bench, asked, share_refused};
+    use crate::policy::conformance::{self, draws, share_refused};
 
     /// K = R = 1000, and thresholds of 400 and 200 cells: weights of 0.4 and 0.2.
     fn config() -> Config {
@@ -189,17 +189,9 @@ mod tests {
         conformance::view(1000, per_vc)
     }
 
-    fn draws(config: &Config, view: &View<'_>, vc: u32) -> bool {
-        let mut rng = Stream::new(1, "bench");
-        let before = rng.clone().next_u64();
-        asked(config, view, vc, &mut rng);
-        rng.next_u64() != before
-    }
-
     #[test]
     fn below_its_threshold_a_vc_may_start_a_frame_whatever_the_rest() {
         assert_eq!(share_refused(&config(), &view(&[399, 601]), 0), 0.0);
-        assert_eq!(share_refused(&config(), &View { tagged: true, ..view(&[399, 601]) }, 0), 0.0);
     }
 
     #[test]
@@ -231,15 +223,9 @@ mod tests {
 
     #[test]
     fn a_tagged_frame_may_start_only_below_the_threshold() {
-        let thresholds = PerVc::Same(4.0);
-        let mut bench = Bench::new(&Config { thresholds, congestion_threshold: None, z: 1.5 }, 1000, 1);
-        bench.offer_frame(0, 3);
-        bench.offer_tagged_frame(0, 1);
-        assert_eq!(bench.port.occupancy(), 4, "with 3 cells waiting it may");
-        bench.offer_tagged_frame(0, 2);
-        assert_eq!(bench.port.occupancy(), 4, "with 4 it may not");
-        bench.offer_frame(0, 2);
-        assert_eq!(bench.port.occupancy(), 6, "an untagged one may: at the threshold the probability is 0");
+        let refused = |tagged, x_i| share_refused(&config(), &View { tagged, ..view(&[x_i, 0]) }, 0);
+        assert_eq!([399, 400].map(|x_i| refused(true, x_i)), [0.0, 1.0]);
+        assert_eq!(refused(false, 400), 0.0, "an untagged one may: at the threshold the probability is 0");
     }
 
     #[test]

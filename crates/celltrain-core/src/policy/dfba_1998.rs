@@ -167,7 +167,7 @@ pub(super) fn sample(_capacity: u32) -> Config {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::conformance::{self, Bench, asked, share_refused};
+    use crate::policy::conformance::{self, draws, share_refused};
 
     /// Weights of 1 and 3: shares of 1/4 and 3/4.
     fn config() -> Config {
@@ -223,14 +223,10 @@ mod tests {
 
     #[test]
     fn a_tagged_frame_may_start_only_up_to_the_low_threshold() {
-        let mut bench = Bench::new(&Config { weights: PerVc::Same(1.0), ..sample(10) }, 10, 2);
-        bench.offer_frame(0, 5);
-        bench.offer_tagged_frame(1, 1);
-        assert_eq!(bench.port.occupancy(), 6, "at L = 5 it may");
-        bench.offer_tagged_frame(1, 1);
-        assert_eq!(bench.port.occupancy(), 6, "at 6 it may not");
-        bench.offer_frame(1, 1);
-        assert_eq!(bench.port.occupancy(), 7, "an untagged one within its share may");
+        // Of VC 1, which is within its share.
+        let refused = |tagged, x: u32| share_refused(&config(), &View { tagged, ..view(&[250, x - 250]) }, 1);
+        assert_eq!([500, 501].map(|x| refused(true, x)), [0.0, 1.0]);
+        assert_eq!(refused(false, 501), 0.0, "an untagged one may");
     }
 
     #[test]
@@ -242,10 +238,7 @@ mod tests {
             ([200, 600], false, false),
             ([901, 0], false, false),
         ] {
-            let mut rng = Stream::new(1, "bench");
-            let before = rng.clone().next_u64();
-            asked(&config(), &View { tagged, ..view(&per_vc) }, 0, &mut rng);
-            assert_eq!(rng.next_u64() != before, drawn, "{per_vc:?}");
+            assert_eq!(draws(&config(), &View { tagged, ..view(&per_vc) }, 0), drawn, "{per_vc:?}");
         }
     }
 

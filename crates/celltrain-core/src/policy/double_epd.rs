@@ -92,24 +92,20 @@ mod tests {
     use crate::policy::conformance::Bench;
 
     #[test]
-    fn a_tagged_frame_may_start_at_the_lower_threshold_and_not_one_above() {
-        let mut bench = Bench::new(&Config { threshold: 8.into(), tagged_threshold: 2.into() }, 20, 2);
-        bench.offer_frame(0, 2);
-        bench.offer_tagged_frame(1, 1);
-        assert_eq!(bench.port.occupancy(), 3, "at LBO = 2 it may");
-        bench.offer_tagged_frame(1, 4);
-        assert_eq!(bench.port.occupancy(), 3, "at 3 it may not");
-        assert_eq!(bench.port.counters().discarded_frame, 4);
-    }
-
-    #[test]
-    fn an_untagged_frame_may_start_at_the_upper_threshold_and_not_one_above() {
-        let mut bench = Bench::new(&Config { threshold: 8.into(), tagged_threshold: 2.into() }, 20, 2);
-        bench.offer_frame(0, 8);
-        bench.offer_frame(1, 1);
-        assert_eq!(bench.port.occupancy(), 9, "at HBO = 8 it may");
-        bench.offer_frame(1, 4);
-        assert_eq!(bench.port.occupancy(), 9, "at 9 it may not");
+    fn a_frame_may_start_at_its_threshold_and_not_one_above() {
+        for (tagged, threshold) in [(true, 2), (false, 8)] {
+            let mut bench = Bench::new(&Config { threshold: 8.into(), tagged_threshold: 2.into() }, 20, 2);
+            bench.offer_frame(0, threshold);
+            for (cells, waiting) in [(1, threshold + 1), (4, threshold + 1)] {
+                if tagged {
+                    bench.offer_tagged_frame(1, cells)
+                } else {
+                    bench.offer_frame(1, cells)
+                }
+                assert_eq!(bench.port.occupancy(), waiting, "tagged: {tagged}");
+            }
+            assert_eq!(bench.port.counters().discarded_frame, 4);
+        }
     }
 
     #[test]

@@ -8,9 +8,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{BufferPolicy, Configure, Overflow, View};
-use crate::index::Label;
-use crate::rng::Stream;
+use super::{AdmitAll, Configure, Overflow};
 
 /// Drop from front: a cell that finds no room pushes out the cell nearest to transmission, and with it the waiting rest
 /// of its frame, the last cell excepted. It has no parameters.
@@ -21,33 +19,11 @@ use crate::rng::Stream;
 #[schemars(rename = "DropFromFront")]
 pub struct Config {}
 
-/// The policy; the port keeps what it needs.
-#[derive(Debug)]
-pub struct DropFromFront;
-
 impl Configure for Config {
-    type Policy = DropFromFront;
+    type Policy = AdmitAll;
 
-    fn build(&self, _capacity: u32, _vcs: &[&str]) -> DropFromFront {
-        DropFromFront
-    }
-}
-
-impl BufferPolicy for DropFromFront {
-    fn admit_frame(&mut self, _buffer: &View<'_>, _vc: Label, _rng: &mut Stream) -> bool {
-        true
-    }
-
-    fn overflow(&self) -> Overflow {
-        Overflow::PushOutFront
-    }
-
-    fn reads_counts(&self) -> bool {
-        false
-    }
-
-    fn admits_up_to(&self) -> Option<u32> {
-        Some(u32::MAX)
+    fn build(&self, _capacity: u32, _vcs: &[&str]) -> AdmitAll {
+        AdmitAll { overflow: Overflow::PushOutFront }
     }
 }
 

@@ -315,6 +315,30 @@ pub enum Overflow {
     PushOutFront,
 }
 
+/// A policy that admits every frame, and only decides about cells that find no room.
+#[derive(Debug)]
+pub struct AdmitAll {
+    overflow: Overflow,
+}
+
+impl BufferPolicy for AdmitAll {
+    fn admit_frame(&mut self, _buffer: &View<'_>, _vc: Label, _rng: &mut Stream) -> bool {
+        true
+    }
+
+    fn overflow(&self) -> Overflow {
+        self.overflow
+    }
+
+    fn reads_counts(&self) -> bool {
+        false
+    }
+
+    fn admits_up_to(&self) -> Option<u32> {
+        Some(u32::MAX)
+    }
+}
+
 /// The settings of a policy, implemented by each `Config`.
 pub trait Configure {
     /// The policy that it configures.

@@ -7,9 +7,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{BufferPolicy, Configure, Overflow, View};
-use crate::index::Label;
-use crate::rng::Stream;
+use super::{AdmitAll, Configure, Overflow};
 
 /// Partial packet discard: once a cell of a frame is lost, the frame's remaining cells are refused.
 ///
@@ -28,35 +26,11 @@ impl Default for Config {
     }
 }
 
-/// The policy; it has no state.
-#[derive(Debug)]
-pub struct Ppd {
-    keep_last_cell: bool,
-}
-
 impl Configure for Config {
-    type Policy = Ppd;
+    type Policy = AdmitAll;
 
-    fn build(&self, _capacity: u32, _vcs: &[&str]) -> Ppd {
-        Ppd { keep_last_cell: self.keep_last_cell }
-    }
-}
-
-impl BufferPolicy for Ppd {
-    fn admit_frame(&mut self, _buffer: &View<'_>, _vc: Label, _rng: &mut Stream) -> bool {
-        true
-    }
-
-    fn overflow(&self) -> Overflow {
-        Overflow::LoseRestOfFrame { keep_last_cell: self.keep_last_cell }
-    }
-
-    fn reads_counts(&self) -> bool {
-        false
-    }
-
-    fn admits_up_to(&self) -> Option<u32> {
-        Some(u32::MAX)
+    fn build(&self, _capacity: u32, _vcs: &[&str]) -> AdmitAll {
+        AdmitAll { overflow: Overflow::LoseRestOfFrame { keep_last_cell: self.keep_last_cell } }
     }
 }
 

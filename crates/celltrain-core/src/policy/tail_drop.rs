@@ -7,9 +7,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{BufferPolicy, Configure, Overflow, View};
-use crate::index::Label;
-use crate::rng::Stream;
+use super::{AdmitAll, Configure, Overflow};
 
 /// Tail drop: a cell that finds no room is lost. It has no parameters.
 ///
@@ -19,33 +17,11 @@ use crate::rng::Stream;
 #[schemars(rename = "TailDrop")]
 pub struct Config {}
 
-/// The policy; it has no state.
-#[derive(Debug)]
-pub struct TailDrop;
-
 impl Configure for Config {
-    type Policy = TailDrop;
+    type Policy = AdmitAll;
 
-    fn build(&self, _capacity: u32, _vcs: &[&str]) -> TailDrop {
-        TailDrop
-    }
-}
-
-impl BufferPolicy for TailDrop {
-    fn admit_frame(&mut self, _buffer: &View<'_>, _vc: Label, _rng: &mut Stream) -> bool {
-        true
-    }
-
-    fn overflow(&self) -> Overflow {
-        Overflow::LoseCell
-    }
-
-    fn reads_counts(&self) -> bool {
-        false
-    }
-
-    fn admits_up_to(&self) -> Option<u32> {
-        Some(u32::MAX)
+    fn build(&self, _capacity: u32, _vcs: &[&str]) -> AdmitAll {
+        AdmitAll { overflow: Overflow::LoseCell }
     }
 }
 

@@ -36,13 +36,13 @@ pub struct Config {
     pub z: f64,
 }
 
-/// R / K, as in Selective Drop.
-fn threshold() -> Threshold {
+/// R / K, as in Selective Drop and FBA.
+pub(super) fn threshold() -> Threshold {
     0.9.into()
 }
 
-/// Z, as in Selective Drop.
-fn z() -> f64 {
+/// Z, as in Selective Drop and FBA.
+pub(super) fn z() -> f64 {
     0.8
 }
 

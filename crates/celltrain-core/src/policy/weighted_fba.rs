@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::fba::check_threshold;
-use super::wba::Weights;
+use super::wba::{Weights, threshold, z};
 use super::{BufferPolicy, Configure, Decision, PerVc, Settings, View};
 use crate::error::Fault;
 use crate::index::Label;
@@ -33,16 +33,6 @@ pub struct Config {
     #[serde(default = "z")]
     #[schemars(range(min = 0.0), extend("x-expect" = "a scale (0 or more)"))]
     pub z: f64,
-}
-
-/// R / K, as in FBA.
-fn threshold() -> Threshold {
-    0.9.into()
-}
-
-/// Z, as in FBA.
-fn z() -> f64 {
-    0.8
 }
 
 /// The policy; it has no state.

@@ -5,6 +5,12 @@ use crate::cell::tests::cell;
 use crate::policy::PolicyConfig;
 use crate::policy::{drop_from_front, epd, tail_drop};
 
+/// Returns a port crossed by two VCs.
+fn port(policy: impl Into<PolicyConfig>, capacity: u32) -> Port {
+    let policy = policy.into().build(Some(capacity), &["a", "b"]);
+    Port::new(Some(capacity), 2, policy, Stream::new(1, "test"))
+}
+
 fn merging_port(capacity: u32) -> Port {
     let policy = PolicyConfig::TailDrop(tail_drop::Config {}).build(Some(capacity), &["a", "b", "c"]);
     // The third VC crosses the port without merging.
@@ -53,8 +59,7 @@ fn a_frame_that_finds_no_room_for_a_cell_is_discarded_whole() {
 /// The policy admits every frame, so only lost cells matter when a frame starts.
 #[test]
 fn each_frame_that_loses_a_cell_for_want_of_room_is_counted_once() {
-    let policy = PolicyConfig::TailDrop(tail_drop::Config {}).build(Some(2), &["a", "b"]);
-    let mut port = Port::new(Some(2), 2, policy, Stream::new(1, "test"));
+    let mut port = port(tail_drop::Config {}, 2);
     // Two of the first frame's four cells find room, none of the second's two. The third frame, of the other VC, loses
     // its only cell. Then one cell is sent, and the first of the fourth frame's two cells is admitted.
     for (label, frame, last) in [(0, 1, false), (0, 1, false), (0, 1, false), (0, 1, true), (0, 2, false), (0, 2, true)]
@@ -80,8 +85,7 @@ fn each_frame_that_loses_a_cell_for_want_of_room_is_counted_once() {
 
 #[test]
 fn what_is_pushed_out_is_counted_by_cell_and_by_frame_and_last_cells_stay() {
-    let policy = PolicyConfig::DropFromFront(drop_from_front::Config {}).build(Some(4), &["a", "b"]);
-    let mut port = Port::new(Some(4), 2, policy, Stream::new(1, "test"));
+    let mut port = port(drop_from_front::Config {}, 4);
     let waits = |port: &Port| {
         port.waiting().map(|cell| (cell.label().number(), cell.frame.number(), cell.last_cell())).collect::<Vec<_>>()
     };
@@ -125,8 +129,7 @@ fn what_is_pushed_out_is_counted_by_cell_and_by_frame_and_last_cells_stay() {
 
 #[test]
 fn frames_the_policy_refuses_are_counted_whole_and_their_cells_apart_from_those_lost() {
-    let policy = PolicyConfig::Epd(epd::Config { threshold: 1.into() }).build(Some(3), &["a", "b"]);
-    let mut port = Port::new(Some(3), 2, policy, Stream::new(1, "test"));
+    let mut port = port(epd::Config { threshold: 1.into() }, 3);
     // A's frame of two cells fills the queue beyond the threshold, so B's frames of three cells and of one are refused.
     // One cell is sent, and A's next frame of four begins: two cells find room, and the third does not.
     for (label, frame, last) in [(0, 1, false), (0, 1, true), (1, 1, false), (1, 1, false), (1, 1, true), (1, 2, true)]

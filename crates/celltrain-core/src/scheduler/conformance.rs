@@ -1,6 +1,6 @@
 //! Tests that hold for every scheduler in the list.
 
-use super::{Class, SchedulerConfig, VcKind};
+use super::{Class, Configure, SchedulerConfig, VcKind};
 use crate::cell::tests::cell;
 use crate::policy::{PolicyConfig, tail_drop};
 use crate::port::{CellQueues, Port};
@@ -11,6 +11,11 @@ const NAMES: [&str; 6] = ["vc0", "vc1", "vc2", "vc3", "vc4", "vc5"];
 /// Returns VCs of these classes, by label.
 pub(super) fn kinds(classes: &[Class]) -> Vec<VcKind<'static>> {
     NAMES.iter().zip(classes).map(|(&name, &class)| VcKind { name, class }).collect()
+}
+
+/// Returns the queues of a scheduler at a port crossed by VCs of these classes.
+pub(super) fn queues(config: &impl Configure, classes: &[Class]) -> CellQueues {
+    CellQueues::new(config.build(&kinds(classes)).expect("there are several queues"))
 }
 
 /// Adds one cell for each VC in `come`, then returns the labels of the next cells sent.

@@ -79,10 +79,10 @@ mod tests {
     use super::*;
     use crate::port::CellQueues;
     use crate::rng::Stream;
-    use crate::scheduler::conformance::{kinds, sent};
+    use crate::scheduler::conformance::{self, sent};
 
     fn queues(share: f64) -> CellQueues {
-        CellQueues::new(Config { share }.build(&kinds(&[Class::Vbr, Class::Ubr])).unwrap())
+        conformance::queues(&Config { share }, &[Class::Vbr, Class::Ubr])
     }
 
     fn backlogged(share: f64, cells: u32) -> CellQueues {

@@ -58,13 +58,12 @@ pub(super) fn sample() -> Config {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::port::CellQueues;
     use crate::scheduler::Class;
-    use crate::scheduler::conformance::{kinds, sent};
+    use crate::scheduler::conformance::{self, sent};
 
     #[test]
     fn a_minimum_share_goes_first_and_the_rest_in_turns() {
-        let mut queues = CellQueues::new(sample().build(&kinds(&[Class::Ubr; 2])).unwrap());
+        let mut queues = conformance::queues(&sample(), &[Class::Ubr; 2]);
         assert_eq!(sent(&mut queues, &[0, 0, 0, 0, 0, 1, 1, 1, 1, 1], 8), [1, 0, 1, 1, 1, 0, 1, 0]);
     }
 
@@ -72,5 +71,6 @@ mod tests {
     fn shares_beyond_the_link_are_refused() {
         assert_eq!(Config { minimum_share: PerVc::Same(2.0) }.check()[0].key, "minimum_share");
         assert_eq!(Config { minimum_share: PerVc::Same(0.5) }.check_vcs(&["a", "b", "c"])[0].value, "1.5");
+        assert!(Config { minimum_share: PerVc::Same(0.1) }.check_vcs(&["a"; 10]).is_empty(), "tenths add up");
     }
 }

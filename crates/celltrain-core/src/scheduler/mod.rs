@@ -49,26 +49,8 @@ registry! {
         minimum_rate: MinimumRate,
     }
 
-    /// Checks the settings.
-    pub fn check(&self) -> Vec<Fault> { |config| config.check() }
-
-    /// Returns the settings that may differ from VC to VC, by key.
-    pub fn per_vc(&self) -> Vec<(&'static str, &PerVc)> { |config| config.per_vc() }
-
-    /// Returns the constants in the `constants` table that differ from VC to VC, by name.
-    pub fn constants_by_vc(&self) -> Vec<(&str, &PerVc)> { |config| config.constants_by_vc() }
-
-    /// Returns whether the settings depend on the number of VCs, though none of them differs from VC to VC.
-    pub fn counts_vcs(&self) -> bool { |config| config.counts_vcs() }
-
-    /// Returns the names in its tables that nothing uses, by their keys.
-    pub fn unused(&self) -> Vec<String> { |config| config.unused() }
-
-    /// Checks the settings of VCs of these names, by label, that share a link.
-    pub fn check_vcs(&self, vcs: &[&str]) -> Vec<Fault> { |config| config.check_vcs(vcs) }
-
-    /// Returns whether the scheduler distinguishes classes of VCs.
-    pub fn by_class(&self) -> bool { |config| config.by_class() }
+    /// Returns the settings.
+    pub fn config(&self) -> &dyn Configure { |config| config }
 
     /// Creates the queues of a port crossed by these VCs, by label; `None` if one queue holds all, first in, first out.
     pub fn build(&self, vcs: &[VcKind<'_>]) -> Option<Service> { |config| config.build(vcs) }
@@ -158,7 +140,12 @@ pub trait Waiting {
     fn cells(&self, queue: usize) -> u32;
 
     /// Sends `most` cells from the front of a queue, or fewer, but at least one. Returns how many were sent.
-    fn send(&mut self, queue: usize, most: u32) -> u32;
+    #[inline]
+    fn send(&mut self, queue: usize, most: u32) -> u32 {
+        debug_assert!(most > 0, "a scheduler that sends, sends a cell");
+        self.send_one(queue);
+        1
+    }
 
     /// Sends the first cell of a queue that has one. Returns whether others wait behind it.
     fn send_one(&mut self, queue: usize) -> bool;

@@ -61,13 +61,12 @@ pub(super) fn sample() -> Config {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::port::CellQueues;
     use crate::scheduler::Class;
-    use crate::scheduler::conformance::{kinds, sent};
+    use crate::scheduler::conformance::{self, sent};
 
     #[test]
     fn cells_leave_in_turns_and_a_queue_that_fills_comes_last() {
-        let mut queues = CellQueues::new(Config {}.build(&kinds(&[Class::Ubr; 3])).unwrap());
+        let mut queues = conformance::queues(&Config {}, &[Class::Ubr; 3]);
         assert_eq!(sent(&mut queues, &[0, 0, 0, 1, 1], 2), [0, 1]);
         assert_eq!(sent(&mut queues, &[2, 2], 3), [0, 1, 2]);
         assert_eq!(sent(&mut queues, &[1], 3), [0, 2, 1]);
@@ -75,7 +74,7 @@ mod tests {
 
     #[test]
     fn one_that_is_alone_sends_all_it_has() {
-        let mut queues = CellQueues::new(Config {}.build(&kinds(&[Class::Ubr; 2])).unwrap());
+        let mut queues = conformance::queues(&Config {}, &[Class::Ubr; 2]);
         assert_eq!(sent(&mut queues, &[1; 5], 3), [1; 3]);
         assert_eq!(sent(&mut queues, &[0, 1], 4), [1, 0, 1, 1]);
     }

@@ -46,19 +46,17 @@ pub(super) fn sample() -> Config {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::port::CellQueues;
-    use crate::scheduler::conformance::{kinds, sent};
+    use crate::scheduler::conformance::{self, sent};
 
     #[test]
     fn the_highest_class_that_waits_goes_first_and_a_class_in_order() {
-        let mut queues =
-            CellQueues::new(Config {}.build(&kinds(&[Class::Ubr, Class::Vbr, Class::Cbr, Class::Vbr])).unwrap());
+        let mut queues = conformance::queues(&Config {}, &[Class::Ubr, Class::Vbr, Class::Cbr, Class::Vbr]);
         assert_eq!(sent(&mut queues, &[0, 3, 1, 2, 0, 3], 6), [2, 3, 1, 3, 0, 0]);
     }
 
     #[test]
     fn a_cell_of_a_higher_class_waits_for_none_but_its_own() {
-        let mut queues = CellQueues::new(Config {}.build(&kinds(&[Class::Ubr, Class::Vbr])).unwrap());
+        let mut queues = conformance::queues(&Config {}, &[Class::Ubr, Class::Vbr]);
         assert_eq!(sent(&mut queues, &[0, 0, 0], 1), [0]);
         assert_eq!(sent(&mut queues, &[1], 1), [1], "whatever waited before it");
         assert_eq!(sent(&mut queues, &[1, 0, 1], 5), [1, 1, 0, 0, 0]);

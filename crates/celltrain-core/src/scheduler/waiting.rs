@@ -25,12 +25,6 @@ impl Waiting for WaitingCells {
         u32::try_from(self.queues[queue].len()).expect("a buffer's cells fit 32 bits")
     }
 
-    fn send(&mut self, queue: usize, most: u32) -> u32 {
-        assert!(most > 0, "a scheduler that sends, sends a cell");
-        self.send_one(queue);
-        1
-    }
-
     fn send_one(&mut self, queue: usize) -> bool {
         self.sent.push_back(self.queues[queue].pop_front().expect("a scheduler chooses a queue with a cell"));
         !self.queues[queue].is_empty()
@@ -54,13 +48,6 @@ impl Waiting for WaitingCell {
     #[inline]
     fn cells(&self, queue: usize) -> u32 {
         u32::from(self.queue == Some(queue))
-    }
-
-    #[inline]
-    fn send(&mut self, queue: usize, most: u32) -> u32 {
-        debug_assert!(most > 0, "a scheduler that sends, sends a cell");
-        self.send_one(queue);
-        1
     }
 
     #[inline]

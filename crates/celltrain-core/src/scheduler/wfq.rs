@@ -269,12 +269,12 @@ mod tests {
     use crate::port::CellQueues;
     use crate::rng::Stream;
     use crate::scheduler::Class;
-    use crate::scheduler::conformance::{kinds, sent};
+    use crate::scheduler::conformance::{self, sent};
 
     fn queues(weights: &[f64]) -> CellQueues {
         let table = weights.iter().zip(0..).map(|(&w, i)| (format!("vc{i}"), w)).collect();
         let config = Config { weights: PerVc::ByName(table) };
-        CellQueues::new(config.build(&kinds(&vec![Class::Ubr; weights.len()])).unwrap())
+        conformance::queues(&config, &vec![Class::Ubr; weights.len()])
     }
 
     #[test]

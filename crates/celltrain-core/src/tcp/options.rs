@@ -436,31 +436,23 @@ mod tests {
     }
 
     #[test]
-    fn the_defaults_are_sound() {
-        assert_eq!(TcpOptions::default().check(), []);
-    }
-
-    #[test]
-    fn a_window_below_one_segment_is_refused() {
-        let options = TcpOptions { receive_window: Bytes { bytes: 500 }, ..TcpOptions::default() };
-        assert_eq!(options.check()[0].key, "receive_window");
-    }
-
-    #[test]
-    fn a_pace_of_less_than_a_cell_a_second_is_refused() {
-        let options = TcpOptions { pacing_rate: Some(BitRate::from_bits_per_second(423)), ..TcpOptions::default() };
-        assert_eq!(options.check()[0].key, "pacing_rate");
-    }
-
-    #[test]
-    fn a_loss_at_a_window_of_one_segment_is_refused() {
-        let options = TcpOptions { lose_at_window: Some(Bytes { bytes: 1023 }), ..TcpOptions::default() };
-        assert_eq!(options.check()[0].key, "lose_at_window");
-    }
-
-    #[test]
-    fn a_minimum_above_the_maximum_is_refused() {
-        let options = TcpOptions { minimum_rto: 1000, ..TcpOptions::default() };
-        assert_eq!(options.check()[0].key, "minimum_rto");
+    fn the_defaults_are_sound_and_values_out_of_range_are_refused_by_key() {
+        let least = |bytes| Some(Bytes { bytes });
+        let refused: [(&[&str], fn(&mut TcpOptions)); 6] = [
+            (&[], |_| {}),
+            (&["receive_window"], |o| o.receive_window = Bytes { bytes: 500 }),
+            (&["pacing_rate"], |o| o.pacing_rate = Some(BitRate::from_bits_per_second(423))),
+            (&["lose_at_window"], |o| o.lose_at_window = Some(Bytes { bytes: 1023 })),
+            (&["minimum_rto"], |o| o.minimum_rto = 1000),
+            (&["initial_ssthresh"], |o| o.initial_ssthresh = Some(Bytes { bytes: 1023 })),
+        ];
+        for (expected, change) in refused {
+            let mut options = TcpOptions::default();
+            change(&mut options);
+            assert_eq!(options.check().into_iter().map(|fault| fault.key).collect::<Vec<_>>(), expected);
+        }
+        let at_least =
+            TcpOptions { lose_at_window: least(1024), initial_ssthresh: least(1024), ..TcpOptions::default() };
+        assert_eq!(at_least.check(), [], "two segments");
     }
 }

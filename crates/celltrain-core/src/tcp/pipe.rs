@@ -208,16 +208,33 @@ fn a_window_that_climbs_from_half_of_w_to_w_delivers_three_quarters_of_w() {
     // trip.
     const W: usize = 100;
     for name in FAST {
-        let measured = rate(
-            &tcp(name, 1000),
-            2_000,
-            |_, on_their_way, _| {
-                if on_their_way >= W { Outcome::Lost } else { Outcome::Arrives }
-            },
-        );
+        let fate = |_, on_their_way, _: &mut Stream| if on_their_way >= W { Outcome::Lost } else { Outcome::Arrives };
+        let measured = rate(&tcp(name, 1000), 2_000, fate);
         let share = measured / W as f64;
         println!("{name}: {share:.3} W");
         assert!((share / 0.75 - 1.0).abs() < 0.05, "{name}: {share} W");
+    }
+}
+
+/// Checks that every variant with fast recovery delivers `constant` / sqrt(p) segments per round trip, with a loss for
+/// every 1/p segments. `is_lost` receives the number of the sending, 1/p and a random stream.
+fn follows_the_square_root_law(
+    constant: f64,
+    losses: &[u32],
+    delayed_acks: DelayedAcks,
+    is_lost: fn(u64, u32, &mut Stream) -> bool,
+) {
+    for name in FAST {
+        let options = TcpOptions { delayed_acks, ..tcp(name, 4_000).options().clone() };
+        let config = TcpConfig::named(name, options).expect("a listed name");
+        for &every in losses {
+            let fate = |sending, _, rng: &mut Stream| {
+                if is_lost(sending, every, rng) { Outcome::Lost } else { Outcome::Arrives }
+            };
+            let measured = rate(&config, 2_000, fate) / f64::from(every).sqrt();
+            println!("{name}, p = 1/{every}: {measured:.3} / sqrt(p)");
+            assert!((measured / constant - 1.0).abs() < 0.1, "{name}, 1 in {every}: {measured} / sqrt(p)");
+        }
     }
 }
 
@@ -225,56 +242,23 @@ fn a_window_that_climbs_from_half_of_w_to_w_delivers_three_quarters_of_w() {
 fn one_loss_in_n_segments_gives_the_square_root_law() {
     // Mathis, Semke, Mahdavi and Ott 1997: a loss exactly every 1/p segments gives sqrt(3/2) / sqrt(p) segments per
     // round trip.
-    for name in FAST {
-        for every in [500, 2_000, 8_000] {
-            let measured =
-                rate(
-                    &tcp(name, 4_000),
-                    2_000,
-                    |sending, _, _| {
-                        if sending % every == 0 { Outcome::Lost } else { Outcome::Arrives }
-                    },
-                );
-            let constant = measured / (every as f64).sqrt();
-            println!("{name}, p = 1/{every}: {constant:.3} / sqrt(p)");
-            assert!((constant / 1.5f64.sqrt() - 1.0).abs() < 0.1, "{name}, 1 in {every}: {constant} / sqrt(p)");
-        }
-    }
+    follows_the_square_root_law(1.5f64.sqrt(), &[500, 2_000, 8_000], DelayedAcks::Off, one_in);
 }
 
 #[test]
 fn random_losses_give_the_square_root_law() {
     // Ott, Kemperman and Mathis 1996: independent losses give 1.31 / sqrt(p) segments per round trip.
-    for name in FAST {
-        for every in [500, 2_000, 8_000] {
-            let measured =
-                rate(
-                    &tcp(name, 4_000),
-                    2_000,
-                    |_, _, rng| {
-                        if rng.below(every) == 0 { Outcome::Lost } else { Outcome::Arrives }
-                    },
-                );
-            let constant = measured / f64::from(every).sqrt();
-            println!("{name}, p = 1/{every}: {constant:.3} / sqrt(p)");
-            assert!((constant / 1.31 - 1.0).abs() < 0.1, "{name}, 1 in {every}: {constant} / sqrt(p)");
-        }
-    }
+    follows_the_square_root_law(1.31, &[500, 2_000, 8_000], DelayedAcks::Off, |_, every, rng| rng.below(every) == 0);
 }
 
 #[test]
 fn delayed_acknowledgements_halve_the_climb() {
     // With an acknowledgement for every second segment the window climbs half as fast: 1 / sqrt(2) of the rate.
-    for name in FAST {
-        let mut config = tcp(name, 4_000);
-        let options = TcpOptions { delayed_acks: DelayedAcks::On, ..config.options().clone() };
-        config = TcpConfig::named(name, options).expect("a listed name");
-        let measured =
-            rate(&config, 2_000, |sending, _, _| if sending % 2_000 == 0 { Outcome::Lost } else { Outcome::Arrives });
-        let constant = measured / 2_000f64.sqrt();
-        println!("{name}, p = 1/2000, delayed: {constant:.3} / sqrt(p)");
-        assert!((constant / 0.75f64.sqrt() - 1.0).abs() < 0.1, "{name}: {constant} / sqrt(p)");
-    }
+    follows_the_square_root_law(0.75f64.sqrt(), &[2_000], DelayedAcks::On, one_in);
+}
+
+fn one_in(sending: u64, every: u32, _: &mut Stream) -> bool {
+    sending.is_multiple_of(u64::from(every))
 }
 
 #[test]

@@ -186,33 +186,10 @@ mod tests {
     }
 
     #[test]
-    fn a_filled_gap_acknowledges_everything_kept_behind_it() {
-        let mut r = receiver(&TcpOptions::default());
-        assert_eq!(acks(&mut r, &[0, 2, 3, 5, 1, 4]), [10, 10, 10, 10, 40, 60].map(Some));
-    }
-
-    #[test]
-    fn without_the_cache_what_came_early_must_come_again() {
-        let options = TcpOptions { out_of_order: OutOfOrder::Discard, ..TcpOptions::default() };
-        let mut r = receiver(&options);
-        assert_eq!(acks(&mut r, &[0, 2, 1, 2]), [10, 10, 20, 30].map(Some));
-    }
-
-    #[test]
     fn every_repeated_segment_is_acknowledged_again_and_counted() {
         let mut r = receiver(&TcpOptions::default());
         assert_eq!(acks(&mut r, &[0, 0, 2, 2]), [10; 4].map(Some));
         assert_eq!(r.counters().repeated_segments, 2);
-    }
-
-    #[test]
-    fn delayed_acks_answer_every_second_segment_and_the_timer_the_odd_one() {
-        let options = TcpOptions { delayed_acks: DelayedAcks::On, ..TcpOptions::default() };
-        let mut r = receiver(&options);
-        assert_eq!(acks(&mut r, &[0, 1, 2]), [None, Some(20), None]);
-        assert_eq!(r.on_delayed_ack_tick().map(|ack| ack.ack), Some(30));
-        assert_eq!(r.on_delayed_ack_tick(), None);
-        assert_eq!(acks(&mut r, &[4, 3]), [Some(30), Some(50)], "out of order and filling a gap: at once");
     }
 
     #[test]

@@ -157,19 +157,14 @@ mod tests {
     }
 
     #[test]
-    fn three_segments_above_a_hole_make_it_lost_and_two_do_not() {
-        let mut board = Scoreboard::default();
-        board.record(&blocks(&[(10, 30)]), 0);
-        assert_eq!(board.lost_below(10), 0, "two segments: not more than two");
-        board.record(&blocks(&[(30, 40)]), 0);
-        assert_eq!(board.lost_below(10), 10);
-    }
-
-    #[test]
-    fn three_ranges_above_a_hole_make_it_lost_whatever_their_size() {
-        let mut board = Scoreboard::default();
-        board.record(&blocks(&[(20, 21), (40, 41), (60, 61)]), 0);
-        assert_eq!(board.lost_below(100), 20);
+    fn three_segments_or_ranges_above_a_hole_make_it_lost_and_two_do_not() {
+        for (ranges, mss, lost) in
+            [(&[(10, 30)][..], 10, 0), (&[(10, 40)], 10, 10), (&[(20, 21), (40, 41), (60, 61)], 100, 20)]
+        {
+            let mut board = Scoreboard::default();
+            board.record(&blocks(ranges), 0);
+            assert_eq!(board.lost_below(mss), lost, "{ranges:?}");
+        }
     }
 
     #[test]

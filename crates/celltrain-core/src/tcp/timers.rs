@@ -251,45 +251,6 @@ mod tests {
     }
 
     #[test]
-    fn segments_run_out_each_in_its_turn_unless_acknowledged() {
-        let mut timers = SegmentTimers::default();
-        let segment = |end: u64| Segment { seq: end - 1, len: 1 };
-        timers.start(segment(1), false);
-        timers.start(segment(2), false);
-        assert!(!timers.on_tick(0, 2));
-        timers.start(segment(3), false);
-        assert!(timers.on_tick(1, 2), "segment 2 waited two ticks");
-        assert!(timers.on_tick(1, 2), "segment 3 is a tick behind");
-        timers.start(segment(4), false);
-        assert!(![(); 3].map(|()| timers.on_tick(4, 2)).contains(&true), "acknowledged");
-    }
-
-    #[test]
-    fn a_segment_sent_again_has_one_timer_still() {
-        let mut timers = SegmentTimers::default();
-        timers.start(Segment { seq: 0, len: 10 }, false);
-        timers.start(Segment { seq: 10, len: 10 }, false);
-        assert!(!timers.on_tick(0, 2));
-        // The byte of a window probe has been acknowledged meanwhile.
-        timers.start(Segment { seq: 1, len: 10 }, true);
-        timers.start(Segment { seq: 10, len: 10 }, true);
-        assert!(!timers.on_tick(1, 2));
-        assert!(timers.on_tick(1, 2));
-        assert!(!timers.is_running());
-    }
-
-    #[test]
-    fn a_segment_of_one_byte_sent_again_has_one_timer_still() {
-        let mut timers = SegmentTimers::default();
-        let segment = Segment { seq: 0, len: 1 };
-        timers.start(segment, false);
-        assert!(!timers.on_tick(0, 2));
-        timers.start(segment, true);
-        assert!(!timers.on_tick(0, 2), "its first sending counts no more");
-        assert!(timers.on_tick(0, 2));
-    }
-
-    #[test]
     fn the_start_of_the_run_is_no_tick() {
         let mut ticks = Ticks::new(Span(10), Span(0));
         assert_eq!(ticks.next(), Time(10));

@@ -51,22 +51,13 @@ mod tests {
     }
 
     #[test]
-    fn the_first_segment_sent_with_the_window_at_the_value_is_lost_and_no_other() {
-        assert_eq!(lost(&[(0, 3.9), (1, 4.0), (2, 4.2), (3, 5.0)]), [false, true, false, false]);
-    }
-
-    #[test]
-    fn the_next_is_lost_when_the_window_has_shrunk_and_reached_the_value_again() {
-        assert_eq!(lost(&[(0, 4.0), (1, 5.0), (2, 2.5), (3, 3.5), (4, 4.1)]), [true, false, false, false, true]);
-    }
-
-    #[test]
-    fn a_window_that_shrinks_and_is_still_at_the_value_has_reached_it_again() {
-        assert_eq!(lost(&[(0, 4.0), (1, 8.0), (2, 4.0), (3, 4.1)]), [true, false, true, false]);
-    }
-
-    #[test]
-    fn a_segment_sent_again_is_not_lost() {
-        assert_eq!(lost(&[(0, 4.0), (1, 8.0), (0, 4.5), (2, 4.5)]), [true, false, false, true]);
+    fn a_segment_is_lost_whenever_the_window_reaches_the_value() {
+        assert_eq!(lost(&[(0, 3.9), (1, 4.0), (2, 4.2), (3, 5.0)]), [false, true, false, false], "the first, no other");
+        let again = [(0, 4.0), (1, 5.0), (2, 2.5), (3, 3.5), (4, 4.1)];
+        assert_eq!(lost(&again), [true, false, false, false, true], "it has shrunk and reached the value again");
+        let at_it = [(0, 4.0), (1, 8.0), (2, 4.0), (3, 4.1)];
+        assert_eq!(lost(&at_it), [true, false, true, false], "it has shrunk, and is still at the value");
+        let resent = [(0, 4.0), (1, 8.0), (0, 4.5), (2, 4.5)];
+        assert_eq!(lost(&resent), [true, false, false, true], "a segment sent again is not lost");
     }
 }

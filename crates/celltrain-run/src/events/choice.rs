@@ -1,10 +1,9 @@
 //! Selection of the events to keep.
 
 use celltrain_capture::selection::{Selection, Wrong};
-use celltrain_core::events::Kind;
 use celltrain_core::units::Duration;
 
-use super::{KINDS, name_of};
+use super::{KINDS, Kind, name_of};
 
 /// Selection of the events to keep: of all kinds if none is named.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use celltrain_core::events::Kind;
 use celltrain_core::index::{FlowIndex, LinkIndex, MergeIndex, VcIndex};
 
+use super::Kind;
 use super::tables::mbps;
 
 /// One column of a kind of event: one line of a table.

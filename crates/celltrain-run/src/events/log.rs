@@ -5,7 +5,7 @@ use std::sync::Arc;
 use typed_index_collections::{TiVec, ti_vec};
 
 use celltrain_core::cell::FrameNumber;
-use celltrain_core::events::{CellEvent, Event, FrameEvent, Kind, Observer, RateEvent, SegmentEvent, TimerEvent};
+use celltrain_core::events::{CellEvent, Event, FrameEvent, Observer, RateEvent, SegmentEvent, TimerEvent};
 use celltrain_core::index::{FlowIndex, LinkIndex, MergeIndex, VcIndex};
 use celltrain_core::network::Network;
 use celltrain_core::probe::Probe;
@@ -13,11 +13,11 @@ use celltrain_core::units::{Clock, Time};
 
 use celltrain_capture::selection::{Selected, Wrong};
 
-use super::KINDS;
 use super::choice::Choice;
 use super::columns::{Block, Names, PortVc, Row, Rows};
 use super::places::Places;
 use super::tables::{CELLS, FRAMES, RATES, SEGMENTS, TIMERS};
+use super::{KINDS, Kind};
 
 /// Observer that records the events of a choice and delivers them in blocks.
 pub struct Log<'a> {

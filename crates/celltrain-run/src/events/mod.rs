@@ -14,8 +14,29 @@ pub use choice::Choice;
 pub use columns::{Accessor, Block, Column, PortVc, Values};
 pub use log::Log;
 
-use celltrain_core::events::Kind;
 use serde_json::{Value, json};
+
+/// A kind of event, by which observers filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// Segments and acknowledgements at the ends of connections, and packets without TCP.
+    Segments,
+    /// Timers of connections.
+    Timers,
+    /// Frames at ports and at their destination hosts.
+    Frames,
+    /// Single cells at ports.
+    Cells,
+    /// Rates of ABR VCs.
+    Rates,
+}
+
+impl Kind {
+    /// Returns whether the fast engine reports this kind. The reference engine reports all kinds.
+    pub fn of_end_systems(self) -> bool {
+        matches!(self, Kind::Segments | Kind::Timers)
+    }
+}
 
 /// Every kind, in the order of the files: its name and meaning.
 pub const KINDS: [(Kind, &str, &str); 5] = [

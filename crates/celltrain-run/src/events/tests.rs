@@ -1,11 +1,10 @@
 use std::collections::BTreeSet;
 
 use celltrain_core::engine::Engine;
-use celltrain_core::events::Kind;
 use celltrain_core::network::Network;
 use celltrain_scenario::{build, read_toml};
 
-use super::{Block, Choice, KINDS, Log, Values, Wrong, described};
+use super::{Block, Choice, KINDS, Kind, Log, Values, Wrong, described};
 
 fn network() -> Network {
     let text = "duration = \"20ms\"\n[topology.n_source]\nsources = 3\nlink_delay = \"5us\"\n[tcp.reno]\n\

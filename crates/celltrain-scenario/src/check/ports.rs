@@ -280,7 +280,7 @@ fn merging(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
 /// Checks that a scheduler by class serves several classes at one or more of the ports of its table.
 fn classes(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
     let ResolvedScenario { scenario, layout, channels, tables: found } = resolved;
-    if !scenario.port.values().any(|port| port.scheduler.by_class()) {
+    if !scenario.port.values().any(|port| port.scheduler.config().by_class()) {
         return;
     }
     let mut crossing: TiVec<LinkIndex, BTreeSet<Class>> = ti_vec![BTreeSet::new(); layout.graph.links.len()];
@@ -301,7 +301,7 @@ fn classes(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
     // By table: one of its ports, and whether several classes cross any of them.
     let mut tables: BTreeMap<&str, (LinkIndex, bool)> = BTreeMap::new();
     for (index, table) in found.ports.iter_enumerated().filter(|(index, _)| !crossing[*index].is_empty()) {
-        if let Some((name, _)) = table.filter(|(_, port)| port.scheduler.by_class()) {
+        if let Some((name, _)) = table.filter(|(_, port)| port.scheduler.config().by_class()) {
             tables.entry(name).or_insert((index, false)).1 |= crossing[index].len() > 1;
         }
     }
@@ -354,8 +354,13 @@ fn by_vc(port: &PortConfig) -> [ByVc<'_>; 4] {
     [
         ByVc { kind: "policy", name: policy.name(), inside: constants, settings: policy.constants_by_vc() },
         ByVc { kind: "policy", name: policy.name(), inside: None, settings: policy.settings().per_vc },
-        ByVc { kind: "scheduler", name: scheduler.name(), inside: constants, settings: scheduler.constants_by_vc() },
-        ByVc { kind: "scheduler", name: scheduler.name(), inside: None, settings: scheduler.per_vc() },
+        ByVc {
+            kind: "scheduler",
+            name: scheduler.name(),
+            inside: constants,
+            settings: scheduler.config().constants_by_vc(),
+        },
+        ByVc { kind: "scheduler", name: scheduler.name(), inside: None, settings: scheduler.config().per_vc() },
     ]
 }
 
@@ -366,7 +371,7 @@ pub(super) fn has_settings_by_vc(port: &PortConfig) -> bool {
 
 /// Returns whether the number of VCs that cross a port matters to its settings.
 pub(super) fn counts_vcs(port: &PortConfig) -> bool {
-    port.policy.counts_vcs() || port.scheduler.counts_vcs()
+    port.policy.counts_vcs() || port.scheduler.config().counts_vcs()
 }
 
 /// Checks that every VC that crosses a port has a value for each per-VC setting, and that the values fit together.
@@ -383,7 +388,7 @@ fn of_vcs(config: &PortConfig, link: &str, vcs: &[&str], port: &mut Scope<'_>) {
         let mut scope = of_kind.at(table.name);
         let told = match table.kind {
             "policy" => config.policy.check_vcs(config.buffer.cells(), vcs),
-            _ => config.scheduler.check_vcs(vcs),
+            _ => config.scheduler.config().check_vcs(vcs),
         };
         // A table may apply to several ports.
         for fault in told {
@@ -436,7 +441,7 @@ pub(super) fn settings(config: &PortConfig, largest_frame: u32, scope: &mut Scop
     if let Some(allocator) = &config.allocator {
         refuse("allocator", allocator.name(), allocator.check(capacity));
     }
-    refuse("scheduler", config.scheduler.name(), config.scheduler.check());
+    refuse("scheduler", config.scheduler.name(), config.scheduler.config().check());
     let mut built = config.policy.build(Some(1), &[]);
     let reason = match built.overflow() {
         Overflow::PushOutFront => Some("pushes out the cell that is first in the only one"),

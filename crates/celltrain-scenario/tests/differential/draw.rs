@@ -694,7 +694,9 @@ fn weights(drawn: &Drawn) -> SchedulerConfig {
     let [plain, random]: [SchedulerConfig; 2] = [json!({"weight": "V"}), Draws::new(seed(drawn)).weight("tcp1")]
         .map(|table| serde_json::from_value(json!({"wfq_formula": table})).expect("a formula has these keys"));
     // The rest is refused where it is not sound.
-    let is_sound = *drawn != PLAIN && random.check().is_empty() && random.check_vcs(&["tcp1", "tcp2"]).is_empty();
+    let is_sound = *drawn != PLAIN
+        && random.config().check().is_empty()
+        && random.config().check_vcs(&["tcp1", "tcp2"]).is_empty();
     if is_sound { random } else { plain }
 }
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 #: Numbers of formula results that were not numbers.
 REPLACED = ("ports.sum(*).replaced_results", "flows.sum(*).replaced_results")
-#: Measured in addition to what is asked for.
+#: Measures in addition to the requested ones.
 ADDITIONAL = (*REPLACED, plan_warnings.DELIVERED)
 #: With fewer seeds an interval may have impossible values, such as a share above 1.
 FEWEST_SEEDS = 5
@@ -34,7 +34,7 @@ SHARES = ("efficiency", "fairness", "fairness_max_min")
 
 
 def check_comparable(sides: Sequence[tuple[str, Plan]], *, within: bool = False) -> list[str]:
-    """Returns warnings about what is compared with what; the first scenario is the baseline.
+    """Returns warnings about scenarios that are hard to compare; the first is the baseline.
 
     Args:
         sides: Scenarios by name.
@@ -141,7 +141,7 @@ def few(seeds: int) -> str:
 
 
 def _little(compared: Comparison) -> Iterator[str]:
-    """Yields the names that carry little of what another one carries in the same network, each at its worst setting."""
+    """Yields the names that carry much less than another one in the same network, each at its worst setting."""
     known = ~np.isnan(compared.delivered)
     count = known.sum(axis=2)
     total = np.where(known, compared.delivered, 0).sum(axis=2)
@@ -168,7 +168,7 @@ def _at(compared: Comparison, setting: int) -> str:
 
 
 def _without_effect(compared: Comparison) -> Iterator[str]:
-    """Yields what was varied and changed nothing: not a single instant in any run."""
+    """Yields names and axes that changed nothing: not a single instant in any run."""
     prints, dead = compared.fingerprints, compared.carried_nothing
     if not (prints != "").all():
         return

@@ -40,7 +40,7 @@ class Compared(Carded, Answer, Comparison):
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
-        """What to check before trusting the differences."""
+        """Reasons not to trust the differences."""
         return (*self.doubts, *self.too_few)
 
     @cached_property
@@ -64,11 +64,19 @@ class Compared(Carded, Answer, Comparison):
         for case, (name, setting) in enumerate(self._places()):
             for measure, means, more in zip(self.measures, self.means, self.differences, strict=True):
                 difference = ends(more.difference[case], more.half[case])
-                row = {"measure": measure.name, "n": int(means.n[case]), "sd": _number(means.sd[case])}
-                row |= ends(means.mean[case], means.half[case])
-                row |= {"difference": difference["mean"], "difference_low": difference["low"]}
-                row |= {"difference_high": difference["high"]}
-                rows.append({"name": self.names[name], **self.settings[setting], **row})
+                rows.append(
+                    {
+                        "name": self.names[name],
+                        **self.settings[setting],
+                        "measure": measure.name,
+                        "n": int(means.n[case]),
+                        "sd": _number(means.sd[case]),
+                        **ends(means.mean[case], means.half[case]),
+                        "difference": difference["mean"],
+                        "difference_low": difference["low"],
+                        "difference_high": difference["high"],
+                    }
+                )
         against = f"mean of what it has more than {self.names[0]}, seed by seed"
         columns = [
             *self._first_columns(),

@@ -28,9 +28,9 @@ class Comparison:
     """Scenarios compared with the same seeds.
 
     Attributes:
-        what: What is compared: `scenario`, or the name of the axis whose values are compared.
+        what: `scenario`, or the name of the axis whose values are compared.
         scenario: The scenario whose settings are compared; empty if several scenarios are compared.
-        names: Names of what is compared; the others are compared with the first.
+        names: Names of the scenarios or values; the others are compared with the first.
         conditions: The other axes: everything is compared at each combination of their values.
         settings: The combinations: for each the values of `conditions`, numbers in the units of the axes (s, bit/s, B, cells).
         fixed: Axes of one value, which are set for all.
@@ -40,14 +40,14 @@ class Comparison:
         tcp: By name and combination: the TCP in words, such as `vanilla (no fast retransmit, 100 ms ticks)`.
         measures: The measures.
         seeds: The seeds.
-        values: By name, combination, seed and measure, in the units of the measures; NaN if there is no value.
+        values: By name, combination, seed and measure, in the units of the measures; NaN for missing values.
         fingerprints: By name, combination and seed; an empty text if a run failed.
         ties_only: By name and combination: whether seeds draw at most the order of simultaneous cells.
         failures: The runs that failed.
         delivered: By name, combination and seed: the bytes that all flows delivered; NaN if a run failed.
         rivals: By name and combination: a number that cases share which differ in nothing but policies.
         of_check: Warnings of `celltrain check` for the scenarios as they were run.
-        of_plan: Warnings about what is compared with what.
+        of_plan: Warnings about scenarios that are hard to compare.
     """
 
     what: str
@@ -84,7 +84,7 @@ class Comparison:
 
     @cached_property
     def differences(self) -> tuple[Differences, ...]:
-        """For each measure and case the mean of what it has more than the first name at that combination, seed by seed.
+        """For each measure and case the mean difference from the first name at that combination, seed by seed.
 
         Seeds for which one of the two has no value do not count. The first name's own differences are NaN.
         """

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,41 +31,19 @@ from celltrain.model.grammar import AS_IS
 from celltrain.model.progress import watched
 from celltrain.running import Rows, RunRecord, Worker, worker_of
 from celltrain.running.summary import tcp_summary
-from celltrain.text import described, shown
+from celltrain.text import shown
 
 if TYPE_CHECKING:
     from distributed import Client
 
     from celltrain.model.types import Scenario
 
-P = ParamSpec("P")
-R = TypeVar("R")
-
-#: What is measured by default.
+#: Measures by default.
 MEASURES = ("efficiency", "fairness", "goodput_mbps", "cells.lost", "cells.discarded", "flows.sum(*).timeouts")
 #: Most runs of a case.
 MOST_SEEDS = 1_000_000
 
 
-def _flattened(function: Callable[P, R]) -> Callable[P, R]:
-    """Makes a function accept its scenarios in lists too; raises `InputError` for anything else than scenarios."""
-
-    @functools.wraps(function)
-    def guarded(*args: P.args, **options: P.kwargs) -> R:
-        flat = [one for each in args for one in (each if isinstance(each, list | tuple) else [each])]
-        faults = [
-            Fault.of_option("scenarios", described(one), "is not a Scenario, a path or the name of a shipped scenario")
-            for one in flat
-            if not isinstance(one, str | os.PathLike) and not hasattr(one, "to_dict")
-        ]
-        if faults:
-            raise InputError(faults)
-        return function(*flat, **options)  # type: ignore[arg-type]
-
-    return guarded
-
-
-@_flattened
 @checked()
 @endable
 @watched
@@ -119,8 +96,9 @@ def compare(
     >>> compared.table.column_names[:5]
     ['name', 'measure', 'n', 'mean', 'sd']
     """
+    flat = [one for each in scenarios for one in (each if isinstance(each, list | tuple) else [each])]
     wanted = list(MEASURES if measures is None else measures)
-    faults = [*_wrong_scenarios(scenarios, names), *wrong_seeds(seeds, first_seed)]
+    faults = [*_wrong_scenarios(flat, names), *wrong_seeds(seeds, first_seed)]
     if SCENARIO in (vary or {}) and not faults:
         faults.append(Fault.of_option("vary", SCENARIO, "is a name of its own: call the axis something else"))
     if faults:
@@ -131,8 +109,8 @@ def compare(
         "measures": [*wanted, *(one for one in ADDITIONAL if one not in wanted)],
         **({} if limit is None else {"limits": {"time": limit}}),
     }
-    plans = _plans(scenarios, names if len(scenarios) != 1 else None, document, vary or {})
-    layout = _Layout.of(plans, names if len(scenarios) == 1 else None)
+    plans = _plans(flat, names if len(flat) != 1 else None, document, vary or {})
+    layout = _Layout.of(plans, names if len(flat) == 1 else None)
     within = layout.what != SCENARIO and len(plans) > 1
     constant = list(
         dict.fromkeys(one for plan in plans.values() for one in plan_warnings.thresholds_of(plan, of_plan=False))
@@ -189,7 +167,7 @@ def _plans(
         except InputError as error:
             faults.extend(_without_points(fault, vary, name) for fault in error.faults)
     if faults:
-        # What is wrong with a setting is wrong with it in every scenario.
+        # A wrong setting is wrong in every scenario.
         raise InputError(list(dict.fromkeys(faults)))
     unused = []
     for name in next(iter(plans.values())).uses:
@@ -231,12 +209,12 @@ def _without_points(fault: Fault, vary: Mapping[str, Any], scenario: str) -> Fau
 
 @dataclass(frozen=True, kw_only=True)
 class _Layout:
-    """What is compared, and at which settings.
+    """The layout of a comparison: names and settings.
 
     Attributes:
         what: `scenario`, or the name of the axis whose values are compared.
         scenario: The scenario whose settings are compared; empty if several scenarios are compared.
-        names: What is compared.
+        names: Names of the scenarios or values that are compared.
         conditions: The axes of the settings.
         settings: The settings: places on the axes of `conditions`.
         places: For each name and setting the index of the plan and of the point in it.
@@ -321,7 +299,7 @@ def _compared(
     count: int,
     warnings: tuple[Sequence[str], Sequence[str]],
 ) -> Compared:
-    """Returns the answer; the first `count` measures were asked for."""
+    """Returns the answer with the first `count` measures; the others are for warnings."""
     plan = next(iter(plans.values()))
     names, shape = layout.names, (len(layout.names), len(layout.settings))
     configurations = [json.loads(case.configuration) for case in cases]

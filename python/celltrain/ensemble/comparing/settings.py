@@ -1,4 +1,4 @@
-"""What is varied in a comparison: the axes that `vary` and `--vary` say, as a plan has them."""
+"""The axes of a comparison: `vary` and `--vary` as tables of a plan."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from celltrain.model.paths import UnknownKeyError
 from celltrain.model.policy_files import Policy
 from celltrain.text import described, shortened
 
-#: What is compared if several scenarios are, or the condition if policies are compared within each.
+#: Name of the comparison of several scenarios, and of the condition if policies are compared within each.
 SCENARIO = "scenario"
-#: Characters of a setting in a name; longer ones lose their middle.
+#: Most characters of a setting in a name; longer settings lose their middle.
 MOST_SETTING = 40
 
 
 def axes(vary: Mapping[str, Any]) -> dict[str, Any]:
-    """What is varied as the tables of a plan's `[axes]`: tables among the values of a list get labels."""
-    return {name: _labelled(name, said) for name, said in vary.items()}
+    """Returns the axes as tables of a plan's `[axes]`; tables in a list of values get labels."""
+    return {name: _labelled(name, given) for name, given in vary.items()}
 
 
-def _labelled(name: str, said: Any) -> Any:
-    """An axis as a plan has it: classes of a scenario as tables, and tables in a list under labels."""
-    if isinstance(said, Mapping):
-        listed = said.get("values")
+def _labelled(name: str, given: Any) -> Any:
+    """Returns one axis as in a plan: classes of a scenario as tables, and tables in a list with labels."""
+    if isinstance(given, Mapping):
+        listed = given.get("values")
         if listed is None or isinstance(listed, Mapping):
-            return plain(said)
-        values = _labelled(str(said.get("path", name)), listed)
-        return {**plain({key: said[key] for key in said if key != "values"}), "values": _values_of(values)}
-    if isinstance(said, str | bytes) or not isinstance(said, Iterable):
-        raise InputError([Fault.of_option("vary", described(said), f"is not a list of values for {name}")])
-    listed = list(said)
+            return plain(given)
+        values = _labelled(str(given.get("path", name)), listed)
+        return {**plain({key: given[key] for key in given if key != "values"}), "values": _values_of(values)}
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise InputError([Fault.of_option("vary", described(given), f"is not a list of values for {name}")])
+    listed = list(given)
     try:
         found = [resolved(name, value) if isinstance(value, str | Policy) else ("", plain(value)) for value in listed]
     except (UnknownKeyError, ValueError) as error:
@@ -43,12 +43,12 @@ def _labelled(name: str, said: Any) -> Any:
     values = [value for _, value in found]
     if not any(isinstance(value, Mapping) for value in values):
         return values
-    labels = [given or label for (given, _), label in zip(found, _labels(values), strict=True)]
+    labels = [called or label for (called, _), label in zip(found, _labels(values), strict=True)]
     if again := next((label for label in labels if labels.count(label) > 1), None):
         raise InputError([Fault.of_option("vary", again, f"is there twice among the values of {name}")])
     # The table of a TCP that a text names depends on the scenario.
     kept = [
-        said if isinstance(said, str) and is_tcp(name) else value for said, value in zip(listed, values, strict=True)
+        text if isinstance(text, str) and is_tcp(name) else value for text, value in zip(listed, values, strict=True)
     ]
     return {"path": name, "values": dict(zip(labels, kept, strict=True))}
 
@@ -58,32 +58,29 @@ def _values_of(axis: Any) -> Any:
 
 
 def _labels(values: Sequence[Any]) -> list[str]:
-    """What values are called: a table with one key, such as a policy, by that key, and by what it has of its own.
-
-    That is the settings in which it differs from others of that key.
-    """
+    """Returns labels: for a table with one key, such as a policy, that key and the settings not shared with the same key."""
     named = [_named(value) for value in values]
     labels = []
     for name, settings in named:
-        alike = [others for other, others in named if other == name]
-        own = [key for key, one in settings.items() if any(others.get(key) != one for others in alike)]
-        labels.append(":".join([name, *(f"{key}={shortened(_said(settings[key]), MOST_SETTING)}" for key in own)]))
-    # Of long texts the middle may be all that differs.
+        same_name = [others for other, others in named if other == name]
+        own = [key for key, one in settings.items() if any(others.get(key) != one for others in same_name)]
+        labels.append(":".join([name, *(f"{key}={shortened(_text(settings[key]), MOST_SETTING)}" for key in own)]))
+    # Long texts may differ only in the middle.
     return [
         label
         if labels.count(label) == 1
-        else ":".join([name, *(f"{key}={_said(one)}" for key, one in settings.items())])
+        else ":".join([name, *(f"{key}={_text(one)}" for key, one in settings.items())])
         for label, (name, settings) in zip(labels, named, strict=True)
     ]
 
 
-def _said(setting: object) -> str:
-    """A setting as somebody would write it: 9 and not 9.0."""
+def _text(setting: object) -> str:
+    """Returns a setting as people write it: 9 and not 9.0."""
     return f"{setting:.15g}" if isinstance(setting, float) else str(setting)
 
 
 def _named(value: Any) -> tuple[str, dict[str, Any]]:
-    """The name of a table with one key, and its settings by their paths in it; a Python class goes by its own name."""
+    """Returns the name of a table with one key, and its settings by path; a Python class has its own name."""
     if not isinstance(value, Mapping) or len(value) != 1:
         return str(value), {}
     [(name, table)] = value.items()

@@ -265,39 +265,54 @@ class Database:
             measures: Number of measures.
             settings: Returns the values of the axes at a point.
         """
-        values = np.array(
-            [record.values if record.error is None else [None] * measures for record in records], np.float64
-        ).reshape(len(records), measures)
-        checked = check_records(records, values)
+        empty = [None] * measures
+        rows = [record.values if record.error is None else empty for record in records]
+        keys = [bytes.fromhex(record.run_key) for record in records]
+        prints = [_signed(record.fingerprint) for record in records]
+        columns: dict[str, NDArray[Any]] = {
+            "point": np.array([record.point for record in records], np.int64),
+            "seed": np.array([record.seed for record in records], np.uint64),
+            "run_key": np.frombuffer(b"".join(keys), np.uint32).reshape(-1, 3),
+            "fingerprint": np.array([one or 0 for one in prints], np.int64).view(np.uint64),
+            "seconds": np.array([record.seconds for record in records], np.float64),
+            "values": np.array(rows, np.float64).reshape(len(records), measures),
+        }
+        errors = {place: record.error for place, record in enumerate(records) if record.error is not None}
+        gaps = {
+            (place, measure): problem
+            for place, record in enumerate(records)
+            if record.error is None
+            for measure, problem in enumerate(record.problems or ())
+            if problem is not None
+        }
+        checked = checksums(columns, errors, gaps)
         cases = {record.point: record.configuration for record in records}
         with self._transaction() as connection:
             [first] = connection.execute("SELECT coalesce(max(run), 0) + 1 FROM runs").fetchone()
-            columns: list[list[Any]] = [
-                list(range(first, first + len(records))),
-                [record.point for record in records],
-                [record.seed for record in records],
-                [bytes.fromhex(record.run_key) for record in records],
-                [_signed(record.fingerprint) for record in records],
-                [record.seconds for record in records],
+            stored = [
+                range(first, first + len(records)),
+                columns["point"].tolist(),
+                columns["seed"].tolist(),
+                keys,
+                prints,
+                columns["seconds"].tolist(),
                 [record.error for record in records],
                 checked.tolist(),
-                *values.T.tolist(),
+                *columns["values"].T.tolist(),
             ]
-            query = f"INSERT INTO runs VALUES (?{', ?' * (len(columns) - 1)})"
-            connection.executemany(query, zip(*columns, strict=True))
+            query = f"INSERT INTO runs VALUES (?{', ?' * (len(stored) - 1)})"
+            connection.executemany(query, zip(*stored, strict=True))
             for point, configuration in cases.items():
                 row = (point, configuration, *settings(point))
                 text = f"INSERT OR IGNORE INTO cases VALUES (?, ?, ?{', ?' * (len(row) - 2)})"
                 connection.execute(text, (*row[:2], check_texts(*row), *row[2:]))
-            for i, record in enumerate(records):
-                gaps = [(first + i, place + 1, error) for place, error in _gaps(record)]
-                connection.executemany("INSERT INTO gaps VALUES (?, ?, ?)", gaps)
-                if record.series is not None:
-                    connection.execute("INSERT INTO series VALUES (?, ?)", (first + i, record.series))
+            named = [(first + place, measure + 1, problem) for (place, measure), problem in gaps.items()]
+            connection.executemany("INSERT INTO gaps VALUES (?, ?, ?)", named)
+            series = [(first + i, one.series) for i, one in enumerate(records) if one.series is not None]
+            connection.executemany("INSERT INTO series VALUES (?, ?)", series)
             again = [(repeat.point, repeat.seed, bytes.fromhex(repeat.run_key)) for repeat in repeats]
             repeated = connection.executemany("INSERT OR IGNORE INTO repeats VALUES (?, ?, ?)", again).rowcount
-            failed = sum(record.error is not None for record in records)
-            self._count(connection, len(records), failed, max(repeated, 0), int(checked.sum()))
+            self._count(connection, len(records), len(errors), max(repeated, 0), int(checked.sum()))
 
     def drop_failed(self, worth: Callable[[str], bool]) -> int:
         """Deletes the failed runs for which `worth` returns True; returns their number."""
@@ -408,18 +423,28 @@ _STEP, _FIRST, _SECOND = (np.uint64(n) for n in (0x9E3779B97F4A7C15, 0xBF58476D1
 _MISSING = np.uint64(0x7FF8000000000000)
 
 
-def check_runs(numbers: Sequence[NDArray[np.uint64]], values: NDArray[np.float64]) -> NDArray[np.int64]:
+def checksums(
+    columns: Mapping[str, NDArray[Any]], errors: Mapping[int, str], gaps: Mapping[tuple[int, int], str]
+) -> NDArray[np.int64]:
     """Returns the checksum of each run.
 
     Args:
-        numbers: Whole numbers of the runs, one array each.
-        values: Runs by measures; NaN if a run has no value.
+        columns: Columns of the table of runs.
+        errors: Errors of failed runs, by place.
+        gaps: Reasons why a measure has no value, by the places of run and measure.
     """
+    texts = np.zeros(len(columns["point"]), np.uint64)
+    for run, error in errors.items():
+        texts[run] = check_texts(error)
+    for (run, measure), error in gaps.items():
+        texts[run] += np.uint64(check_texts(measure + 1, error))
     # SQLite stores -0.0 as 0.0.
-    bits = (values + 0.0).view(np.uint64)
-    bits[np.isnan(values)] = _MISSING
-    total = np.zeros(len(values), np.uint64)
-    for column in (*numbers, *bits.T):
+    bits = (columns["values"] + 0.0).view(np.uint64)
+    bits[np.isnan(columns["values"])] = _MISSING
+    numbers = [columns["point"].view(np.uint64), columns["seed"], *columns["run_key"].T.astype(np.uint64)]
+    numbers += [columns["fingerprint"], columns["seconds"].view(np.uint64), texts, *bits.T]
+    total = np.zeros(len(texts), np.uint64)
+    for column in numbers:
         total = (total ^ column) + _STEP
         total = (total ^ (total >> np.uint64(30))) * _FIRST
         total = (total ^ (total >> np.uint64(27))) * _SECOND
@@ -428,42 +453,17 @@ def check_runs(numbers: Sequence[NDArray[np.uint64]], values: NDArray[np.float64
 
 
 def check_texts(*texts: object) -> int:
-    """Returns the checksum of texts and numbers, or 0 for a single None.
+    """Returns the checksum of texts and numbers.
 
-    >>> check_texts("a", 1.5), check_texts(None)
-    (1688414130, 0)
+    >>> check_texts("a", 1.5)
+    1688414130
     """
-    return 0 if texts == (None,) else zlib.crc32(repr(texts).encode(errors="surrogatepass"))
-
-
-def check_records(records: Sequence[RunRecord], values: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Returns the checksums of runs as they are written."""
-    keys = np.frombuffer(b"".join(bytes.fromhex(record.run_key) for record in records), np.uint32)
-    prints = [_signed(record.fingerprint) or 0 for record in records]
-    texts = [
-        check_texts(record.error) + sum(check_texts(place + 1, error) for place, error in _gaps(record))
-        for record in records
-    ]
-    numbers = [
-        np.array([record.point for record in records], np.uint64),
-        np.array([record.seed for record in records], np.uint64),
-        *keys.reshape(len(records), 3).T.astype(np.uint64),
-        np.array(prints, np.int64).view(np.uint64),
-        np.array([record.seconds for record in records], np.float64).view(np.uint64),
-        np.array(texts, np.uint64),
-    ]
-    return check_runs(numbers, values)
+    return zlib.crc32(repr(texts).encode(errors="surrogatepass"))
 
 
 def wrapped(number: int) -> int:
     """Returns a number modulo 2^64, as a signed one."""
     return (number + (1 << 63)) % (1 << 64) - (1 << 63)
-
-
-def _gaps(record: RunRecord) -> list[tuple[int, str]]:
-    """Returns the measures without a value, and why."""
-    problems = () if record.error is not None else record.problems or ()
-    return [(place, problem) for place, problem in enumerate(problems) if problem is not None]
 
 
 def _signed(fingerprint: str | None) -> int | None:

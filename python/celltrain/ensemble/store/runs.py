@@ -12,16 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from celltrain.ensemble.columns import measured, summary_columns
-from celltrain.ensemble.store.database import Database, axes_of, check_runs, check_texts, wrapped
+from celltrain.ensemble.store.database import Database, axes_of, check_texts, checksums, wrapped
 from celltrain.ensemble.table import RunTable, means
 from celltrain.errors import Fault, StoreError
 from celltrain.running.tables import Column
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-#: Rows that are read at a time.
-_PIECE = 8192
 
 
 def schema(manifest: Mapping[str, Any]) -> pa.Schema:
@@ -171,99 +168,59 @@ def read(database: Database, manifest: Mapping[str, Any]) -> StoredRuns:
     axes = "".join(f", a{place + 1}" for place in range(len(axes_of(manifest))))
     with database.snapshot() as query:
         totals = database.totals()
-        columns, told = _columns(query, len(manifest["measures"]), totals.runs)
-        place_of: dict[int, int] = {}
-        if query("SELECT 1 FROM gaps LIMIT 1").fetchone() is not None:
-            place_of = {run: place for place, run in enumerate(columns["run"].tolist())}
-        gaps = {
-            (place_of[run], measure - 1): error
-            for run, measure, error in query("SELECT run, measure, error FROM gaps")
-            if run in place_of
+        [count] = query("SELECT count(*) FROM runs").fetchone()
+        if count != totals.runs:
+            raise ValueError(f"it has {count:,} runs, and {totals.runs:,} were written")
+
+        def column(expression: str, kind: Any) -> NDArray[Any]:
+            return np.array([value for (value,) in query(f"SELECT {expression} FROM runs ORDER BY run")], kind)
+
+        measures = [column(f"m{place + 1}", np.float64) for place in range(len(manifest["measures"]))]
+        keys = b"".join(key for (key,) in query("SELECT run_key FROM runs ORDER BY run"))
+        run, point, seed = column("run", np.int64), column("point", np.int64), column("seed", np.uint64)
+        columns = {
+            "point": point,
+            "seed": seed,
+            "run_key": np.frombuffer(keys, np.uint32).reshape(count, 3),
+            "fingerprint": column("coalesce(fingerprint, 0)", np.int64).view(np.uint64),
+            "seconds": column("seconds", np.float64),
+            "values": np.array(measures).reshape(-1, count).T,
         }
+        printed, checked = column("fingerprint IS NOT NULL", np.bool_), column("checked", np.int64)
+        failed = query("SELECT run, error FROM runs WHERE error IS NOT NULL").fetchall()
+        errors = {int(np.searchsorted(run, number)): error for number, error in failed}
+        lacking = query("SELECT run, measure, gaps.error FROM gaps JOIN runs USING (run)").fetchall()
+        gaps = {(int(np.searchsorted(run, number)), measure - 1): error for number, measure, error in lacking}
         cases = query(f"SELECT point, configuration, checked{axes} FROM cases ORDER BY point").fetchall()
-        for number, configuration, checked, *settings in cases:
-            if checked != check_texts(number, configuration, *settings):
+        for number, configuration, check, *settings in cases:
+            if check != check_texts(number, configuration, *settings):
                 raise ValueError(f"point {number} is not what was written")
-        _compare(columns, told, gaps, totals.checks)
-        if len(told) != totals.failed:
+        own = checksums(columns, errors, gaps)
+        if not np.array_equal(own, checked):
+            wrong = int(np.flatnonzero(own != checked)[0])
+            raise ValueError(f"run {columns['run_key'][wrong].tobytes().hex()} is not what was written")
+        if wrapped(int(own.sum())) != totals.checks or len(errors) != totals.failed:
             raise ValueError("runs are missing or there twice")
-        points, point = np.array([case[0] for case in cases], np.int64), columns["point"]
-        case = np.searchsorted(points, point)
-        if len(point) and not np.array_equal(points[np.minimum(case, len(points) - 1)], point):
+        points = np.array([case[0] for case in cases], np.int64)
+        if not np.isin(point, points).all():
             raise ValueError("a run's case is missing")
-    order = np.lexsort((columns["seed"], point))
-    new = np.empty_like(order)
-    new[order] = np.arange(len(order))
+    order = np.lexsort((seed, point))
+    new = np.argsort(order)
     return StoredRuns(
         measures=tuple(map(measured, manifest["measures"])),
         manifest=manifest,
-        case=case[order],
-        seed=columns["seed"][order],
+        case=np.searchsorted(points, point)[order],
+        seed=seed[order],
         key=columns["run_key"][order],
         fingerprint=columns["fingerprint"][order],
-        printed=columns["printed"][order],
+        printed=printed[order],
         values=columns["values"][order],
-        errors={int(new[run]): error for run, error in told.items()},
-        gaps={(int(new[run]), measure): error for (run, measure), error in gaps.items()},
+        errors={int(new[place]): error for place, error in errors.items()},
+        gaps={(int(new[place]), measure): error for (place, measure), error in gaps.items()},
         points=points,
         configurations=[case[1] for case in cases],
         settings=[tuple(case[3:]) for case in cases],
     )
-
-
-def _columns(query: Any, count: int, runs: int) -> tuple[dict[str, NDArray[Any]], dict[int, str]]:
-    """Returns the columns of the table of runs as arrays, and the errors by place."""
-    names = "".join(f", m{place + 1}" for place in range(count))
-    rows = query(
-        f"SELECT run, point, seed, run_key, fingerprint, seconds, checked, error{names} FROM runs ORDER BY run"
-    )
-    pieces, told, done = [_piece([], count)], dict[int, str](), 0
-    while some := rows.fetchmany(_PIECE):
-        pieces.append(_piece(some, count))
-        told |= {done + place: row[7] for place, row in enumerate(some) if row[7] is not None}
-        done += len(some)
-        if done > runs:
-            break
-    if done != runs:
-        raise ValueError(f"it has {done:,} runs, and {runs:,} were written")
-    return {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}, told
-
-
-def _piece(rows: Sequence[tuple[Any, ...]], count: int) -> dict[str, NDArray[Any]]:
-    columns = list(zip(*rows, strict=True)) or [()] * (8 + count)
-    run, point, seed, key, prints, seconds, checked, _, *values = columns
-    if any(len(one) != 12 for one in key):
-        raise ValueError("a run's key is not 12 bytes")
-    return {
-        "run": np.array(run, np.int64),
-        "point": np.array(point, np.int64),
-        "seed": np.array(seed, np.uint64),
-        "run_key": np.frombuffer(b"".join(key), np.uint32).reshape(-1, 3),
-        "fingerprint": np.array([one or 0 for one in prints], np.int64).view(np.uint64),
-        "printed": np.array([one is not None for one in prints], np.bool_),
-        "seconds": np.array(seconds, np.float64),
-        "checked": np.array(checked, np.int64),
-        "values": np.array(values, np.float64).reshape(count, len(rows)).T,
-    }
-
-
-def _compare(
-    columns: Mapping[str, NDArray[Any]], errors: Mapping[int, str], gaps: Mapping[tuple[int, int], str], total: int
-) -> None:
-    """Raises `ValueError` unless all runs have the checksums that were written with them."""
-    texts = np.zeros(len(columns["point"]), np.uint64)
-    for run, error in errors.items():
-        texts[run] = check_texts(error)
-    for (run, measure), error in gaps.items():
-        texts[run] += np.uint64(check_texts(measure + 1, error))
-    key = columns["run_key"]
-    numbers = [columns["point"].view(np.uint64), columns["seed"], *key.T.astype(np.uint64), columns["fingerprint"]]
-    own = check_runs([*numbers, columns["seconds"].view(np.uint64), texts], columns["values"])
-    if not np.array_equal(own, columns["checked"]):
-        wrong = int(np.flatnonzero(own != columns["checked"])[0])
-        raise ValueError(f"run {key[wrong].tobytes().hex()} is not what was written")
-    if wrapped(int(own.sum())) != total:
-        raise ValueError("runs are missing or there twice")
 
 
 def _texts(codes: NDArray[Any], texts: Sequence[Any]) -> pa.DictionaryArray:

@@ -55,7 +55,7 @@ def ask(plan: TunePlan, configuration: int, generation: int, history: Sequence[T
         drawn = [tuple(p.at(float(s)) for p, s in zip(plan.parameters, row, strict=True)) for row in shares]
         return [*known, *drawn][:count]
     optuna = silent_optuna()
-    with _quiet(optuna):
+    with quiet(optuna):
         # Multivariate: R and Z are good together. Constant liar: a batch does not ask for the same again and again.
         sampler = optuna.samplers.TPESampler(
             seed=seed, multivariate=True, constant_liar=True, n_startup_trials=LEAST_TRIALS
@@ -83,7 +83,7 @@ def write_journal(path: Path, plan: TunePlan, histories: Sequence[Sequence[Trial
         names = [f"{place + 1}: {name}" for place, name in enumerate(names)]
     # A lock of Optuna's would outlive a kill; the folder has its own.
     backend = optuna.storages.journal.JournalFileBackend(str(path), lock_obj=_NoLock())
-    with _quiet(optuna):
+    with quiet(optuna):
         storage = optuna.storages.JournalStorage(backend)
         for name, history in zip(names, histories, strict=True):
             study = optuna.create_study(
@@ -106,7 +106,7 @@ def silent_optuna() -> ModuleType:
 
 
 @contextmanager
-def _quiet(optuna: ModuleType) -> Iterator[None]:
+def quiet(optuna: ModuleType) -> Iterator[None]:
     """Silences Optuna's log, and its warnings that a feature is experimental."""
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.ERROR)

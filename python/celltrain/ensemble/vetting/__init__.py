@@ -1,4 +1,4 @@
-"""What a reviewer wants to know about a new policy: which checks it passes, and how it compares with the classics.
+"""Vetting of a new policy: the checks it passes, and a comparison with the classics.
 
 >>> import celltrain as ct
 >>> mine = ct.Formula(admit="Y < K - X")

@@ -247,7 +247,7 @@ def _with_runs(verdict: dict[str, Any], compared: Mapping[str, Compared]) -> dic
 
 
 def _carries_enough(carried: Mapping[str, float]) -> dict[str, Any]:
-    """Checks that this policy carries half of what tail drop carries in each scenario."""
+    """Checks that this policy carries half as much as tail drop in each scenario."""
     little = [f"{percent(share)} in {name}" for name, share in carried.items() if share < LEAST_SHARE]
     least = min(carried, key=lambda name: carried[name])
     right = f"{percent(carried[least])} or more; least in {least}"
@@ -255,7 +255,7 @@ def _carries_enough(carried: Mapping[str, float]) -> dict[str, Any]:
 
 
 def _share_of_tail_drop(compared: Compared) -> float:
-    """Returns the share of what tail drop carries that this policy carries in a scenario; 1 if it is not known."""
+    """Returns this policy's traffic as a share of tail drop's in a scenario; 1 if it is not known."""
     both = np.stack([compared.delivered[place].reshape(-1) for place in (0, compared.names.index(TAIL_DROP, 1))])
     own, most = both[:, ~np.isnan(both).any(axis=0)].sum(axis=1)
     return float(own / most) if most else 1.0
@@ -291,7 +291,7 @@ def _doubts(compared: Compared) -> Iterator[str]:
 def _estimates(
     compared: Mapping[str, Compared], place: int, *, of_differences: bool = False
 ) -> dict[str, dict[str, float | None]]:
-    """Returns means with intervals over all scenarios and in each: of a policy, or of what the first has more than it."""
+    """Returns means with intervals over all scenarios and in each: of a policy, or of the first policy's difference from it."""
     found = {}
     for number, share in enumerate(standard.MEASURES):
         if share in standard.SHARES:
@@ -305,7 +305,7 @@ def _estimates(
     for name, each in compared.items():
         for number, measure in enumerate(standard.MEASURES):
             own, more = each.means[number], each.differences[number]
-            # The comparison has what the other policy has more than the first.
+            # The comparison has the opposite differences.
             mean, half = (-more.difference, more.half) if of_differences else (own.mean, own.half)
             found[f"{name}.{measure}"] = ends(mean[place], half[place])
     return found

@@ -30,7 +30,7 @@ SCENARIOS: dict[str, dict[str, Any]] = {
 }
 SCENARIOS["unequal-rtt"]["topology"]["n_source"]["access_delays"] = {"source6-10": "280us"}
 
-#: Scenarios that differ in their TCP alone, and what to say of them.
+#: Scenarios that differ in their TCP alone, with words for it.
 PAIRS = tuple(
     {name: f"with {next(iter(SCENARIOS[name]['tcp']))}" for name in pair}
     for pair in (("lan-5", "lan-5-sack"), ("wan-5", "wan-5-sack"))

@@ -1,4 +1,4 @@
-"""The answer of a vetting as the command line prints it, and what it says about the TCP."""
+"""The answer of a vetting as printed by the command line, and rankings that depend on the scenario."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def reversals(
         policy: Name of this policy.
         scenarios: Scenarios of the set that were run.
         differences: By other policy and metric, what this policy has more.
-        pairs: Pairs of scenarios, each with words for what it has.
+        pairs: Pairs of scenarios, each scenario with words for its TCP or clocks.
     """
     found = []
     for pair in pairs:

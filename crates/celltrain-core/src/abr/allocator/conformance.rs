@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::{AllocatorConfig, PortKind, VcKind, erica, erica_plus};
+use super::{Allocator, AllocatorConfig, PortKind, VcKind, erica, erica_plus};
 use crate::abr::RmCell;
 use crate::index::Label;
 use crate::rng::proptest_seeded;
@@ -20,6 +20,24 @@ pub(super) fn port(vcs: usize) -> PortKind<'static> {
 /// Returns a backward RM cell as it reaches the port.
 pub(super) fn brm(er: f64) -> RmCell {
     RmCell { backward: true, ..RmCell::forward(er, C / 8.0, 0.0) }
+}
+
+/// Sends cells of a VC from `start` on, `period` units apart, after a forward RM cell with its CCR.
+pub(super) fn send(allocator: &mut impl Allocator, label: u32, start: u64, (cells, period): (u32, u64), ccr: f64) {
+    let (label, start) = (Label::new(label), Time(start));
+    allocator.on_forward_rm(label, start, &RmCell::forward(C, ccr, 0.0));
+    allocator.on_cells(label, start, Span(period), cells);
+}
+
+/// Returns the rate that a VC is given at `now`, while `queue` cells wait.
+pub(super) fn er(allocator: &mut impl Allocator, label: u32, now: u64, queue: u32) -> f64 {
+    let mut rm = brm(f64::INFINITY);
+    allocator.on_backward_rm(Label::new(label), Time(now), queue, &mut rm);
+    rm.er
+}
+
+pub(super) fn assert_near(value: f64, expected: f64) {
+    assert!((value - expected).abs() <= 1e-9 * expected, "{value}, not {expected}");
 }
 
 #[derive(Clone, Copy, Debug)]

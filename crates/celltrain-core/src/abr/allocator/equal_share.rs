@@ -75,16 +75,10 @@ pub(super) fn sample() -> Config {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::abr::allocator::conformance::{C, brm, port};
+    use crate::abr::allocator::conformance::{C, er, port};
 
     /// ERT on the test's clock of a microsecond.
     const ERT: u64 = 1000;
-
-    fn er(allocator: &mut EqualShare, now: u64) -> f64 {
-        let mut rm = brm(f64::INFINITY);
-        allocator.on_backward_rm(Label::new(0), Time(now), 0, &mut rm);
-        rm.er
-    }
 
     #[test]
     fn of_four_active_vcs_each_has_a_quarter_whatever_they_send() {
@@ -92,7 +86,7 @@ mod tests {
         for label in 0..4 {
             allocator.on_cells(Label::new(label), Time(10), Span(3), 1 + 9 * label);
         }
-        assert_eq!(er(&mut allocator, 100), C / 4.0);
+        assert_eq!(er(&mut allocator, 0, 100, 0), C / 4.0);
     }
 
     #[test]
@@ -101,23 +95,16 @@ mod tests {
         // Three cells at 100, 105 and 110; the other VC has one at 400.
         allocator.on_cells(Label::new(0), Time(100), Span(5), 3);
         allocator.on_cells(Label::new(1), Time(400), Span(0), 1);
-        assert_eq!(er(&mut allocator, 110 + ERT - 1), C / 2.0);
-        assert_eq!(er(&mut allocator, 110 + ERT), C);
+        assert_eq!(er(&mut allocator, 0, 110 + ERT - 1, 0), C / 2.0);
+        assert_eq!(er(&mut allocator, 0, 110 + ERT, 0), C);
         allocator.on_cells(Label::new(0), Time(110 + ERT), Span(0), 1);
-        assert_eq!(er(&mut allocator, 111 + ERT), C / 2.0);
+        assert_eq!(er(&mut allocator, 0, 111 + ERT, 0), C / 2.0);
     }
 
     #[test]
     fn with_no_active_vc_the_link_is_one_vcs() {
-        assert_eq!(er(&mut sample().build(&port(3)), 0), C);
-        assert_eq!(er(&mut sample().build(&port(3)), 5000), C);
-    }
-
-    #[test]
-    fn a_lower_rate_of_another_switch_stands() {
-        let mut rm = brm(7.0);
-        sample().build(&port(3)).on_backward_rm(Label::new(0), Time(1), 0, &mut rm);
-        assert_eq!(rm, brm(7.0));
+        assert_eq!(er(&mut sample().build(&port(3)), 0, 0, 0), C);
+        assert_eq!(er(&mut sample().build(&port(3)), 0, 5000, 0), C);
     }
 
     #[test]

@@ -8,12 +8,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::rate_book::{self, RateBook};
-use super::{Allocator, Configure, PortKind, within};
-use crate::abr::RmCell;
+use super::rate_book::{self, RateBook, Target};
+use super::{Configure, PortKind, within};
 use crate::error::Fault;
-use crate::index::Label;
-use crate::units::{Duration, Span, Time};
+use crate::units::Duration;
 
 /// ERICA: each VC is given the larger of an equal share of the link and what it sends divided by the overload; without
 /// overload, the largest rate anyone was given. The load aimed at is a fixed part of what other classes leave.
@@ -50,37 +48,28 @@ pub(super) fn delta() -> f64 {
     0.1
 }
 
-/// The allocator.
+/// A fixed part of the link.
 #[derive(Debug)]
-pub struct Erica {
+pub struct Fixed {
     u: f64,
-    rates: RateBook,
+}
+
+impl Target for Fixed {
+    fn fraction(&self, _queue: u32, _c_abr: f64) -> f64 {
+        self.u
+    }
 }
 
 impl Configure for Config {
-    type Allocator = Erica;
+    type Allocator = RateBook<Fixed>;
 
     fn check(&self, _capacity: Option<u32>) -> Vec<Fault> {
         let target = within("target_utilisation", self.target_utilisation, 0.1, 1.0);
         [target, rate_book::check(self.interval, self.delta)].concat()
     }
 
-    fn build(&self, port: &PortKind<'_>) -> Erica {
-        Erica { u: self.target_utilisation, rates: RateBook::new(port, self.interval, self.delta) }
-    }
-}
-
-impl Allocator for Erica {
-    fn on_cells(&mut self, label: Label, first: Time, period: Span, cells: u32) {
-        self.rates.on_cells(label, first, period, cells);
-    }
-
-    fn on_forward_rm(&mut self, label: Label, _now: Time, rm: &RmCell) {
-        self.rates.on_forward_rm(label, rm);
-    }
-
-    fn on_backward_rm(&mut self, label: Label, now: Time, _queue: u32, rm: &mut RmCell) {
-        self.rates.on_backward_rm(label, now, rm, |_| self.u);
+    fn build(&self, port: &PortKind<'_>) -> RateBook<Fixed> {
+        RateBook::new(Fixed { u: self.target_utilisation }, port, self.interval, self.delta)
     }
 }
 
@@ -92,53 +81,48 @@ pub(super) fn sample() -> Config {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::abr::allocator::conformance::{C, brm, port};
-    use crate::abr::allocator::{VcKind, some_time};
+    use crate::abr::RmCell;
+    use crate::abr::allocator::conformance::{self, C, assert_near, er, port};
+    use crate::abr::allocator::{Allocator, VcKind, some_time};
+    use crate::index::Label;
+    use crate::units::{Span, Time};
 
     /// U = 0.9 of 100,000 cells per second: 90 cells an interval of 1 ms, or 1000 units.
     const TARGET: f64 = 0.9 * C;
 
-    fn allocator(vcs: usize) -> Erica {
+    fn allocator(vcs: usize) -> RateBook<Fixed> {
         sample().build(&port(vcs))
     }
 
     /// Sends cells of a VC in an interval of 1 ms, evenly spaced, and its CCR.
-    fn send(allocator: &mut Erica, label: Label, interval: u64, cells: u32, ccr: f64) {
-        allocator.on_forward_rm(label, Time(interval * 1000), &RmCell { backward: false, ccr, ..brm(C) });
-        allocator.on_cells(label, Time(interval * 1000), Span(1000 / u64::from(cells)), cells);
+    fn send(allocator: &mut RateBook<Fixed>, label: u32, interval: u64, cells: u32, ccr: f64) {
+        conformance::send(allocator, label, interval * 1000, (cells, 1000 / u64::from(cells)), ccr);
     }
 
-    fn er(allocator: &mut Erica, label: Label, now: u64) -> f64 {
-        let mut rm = brm(f64::INFINITY);
-        allocator.on_backward_rm(label, Time(now), 0, &mut rm);
-        rm.er
-    }
-
-    fn near(value: f64, expected: f64) {
-        assert!((value - expected).abs() <= 1e-9 * expected, "{value}, not {expected}");
+    /// Asserts the rates that the VCs are given at `now`, by label.
+    fn assert_rates(allocator: &mut RateBook<Fixed>, now: u64, expected: &[f64]) {
+        (0..).zip(expected).for_each(|(label, &expected)| assert_near(er(allocator, label, now, 0), expected));
     }
 
     #[test]
     fn in_an_overload_a_vc_has_the_larger_of_an_equal_share_and_its_own_over_z() {
         let mut allocator = allocator(2);
-        send(&mut allocator, Label::new(0), 0, 160, 160_000.0);
-        send(&mut allocator, Label::new(1), 0, 20, 20_000.0);
+        send(&mut allocator, 0, 0, 160, 160_000.0);
+        send(&mut allocator, 1, 0, 20, 20_000.0);
         // z = 180 / 90 = 2; FairShare = 45,000; VCShares 80,000 and 10,000.
-        near(er(&mut allocator, Label::new(0), 1000), 80_000.0);
-        near(er(&mut allocator, Label::new(1), 1000), 45_000.0);
+        assert_rates(&mut allocator, 1000, &[80_000.0, 45_000.0]);
     }
 
     #[test]
     fn without_overload_it_has_the_largest_rate_of_the_interval_before_in_two_steps_from_below() {
         let mut allocator = allocator(2);
-        send(&mut allocator, Label::new(0), 0, 160, 160_000.0);
-        send(&mut allocator, Label::new(1), 0, 20, 20_000.0);
-        near(er(&mut allocator, Label::new(0), 1500), 80_000.0);
+        send(&mut allocator, 0, 0, 160, 160_000.0);
+        send(&mut allocator, 1, 0, 20, 20_000.0);
+        assert_rates(&mut allocator, 1500, &[80_000.0]);
         // z = (70 + 20) / 90 = 1, so MaxAllocPrevious = 80,000 counts. A VC below FairShare gets FairShare first.
-        send(&mut allocator, Label::new(0), 1, 70, 70_000.0);
-        send(&mut allocator, Label::new(1), 1, 20, 20_000.0);
-        near(er(&mut allocator, Label::new(0), 2000), 80_000.0);
-        near(er(&mut allocator, Label::new(1), 2000), 45_000.0);
+        send(&mut allocator, 0, 1, 70, 70_000.0);
+        send(&mut allocator, 1, 1, 20, 20_000.0);
+        assert_rates(&mut allocator, 2000, &[80_000.0, 45_000.0]);
     }
 
     #[test]
@@ -147,23 +131,23 @@ mod tests {
         // rate given, so MaxAllocPrevious is its FairShare of 90,000; the second has two VCs, FairShare 45,000.
         for (cells, expected) in [(100, 90_000.0), (101, 45_000.0)] {
             let mut allocator = Config { delta: 1.0 / 9.0 + 1e-12, ..sample() }.build(&port(2));
-            send(&mut allocator, Label::new(0), 0, 50, 50_000.0);
-            send(&mut allocator, Label::new(0), 1, 50, 48_000.0);
-            send(&mut allocator, Label::new(1), 1, cells - 50, 50_000.0);
-            near(er(&mut allocator, Label::new(0), 2000), expected);
+            send(&mut allocator, 0, 0, 50, 50_000.0);
+            send(&mut allocator, 0, 1, 50, 48_000.0);
+            send(&mut allocator, 1, 1, cells - 50, 50_000.0);
+            assert_rates(&mut allocator, 2000, &[expected]);
         }
     }
 
     #[test]
     fn one_rate_an_interval_and_never_more_than_the_target() {
         let mut allocator = allocator(3);
-        near(er(&mut allocator, Label::new(0), 10), TARGET);
-        send(&mut allocator, Label::new(0), 0, 90, 300_000.0);
-        near(er(&mut allocator, Label::new(0), 1001), TARGET);
-        send(&mut allocator, Label::new(0), 1, 90, 10.0);
-        near(er(&mut allocator, Label::new(0), 1999), TARGET);
+        assert_rates(&mut allocator, 10, &[TARGET]);
+        send(&mut allocator, 0, 0, 90, 300_000.0);
+        assert_rates(&mut allocator, 1001, &[TARGET]);
+        send(&mut allocator, 0, 1, 90, 10.0);
+        assert_rates(&mut allocator, 1999, &[TARGET]);
         // z = 1, one VC: FairShare is the target.
-        near(er(&mut allocator, Label::new(0), 2000), TARGET);
+        assert_rates(&mut allocator, 2000, &[TARGET]);
     }
 
     #[test]
@@ -171,15 +155,14 @@ mod tests {
         let mut vcs = port(3).vcs.to_vec();
         vcs[2] = VcKind { is_abr: false, above_abr: true, ..vcs[2] };
         let mut allocator = sample().build(&PortKind { vcs: &vcs, ..port(3) });
-        send(&mut allocator, Label::new(2), 0, 40, 0.0);
-        send(&mut allocator, Label::new(0), 0, 60, 60_000.0);
-        send(&mut allocator, Label::new(1), 0, 48, 48_000.0);
+        send(&mut allocator, 2, 0, 40, 0.0);
+        send(&mut allocator, 0, 0, 60, 60_000.0);
+        send(&mut allocator, 1, 0, 48, 48_000.0);
         // 60 of 100 cells are left, the target is 54, z = 108 / 54 = 2, FairShare 27,000.
-        near(er(&mut allocator, Label::new(0), 1000), 30_000.0);
-        near(er(&mut allocator, Label::new(1), 1000), 27_000.0);
+        assert_rates(&mut allocator, 1000, &[30_000.0, 27_000.0]);
         // If they take all of the link, nothing is left.
-        send(&mut allocator, Label::new(2), 1, 125, 0.0);
-        assert_eq!(er(&mut allocator, Label::new(0), 2000), 0.0);
+        send(&mut allocator, 2, 1, 125, 0.0);
+        assert_eq!(er(&mut allocator, 0, 2000, 0), 0.0);
     }
 
     /// Regression: a UBR VC that filled the link for an interval stopped ABR sources for good.
@@ -188,9 +171,9 @@ mod tests {
         let mut vcs = port(2).vcs.to_vec();
         vcs[1] = VcKind { is_abr: false, ..vcs[1] };
         let mut allocator = sample().build(&PortKind { vcs: &vcs, ..port(2) });
-        send(&mut allocator, Label::new(1), 0, 125, 0.0);
-        send(&mut allocator, Label::new(0), 0, 90, 90_000.0);
-        near(er(&mut allocator, Label::new(0), 1000), TARGET);
+        send(&mut allocator, 1, 0, 125, 0.0);
+        send(&mut allocator, 0, 0, 90, 90_000.0);
+        assert_rates(&mut allocator, 1000, &[TARGET]);
     }
 
     #[test]
@@ -199,11 +182,11 @@ mod tests {
         // 60 cells from 0.9 ms on, one every 10 us: 10 in the first interval, 50 in the second.
         allocator.on_cells(Label::new(0), Time(900), Span(10), 60);
         allocator.on_cells(Label::new(1), Time(910), Span(1), 90);
-        allocator.on_forward_rm(Label::new(0), Time(910), &RmCell { backward: false, ccr: 90_000.0, ..brm(C) });
+        allocator.on_forward_rm(Label::new(0), Time(910), &RmCell::forward(C, 90_000.0, 0.0));
         // In the first 100 cells of two VCs: z = 10/9, an overload, and CCR / z = 90,000 * 0.9.
-        near(er(&mut allocator, Label::new(0), 1600), 81_000.0);
+        assert_rates(&mut allocator, 1600, &[81_000.0]);
         // In the second 50 cells of one VC: z = 5/9, and CCR / z is above the target.
-        near(er(&mut allocator, Label::new(0), 2000), TARGET);
+        assert_rates(&mut allocator, 2000, &[TARGET]);
     }
 
     #[test]

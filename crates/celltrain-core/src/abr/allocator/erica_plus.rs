@@ -8,12 +8,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::rate_book::{self, RateBook};
-use super::{Allocator, Configure, PortKind, erica, some_time, within};
-use crate::abr::RmCell;
+use super::rate_book::{self, RateBook, Target};
+use super::{Configure, PortKind, erica, some_time, within};
 use crate::error::Fault;
-use crate::index::Label;
-use crate::units::{Duration, Span, Time};
+use crate::units::Duration;
 
 /// ERICA+: rates as ERICA gives them; the load aimed at is more than the link while the queue takes less than `t0` to
 /// drain, and less while it takes more.
@@ -64,16 +62,9 @@ fn qdlf() -> f64 {
     0.5
 }
 
-/// The allocator.
-#[derive(Debug)]
-pub struct EricaPlus {
-    control: QueueControl,
-    rates: RateBook,
-}
-
 /// The queue control function.
 #[derive(Clone, Copy, Debug)]
-struct QueueControl {
+pub struct QueueControl {
     /// T0, in seconds.
     t0: f64,
     a: f64,
@@ -81,10 +72,10 @@ struct QueueControl {
     qdlf: f64,
 }
 
-impl QueueControl {
-    /// Returns f(q): the target part of the capacity for ABR, in cells per second, while q cells wait.
-    fn f(self, q: f64, c_abr: f64) -> f64 {
-        let Self { a, b, .. } = self;
+impl Target for QueueControl {
+    /// f(q).
+    fn fraction(&self, queue: u32, c_abr: f64) -> f64 {
+        let (Self { a, b, .. }, q) = (*self, f64::from(queue));
         let q0 = self.t0 * c_abr;
         if q > q0 {
             self.qdlf.max(a * q0 / ((a - 1.0) * q + q0))
@@ -97,7 +88,7 @@ impl QueueControl {
 }
 
 impl Configure for Config {
-    type Allocator = EricaPlus;
+    type Allocator = RateBook<QueueControl>;
 
     fn check(&self, _capacity: Option<u32>) -> Vec<Fault> {
         let mut faults = some_time("t0", self.t0);
@@ -108,24 +99,14 @@ impl Configure for Config {
         faults
     }
 
-    fn build(&self, port: &PortKind<'_>) -> EricaPlus {
-        let control = QueueControl { t0: self.t0.seconds(), a: self.a, b: self.b, qdlf: self.qdlf };
-        EricaPlus { control, rates: RateBook::new(port, self.interval, self.delta) }
+    fn build(&self, port: &PortKind<'_>) -> RateBook<QueueControl> {
+        RateBook::new(self.control(), port, self.interval, self.delta)
     }
 }
 
-impl Allocator for EricaPlus {
-    fn on_cells(&mut self, label: Label, first: Time, period: Span, cells: u32) {
-        self.rates.on_cells(label, first, period, cells);
-    }
-
-    fn on_forward_rm(&mut self, label: Label, _now: Time, rm: &RmCell) {
-        self.rates.on_forward_rm(label, rm);
-    }
-
-    fn on_backward_rm(&mut self, label: Label, now: Time, queue: u32, rm: &mut RmCell) {
-        let (control, q) = (self.control, f64::from(queue));
-        self.rates.on_backward_rm(label, now, rm, |c_abr| control.f(q, c_abr));
+impl Config {
+    fn control(&self) -> QueueControl {
+        QueueControl { t0: self.t0.seconds(), a: self.a, b: self.b, qdlf: self.qdlf }
     }
 }
 
@@ -138,55 +119,43 @@ pub(super) fn sample() -> Config {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::abr::allocator::conformance::{C, brm, port};
+    use crate::abr::allocator::conformance::{C, assert_near, er, port, send};
 
     #[test]
     fn the_target_is_b_of_the_link_for_no_queue_the_link_at_q0_and_never_below_qdlf() {
-        let control = sample().build(&port(1)).control;
+        let control = sample().control();
         // Q0 = 500 us * 100,000 cells per second = 50 cells.
-        assert_eq!([0.0, 50.0].map(|q| control.f(q, C)), [1.05, 1.0]);
+        assert_eq!([0, 50].map(|q| control.fraction(q, C)), [1.05, 1.0]);
         // 1.05 * 50 / (0.05 * 25 + 50) = 52.5 / 51.25; 1.15 * 50 / (0.15 * 100 + 50) = 57.5 / 65.
-        let close = |value: f64, expected: f64| assert!((value - expected).abs() < 1e-12, "{value}, not {expected}");
-        close(control.f(25.0, C), 52.5 / 51.25);
+        assert_near(control.fraction(25, C), 52.5 / 51.25);
         // A single cell: 1.05 * 50 / (0.05 + 50).
-        close(control.f(1.0, C), 52.5 / 50.05);
-        close(control.f(100.0, C), 57.5 / 65.0);
+        assert_near(control.fraction(1, C), 52.5 / 50.05);
+        assert_near(control.fraction(100, C), 57.5 / 65.0);
         // 57.5 / (0.15 q + 50) is QDLF = 0.5 at q = 433.3.
-        close(control.f(433.0, C), 57.5 / 114.95);
-        assert_eq!(control.f(434.0, C), 0.5);
+        assert_near(control.fraction(433, C), 57.5 / 114.95);
+        assert_eq!(control.fraction(434, C), 0.5);
         // With nothing for ABR, any queue is too much.
-        assert_eq!(control.f(1.0, 0.0), 0.5);
-        assert_eq!(control.f(0.0, 0.0), 1.05);
+        assert_eq!(control.fraction(1, 0.0), 0.5);
+        assert_eq!(control.fraction(0, 0.0), 1.05);
     }
 
     #[test]
     fn a_rate_is_a_share_of_what_the_queue_leaves() {
         let mut allocator = sample().build(&port(2));
-        for label in 0..2 {
-            allocator.on_forward_rm(Label::new(label), Time(0), &RmCell { backward: false, ..brm(C) });
-            allocator.on_cells(Label::new(label), Time(0), Span(10), 100);
-        }
-        let mut rm = brm(C);
-        allocator.on_backward_rm(Label::new(0), Time(1000), 100, &mut rm);
+        (0..2).for_each(|label| send(&mut allocator, label, 0, (100, 10), C / 8.0));
         // Input of 200,000 and a target of 57.5 / 65 of the link: an overload; CCR / z is below FairShare.
-        let share = C * 57.5 / 65.0 / 2.0;
-        assert!((rm.er - share).abs() < 1e-6, "{} {share}", rm.er);
+        assert_near(er(&mut allocator, 0, 1000, 100), C * 57.5 / 65.0 / 2.0);
     }
 
     #[test]
     fn a_vc_that_says_it_sends_more_than_its_share_has_that_over_the_overload() {
         let mut allocator = sample().build(&port(2));
-        for (label, cells, ccr) in [(0, 160, 160_000.0), (1, 20, 20_000.0)] {
-            allocator.on_forward_rm(Label::new(label), Time(0), &RmCell { backward: false, ccr, ..brm(C) });
-            allocator.on_cells(Label::new(label), Time(0), Span(1), cells);
-        }
+        send(&mut allocator, 0, 0, (160, 1), 160_000.0);
+        send(&mut allocator, 1, 0, (20, 1), 20_000.0);
         // With Q0 = 50 cells waiting the target is the link: z = 180,000 / 100,000 and FairShare 50,000. CCR / z is
         // 88,888.9 and 11,111.1; the second is below FairShare.
-        for (label, expected) in [(0, 160_000.0 / 1.8), (1, 50_000.0)] {
-            let mut rm = brm(C);
-            allocator.on_backward_rm(Label::new(label), Time(1000), 50, &mut rm);
-            assert!((rm.er - expected).abs() < 1e-6, "VC {label}: {}", rm.er);
-        }
+        assert_near(er(&mut allocator, 0, 1000, 50), 160_000.0 / 1.8);
+        assert_near(er(&mut allocator, 1, 1000, 50), 50_000.0);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
-use super::{Allocator, AllocatorConfig, PortKind, VcKind, efci, equal_share, erica, erica_plus, max_min as ideal};
+use super::{Allocator, AllocatorConfig, PortKind, VcKind, equal_share, erica, erica_plus, max_min as ideal};
 use crate::abr::RmCell;
 use crate::index::{Label, LinkIndex};
 use crate::max_min::{self, Terms};
@@ -136,19 +136,6 @@ fn settled(config: &AllocatorConfig, delay: u64) -> Vec<f64> {
 }
 
 #[test]
-fn equal_share_gives_each_of_n_vcs_the_nth_part() {
-    let config = AllocatorConfig::EqualShare(equal_share::sample());
-    for n in [1, 2, 7, 10] {
-        let mut loops = Loops::new(&config, &[100_000.0], &vec![vec![LinkIndex::new(0)]; n], 60);
-        loops.run(500);
-        assert_eq!(
-            loops.run(500).0.iter().map(|rate| rate.round()).collect::<Vec<_>>(),
-            vec![(1e5 / n as f64).round(); n]
-        );
-    }
-}
-
-#[test]
 fn on_a_parking_lot_erica_comes_to_the_max_min_shares_and_equal_share_does_not() {
     let config = AllocatorConfig::Erica(erica::Config { delta: 0.0, ..erica::sample() });
     for delay in [1, 10, 60] {
@@ -185,11 +172,4 @@ fn erica_plus_fills_the_link_and_drains_a_long_queue_to_its_target() {
         assert!((0.999..=1.001).contains(&load), "a load of {load} by {n} VCs");
         assert!((45.0..70.0).contains(&queues[0]) && longest < 100.0, "a queue of {} and up to {longest}", queues[0]);
     }
-}
-
-#[test]
-fn efci_writes_no_rate() {
-    let mut loops = Loops::new(&AllocatorConfig::Efci(efci::sample()), &[100_000.0], &[vec![LinkIndex::new(0)]], 1);
-    loops.run(500);
-    assert_eq!(loops.vcs[0].rate, PCR);
 }

@@ -8,15 +8,22 @@ use std::collections::BinaryHeap;
 
 use typed_index_collections::TiVec;
 
-use super::{PortKind, some_time, within};
+use super::{Allocator, PortKind, some_time, within};
 use crate::abr::RmCell;
 use crate::error::Fault;
 use crate::index::Label;
 use crate::units::{Duration, Span, Time};
 
-/// The state of one port.
+/// The load that a variant of ERICA aims at.
+pub trait Target: Send + 'static {
+    /// Returns the part of `c_abr`, the capacity left for ABR in cells per second, while `queue` cells wait.
+    fn fraction(&self, queue: u32, c_abr: f64) -> f64;
+}
+
+/// The allocator of one port.
 #[derive(Debug)]
-pub(super) struct RateBook {
+pub struct RateBook<T> {
+    target: T,
     /// C: the link's rate, in cells per second.
     c: f64,
     delta: f64,
@@ -90,8 +97,8 @@ struct Given {
     clippy::arithmetic_side_effects,
     reason = "cell path: counts of cells that came; an interval is positive and at most 1000 s"
 )]
-impl RateBook {
-    pub(super) fn new(port: &PortKind<'_>, interval: Duration, delta: f64) -> Self {
+impl<T: Target> RateBook<T> {
+    pub(super) fn new(target: T, port: &PortKind<'_>, interval: Duration, delta: f64) -> Self {
         let vc = |kind: &super::VcKind| Vc {
             is_abr: kind.is_abr,
             above_abr: kind.above_abr,
@@ -101,6 +108,7 @@ impl RateBook {
         };
         let units = Span(port.clock.span(interval).0.max(1));
         Self {
+            target,
             c: port.rate,
             delta,
             interval: units,
@@ -111,35 +119,6 @@ impl RateBook {
             ahead: BinaryHeap::with_capacity(port.vcs.len()),
             given: Given::default(),
         }
-    }
-
-    /// Counts cells, each in the interval in which it arrives.
-    ///
-    /// Takes constant time for a run, however many intervals it spans: cells after the current interval wait in `ahead`
-    /// until their interval becomes the current one, and cells in intervals without a rate are never looked at.
-    pub(super) fn on_cells(&mut self, label: Label, first: Time, period: Span, cells: u32) {
-        self.advance(self.number(first));
-        self.count(Ahead { next: first, label, period, cells: u64::from(cells) });
-    }
-
-    pub(super) fn on_forward_rm(&mut self, label: Label, rm: &RmCell) {
-        self.vcs[label].ccr = rm.ccr;
-    }
-
-    /// Writes a rate; `fraction` is the target part of a capacity for ABR, in cells per second.
-    pub(super) fn on_backward_rm(&mut self, label: Label, now: Time, rm: &mut RmCell, fraction: impl Fn(f64) -> f64) {
-        let number = self.number(now);
-        if self.given.interval != Some(number) {
-            self.advance(number);
-            self.given = self.measured(number, fraction);
-        }
-        let vc = self.vcs[label];
-        let er = match vc.er {
-            Some((interval, er)) if interval == number => er,
-            _ => self.rate(vc.ccr),
-        };
-        self.vcs[label].er = Some((number, er));
-        rm.er = rm.er.min(er);
     }
 
     /// Returns the rate allowed to a VC with this CCR, (8) to (13).
@@ -155,10 +134,10 @@ impl RateBook {
     }
 
     /// Returns the basis of the rates in an interval: the measures of the previous one, (1) to (7).
-    fn measured(&self, number: u64, fraction: impl Fn(f64) -> f64) -> Given {
+    fn measured(&self, number: u64, queue: u32) -> Given {
         let shares = |counts: Counts| {
             let c_abr = (self.c - counts.above as f64 / self.seconds).max(0.0);
-            let target = fraction(c_abr) * c_abr;
+            let target = self.target.fraction(queue, c_abr) * c_abr;
             (target, target / f64::from(counts.active.max(1)))
         };
         let counts = self.counts_of(number.checked_sub(1));
@@ -241,6 +220,36 @@ impl RateBook {
     }
 }
 
+impl<T: Target> Allocator for RateBook<T> {
+    /// Counts each cell in the interval in which it arrives.
+    ///
+    /// Takes constant time for a run, however many intervals it spans: cells after the current interval wait in `ahead`
+    /// until their interval becomes the current one, and cells in intervals without a rate are never looked at.
+    fn on_cells(&mut self, label: Label, first: Time, period: Span, cells: u32) {
+        self.advance(self.number(first));
+        self.count(Ahead { next: first, label, period, cells: u64::from(cells) });
+    }
+
+    fn on_forward_rm(&mut self, label: Label, _now: Time, rm: &RmCell) {
+        self.vcs[label].ccr = rm.ccr;
+    }
+
+    fn on_backward_rm(&mut self, label: Label, now: Time, queue: u32, rm: &mut RmCell) {
+        let number = self.number(now);
+        if self.given.interval != Some(number) {
+            self.advance(number);
+            self.given = self.measured(number, queue);
+        }
+        let vc = self.vcs[label];
+        let er = match vc.er {
+            Some((interval, er)) if interval == number => er,
+            _ => self.rate(vc.ccr),
+        };
+        self.vcs[label].er = Some((number, er));
+        rm.er = rm.er.min(er);
+    }
+}
+
 #[expect(clippy::arithmetic_side_effects, reason = "cell path: scenario checks keep times below 2^62 units")]
 impl Ahead {
     /// Returns the number of cells that arrive before `end`.
@@ -266,8 +275,17 @@ mod tests {
     use super::*;
     use crate::abr::allocator::conformance::{C, brm, port};
 
-    fn book() -> RateBook {
-        RateBook::new(&port(2), Duration::from_milliseconds(1), 0.1)
+    /// Aims at the whole link.
+    struct Whole;
+
+    impl Target for Whole {
+        fn fraction(&self, _queue: u32, _c_abr: f64) -> f64 {
+            1.0
+        }
+    }
+
+    fn book() -> RateBook<Whole> {
+        RateBook::new(Whole, &port(2), Duration::from_milliseconds(1), 0.1)
     }
 
     #[test]
@@ -290,7 +308,7 @@ mod tests {
     /// last: 10 GB for twenty cells. The reference engine, which reports each cell by itself, took none.
     #[test]
     fn a_run_takes_no_more_memory_or_time_for_the_empty_intervals_it_spans() {
-        let mut book = RateBook::new(&port(2), Duration::from_microseconds(1), 0.1);
+        let mut book = RateBook::new(Whole, &port(2), Duration::from_microseconds(1), 0.1);
         assert_eq!(book.interval, Span(1));
         let (hour, cells) = (3_600_000_000, u32::MAX);
         book.on_cells(Label::new(0), Time(5), Span(hour), cells);
@@ -298,7 +316,7 @@ mod tests {
         book.on_cells(Label::new(1), Time(5 + hour), Span(hour), 3);
         assert_eq!([4, 5, 6].map(|number| book.counts_of(Some(number + hour)).active), [0, 2, 0]);
         let mut rm = brm(C);
-        book.on_backward_rm(Label::new(0), Time(last + 2), &mut rm, |_| 1.0);
+        book.on_backward_rm(Label::new(0), Time(last + 2), 0, &mut rm);
         assert_eq!([last - 1, last, last + 1].map(|number| book.counts_of(Some(number)).active), [0, 1, 0]);
         assert!(book.ahead.is_empty() && book.ahead.capacity() == 2, "one entry a VC, made at the start");
     }
@@ -315,23 +333,5 @@ mod tests {
         assert_eq!([7, 8, 9, 10].map(|number| book.counts_of(Some(number)).abr), [0, 5, 0, 3]);
         // One VC sent in each of the two, and none in the intervals between: shares are of a whole link.
         assert_eq!([8, 9, 10].map(|number| book.counts_of(Some(number)).active), [1, 0, 1]);
-    }
-
-    #[test]
-    fn a_run_of_cells_is_counted_in_the_intervals_it_reaches_into() {
-        let mut book = book();
-        let interval = book.interval;
-        // Ten cells, four to an interval, from the middle of one: two in the first, then four and four.
-        book.on_cells(Label::new(0), Time(interval.0 / 2), Span(interval.0 / 4), 10);
-        assert_eq!([0, 1].map(|number| book.counts_of(Some(number)).abr), [2, 0], "the others are ahead");
-        // They are ahead of a rate requested in the second interval, which depends on the first: 2 cells in a
-        // millisecond and one VC. The load is far below 1, so the VC may have the whole target, here all of the link.
-        book.on_forward_rm(Label::new(0), &brm(C / 2.0));
-        let mut rm = brm(C);
-        book.on_backward_rm(Label::new(0), Time(interval.0), &mut rm, |_| 1.0);
-        assert_eq!(rm.er, C);
-        book.on_backward_rm(Label::new(0), Time(3 * interval.0), &mut rm, |_| 1.0);
-        assert_eq!([1, 2, 3].map(|number| book.counts_of(Some(number)).abr), [4, 4, 0]);
-        assert_eq!([1, 2, 3].map(|number| book.counts_of(Some(number)).active), [1, 1, 0]);
     }
 }

@@ -7,8 +7,7 @@ const MILLISECOND: Duration = Duration::from_milliseconds(1);
 
 /// Returns the clock of a scenario with ABR: a thousandth of the coarsest unit.
 fn fine_clock(link_rate: BitRate) -> Clock {
-    let coarse = Clock::covering([link_rate], []);
-    Clock { units_per_second: coarse.units_per_second * 1000, ..coarse }
+    Clock::covering([link_rate], []).finer(1000)
 }
 
 fn source(parameters: &Parameters) -> Source {
@@ -72,23 +71,6 @@ fn a_rate_of_nothing_is_never_due() {
     assert_eq!(source.next_departure(), NEVER);
     source.on_backward_rm(&RmCell { backward: true, er: 1000.0, ..rm }, kept);
     assert_eq!(source.next_departure(), after(kept, source.interval()));
-}
-
-#[test]
-fn trm_ends_a_train_in_its_middle() {
-    // 100 cells a second: the forward RM cell at 0, data from 10 ms on; Trm = 35 ms ends at the fourth.
-    let icr = Some(BitRate::from_bits_per_second(42_400));
-    let trm = Duration::from_milliseconds(35);
-    let clock = Clock { units_per_second: 1_000_000, exact: true };
-    let mut source = Source::new(&Parameters { icr, trm, ..Parameters::default() }, LINK, MILLISECOND, clock);
-    assert_eq!(source.data_cells_until_rm(Time(0)), 0, "the first cell is a forward RM cell");
-    source.sent(Time(0), Kind::ForwardRm);
-    assert_eq!(source.data_cells_until_rm(Time(10_000)), 3);
-    assert_eq!(source.data_cells_until_rm(Time(34_999)), 2, "the second starts after Trm, but Mrm is 2");
-    assert_eq!(source.data_cells_until_rm(Time(15_000)), 2, "the third would start at Trm to the unit");
-    assert_eq!(source.data_cells_until_rm(Time(14_999)), 3, "the third starts just before");
-    source.sent_data(Time(10_000), 3);
-    assert_eq!(source.next_kind(source.next_departure(), true), Some(Kind::ForwardRm));
 }
 
 #[test]

@@ -163,19 +163,6 @@ fn cube_root(x: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tcp::congestion::{Congestion, Windows};
-    use crate::units::Bytes;
-
-    const MILLISECOND: Clock = Clock { units_per_second: 1000, exact: true };
-
-    fn windows() -> Windows {
-        let options = TcpOptions {
-            congestion: Congestion::Cubic,
-            receive_window: Bytes { bytes: 512 << 14 },
-            ..TcpOptions::default()
-        };
-        Windows::new(&options, MILLISECOND)
-    }
 
     #[test]
     fn cube_roots_are_cube_roots() {
@@ -184,83 +171,5 @@ mod tests {
         {
             assert!((cube_root(x) - root).abs() < 1e-12 * (1.0 + root), "{x}: {}", cube_root(x));
         }
-    }
-
-    #[test]
-    fn a_reduction_leaves_seven_tenths() {
-        let mut w = windows();
-        w.cwnd = 100.0;
-        w.on_fast_retransmit();
-        assert_eq!(w.ssthresh, 70.0);
-        w.cwnd = 100.0;
-        w.on_timeout(w.cwnd);
-        assert_eq!((w.cwnd, w.ssthresh), (1.0, 70.0), "RFC 9438 (4.8): a timeout reduces ssthresh by beta too");
-    }
-
-    /// Returns cwnd `seconds` after a reduction from 100 segments, with round trips of a tenth of a second.
-    fn after(seconds: u64) -> f64 {
-        let mut w = windows();
-        w.on_round_trip(Span(100));
-        w.cwnd = 100.0;
-        w.on_fast_retransmit();
-        w.cwnd = w.ssthresh;
-        let mut now = Time(0);
-        while now.0 < seconds * 1000 {
-            for _ in 0..w.usable() {
-                w.on_new_ack(now, 1.0);
-            }
-            now += Span(100);
-        }
-        w.cwnd
-    }
-
-    #[test]
-    fn the_window_is_back_after_k_seconds() {
-        // K = cbrt(100 (1 - 0.7) / 0.4) = 4.22 s; Reno would halve and need 50 round trips of 0.1 s at one segment
-        // each; here W_est is 70 + 0.53 per round trip, 93 after 43 of them.
-        assert!((after(4) - 99.9).abs() < 1.0, "{}", after(4));
-        assert!(after(2) > 90.0 && after(2) < 98.0, "concave: {}", after(2));
-        assert!(after(8) > 115.0, "convex: {}", after(8));
-    }
-
-    #[test]
-    fn where_reno_is_faster_it_grows_as_reno() {
-        // With round trips of a millisecond the cubic hardly moves in 100 of them; Reno's estimate grows by 0.53 in
-        // each.
-        let mut w = windows();
-        w.on_round_trip(Span(1));
-        w.cwnd = 100.0;
-        w.on_fast_retransmit();
-        w.cwnd = w.ssthresh;
-        for i in 0..50 {
-            for _ in 0..w.usable() {
-                w.on_new_ack(Time(i), 1.0);
-            }
-        }
-        assert!((w.cwnd - (70.0 + 50.0 * ALPHA)).abs() < 1.0, "{}", w.cwnd);
-    }
-
-    fn cubic() -> Cubic {
-        Cubic::new(&TcpOptions::default(), MILLISECOND)
-    }
-
-    #[test]
-    fn a_second_reduction_before_it_is_back_makes_room() {
-        let mut cubic = cubic();
-        cubic.on_fast_retransmit(100.0);
-        cubic.on_fast_retransmit(80.0);
-        assert_eq!((cubic.w_max, cubic.cwnd_prior), (80.0 * 0.85, 80.0), "RFC 9438 (4.7)");
-    }
-
-    #[test]
-    fn after_a_timeout_the_cubic_starts_at_the_window_it_finds() {
-        let mut cubic = cubic();
-        cubic.on_timeout(20.0);
-        cubic.on_new_ack(NewAck { now: Time(5000), acked: 1.0, cwnd: 14.0, rwnd: 1000.0 });
-        let epoch = cubic.epoch.expect("congestion avoidance has begun");
-        assert_eq!((epoch.k, epoch.w_max, epoch.grew), (0.0, 14.0, Some(Time(5000))), "RFC 9438 (4.8)");
-        // A loss at 15 is then not a loss before the window regained its old value of 20.
-        cubic.on_fast_retransmit(15.0);
-        assert_eq!(cubic.w_max, 15.0, "RFC 9438 (4.7, 4.8)");
     }
 }

@@ -322,58 +322,6 @@ mod tests {
         Windows { cwnd, ..Windows::new(&TcpOptions { ssthresh_rule: rule, ..TcpOptions::default() }, clock) }
     }
 
-    /// Returns ssthresh after a timeout.
-    fn after(rule: SsthreshRule, cwnd: f64, flight_size: f64) -> f64 {
-        let mut windows = windows(rule, cwnd);
-        windows.on_timeout(flight_size);
-        assert_eq!(windows.cwnd, 1.0);
-        windows.ssthresh
-    }
-
-    #[test]
-    fn the_two_ssthresh_rules_differ_once_cwnd_outgrew_the_window() {
-        assert_eq!(after(SsthreshRule::HalfOfCwnd, 300.0, 127.0), 127.0, "96-1269: min(cwnd/2, rwnd)");
-        assert_eq!(after(SsthreshRule::HalfOfWindow, 300.0, 127.0), 63.5, "BSD: min(cwnd, rwnd)/2");
-        assert_eq!(after(SsthreshRule::HalfOfCwnd, 1.0, 127.0), 2.0);
-        assert_eq!(after(SsthreshRule::HalfOfWindow, 1.0, 127.0), 2.0);
-    }
-
-    #[test]
-    fn what_is_outstanding_counts_for_two_rules() {
-        let after = |rule, flight_size| after(rule, 100.0, flight_size);
-        assert_eq!([90.0, 3.0].map(|flight| after(SsthreshRule::HalfOfFlight, flight)), [45.0, 2.0]);
-        let open = [0.0, 77.0, 78.0, 125.0, 127.0].map(|flight| after(SsthreshRule::OpenWindow, flight));
-        assert_eq!(open, [50.0, 50.0, 49.0, 2.0, 2.0]);
-    }
-
-    #[test]
-    fn whole_segments_are_those_that_half_a_window_holds() {
-        let after = |arithmetic, rule, cwnd: f64, flight_size| {
-            let mut by_timeout = Windows { arithmetic, ..windows(rule, cwnd) };
-            by_timeout.on_timeout(flight_size);
-            by_timeout.ssthresh
-        };
-        let fractions = |cwnd| after(SsthreshArithmetic::Fractions, SsthreshRule::HalfOfCwnd, cwnd, 0.0);
-        let whole = |cwnd| after(SsthreshArithmetic::WholeSegments, SsthreshRule::HalfOfCwnd, cwnd, 0.0);
-        let cwnds = [1.0, 4.0, 5.0, 5.75, 6.0, 253.5, 300.0];
-        assert_eq!(cwnds.map(fractions), [2.0, 2.0, 2.5, 2.875, 3.0, 126.75, 127.0]);
-        assert_eq!(cwnds.map(whole), [2.0, 2.0, 2.0, 2.0, 3.0, 126.0, 127.0]);
-        // The other rules: half of 127, half of the 25 outstanding, and 127 less 25 outstanding.
-        let whole = |rule, cwnd| after(SsthreshArithmetic::WholeSegments, rule, cwnd, 25.5);
-        assert_eq!(whole(SsthreshRule::HalfOfWindow, 300.0), 63.0);
-        assert_eq!(whole(SsthreshRule::HalfOfFlight, 300.0), 12.0);
-        assert_eq!(whole(SsthreshRule::OpenWindow, 300.0), 101.0);
-    }
-
-    #[test]
-    fn a_fast_retransmit_leaves_whole_segments_too() {
-        for (arithmetic, left) in [(SsthreshArithmetic::Fractions, 5.5), (SsthreshArithmetic::WholeSegments, 5.0)] {
-            let mut windows = Windows { arithmetic, ..windows(SsthreshRule::default(), 11.0) };
-            windows.on_fast_retransmit();
-            assert_eq!(windows.ssthresh, left);
-        }
-    }
-
     /// The windows of 4.3BSD in whole bytes, an independent model of its statements.
     struct Bsd {
         cwnd: u32,
@@ -465,23 +413,13 @@ mod tests {
     }
 
     #[test]
-    fn below_ssthresh_an_acknowledgement_adds_a_segment() {
-        for (cwnd, grown) in [(9.5, 10.5), (10.0, 10.1)] {
-            let mut windows = Windows { ssthresh: 10.0, ..windows(SsthreshRule::default(), cwnd) };
-            windows.on_new_ack(Time(0), 1.0);
-            assert_eq!(windows.cwnd, grown);
-        }
-    }
-
-    #[test]
-    fn at_ssthresh_an_acknowledgement_still_adds_a_segment_where_slow_start_goes_up_to_it() {
-        for (slow_start, grown) in [(SlowStart::BelowSsthresh, 10.1), (SlowStart::UpToSsthresh, 11.0)] {
-            let mut windows = Windows { slow_start, ssthresh: 10.0, ..windows(SsthreshRule::default(), 10.0) };
-            windows.on_new_ack(Time(0), 1.0);
-            assert_eq!(windows.cwnd, grown);
-            windows.cwnd = 10.5;
-            windows.on_new_ack(Time(0), 1.0);
-            assert_eq!(windows.cwnd, 10.5 + 1.0 / 10.5);
+    fn an_acknowledgement_adds_a_segment_below_ssthresh_and_where_asked_for_at_it() {
+        for (slow_start, at_ssthresh) in [(SlowStart::BelowSsthresh, 10.1), (SlowStart::UpToSsthresh, 11.0)] {
+            for (cwnd, grown) in [(9.5, 10.5), (10.0, at_ssthresh), (10.5, 10.5 + 1.0 / 10.5)] {
+                let mut windows = Windows { slow_start, ssthresh: 10.0, ..windows(SsthreshRule::default(), cwnd) };
+                windows.on_new_ack(Time(0), 1.0);
+                assert_eq!(windows.cwnd, grown, "{slow_start:?} at {cwnd}");
+            }
         }
     }
 
@@ -499,19 +437,16 @@ mod tests {
     }
 
     #[test]
-    fn a_capped_window_stops_at_the_receivers() {
-        for (growth, cwnd) in [(WindowGrowth::Capped, 127.0), (WindowGrowth::Uncapped, 127.5)] {
-            let mut windows = Windows { growth, ssthresh: 200.0, ..windows(SsthreshRule::default(), 126.5) };
+    fn a_capped_window_stops_at_the_receivers_which_shrinks_it_no_further() {
+        for (growth, rwnd, cwnd, grown) in [
+            (WindowGrowth::Capped, 127.0, 126.5, 127.0),
+            (WindowGrowth::Uncapped, 127.0, 126.5, 127.5),
+            (WindowGrowth::Capped, 20.0, 30.0, 30.0),
+        ] {
+            let mut windows = Windows { growth, rwnd, ssthresh: 200.0, ..windows(SsthreshRule::default(), cwnd) };
             windows.on_new_ack(Time(0), 1.0);
-            assert_eq!((windows.cwnd, windows.usable()), (cwnd, 127));
+            assert_eq!((windows.cwnd, windows.window()), (grown, f64::min(grown, rwnd)));
+            assert_eq!(windows.usable() as f64, rwnd);
         }
-    }
-
-    #[test]
-    fn a_window_that_the_receiver_shrank_does_not_shrink_a_capped_cwnd() {
-        let mut windows =
-            Windows { growth: WindowGrowth::Capped, rwnd: 20.0, ..windows(SsthreshRule::default(), 30.0) };
-        windows.on_new_ack(Time(0), 1.0);
-        assert_eq!((windows.cwnd, windows.usable()), (30.0, 20));
     }
 }

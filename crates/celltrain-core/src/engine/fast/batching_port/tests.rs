@@ -268,7 +268,7 @@ impl Pair {
         let label = run.last.label();
         self.next_frame(label, run.last.last_cell());
         self.report_before(label);
-        let first = run.split_first().0;
+        let first = run.iter().next().unwrap();
         let has_room = run.cells <= self.room() && !self.batching.reassembles(label);
         let policy_may_follow = self.batching.enters_at_once(label, 0, true);
         if !has_room || !policy_may_follow {

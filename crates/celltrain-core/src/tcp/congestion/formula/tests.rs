@@ -152,9 +152,7 @@ fn a_mistake_is_told_with_its_place() {
         told(on_ack("cwnd", "cwnd + 1 / cwmd"), "on_ack.cwnd", "does not know cwmd; did you mean cwnd?"),
         ["cwnd + 1 / cwmd", "           ^^^^"]
     );
-    told(on_ack("cwnd", "cwnd + now"), "on_ack.cwnd", "one is a number without unit, the other in s");
     told(on_ack("cwnd", "cwnd + mss"), "on_ack.cwnd", "the other in bytes");
-    told(on_ack("cwnd", "cwnd > 1"), "on_ack.cwnd", "is a condition; cwnd is a number");
     told(on_ack("cwnd", "random()"), "on_ack.cwnd", "a sender draws no random numbers");
     told(on_ack("swnd", "1"), "on_ack.swnd", "did you mean cwnd? It must be cwnd, ssthresh or a name of state");
     told(on_ack("rwnd", "1"), "on_ack.rwnd", "It must be cwnd, ssthresh or a name of state");

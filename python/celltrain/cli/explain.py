@@ -1,4 +1,4 @@
-"""`celltrain list`, `celltrain explain` and `celltrain schema`: what there is, and what it does."""
+"""`celltrain explain`: explains a model, with its parameters and its page."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from celltrain.cli import completing, shell
-from celltrain.cli.completing import KINDS
+from celltrain.cli import completing, options, shell
+from celltrain.cli.options import flag
+from celltrain.errors import Fault, InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,115 +20,14 @@ if TYPE_CHECKING:
 
     from celltrain.cli.catalog import Entry
 
-
-def register(app: typer.Typer) -> None:
-    """Adds the commands."""
-    app.command("list", epilog="For example: celltrain list policies")(list_)
-    app.command("explain", epilog="For example: celltrain explain fba; celltrain explain lan-epd > mine.toml")(explain)
-    app.command(
-        "schema",
-        epilog="For example: celltrain schema > scenario.schema.json; celltrain schema --plan > plan.schema.json",
-    )(schema)
+#: The kinds of names that can be explained.
+KINDS = (
+    "policy, scheduler, allocator, discard algorithm, TCP variant, congestion control, kind of traffic, topology, "
+    "service, paper, study, plan or scenario"
+)
 
 
-@shell.command
-def list_(
-    kind: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="KIND",
-            help=f"What to list: {', '.join(KINDS)}. Without it, the kinds.",
-            autocompletion=completing.kinds,
-        ),
-    ] = None,
-    as_json: shell.Json = False,
-) -> None:
-    """List available models, services, papers, studies, plans, scenarios or measures."""
-    from celltrain.cli.catalog import SINGULAR
-    from celltrain.errors import Fault, InputError
-    from celltrain.text import among
-
-    if kind is None:
-        _list_kinds(as_json=as_json)
-        return
-    plurals = {singular.replace(" ", "_"): plural for plural, singular in SINGULAR.items()} | {"measure": "measures"}
-    wanted = plurals.get(kind, kind)
-    if wanted not in KINDS:
-        raise InputError([Fault.of_option("KIND", kind, f"is not a kind of things to list; {among(kind, KINDS)}")])
-    if wanted == "measures":
-        _list_measures(as_json=as_json)
-    else:
-        entries_of(wanted, as_json=as_json)
-
-
-def entries_of(kind: str, *, as_json: bool) -> None:
-    """Prints everything of a kind, with a line for each."""
-    from celltrain.cli.catalog import entries
-
-    found = entries(kind)
-    if as_json:
-        shell.answer([{"name": entry.name, "summary": entry.summary} for entry in found])
-        return
-    grid = shell.grid("name", "what it is", left=("name", "what it is"))
-    for entry in found:
-        grid.add_row(entry.name, entry.summary)
-    shell.console().print(grid)
-
-
-def _list_kinds(*, as_json: bool) -> None:
-    from celltrain.cli.catalog import entries
-
-    counts = {kind: _count_measures() if kind == "measures" else len(list(entries(kind))) for kind in KINDS}
-    if as_json:
-        shell.answer([{"kind": kind, "count": count} for kind, count in counts.items()])
-        return
-    grid = shell.grid("kind", "how many", left=("kind",))
-    for kind, count in counts.items():
-        grid.add_row(kind, f"{count:,}")
-    shell.console().print(grid)
-    shell.say("\nTo list one kind: celltrain list policies")
-
-
-def _count_measures() -> int:
-    from celltrain.model.measures import ROWS, RUN
-
-    return sum(one.kind != "string" for measures in (RUN, *ROWS.values()) for one in measures)
-
-
-def _names(*, as_json: bool) -> None:
-    """Prints the names that `explain` takes, by kind."""
-    from celltrain.cli.catalog import entries
-
-    names = {kind: [entry.name for entry in entries(kind)] for kind in KINDS if kind != "measures"}
-    if as_json:
-        shell.answer(names)
-        return
-    grid = shell.grid("kind", "names", left=("kind", "names"))
-    for kind, those in names.items():
-        grid.add_row(kind, ", ".join(those))
-    shell.console().print(grid)
-    shell.say("\nTo explain one: celltrain explain fba")
-
-
-def _list_measures(*, as_json: bool) -> None:
-    """Every number of a run, by the path that names it."""
-    from celltrain.model.measures import ROWS, RUN
-
-    members = {"flows": "tcp1", "ports": "bottleneck", "contracts": "VC", "abr": "VC"}
-    found = [("", one) for one in RUN]
-    found += [(f"{rows}.{members[rows]}.", one) for rows, columns in ROWS.items() for one in columns]
-    numbers = [(f"{path}{one.name}", one) for path, one in found if one.kind != "string"]
-    if as_json:
-        shell.answer([{"name": name, "unit": one.unit, "summary": one.meaning} for name, one in numbers])
-        return
-    grid = shell.grid("name", "unit", "what it is", left=("name", "unit", "what it is"))
-    for name, one in numbers:
-        grid.add_row(name, "" if one.unit == "1" else one.unit, one.meaning)
-    shell.console().print(grid)
-    shell.say("Of several connections or ports: flows.sum(*).timeouts, flows.mean(tcp1-3).goodput_mbps; docs/sweeps.md")
-
-
-@shell.command
+@shell.command("celltrain explain fba", "celltrain explain vanilla --page", "celltrain explain lan-epd > mine.toml")
 def explain(
     name: Annotated[
         str | None,
@@ -138,24 +38,17 @@ def explain(
         ),
     ] = None,
     page: Annotated[
-        bool, typer.Option("--page", help="Print the whole page of a TCP variant: all parameters, symbols, validation.")
+        bool, flag("--page", "Print the whole page of a TCP variant: all parameters, symbols, validation.")
     ] = False,
     settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="PATH=VALUE",
-            autocompletion=completing.paths,
-            help="Print a scenario with this setting. May be repeated.",
-        ),
+        list[str] | None, options.setting("Print a scenario with this setting. May be repeated.")
     ] = None,
-    as_json: shell.Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Explain a model: its parameters with type, unit, default and range, and its page. Print an example plan or scenario."""
     from celltrain.cli.catalog import everything
     from celltrain.drawing.pages.words import prose
     from celltrain.ensemble.columns import measured
-    from celltrain.errors import Fault, InputError
     from celltrain.model.grammar import OTHERWISE
 
     if name is None:
@@ -181,11 +74,7 @@ def explain(
         hint = f"; did you mean {' or '.join(near)}?" if near else "; see: celltrain list policies"
         if wanted.lower() in OTHERWISE:
             hint = f"; {OTHERWISE[wanted.lower()]}"
-        problem = (
-            "is not a policy, scheduler, allocator, discard algorithm, TCP variant, congestion control, kind of traffic, topology, "
-            "service, paper, study, plan or scenario"
-        )
-        raise InputError([Fault.of_option("name", name, f"{problem}{hint}")])
+        raise InputError([Fault.of_option("name", name, f"is not a {KINDS}{hint}")])
     if settings:
         _show_changed(known[wanted], settings, as_json=as_json)
     elif as_json:
@@ -199,9 +88,23 @@ def explain(
             shell.say(f"\nThere is another of this name: celltrain explain {path}")
 
 
+def _names(*, as_json: bool) -> None:
+    """Prints the names that `explain` takes, by kind."""
+    from celltrain.cli.catalog import entries
+
+    names = {kind: [entry.name for entry in entries(kind)] for kind in completing.KINDS if kind != "measures"}
+    if as_json:
+        shell.answer(names)
+        return
+    grid = shell.grid("kind", "names", left=("kind", "names"))
+    for kind, those in names.items():
+        grid.add_row(kind, ", ".join(those))
+    shell.console().print(grid)
+    shell.say("\nTo explain one: celltrain explain fba")
+
+
 def _show_changed(entry: Entry, settings: list[str], *, as_json: bool) -> None:
     """Prints a shipped scenario as a file, with settings in place of its own."""
-    from celltrain.errors import Fault, InputError
     from celltrain.model.toml import to_toml
     from celltrain.model.types import Scenario
 
@@ -227,7 +130,7 @@ def _show(entry: Entry, *, whole: bool) -> None:
     page, parameters = entry.page, entry.parameters
     is_brief = entry.kind == "tcp" and not whole
     if page is None:
-        shell.show([Line(text=f"{entry.name} ({SINGULAR[entry.kind]}): {entry.summary}"), Line(text="")])
+        shell.Output().print([Line(text=f"{entry.name} ({SINGULAR[entry.kind]}): {entry.summary}"), Line(text="")])
         console.print(entry.description, width=width)
     else:
         console.print(_markdown(_beginning(page) if is_brief else page), width=width)
@@ -281,29 +184,4 @@ def _markdown(page: str) -> RenderableType:
     return Whole(page, hyperlinks=False)
 
 
-@shell.command
-def schema(
-    plan: Annotated[
-        bool, typer.Option("--plan", help="Print the schema of plans for celltrain sweep and celltrain tune.")
-    ] = False,
-    result: Annotated[bool, typer.Option("--result", help="Print the schema of the answer of run --json.")] = False,
-    as_json: shell.Json = False,
-) -> None:
-    """Print the JSON Schema of a scenario, a plan or a result, for editors and other programs."""
-    # It is JSON with and without --json.
-    if plan and result:
-        from celltrain.errors import Fault, InputError
-
-        raise InputError([Fault.of_option("--plan", "", "and --result exclude each other; give one of them")])
-    if result:
-        from celltrain.model.measures import result_schema
-
-        shell.answer(result_schema())
-    elif plan:
-        from celltrain.ensemble.plan.forms import json_schema
-
-        shell.answer(json_schema())
-    else:
-        from celltrain import _core
-
-        shell.answer(json.loads(_core.schema()))
+COMMANDS = {"explain": explain}

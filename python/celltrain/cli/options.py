@@ -1,0 +1,125 @@
+"""Options that commands share, in groups of the help: scenario, ensemble, output."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from celltrain.cli import completing
+from celltrain.model.arguments import MOST_JOBS
+from celltrain.text import shortened
+
+SCENARIO, ENSEMBLE, OUTPUT = "Scenario", "Ensemble", "Output"
+#: The largest seed, and the most runs of one command.
+MOST_SEED, MOST_RUNS = (1 << 64) - 1, 1_000_000
+
+
+def option(
+    metavar: str | None, text: str, *names: str, panel: str | None = None, default: str | bool = True, **more: Any
+) -> Any:
+    """Creates an option with a value; `default` is how the help words it."""
+    return typer.Option(*names, metavar=metavar, help=text, rich_help_panel=panel, show_default=default, **more)
+
+
+def flag(name: str, text: str, panel: str | None = None) -> Any:
+    """Creates an option without a value."""
+    return typer.Option(name, help=text, rich_help_panel=panel)
+
+
+def whole(least: int, most: int | None = None) -> Callable[[str], int]:
+    """Returns a parser for an option that takes a whole number in this range."""
+    wanted = f" ({least:,} or more)" if most is None else f" from {least:,} to {most:,}"
+
+    def number(text: str) -> int:
+        # Typer passes defaults through the parser, too.
+        digits = str(text).replace("_", "")
+        if re.fullmatch(r"[+-]?[0-9]{1,25}", digits):
+            found = int(digits)
+            if least <= found and (most is None or found <= most):
+                return found
+        raise typer.BadParameter(f"{shortened(str(text))!r} is not a whole number{wanted}")
+
+    return number
+
+
+def count(text: str, *names: str, metavar: str = "N", least: int = 1, most: int | None = None, **more: Any) -> Any:
+    """Creates an option that takes a whole number."""
+    return option(metavar, text, *names, parser=whole(least, most), **more)
+
+
+def setting(text: str) -> Any:
+    """Creates the option `--set`."""
+    return option("PATH=VALUE", text, "--set", panel=SCENARIO, autocompletion=completing.paths)
+
+
+def listed(texts: list[str] | None) -> list[str] | None:
+    """Splits the values of an option at commas. None stays None.
+
+    >>> listed(["efficiency, fairness", "cells.lost"])
+    ['efficiency', 'fairness', 'cells.lost']
+    """
+    return None if texts is None else [name.strip() for text in texts for name in text.split(",") if name.strip()]
+
+
+ScenarioFile = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FILE",
+        help="The scenario: a TOML file, or the name of a shipped one.",
+        autocompletion=completing.scenarios,
+    ),
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        "--vary",
+        metavar="PATH=VALUE",
+        help="Use this setting instead of the scenario's own. May be repeated.",
+        autocompletion=completing.paths,
+        rich_help_panel=SCENARIO,
+    ),
+]
+PlanSettings = Annotated[
+    list[str] | None, setting("Use this setting instead of that of PLAN's scenario. May be repeated.")
+]
+Seed = Annotated[int | None, count("Seed instead of the scenario's own.", least=0, most=MOST_SEED, panel=SCENARIO)]
+FirstSeed = Annotated[int, count("The first seed; the others follow.", least=0, panel=ENSEMBLE)]
+Measures = Annotated[
+    list[str] | None,
+    option(
+        "NAMES",
+        "Measures, separated by commas; see: celltrain list measures.",
+        default="efficiency,fairness",
+        panel=ENSEMBLE,
+        autocompletion=completing.measures,
+    ),
+]
+Jobs = Annotated[
+    int | None,
+    count("Threads; one for each core by default.", "--jobs", "--threads", most=MOST_JOBS, panel=ENSEMBLE),
+]
+Dask = Annotated[
+    str | None, option("ADDRESS", "Run on the Dask cluster of this scheduler: tcp://host:8786.", panel=ENSEMBLE)
+]
+SchedulerFile = Annotated[
+    Path | None, option("FILE", "Run on the Dask cluster whose scheduler wrote this file.", panel=ENSEMBLE)
+]
+DaskTimeout = Annotated[
+    str, option("TIME", "How long to wait for the scheduler, such as 60s; a day at most.", panel=ENSEMBLE)
+]
+Style = Annotated[
+    str | None,
+    option("NAME", "Style of the figures: one of matplotlib's, such as grayscale, or a style file.", panel=OUTPUT),
+]
+Width = Annotated[str, option("WIDTH", "Width of the figure: page, or column for a paper's column.", panel=OUTPUT)]
+Json = Annotated[bool, flag("--json", "Print the answer as JSON.", OUTPUT)]
+Csv = Annotated[
+    Path | None, option("TABLE", "Write the table there as CSV, or print it if TABLE is -.", "--csv", panel=OUTPUT)
+]
+Markdown = Annotated[bool, flag("--md", "Print tables in Markdown.", OUTPUT)]
+Latex = Annotated[bool, flag("--tex", "Print tables in LaTeX, for booktabs.", OUTPUT)]
