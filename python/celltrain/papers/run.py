@@ -17,7 +17,7 @@ from celltrain.ensemble.execute import execute
 from celltrain.errors import CancelledError, Fault, ScenarioError, warn
 from celltrain.model.arguments import MOST_JOBS, checked, cores
 from celltrain.model.cancel import Cancel, check, endable
-from celltrain.model.expressions import needs_series, outlined, problem
+from celltrain.model.expressions import outlined, problem
 from celltrain.model.progress import watched
 from celltrain.model.scenario import Reading
 from celltrain.model.writing import replace, writing
@@ -211,21 +211,14 @@ def planned(paper: Paper, numbers: Sequence[Number], seeds: Mapping[str, int]) -
     """Returns the runs, configuration and seed, in the order in which they start.
 
     Seed by seed, so that stopping early leaves whole tables; within a seed the longest first, so that no long run is left
-    for one thread at the end. Runs with series are last, as they take time and memory.
+    for one thread at the end.
     """
     counts: Counter[int] = Counter()
     for number in numbers:
         count = min(seeds[number.network or ""], number.most_seeds or MOST_SEEDS)
         counts[number.configuration] = max(count, counts[number.configuration])
-    measures = measures_of(numbers)
     runs = [(configuration, seed) for configuration, count in counts.items() for seed in range(1, 1 + count)]
-
-    def order(run: tuple[int, int]) -> tuple[bool, int, float]:
-        configuration, seed = run
-        has_series = any(map(needs_series, measures[configuration]))
-        return has_series, seed, -paper.configurations[configuration].duration_s
-
-    return sorted(runs, key=order)
+    return sorted(runs, key=lambda run: (run[1], -paper.configurations[run[0]].duration_s))
 
 
 def _run(
