@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 
 from celltrain.papers.expansion import evaluate
-from celltrain.papers.paper import Number, Paper, PaperError, Row, Value, matches
+from celltrain.papers.paper import Number, Paper, PaperError, Row, Value, grouped, matches
 from celltrain.papers.score import SLACK, Scored
 from celltrain.running.statistics import rank_correlation
 
@@ -301,10 +301,7 @@ def _sides(entry: Entry, points: Sequence[Point]) -> list[list[Point]]:
 
 
 def _by_keys(points: Sequence[Point], keys: Sequence[str]) -> dict[tuple[Value, ...], list[Point]]:
-    groups: dict[tuple[Value, ...], list[Point]] = {}
-    for point in points:
-        groups.setdefault(tuple(point.keys[key] for key in keys), []).append(point)
-    return groups
+    return grouped(points, lambda point: tuple(point.keys[key] for key in keys))
 
 
 def _groups(entry: Entry, points: Sequence[Point]) -> list[list[Point]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from celltrain.drawing.pages.words import measure
 from celltrain.model.grids import Block, Grid, Line
-from celltrain.papers.paper import STUDY, Paper, Table, seed_count
+from celltrain.papers.paper import STUDY, Paper, Table, grouped, seed_count
 from celltrain.papers.score import FEWEST_SEEDS, Scored
 from celltrain.running import tables
 
@@ -116,13 +116,13 @@ def number_grid(table: Table, members: Sequence[Scored]) -> Grid:
     heads = [*map(_words, keys), "paper", "ours", "range", "agrees", "PIT"]
     grid = Grid(heads=heads, left=[*_word_columns(keys, members), len(heads) - 2], keys=len(keys))
     marks = {note: f" {mark})" for mark, note in enumerate(footnotes(members), start=1)}
-    groups: dict[str, list[Scored]] = {}
-    for scored in members:
-        number = scored.number
-        network = f", {number.network}" if "network" in table.keys and number.network else ""
-        groups.setdefault(measure(number.quantity.name, number.quantity.unit) + network, []).append(scored)
-    for label, group in groups.items():
-        grid.add_group(label)
+
+    def label(scored: Scored) -> str:
+        quantity, network = scored.number.quantity, scored.number.network if "network" in table.keys else None
+        return measure(quantity.name, quantity.unit) + (f", {network}" if network else "")
+
+    for title, group in grouped(members, label).items():
+        grid.add_group(title)
         for scored in group:
             verdict, pit = "-", "-"
             if scored.number.scored:
@@ -172,10 +172,7 @@ def agreement(summary: Mapping[str, Any], numbers: Sequence[Scored]) -> str:
 
 def rows(members: Sequence[Scored]) -> list[list[Scored]]:
     """Groups the numbers of a table by row."""
-    grouped: dict[tuple[object, ...], list[Scored]] = {}
-    for scored in members:
-        grouped.setdefault(tuple(scored.number.row.items()), []).append(scored)
-    return list(grouped.values())
+    return list(grouped(members, lambda scored: tuple(scored.number.row.items())).values())
 
 
 def footnotes(members: Sequence[Scored]) -> list[str]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from celltrain.papers.paper import Number
+from celltrain.papers.paper import Number, grouped
 from celltrain.running.statistics import half_width, ks, ks_probability, spearman
 
 #: Decimal fractions such as 0.49 + 0.01 are not exact in binary; a comparison must not depend on it.
@@ -126,9 +126,7 @@ def summary(scored: Sequence[Scored]) -> dict[str, Any]:
     inside = sum(bool(s.inside) for s in counted)
 
     def by(key: Callable[[Number], dict[str, Any]], scores: Callable[[list[Scored]], dict[str, Any]]) -> list[Any]:
-        groups: dict[tuple[Any, ...], list[Scored]] = {}
-        for one in published:
-            groups.setdefault(tuple(key(one.number).items()), []).append(one)
+        groups = grouped(published, lambda one: tuple(key(one.number).items()))
         return [{**dict(names), **scores(members)} for names, members in groups.items()]
 
     return {
