@@ -148,7 +148,6 @@ def _blocks(tuned: Tuned) -> Iterator[Block]:
 
 def _estimate(plan: TunePlan, worker: Local | Cluster, output: shell.Output) -> int:
     from celltrain.ensemble.estimate import estimate
-    from celltrain.model.grids import Line
 
     machines, threads = workers.size(worker)
     with progress.waiting("running a few settings to see how long they take"):
@@ -173,7 +172,10 @@ def _estimate(plan: TunePlan, worker: Local | Cluster, output: shell.Output) -> 
         if expected.probes
         else "none of the settings probed can be run, so nothing is known of the time",
     ]
-    output.show(answer=lambda: facts, blocks=lambda: [Line(text=line) for line in said])
+    if output.form == "json":
+        shell.answer(facts)
+    else:
+        shell.say("\n".join(said))
     return shell.DONE
 
 
