@@ -53,6 +53,6 @@ def test_commands_and_make_targets_that_a_page_names_exist(page: Path):
     named = set(re.findall(r"`(?:\S*/)?celltrain ([a-z]+)", text))
     code = "\n".join(block.text for block in blocks(page) if block.language in ("console", "sh", "text"))
     named |= set(re.findall(r"(?m)^(?:\$ )?(?:\S*/)?celltrain ([a-z]+)", code))
-    assert named <= COMMANDS.keys()
+    assert named <= {*COMMANDS}
     targets = set(re.findall(r"(?m)^([a-z-]+):", (ROOT / "Makefile").read_text()))
     assert set(re.findall(r"`make ([a-z-]+)", text)) <= targets

@@ -18,7 +18,7 @@ from rich.console import Console
 import celltrain
 from celltrain import _core
 from celltrain.model.expressions import follow
-from celltrain.papers import Progress, Reproduction, export, figures, load, reproduce
+from celltrain.papers import Progress, Reproduction, figures, load, report, reproduce
 from celltrain.papers.paper import Number, PaperError
 from celltrain.papers.run import planned, run
 from celltrain.running import Chunk, RunRecord, runner, subprocess_runner
@@ -227,7 +227,7 @@ def test_everything_can_be_written(table1: Reproduction, tmp_path: Path) -> None
 
 
 def test_columns_carry_unit_and_meaning(table1: Reproduction, tmp_path: Path) -> None:
-    export.write(table1, tmp_path)
+    report.write(table1, tmp_path)
     schema = parquet.read_schema(tmp_path / "seeds.parquet")
     assert schema.field("max_queue_cells").metadata[b"unit"] == b"cells"
     for name in ("numbers", "seeds"):
@@ -237,10 +237,10 @@ def test_columns_carry_unit_and_meaning(table1: Reproduction, tmp_path: Path) ->
 
 
 def test_every_table_can_be_exported(as_printed: Reproduction) -> None:
-    numbers = export.numbers_table(as_printed)
+    numbers = report.numbers_table(as_printed)
     assert numbers.num_rows == 484
     assert numbers.column("published").null_count == 72
-    seeds = export.seeds_table(as_printed)
+    seeds = report.seeds_table(as_printed)
     # Rows of the tables times seeds: 2 + 24 + 24 + 24 + 54 + 36 rows on the LAN, 2 + 24 + 24 + 20 + 54 on the WAN.
     assert seeds.num_rows == 3 * (2 + 24 + 24 + 24 + 54 + 36) + 2 * (2 + 24 + 24 + 20 + 54)
 

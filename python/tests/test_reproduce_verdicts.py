@@ -11,7 +11,7 @@ from reproductions import filled
 from rich.console import Console
 
 import paper_page
-from celltrain.papers import Reproduction, export, load, report
+from celltrain.papers import Reproduction, load, report
 from celltrain.papers.paper import Number
 
 SEEDS = 12
@@ -116,7 +116,7 @@ def test_with_few_seeds_a_place_among_them_is_no_test(seeds: int, monkeypatch: p
 
 
 def test_the_exported_table_has_the_verdicts(rates: Reproduction) -> None:
-    table = export.numbers_table(rates)
+    table = report.numbers_table(rates)
     assert table.column("inside_tolerance").null_count < table.column("published").length()
     of_published = table.filter(table.column("published").is_valid())
     assert of_published.column("pit").null_count == of_published.column("inside_range").null_count == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import textwrap
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -397,11 +398,7 @@ def _write_shared_name(net: Network, places: Points, hosts: Sequence[int], switc
     """Writes the name of a group of hosts on the side away from their switch."""
     first, last = (net.nodes[host].name for host in (hosts[0], hosts[-1]))
     stem = _stem(first)[0] if len(hosts) > 1 else first
-    lines = [""]
-    for part in re.findall(r"[^-_. ]*[-_. ]*", brief(stem, LONGEST_NAME)):
-        if lines[-1] and len(lines[-1]) + len(part) > LONGEST_LINE:
-            lines.append("")
-        lines[-1] += part
+    lines = textwrap.wrap(brief(stem, LONGEST_NAME), LONGEST_LINE, break_long_words=False)
     if len(hosts) > 1:
         lines.append(f"{first.removeprefix(stem)} to {last.removeprefix(stem)}")
     text, middle = "\n".join(lines), places.mean(axis=0)

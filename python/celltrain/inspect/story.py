@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from celltrain.drawing.pages.words import counted
 from celltrain.inspect.history import NEVER, Episode, Fates, History, Rows
+from celltrain.inspect.words import DONE, capital, change, instant, loss, rule, span
 from celltrain.text import shown
 
 #: A reason in the table of segments.
@@ -20,25 +22,6 @@ _BECAUSE = {
     _FAST: "because of the third duplicate ACK",
     "partial ACK": "because of partial ACKs",
     "SACK hole": "to fill holes that SACK showed",
-}
-#: Ends of frames, by the event in the table of frames.
-_DONE = {
-    "refused": "refused",
-    "cut": "lost for want of room",
-    "joined": "lost with the frame before",
-    "dropped": "dropped by the edge device",
-    "failed": "not whole at the host",
-}
-#: Ends of frames in a sentence on one frame, by event and reason.
-_LOSSES = {
-    "refused": "the port {port} refused {what}.",
-    "dropped": "the edge device dropped {what} at {port}, because the rate had fallen.",
-    "joined": "{port} took {what} for a part of the frame before, whose last cell was lost, and lost a cell of it.",
-    "cut": "{port} threw a waiting cell of {what} away to make room for another: {waiting}.",
-    "cut: the packet made room for another": "the edge device dropped {what} at {port}, to make room for another.",
-    "cut: no room for the packet": "the edge device had no room for {what} at {port}: {waiting}.",
-    "cut: no room": "the buffer of {port} had no room for a cell of {what}: {waiting}.",
-    "failed": "{what} reached its host with cells missing.",
 }
 #: Group of the sentences on lost ACKs: after the groups of segments.
 _OF_ACKS = 1 << 32
@@ -66,82 +49,6 @@ class Sentence:
     def rows(self) -> list[dict[str, Any]]:
         """The events: `kind` is the table's name, the rest are the columns of the row."""
         return [row for rows in self.events for row in rows.to_list()]
-
-
-def instant(seconds: float) -> str:
-    """Returns a time, to a microsecond.
-
-    >>> instant(0.0025377880658436214), instant(2.4)
-    ('0.002538 s', '2.4 s')
-    """
-    text = f"{seconds:.6f}".rstrip("0").rstrip(".")
-    return f"{text} s"
-
-
-def span(seconds: float) -> str:
-    """Returns a duration, to three digits.
-
-    >>> span(0.2974), span(1.5), span(2.5e-05), span(0.0)
-    ('297 ms', '1.5 s', '25 µs', '0 s')
-    """
-    for limit, factor, unit in ((1.0, 1, "s"), (1e-3, 1e3, "ms"), (1e-6, 1e6, "µs")):
-        if seconds >= 0.9995 * limit:
-            return f"{float(f'{seconds * factor:.3g}'):,g} {unit}"
-    return "0 s" if seconds < 5e-13 else f"{seconds * 1e9:.3g} ns"
-
-
-def counted(number: float, what: str) -> str:
-    """Returns a number of things.
-
-    >>> counted(1, "segment"), counted(1200, "byte"), counted(2, "ACK")
-    ('1 segment', '1,200 bytes', '2 ACKs')
-    """
-    return f"{number:,.0f} {what if number == 1 else f'{what}s'}"
-
-
-def window(segments: float) -> str:
-    """Returns a window in segments.
-
-    >>> window(1.0), window(17.404)
-    ('1', '17.4')
-    """
-    return f"{segments:,.1f}".removesuffix(".0")
-
-
-def loss(row: Mapping[str, Any], what: str) -> str:
-    """Returns a sentence on the loss of a frame."""
-    reason = row["reason"] or ""
-    if reason.startswith("joined"):
-        end = "{what} reached its host, but was joined with the frame before, whose last cell was lost."
-    elif reason.startswith("a bit"):
-        end = "{what} reached its host with a bit that was changed on purpose."
-    else:
-        end = _LOSSES.get(f"{row['event']}: {reason}", _LOSSES[row["event"]])
-    waiting = f"{counted(row['occupancy'] or 0, 'cell')} were waiting"
-    return f"At {instant(row['time_s'])} {end.format(what=what, port=shown(row['port'] or ''), waiting=waiting)}"
-
-
-def rule(row: Mapping[str, Any]) -> str | None:
-    """Returns a sentence on the rule by which a port refused a frame; None for other events."""
-    if row["event"] != "refused":
-        return None
-    verb = "was" if row["occupancy"] == 1 else "were"
-    merged = f" there, {shown(row['port_vc'])}" if row["port_vc"] != row["vc"] else ""
-    optional = {
-        "share_cells": "its share was {:,.4g} cells",
-        "held_cells": "its virtual queue held {:,.4g} cells",
-        "drop_probability": "the probability of a refusal was {:.3g}",
-    }
-    threshold = row["threshold_cells"]
-    parts = [
-        f"X = {counted(row['occupancy'], 'cell')} {verb} queued",
-        *([] if threshold is None else [f"the threshold was {threshold:,.6g}"]),
-        f"Y_i = {row['vc_cells']:,} of them were from its VC{merged}",
-        f"N_a = {counted(row['active_vcs'], 'VC')} had cells queued",
-        *(text.format(row[column]) for column, text in optional.items() if row[column] is not None),
-        *(["the frame was tagged"] if row["tagged"] else []),
-    ]
-    return f"The port refuses a frame if {row['reason']}: {', '.join(parts[:-1])}, and {parts[-1]}."
 
 
 def sentences_on(history: History, episode: Episode, fates: Fates) -> list[Sentence]:
@@ -203,7 +110,7 @@ class _Story:
         self.flow = shown(history.flow)
         self.lost = history.within(history.lost, episode)
         self.lost_acks = history.within(history.lost_acks, episode)
-        self.again = history.within(history.retransmitted, episode)
+        self.retransmitted = history.within(history.retransmitted, episode)
         self.notices = self._notices()
 
     def tell(self) -> Iterator[Sentence]:
@@ -219,27 +126,27 @@ class _Story:
         return f"bytes {self.history.first[places]:,.0f} to {self.history.last[places] - 1:,.0f}"
 
     def _volume(self, places: Any) -> str:
-        return f"{counted(len(places), 'segment')} ({counted(self.history.length[places].sum(), 'byte')})"
+        return f"{counted(len(places), 'segment')} ({counted(int(self.history.length[places].sum()), 'byte')})"
 
     def _on_episode(self, text: str, *rows: Rows) -> Sentence:
         return Sentence(text=text, time=self.episode.end, events=rows, is_needed=True)
 
     def _headline(self) -> Sentence:
         history, episode = self.history, self.episode
-        again = f" and retransmitted {counted(len(self.again), 'segment')}" if len(self.again) else ""
+        again = f" and retransmitted {counted(len(self.retransmitted), 'segment')}" if len(self.retransmitted) else ""
         if len(self.lost):
             what = f"lost {self._volume(self.lost)}{again}"
         elif len(self.lost_acks):
             what = f"lost {counted(len(self.lost_acks), 'ACK')}{again or ', and no data'}"
         else:
-            what = f"lost nothing, but retransmitted {counted(len(self.again), 'segment')}"
+            what = f"lost nothing, but retransmitted {counted(len(self.retransmitted), 'segment')}"
         end = (
             f"; it had recovered by {instant(episode.end)}, {span(episode.end - episode.start)} later"
             if episode.end < NEVER
             else f"; not all {'was acknowledged' if history.has_tcp else 'was well'} before the end of the run"
         )
         text = f"From {instant(episode.start)} on {self.flow} {what}{end}."
-        rows = history.rows(next((one for one in (self.lost, self.again) if len(one)), self.lost_acks))
+        rows = history.rows(next((one for one in (self.lost, self.retransmitted) if len(one)), self.lost_acks))
         return Sentence(text=text, time=episode.start, events=(rows,), is_needed=True)
 
     # Losses.
@@ -270,7 +177,7 @@ class _Story:
         segment = f"{self._bytes(first)} of {self.flow}"
         own, number = history.rows([first]), f"frame {history.frame[first]:.0f}"
         if fate is None:
-            text = f"{_capital(segment)} in {number}, left at {instant(when)} and never arrived."
+            text = f"{capital(segment)} in {number}, left at {instant(when)} and never arrived."
             yield Sentence(text=text, time=when, events=(own,))
         else:
             row, event = self.fates.row(fate), self.fates.rows([fate])
@@ -303,7 +210,7 @@ class _Story:
 
     def _way(self, fate: int) -> str:
         port = self.fates.port[fate]
-        return _DONE[self.fates.event[fate]] + (f" at {shown(port)}" if port is not None else "")
+        return DONE[self.fates.event[fate]] + (f" at {shown(port)}" if port is not None else "")
 
     def _others(self, places: list[int]) -> Iterator[Sentence]:
         """Yields the number of frames of all VCs that had the same end at the port meanwhile."""
@@ -318,7 +225,7 @@ class _Story:
         # VCs that have merged are one VC of the port.
         vcs = len(set(self.fates.port_vc[same]))
         of = counted(vcs, "VC") if vcs > 1 else f"its VC there, {shown(self.fates.port_vc[fate])}"
-        text = f"In all, {counted(len(same), 'frame')} of {of} were {_DONE[event]} there in that time."
+        text = f"In all, {counted(len(same), 'frame')} of {of} were {DONE[event]} there in that time."
         yield Sentence(text=text, time=max(times), events=(self.fates.rows(same),), place=3)
 
     def _ack_losses(self) -> Iterator[Sentence]:
@@ -330,7 +237,7 @@ class _Story:
         what = f"the ACK of {self.flow} for all bytes up to {self.history.ack[first]:,.0f}"
         own = self.history.rows(self.lost_acks)
         if fate is None:
-            text = f"{_capital(what)}, sent at {instant(when)}, was lost."
+            text = f"{capital(what)}, sent at {instant(when)}, was lost."
             yield Sentence(text=text, time=when, events=(own,), group=_OF_ACKS)
         else:
             row, event = self.fates.row(fate), self.fates.rows([fate])
@@ -351,7 +258,7 @@ class _Story:
         # A sender that goes back sends many segments for the reason it began with. It began at the duplicate ACK that asks
         # for that segment.
         requests = {(history.time[place], history.ack[place]) for place in history.duplicates}
-        fast = self.again[history.reason[self.again] == _FAST]
+        fast = self.retransmitted[history.reason[self.retransmitted] == _FAST]
         notices += [
             (float(history.time[place]), _FAST, int(place))
             for place in fast
@@ -360,18 +267,18 @@ class _Story:
         return sorted(notices)
 
     def _reactions(self) -> Iterator[Sentence]:
-        times = self.history.time[self.again]
+        times = self.history.time[self.retransmitted]
         limits = [self.episode.start, *(time for time, _, _ in self.notices), NEVER]
         lost_at = self._when(self.lost[0]) if len(self.lost) else None
         for number, (time, what, place) in enumerate(self.notices):
             if what == "timeout":
                 yield from self._ignored_duplicates(limits[number], time)
             yield self._notice(time, what, place, lost_at if number == 0 else None)
-            sent = self.again[(times >= time) & (times < limits[number + 2])]
+            sent = self.retransmitted[(times >= time) & (times < limits[number + 2])]
             # The sentence on the notice has the first of them.
             if len(sent) > 1 or (len(sent) and self.history.time[sent[0]] > time):
                 yield self._retransmissions(sent)
-        early = self.again[times < limits[1]]
+        early = self.retransmitted[times < limits[1]]
         if len(early):
             yield self._retransmissions(early)
 
@@ -393,7 +300,7 @@ class _Story:
         if what == "timeout":
             text = f"At {instant(time)} the retransmission timer ran out"
             rows = [history.expirations([place])]
-            own = self.again[history.time[self.again] == time]
+            own = self.retransmitted[history.time[self.retransmitted] == time]
         else:
             text = f"At {instant(time)} the third duplicate ACK reached the sender"
             rows = [history.rows(history.duplicates[history.time[history.duplicates] == time])]
@@ -406,8 +313,8 @@ class _Story:
         earlier, later = (known[history.time[known] < time], known[history.time[known] == time])
         if len(earlier) and len(later):
             one, other = earlier[-1], later[-1]
-            text += f"; cwnd {_change(history.cwnd[one], history.cwnd[other])} segments"
-            text += f", ssthresh {_change(history.ssthresh[one], history.ssthresh[other], history.cwnd[one])}"
+            text += f"; cwnd {change(history.cwnd[one], history.cwnd[other])} segments"
+            text += f", ssthresh {change(history.ssthresh[one], history.ssthresh[other], history.cwnd[one])}"
             rows.append(history.rows([one, other]))
         if len(own):
             rows.append(history.rows(own[:1]))
@@ -457,7 +364,7 @@ class _Story:
             return
         if len(self.lost):
             yield self._repair()
-        if len(self.again):
+        if len(self.retransmitted):
             yield from self._silence()
             yield self._needless()
         elif not len(self.lost):
@@ -493,30 +400,9 @@ class _Story:
         """Returns a sentence on retransmissions of data that the receiver had."""
         history = self.history
         repeated = history.arrived[history.reason[history.arrived] == "repeated"]
-        needless = repeated[np.isin(history.frame[repeated], history.frame[self.again])]
+        needless = repeated[np.isin(history.frame[repeated], history.frame[self.retransmitted])]
         if not len(needless):
-            return self._on_episode("Nothing was retransmitted needlessly.", history.rows(self.again))
+            return self._on_episode("Nothing was retransmitted needlessly.", history.rows(self.retransmitted))
         was, them = ("was", "it") if len(needless) == 1 else ("were", "them")
         text = f"{self._volume(needless)} {was} retransmitted needlessly: the receiver already had {them}."
         return self._on_episode(text, history.rows(needless))
-
-
-def _change(before: float, after: float, cwnd: float = 0.0) -> str:
-    """Returns the change of a window. A slow start threshold may be set to half of `cwnd`, the window before.
-
-    >>> _change(45.2, 12.0, 24.0), _change(2.0, 2.0, 1.0)
-    ('went from 45.2 to 12', 'stayed 2')
-    >>> _change(45.18483, 45.179296, 90.358592)
-    'was set to 45.2 (half of cwnd 90.4)'
-    """
-    one, other = window(before), window(after)
-    if one != other:
-        return f"went from {one} to {other}"
-    is_half = abs(after - cwnd / 2) < 1e-6
-    if before == after and not is_half:
-        return f"stayed {one}"
-    return f"was set to {other}" + (f" (half of cwnd {window(cwnd)})" if is_half else "")
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from celltrain.errors import Fault, ScenarioError
-from celltrain.inspect.history import NEVER, Episode, History
-from celltrain.inspect.runs import EventRuns, nearest
+from celltrain.inspect.history import NEVER, Episode, EventRuns, History, nearest
 from celltrain.inspect.story import Sentence, sentences_on, sentences_without_episode
 from celltrain.model.arguments import checked
 from celltrain.model.cancel import Cancel, endable

@@ -1,29 +1,19 @@
-"""Running a paper's tables again, and saying number by number whether they agree; running studies of our own.
+"""Reproductions of papers' tables, with a verdict on each number, and studies of our own.
 
 >>> import celltrain as ct
->>> again = ct.reproduce("af-96-1269", tables=[1], networks=["LAN"], seeds=1)
->>> [round(number.mean) for number in again.numbers if number.number.quantity.name == "max_queue_cells"]
+>>> reproduction = ct.reproduce("af-96-1269", tables=[1], networks=["LAN"], seeds=1)
+>>> [round(number.mean) for number in reproduction.numbers if number.number.quantity.name == "max_queue_cells"]
 [7591, 22831]
 """
 
 from __future__ import annotations
 
-from celltrain.papers.claims import Claim
-from celltrain.papers.expansion import load
-from celltrain.papers.paper import PAPER, STUDY, Paper, PaperError
-from celltrain.papers.run import Progress, Reproduction, reproduce, study
-from celltrain.papers.score import Scored
-
-__all__ = [
-    "PAPER",
-    "STUDY",
-    "Claim",
-    "Paper",
-    "PaperError",
-    "Progress",
-    "Reproduction",
-    "Scored",
-    "load",
-    "reproduce",
-    "study",
-]
+from celltrain.papers.expansion import load as load
+from celltrain.papers.paper import PAPER as PAPER
+from celltrain.papers.paper import STUDY as STUDY
+from celltrain.papers.paper import Paper as Paper
+from celltrain.papers.paper import PaperError as PaperError
+from celltrain.papers.run import Progress as Progress
+from celltrain.papers.run import Reproduction as Reproduction
+from celltrain.papers.run import reproduce as reproduce
+from celltrain.papers.score import Scored as Scored

@@ -15,7 +15,7 @@ forms:
 `bound`        each row over `over` (or, with `of = "mean"`, their mean) lies in [`low`, `high`]; limits may be expressions
                of the row's keys.
 `trend`        the quantity goes with `key` in the direction of `sign`: the mean, over the `groups`, of the rank correlation
-               has this sign, and so has the group's own in at least `share` of the groups.
+               has this sign, and the correlation of at least `share` of the groups has it, too.
 `correlation`  over all rows the rank correlation of quantities `x` and `y` has this sign.
 `steady`       in each of the `groups`, largest minus smallest value is at most `within` of their mean.
 `spread`       in at least `share` of the `groups`, largest minus smallest value is at least `at_least`.
@@ -34,13 +34,13 @@ from typing import Any
 import numpy as np
 
 from celltrain.papers.expansion import evaluate
-from celltrain.papers.paper import Number, Paper, PaperError, Row, Value, matches
+from celltrain.papers.paper import Number, Paper, PaperError, Row, Value, grouped, matches
 from celltrain.papers.score import SLACK, Scored
 from celltrain.running.statistics import rank_correlation
 
 #: A test, an entry of `claims.toml`.
 Entry = Mapping[str, Any]
-#: Whether a test passes, and the figures that show it.
+#: True if a test passes, and the figures that show it.
 Verdict = tuple[bool, str]
 
 
@@ -100,7 +100,7 @@ def judge(paper: Paper, scored: Sequence[Scored]) -> tuple[list[Claim], list[str
                 left_out.append(entry["id"])
                 continue
             holds, evidence = _verdict(tests, ours)
-            alone = _alone(tests, scored)
+            by_seed = _by_seed(tests, scored)
             is_printed = len(_rows(printed, tests)) == needed
             published_holds, published_evidence = _verdict(tests, printed) if is_printed else (None, "")
             claims.append(
@@ -109,13 +109,11 @@ def judge(paper: Paper, scored: Sequence[Scored]) -> tuple[list[Claim], list[str
                     text=entry["text"],
                     holds=holds,
                     evidence=evidence,
-                    reason=entry.get("reason", ""),
-                    quote=entry.get("quote", ""),
-                    section=str(entry.get("section", "")),
+                    **{name: str(entry.get(name, "")) for name in ("reason", "quote", "section")},
                     published_holds=published_holds,
                     published_evidence=published_evidence,
-                    seeds_share=sum(alone) / len(alone) if alone else None,
-                    seeds=len(alone),
+                    seeds_share=sum(by_seed) / len(by_seed) if by_seed else None,
+                    seeds=len(by_seed),
                 )
             )
     return claims, left_out
@@ -198,13 +196,13 @@ def _trend(entry: Entry, points: Sequence[Point]) -> Verdict:
         sign * (rank_correlation([_ordinal(p.keys[entry["key"]]) for p in group], [p.value for p in group]) or 0.0)
         for group in groups
     ]
-    going = sum(one > SLACK for one in signed)
+    in_direction = sum(one > SLACK for one in signed)
     mean = float(np.mean(signed))
     evidence = (
-        f"{entry['quantity']} {'grows' if sign > 0 else 'falls'} with {entry['key']} in {going} of {len(groups)} groups, "
+        f"{entry['quantity']} {'grows' if sign > 0 else 'falls'} with {entry['key']} in {in_direction} of {len(groups)} groups, "
         f"mean rank correlation {_text(sign * mean)}"
     )
-    return mean > SLACK and _is_share(going, groups, entry.get("share", 0.5)), evidence
+    return mean > SLACK and _is_share(in_direction, groups, entry.get("share", 0.5)), evidence
 
 
 def _correlation(entry: Entry, points: Sequence[Point]) -> Verdict:
@@ -245,15 +243,8 @@ def _best(entry: Entry, points: Sequence[Point]) -> Verdict:
 
 
 FORMS: dict[str, Callable[[Entry, Sequence[Point]], Verdict]] = {
-    "greater": _greater,
-    "difference": _difference,
-    "ratio": _ratio,
-    "bound": _bound,
-    "trend": _trend,
-    "correlation": _correlation,
-    "steady": _steady,
-    "spread": _spread,
-    "best": _best,
+    form.__name__.removeprefix("_"): form
+    for form in (_greater, _difference, _ratio, _bound, _trend, _correlation, _steady, _spread, _best)
 }
 
 
@@ -273,7 +264,7 @@ def _verdict(tests: Sequence[Entry], points: Sequence[Point]) -> Verdict:
     return all(holds for holds, _ in verdicts), "; ".join(evidence for _, evidence in verdicts)
 
 
-def _alone(tests: Sequence[Entry], scored: Sequence[Scored]) -> list[bool]:
+def _by_seed(tests: Sequence[Entry], scored: Sequence[Scored]) -> list[bool]:
     """Returns the verdict of each seed that all rows of these tests have."""
     numbers = [one for one in scored if _rows([Point.of(one.number, 0.0)], tests)]
     values = [(one.number, dict(zip(one.seeds, one.values, strict=True))) for one in numbers]
@@ -310,10 +301,7 @@ def _sides(entry: Entry, points: Sequence[Point]) -> list[list[Point]]:
 
 
 def _by_keys(points: Sequence[Point], keys: Sequence[str]) -> dict[tuple[Value, ...], list[Point]]:
-    groups: dict[tuple[Value, ...], list[Point]] = {}
-    for point in points:
-        groups.setdefault(tuple(point.keys[key] for key in keys), []).append(point)
-    return groups
+    return grouped(points, lambda point: tuple(point.keys[key] for key in keys))
 
 
 def _groups(entry: Entry, points: Sequence[Point]) -> list[list[Point]]:

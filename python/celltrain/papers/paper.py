@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -18,6 +18,8 @@ from celltrain.text import described
 
 Value = int | float | str
 Row = dict[str, Value]
+Item = TypeVar("Item")
+Hashed = TypeVar("Hashed", bound=Hashable)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -259,6 +261,14 @@ class Paper(Description):
             for number in table.numbers
             if networks is None or number.network is None or number.network in networks
         ]
+
+
+def grouped(items: Iterable[Item], key: Callable[[Item], Hashed]) -> dict[Hashed, list[Item]]:
+    """Groups items by a key, in the order in which keys come first."""
+    groups: dict[Hashed, list[Item]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
 
 
 def seed_count(count: int) -> str:

@@ -1,19 +1,22 @@
-"""A reproduction as text: the paper's tables with ours, or those of a study, then the summary and the claims."""
+"""A reproduction as text (tables with the printed values and ours, summary, claims), and as CSV and Parquet."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain.drawing.pages.words import measure
 from celltrain.model.grids import Block, Grid, Line
-from celltrain.papers.paper import STUDY, Paper, Table, seed_count
+from celltrain.papers.paper import STUDY, Paper, Table, grouped, seed_count
 from celltrain.papers.score import FEWEST_SEEDS, Scored
+from celltrain.running import tables
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from rich.console import Console
 
-    from celltrain.papers.run import Reproduction
+    from celltrain.papers.results import Results
 
 #: Meaning of the verdicts and of the columns of a summary, in their order.
 LEGEND = {
@@ -43,7 +46,7 @@ SHARES = ("table", "network", "quantity", "inside", "in range", "near mean", "10
 ERRORS = ("table", "network", "quantity", "mean error", "relative", "error of a seed", "rank correlation")
 
 
-def show(reproduction: Reproduction, *, console: Console | None = None) -> None:
+def show(reproduction: Results, *, console: Console | None = None) -> None:
     """Prints everything."""
     from rich.console import Console
 
@@ -52,7 +55,7 @@ def show(reproduction: Reproduction, *, console: Console | None = None) -> None:
         console.print(block)
 
 
-def blocks(reproduction: Reproduction, *, brief: bool = False) -> Iterator[Block]:
+def blocks(reproduction: Results, *, brief: bool = False) -> Iterator[Block]:
     """Yields a reproduction in lines and tables; `brief`: counts, and the numbers and claims that do not agree."""
     yield from _head(reproduction)
     summary = reproduction.summary
@@ -85,7 +88,7 @@ def _note(text: str) -> Line:
     return Line(text=text, style="dim")
 
 
-def _head(reproduction: Reproduction) -> Iterator[Line]:
+def _head(reproduction: Results) -> Iterator[Line]:
     paper, warning = reproduction.paper, "bold yellow"
     if paper.kind is STUDY:
         yield Line(text=paper.title, style="bold")
@@ -113,13 +116,13 @@ def number_grid(table: Table, members: Sequence[Scored]) -> Grid:
     heads = [*map(_words, keys), "paper", "ours", "range", "agrees", "PIT"]
     grid = Grid(heads=heads, left=[*_word_columns(keys, members), len(heads) - 2], keys=len(keys))
     marks = {note: f" {mark})" for mark, note in enumerate(footnotes(members), start=1)}
-    groups: dict[str, list[Scored]] = {}
-    for scored in members:
-        number = scored.number
-        network = f", {number.network}" if "network" in table.keys and number.network else ""
-        groups.setdefault(measure(number.quantity.name, number.quantity.unit) + network, []).append(scored)
-    for label, group in groups.items():
-        grid.add_group(label)
+
+    def label(scored: Scored) -> str:
+        quantity, network = scored.number.quantity, scored.number.network if "network" in table.keys else None
+        return measure(quantity.name, quantity.unit) + (f", {network}" if network else "")
+
+    for title, group in grouped(members, label).items():
+        grid.add_group(title)
         for scored in group:
             verdict, pit = "-", "-"
             if scored.number.scored:
@@ -169,10 +172,7 @@ def agreement(summary: Mapping[str, Any], numbers: Sequence[Scored]) -> str:
 
 def rows(members: Sequence[Scored]) -> list[list[Scored]]:
     """Groups the numbers of a table by row."""
-    grouped: dict[tuple[object, ...], list[Scored]] = {}
-    for scored in members:
-        grouped.setdefault(tuple(scored.number.row.items()), []).append(scored)
-    return list(grouped.values())
+    return list(grouped(members, lambda scored: tuple(scored.number.row.items())).values())
 
 
 def footnotes(members: Sequence[Scored]) -> list[str]:
@@ -202,7 +202,7 @@ def mean_and_range(scored: Scored) -> tuple[str, str]:
     return mean, "" if low == high else f"{low}\u2013{high}"
 
 
-def _summary(reproduction: Reproduction, *, brief: bool) -> Iterator[Block]:
+def _summary(reproduction: Results, *, brief: bool) -> Iterator[Block]:
     """Yields how many numbers agree, by each verdict, and how closely: per table, network and quantity."""
     summary, paper = reproduction.summary, reproduction.paper
     few = few_seeds(reproduction.scored)
@@ -295,7 +295,7 @@ def ks_line(summary: Mapping[str, Any], table: str) -> str:
     return f"Kolmogorov-Smirnov: {'; '.join(parts)}." if parts else ""
 
 
-def _claims(reproduction: Reproduction, *, brief: bool) -> Iterator[Block]:
+def _claims(reproduction: Results, *, brief: bool) -> Iterator[Block]:
     """Yields every claim, and whether it holds in our runs, in how many of the seeds alone, and in print."""
     held = sum(claim.holds for claim in reproduction.claims)
     # A study follows no text.
@@ -330,3 +330,99 @@ def _probability(value: float | None) -> str:
 
 def _figure(value: float | None, digits: int) -> str:
     return "" if value is None else f"{value:.{digits}f}"
+
+
+#: Columns of `numbers` after the keys: name, type, unit and meaning.
+_NUMBERS = (
+    ("network", "string", "", "the base scenario's network"),
+    ("quantity", "string", "", "what is measured"),
+    ("unit", "string", "", "unit of published, mean, sd, interval, low, high and tolerance"),
+    ("published", "float64", "see column unit", "what the paper prints; null in an experiment"),
+    ("mean", "float64", "see column unit", "mean over the seeds"),
+    ("sd", "float64", "see column unit", "standard deviation over the seeds"),
+    ("interval", "float64", "see column unit", "half the width of the 95 % interval of the mean"),
+    ("low", "float64", "see column unit", "smallest value of any seed"),
+    ("high", "float64", "see column unit", "largest value of any seed"),
+    ("tolerance", "float64", "see column unit", "how far outside low to high still counts as inside"),
+    (
+        "inside",
+        "bool",
+        "",
+        "whether the printed value lies in the range of the seeds, or as near as the paper's file allows",
+    ),
+    ("inside_range", "bool", "", "whether it lies in the range of the seeds, give or take a unit of its last digit"),
+    ("inside_tolerance", "bool", "", "whether the mean is within the stated tolerance; null where none is"),
+    ("pit", "float64", "1", "where it stands among the seeds: (below + equal / 2 + 1/2) / (seeds + 1)"),
+    ("scored", "bool", "", "whether the number counts in the summary"),
+    ("seeds", "int64", "1", "number of seeds"),
+    ("note", "string", "", "what to know about the number"),
+)
+_TABLE = ("table", "string", "", "the paper's table, or the name of an experiment")
+_SEEDS = (("network", "string", "", "the base scenario's network"), ("seed", "int64", "1", "seed of the run"))
+_FINGERPRINT = ("fingerprint", "string", "", "16 hex digits that change when anything in the run changes")
+
+
+def write(reproduction: Results, folder: Path) -> list[Path]:
+    """Writes `numbers` and `seeds` into a folder, each as CSV and as Parquet; returns the files."""
+    written = []
+    for name, content in (("numbers", numbers_table(reproduction)), ("seeds", seeds_table(reproduction))):
+        tables.write_csv(content, folder / f"{name}.csv")
+        tables.write_parquet(content, folder / f"{name}.parquet")
+        written += [folder / f"{name}.csv", folder / f"{name}.parquet"]
+    return written
+
+
+def numbers_table(reproduction: Results) -> pa.Table:
+    """Returns a row for each number: its row in the paper's table, the printed value, and the values of the seeds.
+
+    The unit of the values is in the column `unit`.
+    """
+    content = [{**entry, **entry["row"]} for entry in (scored.to_dict() for scored in reproduction.scored)]
+    return _table(reproduction, content, _NUMBERS)
+
+
+def seeds_table(reproduction: Results) -> pa.Table:
+    """Returns a row for each row of a table and each seed, with every quantity of that row and the run's fingerprint."""
+    content = []
+    for one in reproduction.paper.tables:
+        for group in rows([scored for scored in reproduction.scored if scored.number.table == one.number]):
+            number = group[0].number
+            values = {
+                scored.number.quantity.name: dict(zip(scored.seeds, scored.values, strict=True)) for scored in group
+            }
+            for seed in sorted(set().union(*values.values())):
+                content.append(
+                    {"table": number.table, "network": number.network, **number.row, "seed": seed}
+                    | {name: of_seed.get(seed) for name, of_seed in values.items()}
+                    | {"fingerprint": reproduction.fingerprints.get((number.configuration, seed))}
+                )
+    quantities = [(q.name, "float64", q.unit, q.meaning) for q in reproduction.paper.quantities.values()]
+    return _table(reproduction, content, [*_SEEDS, *quantities, _FINGERPRINT])
+
+
+def _table(
+    reproduction: Results, content: list[dict[str, Any]], columns: Iterable[tuple[str, str, str, str]]
+) -> pa.Table:
+    """Returns a table with a column for each key. A key and a column of the same name, such as the network, are one."""
+    used = {key for scored in reproduction.scored for key in scored.number.row}
+    keys = [
+        (name, _type(row[name] for row in content if name in row), key.unit, key.meaning)
+        for name, key in reproduction.paper.keys.items()
+        if name in used
+    ]
+    unique = {
+        name: tables.Column(name=name, kind=kind, unit=unit, meaning=meaning)
+        for name, kind, unit, meaning in [_TABLE, *keys, *columns]
+    }
+    return tables.table([_with_texts(row, unique) for row in content], list(unique.values()))
+
+
+def _type(values: Iterable[object]) -> str:
+    """Returns the type of a key's column: words if some value is a word, such as a total among VCs."""
+    types = set(map(type, values))
+    return "int64" if types == {int} else "float64" if types <= {int, float} else "string"
+
+
+def _with_texts(row: Mapping[str, Any], columns: Mapping[str, tables.Column]) -> dict[str, Any]:
+    words = {name for name, column in columns.items() if column.kind == "string"}
+    return {name: str(value) if name in words and value is not None else value for name, value in row.items()}

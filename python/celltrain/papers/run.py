@@ -7,28 +7,26 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from celltrain import _core
 from celltrain.drawing.pages.words import counted
 from celltrain.ensemble.cases import Case, Run
 from celltrain.ensemble.execute import execute
 from celltrain.errors import CancelledError, Fault, ScenarioError, warn
 from celltrain.model.arguments import MOST_JOBS, checked, cores
 from celltrain.model.cancel import Cancel, check, endable
-from celltrain.model.expressions import needs_series, outlined, problem
+from celltrain.model.expressions import outlined, problem
 from celltrain.model.progress import watched
 from celltrain.model.scenario import Reading
 from celltrain.model.writing import replace, writing
-from celltrain.papers import claims, score
-from celltrain.papers.claims import Claim
+from celltrain.papers import claims, report
 from celltrain.papers.expansion import load
 from celltrain.papers.paper import STUDY, Number, Paper, PaperError
+from celltrain.papers.results import Results
 from celltrain.papers.score import Scored
-from celltrain.running import Local, Rows, RunRecord
+from celltrain.running import Local, Rows, RunRecord, Worker
 from celltrain.text import described
 
 if TYPE_CHECKING:
@@ -55,73 +53,8 @@ class Progress:
     remaining_seconds: float
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
-class Reproduction:
-    """The tables of a paper, or of a study, run again: every number with its ensemble, every claim with its verdict.
-
-    Attributes:
-        seeds: Requested seeds, by network (under "" if the paper has none).
-        scored: Printed numbers and those of the experiments, in the order of the paper, as far as they were run.
-        fingerprints: Fingerprint of each run, by configuration and seed.
-        cell_hops: Cells that crossed a link, in all runs.
-        elapsed_seconds: Real time of all runs.
-        interrupted: True if not all runs had ended.
-    """
-
-    paper: Paper
-    seeds: Mapping[str, int]
-    scored: Sequence[Scored]
-    fingerprints: Mapping[tuple[int, int], str] = field(default_factory=dict)
-    cell_hops: int = 0
-    elapsed_seconds: float = 0.0
-    interrupted: bool = False
-
-    @property
-    def numbers(self) -> list[Scored]:
-        """The printed numbers, or all numbers of a study."""
-        return [s for s in self.scored if s.number.published is not None or self.paper.kind is STUDY]
-
-    @property
-    def experiments(self) -> list[Scored]:
-        """Numbers without a printed value, run for the paper's claims."""
-        return [s for s in self.scored if s.number.published is None and self.paper.kind is not STUDY]
-
-    @property
-    def claims(self) -> list[Claim]:
-        """The verdict on every claim whose rows were all run."""
-        return self._judged[0]
-
-    @property
-    def claims_left_out(self) -> list[str]:
-        """The claims that need rows that were not run."""
-        return self._judged[1]
-
-    @cached_property
-    def summary(self) -> dict[str, Any]:
-        """Numbers that agree, in all and by table, network and quantity."""
-        return score.summary(self.scored)
-
-    @cached_property
-    def _judged(self) -> tuple[list[Claim], list[str]]:
-        return claims.judge(self.paper, self.scored)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Returns the answer of `celltrain reproduce --json`, or of `celltrain study --json`."""
-        return {
-            self.paper.kind.word: self.paper.id,
-            "seeds": max(self.seeds.values()),
-            "numbers": [scored.to_dict() for scored in self.numbers],
-            "claims": [claim.to_dict() for claim in self.claims],
-            "summary": self.summary,
-            "seeds_by_network": dict(self.seeds),
-            "experiments": [scored.to_dict() for scored in self.experiments],
-            "claims_left_out": self.claims_left_out,
-            "overrides": self.paper.overrides,
-            "interrupted": self.interrupted,
-            "cell_hops": self.cell_hops,
-            "elapsed_seconds": self.elapsed_seconds,
-            "build": _core.build(),
-        }
+class Reproduction(Results):
+    """The tables of a paper, or of a study, run again: every number with its ensemble, every claim with its verdict."""
 
     def to_json(self) -> str:
         """Returns the answer as text."""
@@ -129,18 +62,16 @@ class Reproduction:
 
     def compare(self, *, console: Console | None = None) -> None:
         """Prints each table with the printed values and ours, then the summary and the claims."""
-        from celltrain.papers.report import show
-
-        show(self, console=console)
+        report.show(self, console=console)
 
     @checked()
     def write(self, folder: str | os.PathLike[str]) -> list[Path]:
         """Writes everything into a folder: the answer as JSON, numbers and seeds as CSV and Parquet, the figures.
 
-        There are no figures without matplotlib, nor of an interrupted reproduction: they take seconds, and some need runs of
-        their own. Returns the files written.
+        Without matplotlib, and after an interrupt, the figures are left out: they take seconds, and some need runs of their
+        own. Returns the files written.
         """
-        from celltrain.papers import export, figures
+        from celltrain.papers import figures
 
         path = Path(folder)
         with writing(folder):
@@ -148,15 +79,7 @@ class Reproduction:
             answer = path / f"{self.paper.kind.command}.json"
             replace(answer, self.to_json() + "\n")
             drawn = figures.available() and not self.interrupted
-            return [answer, *export.write(self, path), *(figures.write(self.paper, self.scored, path) if drawn else [])]
-
-    def __repr__(self) -> str:
-        held = sum(claim.holds for claim in self.claims)
-        inside = f"{self.summary['inside']} of {self.summary['scored']} numbers inside"
-        return (
-            f"Reproduction({self.paper.id!r}, {inside if self.paper.has_print else f'{len(self.scored)} numbers'}, "
-            f"{held} of {len(self.claims)} claims hold{', interrupted' if self.interrupted else ''})"
-        )
+            return [answer, *report.write(self, path), *(figures.write(self.paper, self.scored, path) if drawn else [])]
 
 
 @checked()
@@ -250,16 +173,17 @@ def run(
     claims.check(paper)
     if jobs is not None and not 1 <= jobs <= MOST_JOBS:
         raise PaperError(f"jobs = {described(jobs)} is not a number of threads; from 1 to {MOST_JOBS}")
-    outcomes = _Outcomes(paper, numbers, counts, progress)
-    outcomes.run(Local(jobs or cores()))
+    started = time.monotonic()
+    measures = measures_of(numbers)
+    records, interrupted = _run(paper, measures, planned(paper, numbers, counts), Local(jobs or cores()), progress)
     return Reproduction(
         paper=paper,
         seeds=counts,
-        scored=outcomes.scored(),
-        fingerprints=outcomes.fingerprints,
-        cell_hops=outcomes.cell_hops,
-        elapsed_seconds=outcomes.elapsed_seconds,
-        interrupted=outcomes.interrupted,
+        scored=_scored(numbers, measures, records),
+        fingerprints={(record.point, record.seed): record.fingerprint or "" for record in records},
+        cell_hops=sum(record.cell_hops for record in records),
+        elapsed_seconds=time.monotonic() - started,
+        interrupted=interrupted,
     )
 
 
@@ -287,126 +211,95 @@ def planned(paper: Paper, numbers: Sequence[Number], seeds: Mapping[str, int]) -
     """Returns the runs, configuration and seed, in the order in which they start.
 
     Seed by seed, so that stopping early leaves whole tables; within a seed the longest first, so that no long run is left
-    for one thread at the end. Runs with series are last, as they take time and memory.
+    for one thread at the end.
     """
     counts: Counter[int] = Counter()
     for number in numbers:
         count = min(seeds[number.network or ""], number.most_seeds or MOST_SEEDS)
         counts[number.configuration] = max(count, counts[number.configuration])
-    measures = measures_of(numbers)
     runs = [(configuration, seed) for configuration, count in counts.items() for seed in range(1, 1 + count)]
-
-    def order(run: tuple[int, int]) -> tuple[bool, int, float]:
-        configuration, seed = run
-        has_series = any(map(needs_series, measures[configuration]))
-        return has_series, seed, -paper.configurations[configuration].duration_s
-
-    return sorted(runs, key=order)
+    return sorted(runs, key=lambda run: (run[1], -paper.configurations[run[0]].duration_s))
 
 
-class _Outcomes:
-    """Results of the runs so far."""
+def _run(
+    paper: Paper,
+    measures: Mapping[int, tuple[str, ...]],
+    planned: Sequence[tuple[int, int]],
+    worker: Worker,
+    progress: Callable[[Progress], object] | None,
+) -> tuple[list[RunRecord], bool]:
+    """Returns the records of the runs, and whether Ctrl-C or the call's handle ended it early."""
+    started = time.monotonic()
+    records: list[RunRecord] = []
+    # Progress is measured in simulated time.
+    work = {number: 1 + round(1e9 * paper.configurations[number].duration_s) for number in measures}
+    total, done = sum(work[number] for number, _ in planned), 0
 
-    def __init__(
-        self,
-        paper: Paper,
-        numbers: Sequence[Number],
-        seeds: Mapping[str, int],
-        progress: Callable[[Progress], object] | None,
-    ) -> None:
-        self.paper = paper
-        self.numbers = numbers
-        self.measures = measures_of(numbers)
-        self.runs = planned(paper, numbers, seeds)
-        self.progress = progress
-        #: Value of each seed, by configuration and measure.
-        self.values: dict[tuple[int, str], dict[int, float]] = {}
-        self.undefined: Counter[str] = Counter()
-        self.fingerprints: dict[tuple[int, int], str] = {}
-        self.cell_hops = 0
-        self.interrupted = False
-        self.started = time.monotonic()
-        self.elapsed_seconds = 0.0
-        #: Simulated nanoseconds of all runs, and of those that have ended.
-        self.work = sum(self._work(configuration) for configuration, _ in self.runs)
-        self.work_done = 0
-
-    def _work(self, configuration: int) -> int:
-        return 1 + round(1e9 * self.paper.configurations[configuration].duration_s)
-
-    def run(self, worker: Local) -> None:
-        """Runs everything at once, so that no thread waits for the others; Ctrl-C or the call's handle ends it early."""
-        try:
-            cases = {
-                number: Case(
-                    number=number, configuration=self.paper.configurations[number].text, memory=self._check(number)
-                )
-                for number in self.measures
-            }
-            runs = [
-                Run(case=cases[number], seed=seed, key=f"{number}/{seed}", measures=self.measures[number])
-                for number, seed in self.runs
-            ]
-            execute(runs, worker, self._take, chunk_runs=len(runs))
-        except (KeyboardInterrupt, CancelledError):
-            self.interrupted = True
-        self.elapsed_seconds = time.monotonic() - self.started
-        warn(
-            f"{text} is undefined in {counted(count, 'run')} of {len(self.fingerprints):,}; they do not count for it"
-            for text, count in self.undefined.items()
-        )
-
-    def _check(self, configuration: int) -> int:
-        """Returns the bytes that a run of a configuration takes.
-
-        Raises `ScenarioError` if it is refused, and `PaperError` if a measure is not in its answer.
-        """
-        check()
-        scenario = self.paper.configurations[configuration].scenario
-        reading = Reading.of_table(scenario, "scenario")
-        outline = outlined(reading.accepted(), scenario)
-        for text in self.measures[configuration]:
-            if words := problem(text, outline):
-                raise PaperError(f"{self.paper.id}: {text!r} is not a measure of its runs: {words}")
-        return reading.memory_bytes or 0
-
-    def _take(self, rows: Rows) -> None:
-        self.elapsed_seconds = time.monotonic() - self.started
+    def take(rows: Rows) -> None:
+        nonlocal done
         for record in rows.runs:
-            self._add(record)
-            if self.progress is not None:
-                left = (self.work - self.work_done) / self.work_done
-                self.progress(
-                    Progress(
-                        done=len(self.fingerprints),
-                        total=len(self.runs),
-                        elapsed_seconds=self.elapsed_seconds,
-                        remaining_seconds=self.elapsed_seconds * left,
-                    )
+            if record.error is not None:
+                raise ScenarioError([Fault.of(f"a run with seed {record.seed} has no result: {record.error}")])
+            for why in record.problems or ():
+                if why is not None:
+                    raise PaperError(why)
+            records.append(record)
+            done += work[record.point]
+            if progress is not None:
+                elapsed = time.monotonic() - started
+                left = elapsed * (total - done) / done
+                progress(
+                    Progress(done=len(records), total=len(planned), elapsed_seconds=elapsed, remaining_seconds=left)
                 )
 
-    def _add(self, record: RunRecord) -> None:
-        if record.error is not None:
-            raise ScenarioError([Fault.of(f"a run with seed {record.seed} has no result: {record.error}")])
-        measures = self.measures[record.point]
-        for text, value, why in zip(measures, record.values, record.problems or [None] * len(measures), strict=True):
-            if value is not None:
-                self.values.setdefault((record.point, text), {})[record.seed] = value
-            elif why is not None:
-                raise PaperError(why)
-            else:
-                # A ratio of nothing, such as the fairness of a run that carried nothing: the seed does not count.
-                self.undefined[text] += 1
-        assert record.fingerprint is not None, "a run without an error has a fingerprint"
-        self.fingerprints[record.point, record.seed] = record.fingerprint
-        self.cell_hops += record.cell_hops
-        self.work_done += self._work(record.point)
-
-    def scored(self) -> list[Scored]:
-        """Returns the numbers that some seed has a value for."""
-        values = [(number, self.values.get((number.configuration, number.result))) for number in self.numbers]
-        return [
-            Scored(number=number, values=tuple(of_seed[seed] for seed in sorted(of_seed)), seeds=tuple(sorted(of_seed)))
-            for number, of_seed in values
-            if of_seed
+    try:
+        cases = {number: _case(paper, number, names) for number, names in measures.items()}
+        runs = [
+            Run(case=cases[number], seed=seed, key=f"{number}/{seed}", measures=measures[number])
+            for number, seed in planned
         ]
+        # All at once, so that no thread waits for the others.
+        execute(runs, worker, take, chunk_runs=len(runs))
+    except (KeyboardInterrupt, CancelledError):
+        return records, True
+    return records, False
+
+
+def _case(paper: Paper, number: int, measures: Sequence[str]) -> Case:
+    """Returns the case of a configuration.
+
+    Raises `ScenarioError` if the scenario is refused, and `PaperError` if a measure is not in the answer of its runs.
+    """
+    check()
+    configuration = paper.configurations[number]
+    reading = Reading.of_table(configuration.scenario, "scenario")
+    outline = outlined(reading.accepted(), configuration.scenario)
+    for text in measures:
+        if words := problem(text, outline):
+            raise PaperError(f"{paper.id}: {text!r} is not a measure of its runs: {words}")
+    return Case(number=number, configuration=configuration.text, memory=reading.memory_bytes or 0)
+
+
+def _scored(
+    numbers: Sequence[Number], measures: Mapping[int, tuple[str, ...]], records: Sequence[RunRecord]
+) -> list[Scored]:
+    """Returns the numbers for which some seed has a value; warns of runs in which a measure is undefined."""
+    values: dict[tuple[int, str], dict[int, float]] = {}
+    undefined: Counter[str] = Counter()
+    for record in sorted(records, key=lambda record: record.seed):
+        for text, value in zip(measures[record.point], record.values, strict=True):
+            if value is None:
+                # A ratio of nothing, such as the fairness of a run that carried nothing.
+                undefined[text] += 1
+            else:
+                values.setdefault((record.point, text), {})[record.seed] = value
+    warn(
+        f"{text} is undefined in {counted(count, 'run')} of {len(records):,}; they do not count for it"
+        for text, count in undefined.items()
+    )
+    by_number = [(number, values.get((number.configuration, number.result))) for number in numbers]
+    return [
+        Scored(number=number, values=tuple(of_seed.values()), seeds=tuple(of_seed))
+        for number, of_seed in by_number
+        if of_seed
+    ]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from celltrain.papers.paper import Number
+from celltrain.papers.paper import Number, grouped
 from celltrain.running.statistics import half_width, ks, ks_probability, spearman
 
 #: Decimal fractions such as 0.49 + 0.01 are not exact in binary; a comparison must not depend on it.
@@ -126,9 +126,7 @@ def summary(scored: Sequence[Scored]) -> dict[str, Any]:
     inside = sum(bool(s.inside) for s in counted)
 
     def by(key: Callable[[Number], dict[str, Any]], scores: Callable[[list[Scored]], dict[str, Any]]) -> list[Any]:
-        groups: dict[tuple[Any, ...], list[Scored]] = {}
-        for one in published:
-            groups.setdefault(tuple(key(one.number).items()), []).append(one)
+        groups = grouped(published, lambda one: tuple(key(one.number).items()))
         return [{**dict(names), **scores(members)} for names, members in groups.items()]
 
     return {
@@ -165,7 +163,7 @@ def table_scores(group: Sequence[Scored]) -> dict[str, Any]:
 def verdicts(counted: Sequence[Scored]) -> dict[str, Any]:
     """Counts the scored numbers that agree, by each of the three verdicts, and the expected number if they were draws.
 
-    Points count in the first two only, as they are not draws. A number printed as zero has no tenth.
+    Points count in the first two only, as they are not draws. Numbers printed as zero are in no count of tenths.
     """
     judged = [s for s in counted if s.inside_tolerance is not None]
     tenths = [abs(s.mean - s.printed) <= abs(s.printed) / 10 + SLACK for s in counted if s.printed]
@@ -188,22 +186,22 @@ def verdicts(counted: Sequence[Scored]) -> dict[str, Any]:
 
 
 def in_the_middle(pit: float) -> bool:
-    """Whether a probability-integral value lies in the middle nine tenths."""
+    """Returns whether a probability-integral value lies in the middle nine tenths."""
     return MIDDLE[0] <= pit <= MIDDLE[1]
 
 
 def share_in_the_middle(seeds: int) -> float:
-    """The share of draws whose probability-integral value lies there: it has only `seeds` + 1 values, all as likely."""
+    """Returns the share of draws with a probability-integral value there: its `seeds` + 1 values are equally likely."""
     values = (np.arange(seeds + 1) + 0.5) / (seeds + 1)
     return float(np.mean((values >= MIDDLE[0]) & (values <= MIDDLE[1])))
 
 
 def share_of_seeds(draws: Sequence[Scored], distance: float) -> float | None:
-    """The probability of so large a KS distance, from the seeds themselves; None with fewer than ten in common.
+    """Returns the probability of such a KS distance, from the seeds themselves; None with fewer than ten in common.
 
-    Each seed in turn plays the paper: its values, rounded as the paper rounds, are put among those of the other seeds. The
-    answer is the share of the seeds, the paper counted as one, whose distance is no smaller than the paper's. Numbers of
-    one run stay together, so it holds for numbers that hang on each other, too.
+    Each seed in turn plays the paper: its values, rounded as the paper rounds, are ranked among the values of the other
+    seeds. The result is the share of the seeds, the paper counted as one, with at least the paper's distance. Numbers of one
+    run stay together, so the result is valid for dependent numbers, too.
     """
     common = set.intersection(*(set(s.seeds) for s in draws))
     if len(common) < FEWEST_SEEDS:
@@ -222,7 +220,7 @@ def share_of_seeds(draws: Sequence[Scored], distance: float) -> float | None:
 
 
 def self_error(numbers: Sequence[Sequence[float]]) -> float | None:
-    """Mean, over numbers and seeds, of the distance of one seed from the mean of the others."""
+    """Returns the mean distance, over numbers and seeds, of one seed from the mean of the others."""
     misses = []
     for values in numbers:
         array = np.asarray(values, dtype=np.float64)
@@ -233,11 +231,11 @@ def self_error(numbers: Sequence[Sequence[float]]) -> float | None:
 
 
 def rank_among_seeds(printed: float, values: Sequence[float] | NDArray[np.float64], rounding: float) -> float:
-    """Where a printed value stands among n seeds, 0 to 1: (seeds below it + half of the seeds equal to it + 1/2) / (n + 1).
+    """Returns the rank of a printed value among n seeds, 0 to 1: (seeds below + half of the equal seeds + 1/2) / (n + 1).
 
-    Equal are seeds that would be printed the same (within `rounding`), so coarse printing has no preferred side. The half
-    and n + 1 are for small samples: a draw from the seeds' distribution is as likely to stand at any of n + 1 places, whose
-    middles these are, so the answer is never 0 or 1.
+    Seeds are equal if they would be printed the same (within `rounding`), so coarse printing has no preferred side. A draw
+    from the seeds' distribution is equally likely to have any of n + 1 ranks; the half and n + 1 give their middles, so the
+    result is never 0 or 1.
     """
     array = np.asarray(values, dtype=np.float64)
     equal = int((np.abs(array - printed) <= rounding + SLACK).sum())
