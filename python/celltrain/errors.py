@@ -74,6 +74,11 @@ class Fault:
         return cls.of(problem, key=option, value=_text(value))
 
     @classmethod
+    def of_choice(cls, option: str, value: object, kind: str, known: Iterable[str]) -> Fault:
+        """Makes the fault of an option with a value that is not among the known ones."""
+        return cls.of_option(option, repr(value), f"is not {kind}; choose from {', '.join(known)}")
+
+    @classmethod
     def saying(cls, message: str, *, key: str = "", value: str = "") -> Fault:
         """Makes the fault of an option with a message that is a sentence of its own."""
         fault = cls.of(message, key=key, value=value)

@@ -55,6 +55,7 @@ def test_a_result_has_its_measures(traced):
 
 def test_flows_and_ports_are_tables_with_units(traced):
     assert traced.flows["name"].to_pylist() == ["tcp1", "tcp2", "tcp3"]
+    assert traced.to_pandas()["name"].tolist() == ["tcp1", "tcp2", "tcp3"]
     for table in (traced.flows, traced.ports, *traced.series.values()):
         for field in table.schema:
             assert field.metadata[b"meaning"], field.name

@@ -56,6 +56,7 @@ from celltrain.running import Local
             "from = 0.3, to = 1.7",
             ["plan:19: port.bottleneck.policy.selective_drop.threshold = 1.7 ", "set by tune.parameters.R.to"],
         ),
+        ("from = 0.3, to = 1.0", "from = 0.3, to = inf", ["tune.parameters.R.to = Infinity is not a plain number"]),
         ("step = 0.05", "step = 5", ["plan:20: tune.parameters.Z.step = 5 is more than the whole range"]),
         ("step = 0.05", 'step = 0.05, scale = "log"', ["tune.parameters.Z.step = 0.05 goes with a linear scale only"]),
         (

@@ -95,9 +95,7 @@ impl Case {
 
     /// Builds the network that the engines run, with the scenario's own seed.
     pub fn network(&self) -> Network {
-        let reading = read_toml(&self.toml(), &self.name);
-        let faults: Vec<String> = reading.faults.iter().map(|fault| fault.message.clone()).collect();
-        let Some(scenario) = reading.scenario else { panic!("a benchmark's scenario is good: {faults:?}") };
+        let scenario = read_toml(&self.toml(), &self.name).expect_scenario();
         build::network(&scenario, scenario.seed)
     }
 

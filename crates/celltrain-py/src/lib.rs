@@ -11,16 +11,16 @@ mod policy;
 mod scenario;
 mod shipped;
 
-use celltrain_core::cancellation::CancellationToken;
+use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::engine::Engine;
 use celltrain_core::threshold::{EXPECTED, Threshold};
 use celltrain_formula::{Step as MeasureStep, parse_measure};
 use celltrain_run::answer::Build;
 use celltrain_run::memory::machine;
-use celltrain_run::reading::{read_json, read_toml};
 use celltrain_run::series::{Array, Recorded};
-use celltrain_run::{Unfinished, describe, tables};
+use celltrain_run::{Unfinished, describe, reading, tables};
 use celltrain_scenario::document::Document;
+use celltrain_scenario::{Reader, Reading};
 use numpy::ndarray::Array2;
 use numpy::{IntoPyArray, PyArray2};
 use pyo3::exceptions::PyValueError;
@@ -96,8 +96,7 @@ fn measures() -> String {
 #[pyfunction]
 #[pyo3(signature = (text, source, cancel=None))]
 fn parse(py: Python<'_>, text: &str, source: &str, cancel: Option<Py<Cancel>>) -> PyResult<(Option<Scenario>, String)> {
-    let read = |token: &CancellationToken<'_>| read_toml(text, source, machine(), token);
-    cancel::watched(py, cancel.as_ref(), |token| Ok(Scenario::of_reading(read(token)?)))
+    read(py, source, cancel, |reader| reader.toml(text))
 }
 
 /// Reads a scenario in JSON, as `parse` does.
@@ -109,14 +108,23 @@ fn parse_json(
     source: &str,
     cancel: Option<Py<Cancel>>,
 ) -> PyResult<(Option<Scenario>, String)> {
-    let read = |token: &CancellationToken<'_>| read_json(text, source, machine(), token);
+    read(py, source, cancel, |reader| reader.json(text))
+}
+
+fn read(
+    py: Python<'_>,
+    source: &str,
+    cancel: Option<Py<Cancel>>,
+    by: impl Fn(Reader<'_>) -> Result<Reading, Interrupted> + Sync,
+) -> PyResult<(Option<Scenario>, String)> {
+    let read = |token: &CancellationToken<'_>| reading::read(source, machine(), token, &by);
     cancel::watched(py, cancel.as_ref(), |token| Ok(Scenario::of_reading(read(token)?)))
 }
 
 /// Converts a TOML text to JSON, with the line of every key.
 #[pyfunction]
 fn toml(text: &str, source: &str) -> String {
-    describe::document(Document::from_toml(text), source)
+    describe::document(Document::from_toml(text), source).to_string()
 }
 
 /// Returns the problem with a threshold given as JSON; `None` for a valid one.

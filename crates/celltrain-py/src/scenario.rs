@@ -58,7 +58,7 @@ impl Scenario {
     fn network(&self, py: Python<'_>, cancel: Option<Py<Cancel>>) -> PyResult<String> {
         self.with_checked(py, cancel.as_ref(), |checked, token| {
             let name = &checked.scenario().name;
-            Ok(checked.with_network(token, |network| describe::network(name, network, token))?)
+            Ok(checked.with_network(token, |network| describe::network(name, network, token))?.to_string())
         })
     }
 
@@ -66,7 +66,7 @@ impl Scenario {
     #[pyo3(signature = (cancel=None))]
     fn explain_plan(&self, py: Python<'_>, cancel: Option<Py<Cancel>>) -> PyResult<String> {
         self.with_checked(py, cancel.as_ref(), |checked, token| {
-            Ok(checked.with_network(token, |network| describe::plan(network, token))?)
+            Ok(checked.with_network(token, |network| describe::plan(network, token))?.to_string())
         })
     }
 
@@ -149,7 +149,7 @@ impl Scenario {
     /// Splits a reading into its handle, unless it is refused, and the rest as JSON.
     pub(crate) fn of_reading(reading: Estimated) -> (Option<Self>, String) {
         let (handle, rest) = Handle::of_reading(reading);
-        (handle.map(|handle| Self { handle }), describe::reading(&rest))
+        (handle.map(|handle| Self { handle }), describe::reading(&rest).to_string())
     }
 
     /// Calls `look` with the checked scenario, on the calling thread.

@@ -188,9 +188,7 @@ mod tests {
     "#;
 
     fn network() -> Network {
-        let reading = read_toml(SCENARIO, "test");
-        assert!(reading.faults.is_empty(), "{:?}", reading.faults);
-        build::network(&reading.scenario.expect("it has no faults"), 1)
+        build::network(&read_toml(SCENARIO, "test").expect_scenario(), 1)
     }
 
     fn record(network: &Network) -> EndedRun {

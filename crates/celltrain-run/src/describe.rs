@@ -13,7 +13,7 @@ use crate::reading::Estimated;
 use crate::{Unfinished, outside, vetting};
 
 /// Reports the outcome of reading a scenario, without the scenario.
-pub fn reading(read: &Estimated) -> String {
+pub fn reading(read: &Estimated) -> Value {
     let Estimated { reading, memory } = read;
     json!({
         "faults": reading.faults,
@@ -21,11 +21,10 @@ pub fn reading(read: &Estimated) -> String {
         "memory_bytes": memory.map(|memory| memory.likely),
         "does_not_fit": reading.does_not_fit,
     })
-    .to_string()
 }
 
 /// Returns a text's values and the line of every key.
-pub fn document(document: Result<Document, Vec<SyntaxFault>>, source: &str) -> String {
+pub fn document(document: Result<Document, Vec<SyntaxFault>>, source: &str) -> Value {
     match document {
         Ok(document) => json!({"root": document.root, "lines": document.lines(), "faults": []}),
         Err(faults) => {
@@ -33,14 +32,13 @@ pub fn document(document: Result<Document, Vec<SyntaxFault>>, source: &str) -> S
             json!({"root": null, "lines": {}, "faults": faults})
         }
     }
-    .to_string()
 }
 
 /// Describes the network of the scenario called `name`: what to draw, and each flow's fair share.
 ///
 /// # Errors
 /// If it is interrupted.
-pub fn network(name: &str, network: &Network, token: &CancellationToken<'_>) -> Result<String, Interrupted> {
+pub fn network(name: &str, network: &Network, token: &CancellationToken<'_>) -> Result<Value, Interrupted> {
     let nodes = network.nodes.iter().map(|node| {
         let kind = match node.kind {
             NodeKind::Host => "host",
@@ -70,15 +68,14 @@ pub fn network(name: &str, network: &Network, token: &CancellationToken<'_>) -> 
         "links": links.collect::<Vec<_>>(),
         "flows": flows.collect::<Vec<_>>(),
         "bottleneck": network.bottleneck.number(),
-    })
-    .to_string())
+    }))
 }
 
-/// Reports which code of the fast engine runs for each port, as JSON.
+/// Reports which code of the fast engine runs for each port.
 ///
 /// # Errors
 /// If it is interrupted.
-pub fn plan(network: &Network, token: &CancellationToken<'_>) -> Result<String, Interrupted> {
+pub fn plan(network: &Network, token: &CancellationToken<'_>) -> Result<Value, Interrupted> {
     let ports = engine::explain_plan(network, token)?.into_iter().map(|port| {
         json!({
             "port": network.links[port.link].name,
@@ -88,7 +85,7 @@ pub fn plan(network: &Network, token: &CancellationToken<'_>) -> Result<String, 
             "feeds": port.feeds,
         })
     });
-    Ok(json!({"ports": ports.collect::<Vec<_>>()}).to_string())
+    Ok(json!({"ports": ports.collect::<Vec<_>>()}))
 }
 
 /// Checks a policy (the JSON of a port's `policy`) against the rules for every policy, using random cells of this seed.

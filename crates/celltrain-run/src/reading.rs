@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
-use celltrain_scenario::{Candidate, Fits, Reader, Reading};
+use celltrain_scenario::{Candidate, Reader, Reading};
 
 use crate::memory::{Machine, MemoryEstimate};
 
@@ -23,35 +23,16 @@ impl From<Reading> for Estimated {
     }
 }
 
-/// Reads a scenario in TOML that must fit a machine. `source` is the name used in faults.
+/// Reads a scenario that must fit a machine: `by` is [`Reader::toml`] or [`Reader::json`] of its text. `source` is the
+/// name used in faults.
 ///
 /// # Errors
 /// If it is interrupted.
-pub fn read_toml(
-    text: &str,
+pub fn read(
     source: &str,
     machine: Machine,
     token: &CancellationToken<'_>,
-) -> Result<Estimated, Interrupted> {
-    estimated(machine, |fits| Reader { source, fits, token }.toml(text))
-}
-
-/// Reads a scenario in JSON that must fit a machine, as [`read_toml`] does.
-///
-/// # Errors
-/// If it is interrupted.
-pub fn read_json(
-    text: &str,
-    source: &str,
-    machine: Machine,
-    token: &CancellationToken<'_>,
-) -> Result<Estimated, Interrupted> {
-    estimated(machine, |fits| Reader { source, fits, token }.json(text))
-}
-
-fn estimated(
-    machine: Machine,
-    read: impl FnOnce(&Fits<'_>) -> Result<Reading, Interrupted>,
+    by: impl FnOnce(Reader<'_>) -> Result<Reading, Interrupted>,
 ) -> Result<Estimated, Interrupted> {
     let memory = Cell::new(None);
     let fits = |candidate: Candidate<'_>| {
@@ -65,7 +46,7 @@ fn estimated(
         };
         machine.fits(&estimate)
     };
-    let reading = read(&fits)?;
+    let reading = by(Reader { source, fits: &fits, token })?;
     Ok(Estimated { reading, memory: memory.get() })
 }
 
@@ -73,19 +54,20 @@ fn estimated(
 mod tests {
     use super::*;
 
-    fn read(sources: &str, memory: Option<u64>) -> Estimated {
+    fn read_with(sources: &str, memory: Option<u64>) -> Estimated {
         let text = format!(
             "duration = '10ms'\n[topology.n_source]\nsources = {sources}\nlink_delay = '5us'\n[port.bottleneck]\n\
              buffer = 1000\npolicy.tail_drop = {{}}"
         );
-        read_toml(&text, "x.toml", Machine { memory }, &CancellationToken::never()).expect("nothing cancels it")
+        read("x.toml", Machine { memory }, &CancellationToken::never(), |reader| reader.toml(&text))
+            .expect("nothing cancels it")
     }
 
     #[test]
     fn more_memory_than_the_machine_has_is_refused() {
         // Refused from the numbers of the topology, before it is laid out, and from the network.
         for (sources, memory) in [("900000", 1 << 30), ("900", 4 << 20)] {
-            let Estimated { reading, .. } = read(sources, Some(memory));
+            let Estimated { reading, .. } = read_with(sources, Some(memory));
             assert!(reading.does_not_fit);
             let [fault] = &reading.faults[..] else { panic!("{:?}", reading.faults) };
             let begins = format!("x.toml:3: topology.n_source.sources = {sources} makes a network that does not fit: ");
@@ -94,9 +76,9 @@ mod tests {
             assert!(fault.message.ends_with("smaller windows take less"), "{}", fault.message);
         }
         // The limit is three quarters of the memory, to the byte.
-        let needs = read("5", None).memory.expect("it has no fault").least;
+        let needs = read_with("5", None).memory.expect("it has no fault").least;
         for (free, faults) in [(needs.div_ceil(3) * 4, 0), (needs / 3 * 4 - 4, 1)] {
-            let Estimated { reading, memory } = read("5", Some(free));
+            let Estimated { reading, memory } = read_with("5", Some(free));
             assert_eq!((reading.faults.len(), memory.is_some()), (faults, faults == 0));
         }
     }

@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::network::Network;
 use celltrain_scenario::{Scenario, build};
+use serde_json::Value;
 
 use crate::memory::{MemoryEstimate, machine};
-use crate::reading::{Estimated, read_json};
+use crate::reading::{Estimated, read};
 use crate::{Unfinished, describe};
 
 /// A scenario that is read and checked once: before the handle is created, or on first use.
@@ -51,9 +52,9 @@ impl Handle {
 
     fn read(&self, token: &CancellationToken<'_>) -> Result<Read, Interrupted> {
         let text = self.text.as_deref().expect("a handle without a text was read before");
-        let (handle, reading) = Self::of_reading(read_json(text, "scenario", machine(), token)?);
+        let (handle, reading) = Self::of_reading(read("scenario", machine(), token, |reader| reader.json(text))?);
         let read = handle.and_then(|handle| handle.read.into_inner().unwrap_or_else(PoisonError::into_inner));
-        Ok(read.unwrap_or_else(|| Err(describe::reading(&reading))))
+        Ok(read.unwrap_or_else(|| Err(describe::reading(&reading).to_string())))
     }
 
     /// Returns whether the scenario has been read.
@@ -67,7 +68,7 @@ impl Handle {
             return text.clone();
         }
         match &*locked(&self.read) {
-            Some(Ok(checked)) => checked.json(),
+            Some(Ok(checked)) => checked.json().to_string(),
             _ => unreachable!("a handle without a text was accepted before"),
         }
     }
@@ -89,8 +90,8 @@ impl Checked {
     }
 
     /// Returns the canonical form: JSON with every default filled in and the keys in order.
-    pub fn json(&self) -> String {
-        serde_json::to_value(&self.scenario).expect("a scenario was read from such a value").to_string()
+    pub fn json(&self) -> Value {
+        serde_json::to_value(&self.scenario).expect("a scenario was read from such a value")
     }
 
     /// Returns a network for a run with this seed. The first call gets the network that the checks built, later calls a
@@ -179,7 +180,7 @@ mod tests {
         assert!(text.contains(r#""link_rate":"155.52Mbps""#), "{text}");
         let again = Handle::of_text(text.clone());
         assert_eq!(again.json(), text);
-        assert_eq!(checked(&again).json(), text);
+        assert_eq!(checked(&again).json().to_string(), text);
         let reading = read_json(&text, "scenario");
         assert_eq!(Some(&serde_json::from_str(&text).expect("it is JSON")), reading.scenario.as_ref());
     }

@@ -83,6 +83,8 @@ impl Over {
     }
 }
 
+use Values::{Bytes, Counts, Numbers};
+
 /// Accessor of a measure in a recorder, by type.
 enum Values {
     Counts(fn(&mut Recorder) -> &mut Vec<u32>),
@@ -135,19 +137,19 @@ pub const SERIES: &[Series] = &[
                 "queue_cells",
                 "cells",
                 "cells waiting, the one in service not counted",
-                Values::Counts(|recorder| &mut recorder.queue_cells),
+                Counts(|of| &mut of.queue_cells),
             ),
             column(
                 "queue_cells_least",
                 "cells",
                 "fewest cells waiting since the sample before",
-                Values::Counts(|recorder| &mut recorder.queue_cells_least),
+                Counts(|of| &mut of.queue_cells_least),
             ),
             column(
                 "queue_cells_largest",
                 "cells",
                 "most cells waiting since the sample before",
-                Values::Counts(|recorder| &mut recorder.queue_cells_largest),
+                Counts(|of| &mut of.queue_cells_largest),
             ),
         ],
         choose: |choice| choice.queue = true,
@@ -160,7 +162,7 @@ pub const SERIES: &[Series] = &[
             "occupancy_cells",
             "cells",
             "the connection's cells waiting there",
-            Values::Counts(|recorder| &mut recorder.occupancy_cells),
+            Counts(|of| &mut of.occupancy_cells),
         )],
         choose: |choice| choice.occupancy = true,
     },
@@ -169,18 +171,8 @@ pub const SERIES: &[Series] = &[
         meaning: "congestion window and slow start threshold of each connection",
         over: Over::Flows,
         columns: &[
-            column(
-                "cwnd_segments",
-                "segments",
-                "congestion window",
-                Values::Numbers(|recorder| &mut recorder.cwnd_segments),
-            ),
-            column(
-                "ssthresh_segments",
-                "segments",
-                "slow start threshold",
-                Values::Numbers(|recorder| &mut recorder.ssthresh_segments),
-            ),
+            column("cwnd_segments", "segments", "congestion window", Numbers(|of| &mut of.cwnd_segments)),
+            column("ssthresh_segments", "segments", "slow start threshold", Numbers(|of| &mut of.ssthresh_segments)),
         ],
         choose: |choice| choice.windows = true,
     },
@@ -192,7 +184,7 @@ pub const SERIES: &[Series] = &[
             "delivered_bytes",
             "bytes",
             "handed to the application since the start, each once",
-            Values::Bytes(|recorder| &mut recorder.delivered_bytes),
+            Bytes(|of| &mut of.delivered_bytes),
         )],
         choose: |choice| choice.delivered = true,
     },
@@ -200,12 +192,7 @@ pub const SERIES: &[Series] = &[
         name: "acr",
         meaning: "ACR of the data of each ABR connection",
         over: Over::RateFlows,
-        columns: &[column(
-            "acr_mbps",
-            "Mb/s",
-            "ACR, cells included",
-            Values::Numbers(|recorder| &mut recorder.acr_mbps),
-        )],
+        columns: &[column("acr_mbps", "Mb/s", "ACR, cells included", Numbers(|of| &mut of.acr_mbps))],
         choose: |choice| choice.rates = true,
     },
     Series {
@@ -218,21 +205,11 @@ pub const SERIES: &[Series] = &[
                 "edge_packets",
                 "packets",
                 "QL: packets at the edge device, or at the ABR source",
-                Values::Counts(|recorder| &mut recorder.edge_packets),
+                Counts(|of| &mut of.edge_packets),
             ),
-            column(
-                "edge_phase",
-                "1",
-                "phase of the adaptive discard algorithm",
-                Values::Counts(|recorder| &mut recorder.edge_phase),
-            ),
-            column(
-                "edge_ld_acr_mbps",
-                "Mb/s",
-                "its LD_ACR",
-                Values::Numbers(|recorder| &mut recorder.edge_ld_acr_mbps),
-            ),
-            column("edge_p_ctr", "packets", "its P_CTR", Values::Counts(|recorder| &mut recorder.edge_p_ctr)),
+            column("edge_phase", "1", "phase of the adaptive discard algorithm", Counts(|of| &mut of.edge_phase)),
+            column("edge_ld_acr_mbps", "Mb/s", "its LD_ACR", Numbers(|of| &mut of.edge_ld_acr_mbps)),
+            column("edge_p_ctr", "packets", "its P_CTR", Counts(|of| &mut of.edge_p_ctr)),
         ],
         choose: |choice| choice.edges = true,
     },
@@ -458,8 +435,7 @@ mod tests {
             "duration = \"1ms\"\n[topology.n_source]\nsources = 2\nlink_delay = \"5us\"\n[tcp.reno]\n\
              [port.bottleneck]\nbuffer = 100\n[port.bottleneck.policy.ppd]\n{more}"
         );
-        let reading = read_toml(&text, "test");
-        build::network(&reading.scenario.unwrap_or_else(|| panic!("{:?}", reading.faults)), 1)
+        build::network(&read_toml(&text, "test").expect_scenario(), 1)
     }
 
     fn names(names: &[&str]) -> Vec<String> {

@@ -70,8 +70,7 @@ fn peak(before: usize, work: impl FnOnce()) -> u64 {
 fn network((topology, rest): (&str, &str)) -> Network {
     let topology = if topology.is_empty() { idle_links() } else { topology.to_string() };
     let text = format!("duration = '1us'\n[topology]\n{topology}\n[tcp.sack]\n[port.default]\n{rest}\n");
-    let reading = read_toml(&text, "large");
-    build::network(&reading.scenario.unwrap_or_else(|| panic!("{:?}", reading.faults)), 1)
+    build::network(&read_toml(&text, "large").expect_scenario(), 1)
 }
 
 fn idle_links() -> String {

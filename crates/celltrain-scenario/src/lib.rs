@@ -48,6 +48,16 @@ pub struct Reading {
     pub does_not_fit: bool,
 }
 
+impl Reading {
+    /// Returns the scenario, where it is known to be sound.
+    ///
+    /// # Panics
+    /// With the faults, if it is refused.
+    pub fn expect_scenario(self) -> Scenario {
+        self.scenario.unwrap_or_else(|| panic!("{:#?}", self.faults))
+    }
+}
+
 /// A network that may be too large for the reader.
 #[derive(Clone, Copy)]
 pub enum Candidate<'a> {

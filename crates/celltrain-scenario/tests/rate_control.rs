@@ -12,9 +12,7 @@ use celltrain_scenario::{build, read_toml};
 use typed_index_collections::TiSlice;
 
 fn network(text: &str) -> Network {
-    let reading = read_toml(text, "here.toml");
-    let faults: Vec<_> = reading.faults.iter().map(|fault| &fault.message).collect();
-    let scenario = reading.scenario.unwrap_or_else(|| panic!("{faults:?}"));
+    let scenario = read_toml(text, "here.toml").expect_scenario();
     build::network(&scenario, scenario.seed)
 }
 
@@ -113,14 +111,10 @@ fn parking_lot(allocator: &str) -> Network {
         ]
         [flow]
         long.traffic.constant_rate = {{ rate = "155Mbps" }}
-        cross1.traffic.constant_rate = {{ rate = "155Mbps" }}
-        cross2.traffic.constant_rate = {{ rate = "155Mbps" }}
-        cross3.traffic.constant_rate = {{ rate = "155Mbps" }}
+        cross1-3.traffic.constant_rate = {{ rate = "155Mbps" }}
         [vc]
         long.abr = {{ icr = "10Mbps" }}
-        cross1.abr = {{ icr = "10Mbps" }}
-        cross2.abr = {{ icr = "10Mbps" }}
-        cross3.abr = {{ icr = "10Mbps" }}
+        cross1-3.abr = {{ icr = "10Mbps" }}
         [port.default]
         buffer = 5000
         policy.tail_drop = {{}}

@@ -75,30 +75,27 @@ pub extern "C" fn celltrain_answer_length() -> usize {
 /// Returns the type of a column's numbers: 0 for f64, 1 for i32, 2 for i8.
 #[unsafe(no_mangle)]
 pub extern "C" fn celltrain_column_type(column: usize) -> usize {
-    ANSWER.with_borrow(|answer| match answer.columns[column] {
-        Column::Numbers(_) => 0,
-        Column::Places(_) => 1,
-        Column::Small(_) => 2,
-    })
+    parts(column).0
 }
 
 /// Returns the address of a column's numbers.
 #[unsafe(no_mangle)]
 pub extern "C" fn celltrain_column(column: usize) -> *const u8 {
-    ANSWER.with_borrow(|answer| match &answer.columns[column] {
-        Column::Numbers(values) => values.as_ptr().cast(),
-        Column::Places(values) => values.as_ptr().cast(),
-        Column::Small(values) => values.as_ptr().cast(),
-    })
+    parts(column).1
 }
 
 /// Returns the number of its values.
 #[unsafe(no_mangle)]
 pub extern "C" fn celltrain_column_length(column: usize) -> usize {
+    parts(column).2
+}
+
+/// Returns the type, the address and the number of a column's values.
+fn parts(column: usize) -> (usize, *const u8, usize) {
     ANSWER.with_borrow(|answer| match &answer.columns[column] {
-        Column::Numbers(values) => values.len(),
-        Column::Places(values) => values.len(),
-        Column::Small(values) => values.len(),
+        Column::Numbers(values) => (0, values.as_ptr().cast(), values.len()),
+        Column::Places(values) => (1, values.as_ptr().cast(), values.len()),
+        Column::Small(values) => (2, values.as_ptr().cast(), values.len()),
     })
 }
 

@@ -11,7 +11,6 @@ use celltrain_run::answer::Build;
 use celltrain_run::buffer::Buffer;
 use celltrain_run::events::{Choice, Log};
 use celltrain_run::memory::Watch;
-use celltrain_run::reading::Estimated;
 use celltrain_run::runner::{self, How, Observers, Progress};
 use celltrain_run::scenario::{Checked, Handle};
 use celltrain_run::series::{Array, Over, Recorded, SERIES, Trace};
@@ -123,10 +122,7 @@ fn answered(request: Request, on_progress: fn(f64), columns: &mut Columns) -> Re
             Ok(json!(Build::this()))
         }
         Request::Check { toml, limits } => checked(&toml, limits.deadline()),
-        Request::Document { toml } => {
-            let described = describe::document(Document::from_toml(&toml), "scenario");
-            Ok(serde_json::from_str(&described).expect("it was written as JSON"))
-        }
+        Request::Document { toml } => Ok(describe::document(Document::from_toml(&toml), "scenario")),
         Request::Edit { toml, path, value } => Ok(json!(edit::edited(&toml, &path, value.as_ref())?)),
         Request::Run { toml, seed, engine, series, limits } => {
             let deadline = limits.deadline();
@@ -191,23 +187,17 @@ fn seconds(number: f64) -> Duration {
 }
 
 fn checked(toml: &str, deadline: Deadline) -> Result<Value, Refusal> {
-    let (handle, Estimated { reading, memory }) = read(toml, &deadline)?;
+    let (handle, rest) = read(toml, &deadline)?;
     let go_on = || deadline.is_ahead();
     let token = CancellationToken::new(&go_on);
-    let mut answer = json!({
-        "faults": reading.faults,
-        "warnings": reading.warnings,
-        "does_not_fit": reading.does_not_fit,
-        "memory_bytes": memory.map(|memory| memory.likely),
-        "network": null,
-        "defaults": null,
-    });
+    let mut answer = describe::reading(&rest);
+    [answer["network"], answer["defaults"]] = [Value::Null, Value::Null];
     if let Some(handle) = handle {
         let checked = looked(&handle, &token)?;
         let name = &checked.scenario().name;
         let shown = checked.with_network(&token, |network| network::described(name, network, &token));
         answer["network"] = shown.map_err(|Interrupted| deadline.passed())?;
-        answer["defaults"] = serde_json::from_str(&checked.json()).expect("it was written as JSON");
+        answer["defaults"] = checked.json();
     }
     Ok(answer)
 }

@@ -8,8 +8,7 @@ use serde_json::{Value, json};
 
 /// Describes nodes, links, ports and VCs of a network, as the page draws them.
 pub(crate) fn described(name: &str, network: &Network, token: &CancellationToken<'_>) -> Result<Value, Interrupted> {
-    let text = describe::network(name, network, token)?;
-    let mut described: Value = serde_json::from_str(&text).expect("it was written as JSON");
+    let mut described = describe::network(name, network, token)?;
     let is_source = |link| network.vcs.iter().any(|vc| vc.abr.is_some() && vc.path.first() == Some(&link));
     let merges = |link| network.vcs.iter().any(|vc| vc.merge.is_some() && vc.path.contains(&link));
     for (shown, (number, link)) in

@@ -6,7 +6,7 @@ use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_run::Unfinished;
 use celltrain_run::clock::Instant;
 use celltrain_run::memory::machine;
-use celltrain_run::reading::{Estimated, read_toml};
+use celltrain_run::reading::{self, Estimated};
 use celltrain_run::scenario::Handle;
 use celltrain_scenario::Fault;
 use serde::Deserialize;
@@ -93,7 +93,7 @@ impl Refusal {
 /// Reads a TOML text. Returns the handle if nothing is wrong, and the rest.
 pub(crate) fn read(toml: &str, deadline: &Deadline) -> Result<(Option<Handle>, Estimated), Refusal> {
     let go_on = || deadline.is_ahead();
-    let reading = read_toml(toml, "scenario", machine(), &CancellationToken::new(&go_on));
+    let reading = reading::read("scenario", machine(), &CancellationToken::new(&go_on), |reader| reader.toml(toml));
     let reading = reading.map_err(|Interrupted| deadline.passed())?;
     Ok(Handle::of_reading(reading))
 }

@@ -55,7 +55,11 @@ def run(
     seed: options.Seed = None,
     engine: Annotated[
         str | None,
-        option(None, "fast, or reference: naive and slow, with the same results. Events choose it.", panel=SCENARIO),
+        option(
+            None,
+            "fast, or reference: naive and slow, with the same results. Events choose by themselves.",
+            panel=SCENARIO,
+        ),
     ] = None,
     threads: Annotated[
         int | None,
@@ -244,7 +248,7 @@ def run(
 
     output.show(
         answer=lambda: result.to_dict() | steady,
-        rows=result.flows.to_pylist,
+        rows=lambda: result.flows.to_pylist(),
         blocks=lambda: blocks(result),
     )
     if settled is not None:

@@ -176,7 +176,6 @@ def _interval(row: dict[str, Any]) -> str:
 def _estimate(plan: Plan, worker: Local | Cluster, output: shell.Output) -> int:
     from celltrain.ensemble import plan_warnings
     from celltrain.ensemble.estimate import estimate
-    from celltrain.model.grids import Line
 
     machines, threads = workers.size(worker)
     with progress.waiting("running a few points to see how long they take"):
@@ -200,7 +199,10 @@ def _estimate(plan: Plan, worker: Local | Cluster, output: shell.Output) -> int:
         )
     else:
         said.append("no point of those probed can be run, so nothing is known of time and disk")
-    output.show(answer=lambda: facts | {"warnings": warnings}, blocks=lambda: [Line(text=line) for line in said])
+    if output.form == "json":
+        shell.answer(facts | {"warnings": warnings})
+    else:
+        shell.say("\n".join(said))
     return shell.DONE
 
 

@@ -54,7 +54,7 @@ def tune(
 ) -> int:
     """Search parameters for the front of two measures. Ctrl-C keeps what is done; --resume goes on."""
     from celltrain.drawing.axes import require_matplotlib
-    from celltrain.drawing.pages.drawing import Look
+    from celltrain.drawing.figure import FigureStyle
     from celltrain.drawing.pages.html import environment
     from celltrain.ensemble.tuning import TunePlan, run_tune
     from celltrain.model.overrides import single
@@ -67,7 +67,7 @@ def tune(
             return _estimate(what, worker, output)
     # Fail now rather than after an hour.
     require_matplotlib()
-    with Look.of("page", style).applied():
+    with FigureStyle.of("page", style).applied():
         environment("tune")
     folder = shell.store(store, out) or Path("out") / plan.stem
     latest: list[TuneProgress] = []
@@ -148,7 +148,6 @@ def _blocks(tuned: Tuned) -> Iterator[Block]:
 
 def _estimate(plan: TunePlan, worker: Local | Cluster, output: shell.Output) -> int:
     from celltrain.ensemble.estimate import estimate
-    from celltrain.model.grids import Line
 
     machines, threads = workers.size(worker)
     with progress.waiting("running a few settings to see how long they take"):
@@ -173,7 +172,10 @@ def _estimate(plan: TunePlan, worker: Local | Cluster, output: shell.Output) -> 
         if expected.probes
         else "none of the settings probed can be run, so nothing is known of the time",
     ]
-    output.show(answer=lambda: facts, blocks=lambda: [Line(text=line) for line in said])
+    if output.form == "json":
+        shell.answer(facts)
+    else:
+        shell.say("\n".join(said))
     return shell.DONE
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 from celltrain.cli import completing, options, progress, shell
@@ -12,7 +11,6 @@ from celltrain.text import shown
 
 if TYPE_CHECKING:
     from celltrain.inspect.why import Episodes
-    from celltrain.model.grids import Block
 
 #: Episodes listed without `--all`.
 MOST_EPISODES = 10
@@ -52,8 +50,6 @@ def why(
     """Explain what happened to a flow at a given time: losses, their cause, how the sender reacted, and the cost."""
     from celltrain.errors import Fault, InputError
     from celltrain.inspect import why as reasons
-    from celltrain.inspect.why import MOST
-    from celltrain.model.grids import Line
 
     output = shell.Output.of(as_json=as_json, csv=csv)
     if csv is not None and at is not None:
@@ -62,46 +58,47 @@ def why(
         scenario = shell.scenario(file, settings)
         if at is None:
             found = reasons.episodes(scenario, flow=flow, seed=seed, progress=tell)
-            facts = found.to_dict()
-            output.show(
-                answer=lambda: facts,
-                rows=lambda: facts["episodes"],
-                blocks=lambda: _list(found, str(file), seed, settings or [], everything=everything),
-            )
         else:
             answer = reasons.why(scenario, flow=flow, at=at, seed=seed, progress=tell)
-            text = answer.text(None if everything else MOST)
-            output.show(answer=answer.to_dict, blocks=lambda: [Line(text=line) for line in text.split("\n")])
+    if at is not None:
+        if as_json:
+            shell.answer(answer.to_dict())
+        else:
+            shell.say(answer.text(None if everything else reasons.MOST))
+        return
+    facts = found.to_dict()
+    output.show(answer=lambda: facts, rows=lambda: facts["episodes"], blocks=lambda: [])
+    if output.form == "text":
+        _list(found, str(file), seed, settings or [], everything=everything)
     output.wrote()
 
 
-def _list(found: Episodes, file: str, seed: int | None, settings: list[str], *, everything: bool) -> Iterator[Block]:
-    """Lists the episodes of a connection, and the command that explains the first."""
+def _list(found: Episodes, file: str, seed: int | None, settings: list[str], *, everything: bool) -> None:
+    """Prints the episodes of a connection, and the command that explains the first."""
     from celltrain.inspect.why import HEADS
-    from celltrain.model.grids import Line
 
     facts = found.to_dict()
     flow, of = shown(found.flow), f"{shown(facts['scenario'] or file)}, seed {facts['seed']}"
     if found.warning:
-        yield Line(text=found.warning)
+        shell.say(found.warning)
     if not found:
-        yield Line(text=f"{flow} lost nothing and retransmitted nothing ({of}).")
+        shell.say(f"{flow} lost nothing and retransmitted nothing ({of}).")
         return
-    yield Line(text=f"Times at which {flow} was in trouble, longest silence first ({of}):")
+    shell.say(f"Times at which {flow} was in trouble, longest silence first ({of}):")
     grid = shell.grid(*HEADS)
     rows = found.rows()
     kept = rows if everything else rows[:MOST_EPISODES]
     for row in kept:
         grid.add_row(*row)
-    yield grid
+    shell.console().print(grid)
     if len(rows) > len(kept):
-        yield Line(text=f"{len(rows) - len(kept)} shorter ones are not shown; --all lists them.")
+        shell.say(f"{len(rows) - len(kept)} shorter ones are not shown; --all lists them.")
     first = found[0]
     middle = first.at_s + first.silent_s / 2
     asked = [word for setting in settings for word in ("--set", setting)]
     asked += [] if seed is None else ["--seed", str(seed)]
     command = ["celltrain", "why", file, *asked, "--flow", found.flow, "--at", f"{middle:.3f}s"]
-    yield Line(text=f"To explain the first: {shlex.join(command)}")
+    shell.say(f"To explain the first: {shlex.join(command)}")
 
 
 COMMANDS = {"why": why}

@@ -148,7 +148,7 @@ class Reproduction:
             answer = path / f"{self.paper.kind.command}.json"
             replace(answer, self.to_json() + "\n")
             drawn = figures.available() and not self.interrupted
-            return [answer, *export.write(self, path), *(figures.write(self, path) if drawn else [])]
+            return [answer, *export.write(self, path), *(figures.write(self.paper, self.scored, path) if drawn else [])]
 
     def __repr__(self) -> str:
         held = sum(claim.holds for claim in self.claims)

@@ -77,11 +77,9 @@ class Capture:
         self._end = b""
         faults = []
         if kind not in KINDS:
-            problem = f"is not a kind of capture; choose from {', '.join(KINDS)}"
-            faults.append(Fault.of_option("kind", repr(kind), problem))
+            faults.append(Fault.of_choice("kind", kind, "a kind of capture", KINDS))
         elif at is not None and at not in KINDS[kind]:
-            problem = f"is not what {kind} can be looked at; choose from {', '.join(KINDS[kind])}"
-            faults.append(Fault.of_option("at", repr(at), problem))
+            faults.append(Fault.of_choice("at", at, f"what {kind} can be looked at", KINDS[kind]))
         if self.ports is not None and not self.of_cells:
             problem = "chooses among cells; packets are seen at hosts, so choose flows"
             faults.append(Fault.of_option("ports", ", ".join(self.ports), problem))
@@ -105,8 +103,7 @@ class Capture:
 
     def for_core(self) -> tuple[Any, ...]:
         """Returns the choice as the core takes it."""
-        names = (None if one is None else list(one) for one in (self.ports, self.vcs, self.flows))
-        return (self.kind, self.at, *names, self.window)
+        return (self.kind, self.at, self.ports, self.vcs, self.flows, self.window)
 
     @contextmanager
     def taking(self) -> Iterator[Take]:

@@ -87,11 +87,9 @@ class Events:
         self.rows: dict[str, int] = {}
         """Number of rows that the last run with this choice wrote, by kind."""
         unknown = [name for name in dict.fromkeys(self.kinds) if name not in EVENTS]
-        problem = f"is not a kind of event; choose from {', '.join(EVENTS)}"
-        faults = [Fault.of_option("kinds", repr(name), problem) for name in unknown]
+        faults = [Fault.of_choice("kinds", name, "a kind of event", EVENTS) for name in unknown]
         if format not in FORMATS:
-            problem = f"is not a format; choose from {', '.join(FORMATS)}"
-            faults.append(Fault.of_option("format", repr(format), problem))
+            faults.append(Fault.of_choice("format", format, "a format", FORMATS))
         if faults:
             raise ScenarioError(faults)
 
@@ -119,8 +117,7 @@ class Events:
 
     def for_core(self) -> tuple[Any, ...]:
         """Returns the choice as the core takes it."""
-        names = (None if one is None else list(one) for one in (self.ports, self.vcs, self.flows))
-        return (list(self.kinds), *names, self.window)
+        return (self.kinds, self.ports, self.vcs, self.flows, self.window)
 
     @contextmanager
     def taking(self, run: Mapping[str, str] | None = None, *, is_temporary: bool = False) -> Iterator[Take]:

@@ -82,7 +82,7 @@ def run(
         engine: `"fast"`, or `"reference"`, which is naive and slow and must give the same fingerprint. When None the fast
             one, unless some of the events come from the other alone, or a capture is made.
         threads: Largest number of threads that share the run. The result is the same, to the last bit, for any number.
-            Large networks with long links gain most; others stay on one thread, and a warning says so. Observers of a run
+            Large networks with long links gain most; others stay on one thread, with a warning. Observers of a run
             (`trace`, `events`, `pcap`) and the reference engine need a single thread.
         events: Events to keep, and where: a `celltrain.Events`, or a folder that gets all kinds. Keeping them changes
             nothing in the run.
@@ -108,10 +108,9 @@ def run(
     trace = tuple(dict.fromkeys(names_of(trace) or ()))
     events = events if events is None or isinstance(events, Events) else Events(events)
     capture = pcap if pcap is None or isinstance(pcap, Capture) else Capture(pcap)
-    problem = f"is not a series; choose from {', '.join(TRACES)}"
-    faults = [Fault.of_option("trace", repr(name), problem) for name in trace if name not in TRACES]
+    faults = [Fault.of_choice("trace", name, "a series", TRACES) for name in trace if name not in TRACES]
     if engine is not None and engine not in ENGINES:
-        faults.append(Fault.of_option("engine", repr(engine), f"is not an engine; choose from {', '.join(ENGINES)}"))
+        faults.append(Fault.of_choice("engine", engine, "an engine", ENGINES))
     if seed is not None and not 0 <= seed < 1 << 64:
         faults.append(Fault.of_option("seed", seed, "is not a whole number from 0 to 2^64 - 1"))
     if events is not None and capture is not None and _overlap(events, capture):
@@ -141,10 +140,8 @@ def run(
                 outputs |= {"events": events.for_core(), "on_events": files.enter_context(events.taking(facts))}
             if outputs:
                 outputs["told_by"] = engine or ("reference" if "reference" in needed else "fast")
-            links = None if ports is None else list(names_of(ports) or ())
-            answer_json, series = accepted.run(
-                seed, trace, step, links, engine or "fast", progress, current(), threads=threads, **outputs
-            )
+            options = (seed, trace, step, names_of(ports), engine or "fast", progress, current())
+            answer_json, series = accepted.run(*options, threads=threads, **outputs)
             answer = {"tcp": tcp_summary(settings), **json.loads(answer_json)}
             if events is not None:
                 events.known = _for_diagrams(answer)
@@ -354,13 +351,20 @@ class RunResult(Carded):
     @property
     def plot(self) -> Plot:
         """Plots of the recorded series, and diagrams of the events; needs `pip install celltrain[plot]`."""
+        from celltrain.drawing.axes import LONGEST_TITLE, brief
         from celltrain.drawing.plot import Plot
 
-        return Plot(self)
+        name = brief(self.scenario or "scenario", LONGEST_TITLE)
+        title = [f"{name}, seed {self.seed}", brief(f"TCP: {self.tcp}", LONGEST_TITLE)]
+        return Plot(self.series, self._answer, title, lambda: self.events.plot)
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the whole answer without the series, as `celltrain run --json` prints it."""
         return deepcopy(self._answer)
+
+    def to_pandas(self) -> Any:
+        """Returns the flows as a pandas DataFrame; needs `pip install celltrain[frames]`."""
+        return self.flows.to_pandas()
 
     @checked()
     def write(self, folder: str | os.PathLike[str], *, plots: bool = False) -> list[Path]:

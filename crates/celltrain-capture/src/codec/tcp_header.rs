@@ -8,12 +8,11 @@
 //! encode back to the same bytes. The four reserved bits are sent as 0 and ignored when parsing. A window scale above
 //! 14 is passed through; RFC 7323 §2.3 leaves the bound to the user of the value.
 
-use std::error::Error;
-use std::fmt;
 use std::net::Ipv4Addr;
 use std::ops::BitOr;
 
-use super::ipv4::{PROTOCOL_TCP, internet_checksum};
+use super::ParseError;
+use super::ipv4::{PROTOCOL_TCP, internet_checksum, pseudo_header};
 
 /// A TCP header (RFC 9293 §3.1).
 ///
@@ -76,7 +75,7 @@ impl TcpHeader {
         }
         segment.resize(header_bytes, KIND_END);
         segment.extend_from_slice(payload);
-        let checksum = internet_checksum(&[&pseudo_header(src, dst, length), &segment]);
+        let checksum = internet_checksum(&[&pseudo_header(src, dst, PROTOCOL_TCP, length), &segment]);
         segment[CHECKSUM_AT..CHECKSUM_AT + 2].copy_from_slice(&checksum.to_be_bytes());
         segment
     }
@@ -84,22 +83,24 @@ impl TcpHeader {
     /// Parses the header and payload of a segment sent from `src` to `dst` (RFC 9293 §3.1).
     ///
     /// # Errors
-    /// See [`TcpHeaderError`]. The checksum is checked before anything it covers, so that a damaged segment is reported
+    /// If it is damaged, cut off, or not for these addresses. The checksum is checked before anything it covers, so that a damaged segment is reported
     /// as damaged whatever its fields contain.
-    pub fn parse(segment: &[u8], src: Ipv4Addr, dst: Ipv4Addr) -> Result<(Self, &[u8]), TcpHeaderError> {
+    pub fn parse(segment: &[u8], src: Ipv4Addr, dst: Ipv4Addr) -> Result<(Self, &[u8]), ParseError> {
         let bytes = segment.len();
         let Some(fixed) = segment.first_chunk::<HEADER_BYTES>() else {
-            return Err(TcpHeaderError::TooShort { bytes });
+            return refuse!("a TCP header has {HEADER_BYTES} bytes, there are only {bytes}");
         };
-        let length = u16::try_from(bytes).map_err(|_| TcpHeaderError::TooLong { bytes })?;
+        let Ok(length) = u16::try_from(bytes) else {
+            return refuse!("a TCP segment has at most 65535 bytes, not {bytes}");
+        };
         // The sum over a segment that includes its correct checksum is zero (RFC 1071 §1).
-        if internet_checksum(&[&pseudo_header(src, dst, length), segment]) != 0 {
-            return Err(TcpHeaderError::ChecksumMismatch);
+        if internet_checksum(&[&pseudo_header(src, dst, PROTOCOL_TCP, length), segment]) != 0 {
+            return refuse!("TCP segment damaged or misdirected: it does not match its checksum");
         }
         let words = fixed[12] >> 4;
         let header_bytes = 4 * usize::from(words);
         if header_bytes < HEADER_BYTES || header_bytes > bytes {
-            return Err(TcpHeaderError::BadDataOffset { words, bytes });
+            return refuse!("TCP header of {words} words is less than 5 or more than the {bytes} bytes there are");
         }
         let header = Self {
             src_port: u16::from_be_bytes([fixed[0], fixed[1]]),
@@ -268,65 +269,6 @@ pub fn word_aligned(options: &[TcpOption]) -> Vec<TcpOption> {
     aligned
 }
 
-/// Reasons why bytes are not a TCP segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TcpHeaderError {
-    /// There are fewer than [`HEADER_BYTES`] bytes.
-    TooShort {
-        /// Number of bytes.
-        bytes: usize,
-    },
-    /// There are more than 65535 bytes, the maximum length in the pseudo header.
-    TooLong {
-        /// Number of bytes.
-        bytes: usize,
-    },
-    /// The segment is damaged or not for these addresses: it does not match its checksum.
-    ChecksumMismatch,
-    /// The data offset is less than 5 words or exceeds the available bytes.
-    BadDataOffset {
-        /// The data offset field, in words of 4 bytes.
-        words: u8,
-        /// Number of bytes available.
-        bytes: usize,
-    },
-    /// The options end before an option's length byte.
-    OptionWithoutLength {
-        /// The option's kind.
-        kind: u8,
-    },
-    /// An option's length is less than 2, exceeds the remaining option bytes, or is invalid for its kind.
-    BadOptionLength {
-        /// The option's kind.
-        kind: u8,
-        /// The length byte.
-        length: u8,
-    },
-}
-
-impl fmt::Display for TcpHeaderError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TooShort { bytes } => write!(f, "a TCP header has {HEADER_BYTES} bytes, there are only {bytes}"),
-            Self::TooLong { bytes } => {
-                write!(f, "a TCP segment has at most 65535 bytes, not {bytes}")
-            }
-            Self::ChecksumMismatch => write!(f, "TCP segment damaged or misdirected: it does not match its checksum"),
-            Self::BadDataOffset { words, bytes } => {
-                write!(f, "TCP header of {words} words is less than 5 or more than the {bytes} bytes there are")
-            }
-            Self::OptionWithoutLength { kind } => {
-                write!(f, "TCP options end inside an option of kind {kind}")
-            }
-            Self::BadOptionLength { kind, length } => {
-                write!(f, "TCP option of kind {kind} cannot have length {length} here")
-            }
-        }
-    }
-}
-
-impl Error for TcpHeaderError {}
-
 /// Bytes of a TCP header without options (RFC 9293 §3.1).
 pub const HEADER_BYTES: usize = 20;
 
@@ -337,16 +279,7 @@ pub const MAX_OPTIONS_BYTES: usize = 40;
 /// Maximum number of blocks in a SACK option, limited by [`MAX_OPTIONS_BYTES`] (RFC 2018 §3).
 pub const MAX_SACK_BLOCKS: usize = 4;
 
-fn pseudo_header(src: Ipv4Addr, dst: Ipv4Addr, length: u16) -> [u8; 12] {
-    let mut header = [0; 12];
-    header[..4].copy_from_slice(&src.octets());
-    header[4..8].copy_from_slice(&dst.octets());
-    header[9] = PROTOCOL_TCP;
-    header[10..].copy_from_slice(&length.to_be_bytes());
-    header
-}
-
-fn parse_options(bytes: &[u8]) -> Result<Vec<TcpOption>, TcpHeaderError> {
+fn parse_options(bytes: &[u8]) -> Result<Vec<TcpOption>, ParseError> {
     let mut options = Vec::new();
     let mut rest = bytes;
     loop {
@@ -356,9 +289,9 @@ fn parse_options(bytes: &[u8]) -> Result<Vec<TcpOption>, TcpHeaderError> {
                 options.push(TcpOption::NoOperation);
                 rest = &rest[1..];
             }
-            [kind] => return Err(TcpHeaderError::OptionWithoutLength { kind }),
+            [kind] => return refuse!("TCP options end inside an option of kind {kind}"),
             [kind, length, ..] => {
-                let body = rest.get(2..usize::from(length)).ok_or(TcpHeaderError::BadOptionLength { kind, length })?;
+                let body = rest.get(2..usize::from(length)).ok_or_else(|| bad_length(kind, length))?;
                 options.extend(parse_option(kind, length, body)?);
                 rest = &rest[usize::from(length)..];
             }
@@ -367,7 +300,7 @@ fn parse_options(bytes: &[u8]) -> Result<Vec<TcpOption>, TcpHeaderError> {
 }
 
 /// Returns `None` if the kind is unknown.
-fn parse_option(kind: u8, length: u8, body: &[u8]) -> Result<Option<TcpOption>, TcpHeaderError> {
+fn parse_option(kind: u8, length: u8, body: &[u8]) -> Result<Option<TcpOption>, ParseError> {
     let (words, rest) = body.as_chunks::<4>();
     let option = match (kind, words, rest) {
         (KIND_MAXIMUM_SEGMENT_SIZE, [], &[high, low]) => TcpOption::MaximumSegmentSize(u16::from_be_bytes([high, low])),
@@ -381,11 +314,15 @@ fn parse_option(kind: u8, length: u8, body: &[u8]) -> Result<Option<TcpOption>, 
             TcpOption::Timestamps { value: u32::from_be_bytes(value), echo_reply: u32::from_be_bytes(echo_reply) }
         }
         (KIND_MAXIMUM_SEGMENT_SIZE | KIND_WINDOW_SCALE | KIND_SACK_PERMITTED | KIND_SACK | KIND_TIMESTAMPS, _, _) => {
-            return Err(TcpHeaderError::BadOptionLength { kind, length });
+            return Err(bad_length(kind, length));
         }
         _ => return Ok(None),
     };
     Ok(Some(option))
+}
+
+fn bad_length(kind: u8, length: u8) -> ParseError {
+    ParseError(format!("TCP option of kind {kind} cannot have length {length} here"))
 }
 
 const CHECKSUM_AT: usize = 16;

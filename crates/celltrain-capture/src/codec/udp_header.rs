@@ -5,11 +5,10 @@
 //! Departures: a checksum of 0, with which a sender omits the checksum, is rejected when parsing; `encode` always
 //! computes one.
 
-use std::error::Error;
-use std::fmt;
 use std::net::Ipv4Addr;
 
-use super::ipv4::internet_checksum;
+use super::ParseError;
+use super::ipv4::{internet_checksum, pseudo_header};
 
 /// A UDP header (RFC 768). It omits length and checksum, which [`UdpHeader::encode`] computes and [`UdpHeader::parse`]
 /// checks.
@@ -36,7 +35,7 @@ impl UdpHeader {
         }
         datagram.extend_from_slice(payload);
         // RFC 768: a checksum of 0 is sent as all ones, which is equivalent in ones' complement.
-        let checksum = match internet_checksum(&[&pseudo_header(src, dst, length), &datagram]) {
+        let checksum = match internet_checksum(&[&pseudo_header(src, dst, PROTOCOL_UDP, length), &datagram]) {
             0 => u16::MAX,
             checksum => checksum,
         };
@@ -47,55 +46,26 @@ impl UdpHeader {
     /// Parses the header and payload of a datagram sent from `src` to `dst` (RFC 768).
     ///
     /// # Errors
-    /// See [`UdpHeaderError`].
-    pub fn parse(datagram: &[u8], src: Ipv4Addr, dst: Ipv4Addr) -> Result<(Self, &[u8]), UdpHeaderError> {
+    /// If it is damaged, cut off, or not for these addresses.
+    pub fn parse(datagram: &[u8], src: Ipv4Addr, dst: Ipv4Addr) -> Result<(Self, &[u8]), ParseError> {
         let bytes = datagram.len();
         let Some((fixed, payload)) = datagram.split_first_chunk::<HEADER_BYTES>() else {
-            return Err(UdpHeaderError::TooShort { bytes });
+            return refuse!("a UDP header has {HEADER_BYTES} bytes, there are only {bytes}");
         };
         let field = |at: usize| u16::from_be_bytes([fixed[at], fixed[at + 1]]);
         let length = field(4);
         if usize::from(length) != bytes {
-            return Err(UdpHeaderError::BadLength { length, bytes });
+            return refuse!("UDP length is {length}, but there are {bytes} bytes");
         }
         // The sum over a datagram that includes its correct checksum is zero (RFC 1071 §1).
-        if field(CHECKSUM_AT) == 0 || internet_checksum(&[&pseudo_header(src, dst, length), datagram]) != 0 {
-            return Err(UdpHeaderError::ChecksumMismatch);
+        if field(CHECKSUM_AT) == 0
+            || internet_checksum(&[&pseudo_header(src, dst, PROTOCOL_UDP, length), datagram]) != 0
+        {
+            return refuse!("UDP datagram damaged or misdirected: it does not match its checksum");
         }
         Ok((Self { src_port: field(0), dst_port: field(2) }, payload))
     }
 }
-
-/// Reasons why bytes are not a UDP datagram.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UdpHeaderError {
-    /// There are fewer than [`HEADER_BYTES`] bytes.
-    TooShort {
-        /// Number of bytes.
-        bytes: usize,
-    },
-    /// The length field does not match the number of bytes.
-    BadLength {
-        /// The length field, in bytes.
-        length: u16,
-        /// Number of bytes available.
-        bytes: usize,
-    },
-    /// The datagram is damaged or not for these addresses: it does not match its checksum, or has none.
-    ChecksumMismatch,
-}
-
-impl fmt::Display for UdpHeaderError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TooShort { bytes } => write!(f, "a UDP header has {HEADER_BYTES} bytes, there are only {bytes}"),
-            Self::BadLength { length, bytes } => write!(f, "UDP length is {length}, but there are {bytes} bytes"),
-            Self::ChecksumMismatch => write!(f, "UDP datagram damaged or misdirected: it does not match its checksum"),
-        }
-    }
-}
-
-impl Error for UdpHeaderError {}
 
 /// Bytes of a UDP header (RFC 768).
 pub const HEADER_BYTES: usize = 8;
@@ -104,15 +74,6 @@ pub const HEADER_BYTES: usize = 8;
 pub const PROTOCOL_UDP: u8 = 17;
 
 const CHECKSUM_AT: usize = 6;
-
-fn pseudo_header(src: Ipv4Addr, dst: Ipv4Addr, length: u16) -> [u8; 12] {
-    let mut header = [0; 12];
-    header[..4].copy_from_slice(&src.octets());
-    header[4..8].copy_from_slice(&dst.octets());
-    header[9] = PROTOCOL_UDP;
-    header[10..].copy_from_slice(&length.to_be_bytes());
-    header
-}
 
 #[cfg(test)]
 mod tests {

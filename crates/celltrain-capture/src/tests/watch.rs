@@ -33,8 +33,7 @@ const MERGING: &str = "duration = \"30ms\"\n[topology.vc_merge]\nvcs = 2\nsource
                        [port.\"local*->sw1\".policy.tail_drop]\n";
 
 fn network(text: &str) -> Network {
-    let reading = read_toml(text, "test");
-    build::network(&reading.scenario.unwrap_or_else(|| panic!("{:?}", reading.faults)), 1)
+    build::network(&read_toml(text, "test").expect_scenario(), 1)
 }
 
 fn choice(network: &Network, kind: &str, at: Option<&str>, ports: Option<&[&str]>) -> CaptureChoice {

@@ -325,8 +325,8 @@ fn play(text: &str, mode: Mode) -> Result<(), String> {
 
 fn begin(mut settings: Settings, mode: Mode) -> Result<Player, String> {
     let mut own = |key| settings.remove(key).and_then(|value| value.as_str().map(String::from));
-    let link_rate: BitRate = own("link_rate").as_deref().unwrap_or("424Mbps").parse().map_err(|e| format!("{e}"))?;
-    let round_trip: Duration = own("round_trip").as_deref().unwrap_or("6ms").parse().map_err(|e| format!("{e}"))?;
+    let link_rate: BitRate = own("link_rate").as_deref().unwrap_or("424Mbps").parse()?;
+    let round_trip: Duration = own("round_trip").as_deref().unwrap_or("6ms").parse()?;
     let parameters: Parameters =
         serde_json::from_value(serde_json::Value::Object(settings)).map_err(|e| e.to_string())?;
     let faults = parameters.check(link_rate);

@@ -472,8 +472,9 @@ fn faults_name_key_value_and_what_would_be_right() {
 
 #[test]
 fn only_cells_taken_since_the_last_change_are_put_back() {
+    type Change = fn(&mut Bench);
     let vc = Label::new(0);
-    let changes: [(&str, fn(&mut Bench)); 3] = [
+    let changes: [(&str, Change); 3] = [
         ("a packet came", |bench| bench.offer(0, 9)),
         ("the second packet, not under way, was dropped", |bench| {
             assert!(bench.buffer.packets.drop_front(Label::new(0), Cause::NoRoom));

@@ -97,11 +97,8 @@ mod tests {
             let mut bench = Bench::new(&Config { threshold: 8.into(), tagged_threshold: 2.into() }, 20, 2);
             bench.offer_frame(0, threshold);
             for (cells, waiting) in [(1, threshold + 1), (4, threshold + 1)] {
-                if tagged {
-                    bench.offer_tagged_frame(1, cells)
-                } else {
-                    bench.offer_frame(1, cells)
-                }
+                let offer = if tagged { Bench::offer_tagged_frame } else { Bench::offer_frame };
+                offer(&mut bench, 1, cells);
                 assert_eq!(bench.port.occupancy(), waiting, "tagged: {tagged}");
             }
             assert_eq!(bench.port.counters().discarded_frame, 4);

@@ -437,8 +437,9 @@ mod tests {
 
     #[test]
     fn the_defaults_are_sound_and_values_out_of_range_are_refused_by_key() {
+        type Change = fn(&mut TcpOptions);
         let least = |bytes| Some(Bytes { bytes });
-        let refused: [(&[&str], fn(&mut TcpOptions)); 6] = [
+        let refused: [(&[&str], Change); 6] = [
             (&[], |_| {}),
             (&["receive_window"], |o| o.receive_window = Bytes { bytes: 500 }),
             (&["pacing_rate"], |o| o.pacing_rate = Some(BitRate::from_bits_per_second(423))),

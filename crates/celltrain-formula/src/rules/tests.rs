@@ -244,6 +244,7 @@ fn values_of_vcs_and_of_state_are_where_programs_read_them() {
 }
 
 #[test]
+#[expect(clippy::redundant_closure_for_method_calls, reason = "the method's type has one lifetime")]
 fn names_that_no_formula_uses_are_listed() {
     let mut table = Table::new("X <= R", &[("R", text("0.5 * K")), ("S", number(1.0)), ("T", text("T"))]);
     table.state = start(&[("seen", 0.0)]);

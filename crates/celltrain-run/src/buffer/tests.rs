@@ -12,8 +12,7 @@ fn network(policy: &str) -> Network {
         "duration = \"20ms\"\n[topology.n_source]\nsources = 3\nlink_delay = \"5us\"\n[tcp.reno]\n\
          [port.bottleneck]\nbuffer = 60\n[port.bottleneck.policy.{policy}]\n"
     );
-    let reading = read_toml(&text, "test");
-    build::network(&reading.scenario.unwrap_or_else(|| panic!("{:?}", reading.faults)), 1)
+    build::network(&read_toml(&text, "test").expect_scenario(), 1)
 }
 
 fn at(text: &str) -> Duration {
@@ -172,8 +171,7 @@ fn a_frame_is_damaged_if_and_only_if_its_host_does_not_deliver_it() {
             "duration = \"700ms\"\n[topology.n_source]\nsources = 3\nlink_delay = \"5us\"\n[tcp.vanilla]\n\
              [port.bottleneck]\nbuffer = 60\n[port.bottleneck.policy.{policy}]\n"
         );
-        let reading = read_toml(&text, "test");
-        let network = build::network(&reading.scenario.unwrap_or_else(|| panic!("{:?}", reading.faults)), 1);
+        let network = build::network(&read_toml(&text, "test").expect_scenario(), 1);
         let history = history(&network, ["0s", "700ms"], usize::MAX);
         let mut ends = Ends::default();
         Engine::Reference.run(&network, &mut ends, |_| true).expect("nothing interrupts it");

@@ -8,25 +8,26 @@ use celltrain_core::tcp::sender::Cause;
 use celltrain_core::tcp::{Ack, Segment};
 use celltrain_core::units::CELL_BITS;
 
-use super::columns::{Accessor, Column};
+use super::columns::Accessor::{self, Count, Flag, Flow, Number, Port, PortVc, Rate, Time, Vc, Word};
+use super::columns::Column;
 
 const fn column<E>(name: &'static str, unit: &'static str, meaning: &'static str, value: Accessor<E>) -> Column<E> {
     Column { name, unit, meaning, value }
 }
 
 const fn time<E>() -> Column<E> {
-    column("time_s", "s", "time since the start of the run", Accessor::Time)
+    column("time_s", "s", "time since the start of the run", Time)
 }
 
 /// Columns of segments.
 pub const SEGMENTS: &[Column<SegmentEvent>] = &[
     time(),
-    column("flow", "", "the connection", Accessor::Flow(|row| row.flow)),
+    column("flow", "", "the connection", Flow(|row| row.flow)),
     column(
         "event",
         "",
         "sent, retransmitted, arrived (at the receiver), ack_sent, acknowledged (the ACK is at the sender)",
-        Accessor::Word(|row| match row.event.step {
+        Word(|row| match row.event.step {
             SegmentStep::Sent { .. } => "sent",
             SegmentStep::Retransmitted { .. } => "retransmitted",
             SegmentStep::Arrived { .. } => "arrived",
@@ -39,7 +40,7 @@ pub const SEGMENTS: &[Column<SegmentEvent>] = &[
         "",
         "why it was sent again: what began the recovery, for all that a sender that goes back sends again; or what it \
          brought to whom it arrived at",
-        Accessor::Word(|row| match row.event.step {
+        Word(|row| match row.event.step {
             SegmentStep::Sent { is_probe: true, .. } => "window probe",
             SegmentStep::Sent { .. } | SegmentStep::AckSent { .. } => "",
             SegmentStep::Retransmitted { cause, .. } => match cause {
@@ -64,50 +65,50 @@ pub const SEGMENTS: &[Column<SegmentEvent>] = &[
         "sequence",
         "bytes",
         "its first byte's place in the stream, from 0; none of an ACK",
-        Accessor::Count(|row| segment(&row.event).map(|segment| segment.seq)),
+        Count(|row| segment(&row.event).map(|segment| segment.seq)),
     ),
     column(
         "length",
         "bytes",
         "its payload; none of an ACK",
-        Accessor::Count(|row| segment(&row.event).map(|segment| segment.len.into())),
+        Count(|row| segment(&row.event).map(|segment| segment.len.into())),
     ),
     column(
         "acknowledgement",
         "bytes",
         "the place of the next byte that the receiver expects; of ACKs alone",
-        Accessor::Count(|row| ack(&row.event).map(|ack| ack.ack)),
+        Count(|row| ack(&row.event).map(|ack| ack.ack)),
     ),
     column(
         "cwnd",
         "segments",
         "the sender's congestion window after it",
-        Accessor::Number(|row| row.event.sender.map(|sender| sender.cwnd)),
+        Number(|row| row.event.sender.map(|sender| sender.cwnd)),
     ),
     column(
         "ssthresh",
         "segments",
         "its slow start threshold",
-        Accessor::Number(|row| row.event.sender.map(|sender| sender.ssthresh)),
+        Number(|row| row.event.sender.map(|sender| sender.ssthresh)),
     ),
     column(
         "flight",
         "bytes",
         "bytes it has sent that are not acknowledged",
-        Accessor::Count(|row| row.event.sender.map(|sender| sender.flight)),
+        Count(|row| row.event.sender.map(|sender| sender.flight)),
     ),
     column(
         "rto_s",
         "s",
         "its retransmission timeout, backoff included",
-        Accessor::Number(|row| row.event.sender.map(|sender| f64::from(sender.rto) * row.tick_s)),
+        Number(|row| row.event.sender.map(|sender| f64::from(sender.rto) * row.tick_s)),
     ),
-    column("vc", "", "the VC that carries it", Accessor::Vc(|row| Some(row.event.vc))),
+    column("vc", "", "the VC that carries it", Vc(|row| Some(row.event.vc))),
     column(
         "frame",
         "1",
         "the number of its frame within the VC, as in the table of frames",
-        Accessor::Count(|row| Some(row.number.into())),
+        Count(|row| Some(row.number.into())),
     ),
 ];
 
@@ -130,12 +131,12 @@ fn ack(event: &SegmentEvent) -> Option<Ack> {
 /// Columns of timers.
 pub const TIMERS: &[Column<TimerEvent>] = &[
     time(),
-    column("flow", "", "the connection", Accessor::Flow(|row| row.flow)),
+    column("flow", "", "the connection", Flow(|row| row.flow)),
     column(
         "timer",
         "",
         "retransmission, persist (of a closed window) or delayed_ack",
-        Accessor::Word(|row| match row.event.timer {
+        Word(|row| match row.event.timer {
             Timer::Retransmission => "retransmission",
             Timer::Persist => "persist",
             Timer::DelayedAck => "delayed_ack",
@@ -145,7 +146,7 @@ pub const TIMERS: &[Column<TimerEvent>] = &[
         "event",
         "",
         "started, restarted, stopped or expired",
-        Accessor::Word(|row| match row.event.step {
+        Word(|row| match row.event.step {
             TimerStep::Started { .. } => "started",
             TimerStep::Restarted { .. } => "restarted",
             TimerStep::Stopped => "stopped",
@@ -156,7 +157,7 @@ pub const TIMERS: &[Column<TimerEvent>] = &[
         "ticks",
         "ticks",
         "ticks of its clock until it runs out; the first may come at once",
-        Accessor::Count(|row| match row.event.step {
+        Count(|row| match row.event.step {
             TimerStep::Started { left } | TimerStep::Restarted { left } => Some(left),
             TimerStep::Stopped | TimerStep::Expired => None,
         }),
@@ -166,21 +167,21 @@ pub const TIMERS: &[Column<TimerEvent>] = &[
 /// Columns of frames.
 pub const FRAMES: &[Column<FrameEvent>] = &[
     time(),
-    column("flow", "", "the connection whose VC it is", Accessor::Flow(|row| row.flow)),
-    column("vc", "", "the VC it was sent on", Accessor::Vc(|row| Some(row.event.vc))),
+    column("flow", "", "the connection whose VC it is", Flow(|row| row.flow)),
+    column("vc", "", "the VC it was sent on", Vc(|row| Some(row.event.vc))),
     column(
         "port_vc",
         "",
         "its VC as the port has it: behind a merge the VC that several have become; none at a host",
-        Accessor::PortVc(|row| row.port_vc),
+        PortVc(|row| row.port_vc),
     ),
-    column("frame", "1", "its number within the VC it was sent on", Accessor::Count(|row| Some(row.number.into()))),
+    column("frame", "1", "its number within the VC it was sent on", Count(|row| Some(row.number.into()))),
     column(
         "event",
         "",
         "at a port admitted, refused, cut (it loses a cell for want of room, or at an edge device all), joined (it loses one \
          with the frame before) or, at an edge device, dropped; at its host delivered or failed",
-        Accessor::Word(|row| match row.event.step {
+        Word(|row| match row.event.step {
             FrameStep::Admitted(_) => "admitted",
             FrameStep::Refused(_) => "refused",
             FrameStep::Cut { .. } | FrameStep::NoRoom(_) | FrameStep::Dropped { rate_fell: false, .. } => "cut",
@@ -190,66 +191,56 @@ pub const FRAMES: &[Column<FrameEvent>] = &[
             FrameStep::Failed(_) => "failed",
         }),
     ),
-    column(
-        "port",
-        "",
-        "the output port, named after its link; none at a host",
-        Accessor::Port(|row| row.event.step.link()),
-    ),
+    column("port", "", "the output port, named after its link; none at a host", Port(|row| row.event.step.link())),
     column(
         "reason",
         "",
         "when the port's policy refuses a frame, or why this one was cut, joined, dropped or failed",
-        Accessor::Word(|row| row.event.step.reason()),
+        Word(|row| row.event.step.reason()),
     ),
     column(
         "occupancy",
         "cells",
         "X: cells waiting at the port",
-        Accessor::Count(|row| row.event.step.occupancy().map(u64::from)),
+        Count(|row| row.event.step.occupancy().map(u64::from)),
     ),
     column(
         "vc_cells",
         "cells",
         "Y_i: cells of port_vc waiting there, when the policy judged it",
-        Accessor::Count(|row| judged(&row.event).map(|judged| judged.vc_cells.into())),
+        Count(|row| judged(&row.event).map(|judged| judged.vc_cells.into())),
     ),
     column(
         "active_vcs",
         "1",
         "N_a: VCs with cells waiting there, when the policy judged it",
-        Accessor::Count(|row| judged(&row.event).map(|judged| judged.active_vcs.into())),
+        Count(|row| judged(&row.event).map(|judged| judged.active_vcs.into())),
     ),
     column(
         "threshold_cells",
         "cells",
         "the threshold that the policy held against X",
-        Accessor::Number(|row| judged(&row.event).and_then(|judged| judged.decision.threshold)),
+        Number(|row| judged(&row.event).and_then(|judged| judged.decision.threshold)),
     ),
     column(
         "share_cells",
         "cells",
         "what the VC might hold then",
-        Accessor::Number(|row| judged(&row.event).and_then(|judged| judged.decision.share)),
+        Number(|row| judged(&row.event).and_then(|judged| judged.decision.share)),
     ),
     column(
         "held_cells",
         "cells",
         "what it held, where that is not vc_cells: the cells of its virtual queue",
-        Accessor::Number(|row| judged(&row.event).and_then(|judged| judged.decision.held)),
+        Number(|row| judged(&row.event).and_then(|judged| judged.decision.held)),
     ),
     column(
         "drop_probability",
         "1",
         "the probability with which the policy drew for a refusal",
-        Accessor::Number(|row| judged(&row.event).and_then(|judged| judged.decision.probability)),
+        Number(|row| judged(&row.event).and_then(|judged| judged.decision.probability)),
     ),
-    column(
-        "tagged",
-        "",
-        "whether it is tagged (CLP = 1)",
-        Accessor::Flag(|row| judged(&row.event).map(|judged| judged.tagged)),
-    ),
+    column("tagged", "", "whether it is tagged (CLP = 1)", Flag(|row| judged(&row.event).map(|judged| judged.tagged))),
 ];
 
 fn judged(event: &FrameEvent) -> Option<Judged> {
@@ -262,33 +253,33 @@ fn judged(event: &FrameEvent) -> Option<Judged> {
 /// Columns of cells.
 pub const CELLS: &[Column<CellEvent>] = &[
     time(),
-    column("port", "", "the output port, named after its link", Accessor::Port(|row| Some(row.event.link))),
-    column("flow", "", "the connection whose VC it is", Accessor::Flow(|row| row.flow)),
-    column("vc", "", "the VC it was sent on", Accessor::Vc(|row| Some(row.event.vc))),
+    column("port", "", "the output port, named after its link", Port(|row| Some(row.event.link))),
+    column("flow", "", "the connection whose VC it is", Flow(|row| row.flow)),
+    column("vc", "", "the VC it was sent on", Vc(|row| Some(row.event.vc))),
     column(
         "port_vc",
         "",
         "its VC as the port has it: behind a merge the VC that several have become",
-        Accessor::PortVc(|row| row.port_vc),
+        PortVc(|row| row.port_vc),
     ),
     column(
         "frame",
         "1",
         "the number of its frame within the VC it was sent on; of an RM cell its own",
-        Accessor::Count(|row| Some(row.number.into())),
+        Count(|row| Some(row.number.into())),
     ),
     column(
         "index",
         "1",
         "which of the frame's cells that came to this port, from 0; none of an RM cell",
-        Accessor::Count(|row| row.index.map(u64::from)),
+        Count(|row| row.index.map(u64::from)),
     ),
     column(
         "event",
         "",
         "arrived, tagged (CLP, as it arrives), admitted, lost (as it comes), pushed_out, dropped (at an edge device), marked \
          (EFCI, as it departs) or departed",
-        Accessor::Word(|row| match row.event.step {
+        Word(|row| match row.event.step {
             CellStep::Arrived => "arrived",
             CellStep::Admitted => "admitted",
             CellStep::Lost(_) => "lost",
@@ -299,47 +290,42 @@ pub const CELLS: &[Column<CellEvent>] = &[
             CellStep::Tagged => "tagged",
         }),
     ),
-    column("reason", "", "why it was lost or dropped", Accessor::Word(|row| row.event.step.reason())),
-    column("last", "", "whether it ends its frame", Accessor::Flag(|row| Some(row.event.last))),
-    column("tagged", "", "whether it is tagged (CLP = 1)", Accessor::Flag(|row| Some(row.event.tagged))),
-    column("efci", "", "whether a switch has marked it", Accessor::Flag(|row| Some(row.event.efci))),
+    column("reason", "", "why it was lost or dropped", Word(|row| row.event.step.reason())),
+    column("last", "", "whether it ends its frame", Flag(|row| Some(row.event.last))),
+    column("tagged", "", "whether it is tagged (CLP = 1)", Flag(|row| Some(row.event.tagged))),
+    column("efci", "", "whether a switch has marked it", Flag(|row| Some(row.event.efci))),
     column(
         "rm",
         "",
         "forward or backward, of an RM cell",
-        Accessor::Word(|row| match row.event.rm {
+        Word(|row| match row.event.rm {
             None => "",
             Some(rm) if rm.backward => "backward",
             Some(_) => "forward",
         }),
     ),
-    column(
-        "ccr_mbps",
-        "Mb/s",
-        "CCR of an RM cell, cells included",
-        Accessor::Rate(|row| row.event.rm.map(|rm| rm.ccr)),
-    ),
-    column("er_mbps", "Mb/s", "ER of an RM cell, cells included", Accessor::Rate(|row| row.event.rm.map(|rm| rm.er))),
-    column("ci", "", "CI of an RM cell", Accessor::Flag(|row| row.event.rm.map(|rm| rm.ci))),
-    column("ni", "", "NI of an RM cell", Accessor::Flag(|row| row.event.rm.map(|rm| rm.ni))),
+    column("ccr_mbps", "Mb/s", "CCR of an RM cell, cells included", Rate(|row| row.event.rm.map(|rm| rm.ccr))),
+    column("er_mbps", "Mb/s", "ER of an RM cell, cells included", Rate(|row| row.event.rm.map(|rm| rm.er))),
+    column("ci", "", "CI of an RM cell", Flag(|row| row.event.rm.map(|rm| rm.ci))),
+    column("ni", "", "NI of an RM cell", Flag(|row| row.event.rm.map(|rm| rm.ni))),
 ];
 
 /// Columns of rates.
 pub const RATES: &[Column<RateEvent>] = &[
     time(),
-    column("flow", "", "the connection whose VC it is", Accessor::Flow(|row| row.flow)),
-    column("vc", "", "the VC", Accessor::Vc(|row| Some(row.event.vc))),
+    column("flow", "", "the connection whose VC it is", Flow(|row| row.flow)),
+    column("vc", "", "the VC", Vc(|row| Some(row.event.vc))),
     column(
         "event",
         "",
         "risen or fallen",
-        Accessor::Word(|row| if row.event.after > row.event.before { "risen" } else { "fallen" }),
+        Word(|row| if row.event.after > row.event.before { "risen" } else { "fallen" }),
     ),
     column(
         "reason",
         "",
         "the rule of the source by which it changed (TM 4.0)",
-        Accessor::Word(|row| match row.event.rule {
+        Word(|row| match row.event.rule {
             Rule::Initial => "rule 2: it starts at ICR",
             Rule::Idle => "rule 5: no forward RM cell was sent for ADTF",
             Rule::Unanswered => "rule 6: CRM forward RM cells are unanswered",
@@ -348,8 +334,8 @@ pub const RATES: &[Column<RateEvent>] = &[
             Rule::ExplicitRate => "rule 9: ER",
         }),
     ),
-    column("before_mbps", "Mb/s", "ACR before, cells included", Accessor::Rate(|row| Some(row.event.before))),
-    column("acr_mbps", "Mb/s", "ACR now, cells included", Accessor::Rate(|row| Some(row.event.after))),
+    column("before_mbps", "Mb/s", "ACR before, cells included", Rate(|row| Some(row.event.before))),
+    column("acr_mbps", "Mb/s", "ACR now, cells included", Rate(|row| Some(row.event.after))),
 ];
 
 /// Converts cells per second to megabits per second.

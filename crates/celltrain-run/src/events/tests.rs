@@ -9,8 +9,7 @@ use super::{Block, Choice, KINDS, Kind, Log, Values, Wrong, described};
 fn network() -> Network {
     let text = "duration = \"20ms\"\n[topology.n_source]\nsources = 3\nlink_delay = \"5us\"\n[tcp.reno]\n\
                 [port.bottleneck]\nbuffer = 60\n[port.bottleneck.policy.epd]\nthreshold = 40\n";
-    let reading = read_toml(text, "test");
-    build::network(&reading.scenario.unwrap_or_else(|| panic!("{:?}", reading.faults)), 1)
+    build::network(&read_toml(text, "test").expect_scenario(), 1)
 }
 
 fn names(names: &[&str]) -> Vec<String> {

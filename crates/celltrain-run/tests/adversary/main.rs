@@ -41,7 +41,7 @@ use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::engine::Engine;
 use celltrain_core::probe::Nothing;
 use celltrain_run::memory::Machine;
-use celltrain_run::reading::{Estimated, read_json, read_toml};
+use celltrain_run::reading::{Estimated, read};
 use celltrain_scenario::{Reading, Scenario, build};
 
 /// A small machine, so that networks that take long to lay out are refused.
@@ -162,10 +162,11 @@ enum Outcome {
 }
 
 fn judge(written: &writer::Written, limit: Duration, beyond: Duration) -> Result<Outcome, String> {
-    let Estimated { reading, memory } = whole(read_toml(&written.toml, FILE, MACHINE, &CancellationToken::never()));
+    let Estimated { reading, memory } =
+        whole(read(FILE, MACHINE, &CancellationToken::never(), |reader| reader.toml(&written.toml)));
     is_in_words(&reading)?;
     if let Some(json) = &written.json {
-        let by_json = whole(read_json(json, FILE, MACHINE, &CancellationToken::never())).reading;
+        let by_json = whole(read(FILE, MACHINE, &CancellationToken::never(), |reader| reader.json(json))).reading;
         is_in_words(&by_json)?;
         if by_json.scenario != reading.scenario {
             return Err("it is another scenario in JSON".into());
@@ -173,7 +174,7 @@ fn judge(written: &writer::Written, limit: Duration, beyond: Duration) -> Result
     }
     let Some(scenario) = reading.scenario else { return Ok(Outcome::Refused) };
     let again = serde_json::to_string(&scenario).map_err(|error| error.to_string())?;
-    let again = whole(read_json(&again, FILE, MACHINE, &CancellationToken::never())).reading;
+    let again = whole(read(FILE, MACHINE, &CancellationToken::never(), |reader| reader.json(&again))).reading;
     if again.scenario.as_ref() != Some(&scenario) {
         return Err(format!("it is not the same when read again: {:?}", again.faults));
     }
@@ -217,13 +218,13 @@ fn whole(read: Result<Estimated, Interrupted>) -> Estimated {
 
 /// Reads the scenario of a valid text.
 fn scenario(text: &str) -> Scenario {
-    let reading = whole(read_toml(text, FILE, MACHINE, &CancellationToken::never())).reading;
+    let reading = whole(read(FILE, MACHINE, &CancellationToken::never(), |reader| reader.toml(text))).reading;
     reading.scenario.unwrap_or_else(|| panic!("{:?}\n{text}", reading.faults))
 }
 
 /// Returns the keys for which a text is refused.
 fn keys(text: &str) -> Vec<String> {
-    let reading = whole(read_toml(text, FILE, MACHINE, &CancellationToken::never())).reading;
+    let reading = whole(read(FILE, MACHINE, &CancellationToken::never(), |reader| reader.toml(text))).reading;
     assert!(reading.scenario.is_none(), "{text}");
     reading.faults.into_iter().map(|fault| fault.key).collect()
 }

@@ -67,7 +67,11 @@ fn percentage(share: f64) -> String {
     if percent < 0.01 {
         return "less than 0.01 %".into();
     }
-    let decimals = 1 + usize::from(percent < 1.0) + usize::from(percent < 0.1);
+    let decimals = match percent {
+        ..0.1 => 3,
+        ..1.0 => 2,
+        _ => 1,
+    };
     let digits = format!("{percent:.decimals$}");
     format!("{} %", digits.trim_end_matches('0').trim_end_matches('.'))
 }

@@ -27,8 +27,7 @@ fn scenario(topology: &Topology) -> Scenario {
         "port": {"default": {"buffer": 1000, "policy": {"epd": {"threshold": 800}}}},
         "edge": edges,
     });
-    let reading = read_json(&text.to_string(), topology.name());
-    reading.scenario.unwrap_or_else(|| panic!("{}: {:?}", topology.name(), reading.faults))
+    read_json(&text.to_string(), topology.name()).expect_scenario()
 }
 
 #[test]

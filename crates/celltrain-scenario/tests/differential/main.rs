@@ -109,8 +109,7 @@ tcp.vanilla = {{}}
 port.bottleneck = {{ buffer = 300_000, policy.epd.threshold = 200_000, scheduler.{scheduler} }}
 "#
         );
-        let reading = read_toml(&text, "large.toml");
-        let scenario = reading.scenario.unwrap_or_else(|| panic!("{:?}", reading.faults));
+        let scenario = read_toml(&text, "large.toml").expect_scenario();
         assert_eq!(build::network(&scenario, 1).vcs.len(), 100_000, "one each way");
         let [fast, reference] =
             Engine::ALL.map(|engine| run(engine, &build::network(&scenario, 1), &mut Nothing).fingerprint);
@@ -175,8 +174,7 @@ fn a_topology_is_the_same_run_as_the_general_network_it_stands_for() {
 fn both_engines_agree_on_every_scenario_that_once_told_them_apart() {
     for path in once_found() {
         let text = std::fs::read_to_string(&path).unwrap();
-        let reading = read_toml(&text, &path.display().to_string());
-        let scenario = reading.scenario.unwrap_or_else(|| panic!("{:?}", reading.faults));
+        let scenario = read_toml(&text, &path.display().to_string()).expect_scenario();
         if let Err(difference) = compare(&scenario) {
             panic!("{}: {difference}", path.display());
         }

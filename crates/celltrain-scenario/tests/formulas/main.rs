@@ -29,18 +29,24 @@ fn by(ways: PortMode, network: &Network) -> RunResult {
     Engine::Fast.run_by(ways, network, &mut Nothing, |_| true).expect("nothing interrupts it")
 }
 
-/// Copies policy names and thresholds from `other`: only these differ between the runs of a native policy and a
-/// formula, as a formula declares no threshold.
-fn with_names_of(mut result: RunResult, other: &RunResult) -> RunResult {
-    for (port, of_other) in result.ports.iter_mut().zip(&other.ports) {
-        port.policy = of_other.policy;
-        port.threshold_cells = of_other.threshold_cells;
+/// Runs a scenario as it is, and rewritten with formulas on both engines. Names of policies and schedulers and thresholds
+/// may differ, as a formula declares no threshold; all else is the same.
+fn is_the_same_run(scenario: &Scenario, rewritten: &Scenario, seed: u64, what: &str) {
+    let native = run(Engine::Fast, &build::network(scenario, seed));
+    let network = build::network(rewritten, seed);
+    for engine in Engine::ALL {
+        let mut result = run(engine, &network);
+        for (port, of_native) in result.ports.iter_mut().zip(&native.ports) {
+            port.policy = of_native.policy;
+            port.threshold_cells = of_native.threshold_cells;
+            port.scheduler = of_native.scheduler;
+        }
+        assert_eq!(result.fingerprint, native.fingerprint, "{what}, seed {seed}, {engine:?}");
+        assert!(result == native, "{what}, seed {seed}, {engine:?}: {result:?} and {native:?}");
     }
-    result
 }
 
-/// Runs a scenario with native policies, and with these as formulas on both engines. Returns the number of policies
-/// rewritten.
+/// Runs a scenario with native policies, and with these as formulas. Returns the number of policies rewritten.
 fn is_the_same_as_formulas(scenario: &Scenario, seed: u64, what: &str) -> usize {
     let mut rewritten = scenario.clone();
     let mut count = 0;
@@ -50,21 +56,13 @@ fn is_the_same_as_formulas(scenario: &Scenario, seed: u64, what: &str) -> usize 
             count += 1;
         }
     }
-    if count == 0 {
-        return 0;
-    }
-    let native = run(Engine::Fast, &build::network(scenario, seed));
-    let network = build::network(&rewritten, seed);
-    for engine in Engine::ALL {
-        let result = with_names_of(run(engine, &network), &native);
-        assert_eq!(result.fingerprint, native.fingerprint, "{what}, seed {seed}, {engine:?}");
-        assert!(result == native, "{what}, seed {seed}, {engine:?}: {result:?} and {native:?}");
+    if count > 0 {
+        is_the_same_run(scenario, &rewritten, seed, what);
     }
     count
 }
 
-/// Runs a scenario with native controls and weights, and with these as formulas on both engines. Returns the number of
-/// each rewritten.
+/// Runs a scenario with native controls and weights, and with these as formulas. Returns the number of each rewritten.
 fn is_the_same_with_windows_and_weights(scenario: &Scenario, seed: u64, what: &str) -> [usize; 2] {
     let mut rewritten = scenario.clone();
     let tcps = rewritten.flow.values_mut().filter_map(|flow| flow.tcp.as_mut()).chain([&mut rewritten.tcp]);
@@ -81,18 +79,8 @@ fn is_the_same_with_windows_and_weights(scenario: &Scenario, seed: u64, what: &s
             counts[1] += 1;
         }
     }
-    if counts == [0; 2] {
-        return counts;
-    }
-    let native = run(Engine::Fast, &build::network(scenario, seed));
-    let network = build::network(&rewritten, seed);
-    for engine in Engine::ALL {
-        let mut result = run(engine, &network);
-        for (port, of_native) in result.ports.iter_mut().zip(&native.ports) {
-            port.scheduler = of_native.scheduler;
-        }
-        assert_eq!(result.fingerprint, native.fingerprint, "{what}, seed {seed}, {engine:?}");
-        assert!(result == native, "{what}, seed {seed}, {engine:?}: {result:?} and {native:?}");
+    if counts != [0; 2] {
+        is_the_same_run(scenario, &rewritten, seed, what);
     }
     counts
 }
@@ -104,8 +92,7 @@ fn shipped() -> Vec<(String, Scenario)> {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let text = std::fs::read_to_string(&path).unwrap();
-        let reading = read_toml(&text, &path.display().to_string());
-        let mut scenario = reading.scenario.unwrap_or_else(|| panic!("{:?}", reading.faults));
+        let mut scenario = read_toml(&text, &path.display().to_string()).expect_scenario();
         scenario.duration = scenario.duration.min(Duration::from_microseconds(1_000_000));
         found.push((path.file_stem().unwrap().to_string_lossy().into(), scenario));
     }
@@ -234,37 +221,8 @@ fn v_is_the_number_of_vcs_though_no_constant_differs_between_them() {
     assert!(by_v[0].ports.iter().all(|port| port.replaced_results == 0));
 }
 
-#[test]
-fn what_gives_no_number_or_no_weight_for_the_vcs_of_a_port_is_refused() {
-    let faults = |r: &str, weight: &str| -> Vec<String> {
-        let scenario = serde_json::json!({
-            "duration": "30ms",
-            "topology": {"n_source": {"sources": 4, "link_delay": "5us"}},
-            "port": {"bottleneck": {
-                "buffer": 250,
-                "policy": {"formula": {"admit": "X <= R", "constants": {"R": r}}},
-                "scheduler": {"wfq_formula": {"weight": weight}},
-            }},
-        });
-        let reading = read_json(&scenario.to_string(), "drawn");
-        reading.faults.into_iter().map(|fault| fault.message).collect()
-    };
-    assert_eq!(faults("K / V", "1"), [""; 0]);
-    for (r, weight, words) in [
-        ("K / (V - 4)", "1", ["constants.R", "gives no number"]),
-        ("K", "1 / (V - 4)", ["wfq_formula.weight", "gives no number"]),
-        ("K", "0", ["wfq_formula.weight", "gives 0 for the VC tcp1"]),
-        ("K", "3 - V", ["wfq_formula.weight", "gives -1 for the VC tcp1"]),
-    ] {
-        let told = faults(r, weight);
-        assert_eq!(told.len(), 1, "{told:?}");
-        assert!(words.iter().all(|word| told[0].contains(word)), "{told:?}");
-    }
-}
-
 fn read(scenario: &serde_json::Value) -> Scenario {
-    let reading = read_json(&scenario.to_string(), "drawn");
-    reading.scenario.unwrap_or_else(|| panic!("{:#?}\n{scenario:#}", reading.faults))
+    read_json(&scenario.to_string(), "drawn").expect_scenario()
 }
 
 /// Runs 1,500 by default; `make campaign NAME=formulas` runs a million.

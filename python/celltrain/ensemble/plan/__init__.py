@@ -1,4 +1,4 @@
-"""What is to be run: a scenario, what is varied in it, and how often each setting is repeated.
+"""Plans of sweeps: a scenario, the axes that vary it, and the seeds of each point.
 
 >>> import celltrain as ct
 >>> from celltrain.ensemble.plan import Plan

@@ -127,11 +127,7 @@ class Axis:
 
     def stays(self, index: int) -> bool:
         """Returns whether the scenario keeps its own setting at a value."""
-        return self.numbers is None and self.settings[index] == AS_IS and self._takes_tables
-
-    @cached_property
-    def _takes_tables(self) -> bool:
-        return bool(choices(self.path))
+        return self.numbers is None and self.settings[index] == AS_IS and bool(choices(self.path))
 
     def column(self, index: int) -> float | str:
         """Returns a value as the store has it: a plain number as it is, a quantity in s, bit/s or B, a label as text."""
@@ -142,7 +138,7 @@ class Axis:
 
     @cached_property
     def is_number(self) -> bool:
-        """Whether the column holds numbers."""
+        """True if the column holds numbers."""
         if self.labels is not None:
             return False
         return self.numbers is not None or all(isinstance(_column(one, self.key), float) for one in self.settings)
@@ -253,7 +249,7 @@ class Use:
 
     @property
     def everywhere(self) -> bool:
-        """Whether the axis takes effect at every point."""
+        """True if the axis takes effect at every point."""
         return not self.needs
 
     @property
@@ -273,12 +269,12 @@ class Grid:
 
     @property
     def axes(self) -> tuple[Axis, ...]:
-        """All that is varied, in the order of the columns."""
+        """All axes, in the order of the columns."""
         return tuple(axis for group in self.groups for axis in group.axes)
 
     @cached_property
     def points(self) -> Points:
-        """The points, each made when it is asked for."""
+        """The points, each made on access."""
         return Points(self)
 
     @cached_property
@@ -324,7 +320,7 @@ class Grid:
     def scenario(self, places: Sequence[tuple[Axis, int]]) -> dict[str, Any]:
         """Returns the scenario with axes at these places."""
         scenario = copy.deepcopy(self.base)
-        # Whole tables are set before their settings, in whatever order the plan lists the axes.
+        # Whole tables are set before their settings; the order of the axes in the plan does not matter.
         for axis, place in sorted(places, key=lambda one: one[0].path.count(".")):
             if not axis.stays(place) and all(_chosen(scenario, *choice) for choice in self._inside[axis.name]):
                 set_key(scenario, axis.path, copy.deepcopy(axis.setting(place)))

@@ -1,4 +1,4 @@
-"""The text of a plan and the scenario that it names: values, their lines, and what is wrong with them."""
+"""The text of a plan and the scenario that it names: values, their lines, and their faults."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain import _core
 from celltrain.errors import Fault, InputError, PlanError, ScenarioError
-from celltrain.model import overrides, policy_files, shipped
+from celltrain.model import overrides, shipped
 from celltrain.model.cancel import current
 from celltrain.model.grammar import AS_IS
 from celltrain.model.paths import UnknownKeyError, choices, set_key
@@ -61,6 +60,14 @@ def parse(text: str, file: str) -> tuple[dict[str, Any], Lines]:
         raise PlanError([Fault.of_file(file, f"cannot be read as TOML ({error})")]) from None
 
 
+def walk(value: Any, place: Place = ()) -> Iterator[tuple[Place, Any]]:
+    """Yields a value and all values inside it, with their places."""
+    yield place, value
+    if isinstance(value, Mapping | list):
+        for step, one in value.items() if isinstance(value, Mapping) else enumerate(value):
+            yield from walk(one, (*place, step))
+
+
 def join(path: str, key: str | int) -> str:
     """Returns the path of a key inside a table, as `lines` has it."""
     if isinstance(key, int):
@@ -80,60 +87,22 @@ def as_text(value: Any) -> str:
         return described(value)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Base:
-    """The scenario that points change, and its file."""
-
-    table: dict[str, Any]
-    file: str
-    text: str | None = None
-    settings: Mapping[str, overrides.Setting] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, base: Scenario | str | os.PathLike[str]) -> Base:
-        """Returns a scenario from Python: an object, or the path or the name of one; raises `PlanError`."""
-        try:
-            if isinstance(base, str | os.PathLike):
-                file, text = named_text(base)
-                table, _ = parse(text, file)
-                if (other := other_kind(table, file)) is not None:
-                    raise PlanError([other])
-                return cls(table=table, file=file, text=text)
-            if hasattr(base, "to_dict"):
-                return cls(table=base.to_dict(), file=name_of(base))
-        except ScenarioError as error:
-            raise PlanError(error.faults) from None
-        problem = "is not a scenario, nor the path or the name of one"
-        raise PlanError([Fault.of_option("base", described(base), problem)])
-
-    def refused(self, fault: Fault) -> Fault | None:
-        """Returns a fault of a point as one of the policy file that `--set` names; None if it is not of one."""
-        found = (policy_files.refused(fault, path, one.value) for path, one in self.settings.items())
-        return next((at for at in found if at is not None), None)
-
-    def faults(self, document: Document) -> list[Fault]:
-        """Returns what is wrong with the scenario before anything is varied."""
-        if self.text is not None:
-            return Reading.of_core(_core.parse(self.text, self.file, current())).faults
-        found = []
-        for fault in Reading.of_table(self.table, self.file).faults:
-            key = f"scenario.{fault.key}" if fault.key else "scenario"
-            line = document.line(key)
-            found.append(Fault.of(fault.problem, file=self.file, line=line, key=key, value=fault.value))
-        return found
-
-
 class Document:
-    """What a plan says, its scenario, and what is wrong with them."""
+    """The contents of a plan, its scenario, and the faults of both."""
 
     def __init__(self, file: str, lines: Lines | None, document: Mapping[str, Any]) -> None:
         self.file = file
         self.lines = lines
         self.document = document
         """The plan as it was given; texts for tables, such as the names of policies, are tables."""
-        self.base = Base(table={}, file=file)
         self.name = ""
         """The default name."""
+        self.scenario: dict[str, Any] = {}
+        """The scenario that points change."""
+        self.scenario_file, self.scenario_text = file, ""
+        """The file of the scenario, and its text if it is not the plan's."""
+        self.settings: Mapping[str, overrides.Setting] = {}
+        """Settings that replace the scenario's own."""
         self.faults: list[Fault] = []
 
     @classmethod
@@ -153,10 +122,18 @@ class Document:
         """Returns the plan of Python values."""
         try:
             made = cls(file, None, overrides.plain(document))
+            if isinstance(scenario, str | os.PathLike):
+                made._use_text(*named_text(scenario))
+                if (other := other_kind(made.scenario, made.scenario_file)) is not None:
+                    raise PlanError([other])
+            elif hasattr(scenario, "to_dict"):
+                made.scenario, made.scenario_file = scenario.to_dict(), name_of(scenario)
+            else:
+                problem = "is not a scenario, nor the path or the name of one"
+                raise PlanError([Fault.of_option("base", described(scenario), problem)])
         except ScenarioError as error:
             raise PlanError(error.faults) from None
-        made.base = Base.of(scenario)
-        name = made.base.table.get("name")
+        name = made.scenario.get("name")
         made.name = name if isinstance(name, str) else ""
         made.document = _with_tables(made, None)
         return made
@@ -168,45 +145,58 @@ class Document:
         if not isinstance(table, Mapping):
             raise PlanError([Fault.of_file("plan", "has no scenario as celltrain writes it")])
         made = cls("plan", None, document)
-        made.base = Base(table=dict(table), file="scenario")
+        made.scenario = dict(table)
         return made
+
+    def _use_text(self, file: str, text: str) -> None:
+        """Reads the scenario from a file; raises `PlanError`."""
+        self.scenario, self.scenario_file, self.scenario_text = parse(text, file)[0], file, text
 
     def _find_scenario(self, said: Any, folder: Path | None) -> None:
         """Finds the scenario of a plan: a table, a file next to the plan, or a shipped scenario."""
         if isinstance(said, Mapping):
-            self.base = Base(table=dict(said), file=self.file)
+            self.scenario = dict(said)
         elif said is None:
             self.refuse("", "lacks a scenario: a table [scenario], or scenario = the name of a file beside it")
         elif not isinstance(said, str):
             self.refuse("scenario", "is not a table, nor the name of a file", said)
         else:
             try:
-                found = shipped.found(said, "scenario", folder)
                 # os.path takes names that are longer than the system allows.
-                if found is None and folder is not None and os.path.exists(folder / said):  # noqa: PTH110
-                    found = shown(folder / said), read_text(folder / said)
-                if found is None:
+                if (found := shipped.found(said, "scenario", folder)) is not None:
+                    self._use_text(*found)
+                elif folder is not None and os.path.exists(folder / said):  # noqa: PTH110
+                    self._use_text(shown(folder / said), read_text(folder / said))
+                else:
                     problem = f"is not a file beside the plan{shipped.advice(Path(said), 'scenario')}"
                     self.refuse("scenario", problem, said)
-                else:
-                    file, text = found
-                    self.base = Base(table=parse(text, file)[0], file=file, text=text)
             except (ScenarioError, PlanError) as error:
                 self.faults.extend(error.faults)
 
     def _replace_settings(self, settings: Mapping[str, Any]) -> None:
         """Replaces settings of the scenario, and adds them to its name and the plan's."""
         try:
-            made, found = overrides.applied(self.base.table, settings)
+            made, self.settings = overrides.applied(self.scenario, settings)
         except InputError as error:
             self.faults.extend(error.faults)
             return
-        words = overrides.in_words(found)
+        words = overrides.in_words(self.settings)
         name = self.document.get("name", Path(self.file).stem)
         if isinstance(name, str):
             self.document = {**self.document, "name": f"{name} ({words})"}
-        named = {**made, "name": f"{made.get('name') or ''} ({words})".lstrip()}
-        self.base = Base(table=named, file=f"{self.file} with {words}", settings=found)
+        self.scenario = {**made, "name": f"{made.get('name') or ''} ({words})".lstrip()}
+        self.scenario_file, self.scenario_text = f"{self.scenario_file} with {words}", ""
+
+    def scenario_faults(self) -> list[Fault]:
+        """Returns the faults of the scenario before anything is varied."""
+        if self.scenario_text:
+            return Reading.of_core(_core.parse(self.scenario_text, self.scenario_file, current())).faults
+        found = []
+        for fault in Reading.of_table(self.scenario, self.scenario_file).faults:
+            key = f"scenario.{fault.key}" if fault.key else "scenario"
+            line = self.line(key)
+            found.append(Fault.of(fault.problem, file=self.scenario_file, line=line, key=key, value=fault.value))
+        return found
 
     def place(self, steps: Iterable[str | int]) -> Place:
         """Returns the steps that the plan has; others are in no file, such as the path of an axis that is its name."""
@@ -267,16 +257,11 @@ class Document:
     def numbers(self) -> None:
         """Refuses whole numbers beyond all that can be set; raises `PlanError` if there are any."""
         before = len(self.faults)
-        self._numbers((), self.document)
+        for place, value in walk(self.document):
+            if isinstance(value, int) and value.bit_length() > MOST_BITS:
+                self.refuse(place, "is a number beyond all that can be set", value)
         if len(self.faults) > before:
             self.finish()
-
-    def _numbers(self, place: Place, value: Any) -> None:
-        if isinstance(value, Mapping | list):
-            for key, one in value.items() if isinstance(value, Mapping) else enumerate(value):
-                self._numbers((*place, key), one)
-        elif isinstance(value, int) and value.bit_length() > MOST_BITS:
-            self.refuse(place, "is a number beyond all that can be set", value)
 
 
 def _with_tables(document: Document, folder: Path | None) -> dict[str, Any]:
@@ -285,7 +270,7 @@ def _with_tables(document: Document, folder: Path | None) -> dict[str, Any]:
     A TCP that a text names keeps the settings of the scenario. Relative paths of policy files start in the folder.
     """
     made = dict(document.document)
-    own = _with_single_values(document.base.table, made.get("axes"))
+    own = _with_single_values(document.scenario, made.get("axes"))
 
     def tables(axes: Any, *place: str | int) -> Any:
         if not isinstance(axes, Mapping):
@@ -350,6 +335,6 @@ def _axis_with_tables(
         labelled = [found.get(n, (value if isinstance(value, str) else "", value)) for n, value in entries.items()]
         made = dict(labelled)
         if len(found) < len(texts) or "" in made or len(made) < len(labelled):
-            # What is wrong is wrong with the list as the plan has it.
+            # The faults are faults of the list as the plan has it.
             return said
     return {**axis, "path": path, "values": made}

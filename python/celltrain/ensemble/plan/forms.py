@@ -9,19 +9,9 @@ from __future__ import annotations
 import dataclasses
 import difflib
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    GetCoreSchemaHandler,
-    GetJsonSchemaHandler,
-    ValidationError,
-    ValidatorFunctionWrapHandler,
-    WithJsonSchema,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema, model_validator
 from pydantic.json_schema import CoreModeRef, CoreRef, DefsRef, GenerateJsonSchema
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
@@ -29,6 +19,9 @@ from celltrain.ensemble.plan.axes import MAX_RUNS, SEEDS
 from celltrain.ensemble.plan.document import Document, Place
 from celltrain.model.measures import SERIES
 from celltrain.model.quantities import QUANTITIES, seconds
+
+if TYPE_CHECKING:
+    from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, ValidatorFunctionWrapHandler
 
 #: Points of a sample, which is drawn as a whole.
 MAX_SAMPLE = 1 << 20
@@ -155,18 +148,18 @@ class Form(BaseModel):
 
 
 class RangeForm(Form):
-    """Both ends of what an axis is drawn from."""
+    """Both ends of the values of an axis."""
 
     model_config = ConfigDict(json_schema_extra={"required": ["from", "to"]})
 
     path: Path | None = None
-    """Into the scenario, such as `port.bottleneck.buffer`; the axis's name when absent."""
+    """Path into the scenario, such as `port.bottleneck.buffer`; the axis's name when absent."""
     from_: Bound = Field(None, alias="from")
     """The lower end: a number, or one with its unit, as the scenario takes it."""
     to: Bound = None
     """The upper end."""
     scale: Annotated[str, one_of("linear", "log")] = "linear"
-    """What is even between the ends: differences or ratios."""
+    """Equal differences (linear) or equal ratios (log) between the values."""
 
 
 class AxisForm(RangeForm):
@@ -192,9 +185,9 @@ class AxisForm(RangeForm):
     ) = None
     """A list, or a table of values by their labels."""
     step: Bound = None
-    """Between two values of a range, on a linear scale."""
+    """Difference between two values of a range, on a linear scale."""
     count: Annotated[int, whole(1, MOST_VALUES)] | None = None
-    """How many values a range has."""
+    """Number of values of a range."""
 
 
 _AXIS = Says("is neither a list of values nor a table with a path and values, or from and to", (list, Mapping))
@@ -202,14 +195,14 @@ Axes = dict[str, Annotated[AxisForm | None, _AXIS]]
 
 
 class ColumnForm(Form):
-    """What the values of the rows at one place set. A path is short for a table."""
+    """One column of the rows. A path is short for a table."""
 
     short = (str, "path", {"type": "string"})
 
     path: Path | None = None
-    """Into the scenario; the axis's name when absent."""
+    """Path into the scenario; the axis's name when absent."""
     values: Annotated[dict[str, Any], Field(min_length=1), Says("is not a table of values with labels")] | None = None
-    """By their labels, which stand in the rows then."""
+    """Values by their labels; the rows then have the labels."""
 
 
 _ROWS = Says("is not a list of lists, a value for each axis in each", (list,))
@@ -227,20 +220,20 @@ class PointsForm(Form):
         Annotated[list[Annotated[Any, WithJsonSchema({"type": "array"})]], _ROWS] | None,
         Needed("has no rows: a list of lists, a value for each axis in each"),
     ] = None
-    """Lists, a value for each axis in each."""
+    """Lists of values, one for each axis."""
 
 
 class SampleForm(Form):
     """Axes that are drawn together."""
 
     method: Annotated[str, one_of("sobol", "latin_hypercube")] = "sobol"
-    """How the points of the sample are spread."""
+    """Method that spreads the points of the sample."""
     points: Annotated[Annotated[int, whole(1, MAX_SAMPLE)] | None, Needed("lacks points: how many are drawn")] = None
-    """How many are drawn."""
+    """Number of points."""
     seed: Annotated[int, whole(0, MOST_DRAWN)] = 1
-    """Of what is drawn."""
+    """Seed of the sample."""
     axes: Annotated[dict[str, Annotated[RangeForm | None, _TABLE]] | None, Needed("has no axes to draw from")] = None
-    """By name, each with both ends."""
+    """Axes by name, each with both ends."""
 
 
 _NAMED = Annotated[str, Field(pattern=r"\S", strict=True), Says("is not one of the measures")]
@@ -257,13 +250,13 @@ class UntilForm(Form):
     interval: Annotated[_WIDTH | None, Needed("lacks interval")] = None
     """Half the width of the 95 % interval."""
     at_least: Annotated[int, whole(2, MAX_RUNS)] = 5
-    """Seeds of every point."""
+    """Least number of seeds of a point."""
     at_most: Annotated[Annotated[int, whole(2, MOST_VALUES)] | None, Needed("lacks at_most")] = None
-    """Seeds of any point."""
+    """Largest number of seeds of a point."""
 
 
 class SeedsForm(Form):
-    """How often each point is run, and with which seeds. A whole number is short for a count."""
+    """The seeds of each point. A whole number is short for a count."""
 
     short = (int, "count", {"type": "integer", "minimum": 1})
 
@@ -272,16 +265,16 @@ class SeedsForm(Form):
     first: Annotated[int, whole(0, MAX_SEED - MAX_RUNS)] = 1
     """The first seed; the others follow."""
     count: Annotated[int, whole(1, MOST_VALUES)] = SEEDS
-    """Of every point."""
+    """Number of seeds of every point."""
     until: UntilForm | None = None
-    """As many as are needed, instead of a count."""
+    """Adds seeds until an interval is narrow enough, instead of a count."""
 
 
 class LimitsForm(Form):
-    """What a run may take."""
+    """Limits of a run."""
 
     time: Time | None = None
-    """In real time, such as `"60s"`."""
+    """Real time that a run may take, such as `"60s"`."""
 
 
 _SERIES = f"a list out of {', '.join(SERIES)}"
@@ -289,62 +282,62 @@ _RECORD = Annotated[list[Annotated[str, one_of(*SERIES)]], Says(f"is not {_SERIE
 
 
 class SeriesForm(Form):
-    """What every run records."""
+    """The series that every run records."""
 
     record: Annotated[_RECORD | None, Needed(f"lacks record = {_SERIES}")] = None
-    """Which series."""
+    """Names of the series."""
     step: Annotated[Time | None, Needed('lacks step: the time between two samples, such as "1ms"')] = None
     """The time between two samples, such as `"1ms"`."""
     ports: Annotated[list[Annotated[str, Field(strict=True)]], Says("is not a list of ports' names")] | None = None
-    """Names; the bottleneck when absent."""
+    """Names of ports; the bottleneck when absent."""
 
 
 class StagesForm(Form):
-    """How many seeds each stage of a search has, one stage's after the other's."""
+    """Number of seeds of each stage of a search; the stages have no seed in common."""
 
     first: Annotated[int, whole(0, MAX_SEED - MAX_RUNS)] = 1
-    """The first seed of all."""
+    """First seed of the first stage."""
     search: Annotated[int, whole(1, MAX_RUNS)] = 5
-    """Of every trial."""
+    """Seeds of every trial."""
     selection: Annotated[int, whole(2, MAX_RUNS)] = 10
-    """Of every finalist."""
+    """Seeds of every finalist."""
     confirmation: Annotated[int, whole(2, MAX_RUNS)] = 30
-    """Of every setting of the final front."""
+    """Seeds of every setting of the final front."""
 
 
 class ParameterForm(RangeForm):
     """Something searched."""
 
     step: Bound = None
-    """Between two of its values, on a linear scale; every value of the range will do when absent."""
+    """Difference between two values, on a linear scale; every value of the range is possible when absent."""
 
 
 class TuneForm(Form):
-    """What is searched, and how much is spent on it."""
+    """The parameters of a search, its objectives and its size."""
 
     parameters: Annotated[
         dict[str, Annotated[ParameterForm | None, _TABLE]] | None,
         Needed("lacks parameters: a table of what is searched, each with path, from and to"),
     ] = None
-    """By name, each with both ends."""
+    """Parameters by name, each with both ends."""
     objectives: Annotated[
         dict[str, Annotated[str | None, one_of("maximize", "minimize")]] | None,
         Needed(f"lacks objectives: {OBJECTIVES}"),
         Field(json_schema_extra={"minProperties": 2, "maxProperties": 2}),
     ] = None
-    """Two measures, and where each is best."""
+    """Two measures, each maximized or minimized."""
     references: dict[str, Annotated[dict[str, Bound] | None, _TABLE]] | None = None
     """Settings to compare with, by their labels: a value for every parameter."""
     trials: Annotated[int, whole(1, MOST_TRIALS)] = 64
-    """Of each search."""
+    """Number of trials of each search."""
     batch: Annotated[int, whole(1, MOST_TRIALS)] = 8
-    """Trials of a search that are asked for together."""
+    """Number of trials that are chosen together."""
     finalists: Annotated[int, whole(1, MOST_TRIALS)] = 8
-    """Settings of each search that are run again to choose among, at most; references are not counted."""
+    """Largest number of settings of each search that go on to selection, references not counted."""
     seed: Annotated[int, whole(0, MOST_DRAWN)] = 1
-    """Of what the search draws."""
+    """Seed of the sampler."""
     seeds: StagesForm = StagesForm()
-    """Of the three stages."""
+    """Seeds of the three stages."""
 
 
 MEASURES = 'is not a list of measures such as "efficiency"'
@@ -364,13 +357,13 @@ class PlanForm(Form):
     )
 
     name: Annotated[str, Field(pattern=r"^$|\S", strict=True), Says("is not a text")] | None = None
-    """A title; that of the file when absent."""
+    """A title; the name of the file when absent."""
     scenario: Annotated[Any, WithJsonSchema({"type": ["string", "object"]})] = None
-    """A file beside the plan, a shipped scenario's name, or a scenario as a table, as `celltrain schema` has it."""
+    """A file next to the plan, a shipped scenario's name, or a scenario as a table, as `celltrain schema` has it."""
     measures: Annotated[list[_MEASURE], Says(MEASURES, (list,))] | None = Field(None, json_schema_extra={"minItems": 1})
-    """What is kept of every run."""
+    """Measures of every run."""
     axes: Axes | None = None
-    """What is varied, by name; crossed with each other."""
+    """Axes by name, crossed with each other."""
     paired: Annotated[list[Annotated[Axes | None, _TABLE]], _PAIRED] | None = None
     """Tables of axes that move together."""
     points: PointsForm | None = None
@@ -378,26 +371,26 @@ class PlanForm(Form):
     sample: SampleForm | None = None
     """Axes that are drawn together."""
     seeds: SeedsForm = SeedsForm()
-    """How often each point is run."""
+    """Seeds of each point."""
     limits: LimitsForm = LimitsForm()
-    """What a run may take."""
+    """Limits of each run."""
     series: SeriesForm | None = None
-    """What every run records."""
+    """Series of every run."""
     tune: TuneForm | None = None
-    """What is searched."""
+    """Search of parameters, for `celltrain tune`."""
 
 
 AnyForm = TypeVar("AnyForm", bound=Form)
 
 
 def read(form: type[AnyForm], document: Document, known: Iterable[str], *, leave: Iterable[str] = ()) -> AnyForm:
-    """Reads the plan as a form, without what is refused.
+    """Reads the plan as a form, without refused values.
 
     Args:
         form: The model of the whole plan.
         document: The plan; collects its faults.
         known: Keys that a plan of this kind may have, in messages.
-        leave: Keys that were refused before.
+        leave: Keys that are refused already.
     """
     values = {key: value for key, value in document.document.items() if key not in leave}
     refused: set[Place] = set()

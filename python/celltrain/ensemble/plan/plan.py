@@ -48,7 +48,7 @@ class Plan(Grid, Readable):
     measures: tuple[str, ...]
     seeds: Seeds
     limit_s: float | None
-    """What a run may take in real time."""
+    """Real time that a run may take."""
     recording: Recording | None
     document: dict[str, Any] = field(repr=False)
     """The plan as it was given, its scenario as a table."""
@@ -75,7 +75,7 @@ class Plan(Grid, Readable):
             seeds=seeds,
             limit_s=reader.limit_s,
             recording=recording,
-            base=reader.base.table,
+            base=reader.scenario,
             document=reader.kept(),
         )
         if check:
@@ -90,7 +90,7 @@ class Plan(Grid, Readable):
 
     @cached_property
     def digest(self) -> str:
-        """16 hex digits that change when anything does that changes which runs there are, or what of them is kept."""
+        """16 hex digits that change with the runs of the plan, and with the measures and series kept of them."""
         said = {key: value for key, value in self.document.items() if key not in ("name", "limits")}
         # Another version of scipy may draw another sample.
         drawn = [
@@ -139,16 +139,17 @@ def _check_points(plan: Plan, reader: Reader, *, unused: bool) -> None:
     for (name, reason), count in lacking.items():
         if count == runnable:
             reader.refuse("series.record", f"has nothing to record: {reason}", name)
-    base = reader.base
-    of_base = {(fault.key.removeprefix("scenario."), fault.problem): fault for fault in base.faults(reader)}
+    of_base = {(fault.key.removeprefix("scenario."), fault.problem): fault for fault in reader.scenario_faults()}
     axes = {axis.path: axis for axis in plan.axes}
     for fault, at in list(refused.values())[:MOST_REFUSALS]:
-        if (other := misnamed(fault, plan.points[at[0]].scenario, [*axes, *base.settings])) is not None:
+        if (other := misnamed(fault, plan.points[at[0]].scenario, [*axes, *reader.settings])) is not None:
             wrong, path = other
             line = reader.line(reader.path(axes[path].place) if path in axes else "scenario")
             reader.faults.append(Fault.of(wrong.problem, file=reader.file, line=line, key=wrong.key))
         elif len(at) == len(indices) and (fault.key, fault.problem) in of_base:
-            reader.faults.append(base.refused(fault) or of_base[fault.key, fault.problem])
+            of_files = (policy_files.refused(fault, path, one.value) for path, one in reader.settings.items())
+            of_file = next((one for one in of_files if one is not None), None)
+            reader.faults.append(of_file or of_base[fault.key, fault.problem])
         else:
             reader.faults.append(_of_point(plan, reader, fault, at, axes))
     if unused and not reader.faults:

@@ -52,18 +52,18 @@ COLUMNS = (
     *("run_key", "point", "seed", "measure", "value", "error"),
     *("fingerprint", "configuration", "version", "profile"),
 )
-#: Keys of a scenario that are no part of a run's key.
+#: Keys of a scenario that a run's key leaves out.
 NO_AXES = ("seed", "name")
 #: Ratio of the ends of a logarithmic range, within what a float holds.
 MOST_RATIO = 10**300
 #: Points that are counted in a message.
 MOST_COUNTED = 10**30
-#: Measures of a plan; every run is asked for each.
+#: Largest number of measures of a plan.
 MOST_MEASURES = 1000
 
 
 class Reader(Document):
-    """Judges what a plan says."""
+    """Judges the contents of a plan."""
 
     elsewhere: ClassVar = {"tune": "makes this a plan for celltrain tune; a sweep has [axes] and [seeds] instead"}
     """Keys that only a plan of another kind has, and the problem with each."""
@@ -82,7 +82,7 @@ class Reader(Document):
     def kept(self) -> dict[str, Any]:
         """Returns the plan as it was given, its scenario as a table."""
         kept = {key: self.document[key] for key in self.keys if key in self.document and key != "scenario"}
-        return {**kept, "name": self.name, "scenario": self.base.table}
+        return {**kept, "name": self.name, "scenario": self.scenario}
 
     @property
     def limit_s(self) -> float | None:
@@ -91,7 +91,7 @@ class Reader(Document):
         return None if time is None else seconds(time)
 
     def measures(self, default: tuple[str, ...] = MEASURES) -> tuple[str, ...]:
-        """Returns what is measured."""
+        """Returns the measures."""
         said = self.form.measures
         if said is None:
             return default
@@ -116,7 +116,7 @@ class Reader(Document):
             self.refuse(place, f"is not a measure: {error}", value)
 
     def groups(self) -> tuple[Group, ...]:
-        """Returns all that is varied."""
+        """Returns all axes, in groups that move together."""
         axes = self.each(self.form.axes, ("axes",), self._axis)
         groups = (
             *(Group(axes=(axis,)) for axis in axes),
@@ -149,8 +149,8 @@ class Reader(Document):
 
     def varied(self, axis: str, path: str) -> None:
         """Refuses an axis that varies one of the settings that replace the scenario's own."""
-        if path in self.base.settings:
-            typed = f"{path}={self.base.settings[path].typed}"
+        if path in self.settings:
+            typed = f"{path}={self.settings[path].typed}"
             self.faults.append(overrides.fault_of("--set", typed, f"sets what {self.file} varies (axis {axis})"))
 
     def _paired(self) -> Iterator[Group]:
@@ -323,7 +323,7 @@ class Reader(Document):
         return axis
 
     def range(self, name: str, said: forms.RangeForm, place: Place) -> tuple[Key, Interval]:
-        """Returns the key and the ends of what is drawn or searched."""
+        """Returns the key and the ends of a sampled axis or a searched parameter."""
         key = of_range(self.key(name, said.path, place), said)
         return key, self._interval(said, place, key)
 
@@ -379,7 +379,7 @@ class Reader(Document):
         raise self.refused(place, f"is not {expected}, as {key.path} takes", said)
 
     def seeds(self, measures: Sequence[str]) -> Seeds:
-        """Returns how often each point is run."""
+        """Returns the seeds of each point."""
         said, until = self.form.seeds, self.form.seeds.until
         if until is None:
             return Seeds(first=said.first, count=said.count)
@@ -397,7 +397,7 @@ class Reader(Document):
         return Seeds(first=said.first, count=most, until=narrow)
 
     def recording(self, measures: Sequence[str]) -> Recording | None:
-        """Returns what every run records."""
+        """Returns the series that every run records."""
         said = self.form.series
         if said is None:
             return None

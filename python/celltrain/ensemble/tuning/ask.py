@@ -1,4 +1,4 @@
-"""What a search tries next: a pure function of the plan, the configuration, the generation, and the trials before it.
+"""Chooses the next trials of a search: a pure function of the plan, the configuration, the generation, and the trials before it.
 
 Optuna's samplers have a random state that no storage keeps. Every generation therefore has a new sampler, whose seed is made
 of the plan's seed, the configuration and the generation, and a new study of all trials, which is discarded afterwards.
@@ -41,7 +41,7 @@ class Trial:
 def ask(plan: TunePlan, configuration: int, generation: int, history: Sequence[Trial], count: int) -> list[Numbers]:
     """Returns the settings of a generation.
 
-    The first has the references that the search could find, and a Sobol sample. Later ones are asked of Optuna's
+    The first has the references that the search could find, and a Sobol sample. Later ones come from Optuna's
     multi-objective tree-structured Parzen estimator, which counts the others of a batch as running.
     """
     seed = seed_of(plan, configuration, generation)

@@ -1,4 +1,4 @@
-"""The folder of a search: its plan, the settings that were asked for, a store for each stage, and a journal for Optuna's tools."""
+"""The folder of a search: its plan, the settings of each generation, a store for each stage, and a journal for Optuna's tools."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ KIND = Kind("search", MANIFEST, FORMAT, TuneError, unseen="in the order of what 
 
 
 class Folder(Locked):
-    """A folder that one search writes. The journal is made from the settings asked for and the stores."""
+    """A folder that one search writes. The journal is made from the generations and the stores."""
 
     def __init__(self, path: Path, manifest: dict[str, Any], plan: TunePlan) -> None:
         self.path = path
         self.plan = plan
         self.manifest = manifest
         self.asked: list[list[list[Numbers]]] = []
-        """The settings that were asked for, by generation and configuration."""
+        """Settings by generation and configuration."""
         self._lock = Lock(path / LOCK, "search")
 
     @classmethod

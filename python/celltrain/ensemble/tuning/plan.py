@@ -25,7 +25,7 @@ from celltrain.model.scenario import Reading
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-#: Scenarios that are checked before anything runs: the corners of what is searched, for each configuration.
+#: Scenarios that are checked before anything runs: the corners of the parameters, for each configuration.
 MOST_CORNERS, MOST_CHECKED = 256, 2000
 
 #: The values of a plan's parameters, in its order.
@@ -95,7 +95,7 @@ class Reference:
 
 
 class _TuneReader(Reader):
-    """Judges what a tuning plan says."""
+    """Judges the contents of a tuning plan."""
 
     elsewhere: ClassVar = {
         "seeds": "is what [tune.seeds] is for: search, selection and confirmation have seeds of their own",
@@ -232,26 +232,26 @@ class TunePlan(Readable):
 
     name: str
     measures: tuple[str, ...]
-    """What is kept of every run, the objectives first."""
+    """Measures of every run, the objectives first."""
     configurations: Grid
     """The axes; one point if there are none."""
     parameters: tuple[Parameter, ...]
     objectives: tuple[Objective, Objective]
     references: tuple[Reference, ...]
     trials: int
-    """Of each search."""
+    """Number of trials of each search."""
     batch: int
-    """Trials of a search that are asked for together: a generation."""
+    """Number of trials that are chosen together: a generation."""
     finalists: int
-    """Settings of each search that are run again to choose among, at most, the references not counted."""
+    """Largest number of settings of each search that go on to selection, references not counted."""
     seed: int
-    """Of what the search draws."""
+    """Seed of the sampler."""
     search: Seeds
     selection: Seeds
     confirmation: Seeds
     """The seeds of the three stages' runs: the same for all settings of a stage, and no seed in two stages."""
     limit_s: float | None
-    """What a run may take in real time."""
+    """Real time that a run may take."""
     document: dict[str, Any] = field(repr=False)
     """The plan as it was given, its scenario as a table."""
 
@@ -267,7 +267,7 @@ class TunePlan(Readable):
         groups = reader.groups()
         axes = [axis for group in groups for axis in group.axes]
         parameters = reader.parameters(tune, axes)
-        # References are judged by what they name, so all of it must be known.
+        # References are judged by the parameters, so all of these must be right.
         complete = parameters and len(parameters) == len(tune.parameters or ())
         references = reader.references(tune, parameters) if complete else ()
         search, selection, confirmation = _stages(tune)
@@ -276,7 +276,7 @@ class TunePlan(Readable):
         plan = cls(
             name=reader.name,
             measures=tuple(dict.fromkeys([*(one.measure for one in objectives), *more])),
-            configurations=Grid(base=reader.base.table, groups=groups),
+            configurations=Grid(base=reader.scenario, groups=groups),
             parameters=parameters,
             objectives=(objectives[0], objectives[1]),
             references=references,
@@ -297,19 +297,19 @@ class TunePlan(Readable):
 
     @property
     def generations(self) -> int:
-        """How often trials are asked for."""
+        """Number of generations."""
         return -(-self.trials // self.batch)
 
     @property
     def most_runs(self) -> int:
-        """Runs there can be; settings that are asked for twice are run once."""
+        """Largest number of runs; settings that are chosen twice are run once."""
         last = self.finalists + len(self.references)
         each = self.trials * self.search.count + last * (self.selection.count + self.confirmation.count)
         return len(self.configurations.points) * each
 
     @cached_property
     def digest(self) -> str:
-        """16 hex digits that change when anything does that changes which runs there are."""
+        """16 hex digits that change with the runs of the plan."""
         said = {key: value for key, value in self.document.items() if key not in ("name", "limits")}
         return digest_of([said, self.measures])
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from celltrain import _core
 from celltrain.drawing.pages.words import valued
@@ -24,10 +23,12 @@ from celltrain.ensemble.plan.plan import compact
 from celltrain.ensemble.plan_warnings import DELIVERED
 from celltrain.ensemble.store import Store
 from celltrain.ensemble.store.store import DATABASE
+from celltrain.ensemble.tuning import analysis
+from celltrain.ensemble.tuning.analysis import Confirmed, Estimate, Floats, Left, Searched, Tried, best
 from celltrain.ensemble.tuning.ask import Trial, ask, silent_optuna
 from celltrain.ensemble.tuning.folder import Folder
 from celltrain.ensemble.tuning.plan import Numbers, Objective, Parameter, TunePlan
-from celltrain.ensemble.tuning.result import Confirmed, Estimate, Left, Searched, Tried, Tuned
+from celltrain.ensemble.tuning.result import Tuned
 from celltrain.errors import Fault, PlanError, ScenarioError, warn
 from celltrain.model.arguments import checked
 from celltrain.model.cancel import Cancel, check, endable
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 SELECTION, CONFIRMATION = "selection", "confirmation"
 #: Seeds with which tail drop is run, from the seeds of confirmation.
 MOST_SEEDS = 3
-#: A setting that carries less than this share of what tail drop carries gets a warning.
+#: A setting that carries less than this share of the bytes under tail drop gets a warning.
 LEAST_SHARE = 0.5
 
 #: Default objectives of `tune`.
@@ -51,7 +52,6 @@ OBJECTIVES = {"efficiency": "maximize", "fairness": "maximize"}
 
 #: A setting of a configuration.
 Setting = tuple[int, Numbers]
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -221,9 +221,10 @@ class Search:
             )
         )
 
-    def _better(self, values: Floats) -> Floats:
-        """Returns values of the objectives, the last axis, turned so that larger is better."""
-        turned: Floats = values * [1.0 if objective.larger else -1.0 for objective in self._plan.objectives]
+    def _better(self, means: Sequence[tuple[float, float]]) -> Floats:
+        """Returns the means of each objective, turned so that larger is better."""
+        signs = [1.0 if objective.larger else -1.0 for objective in self._plan.objectives]
+        turned: Floats = (np.array(means, dtype=np.float64).reshape(-1, 2) * signs).T
         return turned
 
     def _means(self, setting: Setting, seeds: Seeds) -> tuple[float, float] | None:
@@ -233,11 +234,9 @@ class Search:
         first, second = values.mean(axis=0)
         return float(first), float(second)
 
-    def _better_means(self, configuration: int, settings: Sequence[Numbers], seeds: Seeds) -> tuple[Floats, Floats]:
-        """Returns the means of both objectives, turned so that larger is better; NaN if there is none."""
-        means = [self._means((configuration, numbers), seeds) or (np.nan, np.nan) for numbers in settings]
-        better = self._better(np.array(means, dtype=np.float64).reshape(-1, 2))
-        return better[:, 0], better[:, 1]
+    def _better_means(self, configuration: int, settings: Sequence[Numbers], seeds: Seeds) -> Floats:
+        """Returns the means of each objective, turned so that larger is better; NaN if there is none."""
+        return self._better([self._means((configuration, numbers), seeds) or (np.nan, np.nan) for numbers in settings])
 
     def _finalists(self, configuration: int) -> list[Numbers]:
         # Of settings that make no difference in any run, the first is taken for all.
@@ -248,7 +247,7 @@ class Search:
                 distinct.setdefault(values.tobytes(), trial.numbers)
         settings = list(distinct.values())
         x, y = self._better_means(configuration, settings, self._plan.search)
-        return [settings[i] for i in finalists(x, y, self._plan.finalists)]
+        return [settings[i] for i in analysis.finalists(x, y, self._plan.finalists)]
 
     def _chosen(self, configuration: int, settings: Sequence[Numbers]) -> list[Numbers]:
         """Returns the front of the finalists by the seeds of selection, from the best in the first objective."""
@@ -332,7 +331,8 @@ class Search:
         labels = {reference.numbers: reference.label for reference in plan.references}
         values = [runs.values((configuration, numbers), plan.confirmation) for numbers in settings]
         estimates = [None if one is None else estimated(one) for one in values]
-        x, y = self._better_means(configuration, settings, plan.confirmation)
+        means = [(np.nan, np.nan) if one is None else (one[0].mean, one[1].mean) for one in estimates]
+        x, y = self._better(means)
         front = statistics.pareto_front(x, y)
         confirmed = [
             Confirmed(
@@ -396,37 +396,6 @@ def _parameter(parameter: Parameter) -> dict[str, Any]:
     return {**about, **ends, "scale": scale, "step": None if step is None else float(step)}
 
 
-def finalists(x: Floats, y: Floats, count: int) -> list[int]:
-    """Returns at most `count` points, front by front: the Pareto front, the front of the others, and so on.
-
-    From the last front that has room for some, points spread evenly along it are taken. NaN is never taken, larger is better.
-    """
-    chosen: list[int] = []
-    left = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
-    while len(left) and len(chosen) < count:
-        layer = left[statistics.pareto_front(x[left], y[left])]
-        layer = layer[np.lexsort((layer, -y[layer], -x[layer]))]
-        places = _spread(len(layer), min(len(layer), count - len(chosen)))
-        chosen += [int(layer[place]) for place in places]
-        left = np.setdiff1d(left, layer)
-    return chosen
-
-
-def _spread(count: int, chosen: int) -> list[int]:
-    """Returns `chosen` places of a row, evenly spread with both ends, or its middle."""
-    if chosen == 1:
-        return [count // 2]
-    return [round(i * (count - 1) / (chosen - 1)) for i in range(chosen)]
-
-
-def best(x: Floats, y: Floats, least_y: float) -> int | None:
-    """Returns the point of largest x, then of largest y, among those whose y is at least `least_y`; None without any."""
-    enough = np.flatnonzero(np.isfinite(x) & (y >= least_y))
-    if not len(enough):
-        return None
-    return int(enough[np.lexsort((enough, -y[enough], -x[enough]))[0]])
-
-
 def estimated(values: Floats) -> tuple[Estimate, Estimate]:
     """Returns the means of both columns with their intervals."""
     group = np.zeros(len(values), np.int64)
@@ -477,35 +446,35 @@ def tune(
     progress: Callable[[TuneProgress], object] | None = None,
     cancel: Cancel | None = None,
 ) -> Tuned:
-    """Searches parameters for the Pareto front of two measures, and says what references left on the table.
+    """Searches parameters for the Pareto front of two measures, and compares references with it.
 
     Args:
-        base: What is tuned: a scenario, the path of one or the name of a shipped one; or a whole `TunePlan`, and then
-            nothing else about the plan is said here.
-        parameters: What is searched, each a table as in a plan's `[tune.parameters]`: path, from, to, scale, step.
-        objectives: Two measures, each "maximize" or "minimize"; efficiency and fairness, as large as can be, when None.
+        base: The scenario that is tuned, its path, or the name of a shipped one; or a `TunePlan` in place of all other
+            arguments that describe the plan.
+        parameters: The parameters, each a table as in a plan's `[tune.parameters]`: path, from, to, scale, step.
+        objectives: Two measures, each "maximize" or "minimize"; efficiency and fairness, both maximized, when None.
         references: Settings to compare with, by their labels.
-        over: Axes: a search of its own for each of their points.
-        trials: Settings that each search tries.
-        batch: How many of them are asked for together.
-        finalists: Settings of each search that are run again to choose among.
-        seed: Of what the search draws.
-        seeds: How many each stage has: `{"search": 5, "selection": 10, "confirmation": 30}`, and `first`.
+        over: Axes: each of their points has a search.
+        trials: Number of settings that each search tries.
+        batch: Number of trials that are chosen together.
+        finalists: Number of settings of each search that go on to selection.
+        seed: Seed of the sampler.
+        seeds: Number of seeds of each stage: `{"search": 5, "selection": 10, "confirmation": 30}`, and `first`.
         measures: More measures to keep of every run.
-        limit: What a run may take in real time, such as `"60s"`, from the reading of its scenario to its answer.
-        out: The folder, new or empty; a temporary one, which goes with what is returned, when None.
-        resume: Whether to go on with what `out` holds.
+        limit: Real time that a run may take, such as `"60s"`, from reading its scenario to its answer.
+        out: The folder, new or empty; a temporary one, which lives as long as the result, when None.
+        resume: Continues the search in `out`.
         jobs: Threads; one for each core when None.
-        client: A Dask cluster's, to run there instead of here; needs `pip install celltrain[cluster]`.
-        worker: What runs chunks instead of this machine's threads.
-        progress: Called now and then with how far it is.
+        client: A client of a Dask cluster, which runs the search then; needs `pip install celltrain[cluster]`.
+        worker: Runs the chunks in place of this machine's threads.
+        progress: Called with the progress while the search runs.
         cancel: A handle that ends it from another thread; see `celltrain.Cancel`.
 
     Raises:
-        PlanError: With everything that is wrong with the plan.
-        TuneError: When the folder cannot be made, written or gone on with.
-        StoreError: When the runs in it cannot.
-        CancelledError: When `cancel` ended it; what is done is in `out`.
+        PlanError: With all faults of the plan.
+        TuneError: When the folder cannot be made, written or continued.
+        StoreError: When a store in it cannot be written or continued.
+        CancelledError: When `cancel` ended it; `out` has everything done so far.
     """
     if isinstance(base, TunePlan):
         plan = base
@@ -542,9 +511,9 @@ def run_tune(
     resume: bool = False,
     progress: Callable[[TuneProgress], object] | None = None,
 ) -> Tuned:
-    """Runs a tuning plan into a new folder, or what is missing of it into the one that is there.
+    """Runs a tuning plan into a new folder, or its missing runs into an existing one.
 
-    Ctrl-C is raised once what is done is kept.
+    Ctrl-C is raised after everything done is written.
     """
     silent_optuna()
     with Folder.resume(folder, plan) if resume else Folder.create(folder, plan) as opened:

@@ -1,9 +1,12 @@
+use super::super::tests::refusal;
 use super::*;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
 const SRC: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const DST: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
+
+const DAMAGED: &str = "TCP segment damaged or misdirected: it does not match its checksum";
 
 fn any_option() -> impl Strategy<Value = TcpOption> {
     let block = any::<(u32, u32)>().prop_map(|(left, right)| SackBlock { left, right });
@@ -58,12 +61,12 @@ fn segment_with_options(options: &[u8]) -> Vec<u8> {
 fn with_right_checksum(mut segment: Vec<u8>) -> Vec<u8> {
     segment[CHECKSUM_AT..CHECKSUM_AT + 2].fill(0);
     let length = u16::try_from(segment.len()).expect("a short segment");
-    let checksum = internet_checksum(&[&pseudo_header(SRC, DST, length), &segment]);
+    let checksum = internet_checksum(&[&pseudo_header(SRC, DST, PROTOCOL_TCP, length), &segment]);
     segment[CHECKSUM_AT..CHECKSUM_AT + 2].copy_from_slice(&checksum.to_be_bytes());
     segment
 }
 
-fn parsed_options(options: &[u8]) -> Result<Vec<TcpOption>, TcpHeaderError> {
+fn parsed_options(options: &[u8]) -> Result<Vec<TcpOption>, ParseError> {
     let segment = segment_with_options(options);
     TcpHeader::parse(&segment, SRC, DST).map(|(header, _)| header.options)
 }
@@ -85,47 +88,19 @@ proptest! {
     }
 
     #[test]
-    fn any_single_flipped_bit_is_refused(
-        header in any_header(),
-        payload in vec(any::<u8>(), 0..60),
-    ) {
-        let whole = header.encode(&payload, SRC, DST);
-        for bit in 0..8 * whole.len() {
-            let mut segment = whole.clone();
-            segment[bit / 8] ^= 0x80 >> (bit % 8);
-            prop_assert_eq!(
-                TcpHeader::parse(&segment, SRC, DST),
-                Err(TcpHeaderError::ChecksumMismatch),
-                "bit {}", bit
-            );
-        }
-    }
-
-    #[test]
     fn any_single_flipped_bit_of_an_address_is_refused(
         header in any_header(),
         bit in 0..32_u32,
     ) {
         let segment = header.encode(&[1, 2, 3], SRC, DST);
         let elsewhere = Ipv4Addr::from(u32::from(DST) ^ 1 << bit);
-        prop_assert_eq!(
-            TcpHeader::parse(&segment, SRC, elsewhere),
-            Err(TcpHeaderError::ChecksumMismatch)
-        );
-    }
-
-    #[test]
-    fn bytes_of_any_number_and_value_never_panic(bytes in vec(any::<u8>(), 0..100)) {
-        let _ = TcpHeader::parse(&bytes, SRC, DST);
+        prop_assert_eq!(refusal(TcpHeader::parse(&segment, SRC, elsewhere)), DAMAGED);
     }
 
     #[test]
     fn any_header_behind_a_right_checksum_never_panics(bytes in vec(any::<u8>(), 20..100)) {
         let segment = with_right_checksum(bytes);
-        prop_assert_ne!(
-            TcpHeader::parse(&segment, SRC, DST),
-            Err(TcpHeaderError::ChecksumMismatch)
-        );
+        prop_assert!(TcpHeader::parse(&segment, SRC, DST).map_or_else(|error| error.0 != DAMAGED, |_| true));
     }
 
     #[test]
@@ -268,14 +243,16 @@ fn malformed_option_lengths_are_refused() {
         ([5, 4, 0, 0], 5, 4),
         ([8, 4, 0, 0], 8, 4),
     ] {
-        assert_eq!(parsed_options(&options), Err(TcpHeaderError::BadOptionLength { kind, length }), "{options:?}");
+        let expected = format!("TCP option of kind {kind} cannot have length {length} here");
+        assert_eq!(refusal(parsed_options(&options)), expected);
     }
     for length in [6, 14] {
         let mut options = [0; 16];
         options[..2].copy_from_slice(&[5, length]);
-        assert_eq!(parsed_options(&options), Err(TcpHeaderError::BadOptionLength { kind: 5, length }));
+        let expected = format!("TCP option of kind 5 cannot have length {length} here");
+        assert_eq!(refusal(parsed_options(&options)), expected);
     }
-    assert_eq!(parsed_options(&[1, 1, 1, 8]), Err(TcpHeaderError::OptionWithoutLength { kind: 8 }));
+    assert_eq!(refusal(parsed_options(&[1, 1, 1, 8])), "TCP options end inside an option of kind 8");
 }
 
 #[test]
@@ -283,17 +260,16 @@ fn a_data_offset_that_cannot_be_is_refused() {
     for words in [0, 4, 6, 15] {
         let mut segment = TcpHeader::default().encode(&[0; 3], SRC, DST);
         segment[12] = words << 4;
-        assert_eq!(
-            TcpHeader::parse(&with_right_checksum(segment), SRC, DST),
-            Err(TcpHeaderError::BadDataOffset { words, bytes: 23 })
-        );
+        let expected = format!("TCP header of {words} words is less than 5 or more than the 23 bytes there are");
+        assert_eq!(refusal(TcpHeader::parse(&with_right_checksum(segment), SRC, DST)), expected);
     }
 }
 
 #[test]
 fn a_segment_too_short_or_too_long_is_refused() {
-    assert_eq!(TcpHeader::parse(&[0; 19], SRC, DST), Err(TcpHeaderError::TooShort { bytes: 19 }));
-    assert_eq!(TcpHeader::parse(&vec![0; 65_536], SRC, DST), Err(TcpHeaderError::TooLong { bytes: 65_536 }));
+    let refused = |bytes| refusal(TcpHeader::parse(&vec![0; bytes], SRC, DST));
+    assert_eq!(refused(19), "a TCP header has 20 bytes, there are only 19");
+    assert_eq!(refused(65_536), "a TCP segment has at most 65535 bytes, not 65536");
 }
 
 #[test]
@@ -314,16 +290,4 @@ fn a_sack_without_blocks_is_not_sent() {
 #[should_panic(expected = "a TCP segment has at most 65535 bytes, not 65536")]
 fn a_segment_beyond_the_length_field_is_not_cut_in_silence() {
     let _ = TcpHeader::default().encode(&vec![0; 65_516], SRC, DST);
-}
-
-#[test]
-fn the_errors_say_what_is_wrong() {
-    assert_eq!(
-        TcpHeaderError::BadOptionLength { kind: 8, length: 1 }.to_string(),
-        "TCP option of kind 8 cannot have length 1 here"
-    );
-    assert_eq!(
-        TcpHeaderError::BadDataOffset { words: 4, bytes: 20 }.to_string(),
-        "TCP header of 4 words is less than 5 or more than the 20 bytes there are"
-    );
 }
