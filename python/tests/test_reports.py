@@ -47,7 +47,7 @@ def swept(folder, *, name="a sweep", **document):
     document = {"measures": MEASURES, "seeds": 4, **document, "name": name, "scenario": BASE}
     text = json.dumps(document)
     with warnings.catch_warnings():
-        # The axes of these sweeps are chosen for their pages. What a sweep warns of is the matter of test_cautions.py.
+        # The axes of these sweeps are chosen for their pages. What a sweep warns of is the matter of test_plan_warnings.py.
         warnings.simplefilter("ignore", ct.CelltrainWarning)
         return ct.sweep(Plan.of_document(json.loads(text)), store=folder)
 

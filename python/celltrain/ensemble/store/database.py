@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from celltrain.ensemble.store.folder import sync
+from celltrain.ensemble.table import RunTable
 from celltrain.errors import Fault, InputError, StoreError
 from celltrain.model.files import UnreadableError, json_of
 from celltrain.running import RunRecord
@@ -250,7 +251,7 @@ class Database:
         self,
         records: Sequence[RunRecord],
         repeats: Iterable[Repeat],
-        measures: int,
+        measures: Sequence[str],
         settings: Callable[[int], Sequence[float | str]],
     ) -> None:
         """Adds runs, all of them or none.
@@ -258,43 +259,35 @@ class Database:
         Args:
             records: The runs.
             repeats: Runs that are another point's.
-            measures: Number of measures.
+            measures: Names of the measures.
             settings: Returns the values of the axes at a point.
         """
-        empty = [None] * measures
-        rows = [record.values if record.error is None else empty for record in records]
-        keys = [bytes.fromhex(record.run_key) for record in records]
-        prints = [_signed(record.fingerprint) for record in records]
+        ordered = sorted(records, key=lambda record: (record.point, record.seed))
+        table = RunTable.of_records(ordered, measures)
+        keys = [bytes.fromhex(record.run_key) for record in ordered]
         columns: dict[str, NDArray[Any]] = {
-            "point": np.array([record.point for record in records], np.int64),
-            "seed": np.array([record.seed for record in records], np.uint64),
+            "point": table.case,
+            "seed": table.seed,
             "run_key": np.frombuffer(b"".join(keys), np.uint32).reshape(-1, 3),
-            "fingerprint": np.array([one or 0 for one in prints], np.int64).view(np.uint64),
-            "seconds": np.array([record.seconds for record in records], np.float64),
-            "values": np.array(rows, np.float64).reshape(len(records), measures),
+            "fingerprint": table.fingerprint,
+            "seconds": np.array([record.seconds for record in ordered], np.float64),
+            "values": table.values,
         }
-        errors = {place: record.error for place, record in enumerate(records) if record.error is not None}
-        gaps = {
-            (place, measure): problem
-            for place, record in enumerate(records)
-            if record.error is None
-            for measure, problem in enumerate(record.problems or ())
-            if problem is not None
-        }
-        checked = checksums(columns, errors, gaps)
-        cases = {record.point: record.configuration for record in records}
+        checked = checksums(columns, table.errors, table.gaps)
+        numbers = zip(table.fingerprint.view(np.int64).tolist(), table.printed.tolist(), strict=True)
+        cases = {record.point: record.configuration for record in ordered}
         with self._transaction() as connection:
             [first] = connection.execute("SELECT coalesce(max(run), 0) + 1 FROM runs").fetchone()
             stored = [
-                range(first, first + len(records)),
-                columns["point"].tolist(),
-                columns["seed"].tolist(),
+                range(first, first + len(table)),
+                table.case.tolist(),
+                table.seed.tolist(),
                 keys,
-                prints,
+                [number if printed else None for number, printed in numbers],
                 columns["seconds"].tolist(),
-                [record.error for record in records],
+                [record.error for record in ordered],
                 checked.tolist(),
-                *columns["values"].T.tolist(),
+                *table.values.T.tolist(),
             ]
             query = f"INSERT INTO runs VALUES (?{', ?' * (len(stored) - 1)})"
             connection.executemany(query, zip(*stored, strict=True))
@@ -302,13 +295,13 @@ class Database:
                 row = (point, configuration, *settings(point))
                 text = f"INSERT OR IGNORE INTO cases VALUES (?, ?, ?{', ?' * (len(row) - 2)})"
                 connection.execute(text, (*row[:2], check_texts(*row), *row[2:]))
-            named = [(first + place, measure + 1, problem) for (place, measure), problem in gaps.items()]
+            named = [(first + place, measure + 1, problem) for (place, measure), problem in table.gaps.items()]
             connection.executemany("INSERT INTO gaps VALUES (?, ?, ?)", named)
-            series = [(first + i, one.series) for i, one in enumerate(records) if one.series is not None]
+            series = [(first + i, one.series) for i, one in enumerate(ordered) if one.series is not None]
             connection.executemany("INSERT INTO series VALUES (?, ?)", series)
             again = [(repeat.point, repeat.seed, bytes.fromhex(repeat.run_key)) for repeat in repeats]
             repeated = connection.executemany("INSERT OR IGNORE INTO repeats VALUES (?, ?, ?)", again).rowcount
-            self._count(connection, len(records), len(errors), max(repeated, 0), int(checked.sum()))
+            self._count(connection, len(table), len(table.errors), max(repeated, 0), int(checked.sum()))
 
     def drop_failed(self, worth: Callable[[str], bool]) -> int:
         """Deletes the failed runs for which `worth` returns True; returns their number."""
@@ -460,10 +453,6 @@ def check_texts(*texts: object) -> int:
 def wrapped(number: int) -> int:
     """Returns a number modulo 2^64, as a signed one."""
     return (number + (1 << 63)) % (1 << 64) - (1 << 63)
-
-
-def _signed(fingerprint: str | None) -> int | None:
-    return None if fingerprint is None else wrapped(int(fingerprint, 16))
 
 
 def first_line(error: BaseException) -> str:

@@ -52,8 +52,8 @@ def import_store(old: str | os.PathLike[str], new: str | os.PathLike[str]) -> St
             for path in sorted((source / "parts").glob("part-*.parquet")):
                 records = [one for one in _records(source, path, made, seconds, settings) if one.run_key not in known]
                 known.update(record.run_key for record in records)
-                database.add(records, (), len(made["measures"]), settings.__getitem__)
-            database.add((), repeats, len(made["measures"]), settings.__getitem__)
+                database.add(records, (), made["measures"], settings.__getitem__)
+            database.add((), repeats, made["measures"], settings.__getitem__)
     except BaseException:
         (folder / DATABASE).unlink(missing_ok=True)
         raise
@@ -86,7 +86,7 @@ def _records(
                 run_key=key,
                 configuration=first["configuration"],
                 values=tuple(row.get("value") for row in own),
-                problems=tuple(row.get("error") for row in own),
+                problems=None if None in by_measure else tuple(row.get("error") for row in own),
                 fingerprint=first["fingerprint"],
                 error=by_measure[None]["error"] or "no reason given" if None in by_measure else None,
                 seconds=seconds.get(key, 0.0),

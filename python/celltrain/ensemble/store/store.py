@@ -366,7 +366,7 @@ class Store(Carded, Locked, Answer):
         """Adds runs, all of them or none; raises `StoreError` if that cannot be done."""
         if rows or repeats:
             with uninterrupted():
-                self.database.add(rows, repeats, len(self.plan.measures), self._settings)
+                self.database.add(rows, repeats, self.plan.measures, self._settings)
 
     @checked(StoreError)
     def drop_failed(self, worth: Callable[[str], bool]) -> int:
