@@ -26,7 +26,7 @@ from celltrain.drawing.figure import (
     marked,
     panelled,
 )
-from celltrain.drawing.pages.words import UNDEFINED, plain
+from celltrain.drawing.pages.words import UNDEFINED, labelled, plain, ruler
 from celltrain.drawing.style import INK, PALE, SOFT
 
 if TYPE_CHECKING:
@@ -86,6 +86,18 @@ class Scale:
     logarithmic: bool = False
     sampled: bool = False
     """True if the values were drawn at random; they need no ticks of their own."""
+    size: float = 1.0
+    """Size of the label's unit."""
+
+    @classmethod
+    def of(cls, name: str, unit: str, values: Sequence[float | str], **options: Any) -> Scale:
+        """Creates the scale of words, or of numbers in the multiple of their unit that is easiest to read."""
+        if any(isinstance(value, str) for value in values):
+            places = np.arange(len(values), dtype=np.float64)
+            return cls(label=labelled(name, ""), places=places, words=list(map(str, values)), **options)
+        numbers = np.array(values, dtype=np.float64)
+        unit, size = ruler(unit, numbers.tolist())
+        return cls(label=labelled(name, unit), places=numbers / size, size=size, **options)
 
     @property
     def texts(self) -> list[str]:

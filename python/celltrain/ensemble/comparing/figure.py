@@ -6,7 +6,7 @@ import os
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -156,12 +156,6 @@ def _titled(axis: Axis, value: float | str) -> str:
     return f"{words.setting(axis.name)} {words.valued(value, axis.unit)}"
 
 
-def _scale(axis: Axis, values: Sequence[float | str]) -> Scale:
-    name = words.setting(axis.name)
-    if not axis.is_number:
-        places = np.arange(len(values), dtype=np.float64)
-        return Scale(label=words.labelled(name, ""), places=places, words=[str(one) for one in values])
-    numbers = np.array(values, dtype=np.float64)
-    unit, size = words.ruler(axis.unit, numbers.tolist())
-    wide = bool(len(numbers) > 2 and numbers[0] > 0 and numbers[-1] >= WIDE * numbers[0])
-    return Scale(label=words.labelled(name, unit), places=numbers / size, logarithmic=wide)
+def _scale(axis: Axis, values: Sequence[Any]) -> Scale:
+    wide = axis.is_number and len(values) > 2 and values[0] > 0 and values[-1] >= WIDE * values[0]
+    return Scale.of(words.setting(axis.name), axis.unit, values, logarithmic=wide)

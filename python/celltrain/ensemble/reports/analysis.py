@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from celltrain.drawing.pages import words
 from celltrain.drawing.style import COLOURS
-from celltrain.ensemble.reports.data import Axis, Data, Factor, Measure
+from celltrain.ensemble.columns import Measured
+from celltrain.ensemble.reports.data import Axis, Data, Factor
 from celltrain.errors import Fault, StoreError
 from celltrain.running import statistics
 from celltrain.running.statistics import Means
@@ -47,7 +48,7 @@ class Effect:
     """Effect of an axis on a measure."""
 
     factor: Factor
-    measure: Measure
+    measure: Measured
     means: Means
     """Means over the points of each value of the axis, or of each range of a sampled one."""
     places: NDArray[np.float64]

@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from celltrain.drawing.pages import words
+from celltrain.ensemble import table
+from celltrain.ensemble.columns import Measured
 from celltrain.ensemble.plan.plan import tcps
 from celltrain.ensemble.plan_warnings import NETWORKS, lock_step_of_store
 from celltrain.ensemble.store.database import axes_of
@@ -75,20 +77,6 @@ class Axis:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Measure:
-    """A measure of every run."""
-
-    name: str
-    unit: str
-    meaning: str
-
-    @property
-    def worded(self) -> str:
-        """Name with unit for people."""
-        return words.measure(self.name, self.unit)
-
-
-@dataclass(frozen=True, kw_only=True)
 class Failure:
     """A run that has no values."""
 
@@ -131,7 +119,7 @@ class Data:
     plan: Mapping[str, Any]
     """The plan as written."""
     axes: tuple[Axis, ...]
-    measures: tuple[Measure, ...]
+    measures: tuple[Measured, ...]
     points: NDArray[np.int64]
     """Number of each point in the plan."""
     levels: NDArray[np.int64]
@@ -165,10 +153,7 @@ class Data:
 
     def means_of(self, values: NDArray[np.float64]) -> tuple[Means, ...]:
         """Returns the means of the points, by column of an array of runs by measures."""
-        return tuple(
-            statistics.means(self.point[known], column[known], len(self.points))
-            for column, known in zip(values.T, ~np.isnan(values.T), strict=True)
-        )
+        return tuple(table.means(self.point, column, len(self.points)) for column in values.T)
 
     def over(self, values: NDArray[np.float64], levels: NDArray[np.int64], count: int) -> Means:
         """Returns means of the runs' values by the level of their point; all points of a level have the same weight."""
@@ -281,7 +266,7 @@ def of_store(store: Store, measures: Sequence[str] | None = None) -> Data:
         profile=manifest["profile"],
         plan=manifest["plan"],
         axes=tuple(axes),
-        measures=tuple(Measure(name=n, unit=u["unit"], meaning=words.prose(u["meaning"])) for n, u in units.items()),
+        measures=tuple(Measured(name=n, unit=u["unit"], meaning=words.prose(u["meaning"])) for n, u in units.items()),
         points=runs.points[cases],
         levels=np.array(levels, np.int64).reshape(len(cases), len(axes)),
         point=point[good],

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from celltrain.drawing.pages import words
+from celltrain.ensemble.columns import Measured
 from celltrain.ensemble.reports.analysis import factor_of, named
-from celltrain.ensemble.reports.data import Data, Factor, Measure
+from celltrain.ensemble.reports.data import Data, Factor
 from celltrain.errors import Fault, StoreError
 from celltrain.running import statistics
 from celltrain.running.statistics import Differences, Means
@@ -136,7 +137,7 @@ class Comparison:
     """Data of the first store."""
     points: NDArray[np.int64]
     """Points in both stores, as places in `data`."""
-    measures: tuple[tuple[Measure, Moved], ...]
+    measures: tuple[tuple[Measured, Moved], ...]
     only_first: tuple[str, ...]
     only_second: tuple[str, ...]
     """Points in one store only, in words."""

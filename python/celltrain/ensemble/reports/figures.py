@@ -21,12 +21,12 @@ from celltrain.drawing.lines import Scale, spread
 from celltrain.drawing.maps import Map
 from celltrain.drawing.pages import words
 from celltrain.drawing.points import Coordinate
-from celltrain.ensemble.columns import bounds
+from celltrain.ensemble import table
+from celltrain.ensemble.columns import Measured, bounds
 from celltrain.ensemble.reports.analysis import Analysis, Effect, Layout
-from celltrain.ensemble.reports.data import Axis, Data, Factor, Measure
+from celltrain.ensemble.reports.data import Axis, Data, Factor
 from celltrain.ensemble.reports.differences import Baseline, Comparison
 from celltrain.ensemble.reports.findings import Findings
-from celltrain.running import statistics
 from celltrain.running.statistics import Means
 
 #: Most panels of a figure, and most axes whose pairs have a map each.
@@ -128,10 +128,11 @@ def lines_over(
     cells = (levels[0] * shape[1] + levels[1]) * shape[2] + levels[2]
     means = data.over(values, cells, math.prod(shape))
     mean, half = means.mean.reshape(shape), means.half.reshape(shape)
+    label = words.measure(about.name, about.unit)
     left_out = against.level if against is not None and layout.by is against.factor else None
     panels = [
         lines.Panel(
-            label=about.worded if against is None else f"{about.worded}\nmore than {legible(against.name, 24)}",
+            label=label if against is None else f"{label}\nmore than {legible(against.name, 24)}",
             limits=bounds(about.name) if against is None else (-math.inf, math.inf),
             title="" if layout.panel is None else legible(layout.panel.titled(place), LONGEST_LINES_TITLE),
             groups=[
@@ -234,8 +235,7 @@ def sample(analysis: Analysis, measure: int, look: FigureStyle) -> Drawing | Non
         return None
     # Points that differ only in other axes share a dot.
     _, first, spot = np.unique(np.stack([f.levels for f in sampled]), axis=1, return_index=True, return_inverse=True)
-    spot, good = spot.reshape(-1), ~np.isnan(means)
-    values = statistics.means(spot[good], means[good], len(first)).mean
+    values = table.means(spot.reshape(-1), means, len(first)).mean
     dots = []
     for pair in both:
         scales = [_scale(factor.axis) for factor in pair]
@@ -270,15 +270,14 @@ def _effect(effect: Effect) -> lines.Effect:
     behind = (scale.places[effect.factor.levels], effect.of_points) if scale.sampled else None
     name = f"{effect.share:.0%} of the differences"
     means = lines.Group(name=name, mean=effect.means.mean, half=effect.means.half)
-    _, size = _ruler(effect.factor.axis)
-    return lines.Effect(across=scale, places=effect.places / size, means=means, behind=behind)
+    return lines.Effect(across=scale, places=effect.places / scale.size, means=means, behind=behind)
 
 
 def _map(across: Factor, up: Factor, means: NDArray[np.float64], title: str) -> Map:
     """Averages the points in each cell of two axes."""
     rows, columns = len(up.axis.values), len(across.axis.values)
-    cell, good = up.levels * columns + across.levels, ~np.isnan(means)
-    values = statistics.means(cell[good], means[good], rows * columns).mean.reshape(rows, columns)
+    cell = up.levels * columns + across.levels
+    values = table.means(cell, means, rows * columns).mean.reshape(rows, columns)
     return Map(across=_scale(across.axis), up=_scale(up.axis), values=values, title=title)
 
 
@@ -286,23 +285,12 @@ def _map_title(factor: Factor, level: int) -> str:
     return legible(factor.label(level), lines.LONGEST_VALUE) if factor.axis.words else factor.titled(level)
 
 
-def _ruler(axis: Axis) -> tuple[str, float]:
-    return ("", 1.0) if axis.words else words.ruler(axis.unit, axis.places.tolist())
-
-
 def _scale(axis: Axis) -> Scale:
-    unit, size = _ruler(axis)
-    return Scale(
-        label=words.labelled(axis.worded, unit),
-        places=axis.places / size,
-        words=[str(value) for value in axis.values] if axis.words else (),
-        logarithmic=axis.logarithmic,
-        sampled=axis.sampled,
-    )
+    return Scale.of(axis.worded, axis.unit, axis.values, logarithmic=axis.logarithmic, sampled=axis.sampled)
 
 
-def _label(measure: Measure) -> str:
-    return words.labelled(measure.worded, "")
+def _label(measure: Measured) -> str:
+    return words.labelled(words.measure(measure.name, measure.unit), "")
 
 
 def _coordinate(data: Data, measure: int, means: Means) -> Coordinate:

@@ -9,8 +9,9 @@ import numpy as np
 
 from celltrain.drawing.pages import words
 from celltrain.drawing.pages.html import Cell, Head, Inlined, Table, bold, count, estimate, render, table, value
+from celltrain.ensemble.columns import Measured
 from celltrain.ensemble.reports.analysis import named
-from celltrain.ensemble.reports.data import Axis, Data, Measure
+from celltrain.ensemble.reports.data import Axis, Data
 from celltrain.ensemble.reports.differences import Baseline, Comparison
 from celltrain.ensemble.reports.findings import Findings
 from celltrain.model.cards import Card, Grid
@@ -167,7 +168,7 @@ def _baseline(against: Baseline) -> Table:
             mean, half = against.of_levels[i].mean[level], against.of_levels[i].half[level]
             counts = [Cell(f"{one:,} of {known:,}", float(one)) for one in (above, below)]
             more = estimate(mean, half, mark=bool(abs(mean) > half), signed=True)
-            rows.append([bold(measure.worded), against.factor.label(level), more, *counts])
+            rows.append([bold(words.measure(measure.name, measure.unit)), against.factor.label(level), more, *counts])
     heads = ["measure", against.factor.axis.worded, "more on the mean", "points above", "points below"]
     return table("differences", heads, rows)
 
@@ -212,7 +213,7 @@ def _left_out(left: int, what: str, file: str) -> str:
     return f"{words.counted(left, f'more {what}')} in {file} beside this page." if left else ""
 
 
-def _unit(measure: Measure, before: str) -> str:
+def _unit(measure: Measured, before: str) -> str:
     return "" if measure.unit in ("", "1") else f"{before}{measure.unit}"
 
 
@@ -220,8 +221,8 @@ def _axis_heads(data: Data) -> list[Head]:
     return [Head(axis.worded, axis.meaning) for axis in data.axes]
 
 
-def _head(measure: Measure) -> Head:
-    return Head(measure.worded, f"{measure.name}: {measure.meaning}")
+def _head(measure: Measured) -> Head:
+    return Head(words.measure(measure.name, measure.unit), f"{measure.name}: {measure.meaning}")
 
 
 def _settings(data: Data, point: int) -> Iterator[Cell]:
