@@ -128,7 +128,7 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 @pytest.fixture
 def without_pdf(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replaces the PDF of each figure by its first bytes: embedding fonts takes half the time of a report."""
-    from celltrain.drawing.pages.drawing import Drawing
+    from celltrain.drawing.figure import Drawing
 
     drawn = Drawing._drawn
     monkeypatch.setattr(Drawing, "_drawn", lambda self, kind: b"%PDF-" if kind == "pdf" else drawn(self, kind))
@@ -137,7 +137,7 @@ def without_pdf(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def empty_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Writes an empty file for each figure, in tests of the rest of a report: drawing takes most of its time."""
-    from celltrain.drawing.pages.drawing import Drawing
+    from celltrain.drawing.figure import Drawing
 
     files = {"pdf": b"%PDF-", "svg": b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"></svg>'}
     monkeypatch.setattr(Drawing, "_drawn", lambda self, kind: files[kind])

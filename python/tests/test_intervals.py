@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import celltrain as ct
-from celltrain.drawing.pages.drawing import bars
+from celltrain.drawing.figure import bars
 from celltrain.ensemble.columns import bounds
 
 pytest.importorskip("matplotlib")

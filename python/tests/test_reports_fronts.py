@@ -12,8 +12,8 @@ import pytest
 from test_reports import made
 
 import celltrain as ct
-from celltrain.drawing.pages import labels
-from celltrain.drawing.pages.drawing import new_figure
+from celltrain.drawing import labels
+from celltrain.drawing.figure import new_figure
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")

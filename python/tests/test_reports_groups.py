@@ -10,7 +10,7 @@ import pytest
 from test_reports import made
 
 import celltrain as ct
-from celltrain.ensemble.reports import groups
+from celltrain.ensemble.reports.analysis import factor_of
 
 pytestmark = pytest.mark.slow
 
@@ -257,4 +257,4 @@ def test_a_paired_axis_of_numbers_is_drawn_as_numbers(tmp_path):
     [axes] = drawn(report, "lines-efficiency").figure.axes
     assert axes.get_xlabel() == "buffer (cells)"
     assert axes.get_xticks().tolist() == [80, 400]
-    assert groups.factor_of(report.data, "threshold", "lines") is report.layout.over
+    assert factor_of(report.data, "threshold", "lines") is report.layout.over

@@ -140,7 +140,8 @@ def test_on_the_terminal_nothing_is_said_of_print(short: Reproduction) -> None:
 def test_goodput_over_time_has_a_panel_for_each_mechanism_and_a_line_for_each_vc() -> None:
     run = ct.reproduce(COMCOM, tables=["peer-to-peer"], seeds=1, overrides={"duration": "60ms"})
     [spec] = [figure for figure in run.paper.figures if figure["id"] == "peer-to-peer-goodput"]
-    figure = figures.goodput(run, {**spec, "step": "20ms"})
+    spec = {**spec, "step": "20ms"}
+    figure = figures.goodput(figures.Source(paper=run.paper, scored=run.scored, spec=spec))
     titles = [axes.get_title() for axes in figure.axes]
     assert titles == [f"mechanism {panel['mechanism']}" for panel in spec["panels"]]
     for axes in figure.axes:

@@ -196,10 +196,10 @@ def test_the_figures_are_drawn(paper: Paper, tmp_path: Path) -> None:
         return dict.fromkeys((1, 2), 0.5 if number.published is None else number.published)
 
     reproduction = filled(paper, {"one_way": 2, "both_ways": 2}, values)
-    names = {path.name for path in figures.write(reproduction, tmp_path)}
+    names = {path.name for path in figures.write(paper, reproduction.scored, tmp_path)}
     assert {f"{DRAFT_JAGAN}-{figure['id']}.svg" for figure in paper.figures} <= names
     [drawn] = [figure for figure in paper.figures if figure["id"] == "ada-goodput"]
-    axes = figures.along(reproduction, drawn).axes  # type: ignore[union-attr]
+    axes = figures.along(figures.Source(paper=paper, scored=reproduction.scored, spec=drawn)).axes  # type: ignore[union-attr]
     # One dashed line a panel: what Tables 6 and 7 print for ADA. They do not say for which LT, so it has no line's colour.
     dashed = [[line for line in panel.get_lines() if line.get_linestyle() == "--"] for panel in axes]
     lines_at = [[float(line.get_ydata()[0]) for line in lines if len(line.get_ydata())] for lines in dashed]

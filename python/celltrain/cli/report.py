@@ -130,9 +130,7 @@ def _table(report: Report) -> Iterator[Block]:
     measured = [words.measure(measure.name, measure.unit) for measure in data.measures]
     grid = shell.grid(*heads, *measured, left=left, keys=len(heads))
     for point in points[:MOST_ROWS]:
-        cells = [
-            words.valued(data.value(point, place), data.axes[place].unit, data.axes[place].digits) for place in varied
-        ]
+        cells = [data.axes[place].label(int(data.levels[point, place])) for place in varied]
         for own in means:
             mean, half = float(own.mean[point]), float(own.half[point])
             text = words.estimated(mean, half)
@@ -155,7 +153,6 @@ def _lines(report: Report) -> Iterator[str]:
     """The report in a few lines."""
     from celltrain.drawing.pages.words import counted
     from celltrain.drawing.pages.words import measure as worded
-    from celltrain.ensemble.reports.analysis import label
 
     data, front, compared = report.data, report.analysis.front, report.comparison
     failed = f", {len(data.failures):,} of them failed" if data.failures else ""
@@ -172,7 +169,7 @@ def _lines(report: Report) -> Iterator[str]:
                 if level != against.level:
                     above, below, known = against.beyond(i, level)
                     yield (
-                        f"{measure.name}: {label(against.factor, level)} is above {against.name} at {above:,} of "
+                        f"{measure.name}: {against.factor.label(level)} is above {against.name} at {above:,} of "
                         f"{counted(known, 'point')} and below it at {below:,} (95 % intervals of paired differences)"
                     )
     for measure, moved in () if compared is None else compared.measures:

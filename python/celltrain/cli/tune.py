@@ -54,7 +54,7 @@ def tune(
 ) -> int:
     """Search parameters for the front of two measures. Ctrl-C keeps what is done; --resume goes on."""
     from celltrain.drawing.axes import require_matplotlib
-    from celltrain.drawing.pages.drawing import Look
+    from celltrain.drawing.figure import FigureStyle
     from celltrain.drawing.pages.html import environment
     from celltrain.ensemble.tuning import TunePlan, run_tune
     from celltrain.model.overrides import single
@@ -67,7 +67,7 @@ def tune(
             return _estimate(what, worker, output)
     # Fail now rather than after an hour.
     require_matplotlib()
-    with Look.of("page", style).applied():
+    with FigureStyle.of("page", style).applied():
         environment("tune")
     folder = shell.store(store, out) or Path("out") / plan.stem
     latest: list[TuneProgress] = []

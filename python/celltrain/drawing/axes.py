@@ -1,7 +1,8 @@
-"""What all plots have in common: matplotlib, new axes, and names as a figure can hold them."""
+"""Common parts of all plots: matplotlib, new axes, names that fit a figure, and figure files."""
 
 from __future__ import annotations
 
+import io
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,14 +19,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# A legend with more entries hides the plot.
+#: Most entries of a legend; more would hide the plot.
 MAX_LEGEND = 20
-# Characters of a name in a legend and in a title: longer ones leave no room for the plot.
+#: Most characters of a name in a legend and in a title; longer names leave no room for the plot.
 LONGEST_LABEL = 48
 LONGEST_TITLE = 80
-
-
-#: Endings of the figures that are written.
+#: File name endings of figures.
 FIGURES = (".svg", ".pdf", ".png")
 
 
@@ -36,20 +35,15 @@ def refuse_other(file: str | os.PathLike[str], option: str = "plot") -> None:
 
 
 def require_matplotlib() -> None:
-    """Raises `MissingExtraError` where matplotlib is not installed."""
+    """Raises `MissingExtraError` if matplotlib is not installed."""
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:
-        raise missing_matplotlib() from error
-
-
-def missing_matplotlib() -> MissingExtraError:
-    """What to say where matplotlib is not installed."""
-    return MissingExtraError("plots need matplotlib: pip install celltrain[plot]")
+        raise MissingExtraError("plots need matplotlib: pip install celltrain[plot]") from error
 
 
 def new_axes(**figure: Any) -> Axes:
-    """Axes of a figure of their own."""
+    """Creates axes on a new figure of pyplot."""
     require_matplotlib()
     from matplotlib import pyplot
 
@@ -58,29 +52,45 @@ def new_axes(**figure: Any) -> Axes:
     return axes
 
 
-def styled() -> AbstractContextManager[None]:
-    """A context in which new figures and axes look as all figures of celltrain do."""
-    from matplotlib import rc_context
+def styled(style: str | None = None) -> AbstractContextManager[None]:
+    """Returns a context in which new figures have celltrain's style, and on top of it another style of matplotlib."""
+    from matplotlib import style as styles
     from matplotlib.rcsetup import cycler
 
-    return rc_context({**STYLE, "axes.prop_cycle": cycler(color=COLOURS)})
+    ours = {**STYLE, "axes.prop_cycle": cycler(color=COLOURS)}
+    context: AbstractContextManager[None] = styles.context([ours, *([] if style is None else [style])])
+    return context
+
+
+def rendered(
+    figure: Figure, form: str, *, dpi: float = 150, salt: str = "celltrain", metadata: Mapping[str, str] | None = None
+) -> bytes:
+    """Renders a figure as `svg`, `pdf` or `png`; the same figure always gives the same bytes.
+
+    Without `salt` an SVG would have random identifiers, and both vector formats would contain the date.
+    """
+    from matplotlib import rc_context
+
+    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form, {})
+    content = io.BytesIO()
+    with rc_context({"svg.hashsalt": salt}):
+        figure.savefig(content, format=form, metadata={**undated, **(metadata or {})}, dpi=dpi)
+    return content.getvalue()
 
 
 def save(figure: Figure, path: Path, metadata: Mapping[str, str] | None = None) -> None:
-    """Writes a figure into a folder, in the form that the path's ending names; the same figure gives the same file."""
-    from matplotlib import rc_context, rcParams
+    """Writes a figure in the format that the ending of the path names."""
+    from matplotlib import rcParams
 
-    form = path.suffix.removeprefix(".").lower()
-    # A style may ask for other points an inch.
+    # A style may set another resolution.
     dpi = rcParams["savefig.dpi"] if isinstance(rcParams["savefig.dpi"], int | float) else 150
-    # An SVG has the date, and names that are drawn by lot; a PDF has the date.
-    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form, {})
-    with rc_context({"svg.hashsalt": "celltrain"}), replacing(path) as file:
-        figure.savefig(file, format=form, metadata={**undated, **(metadata or {})}, dpi=dpi)
+    content = rendered(figure, path.suffix.removeprefix(".").lower(), dpi=dpi, metadata=metadata)
+    with replacing(path) as file:
+        file.write(content)
 
 
 def legible(label: str, most: int = LONGEST_LABEL) -> str:
-    """A name as a legend can hold it: short, and not beginning with an underscore, for that would leave it out.
+    """Shortens a name for a legend, and hides a leading underscore, which would remove the entry.
 
     >>> legible("_hidden"), legible("source1 to destination1", 12)
     (' _hidden', 'source1 to …')
@@ -90,6 +100,6 @@ def legible(label: str, most: int = LONGEST_LABEL) -> str:
 
 
 def brief(name: str, most: int) -> str:
-    """A name as a figure can hold it."""
+    """Shortens a name for a figure."""
     text = shown(name[: most + 1])
     return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -1,4 +1,4 @@
-"""Choosing among rows of events, and making arrays of their columns."""
+"""Selection of rows of events, and arrays of their columns."""
 
 from __future__ import annotations
 
@@ -13,45 +13,46 @@ from celltrain.text import shortened
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: Names in an error.
+#: Most names in an error.
 _SHOWN = 12
 
 
 def texts(table: pa.Table, column: str) -> Any:
-    """A column of names or words as an array of Python's texts; None where a row has none."""
-    import pyarrow as pa
-
-    return table[column].cast(pa.string()).to_numpy(zero_copy_only=False)
+    """Returns a column of texts as an array of Python strings, with None for null."""
+    return table[column].cast("string").to_numpy(zero_copy_only=False)
 
 
 def numbers(table: pa.Table, column: str) -> Any:
-    """A column of numbers as floats; NaN where a row has none."""
+    """Returns a column of numbers as floats, with NaN for null."""
     return table[column].to_numpy(zero_copy_only=False).astype(float)
 
 
+def names(table: pa.Table, column: str) -> list[str]:
+    """Returns the different texts of a column, in the order of their first rows."""
+    return [name for name in table[column].cast("string").unique().to_pylist() if name is not None]
+
+
 def rows_of(table: pa.Table, **wanted: str) -> pa.Table:
-    """The rows whose columns have these names."""
-    import pyarrow as pa
-    import pyarrow.compute
+    """Returns the rows whose columns, as texts, have these values."""
+    import pyarrow.compute as pc
 
     for column, value in wanted.items():
-        table = table.filter(pa.compute.equal(table[column].cast(pa.string()), value))
+        table = table.filter(pc.equal(table[column].cast("string"), value))
     return table
 
 
 def within(table: pa.Table, span: tuple[float, float] | None) -> pa.Table:
-    """The rows of a span of time."""
-    import pyarrow as pa
-    import pyarrow.compute
+    """Returns the rows of a span of time."""
+    import pyarrow.compute as pc
 
     if span is None:
         return table
     times = table["time_s"]
-    return table.filter(pa.compute.and_(pa.compute.greater_equal(times, span[0]), pa.compute.less(times, span[1])))
+    return table.filter(pc.and_(pc.greater_equal(times, span[0]), pc.less(times, span[1])))
 
 
 def kept(log: Mapping[str, pa.Table], kind: str, span: tuple[float, float] | None) -> pa.Table | None:
-    """The rows of a kind in a span of time; None where the kind was not kept."""
+    """Returns the rows of a kind in a span of time; None if the kind was not kept."""
     try:
         return within(log[kind], span)
     except NotTracedError:
@@ -59,7 +60,7 @@ def kept(log: Mapping[str, pa.Table], kind: str, span: tuple[float, float] | Non
 
 
 def span_of(window: str | None) -> tuple[float, float] | None:
-    """The seconds of a window such as `1.2s:1.3s`; either end may be left out.
+    """Parses a window such as `1.2s:1.3s`; either end may be left out.
 
     >>> span_of("1.2s:1.3s"), span_of(":5ms")
     ((1.2, 1.3), (0.0, 0.005))
@@ -79,7 +80,7 @@ def span_of(window: str | None) -> tuple[float, float] | None:
 
 
 def one_of(option: str, what: str, wanted: str, known: Sequence[str]) -> str:
-    """A name that is there; raises `InputError` for any other, with the nearest one and the list."""
+    """Returns a known name; raises `InputError` for any other, with the nearest one and the list."""
     known = list(dict.fromkeys(known))
     if wanted in known:
         return wanted
@@ -90,17 +91,10 @@ def one_of(option: str, what: str, wanted: str, known: Sequence[str]) -> str:
     raise InputError([Fault.of_option(option, shortened(wanted), f"is not {what}{guess}{there}")])
 
 
-def names(table: pa.Table, column: str) -> list[str]:
-    """The names that a column has, in the order in which they come first."""
-    import pyarrow as pa
-
-    return [name for name in table[column].cast(pa.string()).unique().to_pylist() if name is not None]
-
-
 def lost_frames(sent: Any, arrived: Any) -> Any:
-    """Which of the frames that were sent will not arrive, as an array of truths.
+    """Returns which of the frames that were sent will not arrive, as an array of booleans.
 
-    A frame never overtakes another of its VC: one that has not arrived when a later one has will not.
+    A frame never overtakes another of its VC, so one that has not arrived before a later one is lost.
 
     >>> import numpy as np
     >>> lost_frames(np.array([0, 1, 2, 3]), np.array([0, 2]))

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-#: Colours by index of the flow, or of whatever a figure compares: six of Okabe and Ito's and two that differ from them
-#: for people who do not see red or green too. The lab has the same in `lab/src/page/styles/base.css`.
+#: Colours by index of a flow or a group: six of Okabe and Ito's, and two more that remain distinct with colour blindness.
+#: The lab has the same colours in `lab/src/page/styles/base.css`.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#003FB6", "#922244")
 INK = "#222222"
 MARKERS = "osD^vPX"
 GREY = "#8A929B"
 PALE = "#B8BEC6"
-#: What a figure says about itself in smaller letters.
+#: Subtitles of figures.
 SOFT = "#555555"
-#: Losses, whatever the flow.
+#: Losses of all flows.
 LOSS = "#B00000"
 STYLE: dict[str, Any] = {
     "svg.fonttype": "none",
     "pdf.fonttype": 42,
-    # A dollar in a name is a dollar.
+    # A dollar in a name is not mathematics.
     "text.parse_math": False,
     "font.size": 9,
     "axes.titlesize": "medium",
@@ -32,12 +32,12 @@ STYLE: dict[str, Any] = {
 
 
 def colour_of_flow(index: int) -> str:
-    """The colour of the flow with this index in its scenario; the first colour again after the last."""
+    """Returns the colour of the flow with this index in its scenario, starting again after the last colour."""
     return COLOURS[index % len(COLOURS)]
 
 
 def tint_of_flow(index: int) -> str:
-    """The same for areas, lighter so that marks on them are seen; a second round of flows has darker tints.
+    """Returns the colour of a flow for areas, lighter so that marks are visible; a second round of flows has darker tints.
 
     >>> tint_of_flow(0), tint_of_flow(8)
     ('#80B8D8', '#4C9CC9')

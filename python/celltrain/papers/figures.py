@@ -1,7 +1,6 @@
-"""The paper's figures, drawn again from our runs, and printed values against the range of the seeds.
+"""The figures of a paper, drawn from our runs, and printed values against the range of the seeds.
 
-Which figures a paper has stands in its `paper.toml`. Every figure is written as PNG and as SVG; the same numbers give the
-same SVG, byte for byte.
+A paper's `paper.toml` lists its figures. Every figure is written as PNG and as SVG; the same numbers give the same SVG.
 """
 
 from __future__ import annotations
@@ -9,310 +8,309 @@ from __future__ import annotations
 import importlib.util
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from celltrain import _core
-from celltrain.drawing.axes import require_matplotlib
-from celltrain.drawing.style import COLOURS, MARKERS, STYLE
+from celltrain.drawing.axes import require_matplotlib, save, styled
+from celltrain.drawing.style import COLOURS, MARKERS
 from celltrain.model.expressions import named
-from celltrain.model.writing import replacing
-from celltrain.papers.paper import PaperError, Value, matches, seed_count
+from celltrain.papers.paper import Paper, PaperError, Value, matches, seed_count
 from celltrain.papers.score import Scored
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from celltrain.papers.run import Reproduction
-
 
 def available() -> bool:
-    """Whether matplotlib is installed."""
+    """Returns whether matplotlib is installed."""
     return importlib.util.find_spec("matplotlib") is not None
 
 
-def write(reproduction: Reproduction, folder: Path) -> list[Path]:
-    """Draw every figure whose numbers were run; returns the files."""
+def write(paper: Paper, scored: Sequence[Scored], folder: Path) -> list[Path]:
+    """Draws every figure whose numbers were run; returns the files."""
     require_matplotlib()
-    from matplotlib import rc_context
-
     written = []
-    for spec in reproduction.paper.figures:
+    for spec in paper.figures:
         if spec["kind"] not in KINDS:
             raise PaperError(f"figure {spec['id']!r} has the kind {spec['kind']!r}; there are {', '.join(KINDS)}")
-        with rc_context({**STYLE, "svg.hashsalt": "celltrain"}):
-            figure = KINDS[spec["kind"]](reproduction, spec)
+        with styled():
+            figure = KINDS[spec["kind"]](Source(paper=paper, scored=scored, spec=spec))
             if figure is None:
                 continue
-            for ending, metadata in (("png", {}), ("svg", {"Date": None})):
-                path = folder / f"{reproduction.paper.id}-{spec['id']}.{ending}"
-                with replacing(path) as file:
-                    figure.savefig(file, format=ending, dpi=150, metadata=metadata)
-                written.append(path)
+            for ending in ("png", "svg"):
+                written.append(folder / f"{paper.id}-{spec['id']}.{ending}")
+                save(figure, written[-1])
     return written
 
 
-def cwnd(reproduction: Reproduction, spec: Mapping[str, Any]) -> Figure:
-    """One source's congestion window and slow start threshold over time, from a run of the figure's own."""
-    from matplotlib.figure import Figure
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """A figure's entry in the paper's file, and the numbers it may draw."""
 
-    scenario = _core.Scenario(json.dumps(reproduction.paper.scenarios[spec["scenario"]]))
-    _, series = scenario.run(spec["seed"], ["cwnd"], spec["step"])
-    assert series is not None, "a trace was asked for"
+    paper: Paper
+    scored: Sequence[Scored]
+    spec: Mapping[str, Any]
+
+    def figure(self, width: float, height: float, title: str, *, size: str = "large") -> Figure:
+        """Creates a figure with a title."""
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(width, height), layout="constrained")
+        figure.suptitle(title, fontsize=size)
+        return figure
+
+    def members(self, tables: Sequence[str], quantity: str, where: Mapping[str, Any]) -> list[Scored]:
+        """Returns the numbers of a quantity in tables, in rows with some keys."""
+        return [
+            one
+            for table in tables
+            for one in self.scored
+            if one.number.table == table and one.number.quantity.name == quantity and matches(one.number.keys, where)
+        ]
+
+    def run(self, scenario: Mapping[str, Any], trace: str) -> tuple[dict[str, Any], Any]:
+        """Runs a scenario of the figure; returns the answer and the series."""
+        answer, series = _core.Scenario(json.dumps(scenario)).run(self.spec["seed"], [trace], self.spec["step"], [])
+        assert series is not None, "a trace was requested"
+        return json.loads(answer), series
+
+    def panels(self) -> Iterator[tuple[Mapping[str, Any], Any]]:
+        """Yields the settings and the scenario of each panel."""
+        yield from zip(self.spec["panels"], self.paper.panels[self.spec["id"]], strict=True)
+
+    def height(self, axes: Axes) -> None:
+        """Draws a line at a `level`, such as an equal share, and sets a logarithmic height if `y_scale` is `log`."""
+        from matplotlib.ticker import LogLocator, NullLocator
+
+        if "level" in self.spec:
+            axes.axhline(self.spec["level"], color="black", linewidth=0.8, linestyle=":")
+        if self.spec.get("y_scale") == "log":
+            axes.set_yscale("log")
+            axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axes.yaxis.set_minor_locator(NullLocator())
+            axes.yaxis.set_major_formatter("{x:g}")
+
+    def label(self, quantity: str, override: str = "y_label") -> str:
+        """Returns the label of an axis: the figure's own, or the quantity with its unit."""
+        about = self.paper.quantities[self.spec[quantity]]
+        return str(self.spec.get(override) or _label(about.name, about.unit))
+
+    def valued(self, key: str, value: Value | None) -> str:
+        """Returns a key and its value with its unit."""
+        return _valued(key, value, self.paper.keys[key].unit)
+
+    def worded(self, part: str, value: Value | None) -> str:
+        """Returns a panel's or a line's value as `<part>_label` words it, otherwise with key and unit; words alone."""
+        if template := self.spec.get(f"{part}_label"):
+            return str(template).replace("{}", str(value))
+        return value if part == "colour" and isinstance(value, str) else self.valued(self.spec[part], value)
+
+
+def cwnd(source: Source) -> Figure:
+    """Draws one source's congestion window and slow start threshold over time, from a run of its own."""
+    spec = source.spec
+    _, series = source.run(source.paper.scenarios[spec["scenario"]], "cwnd")
     column = list(series["flows"]).index(spec["flow"])
-    figure = Figure(figsize=(7, 3.5), layout="constrained")
+    figure = source.figure(7, 3.5, "")
     axes = figure.add_subplot()
     axes.plot(series["time_s"], series["cwnd_segments"][:, column], color=COLOURS[0], label="cwnd")
-    axes.plot(
-        series["time_s"],
-        series["ssthresh_segments"][:, column],
-        color=COLOURS[1],
-        linestyle="--",
-        linewidth=1,
-        label="ssthresh",
-    )
+    threshold: dict[str, Any] = {"color": COLOURS[1], "linestyle": "--", "linewidth": 1, "label": "ssthresh"}
+    axes.plot(series["time_s"], series["ssthresh_segments"][:, column], **threshold)
     axes.set(xlabel="time (s)", ylabel="window (segments)", title=spec["title"], xlim=(0, series["time_s"][-1]))
     axes.set_ylim(bottom=0)
     axes.legend(loc="upper right")
     return figure
 
 
-def windows(reproduction: Reproduction, spec: Mapping[str, Any]) -> Figure:
-    """Congestion windows over time, a panel for each scenario, from runs of the figure's own."""
-    from matplotlib.figure import Figure
-
-    panels = spec["panels"]
-    figure = Figure(figsize=(9, 3.1 * math.ceil(len(panels) / 2)), layout="constrained")
-    figure.suptitle(spec["title"])
-    grid = figure.subplots(math.ceil(len(panels) / 2), 2, squeeze=False).flat
-    for axes, panel, scenario, letter in zip(
-        grid, panels, reproduction.paper.panels[spec["id"]], "abcdefgh", strict=False
-    ):
-        _, series = _core.Scenario(json.dumps(scenario)).run(spec["seed"], ["cwnd"], spec["step"], [])
-        assert series is not None, "a trace was asked for"
+def windows(source: Source) -> Figure:
+    """Draws congestion windows over time, a panel for each scenario, from runs of its own."""
+    spec = source.spec
+    rows = math.ceil(len(spec["panels"]) / 2)
+    figure = source.figure(9, 3.1 * rows, spec["title"])
+    grid = figure.subplots(rows, 2, squeeze=False).flat
+    for axes, (panel, scenario), letter in zip(grid, source.panels(), "abcdefgh", strict=False):
+        _, series = source.run(scenario, "cwnd")
         for flow, colour in zip(spec["flows"], COLOURS, strict=False):
             window = series["cwnd_segments"][:, list(series["flows"]).index(flow)] * spec["mss_bytes"]
             axes.plot(series["time_s"], window / 1000, color=colour, linewidth=1, label=flow)
-        settings = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in panel.items())
+        settings = ", ".join(_valued(key, value, "") for key, value in panel.items())
         axes.set(xlabel="time (s)", ylabel="cwnd (1000 bytes)", xlim=(0, series["time_s"][-1]))
         axes.set_title(f"({letter}) {settings}", fontsize="medium")
         axes.set_ylim(bottom=0)
-    handles, labels = axes.get_legend_handles_labels()
-    if len(labels) > 1:
-        figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), fontsize="small")
+    if len(spec["flows"]) > 1:
+        _legend(figure, figure.axes[0], len(spec["flows"]))
     return figure
 
 
-def goodput(reproduction: Reproduction, spec: Mapping[str, Any]) -> Figure:
-    """Each VC's goodput over time, its mean over every `step`, a panel for each scenario, from runs of the figure's own.
+def goodput(source: Source) -> Figure:
+    """Draws each VC's goodput over time, its mean over every `step`, a panel for each scenario, from runs of its own.
 
-    `groups` are labels and what names their VCs, as in a measure: those of a group share a colour, and a dotted line at their max-min fair goodput.
+    `groups` are labels and names of VCs, as in a measure. VCs of a group share a colour, and a dotted line at their max-min
+    fair goodput.
     """
-    from matplotlib.figure import Figure
-
-    panels, groups = spec["panels"], spec["groups"]
-    rows = math.ceil(len(panels) / 2)
-    figure = Figure(figsize=(9, 0.6 + 2.4 * rows), layout="constrained")
-    figure.suptitle(spec["title"], fontsize="large")
+    spec = source.spec
+    rows = math.ceil(len(spec["panels"]) / 2)
+    figure = source.figure(9, 0.6 + 2.4 * rows, spec["title"])
     grid = figure.subplots(rows, 2, sharex=True, sharey=True, squeeze=False)
-    for axes, panel, scenario in zip(grid.flat, panels, reproduction.paper.panels[spec["id"]], strict=False):
-        answer, series = _core.Scenario(json.dumps(scenario)).run(spec["seed"], ["delivered"], spec["step"], [])
-        assert series is not None, "a trace was asked for"
+    for axes, (panel, scenario) in zip(grid.flat, source.panels(), strict=False):
+        answer, series = source.run(scenario, "delivered")
         time, delivered = series["time_s"], series["delivered_bytes"].astype(float)
         mbps = np.diff(delivered, axis=0) * 8e-6 / np.diff(time)[:, None]
-        fair = {flow["name"]: flow["max_min_mbps"] for flow in json.loads(answer)["flows"]}
-        for (label, pattern), colour in zip(groups.items(), COLOURS, strict=False):
+        fair = {flow["name"]: flow["max_min_mbps"] for flow in answer["flows"]}
+        for (label, pattern), colour in zip(spec["groups"].items(), COLOURS, strict=False):
             members = named(pattern, series["flows"])
-            for index in map(series["flows"].index, members):
-                middle = (time[1:] + time[:-1]) / 2
-                axes.plot(middle, mbps[:, index], color=colour, linewidth=0.9, alpha=0.7)
+            for member in members:
+                column = mbps[:, series["flows"].index(member)]
+                axes.plot((time[1:] + time[:-1]) / 2, column, color=colour, linewidth=0.9, alpha=0.7)
             axes.axhline(fair[members[0]], color=colour, linewidth=0.9, linestyle=":")
             axes.plot([], [], color=colour, label=label)
         axes.set_title(", ".join(_valued(key, value, "") for key, value in panel.items()), fontsize="medium")
         axes.set(xlim=(0, time[-1]), ylim=(0, None))
-    for axes in grid.flat[len(panels) :]:
+    for axes in grid.flat[len(spec["panels"]) :]:
         axes.set_visible(False)
     for axes in grid[:, 0]:
         axes.set_ylabel("goodput (Mb/s)")
     for axes in grid[-1]:
         axes.set_xlabel("time (s)")
-    figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize="small")
+    _legend(figure, grid[0, 0], 4)
     return figure
 
 
-def drop_probability(reproduction: Reproduction, spec: Mapping[str, Any]) -> Figure:
-    """DFBA's probability of refusing a frame against what its VC holds, below the congestion threshold."""
-    from matplotlib.figure import Figure
-
-    panels = spec["panels"]
-    figure = Figure(figsize=(3.4 * len(panels), 3.4), layout="constrained")
-    figure.suptitle(spec["title"])
-    for axes, panel, scenario in zip(
-        figure.subplots(1, len(panels), sharey=True, squeeze=False).flat,
-        panels,
-        reproduction.paper.panels[spec["id"]],
-        strict=True,
-    ):
+def drop_probability(source: Source) -> Figure:
+    """Draws DFBA's probability of refusing a frame against the cells of its VC, below the congestion threshold."""
+    spec = source.spec
+    count = len(spec["panels"])
+    figure = source.figure(3.4 * count, 3.4, spec["title"])
+    grid = figure.subplots(1, count, sharey=True, squeeze=False).flat
+    for axes, (panel, scenario) in zip(grid, source.panels(), strict=True):
         policy = scenario["port"][spec["port"]]["policy"]["dfba"]
         for (vc, r_i), colour in zip(policy["thresholds"].items(), COLOURS, strict=False):
-            weight = r_i / policy["congestion_threshold"]
-            ceiling = policy["z"] * r_i
+            weight, ceiling = r_i / policy["congestion_threshold"], policy["z"] * r_i
             axes.plot([0, r_i, ceiling], [0, 0, weight], color=colour, linewidth=1.2, label=vc)
             axes.plot([ceiling, ceiling, 1.6 * r_i], [weight, 1, 1], color=colour, linewidth=1.2)
         axes.set_yscale("symlog", linthresh=0.001)
         axes.set(xlabel="X_i, cells of the VC in the buffer", ylim=(0, 1.5), xlim=(0, None))
         axes.set_title(", ".join(f"{key} {value}" for key, value in panel.items()), fontsize="medium")
     figure.axes[0].set_ylabel("P(drop), logarithmic above 0.001")
-    figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=5, fontsize="small")
+    _legend(figure, figure.axes[0], 5)
     return figure
 
 
-def along(reproduction: Reproduction, spec: Mapping[str, Any]) -> Figure | None:
-    """A quantity of an experiment along a key, a panel for each value of another, with what tables print as dashed lines.
+def along(source: Source) -> Figure | None:
+    """Draws a quantity of an experiment along a key, a panel for each value of another, with printed values dashed.
 
-    Only the figure of a paper has such lines, and one without `columns` has one panel. `printed` is a table or several;
-    `printed_where` says which of their rows, where it is not all. A printed value is black, with the label `printed_label`,
-    unless its table tells apart what `colour` does: then it has the colour of that line. `where` says which rows of the
-    experiment. Numbers stand at their places on the `scale`, `linear` (as when absent) or `log`, words evenly.
-    `columns_label` and `colour_label` are texts for panels and lines with {} for the value.
+    Without `columns` there is one panel. `where` selects rows of the experiment. `printed` is a table or several, and
+    `printed_where` selects their rows. A printed value is black, with the label `printed_label`, unless its table has the
+    key of `colour`: then it has the colour of that line. Numbers are on the `scale`, `linear` (the default) or `log`; words
+    are evenly spaced. `columns_label` and `colour_label` are texts for panels and lines with {} for the value.
     """
-    from matplotlib.figure import Figure
-
-    members = _of(_members(reproduction, spec["table"]), spec["quantity"])
-    members = [s for s in members if matches(s.number.keys, spec.get("where", {}))]
+    spec = source.spec
+    members = source.members([spec["table"]], spec["quantity"], spec.get("where", {}))
     if not members:
         return None
     tables = spec.get("printed", [])
     tables = tables if isinstance(tables, list) else [tables]
-    printed = _of([s for table in tables for s in _members(reproduction, table)], spec["quantity"])
-    printed = [s for s in printed if matches(s.number.keys, spec.get("printed_where", {}))]
-    columns = spec.get("columns")
+    printed = source.members(tables, spec["quantity"], spec.get("printed_where", {}))
+    columns, colouring = spec.get("columns"), spec["colour"]
     across = _values(members, columns) if columns else [None]
+    in_colour = all(colouring in one.number.row for one in printed)
+    title = f"{spec['title']} ({_seeds(members)}: mean and range)"
+    width, height = (3.6 * len(across), 3.6) if columns else (7, 4.2)
+    figure = source.figure(width, height, title, size="medium")
     places = _values(members, spec["x"])
-    numeric = not any(isinstance(place, str) for place in places)
-    scale = spec.get("scale", "linear")
-    ticks = _apart(places) if numeric and scale == "linear" else places
-    told_apart = all(spec["colour"] in s.number.row for s in printed)
-    figure = Figure(figsize=(3.6 * len(across) if columns else 7, 3.6 if columns else 4.2), layout="constrained")
-    figure.suptitle(f"{spec['title']} ({_seeds(members)}: mean and range)", fontsize="medium")
     for axes, column in zip(figure.subplots(1, len(across), sharey=True, squeeze=False).flat, across, strict=True):
-        _height(axes, spec)
-        for index, value in enumerate(_values(members, spec["colour"])):
+        source.height(axes)
+        panel = {columns: column} if columns else {}
+        for index, value in enumerate(_values(members, colouring)):
+            wanted = {colouring: value, **panel}
+            line = [one for one in members if matches(one.number.keys, wanted)]
+            keys = [one.number.keys[spec["x"]] for one in line]
+            at = [places.index(key) for key in keys] if _has_words(places) else keys
             colour, marker = COLOURS[index % len(COLOURS)], "." if columns else MARKERS[index % len(MARKERS)]
-            wanted = {spec["colour"]: value} | ({columns: column} if columns else {})
-            line = [s for s in members if matches(s.number.keys, wanted)]
-            at = [s.number.keys[spec["x"]] if numeric else places.index(s.number.keys[spec["x"]]) for s in line]
-            label = _named(spec, "colour", value, reproduction)
-            axes.plot(at, [s.mean for s in line], color=colour, marker=marker, markersize=5, linewidth=1.2, label=label)
-            axes.fill_between(at, [s.low for s in line], [s.high for s in line], color=colour, alpha=0.12, linewidth=0)
-            if told_apart:
-                for s in (s for s in printed if matches(s.number.keys, wanted)):
-                    axes.axhline(s.printed, color=colour, linewidth=1, linestyle="--", zorder=1)
-        if not told_apart:
-            for s in (s for s in printed if columns is None or s.number.keys[columns] == column):
-                axes.axhline(s.printed, color="black", linewidth=1.2, linestyle="--", zorder=1)
+            style: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 5, "linewidth": 1.2}
+            axes.plot(at, [one.mean for one in line], label=source.worded("colour", value), **style)
+            ends = [one.low for one in line], [one.high for one in line]
+            axes.fill_between(at, *ends, color=colour, alpha=0.12, linewidth=0)
+            for one in printed if in_colour else ():
+                if matches(one.number.keys, wanted):
+                    axes.axhline(one.printed, color=colour, linewidth=1, linestyle="--", zorder=1)
+        for one in () if in_colour else printed:
+            if matches(one.number.keys, panel):
+                axes.axhline(one.printed, color="black", linewidth=1.2, linestyle="--", zorder=1)
         if printed:
-            colour = "grey" if told_apart else "black"
-            axes.plot([], [], color=colour, linestyle="--", label=spec.get("printed_label", "printed"))
-        if numeric:
-            axes.set_xscale(scale)
-        axes.set_xticks(
-            ticks if numeric else range(len(ticks)),
-            [str(place) for place in ticks],
-            rotation=60 if len(places) > 6 else 0,
-        )
-        axes.minorticks_off()
-        axes.set_xlabel(spec.get("x_label") or _label(spec["x"], reproduction.paper.keys[spec["x"]].unit))
+            label, colour = spec.get("printed_label", "printed"), "grey" if in_colour else "black"
+            axes.plot([], [], color=colour, linestyle="--", label=label)
+        _places(axes, places, spec.get("scale", "linear"))
+        axes.set_xlabel(spec.get("x_label") or _label(spec["x"], source.paper.keys[spec["x"]].unit))
         if columns:
-            axes.set_title(_named(spec, "columns", column, reproduction), fontsize="medium")
-    quantity = reproduction.paper.quantities[spec["quantity"]]
-    figure.axes[0].set_ylabel(spec.get("y_label") or _label(quantity.name, quantity.unit))
-    handles, labels = figure.axes[0].get_legend_handles_labels()
+            axes.set_title(source.worded("columns", column), fontsize="medium")
+    figure.axes[0].set_ylabel(source.label("quantity"))
     if columns:
-        figure.legend(handles, labels, loc="outside lower center", ncols=6, fontsize="small")
+        _legend(figure, figure.axes[0], 6)
     else:
-        figure.legend(handles, labels, loc="outside center right", fontsize="small")
+        _legend(figure, figure.axes[0], 1, loc="outside center right")
     return figure
 
 
-def scatter(reproduction: Reproduction, spec: Mapping[str, Any]) -> Figure | None:
-    """Two quantities of a table against each other: as printed on the left, ours (means, and pale each seed) on the right."""
-    from matplotlib.figure import Figure
-
-    members = _members(reproduction, spec["table"])
-    if not members:
+def scatter(source: Source) -> Figure | None:
+    """Draws two quantities of a table against each other: printed values, and our means with pale dots for each seed."""
+    spec = source.spec
+    x, y = (source.members([spec["table"]], spec[axis], {}) for axis in ("x", "y"))
+    if not x:
         return None
-    pairs = list(zip(_of(members, spec["x"]), _of(members, spec["y"]), strict=True))
-    quantities = reproduction.paper.quantities
-    figure = Figure(figsize=(8.5, 4.2), layout="constrained")
-    figure.suptitle(spec["title"])
+    figure = source.figure(8.5, 4.2, spec["title"])
     left, right = figure.subplots(1, 2, sharex=True, sharey=True)
-    for colour, value in zip(COLOURS, _values(members, spec["colour"]), strict=False):
-        chosen = [pair for pair in pairs if pair[0].number.keys[spec["colour"]] == value]
+    for colour, value in zip(COLOURS, _values(x, spec["colour"]), strict=False):
+        both = [[one for one in members if one.number.keys[spec["colour"]] == value] for members in (x, y)]
         label = f"{spec['colour']} = {value}"
-        left.scatter(
-            [x.printed for x, _ in chosen],
-            [y.printed for _, y in chosen],
-            color=colour,
-            s=22,
-            label=label,
-        )
-        right.scatter(
-            [value for x, _ in chosen for value in x.values],
-            [value for _, y in chosen for value in y.values],
-            color=colour,
-            s=5,
-            alpha=0.3,
-            linewidths=0,
-        )
-        right.scatter([x.mean for x, _ in chosen], [y.mean for _, y in chosen], color=colour, s=22, label=label)
-    left.set(title="printed", ylabel=_label(quantities[spec["y"]].name, quantities[spec["y"]].unit))
-    right.set(title=f"ours: mean of {_seeds(members)} (pale: each seed)")
+        left.scatter(*([one.printed for one in own] for own in both), color=colour, s=22, label=label)
+        values = ([value for one in own for value in one.values] for own in both)
+        right.scatter(*values, color=colour, s=5, alpha=0.3, linewidths=0)
+        right.scatter(*([one.mean for one in own] for own in both), color=colour, s=22, label=label)
+    left.set(title="printed", ylabel=source.label("y"))
+    right.set(title=f"ours: mean of {_seeds(x)} (pale: each seed)")
     for axes in (left, right):
-        axes.set_xlabel(_label(quantities[spec["x"]].name, quantities[spec["x"]].unit))
+        axes.set_xlabel(source.label("x", "x_label"))
     figure.legend(*left.get_legend_handles_labels(), loc="outside right upper")
     return figure
 
 
-def ranges(reproduction: Reproduction, spec: Mapping[str, Any]) -> Figure | None:
-    """Printed values against the range of the seeds: a panel for each network and number of sources, say.
+def ranges(source: Source) -> Figure | None:
+    """Draws printed values against the range of the seeds, with a panel for each value of `rows` and `columns`.
 
-    A study's have no printed values. Without `rows` there is one row, without `columns` one column.
+    A study has no printed values. Without `rows` there is one row, without `columns` one column.
     """
-    from matplotlib.figure import Figure
-
-    members = _of(_members(reproduction, spec["table"]), spec["quantity"])
-    without = spec.get("without")
-    members = [s for s in members if without is None or not matches(s.number.keys, without)]
+    spec = source.spec
+    members = source.members([spec["table"]], spec["quantity"], {})
+    if without := spec.get("without"):
+        members = [one for one in members if not matches(one.number.keys, without)]
     if not members:
         return None
     across, down = (_values(members, spec[name]) if name in spec else [None] for name in ("columns", "rows"))
-    quantity = reproduction.paper.quantities[spec["quantity"]]
-    figure = Figure(figsize=(max(4.2 * len(across), 7), 0.6 + 2.6 * len(down)), layout="constrained")
-    figure.suptitle(f"{spec['title']} ({_seeds(members)}{'' if members[0].number.scored else ': mean and range'})")
+    title = f"{spec['title']} ({_seeds(members)}{'' if members[0].number.scored else ': mean and range'})"
+    figure = source.figure(max(4.2 * len(across), 7), 0.6 + 2.6 * len(down), title)
     grid = figure.subplots(len(down), len(across), sharey="row", squeeze=False)
-    for row, first in enumerate(down):
-        for column, second in enumerate(across):
-            wanted = {spec[n]: value for n, value in (("rows", first), ("columns", second)) if n in spec}
-            panel = [s for s in members if matches(s.number.keys, wanted)]
-            axes = grid[row, column]
-            _height(axes, spec)
-            _panel(axes, panel, x=spec["x"], colour=spec["colour"], unit=reproduction.paper.keys[spec["x"]].unit)
-            titles = [_valued(key, value, reproduction.paper.keys[key].unit) for key, value in wanted.items()]
-            axes.set_title(", ".join(titles), fontsize="medium")
-            if column == 0:
-                axes.set_ylabel(spec.get("y_label") or _label(quantity.name, quantity.unit))
-    handles, labels = grid[0, 0].get_legend_handles_labels()
-    ncols = len(labels) if len(labels) <= 6 else math.ceil(len(labels) / 2)
-    figure.legend(handles, labels, loc="outside lower center", ncols=ncols, fontsize="small")
+    for (row, column), axes in np.ndenumerate(grid):
+        both = (("rows", down[row]), ("columns", across[column]))
+        wanted = {spec[name]: value for name, value in both if name in spec}
+        source.height(axes)
+        _ranges(axes, [one for one in members if matches(one.number.keys, wanted)], spec["x"], spec["colour"])
+        axes.set_xlabel(_label(spec["x"], source.paper.keys[spec["x"]].unit))
+        axes.set_title(", ".join(source.valued(key, value) for key, value in wanted.items()), fontsize="medium")
+        if column == 0:
+            axes.set_ylabel(source.label("quantity"))
+    count = len(grid[0, 0].get_legend_handles_labels()[1])
+    _legend(figure, grid[0, 0], count if count <= 6 else math.ceil(count / 2))
     return figure
 
 
-KINDS: dict[str, Callable[[Reproduction, Mapping[str, Any]], Figure | None]] = {
+KINDS: dict[str, Callable[[Source], Figure | None]] = {
     "cwnd": cwnd,
     "windows": windows,
     "goodput": goodput,
@@ -323,94 +321,72 @@ KINDS: dict[str, Callable[[Reproduction, Mapping[str, Any]], Figure | None]] = {
 }
 
 
-def _panel(axes: Axes, panel: Sequence[Scored], *, x: str, colour: str, unit: str) -> None:
-    places = _values(panel, x)
-    series = _values(panel, colour)
+def _ranges(axes: Axes, panel: Sequence[Scored], x: str, colouring: str) -> None:
+    places, series = _values(panel, x), _values(panel, colouring)
     for index, name in enumerate(series):
-        chosen = [s for s in panel if s.number.keys[colour] == name]
-        at = [places.index(s.number.keys[x]) + (index - (len(series) - 1) / 2) * 0.8 / len(series) for s in chosen]
-        colour_of_name = COLOURS[index % len(COLOURS)]
-        low, high = [s.low for s in chosen], [s.high for s in chosen]
-        axes.vlines(at, low, high, color=colour_of_name, linewidth=6, alpha=0.35)
-        means = [s.mean for s in chosen]
-        crosses = [(place, s.printed) for place, s in zip(at, chosen, strict=True) if s.number.published is not None]
-        label = name if isinstance(name, str) else f"{colour.replace('_', ' ')} {name}"
-        label = f"{label}: range and mean" if crosses else label
-        axes.scatter(at, means, color=colour_of_name, marker="_", s=60, label=label)
-        if crosses:
-            axes.scatter(
-                [place for place, _ in crosses],
-                [printed for _, printed in crosses],
-                color="black",
-                marker="x",
-                s=22,
-                zorder=3,
-                label="printed" if index == len(series) - 1 else None,
-            )
+        chosen = [one for one in panel if one.number.keys[colouring] == name]
+        shift = (index - (len(series) - 1) / 2) * 0.8 / len(series)
+        at = [places.index(one.number.keys[x]) + shift for one in chosen]
+        colour = COLOURS[index % len(COLOURS)]
+        axes.vlines(
+            at, [one.low for one in chosen], [one.high for one in chosen], color=colour, linewidth=6, alpha=0.35
+        )
+        printed = [
+            (place, one.printed) for place, one in zip(at, chosen, strict=True) if one.number.published is not None
+        ]
+        label = name if isinstance(name, str) else f"{colouring.replace('_', ' ')} {name}"
+        label = f"{label}: range and mean" if printed else label
+        axes.scatter(at, [one.mean for one in chosen], color=colour, marker="_", s=60, label=label)
+        if printed:
+            label_of_last = "printed" if index == len(series) - 1 else None
+            x_printed, y_printed = zip(*printed, strict=True)
+            axes.scatter(x_printed, y_printed, color="black", marker="x", s=22, zorder=3, label=label_of_last)
     axes.set_xticks(range(len(places)), [str(place) for place in places])
-    axes.set_xlabel(_label(x, unit))
     axes.grid(visible=False, axis="x")
 
 
+def _legend(figure: Figure, axes: Axes, columns: int, *, loc: str = "outside lower center") -> None:
+    figure.legend(*axes.get_legend_handles_labels(), loc=loc, ncols=columns, fontsize="small")
+
+
+def _places(axes: Axes, places: Sequence[Any], scale: str) -> None:
+    """Sets ticks at places: words evenly, numbers on the scale, without those too close to the one before."""
+    ticks = list(places)
+    if not _has_words(places):
+        axes.set_xscale(scale)
+        if scale == "linear":
+            ticks = []
+            for place in sorted(places):
+                if not ticks or place - ticks[-1] >= 0.03 * (max(places) - min(places)):
+                    ticks.append(place)
+    at = range(len(ticks)) if _has_words(places) else ticks
+    axes.set_xticks(at, [str(place) for place in ticks], rotation=60 if len(places) > 6 else 0)
+    axes.minorticks_off()
+
+
+def _has_words(places: Sequence[Any]) -> bool:
+    return any(isinstance(place, str) for place in places)
+
+
+def _values(members: Sequence[Scored], key: str) -> list[Value]:
+    return list(dict.fromkeys(one.number.keys[key] for one in members))
+
+
+def _seeds(members: Sequence[Scored]) -> str:
+    counts = sorted({len(one.seeds) for one in members})
+    return seed_count(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]} seeds"
+
+
 def _valued(key: str, value: Value | None, unit: str) -> str:
-    """A key and its value with its unit: "rtt 6 ms"."""
+    """Returns a key and its value with its unit, such as "rtt 6 ms"."""
     name = key.replace("_", " ")
     return f"{name} {value}" if unit in ("", "1") else f"{name.removesuffix(f' {unit}')} {value} {unit}"
 
 
-def _named(spec: Mapping[str, Any], part: str, value: Value | None, reproduction: Reproduction) -> str:
-    """A panel's or a line's value as the figure's `<part>_label` words it, else with key and unit; a line's word by itself."""
-    if template := spec.get(f"{part}_label"):
-        return str(template).replace("{}", str(value))
-    key = spec[part]
-    if part == "colour" and isinstance(value, str):
-        return value
-    return _valued(key, value, reproduction.paper.keys[key].unit)
-
-
-def _apart(places: Sequence[Any]) -> list[Any]:
-    """The places whose labels do not run into the one before."""
-    apart: list[Any] = []
-    for place in sorted(places):
-        if not apart or place - apart[-1] >= 0.03 * (max(places) - min(places)):
-            apart.append(place)
-    return apart
-
-
-def _height(axes: Axes, spec: Mapping[str, Any]) -> None:
-    """A line at a `level` of its own, such as an equal share, and a logarithmic height where `y_scale` is `log`."""
-    from matplotlib.ticker import LogLocator, NullLocator
-
-    if "level" in spec:
-        axes.axhline(spec["level"], color="black", linewidth=0.8, linestyle=":")
-    if spec.get("y_scale") == "log":
-        axes.set_yscale("log")
-        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        axes.yaxis.set_minor_locator(NullLocator())
-        axes.yaxis.set_major_formatter("{x:g}")
-
-
-def _members(reproduction: Reproduction, table: str) -> list[Scored]:
-    return [s for s in reproduction.scored if s.number.table == table]
-
-
-def _of(members: Sequence[Scored], quantity: str) -> list[Scored]:
-    return [s for s in members if s.number.quantity.name == quantity]
-
-
-def _values(members: Sequence[Scored], key: str) -> list[Value]:
-    return list(dict.fromkeys(s.number.keys[key] for s in members))
-
-
-def _seeds(members: Sequence[Scored]) -> str:
-    counts = sorted({len(s.seeds) for s in members})
-    return seed_count(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]} seeds"
-
-
 def _label(name: str, unit: str) -> str:
-    words = name.replace("_", " ")
+    text = name.replace("_", " ")
     if unit in ("", "1"):
-        return words
+        return text
     for ending in (unit, unit.replace("/", "p").lower()):
-        words = words.removesuffix(f" {ending}")
-    return f"{words} ({unit})"
+        text = text.removesuffix(f" {ending}")
+    return f"{text} ({unit})"

@@ -354,9 +354,12 @@ class RunResult(Carded):
     @property
     def plot(self) -> Plot:
         """Plots of the recorded series, and diagrams of the events; needs `pip install celltrain[plot]`."""
+        from celltrain.drawing.axes import LONGEST_TITLE, brief
         from celltrain.drawing.plot import Plot
 
-        return Plot(self)
+        name = brief(self.scenario or "scenario", LONGEST_TITLE)
+        title = [f"{name}, seed {self.seed}", brief(f"TCP: {self.tcp}", LONGEST_TITLE)]
+        return Plot(self.series, self._answer, title, lambda: self.events.plot)
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the whole answer without the series, as `celltrain run --json` prints it."""

@@ -1,1 +1,1 @@
-"""What every page is made of: words, tables, figures and their look."""
+"""Parts of every page: words and tables."""

@@ -1,32 +1,36 @@
-"""What the pages of reports and searches have in common: tables, inlined figures, and the templates."""
+"""Common parts of pages: tables, inlined figures, and the templates."""
 
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from celltrain.drawing.pages import words
 from celltrain.errors import MissingExtraError
+from celltrain.model.writing import replace
 from celltrain.text import lines, shown
 
 if TYPE_CHECKING:
-    from celltrain.drawing.pages.drawing import Drawing
+    from celltrain.drawing.figure import Drawing
 
 _SVG, _XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Cell:
-    """What a table holds in one place."""
+    """A cell of a table."""
 
     text: str
     key: float | None = None
-    """What it is sorted by, where it is a number."""
+    """Number by which rows are sorted, if it is one."""
     mark: bool = False
+    """True for bold text."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Head:
     """The head of a column."""
 
@@ -36,14 +40,44 @@ class Head:
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """A table of the page."""
+    """A table of a page."""
 
     title: str
     heads: Sequence[Head]
     rows: Sequence[Sequence[Cell]]
     left_out: str = ""
-    """What to say where rows were left out."""
+    """A note if rows were left out."""
     open: bool = True
+
+
+def table(
+    title: str, heads: Sequence[Any], rows: Iterable[Iterable[Any]], *, left_out: str = "", is_open: bool = True
+) -> Table:
+    """Creates a table; texts become cells and heads."""
+    cells = [[Cell(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
+    named = [Head(head) if isinstance(head, str) else head for head in heads]
+    return Table(title=title, heads=named, rows=cells, left_out=left_out, open=is_open)
+
+
+def bold(text: str) -> Cell:
+    """Creates a cell with a bold text."""
+    return Cell(text, mark=True)
+
+
+def count(number: int) -> Cell:
+    """Creates a cell with a whole number."""
+    return Cell(f"{number:,}", float(number))
+
+
+def estimate(mean: float, half: float, *, mark: bool = False, signed: bool = False) -> Cell:
+    """Creates a cell with a mean and half its 95 % interval."""
+    text = words.estimated(float(mean), float(half))
+    return Cell(f"+{text}" if signed and mean > 0 else text, float(mean), mark)
+
+
+def value(number: float | str, text: str) -> Cell:
+    """Creates a cell with a value of an axis."""
+    return Cell(text, None if isinstance(number, str) else number)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,40 +89,56 @@ class Inlined:
     caption: str
     svg: str
     narrow: str
-    """The same for narrow screens, where its texts would become too small to read."""
+    """The figure for narrow screens, where its texts would become too small to read."""
 
     @classmethod
     def of(cls, drawing: Drawing, narrow: Drawing) -> Inlined:
-        """A figure in both widths."""
+        """Creates the page's figure from its drawings in both widths."""
         parts = {"name": drawing.name, "title": drawing.title, "caption": drawing.caption}
-        return cls(**parts, svg=cls._svg(drawing, drawing.name), narrow=cls._svg(narrow, f"{drawing.name}-narrow"))
+        return cls(**parts, svg=_svg(drawing, drawing.name), narrow=_svg(narrow, f"{drawing.name}-narrow"))
 
-    @staticmethod
-    def _svg(drawing: Drawing, name: str) -> str:
-        """A figure's SVG with identifiers of its own, its texts there for readers of screens too."""
-        ET.register_namespace("", _SVG)
-        ET.register_namespace("xlink", _XLINK)
-        root = ET.fromstring(drawing.save("svg"))
-        for metadata in root.findall(f"{{{_SVG}}}metadata"):
-            root.remove(metadata)
-        for element in root.iter():
-            for key, value in element.attrib.items():
-                if key == "id":
-                    element.set(key, f"{name}-{value}")
-                elif key == f"{{{_XLINK}}}href" and value.startswith("#"):
-                    element.set(key, f"#{name}-{value[1:]}")
-                elif "url(#" in value:
-                    element.set(key, value.replace("url(#", f"url(#{name}-"))
-        root.set("role", "img")
-        root.set("aria-label", shown(f"{drawing.title}. {drawing.caption}"))
-        return ET.tostring(root, encoding="unicode")
+
+def _svg(drawing: Drawing, name: str) -> str:
+    """Returns a figure's SVG with unique identifiers, and its texts for screen readers."""
+    ET.register_namespace("", _SVG)
+    ET.register_namespace("xlink", _XLINK)
+    root = ET.fromstring(drawing.save("svg"))
+    for metadata in root.findall(f"{{{_SVG}}}metadata"):
+        root.remove(metadata)
+    for element in root.iter():
+        for key, value in element.attrib.items():
+            if key == "id":
+                element.set(key, f"{name}-{value}")
+            elif key == f"{{{_XLINK}}}href" and value.startswith("#"):
+                element.set(key, f"#{name}-{value[1:]}")
+            elif "url(#" in value:
+                element.set(key, value.replace("url(#", f"url(#{name}-"))
+    root.set("role", "img")
+    root.set("aria-label", shown(f"{drawing.title}. {drawing.caption}"))
+    return ET.tostring(root, encoding="unicode")
+
+
+def write_figure(drawing: Drawing, narrow: Drawing, folder: Path) -> list[Path]:
+    """Writes a figure in both widths as SVG and PDF into a folder; returns the files."""
+    written = []
+    for one, suffix in ((drawing, ""), (narrow, "-column")):
+        for kind in ("svg", "pdf"):
+            written.append(folder / f"{one.name}{suffix}.{kind}")
+            replace(written[-1], one.save(kind))
+    return written
+
+
+def render(template: str, extra: str, **content: Any) -> str:
+    """Fills a template of a page; `words` has the functions that format numbers."""
+    page: str = environment(extra).get_template(template).render(words=words, **content)
+    return page
 
 
 def environment(extra: str) -> Any:
-    """What fills templates: texts are escaped for HTML, and what is not to be seen in them so that it is.
+    """Creates the template environment, which escapes texts for HTML and makes invisible characters visible.
 
     Args:
-        extra: What to install where Jinja2 is missing, which raises `MissingExtraError`.
+        extra: Extra of the package that contains Jinja2, for the `MissingExtraError` without it.
     """
     try:
         import jinja2

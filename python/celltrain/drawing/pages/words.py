@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from celltrain.text import shown
 
-#: What quantities are stored in, and the multiples people read.
+#: Units of stored quantities, and the multiples that people read.
 _MULTIPLES = {
     "s": (("ps", 1e-12), ("ns", 1e-9), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0)),
     "bit/s": (("bit/s", 1.0), ("kbit/s", 1e3), ("Mbit/s", 1e6), ("Gbit/s", 1e9)),
@@ -20,7 +20,7 @@ LONGEST_LINE = 34
 
 
 def ruler(unit: str, values: Iterable[float]) -> tuple[str, float]:
-    """The multiple of a unit in which such values are read most easily, and what to divide them by.
+    """Returns the multiple of a unit in which values are easiest to read, and its size.
 
     >>> ruler("s", [5e-6, 5e-3])
     ('µs', 1e-06)
@@ -31,13 +31,13 @@ def ruler(unit: str, values: Iterable[float]) -> tuple[str, float]:
     multiples = _MULTIPLES.get(unit)
     if multiples is None or not sizes:
         return unit, 1.0
-    # As large as leaves the smallest value above one; a trifle below one is rounding.
+    # The largest in which the smallest value is at least one, apart from rounding.
     fitting = [(name, size) for name, size in multiples if min(sizes) >= size * (1 - 1e-9)]
     return fitting[-1] if fitting else multiples[0]
 
 
 def plain(value: float, digits: int = 6) -> str:
-    """A value as it was set: short, and exact where that is short.
+    """Formats a value as it was set: short, and exact if that is short.
 
     >>> plain(1000.0), plain(0.1 + 0.2), plain(600000.0)
     ('1000', '0.3', '600000')
@@ -46,7 +46,7 @@ def plain(value: float, digits: int = 6) -> str:
 
 
 def valued(value: float | str, unit: str, digits: int = 6) -> str:
-    """A value of an axis with its unit.
+    """Formats a value of an axis with its unit.
 
     >>> valued(5e-6, "s"), valued("epd", ""), valued(0.9, "1")
     ('5 µs', 'epd', '0.9')
@@ -59,7 +59,7 @@ def valued(value: float | str, unit: str, digits: int = 6) -> str:
 
 
 def labelled(name: str, unit: str) -> str:
-    """The label of an axis of a plot, in several lines where it is long.
+    """Formats the label of an axis of a plot, in several lines if it is long.
 
     >>> labelled("ports.bottleneck.max_queue_cells", "cells").splitlines(), labelled("policy", "")
     (['ports.bottleneck.max_queue_cells', '(cells)'], 'policy')
@@ -72,16 +72,16 @@ def labelled(name: str, unit: str) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
-#: What tables show of a measure without a value, such as the fairness of flows that delivered nothing.
+#: Text for a measure without a value, such as the fairness of flows that delivered nothing.
 UNDEFINED = "undefined"
-#: Measures whose names say little without their underscores.
+#: Measures whose names are not clear without their underscores.
 _CALLED = {"fairness_max_min": "max-min fairness"}
-#: Ends of measures' names that say their unit again.
+#: Ends of measures' names that repeat their unit.
 _UNITS = re.compile(r"_(mbps|cells|ms|s|segments)$")
 
 
 def measure(name: str, unit: str = "1") -> str:
-    """A measure for people: its name without underscores, and its unit in words where it has one.
+    """Formats a measure for people: its name without underscores, and its unit if it has one.
 
     >>> measure("goodput_mbps", "Mb/s"), measure("cells.lost", "cells"), measure("flows.sum(*).timeouts")
     ('goodput (Mb/s)', 'cells lost', 'timeouts of all flows')
@@ -104,7 +104,7 @@ def measure(name: str, unit: str = "1") -> str:
 
 
 def setting(path: str) -> str:
-    """What an axis sets, for people: the last step of its path.
+    """Returns the last step of an axis's path, for people.
 
     >>> setting("port.bottleneck.buffer"), setting("topology.n_source.link_delay")
     ('buffer', 'link delay')
@@ -113,7 +113,7 @@ def setting(path: str) -> str:
 
 
 def settings(names: Sequence[str], paths: Sequence[str]) -> list[str]:
-    """Axes for people: those that are called by their path by its last step, where no other would be called the same.
+    """Shortens axes named by their path to its last step, unless two would have the same name.
 
     >>> settings(["port.bottleneck.buffer", "Z"], ["port.bottleneck.buffer", "port.bottleneck.policy.fba.z"])
     ['buffer', 'Z']
@@ -125,7 +125,7 @@ def settings(names: Sequence[str], paths: Sequence[str]) -> list[str]:
 
 
 def prose(text: str) -> str:
-    """A description without the marks of code in it.
+    """Removes the marks of code from a description.
 
     >>> prose("the path of `epd`")
     'the path of epd'
@@ -134,7 +134,7 @@ def prose(text: str) -> str:
 
 
 def estimated(mean: float, half: float) -> str:
-    """A mean with as many digits as its interval leaves sure.
+    """Formats a mean with the digits that its interval supports.
 
     >>> estimated(0.93127, 0.0043), estimated(12345.6, 120.0), estimated(0.5, math.nan), estimated(3.0, 0.0)
     ('0.9313 ± 0.0043', '12,350 ± 120', '0.5', '3 ± 0')
@@ -145,7 +145,7 @@ def estimated(mean: float, half: float) -> str:
         return UNDEFINED
     if not math.isfinite(half):
         return figure(mean)
-    # What differs by no more than rounding has no spread.
+    # Values that differ only by rounding have no spread.
     if half <= 1e-9 * abs(mean):
         return f"{figure(mean)} ± 0"
     # Two digits of the half width.
@@ -154,7 +154,7 @@ def estimated(mean: float, half: float) -> str:
 
 
 def figure(value: float) -> str:
-    """A number alone, to four digits; a whole number in full, and a share that is not 1 as one.
+    """Formats a number to four digits; a whole number in full, and a share below 1 never as 1.
 
     >>> figure(0.123456), figure(1234.56), figure(22831.0), figure(1e-7), figure(0.999955)
     ('0.1235', '1,235', '22,831', '1e-07', '0.999955')
@@ -177,7 +177,7 @@ def _rounded(value: float, place: int) -> str:
 
 
 def counted(count: int, word: str) -> str:
-    """So many of something.
+    """Formats a count of something.
 
     >>> counted(1, "run"), counted(12000, "run")
     ('1 run', '12,000 runs')
@@ -186,7 +186,7 @@ def counted(count: int, word: str) -> str:
 
 
 def in_words(seconds: float) -> str:
-    """A time for people.
+    """Formats a time for people.
 
     >>> in_words(0.0042), in_words(0.456), in_words(75), in_words(5400), in_words(200000)
     ('4.2 ms', '456 ms', '75 s', '90 min', '2.3 days')
@@ -200,7 +200,7 @@ def in_words(seconds: float) -> str:
 
 
 def left(seconds: float | None) -> str:
-    """The time that something still takes, for a progress bar.
+    """Formats the remaining time of a progress bar.
 
     >>> left(3.2), left(150), left(None)
     ('3 s left', '2.5 min left', '')

@@ -1,4 +1,4 @@
-"""The figure of a comparison: a panel for each measure, a dot or a line for each of what is compared."""
+"""The figure of a comparison: a panel for each measure, with a dot or a line for each name."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from celltrain.drawing.axes import LONGEST_TITLE, brief, refuse_other, require_matplotlib, save
+from celltrain.drawing.figure import FigureStyle, subtitled
+from celltrain.drawing.lines import Group, Panel, Scale, dots, lines
 from celltrain.drawing.pages import words
-from celltrain.drawing.pages.drawing import Look
-from celltrain.drawing.pages.groups import Across, Group, Panel, dots, lines
-from celltrain.drawing.style import SOFT
 from celltrain.ensemble.columns import bounds
+from celltrain.ensemble.comparing.data import Comparison
 from celltrain.ensemble.comparing.rows import fixed
 from celltrain.ensemble.comparing.settings import SCENARIO
 from celltrain.ensemble.plan import Axis
@@ -27,20 +27,20 @@ from celltrain.text import shown
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from celltrain.ensemble.comparing.data import Comparison
-
-#: Measures that are drawn where nothing is said.
+#: Number of measures that are drawn by default.
 MOST_MEASURES = 3
-#: Values of a second condition that get panels.
+#: Most panels of a measure.
 MOST_PANELS = 6
+#: Ratio of largest to smallest value from which an axis is logarithmic.
+WIDE = 20
 
 
-def check(file: str | os.PathLike[str] | None, width: str, style: str | None) -> Look:
-    """Whether a figure can be drawn so, before anything is run; raises `InputError`, `MissingExtraError`."""
+def check(file: str | os.PathLike[str] | None, width: str, style: str | None) -> FigureStyle:
+    """Checks before any run that a figure can be drawn; raises `InputError` or `MissingExtraError`."""
     if file is not None:
         refuse_other(file)
     require_matplotlib()
-    return Look.of(width, style)
+    return FigureStyle.of(width, style)
 
 
 def draw(
@@ -51,57 +51,39 @@ def draw(
     width: str,
     style: str | None,
 ) -> Figure:
-    """Draws a comparison, and writes it where a file is named."""
+    """Draws a comparison, and writes it to a file if one is named."""
     look = check(file, width, style)
     chosen = _chosen(compared, measures)
     with look.applied():
         figure = _drawn(compared, chosen, look)
-        if said := _subtitle(compared, chosen, look):
-            figure.suptitle(said, x=0.01, ha="left", fontsize="small", color=SOFT)
+        if subtitle := _subtitle(compared, chosen, look):
+            subtitled(figure, subtitle)
         if file is not None:
             with writing(file):
                 save(figure, Path(file))
     return figure
 
 
-def _subtitle(compared: Comparison, measures: Sequence[int], look: Look) -> str:
-    """Returns the texts that a figure needs on a slide: the TCP, unless panels or names say it, and the meaning of the bars."""
+def _subtitle(compared: Comparison, measures: Sequence[int], look: FigureStyle) -> list[str]:
+    """Returns the lines that a figure needs on a slide: TCP, unless panels or names say it, and the meaning of bars."""
     tcps = {tcp for own in compared.tcp for tcp in own}
     lines = []
     if len(tcps) == 1 and (tcp := tcps.pop()):
-        lines = textwrap.wrap(f"TCP: {brief(tcp, LONGEST_TITLE)}", 52 if look.narrow else 100)
+        lines = textwrap.wrap(f"TCP: {brief(tcp, LONGEST_TITLE)}", look.characters)
     elif all(len(set(own)) == 1 for own in compared.tcp):
         named = {name: own[0] for name, own in zip(compared.names, compared.tcp, strict=True)}
         distinct = len({short_tcp(tcp) for tcp in named.values()}) == len(tcps)
-        said = [f"{shown(name)}: {short_tcp(tcp) if distinct else tcp}" for name, tcp in named.items()]
+        texts = [f"{shown(name)}: {short_tcp(tcp) if distinct else tcp}" for name, tcp in named.items()]
         if any(name != short_tcp(tcp) for name, tcp in named.items()):
-            lines = textwrap.wrap(f"TCP of {'; '.join(said)}", 52 if look.narrow else 100)
-    if compared.fixed:
-        lines += textwrap.wrap(fixed(compared), 52 if look.narrow else 100)
+            lines = textwrap.wrap(f"TCP of {'; '.join(texts)}", look.characters)
+    lines += textwrap.wrap(fixed(compared) if compared.fixed else "", look.characters)
     if len(compared.seeds) > 1:
-        cut = ", cut at impossible values" if any(_is_cut(compared, one) for one in measures) else ""
+        limits = [(compared.means[i], *bounds(compared.measures[i].name)) for i in measures]
+        is_cut = any(bool((own.low < low).any() or (own.high > high).any()) for own, low, high in limits)
         within = f"{shown(compared.scenario)}: " if compared.scenario else ""
+        cut = ", cut at impossible values" if is_cut else ""
         lines.append(f"{within}means of {len(compared.seeds):,} seeds; bars: 95 % intervals{cut}")
-    return "\n".join(lines)
-
-
-def _is_tcp(path: str) -> bool:
-    """Returns whether a setting is the TCP or one of its settings."""
-    return path.partition(".")[0] == "tcp"
-
-
-def _with_tcp(compared: Comparison, title: str, places: Sequence[int]) -> str:
-    """Returns the title of a panel, with its TCP if other panels have another one."""
-    everywhere = {tcp for own in compared.tcp for tcp in own}
-    here = {short_tcp(own[place]) for own in compared.tcp for place in places}
-    return f"{title}\nTCP: {here.pop()}" if len(everywhere) > 1 and len(here) == 1 else title
-
-
-def _is_cut(compared: Comparison, measure: int) -> bool:
-    """Whether an interval of a measure reaches beyond its possible values."""
-    low, high = bounds(compared.measures[measure].name)
-    means = compared.means[measure]
-    return bool((means.low < low).any() or (means.high > high).any())
+    return lines
 
 
 def _chosen(compared: Comparison, measures: Sequence[str] | None) -> list[int]:
@@ -118,95 +100,68 @@ def _chosen(compared: Comparison, measures: Sequence[str] | None) -> list[int]:
     return [known.index(name) for name in dict.fromkeys(measures)]
 
 
-def _drawn(compared: Comparison, measures: Sequence[int], look: Look) -> Figure:
-    names, settings = compared.names, compared.settings
+def _drawn(compared: Comparison, measures: Sequence[int], look: FigureStyle) -> Figure:
     if not compared.conditions:
-        panels = [
-            Panel(
-                label=_label(compared, measure),
-                limits=bounds(compared.measures[measure].name),
-                groups=[_group(compared, measure, name, [0], runs=True) for name in range(len(names))],
-            )
-            for measure in measures
-        ]
-        return dots(panels, look)
-    # Lines go over the numbers with most values; what is left makes panels, scenarios first of all.
-    across, *others = sorted(
-        compared.conditions, key=lambda axis: (axis.name == SCENARIO, not axis.is_number, -len(axis))
-    )
+        return dots([_panel(compared, measure, [0]) for measure in measures], look)
+    # Lines go over the numbers with most values; the other axes give panels, scenarios first of all.
+    conditions = sorted(compared.conditions, key=lambda axis: (axis.name == SCENARIO, not axis.is_number, -len(axis)))
+    across, *others = conditions
     if across.name == SCENARIO:
-        return _in_each(compared, measures, look)
+        titles = [
+            _with_tcp(compared, shown(str(own[SCENARIO])), [place]) for place, own in enumerate(compared.settings)
+        ]
+        panels = [_panel(compared, one, [place], title=title) for one in measures for place, title in enumerate(titles)]
+        return dots(panels, look, columns=len(compared.settings))
     cells: dict[tuple[float | str, ...], list[int]] = {}
-    for place, one in enumerate(settings):
-        cells.setdefault(tuple(one[axis.name] for axis in others), []).append(place)
+    for place, own in enumerate(compared.settings):
+        cells.setdefault(tuple(own[axis.name] for axis in others), []).append(place)
     if len(cells) > MOST_PANELS:
         drawn = ", ".join(axis.name for axis in others)
         problem = f"would have {len(cells)} panels for each measure ({drawn}); at most {MOST_PANELS} are drawn"
         raise InputError([Fault.of_option("plot", shown(drawn), f"{problem}: vary less, or draw from the table")])
-    values = list(dict.fromkeys(one[across.name] for one in settings))
+    values = list(dict.fromkeys(own[across.name] for own in compared.settings))
     order = np.argsort(values) if across.is_number else np.arange(len(values))
-    panels = [
-        Panel(
-            label=_label(compared, measure),
-            limits=bounds(compared.measures[measure].name),
-            title=_with_tcp(
-                compared,
-                ", ".join(_titled(axis, value) for axis, value in zip(others, cell, strict=True)),
-                () if any(_is_tcp(axis.name) for axis in others) else places,
-            ),
-            groups=[
-                _group(compared, measure, name, [places[i] for i in order], runs=False) for name in range(len(names))
-            ],
-        )
-        for measure in measures
-        for cell, places in cells.items()
-    ]
-    return lines(panels, _across(across, [values[i] for i in order]), look, columns=min(len(cells), 3))
+    by_tcp = any(axis.name.partition(".")[0] == "tcp" for axis in others)
+    panels = []
+    for measure in measures:
+        for cell, places in cells.items():
+            title = ", ".join(_titled(axis, value) for axis, value in zip(others, cell, strict=True))
+            title = title if by_tcp else _with_tcp(compared, title, places)
+            panels.append(_panel(compared, measure, [places[i] for i in order], title=title, runs=False))
+    return lines(panels, _scale(across, [values[i] for i in order]), look, columns=min(len(cells), 3))
 
 
-def _in_each(compared: Comparison, measures: Sequence[int], look: Look) -> Figure:
-    """A row of panels for each measure, a panel for each scenario that policies were compared in."""
-    panels = [
-        Panel(
-            label=_label(compared, measure),
-            title=_with_tcp(compared, shown(str(own[SCENARIO])), [place]),
-            limits=bounds(compared.measures[measure].name),
-            groups=[_group(compared, measure, name, [place], runs=True) for name in range(len(compared.names))],
-        )
-        for measure in measures
-        for place, own in enumerate(compared.settings)
-    ]
-    return dots(panels, look, columns=len(compared.settings))
+def _panel(compared: Comparison, measure: int, places: Sequence[int], *, title: str = "", runs: bool = True) -> Panel:
+    """Returns the panel of a measure at some settings; with `runs` it shows the values behind the means."""
+    about, means, groups = compared.measures[measure], compared.means[measure], []
+    for row, name in enumerate(compared.names):
+        cases = [row * len(compared.settings) + place for place in places]
+        values = [compared.values[row, place, :, measure] for place in places] if runs else []
+        known = [of_place[~np.isnan(of_place)] for of_place in values]
+        groups.append(Group(name=name, mean=means.mean[cases], half=means.half[cases], runs=known))
+    label = words.labelled(words.measure(about.name, about.unit), "")
+    return Panel(label=label, limits=bounds(about.name), title=title, groups=groups)
 
 
-def _group(compared: Comparison, measure: int, name: int, places: Sequence[int], *, runs: bool) -> Group:
-    cases = [name * len(compared.settings) + place for place in places]
-    means, found = compared.means[measure], []
-    for place in places if runs else ():
-        values = compared.values[name, place, :, measure]
-        found.append(values[~np.isnan(values)])
-    return Group(name=compared.names[name], mean=means.mean[cases], half=means.half[cases], runs=found)
-
-
-def _label(compared: Comparison, measure: int) -> str:
-    about = compared.measures[measure]
-    return words.labelled(words.measure(about.name, about.unit), "")
+def _with_tcp(compared: Comparison, title: str, places: Sequence[int]) -> str:
+    """Returns the title of a panel, with its TCP if other panels have another one."""
+    everywhere = {tcp for own in compared.tcp for tcp in own}
+    here = {short_tcp(own[place]) for own in compared.tcp for place in places}
+    return f"{title}\nTCP: {here.pop()}" if len(everywhere) > 1 and len(here) == 1 else title
 
 
 def _titled(axis: Axis, value: float | str) -> str:
-    return (
-        shown(str(value)) if axis.name == SCENARIO else f"{words.setting(axis.name)} {words.valued(value, axis.unit)}"
-    )
+    if axis.name == SCENARIO:
+        return shown(str(value))
+    return f"{words.setting(axis.name)} {words.valued(value, axis.unit)}"
 
 
-def _across(axis: Axis, values: Sequence[float | str]) -> Across:
+def _scale(axis: Axis, values: Sequence[float | str]) -> Scale:
+    name = words.setting(axis.name)
     if not axis.is_number:
-        return Across(
-            label=words.labelled(words.setting(axis.name), ""),
-            places=np.arange(len(values), dtype=np.float64),
-            words=[str(one) for one in values],
-        )
+        places = np.arange(len(values), dtype=np.float64)
+        return Scale(label=words.labelled(name, ""), places=places, words=[str(one) for one in values])
     numbers = np.array(values, dtype=np.float64)
     unit, size = words.ruler(axis.unit, numbers.tolist())
-    wide = bool(len(numbers) > 2 and numbers[0] > 0 and numbers[-1] >= 20 * numbers[0])
-    return Across(label=words.labelled(words.setting(axis.name), unit), places=numbers / size, logarithmic=wide)
+    wide = bool(len(numbers) > 2 and numbers[0] > 0 and numbers[-1] >= WIDE * numbers[0])
+    return Scale(label=words.labelled(name, unit), places=numbers / size, logarithmic=wide)

@@ -1,4 +1,4 @@
-"""Looking at a store: means with their intervals, main effects, maps, the Pareto front, and what moved since another one.
+"""Reports on stores: means with their intervals, main effects, maps, the Pareto front, and changes since another store.
 
 >>> import celltrain as ct
 >>> lan = ct.n_source(sources=3, link_delay="5us", buffer_cells=200, policy=ct.Epd(threshold=100), duration="20ms")

@@ -1,9 +1,8 @@
-"""What a report is made of: the runs of a store as arrays of small numbers, whatever the sweep was."""
+"""Data of a report: the runs of a store as arrays, whatever the sweep was."""
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -17,15 +16,16 @@ from celltrain.ensemble.plan_warnings import NETWORKS, lock_step_of_store
 from celltrain.ensemble.store.database import axes_of
 from celltrain.errors import CelltrainError, Fault, StoreError
 from celltrain.running import statistics
+from celltrain.running.statistics import Means
 from celltrain.running.summary import short_tcp, tcp_line
-from celltrain.text import shown
+from celltrain.text import among, shown
 
 if TYPE_CHECKING:
     from celltrain.ensemble.store import Store
 
-#: Largest over smallest value from which an axis is drawn on a logarithmic scale, unless its values are evenly spaced.
+#: Ratio of largest to smallest value from which an axis is logarithmic, unless its values are evenly spaced.
 WIDE = 20.0
-#: Values up to which numbers in a plan's points are drawn as a grid.
+#: Most numbers in a plan's points that are drawn as a grid.
 MOST_LISTED = 12
 
 
@@ -35,48 +35,57 @@ class Axis:
 
     name: str
     unit: str
-    """Empty where the values are words; `1` for pure numbers."""
+    """Empty if the values are words; `1` for pure numbers."""
     meaning: str
-    """What it sets: the path into the scenario."""
+    """Path into the scenario."""
     values: tuple[float | str, ...] = ()
-    """Its different values: numbers from the smallest, words in the order of the plan."""
+    """Different values: numbers from the smallest, words in the order of the plan."""
     sampled: bool = False
-    """Whether its values were drawn, so that there is no grid."""
+    """True if the values were drawn at random, without a grid."""
     called: str = ""
-    """What people read where there is no room for a path; the name when empty."""
+    """Short name for people; the name when empty."""
 
     @property
     def worded(self) -> str:
-        """Its name for people."""
+        """Name for people."""
         return self.called or self.name
 
     @property
-    def digits(self) -> int:
-        """Of its values for people: drawn ones have as many as can be written."""
-        return 4 if self.sampled else 6
-
-    @property
     def words(self) -> bool:
-        """Whether its values are words."""
+        """True if the values are words."""
         return any(isinstance(value, str) for value in self.values)
 
     @cached_property
+    def places(self) -> NDArray[np.float64]:
+        """The values if they are numbers; 0, 1, ... for words."""
+        return np.arange(len(self.values), dtype=np.float64) if self.words else np.array(self.values, dtype=np.float64)
+
+    @cached_property
     def logarithmic(self) -> bool:
-        """Whether its values are spread better by their ratios than by their differences."""
-        values = np.array([] if self.words else self.values, dtype=np.float64)
-        if len(values) < 3 or values[0] <= 0 or values[-1] < WIDE * values[0]:
+        """True if the ratios of the values are more even than their differences."""
+        values = self.places
+        if self.words or len(values) < 3 or values[0] <= 0 or values[-1] < WIDE * values[0]:
             return False
         steps, ratios = np.diff(values), np.diff(np.log(values))
         return bool(np.std(ratios) / np.mean(ratios) < np.std(steps) / np.mean(steps))
 
+    def label(self, level: int) -> str:
+        """Returns a value with its unit; random values with fewer digits."""
+        return words.valued(self.values[level], self.unit, 4 if self.sampled else 6)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Measure:
-    """What was measured in every run."""
+    """A measure of every run."""
 
     name: str
     unit: str
     meaning: str
+
+    @property
+    def worded(self) -> str:
+        """Name with unit for people."""
+        return words.measure(self.name, self.unit)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,84 +93,99 @@ class Failure:
     """A run that has no values."""
 
     point: int
-    """Its place among the points of the report."""
+    """Place among the points of the report."""
     seed: int
     error: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class Factor:
-    """An axis that varies, or several that move together."""
+    """An axis that varies, or several axes that move together."""
 
     axis: Axis
     levels: NDArray[np.int64]
-    """For each point the place of its value among the axis's."""
+    """Place of each point's value among the values of the axis."""
     scale: Axis
-    """The first of several axes, whose values may be numbers; else the axis itself."""
+    """First of several axes, whose values may be numbers; otherwise the axis itself."""
+
+    def label(self, level: int) -> str:
+        """Returns a value with its unit."""
+        return words.valued(self.axis.values[level], self.axis.unit)
+
+    def titled(self, level: int) -> str:
+        """Returns a value for a place that does not name the axis: a number follows the axis's name."""
+        return self.label(level) if self.axis.words else f"{self.axis.worded} {self.label(level)}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Data:
     """The runs of one store.
 
-    Runs are rows of `point`, `seed` and `values`; a run that failed is not among them.
+    Runs are rows of `point`, `seed` and `values`; failed runs are not included.
     """
 
     name: str
-    """The plan's name."""
+    """Name of the plan."""
     version: str
     profile: str
     plan: Mapping[str, Any]
-    """The plan as given."""
+    """The plan as written."""
     axes: tuple[Axis, ...]
     measures: tuple[Measure, ...]
     points: NDArray[np.int64]
-    """The plan's number of each point."""
+    """Number of each point in the plan."""
     levels: NDArray[np.int64]
-    """Points by axes: the place of the point's value among `Axis.values`."""
+    """Points by axes: place of the point's value among `Axis.values`."""
     point: NDArray[np.int64]
-    """For each run its place in `points`."""
+    """Place of each run's point in `points`."""
     seed: NDArray[np.uint64]
     values: NDArray[np.float64]
-    """Runs by measures; NaN where a run lacks one."""
+    """Runs by measures; NaN if a run lacks one."""
     failures: tuple[Failure, ...]
     missing: int | None = None
-    """Runs of the plan that are still to be done; None where that is not known."""
+    """Runs of the plan that are still to be done; None if unknown."""
     tcp: tuple[str, ...] = ()
-    """The TCPs of the points in words; empty if not known."""
+    """TCPs of the points in words; empty if unknown."""
     warnings: tuple[str, ...] = ()
-    """What to look at before the results are trusted."""
+    """Reasons to doubt the results."""
 
     @property
     def runs(self) -> int:
-        """Runs that are there, those that failed among them."""
+        """Number of runs, including failed ones."""
         return len(self.point) + len(self.failures)
 
     def value(self, point: int, axis: int) -> float | str:
-        """A point's value on an axis."""
-        level = int(self.levels[point, axis])
-        return self.axes[axis].values[level]
+        """Returns a point's value on an axis."""
+        return self.axes[axis].values[int(self.levels[point, axis])]
 
     @cached_property
-    def means(self) -> tuple[statistics.Means, ...]:
-        """For each measure the means of the points."""
+    def means(self) -> tuple[Means, ...]:
+        """Means of the points, by measure."""
+        return self.means_of(self.values)
+
+    def means_of(self, values: NDArray[np.float64]) -> tuple[Means, ...]:
+        """Returns the means of the points, by column of an array of runs by measures."""
         return tuple(
-            statistics.means(self.point[known], self.values[known, i], len(self.points))
-            for i, known in enumerate(~np.isnan(self.values.T))
+            statistics.means(self.point[known], column[known], len(self.points))
+            for column, known in zip(values.T, ~np.isnan(values.T), strict=True)
         )
+
+    def over(self, values: NDArray[np.float64], levels: NDArray[np.int64], count: int) -> Means:
+        """Returns means of the runs' values by the level of their point; all points of a level have the same weight."""
+        known = ~np.isnan(values)
+        point = self.point[known]
+        return statistics.effects(levels[point], point, self.seed[known], values[known], count)
 
     @cached_property
     def factors(self) -> tuple[Factor, ...]:
-        """What varies: the axes with more than one value, those that move together as one."""
-        varying = [i for i, axis in enumerate(self.axes) if len(axis.values) > 1]
+        """Axes with more than one value; those that move together are one factor."""
         groups: list[list[int]] = []
-        for i in varying:
-            for group in groups:
-                if self._together(group[0], i):
-                    group.append(i)
-                    break
-            else:
+        for i in (i for i, axis in enumerate(self.axes) if len(axis.values) > 1):
+            group = next((group for group in groups if self._move_together(group[0], i)), None)
+            if group is None:
                 groups.append([i])
+            else:
+                group.append(i)
         return tuple(self._factor(group) for group in groups)
 
     def is_network(self, factor: Factor) -> bool:
@@ -170,24 +194,23 @@ class Data:
         paths = (axis.meaning.partition(":")[0] for axis in self.axes if axis.name in names)
         return any(path.partition(".")[0] in NETWORKS for path in paths)
 
-    def _together(self, first: int, second: int) -> bool:
+    def _move_together(self, first: int, second: int) -> bool:
         one, other = self.axes[first], self.axes[second]
         if one.sampled or other.sampled or len(one.values) != len(other.values):
             return False
         return len(np.unique(self.levels[:, [first, second]], axis=0)) == len(one.values)
 
     def _factor(self, group: Sequence[int]) -> Factor:
-        levels = self.levels[:, group[0]]
+        axes, levels = [self.axes[i] for i in group], self.levels[:, group[0]]
         if len(group) == 1:
-            return Factor(axis=self.axes[group[0]], levels=levels, scale=self.axes[group[0]])
+            return Factor(axis=axes[0], levels=levels, scale=axes[0])
         _, first = np.unique(levels, return_index=True)
         texts = tuple(
             ", ".join(words.valued(self.value(point, i), self.axes[i].unit) for i in group) for point in first
         )
-        names = ", ".join(self.axes[i].name for i in group)
-        called = ", ".join(self.axes[i].worded for i in group)
+        names, called = (", ".join(texts) for texts in zip(*((axis.name, axis.worded) for axis in axes), strict=True))
         together = Axis(name=names, unit="", meaning="axes that move together", values=texts, called=called)
-        return Factor(axis=together, levels=levels, scale=self.axes[group[0]])
+        return Factor(axis=together, levels=levels, scale=axes[0])
 
     def tcp_line(self, *, short: bool = False) -> str:
         """Returns the line that names the TCPs; `short`: without details if there are several."""
@@ -198,57 +221,69 @@ class Data:
 
     @property
     def seeds_line(self) -> str:
-        """How many seeds each point has, in words."""
+        """Number of seeds of a point, in words."""
+        return "one seed" if self.seeds[1] == 1 else f"means of {self.seed_count} seeds"
+
+    @property
+    def seed_count(self) -> str:
+        """Fewest and most seeds of a point, or their number if all points have as many."""
         fewest, most = self.seeds
-        if most == 1:
-            return "one seed"
-        return f"means of {fewest:,} seeds" if fewest == most else f"means of {fewest:,} to {most:,} seeds"
+        return f"{fewest:,}" if fewest == most else f"{fewest:,} to {most:,}"
 
     @cached_property
     def seeds(self) -> tuple[int, int]:
-        """Fewest and most seeds of a point, failed runs not counted."""
+        """Fewest and most seeds of a point, without failed runs."""
         counts = np.bincount(self.point, minlength=len(self.points))
         return (int(counts.min()), int(counts.max())) if len(counts) else (0, 0)
 
 
 def of_store(store: Store, measures: Sequence[str] | None = None) -> Data:
-    """The data of a store, also of one that another version made or a sweep still writes.
+    """Reads a store, including one of another version or one that a sweep is still writing.
 
     Args:
         store: The store.
-        measures: Those wanted; all when None.
+        measures: Measures to read; all when None.
 
     Raises:
-        StoreError: When there is no such measure, nothing has been run yet, or the store cannot be read.
+        StoreError: If there is no such measure, nothing has been run yet, or the store cannot be read.
     """
     manifest = store.manifest
     wanted, runs = _wanted(store, measures), store.runs()
     if not len(runs):
         problem = "holds no runs yet: run its plan with celltrain sweep PLAN --store DIR --resume"
         raise StoreError([Fault.of_file(shown(store.path), problem)])
-    scattered = _scattered(manifest["plan"])
-    # Read off the manifest, not the plan: another version's plan need not be one today.
+    sampled = _sampled(manifest["plan"])
+    # From the manifest, not the plan: a plan of another version may not be valid.
     axes = [
         Axis(
             name=axis["name"],
             unit=axis["unit"] or ("1" if axis["kind"] == "float64" else ""),
             meaning=words.prose(axis["meaning"]),
-            sampled=axis["name"] in scattered,
+            sampled=axis["name"] in sampled,
         )
         for axis in axes_of(manifest)
     ]
     cases, point = np.unique(runs.case, return_inverse=True)
-    placed, levels = _levels(axes, [runs.settings[case] for case in cases.tolist()])
+    settings = [runs.settings[case] for case in cases.tolist()]
+    axes = list(_with_values(axes, list(zip(*settings, strict=True))))
+    places = [{value: place for place, value in enumerate(axis.values)} for axis in axes]
+    levels = [[own[value] for own, value in zip(places, row, strict=True)] for row in settings]
     good = ~runs.failed
+    units = {name: manifest["units"][name] for name in wanted}
+    try:
+        tcp = tuple(tcps(store.plan))
+    except CelltrainError:
+        # A plan of another version that is not valid in this one.
+        tcp = ()
     return Data(
         name=manifest["name"],
         version=manifest["version"],
         profile=manifest["profile"],
         plan=manifest["plan"],
-        axes=placed,
-        measures=tuple(_measure(name, **manifest["units"][name]) for name in wanted),
+        axes=tuple(axes),
+        measures=tuple(Measure(name=n, unit=u["unit"], meaning=words.prose(u["meaning"])) for n, u in units.items()),
         points=runs.points[cases],
-        levels=levels,
+        levels=np.array(levels, np.int64).reshape(len(cases), len(axes)),
         point=point[good],
         seed=runs.seed[good],
         values=runs.values[np.ix_(good, [manifest["measures"].index(name) for name in wanted])],
@@ -257,41 +292,22 @@ def of_store(store: Store, measures: Sequence[str] | None = None) -> Data:
             for run, error in sorted(runs.errors.items())
         ),
         missing=store.missing(len(runs)),
-        tcp=_tcps(store),
+        tcp=tcp,
         warnings=tuple(lock_step_of_store(store)),
     )
 
 
-def _levels(
-    axes: Sequence[Axis], settings: Sequence[Sequence[float | str]]
-) -> tuple[tuple[Axis, ...], NDArray[np.int64]]:
-    """The axes with their values, and for each point the places of its settings among them."""
-    found, levels = [], np.zeros((len(settings), len(axes)), np.int64)
+def _with_values(axes: Sequence[Axis], columns: Sequence[Sequence[float | str]]) -> Iterator[Axis]:
+    """Yields the axes with their values and short names."""
     called = words.settings([axis.name for axis in axes], [axis.meaning.partition(":")[0] for axis in axes])
-    for i, axis in enumerate(axes):
-        column = [own[i] for own in settings]
+    for axis, column, name in zip(axes, columns, called, strict=True):
         known = list(dict.fromkeys(column))
         known = known if any(isinstance(value, str) for value in known) else sorted(known)
-        places = {value: at for at, value in enumerate(known)}
-        levels[:, i] = [places[value] for value in column]
-        found.append(replace(axis, values=tuple(known), called=called[i]))
-    return tuple(found), levels
+        yield replace(axis, values=tuple(known), called=name)
 
 
-def _tcps(store: Store) -> tuple[str, ...]:
-    """The TCPs of a store's points; none if another version made it and its plan is not valid today."""
-    try:
-        return tuple(tcps(store.plan))
-    except CelltrainError:
-        return ()
-
-
-def _measure(name: str, unit: str, meaning: str) -> Measure:
-    return Measure(name=name, unit=unit, meaning=words.prose(meaning))
-
-
-def _scattered(plan: Mapping[str, Any]) -> set[str]:
-    """The axes whose values are no grid: those of a sample, and of points one by one where they are many."""
+def _sampled(plan: Mapping[str, Any]) -> set[str]:
+    """Returns axes without a grid: those of a sample, and of a list of points with many numbers."""
     listed = plan.get("points") or {"axes": {}, "rows": []}
     many = {
         name
@@ -304,13 +320,11 @@ def _scattered(plan: Mapping[str, Any]) -> set[str]:
 
 def _wanted(store: Store, measures: Sequence[str] | None) -> list[str]:
     known = list(store.manifest["measures"])
-    faults = []
-    for name in measures or ():
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]}? " if near else ""
-            problem = f"is not measured in {shown(store.path)}; {hint}There are {', '.join(known)}"
-            faults.append(Fault.of_option("measures", name, problem))
+    faults = [
+        Fault.of_option("measures", name, f"is not measured in {shown(store.path)}; {among(name, known)}")
+        for name in measures or ()
+        if name not in known
+    ]
     if faults:
         raise StoreError(faults)
     return list(dict.fromkeys(known if measures is None else measures))

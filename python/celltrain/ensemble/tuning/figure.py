@@ -1,127 +1,112 @@
-"""The figure of a search: the front of both measures for each configuration, the references marked, the trials pale."""
+"""The figure of a search: the front of both measures for each configuration, with references and trials."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from celltrain.drawing.axes import legible, require_matplotlib
-from celltrain.drawing.pages import drawing, words
+from celltrain.drawing.figure import (
+    MOST_ACROSS,
+    MOST_MARKS,
+    Drawing,
+    FigureStyle,
+    bars,
+    colour_of,
+    direction,
+    label_outer,
+    legend_below,
+    panelled,
+)
+from celltrain.drawing.pages import words
 from celltrain.drawing.style import INK, PALE
 from celltrain.ensemble.columns import bounds
+from celltrain.ensemble.tuning.outcome import Confirmed, Searched
 from celltrain.text import shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from celltrain.drawing.pages.drawing import Drawing, Look
-    from celltrain.ensemble.tuning.result import Confirmed, Searched, Tuned
-
-MOST_ACROSS = 3
-#: Widest and narrowest a panel is, in the unit of the measure, around what matters.
+#: Margin of a panel around what was confirmed, as a share of the measure.
 MARGIN = 0.12
+#: Markers of references, as a style with few colours cannot distinguish them by colour.
+MARKS = "D^vsPX"
 
 
-def fronts(tuned: Tuned, look: Look) -> Drawing:
-    """A panel for each configuration."""
+def fronts(facts: Mapping[str, Any], searches: Sequence[Searched], look: FigureStyle) -> Drawing:
+    """Draws a panel for each configuration of a search."""
     require_matplotlib()
-    about = tuned.facts["objectives"]
-    labels = [
-        drawing.direction(words.labelled(words.measure(one["measure"], one["unit"]), ""), one["better"] == "larger")
+    about = facts["objectives"]
+    x, y = (
+        direction(words.labelled(words.measure(one["measure"], one["unit"]), ""), one["better"] == "larger")
         for one in about
-    ]
+    )
     with look.applied():
-        # Diamonds first; a style of few colours tells references apart by their marks.
-        marks = "D^vsPX"
-        references = {
-            one["label"]: (drawing.colour_of(1 + place % 6), marks[place % len(marks)])
-            for place, one in enumerate(tuned.facts["references"])
-        }
-        figure, grid = drawing.panelled(len(tuned.searches), look, height=2.7, extra=0.1, most=MOST_ACROSS)
-        across = look.shape(len(grid), MOST_ACROSS)[1]
-        for place, (axes, searched) in enumerate(zip(grid, tuned.searches, strict=True)):
-            _panel(axes, searched, about, references)
-            axes.set_title(shown(searched.title or tuned.facts["name"]), fontsize="small")
-            if place % across == 0:
-                axes.set_ylabel(labels[1])
-            if place + across >= len(grid):
-                axes.set_xlabel(labels[0])
-        handles = {
-            text: handle for axes in grid for handle, text in zip(*axes.get_legend_handles_labels(), strict=True)
-        }
-        figure.legend(
-            handles.values(), handles, loc="outside lower center", ncols=look.columns(list(handles)), fontsize="small"
-        )
-    seeds = tuned.facts["seeds"]
+        figure, grid = panelled(len(searches), look, height=2.7, extra=0.1)
+        for axes, searched in zip(grid, searches, strict=True):
+            _panel(axes, searched, about, [one["label"] for one in facts["references"]])
+            axes.set_title(shown(searched.title or facts["name"]), fontsize="small")
+        label_outer(grid, look.shape(len(grid), MOST_ACROSS)[1], x, y)
+        legend_below(figure, grid, look)
+    few, fresh = (facts["seeds"][stage]["count"] for stage in ("search", "confirmation"))
     caption = (
-        f"Pale dots: the trials of the search, means of {seeds['search']['count']} seeds each. Full dots: what was chosen among them, run "
-        f"again with {seeds['confirmation']['count']} fresh seeds, with 95 % intervals; the line joins those that no other "
-        "beats. Trials far below are outside the panels."
+        f"Pale dots: the trials of the search, means of {few} seeds each. Full dots: what was chosen among them, run again "
+        f"with {fresh} fresh seeds, with 95 % intervals; the line joins those that no other beats. Trials far below are "
+        "outside the panels."
     )
     name = " and ".join(one["measure"] for one in about)
-    return drawing.Drawing(name="fronts", title=f"The fronts of {name}", caption=caption, figure=figure, look=look)
+    return Drawing(name="fronts", title=f"The fronts of {name}", caption=caption, figure=figure, look=look)
 
 
-def _panel(axes: Axes, searched: Searched, about: list[dict[str, Any]], references: dict[str, tuple[str, str]]) -> None:
-    tried = np.array([t.means for t in searched.trials if t.means is not None]).reshape(-1, 2)
-    rasterized = len(tried) > drawing.MOST_MARKS
-    axes.scatter(
-        tried[:, 0],
-        tried[:, 1],
-        s=12,
-        color=PALE,
-        linewidths=0,
-        zorder=1,
-        label="trials",
-        rasterized=rasterized,
-    )
-    chosen = [c for c in searched.confirmed if c.chosen and c.estimates is not None]
+def _panel(axes: Axes, searched: Searched, about: Sequence[Mapping[str, Any]], references: Sequence[str]) -> None:
+    tried = np.array([trial.means for trial in searched.trials if trial.means is not None]).reshape(-1, 2)
+    style: dict[str, Any] = {"s": 12, "color": PALE, "linewidths": 0, "rasterized": len(tried) > MOST_MARKS}
+    axes.scatter(*tried.T, zorder=1, label="trials", **style)
     limits = [bounds(one["measure"]) for one in about]
-    _bars(axes, chosen, limits, color=drawing.colour_of(0), fmt="o", markersize=4, zorder=3, label="confirmed")
-    line = sorted(_means(c) for c in searched.confirmed if c.front)
-    if line:
-        x, y = zip(*line, strict=True)
-        # Where it steps, the corner is what both neighbours beat.
-        axes.plot(
-            x,
-            y,
-            color=INK,
-            linewidth=0.9,
-            zorder=2,
-            drawstyle="steps-pre" if about[0]["better"] == "larger" else "steps-post",
-        )
-    for label, (colour, mark) in references.items():
-        own = [c for c in searched.confirmed if c.label == label and c.estimates is not None]
-        _bars(axes, own, limits, color=colour, fmt=mark, markersize=6, zorder=4, label=legible(label))
-    known = [c.estimates for c in searched.confirmed if c.estimates is not None]
-    means = np.array([[one.mean for one in both] for both in known]).reshape(-1, 2)
-    half = np.array([[one.half for one in both] for both in known], dtype=np.float64).reshape(-1, 2)
-    ends = np.stack([drawing.bars(means[:, i], half[:, i], limits[i]) for i in (0, 1)], axis=-1)
-    _limits(axes, np.concatenate([means - ends[0], means + ends[1]]), tried)
+    chosen = [one for one in searched.confirmed if one.chosen]
+    _confirmed(axes, chosen, limits, color=colour_of(0), fmt="o", markersize=4, zorder=3, label="confirmed")
+    line, _ = _estimates([one for one in searched.confirmed if one.front])
+    if len(line):
+        # The corners of the steps are points that both neighbours beat.
+        steps = "steps-pre" if about[0]["better"] == "larger" else "steps-post"
+        axes.plot(*line[np.lexsort(line.T[::-1])].T, color=INK, linewidth=0.9, zorder=2, drawstyle=steps)
+    for place, label in enumerate(references):
+        own = [one for one in searched.confirmed if one.label == label]
+        mark = {"color": colour_of(1 + place % 6), "fmt": MARKS[place % len(MARKS)], "markersize": 6}
+        _confirmed(axes, own, limits, zorder=4, label=legible(label), **mark)
+    mean, ends = _estimates(searched.confirmed, limits)
+    _zoom(axes, np.concatenate([mean - ends[0], mean + ends[1]]), tried)
     axes.locator_params(nbins=5)
     axes.ticklabel_format(useOffset=False)
 
 
-def _bars(axes: Axes, settings: list[Confirmed], limits: list[tuple[float, float]], **look: Any) -> None:
-    estimates = [c.estimates for c in settings if c.estimates is not None]
-    if not estimates:
-        return
-    (x, y), halves = (
-        [np.array([getattr(e[i], name) for e in estimates], dtype=np.float64) for i in (0, 1)]
+def _estimates(
+    settings: Sequence[Confirmed], limits: Sequence[tuple[float, float]] = ()
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Returns the means of settings that have values, one a row, and the lengths of the bars below and above them."""
+    known = [one.estimates for one in settings if one.estimates is not None]
+    mean, half = (
+        np.array([[getattr(one, name) for one in both] for both in known], dtype=np.float64).reshape(-1, 2)
         for name in ("mean", "half")
     )
-    dx, dy = (drawing.bars(mean, half, of) for mean, half, of in zip((x, y), halves, limits, strict=True))
-    axes.errorbar(x, y, xerr=dx, yerr=dy, elinewidth=0.8, linewidth=0, **look)
+    return mean, np.stack(
+        [bars(mean[:, i], half[:, i], of) for i, of in enumerate(limits)], axis=-1
+    ) if limits else half
 
 
-def _means(confirmed: Confirmed) -> tuple[float, float]:
-    assert confirmed.estimates is not None, "only what has values is on a front"
-    return confirmed.estimates[0].mean, confirmed.estimates[1].mean
+def _confirmed(axes: Axes, settings: Sequence[Confirmed], limits: Sequence[tuple[float, float]], **style: Any) -> None:
+    mean, ends = _estimates(settings, limits)
+    if len(mean):
+        axes.errorbar(
+            mean[:, 0], mean[:, 1], xerr=ends[..., 0], yerr=ends[..., 1], elinewidth=0.8, linewidth=0, **style
+        )
 
 
-def _limits(axes: Axes, confirmed: Any, tried: Any) -> None:
-    """Room for the intervals of what was confirmed, and for the trials near it: one that collapsed would squeeze the front into a corner."""
+def _zoom(axes: Axes, confirmed: NDArray[np.float64], tried: NDArray[np.float64]) -> None:
+    """Shows the intervals of confirmed settings and the trials near them; a distant trial would squeeze the front."""
     if not len(confirmed):
         return
     low, high = confirmed.min(axis=0), confirmed.max(axis=0)
@@ -129,6 +114,5 @@ def _limits(axes: Axes, confirmed: Any, tried: Any) -> None:
     near = tried[((tried > low - span) & (tried < high + span)).all(axis=1)]
     every = np.concatenate([confirmed, near])
     low, high = every.min(axis=0), every.max(axis=0)
-    pad = 0.12 * np.maximum(high - low, 1e-9 + 0.01 * np.abs(high))
-    axes.set_xlim(low[0] - pad[0], high[0] + pad[0])
-    axes.set_ylim(low[1] - pad[1], high[1] + pad[1])
+    pad = MARGIN * np.maximum(high - low, 1e-9 + 0.01 * np.abs(high))
+    axes.set(xlim=(low[0] - pad[0], high[0] + pad[0]), ylim=(low[1] - pad[1], high[1] + pad[1]))

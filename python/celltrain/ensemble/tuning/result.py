@@ -6,88 +6,18 @@ import json
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from pydantic import BeforeValidator, TypeAdapter
+from pydantic import TypeAdapter
 
+from celltrain.ensemble.tuning.outcome import Searched
 from celltrain.model.arguments import Answer, checked
 from celltrain.model.writing import inner, replace, writing
 
 if TYPE_CHECKING:
-    from celltrain.drawing.pages.drawing import Drawing
-
-
-@dataclass(frozen=True, kw_only=True)
-class Estimate:
-    """A mean with half the width of its 95 % interval."""
-
-    mean: float
-    half: Annotated[float, BeforeValidator(lambda half: math.nan if half is None else half)]
-    """NaN if there are fewer than two values."""
-
-    @property
-    def beyond(self) -> bool:
-        """Whether the interval leaves zero out."""
-        return abs(self.mean) > self.half
-
-
-@dataclass(frozen=True, kw_only=True)
-class Tried:
-    """A trial of the search, with the few seeds of the search: the better ones look better than they are."""
-
-    generation: int
-    parameters: dict[str, float]
-    means: tuple[float, float] | None
-    """Of the objectives; None if the trial failed."""
-    error: str | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Confirmed:
-    """A setting that was run with the seeds of confirmation, which had no part in choosing it."""
-
-    parameters: dict[str, float]
-    estimates: tuple[Estimate, Estimate] | None
-    """Of the objectives; None if a run failed."""
-    label: str | None
-    """The reference it is, if it is one."""
-    chosen: bool
-    """Whether selection had it on the front."""
-    front: bool
-    """Whether none of the others beats it in the means of confirmation."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Left:
-    """What a reference left on the table: the best in one objective among settings at least as good in the other.
-
-    Chosen by the seeds of selection. The differences, setting less reference, are from the seeds of confirmation, paired.
-    """
-
-    reference: str
-    objective: int
-    """0 or 1: the objective that was made as good as can be."""
-    parameters: dict[str, float]
-    same: bool
-    """Whether it is the reference itself: nothing better was found."""
-    estimates: tuple[Estimate, Estimate]
-    differences: tuple[Estimate, Estimate]
-    """In the unit of the measure, whatever direction is better."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Searched:
-    """One configuration."""
-
-    values: dict[str, float | str]
-    """By axis."""
-    title: str
-    trials: tuple[Tried, ...]
-    confirmed: tuple[Confirmed, ...]
-    """From the best in the first objective."""
-    left: tuple[Left, ...]
+    from celltrain.drawing.figure import Drawing
 
 
 class Tuned(Answer):
@@ -149,16 +79,16 @@ class Tuned(Answer):
         Raises:
             InputError: If there is no such width or style.
         """
-        from celltrain.drawing.pages.drawing import Look
+        from celltrain.drawing.figure import FigureStyle
         from celltrain.ensemble.tuning.figure import fronts
 
-        return fronts(self, Look.of(width, style))
+        return fronts(self.facts, self.searches, FigureStyle.of(width, style))
 
     def html(self) -> str:
         """Returns the report as one page that needs nothing else."""
         from celltrain.ensemble.tuning.page import page
 
-        return page(self)
+        return page(self.facts, self.searches, (self.drawing(), self.drawing(width="column")))
 
     @checked()
     def write(
@@ -178,23 +108,18 @@ class Tuned(Answer):
         Raises:
             InputError: If there is no such style.
         """
+        from celltrain.drawing.pages.html import write_figure
         from celltrain.ensemble.tuning.page import page
 
         with writing(folder):
             drawings = self.drawing(style=style), self.drawing(width="column", style=style)
-            plots = inner(Path(folder) / "figures")
-            written = []
-            for drawing, suffix in zip(drawings, ("", "-column"), strict=True):
-                for kind in ("svg", "pdf"):
-                    path = plots / f"{drawing.name}{suffix}.{kind}"
-                    replace(path, drawing.save(kind))
-                    written.append(path)
-                    if progress is not None:
-                        progress(len(written) / 5)
+            written = write_figure(*drawings, inner(Path(folder) / "figures"))
+            if progress is not None:
+                progress(0.8)
             answer, html = Path(folder) / "tune.json", Path(folder) / "tune.html"
             replace(answer, self.to_json())
             # Last, so that a folder with a page has everything.
-            replace(html, page(self, drawings))
+            replace(html, page(self.facts, self.searches, drawings))
         return [html, answer, *written]
 
     def __repr__(self) -> str:

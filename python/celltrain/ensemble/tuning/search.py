@@ -26,8 +26,9 @@ from celltrain.ensemble.store import Store
 from celltrain.ensemble.store.store import DATABASE
 from celltrain.ensemble.tuning.ask import Trial, ask, silent_optuna
 from celltrain.ensemble.tuning.folder import Folder
+from celltrain.ensemble.tuning.outcome import Confirmed, Estimate, Left, Searched, Tried
 from celltrain.ensemble.tuning.plan import Numbers, Objective, Parameter, TunePlan
-from celltrain.ensemble.tuning.result import Confirmed, Estimate, Left, Searched, Tried, Tuned
+from celltrain.ensemble.tuning.result import Tuned
 from celltrain.errors import Fault, PlanError, ScenarioError, warn
 from celltrain.model.arguments import checked
 from celltrain.model.cancel import Cancel, check, endable

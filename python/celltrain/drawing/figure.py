@@ -1,0 +1,282 @@
+"""Figures for pages and print: their style, their panels, and their files."""
+
+from __future__ import annotations
+
+import difflib
+import io
+import itertools
+import math
+import os
+import textwrap
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from celltrain.drawing.axes import rendered, styled
+from celltrain.drawing.style import COLOURS, MARKERS, SOFT
+from celltrain.errors import Fault, InputError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+#: Marks from which they are drawn as an image within the figure; as vectors they would take a hundred bytes each.
+MOST_MARKS = 1500
+#: Resolution of such an image in dots an inch, by format. A page holds each SVG in two widths, so those are for screens.
+DOTS = {"svg": 120, "pdf": 200}
+#: Resolution of figures in notebooks.
+SCREEN = 110
+#: Meaning of error bars.
+BARS = "bars: 95 % intervals"
+#: Most panels in a row.
+MOST_ACROSS = 3
+#: Widths of figures in inches: a paper's column, and its page.
+WIDTHS = {"column": 3.5, "page": 7.2}
+#: Characters of a legend that fit side by side in an inch.
+LEGEND_PER_INCH = 11.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class FigureStyle:
+    """Width and style of a figure, and the facts in its subtitle."""
+
+    width: str = "page"
+    """One of `WIDTHS`."""
+    style: str | None = None
+    """Name or file of a matplotlib style; celltrain's own when None."""
+    tcp: str = ""
+    """TCP of all runs, for the subtitle."""
+    seeds: str = ""
+    """Number of seeds, for the subtitle."""
+
+    @property
+    def characters(self) -> int:
+        """Characters in a line of the subtitle."""
+        return 52 if self.narrow else 100
+
+    def subtitle(self, marks: str = "") -> list[str]:
+        """Returns the lines above a figure: TCP, number of seeds, and the meaning of its bars."""
+        facts = "; ".join(text for text in (self.seeds, marks) if text)
+        return [*textwrap.wrap(self.tcp, self.characters), *textwrap.wrap(facts, self.characters)]
+
+    @property
+    def inches(self) -> float:
+        """Width in inches."""
+        return WIDTHS[self.width]
+
+    @property
+    def narrow(self) -> bool:
+        """True if the figure fits a column; panels are then below each other."""
+        return self.width == "column"
+
+    def shape(self, count: int, most: int) -> tuple[int, int]:
+        """Returns rows and columns of panels, as full as possible, with at most `most` columns on a page."""
+        down = math.ceil(count / (1 if self.narrow else most))
+        return down, math.ceil(count / down)
+
+    def columns(self, labels: Sequence[str]) -> int:
+        """Returns the number of columns of a legend with as few and as full rows as possible.
+
+        >>> FigureStyle(width="column").columns(["R 0.5", "R 0.6", "R 0.7", "R 0.8", "R 0.9"])
+        3
+        """
+        longest = max(map(len, labels), default=0)
+        most = max(1, min(len(labels), int(self.inches * LEGEND_PER_INCH / (longest + 4))))
+        return math.ceil(len(labels) / math.ceil(len(labels) / most)) if labels else 1
+
+    @classmethod
+    def of(cls, width: str, style: str | None) -> FigureStyle:
+        """Creates a style from options; raises `InputError` for an unknown width or style."""
+        faults = []
+        if width not in WIDTHS:
+            faults.append(Fault.of_option("width", width, f"is not a width of a figure; choose {' or '.join(WIDTHS)}"))
+        if style is not None:
+            from matplotlib import style as styles
+
+            if style not in (*styles.available, "default") and not _is_file(style):
+                near = difflib.get_close_matches(style, styles.available, n=1)
+                hint = f"; did you mean {near[0]}?" if near else "; for example grayscale"
+                faults.append(Fault.of_option("style", style, f"is not a style of matplotlib, nor a file{hint}"))
+        if faults:
+            raise InputError(faults)
+        return cls(width=width, style=style)
+
+    @contextmanager
+    def applied(self) -> Iterator[None]:
+        """Applies the style to figures created inside the context."""
+        try:
+            with styled(self.style):
+                yield
+        except (OSError, ValueError) as error:
+            if self.style is None or not _is_file(self.style):
+                raise
+            problem = f"cannot be used as a style ({error})"
+            raise InputError([Fault.of_option("style", self.style, problem)]) from None
+
+
+def _is_file(path: str) -> bool:
+    return os.path.isfile(path)  # noqa: PTH113 (a Path raises OSError for a very long name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drawing:
+    """A figure with its title and caption."""
+
+    name: str
+    """Name of its files."""
+    title: str
+    caption: str
+    figure: Figure
+    look: FigureStyle = field(default_factory=FigureStyle)
+    _saved: dict[str, bytes] = field(default_factory=dict, repr=False, compare=False)
+
+    def save(self, kind: str) -> bytes:
+        """Returns the figure as `svg` or `pdf`; each format is rendered once."""
+        if kind not in self._saved:
+            self._saved[kind] = self._drawn(kind)
+        return self._saved[kind]
+
+    def _drawn(self, kind: str) -> bytes:
+        with self.look.applied():
+            if self.figure.get_layout_engine() is not None:
+                # The layout is computed once for all formats.
+                self.figure.draw_without_rendering()
+                self.figure.set_layout_engine("none")
+            # Each figure has a salt of its own: a page holds several, and their identifiers must differ.
+            return rendered(self.figure, kind, dpi=DOTS[kind], salt=f"celltrain {self.name} {self.look.width}")
+
+
+def colour_of(place: int) -> str:
+    """Returns a colour of the current style, starting again after the last one; for use inside `FigureStyle.applied`."""
+    return _cycle()[place % len(_cycle())]
+
+
+def marked(place: int) -> tuple[str, str]:
+    """Returns colour and marker of a group; both repeat together only after many groups."""
+    return colour_of(place), MARKERS[(place + place // len(_cycle())) % len(MARKERS)]
+
+
+def _cycle() -> list[str]:
+    from matplotlib import rcParams
+
+    return [str(one) for one in rcParams["axes.prop_cycle"].by_key().get("color", COLOURS)]
+
+
+@cache
+def _notebook_figure() -> Any:
+    """Creates a figure class that notebooks show even if pyplot was never imported."""
+    from matplotlib.figure import Figure
+
+    class NotebookFigure(Figure):
+        def _repr_png_(self) -> bytes:
+            content = io.BytesIO()
+            self.savefig(content, format="png", dpi=SCREEN)
+            return content.getvalue()
+
+    return NotebookFigure
+
+
+def new_figure(**options: Any) -> Figure:
+    """Creates a figure without a window; options are those of matplotlib's `Figure`."""
+    made: Figure = _notebook_figure()(**options)
+    return made
+
+
+def bars(mean: NDArray[np.float64], half: NDArray[np.float64], limits: tuple[float, float]) -> NDArray[np.float64]:
+    """Returns the lengths of error bars below and above means, cut at the measure's limits.
+
+    >>> bars(np.array([0.9, 0.5]), np.array([0.3, np.nan]), (0.0, 1.0)).round(6).tolist()
+    [[0.3, 0.0], [0.1, 0.0]]
+    """
+    half = np.nan_to_num(half)
+    room = mean - limits[0], limits[1] - mean
+    return np.stack([np.minimum(half, np.maximum(np.nan_to_num(one, posinf=np.inf), 0.0)) for one in room])
+
+
+def direction(label: str, larger: bool) -> str:
+    """Adds to a label which direction is better."""
+    return f"{label}, {'larger' if larger else 'smaller'} is better"
+
+
+def panelled(
+    count: int,
+    look: FigureStyle,
+    *,
+    height: float,
+    extra: float = 0.0,
+    most: int = MOST_ACROSS,
+    marks: str = "",
+    **shared: Any,
+) -> tuple[Figure, list[Axes]]:
+    """Creates a figure of panels under the subtitle of its style, none of them empty.
+
+    Args:
+        count: Number of panels.
+        look: Width and subtitle of the figure.
+        height: Height of a panel with its surroundings, in inches.
+        extra: Inches below the panels, for a legend.
+        most: Most panels in a row of a page.
+        marks: Meaning of bars, for the subtitle.
+        shared: Axes that panels share, as in `Figure.subplots`.
+    """
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    down, across = look.shape(count, most)
+    # Room between panels, so that the numbers at their ends do not touch.
+    layout = ConstrainedLayoutEngine(w_pad=0.09, h_pad=0.06)
+    lines = look.subtitle(marks)
+    figure = new_figure(figsize=(look.inches, height * down + 0.3 + extra + 0.16 * len(lines)), layout=layout)
+    if lines:
+        subtitled(figure, lines)
+    grid = list(figure.subplots(down, across, squeeze=False, **shared).flat)
+    for axes in grid[count:]:
+        axes.remove()
+    return figure, grid[:count]
+
+
+def subtitled(figure: Figure, lines: Sequence[str]) -> None:
+    """Writes lines above a figure."""
+    figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize="small", color=SOFT)
+
+
+def label_outer(grid: Sequence[Axes], columns: int, x: str, y: str) -> None:
+    """Labels the axes at the left and at the bottom of a grid of panels."""
+    for place, axes in enumerate(grid):
+        if place % columns == 0:
+            axes.set_ylabel(y)
+        if place + columns >= len(grid):
+            axes.set_xlabel(x)
+
+
+def legend_below(figure: Figure, grid: Sequence[Axes], look: FigureStyle, title: str = "") -> None:
+    """Adds one legend for all panels below them; a title only if there are several entries."""
+    handles = {text: handle for axes in grid for handle, text in zip(*axes.get_legend_handles_labels(), strict=True)}
+    figure.legend(
+        handles.values(),
+        handles,
+        title=title if title and len(handles) > 1 else None,
+        loc="outside lower center",
+        ncols=look.columns(list(handles)),
+        fontsize="small",
+        title_fontsize="small",
+    )
+
+
+def fit(axes: Axes, places: Sequence[float], texts: Sequence[str], *, logarithmic: bool, span: Sequence[float]) -> bool:
+    """Returns whether texts at these places below a panel, whose axis covers `span`, have room between each other."""
+    spec = axes.get_subplotspec()
+    columns = 1 if spec is None else spec.get_gridspec().ncols
+    # A third of the width is taken by labels next to the panels.
+    figure: Any = axes.figure
+    inches = figure.get_size_inches()[0] / columns * 0.66
+    at, ends = ([math.log(one) if logarithmic else float(one) for one in those] for those in (places, span))
+    length = max(ends) - min(ends) or 1.0
+    return all(
+        abs(right - left) / length * inches > 0.085 * (len(text) + len(following)) / 2 + 0.06
+        for (left, right), (text, following) in zip(itertools.pairwise(at), itertools.pairwise(texts), strict=True)
+    )

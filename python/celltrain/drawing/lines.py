@@ -1,0 +1,271 @@
+"""Figures of means with their intervals: a row of dots for each group, or lines over an axis, in panels by measure.
+
+Texts are laid out for the width of the figure: no label covers another, and error bars are whole.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from celltrain.drawing.axes import legible
+from celltrain.drawing.figure import (
+    MOST_ACROSS,
+    MOST_MARKS,
+    FigureStyle,
+    bars,
+    colour_of,
+    fit,
+    label_outer,
+    legend_below,
+    marked,
+    panelled,
+)
+from celltrain.drawing.pages.words import UNDEFINED, plain
+from celltrain.drawing.style import INK, PALE, SOFT
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+#: Most characters of a group's name next to its dot, by the width of the figure.
+LONGEST_NAME = {"column": 22, "page": 30}
+#: Most characters of a value below an axis.
+LONGEST_VALUE = 24
+#: Distance of lines at one value of the axis, as a share of its length, so that no error bar hides another.
+SHIFT = 0.012
+#: Line styles in a matplotlib style other than celltrain's.
+DASHES = ("-", "--", ":", "-.")
+#: Inches of a row of dots, and around the rows of a panel.
+ROW, AROUND = 0.24, 0.75
+#: Most numbers of an axis that have a tick each, and most ticks at words.
+MOST_NUMBERS, MOST_TICKS = 6, 12
+#: Most means of a line that have error bars.
+MOST_BARS = 40
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    """Means that share a colour: one dot, or a line."""
+
+    name: str
+    mean: NDArray[np.float64]
+    half: NDArray[np.float64]
+    """Half the width of the 95 % interval of each mean; NaN if there is none."""
+    runs: Sequence[NDArray[np.float64]] = field(default=())
+    """Values behind each mean, drawn pale; empty if they are not shown."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Panel:
+    """One pair of axes: a measure, at one setting of the axes that give panels."""
+
+    label: str
+    """Measure with its unit."""
+    groups: Sequence[Group]
+    title: str = ""
+    limits: tuple[float, float] = (-math.inf, math.inf)
+    """Least and largest possible value; intervals end there."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scale:
+    """An axis of a figure and the values on it."""
+
+    label: str
+    """Name with its unit."""
+    places: NDArray[np.float64]
+    """Numbers in the unit of the label; 0, 1, ... for words."""
+    words: Sequence[str] = ()
+    """The values if they are words."""
+    logarithmic: bool = False
+    sampled: bool = False
+    """True if the values were drawn at random; they need no ticks of their own."""
+
+    @property
+    def texts(self) -> list[str]:
+        """The values as texts."""
+        return list(self.words) or [plain(place) for place in self.places.tolist()]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Effect:
+    """Means over one axis, everything else averaged over."""
+
+    across: Scale
+    places: NDArray[np.float64]
+    """Places of the means; those of `across`, unless means are over ranges of its values."""
+    means: Group
+    behind: tuple[NDArray[np.float64], NDArray[np.float64]] | None
+    """Points behind the means, drawn pale."""
+
+
+def dots(panels: Sequence[Panel], look: FigureStyle, *, columns: int = MOST_ACROSS) -> Figure:
+    """Draws a row for each group, with its name at the left."""
+    rows = len(panels[0].groups)
+    _, across = look.shape(len(panels), columns)
+    figure, grid = panelled(len(panels), look, height=rows * ROW + AROUND, extra=-0.3, most=columns)
+    names = [legible(group.name, LONGEST_NAME[look.width]) for group in panels[0].groups]
+    for place, (axes, panel) in enumerate(zip(grid, panels, strict=True)):
+        for row, group in enumerate(panel.groups):
+            colour, marker = marked(row)
+            for values in group.runs:
+                axes.plot(values, np.full(len(values), row), "|", color=colour, alpha=0.35, markersize=7, zorder=1)
+            style: dict[str, Any] = {"fmt": marker, "capsize": 3, "elinewidth": 1.4, "markersize": 5, "zorder": 3}
+            axes.errorbar(group.mean, [row], xerr=bars(group.mean, group.half, panel.limits), color=colour, **style)
+            if np.isnan(group.mean).all():
+                at = axes.get_yaxis_transform()
+                axes.text(0.03, row, UNDEFINED, transform=at, va="center", fontsize="small", color=SOFT)
+        axes.set_yticks(range(rows), names if place % across == 0 else [""] * rows)
+        axes.set_ylim(rows - 0.5, -0.5)
+        axes.grid(visible=False, axis="y")
+        axes.tick_params(axis="y", length=0)
+        axes.set_xlabel(panel.label)
+        axes.set_title(panel.title)
+        axes.locator_params(axis="x", nbins=4)
+    _share(panels, grid, "x")
+    return figure
+
+
+def lines(
+    panels: Sequence[Panel], across: Scale, look: FigureStyle, *, columns: int = 1, zero: bool = False, marks: str = ""
+) -> Figure:
+    """Draws a line for each group over an axis; with `zero` also a thin line at zero."""
+    # Panels of one measure share a row; measures with one panel fill their rows.
+    columns = look.shape(len(panels), MOST_ACROSS if columns == 1 else columns)[1]
+    names = [legible(group.name, LONGEST_NAME[look.width]) for group in panels[0].groups]
+    extra = 0.2 * math.ceil(len(names) / look.columns(names)) - 0.2
+    height = 2.3 if look.narrow else 2.5
+    figure, grid = panelled(len(panels), look, height=height, extra=extra, most=columns, marks=marks)
+    turned = sum(map(len, across.words)) * columns > look.inches * 9
+    for axes, panel in zip(grid, panels, strict=True):
+        for row, group in enumerate(panel.groups):
+            colour, marker = marked(row)
+            at = _shifted(across, row, len(panel.groups))
+            style: dict[str, Any] = {"marker": marker, "capsize": 2, "markersize": 4, "zorder": 3}
+            style |= {"linewidth": 0 if across.words else 1.2, "elinewidth": 1.1}
+            if look.style is not None:
+                # A style may have greys only, which a copier cannot distinguish.
+                style["linestyle"] = DASHES[row % len(DASHES)]
+            ends = bars(group.mean, group.half, panel.limits)
+            axes.errorbar(at, group.mean, yerr=ends, color=colour, label=names[row], **style)
+        if zero:
+            axes.axhline(0, color=PALE, linewidth=1, zorder=1)
+        ruled(axes, "x", across, turned=turned)
+        axes.set_title(panel.title)
+    label_outer(grid, columns, across.label, "")
+    for axes, panel in zip(grid, panels, strict=True):
+        axes.set_ylabel(panel.label)
+    _share(panels, grid, "y")
+    if len(names) > 1:
+        legend_below(figure, grid[:1], look)
+    return figure
+
+
+def effects(panels: Sequence[Effect], label: str, look: FigureStyle, limits: tuple[float, float], marks: str) -> Figure:
+    """Draws a panel for each axis; many means have a band in place of error bars. Group names are titles."""
+    figure, grid = panelled(len(panels), look, height=2.6, marks=marks, sharey=True)
+    for axes, panel in zip(grid, panels, strict=True):
+        if panel.behind is not None:
+            many = len(panel.behind[0]) > MOST_MARKS
+            axes.scatter(*panel.behind, color=PALE, s=6, linewidths=0, rasterized=many)
+        at, mean, is_words = panel.places, panel.means.mean, bool(panel.across.words)
+        below, above = bars(mean, panel.means.half, limits)
+        style: dict[str, Any] = {"color": colour_of(0)}
+        if len(at) > MOST_BARS:
+            style["rasterized"] = len(at) > MOST_MARKS
+            axes.plot(at, mean, linewidth=0.6 if is_words else 1.2, **style)
+            axes.fill_between(at, mean - below, mean + above, alpha=0.2, linewidth=0, **style)
+        else:
+            style |= {"marker": "o", "markersize": 4, "elinewidth": 1.2, "capsize": 2}
+            axes.errorbar(at, mean, yerr=[below, above], linewidth=0 if is_words else 1.2, **style)
+        ruled(axes, "x", panel.across)
+        axes.set_xlabel(panel.across.label)
+        axes.set_title(panel.means.name, fontsize="small", color=SOFT)
+    for axes in grid[:: look.shape(len(grid), MOST_ACROSS)[1]]:
+        axes.set_ylabel(label)
+    return figure
+
+
+def ruled(axes: Axes, side: Literal["x", "y"], scale: Scale, *, turned: bool | None = None) -> None:
+    """Sets scale and ticks of an axis: a tick at each value if there are few.
+
+    Args:
+        axes: The axes.
+        side: Which of the two.
+        scale: The values.
+        turned: Rotates words; only long ones when None.
+    """
+    axis, set_ticks = getattr(axes, f"{side}axis"), getattr(axes, f"set_{side}ticks")
+    if scale.words:
+        set_ticks(**word_ticks(scale.words, side, turned))
+        axes.set(**{f"{side}lim": (-0.5, len(scale.words) - 0.5)})
+        axes.grid(visible=False, axis=side)
+        return
+    if scale.logarithmic:
+        from matplotlib.ticker import LogLocator, NullFormatter
+
+        getattr(axes, f"set_{side}scale")("log")
+        axis.set_major_formatter("{x:g}")
+        axis.set_minor_formatter(NullFormatter())
+        axis.set_minor_locator(LogLocator(subs="all"))
+    places = np.sort(scale.places).tolist()
+    if len(places) <= MOST_NUMBERS and not scale.sampled:
+        # As many as there is room for, from the largest down: no tick is at a value that was not run.
+        shown: list[float] = []
+        for place in reversed(places):
+            some = [place, *shown]
+            texts = [plain(one) for one in some]
+            if side == "y" or fit(axes, some, texts, logarithmic=scale.logarithmic, span=(places[0], places[-1])):
+                shown = some
+        set_ticks(shown, [plain(one) for one in shown], color=INK)
+        axes.minorticks_off()
+    elif not scale.logarithmic:
+        axes.locator_params(axis=side, nbins=4)
+
+
+def word_ticks(texts: Sequence[str], side: str, turned: bool | None = None) -> dict[str, Any]:
+    """Returns the arguments of `set_xticks` or `set_yticks` for ticks at 0, 1, ...: some of them if there are many."""
+    ticks = spread(len(texts), MOST_TICKS)
+    labels = [legible(texts[tick], LONGEST_VALUE) for tick in ticks]
+    if turned is None:
+        turned = side == "x" and sum(map(len, labels)) > 26
+    rotation = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"} if turned else {}
+    return {"ticks": ticks, "labels": labels, **rotation}
+
+
+def spread(count: int, most: int) -> list[int]:
+    """Returns at most `most` of the numbers 0 to count - 1, evenly spread, with both ends."""
+    if count <= most:
+        return list(range(count))
+    return [round(i * (count - 1) / (most - 1)) for i in range(most)]
+
+
+def _share(panels: Sequence[Panel], grid: Sequence[Axes], which: Literal["x", "y"]) -> None:
+    """Gives all panels of a measure the same axis, so that equal lengths are equal differences."""
+    for label in {panel.label for panel in panels}:
+        own = [axes for axes, panel in zip(grid, panels, strict=True) if panel.label == label]
+        drawn = [getattr(axes, f"get_{which}lim")() for axes in own if axes.has_data()]
+        if len(drawn) < 2:
+            continue
+        low, high = min(low for low, _ in drawn), max(high for _, high in drawn)
+        # The margin of a panel with close values is too small for the common axis.
+        room = 0.04 * (high - low)
+        for axes in own:
+            axes.set(**{f"{which}lim": (low - room, high + room)})
+
+
+def _shifted(across: Scale, row: int, rows: int) -> NDArray[np.float64]:
+    """Returns the places of a group's means, slightly shifted against those of the other groups."""
+    places = across.places
+    shift = (row - (rows - 1) / 2) * SHIFT
+    if across.words:
+        return places + shift * 10
+    if across.logarithmic:
+        return np.asarray(places * (places.max() / places.min()) ** shift)
+    return places + shift * float(np.ptp(places) if len(places) > 1 else 1.0)

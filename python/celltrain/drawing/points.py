@@ -1,0 +1,200 @@
+"""Figures of points by two measures: Pareto fronts, two stores against each other, and histograms of one measure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from celltrain.drawing.axes import legible
+from celltrain.drawing.figure import (
+    BARS,
+    MOST_ACROSS,
+    MOST_MARKS,
+    FigureStyle,
+    bars,
+    colour_of,
+    label_outer,
+    legend_below,
+    panelled,
+)
+from celltrain.drawing.labels import put
+from celltrain.drawing.lines import LONGEST_VALUE, MOST_TICKS, Scale, spread
+from celltrain.drawing.maps import MAP, MAPS_ACROSS
+from celltrain.drawing.style import COLOURS, GREY, INK, MARKERS, PALE
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+#: Height of a figure with one panel, by its width.
+TALL = 0.7
+MOST_COLOURS = len(COLOURS)
+#: Most points of a front that have numbers, and most points of a panel that have error bars.
+MOST_NUMBERED, MOST_BARS = 12, 40
+MOST_BINS = 30
+
+
+@dataclass(frozen=True, kw_only=True)
+class Coordinate:
+    """A measure of all points: means, half the width of their 95 % intervals, and the measure's limits."""
+
+    label: str
+    mean: NDArray[np.float64]
+    half: NDArray[np.float64]
+    limits: tuple[float, float] = (-math.inf, math.inf)
+
+    @property
+    def bars(self) -> NDArray[np.float64]:
+        """Lengths of the error bars below and above the means."""
+        return bars(self.mean, self.half, self.limits)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Front:
+    """A panel: its points, and those on the Pareto front in their order."""
+
+    title: str
+    points: NDArray[np.int64]
+    order: NDArray[np.int64]
+
+    @property
+    def barred(self) -> NDArray[np.int64]:
+        """Points with error bars: only the front's if there are so many that bars would hide them."""
+        return self.points if len(self.points) <= MOST_BARS else self.order
+
+
+@dataclass(frozen=True, kw_only=True)
+class Colouring:
+    """An axis that gives points their colours."""
+
+    scale: Scale
+    levels: NDArray[np.int64]
+    """Place of each point's value on the scale."""
+    names: Sequence[str]
+    """Values with their units."""
+
+    @property
+    def is_named(self) -> bool:
+        """True if values have entries in the legend; otherwise there is a colour scale."""
+        return not self.scale.sampled and len(self.names) <= MOST_COLOURS
+
+
+def fronts(
+    panels: Sequence[Front], x: Coordinate, y: Coordinate, colouring: Colouring | None, look: FigureStyle
+) -> Figure:
+    """Draws points by two measures, their Pareto fronts ringed and numbered."""
+    entries = 1 + (len(colouring.names) if colouring is not None and colouring.is_named else 0)
+    marks = "" if np.isnan(x.half).all() else f"grey {BARS}"
+    if len(panels) > 1:
+        figure, grid = panelled(len(panels), look, height=2.7, extra=0.3, marks=marks)
+    else:
+        height = look.inches - 0.3 + 0.16 * entries if look.narrow else look.inches * TALL
+        figure, grid = panelled(1, look, height=height, marks=marks)
+    image = None
+    for axes, panel in zip(grid, panels, strict=True):
+        image = _coloured(axes, colouring, x.mean, y.mean, panel.points)
+        at, line = panel.barred, panel.order
+        style: dict[str, Any] = {"fmt": "none", "ecolor": GREY, "elinewidth": 0.7, "alpha": 0.7, "zorder": 1}
+        axes.errorbar(x.mean[at], y.mean[at], xerr=x.bars[:, at], yerr=y.bars[:, at], **style)
+        axes.plot(x.mean[line], y.mean[line], color=INK, linewidth=1, zorder=2, drawstyle="steps-post")
+        ring: dict[str, Any] = {"s": 70, "facecolors": "none", "edgecolors": INK, "zorder": 4}
+        axes.scatter(x.mean[line], y.mean[line], label="Pareto front", **ring)
+        axes.locator_params(nbins=5)
+        axes.set_title(panel.title, fontsize="small")
+    columns = look.shape(len(grid), MOST_ACROSS)[1]
+    if look.narrow or columns > 2:
+        # Numbers of four digits need more room than a narrow panel has for five of them.
+        for axes in grid:
+            axes.locator_params(axis="x", nbins=3)
+    label_outer(grid, columns, x.label, y.label)
+    if image is not None and colouring is not None:
+        bar = figure.colorbar(image, ax=grid, label=colouring.scale.label, pad=0.02, format="{x:g}")
+        if colouring.scale.words:
+            ticks = spread(len(colouring.names), MOST_TICKS)
+            bar.set_ticks(ticks, labels=[legible(colouring.names[tick], LONGEST_VALUE) for tick in ticks])
+    legend_below(figure, grid, look, "" if colouring is None else colouring.scale.label)
+    # Labels need the final layout.
+    figure.draw_without_rendering()
+    every = np.stack([x.mean, y.mean], axis=1)
+    for axes, panel in zip(grid, panels, strict=True):
+        numbered = spread(len(panel.order), MOST_NUMBERED)
+        spots = [tuple(spot) for spot in every[panel.order[numbered]].tolist()]
+        put(axes, spots, [str(place + 1) for place in numbered], hidden=every[panel.points])
+    return figure
+
+
+def _coloured(
+    axes: Axes, colouring: Colouring | None, x: NDArray[Any], y: NDArray[Any], points: NDArray[np.int64]
+) -> Any:
+    """Draws dots coloured by an axis; returns what a colour scale needs if there are too many values for a legend."""
+    common: dict[str, Any] = {"s": 20, "linewidths": 0, "zorder": 3, "rasterized": len(points) > MOST_MARKS}
+    if colouring is None:
+        axes.scatter(x[points], y[points], color=colour_of(0), **common)
+        return None
+    levels, places, count = colouring.levels, colouring.scale.places, len(colouring.names)
+    if not colouring.is_named:
+        from matplotlib.colors import LogNorm, Normalize
+
+        # All panels have the same colours.
+        norm = (LogNorm if colouring.scale.logarithmic else Normalize)(float(places.min()), float(places.max()))
+        return axes.scatter(x[points], y[points], c=places[levels[points]], cmap=MAP, norm=norm, **common)
+    from matplotlib import colormaps
+
+    ordered = not colouring.scale.words
+    for level, name in enumerate(colouring.names):
+        own = points[levels[points] == level]
+        colour = colormaps[MAP](level / max(count - 1, 1) * 0.92) if ordered else colour_of(level)
+        text, marker = legible(name, LONGEST_VALUE), "o" if ordered else MARKERS[level]
+        axes.scatter(x[own], y[own], color=[colour], marker=marker, label=text, **common)
+    return None
+
+
+def agreement(
+    pairs: Sequence[tuple[Coordinate, Coordinate, NDArray[np.bool_]]], look: FigureStyle, names: Sequence[str]
+) -> Figure:
+    """Draws measures from two sources against each other, a panel each, with a line where both are equal.
+
+    Args:
+        pairs: Both sources of each measure, and which points differ.
+        look: The figure's style.
+        names: Legend entries of points that do not differ, and of points that do.
+    """
+    figure, grid = panelled(len(pairs), look, height=3.2, most=MAPS_ACROSS, marks=BARS)
+    for axes, (x, y, differs) in zip(grid, pairs, strict=True):
+        ends = np.concatenate([x.mean, y.mean])
+        ends = ends[~np.isnan(ends)]
+        if len(ends):
+            axes.axline((ends[0], ends[0]), slope=1, color=PALE, linewidth=1, zorder=1)
+        many = len(x.mean) > MOST_MARKS
+        for at, colour, name in zip((~differs, differs), (GREY, colour_of(1)), names, strict=True):
+            if not at.any():
+                continue
+            if not many:
+                style: dict[str, Any] = {"fmt": "none", "ecolor": colour, "elinewidth": 0.6, "alpha": 0.5}
+                axes.errorbar(x.mean[at], y.mean[at], xerr=x.bars[:, at], yerr=y.bars[:, at], **style)
+            axes.scatter(x.mean[at], y.mean[at], color=colour, s=16, label=name, rasterized=many)
+        axes.set(xlabel=x.label, ylabel=y.label)
+    legend_below(figure, grid, look)
+    return figure
+
+
+def histograms(measures: Sequence[tuple[Coordinate, NDArray[np.float64]]], look: FigureStyle) -> Figure:
+    """Draws how the values of runs are distributed, a panel for each measure, with their mean and its interval."""
+    marks = "line and band: the mean and its 95 % interval"
+    figure, grid = panelled(len(measures), look, height=2.6, marks=marks)
+    for axes, (mean, values) in zip(grid, measures, strict=True):
+        if len(values):
+            # Values that differ only by rounding are one value.
+            is_one = np.ptp(values) <= 1e-9 * np.abs(values).max()
+            bins = 1 if is_one else min(MOST_BINS, math.ceil(math.sqrt(len(values))))
+            axes.hist(values, bins=bins, color=colour_of(0), alpha=0.5, edgecolor="white")
+            centre, (below, above) = float(mean.mean[0]), mean.bars[:, 0]
+            axes.axvline(centre, color=INK, linewidth=1)
+            axes.axvspan(centre - below, centre + above, color=colour_of(1), alpha=0.25, linewidth=0)
+        axes.set(xlabel=mean.label, ylabel="runs")
+    return figure
