@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from celltrain.drawing.axes import LONGEST_TITLE, brief, require_matplotlib
+from celltrain.drawing.axes import LONGEST_TITLE, brief, rendered, require_matplotlib
 from celltrain.errors import ScenarioError
 from celltrain.model.arguments import checked
 from celltrain.model.network import Network, OneWayLink, network
@@ -108,16 +108,13 @@ def draw_network(net: Network, *, ax: Axes | None = None) -> Axes:
 
 def save(net: Network, path: Path) -> None:
     """Draws a network into a file that ends in .png, .svg or .pdf."""
-    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     # Without pyplot: it may open a window.
     figure = Figure(figsize=laid_out(net).inches, layout="constrained")
     draw_network(net, ax=figure.add_subplot())
-    # The same network gives the same file, byte for byte.
-    kind = path.suffix.removeprefix(".")
-    with rc_context({"svg.hashsalt": "celltrain"}), named(path) as file:
-        figure.savefig(file, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else None)
+    with named(path) as file:
+        file.write(rendered(figure, path.suffix.removeprefix("."), dpi=150))
 
 
 def laid_out(net: Network) -> Layout:

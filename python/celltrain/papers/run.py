@@ -79,7 +79,8 @@ class Reproduction(Results):
             answer = path / f"{self.paper.kind.command}.json"
             replace(answer, self.to_json() + "\n")
             drawn = figures.available() and not self.interrupted
-            return [answer, *report.write(self, path), *(figures.write(self.paper, self.scored, path) if drawn else [])]
+            drawings = figures.write(self.paper, self.scored, path) if drawn else []
+            return [answer, *report.write(self, path), *drawings]
 
 
 @checked()

@@ -163,7 +163,7 @@ def table_scores(group: Sequence[Scored]) -> dict[str, Any]:
 def verdicts(counted: Sequence[Scored]) -> dict[str, Any]:
     """Counts the scored numbers that agree, by each of the three verdicts, and the expected number if they were draws.
 
-    Points count in the first two only, as they are not draws. Numbers printed as zero are in no count of tenths.
+    Points count in the first two only, as they are not draws. The tenths leave out numbers printed as zero.
     """
     judged = [s for s in counted if s.inside_tolerance is not None]
     tenths = [abs(s.mean - s.printed) <= abs(s.printed) / 10 + SLACK for s in counted if s.printed]
