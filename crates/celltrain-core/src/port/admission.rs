@@ -17,8 +17,7 @@ use crate::rng::Stream;
 /// The current frames of all VCs that cross a port, counts of refused cells, and the policy that decides.
 pub(crate) struct Admission {
     vcs: TiVec<Label, VcState>,
-    /// Cells of each VC that were not sent, by reason.
-    refused: TiVec<Label, PortCounters>,
+    refused: TiVec<Label, Refused>,
     pub(crate) policy: Box<dyn BufferPolicy>,
     /// True if the policy follows single cells.
     follows_cells: bool,
@@ -36,6 +35,23 @@ struct VcState {
     /// Frame number of the latest cell.
     current: FrameNumber,
     under_way: UnderWay,
+}
+
+/// Cells of a VC that were not sent, by reason, as in [`PortCounters`].
+#[derive(Clone, Copy, Debug, Default)]
+struct Refused {
+    overflow: u64,
+    pushed_out: u64,
+    frame: u64,
+    remainder: u64,
+    frames: u64,
+    cut_frames: u64,
+}
+
+impl Refused {
+    fn cells(&self) -> u64 {
+        self.overflow + self.pushed_out + self.frame + self.remainder
+    }
 }
 
 /// The fate of a VC's next cells, as long as there is room for them.
@@ -68,7 +84,7 @@ impl Admission {
         let start = VcState { offered: 0, current: FrameNumber::default(), under_way: UnderWay::NONE };
         Self {
             vcs: ti_vec![start; vcs],
-            refused: ti_vec![PortCounters::default(); vcs],
+            refused: ti_vec![Refused::default(); vcs],
             follows_cells: policy.follower().is_some(),
             asked_from: policy.admits_up_to().map_or(0, |most| most.saturating_add(1)),
             overflow: policy.overflow(),
@@ -165,12 +181,12 @@ impl Admission {
     pub(crate) fn lose(&mut self, run: Run) {
         self.on_run(run);
         self.cut(run.last.label());
-        self.refused[run.last.label()].lost_overflow += u64::from(run.cells - 1);
+        self.refused[run.last.label()].overflow += u64::from(run.cells - 1);
     }
 
     /// Counts a resource management cell that found no room.
     pub(crate) fn lose_rm(&mut self, label: Label) {
-        self.refused[label].lost_overflow += 1;
+        self.refused[label].overflow += 1;
     }
 
     /// Returns whether the cells of a VC's current frame are admitted as long as there is room for them.
@@ -207,7 +223,7 @@ impl Admission {
         let admitted = self.policy.admit_frame(view, label, &mut self.rng);
         self.vcs[label].under_way.start(if admitted { Mode::Pass } else { Mode::RefuseFrame });
         if !admitted {
-            self.refused[label].discarded_frames += 1;
+            self.refused[label].frames += 1;
         }
         admitted
     }
@@ -228,8 +244,8 @@ impl Admission {
         self.on_run(run);
         let refused = &mut self.refused[run.last.label()];
         match self.vcs[run.last.label()].under_way.mode() {
-            Mode::RefuseFrame => refused.discarded_frame += u64::from(run.cells),
-            Mode::RefuseRest { .. } => refused.discarded_remainder += u64::from(run.cells),
+            Mode::RefuseFrame => refused.frame += u64::from(run.cells),
+            Mode::RefuseRest { .. } => refused.remainder += u64::from(run.cells),
             Mode::Pass => unreachable!("cells of an admitted frame are not refused"),
         }
     }
@@ -261,11 +277,11 @@ impl Admission {
         let refused = &mut self.refused[vc];
         Verdict::Refuse(match self.vcs[vc].under_way.mode() {
             Mode::RefuseFrame => {
-                refused.discarded_frame += 1;
+                refused.frame += 1;
                 Loss::WithFrame
             }
             Mode::RefuseRest { keep_last_cell } if !(keep_last_cell && cell.last_cell()) => {
-                refused.discarded_remainder += 1;
+                refused.remainder += 1;
                 Loss::WithRest
             }
             Mode::Pass | Mode::RefuseRest { .. } if is_full => self.cut(vc),
@@ -276,7 +292,7 @@ impl Admission {
     /// Counts a cell that finds no room. The result says if it is the first that its frame loses.
     fn cut(&mut self, label: Label) -> Loss {
         let refused = &mut self.refused[label];
-        refused.lost_overflow += 1;
+        refused.overflow += 1;
         let cuts = self.vcs[label].under_way.cut();
         refused.cut_frames += u64::from(cuts);
         Loss::NoRoom { cuts }
@@ -284,7 +300,7 @@ impl Admission {
 
     /// Counts discarded cells of a frame that waited to become whole.
     pub(crate) fn on_held_discarded(&mut self, label: Label, cells: u32) {
-        self.refused[label].lost_pushed_out += u64::from(cells);
+        self.refused[label].pushed_out += u64::from(cells);
     }
 
     /// Records that `cells` waiting cells of the frame of `victim` made room for `arriving`. If that frame is still
@@ -292,7 +308,7 @@ impl Admission {
     pub(crate) fn on_pushed_out(&mut self, victim: Cell, cells: u32, arriving: Cell) {
         let vc = victim.label();
         let refused = &mut self.refused[vc];
-        refused.lost_pushed_out += u64::from(cells);
+        refused.pushed_out += u64::from(cells);
         // The kept last cell ends the frame, so all cells pushed out of one frame are pushed out together.
         refused.cut_frames += u64::from(cells > 0);
         let frame = &mut self.vcs[vc];
@@ -308,8 +324,13 @@ impl Admission {
         let all = self.vcs.iter().zip(&self.refused).zip(waiting);
         all.map(|((vc, refused), &waiting)| PortCounters {
             offered: vc.offered,
-            forwarded: vc.offered - refused.lost() - refused.discarded() - u64::from(waiting),
-            ..*refused
+            forwarded: vc.offered - refused.cells() - u64::from(waiting),
+            lost_overflow: refused.overflow,
+            lost_pushed_out: refused.pushed_out,
+            discarded_frame: refused.frame,
+            discarded_remainder: refused.remainder,
+            discarded_frames: refused.frames,
+            cut_frames: refused.cut_frames,
         })
     }
 }
