@@ -95,17 +95,18 @@ impl CellIngress {
         let base = batch.base;
         let Batch { keys, cells, firsts, .. } = batch;
         let mut keys = &mut keys[..];
-        let mut before = since(BEHIND_ALL);
+        let (mut before, mut tied) = (None, None);
         // The sentinel behind all is the last, and has the instant of no cell.
         while let [first, next, ..] = keys {
             let now = since(*first);
-            let (is_first, is_last) = (now != before, now != since(*next));
-            if is_first && !is_last {
+            let is_last = now != since(*next);
+            if !is_last && tied != Some(now) {
+                tied = Some(now);
                 tie(&mut self.ties, firsts, &self.at_node, keys);
             }
             let key = keys[0];
-            arrive(base + now, cells[place(key)], Among { is_first, is_last });
-            before = now;
+            arrive(base + now, cells[place(key)], Among { is_first: before != Some(now), is_last });
+            before = Some(now);
             keys = &mut keys[1..];
         }
         batch.clear();
