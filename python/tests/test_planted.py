@@ -12,7 +12,7 @@ from project_copy import COPY, FAULTS, build
 pytestmark = pytest.mark.slow
 
 #: The modules whose tests look for them.
-MODULES = ("engine::fast::batching_port", "engine::fast::run_queues", "port::", "scheduler::")
+MODULES = ("engine::fast::output_buffer", "engine::fast::run_queues", "port::", "scheduler::")
 
 
 def test_every_planted_fault_is_found():

@@ -14,8 +14,8 @@ use celltrain_capture::codec::{Ipv4Header, TcpHeader, TcpSegment, encode_tcp_seg
 use celltrain_core::aal5::{Aal5Options, Reassembler};
 use celltrain_core::cell::{Cell, FrameNumber, Run};
 use celltrain_core::engine::Engine;
-use celltrain_core::engine::fast::batching_port::BatchingPort;
 use celltrain_core::engine::fast::event_list::{Key, Rank, TournamentTree};
+use celltrain_core::engine::fast::output_buffer::OutputBuffer;
 use celltrain_core::index::Label;
 use celltrain_core::policy::PolicyConfig;
 use celltrain_core::probe::Nothing;
@@ -63,7 +63,7 @@ fn port(criterion: &mut Criterion) {
 }
 
 /// Creates a port with this policy that holds `occupancy` cells, shared equally by all VCs.
-fn filled(policy: &str, occupancy: u32) -> BatchingPort {
+fn filled(policy: &str, occupancy: u32) -> OutputBuffer {
     let settings = match policy {
         "epd" => json!({"threshold": CAPACITY - 200}),
         _ => json!({}),
@@ -71,7 +71,7 @@ fn filled(policy: &str, occupancy: u32) -> BatchingPort {
     let config: PolicyConfig = serde_json::from_value(json!({policy: settings}))
         .expect("a policy without defaults has its settings in this function");
     let built = config.build(Some(CAPACITY), &[""; VCS as usize]);
-    let mut port = BatchingPort::new(Some(CAPACITY), VCS as usize, built, Stream::new(1, "bench"));
+    let mut port = OutputBuffer::new(Some(CAPACITY), VCS as usize, built, Stream::new(1, "bench"));
     // The policy may refuse frames before that, so each VC gets one long frame, begun while there is room.
     for i in 0..occupancy {
         port.offer(Cell::new(Label::new(i % VCS), FrameNumber::new(0), false));

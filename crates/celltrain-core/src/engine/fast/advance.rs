@@ -28,9 +28,6 @@ const EVENTS_AT_ONCE: usize = 8;
 
 impl<'a> Engine<'a> {
     /// Creates the engine at the start of a run of the whole network. `traced`: as in [`Engine::new`].
-    ///
-    /// # Errors
-    /// If it is interrupted.
     pub(in crate::engine) fn start(
         network: &'a Network,
         mode: PortMode,
@@ -41,9 +38,6 @@ impl<'a> Engine<'a> {
     }
 
     /// Advances the run to the end of `advance`, that instant included.
-    ///
-    /// # Errors
-    /// If it is interrupted.
     pub(in crate::engine) fn advance(
         &mut self,
         advance: Advance,
@@ -91,9 +85,6 @@ impl<'a> Engine<'a> {
     }
 
     /// Puts a frame on its host's port, after everything else that happens at `now`, which the run has reached.
-    ///
-    /// # Errors
-    /// If it is interrupted.
     pub(in crate::engine) fn inject(
         &mut self,
         frame: InjectedFrame,
@@ -119,9 +110,6 @@ impl<'a> Engine<'a> {
     }
 
     /// Measures the run up to the horizon, which it has reached.
-    ///
-    /// # Errors
-    /// If it is interrupted.
     pub(in crate::engine) fn snapshot(&mut self, token: &CancellationToken<'_>) -> Outcome {
         self.close(token)?;
         self.result(self.port_ends(), true, token)
@@ -137,9 +125,10 @@ impl<'a> Engine<'a> {
             port.set_horizon(horizon);
         }
         for port in &mut self.at_once {
-            port.set_horizon(horizon);
+            port.fifo.ask_at(horizon);
+            port.to_hosts.set_horizon(horizon);
         }
-        for &RmDeparture { link, label, start } in self.rm_events.under_way() {
+        for &RmDeparture { link, label, start } in &self.rm_events.under_way {
             let run = Run { last: Cell::rm(label, FrameNumber::default()), cells: 1 };
             update_waiting(
                 &self.plan,
@@ -148,7 +137,7 @@ impl<'a> Engine<'a> {
                 before,
             );
         }
-        self.rm_events.move_horizon(&self.plan, before, horizon);
+        self.rm_events.move_horizon(&self.plan, before, horizon, &mut self.late);
         // Cells that a port takes at once are held back on their way to hosts after later cells on their way to the
         // port.
         let is_to_host =

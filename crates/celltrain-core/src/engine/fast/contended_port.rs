@@ -2,24 +2,21 @@
 
 use typed_index_collections::TiSlice;
 
-use super::batching_port::BatchingPort;
 use super::egress::{Egress, ToHosts};
 use super::fabric::{Downstream, Fabric};
 use super::fifo::Fifo;
 use super::ingress::{Among, Batch, CellIngress};
-use super::links::Links;
-use super::output::{Arrival, Output, Timing};
+use super::output::{Arrival, Output};
 use super::plan::PortIndex;
+use super::results::PortEnd;
 use super::train_port::TrainPort;
 use crate::cell::{Cell, Run};
 use crate::index::{Label, LinkIndex, indices};
-use crate::port::PortState;
 use crate::queue_range::QueueRange;
 use crate::units::{Span, Time};
 
 /// A contended port, by the way in which it works.
 pub(super) enum ContendedPort {
-    /// Trains arrive and leave.
     Trains(TrainPort),
     /// Cells arrive and leave one by one, first in, first out.
     Stream(StreamPort),
@@ -30,16 +27,6 @@ pub(super) enum ContendedPort {
 }
 
 impl ContendedPort {
-    /// Returns whether the order of departures is worked out later than the admission.
-    pub(super) fn defers_order(&self) -> bool {
-        match self {
-            ContendedPort::Stream(_) | ContendedPort::AtOnce(_) => false,
-            ContendedPort::Trains(TrainPort { output, .. }) | ContendedPort::Queues(QueuePort { output, .. }) => {
-                output.defers_order
-            }
-        }
-    }
-
     /// Settles everything before `until`, or a part of it if that could take too long for an interrupt, given that
     /// everything before `since` is settled. The batch is empty, and is empty again at the end.
     #[inline(always)]
@@ -62,15 +49,15 @@ impl ContendedPort {
                 (until, port.output.free_at(), next_arrival, port.output.effect_of_waiting())
             }
             ContendedPort::Stream(port) => {
-                let until = port.reach(until, downstream.links);
+                let until = port.ingress.reach(until, downstream.links, |first| first);
                 port.work(until, batch, downstream);
-                (until, port.fifo.free_at(), port.ingress.next_to_matter(), None)
+                (until, port.fifo.free_at, port.ingress.next_to_matter, None)
             }
             ContendedPort::Queues(port) => {
-                let until = port.reach(until, downstream.links);
+                let until = port.ingress.reach(until, downstream.links, |first| port.output.first_of(first));
                 port.work(until, batch, downstream);
                 let output = &port.output;
-                (until, output.free_at(), port.ingress.next_to_matter(), output.effect_of_waiting())
+                (until, output.free_at(), port.ingress.next_to_matter, output.effect_of_waiting())
             }
             ContendedPort::AtOnce(_) => return Worked { reached: until, next_effect: None },
         };
@@ -85,7 +72,7 @@ impl ContendedPort {
         if let ContendedPort::Trains(TrainPort { output, .. }) | ContendedPort::Queues(QueuePort { output, .. }) = self
             && output.timing.notes
         {
-            output.arrivals().for_each(note);
+            output.arrivals.drain(..).for_each(note);
         }
     }
 
@@ -104,21 +91,35 @@ impl ContendedPort {
     pub(super) fn start_range(&mut self) {
         match self {
             ContendedPort::Trains(TrainPort { output, .. }) | ContendedPort::Queues(QueuePort { output, .. }) => {
-                output.port.start_range();
+                output.buffer.start_range();
             }
             ContendedPort::Stream(port) => port.fifo.start_range(),
             ContendedPort::AtOnce(_) => unreachable!("{UNWATCHED}"),
         }
     }
 
-    /// Returns the buffer.
-    pub(super) fn buffer<'a>(&'a self, at_once: &'a TiSlice<AtOnceIndex, AtOncePort>) -> Buffer<'a> {
+    /// Returns what probes see of the buffer, after a look.
+    pub(super) fn view<'a>(&'a self, at_once: &'a TiSlice<AtOnceIndex, AtOncePort>) -> BufferView<'a> {
         match self {
             ContendedPort::Trains(TrainPort { output, .. }) | ContendedPort::Queues(QueuePort { output, .. }) => {
-                Buffer::Queues(&output.port)
+                output.buffer.view()
             }
-            ContendedPort::Stream(port) => Buffer::Fifo(&port.fifo),
-            &ContendedPort::AtOnce(port) => Buffer::Fifo(&at_once[port].fifo),
+            ContendedPort::Stream(port) => port.fifo.view(),
+            &ContendedPort::AtOnce(port) => at_once[port].fifo.view(),
+        }
+    }
+
+    /// Returns the state at the horizon, after a look.
+    pub(super) fn end(&self, at_once: &TiSlice<AtOnceIndex, AtOncePort>) -> PortEnd {
+        match self {
+            ContendedPort::Trains(TrainPort { output, .. }) | ContendedPort::Queues(QueuePort { output, .. }) => {
+                let state = output.buffer.state();
+                let leaves = |(label, &cells)| cells - output.buffer.awaiting_reassembly(label);
+                let waiting = state.waiting.iter_enumerated().filter(|_| !output.defers_order);
+                PortEnd { leave_later: waiting.map(leaves).collect(), state }
+            }
+            ContendedPort::Stream(port) => PortEnd::in_order(port.fifo.state()),
+            &ContendedPort::AtOnce(port) => PortEnd::in_order(at_once[port].fifo.state()),
         }
     }
 
@@ -127,10 +128,17 @@ impl ContendedPort {
         match self {
             ContendedPort::Trains(port) => {
                 port.output.set_horizon(horizon);
-                port.output.report_runs();
+                // Departures are reported by the run again, until one may be too late for the horizon.
+                port.output.reports_each = false;
             }
-            ContendedPort::Stream(port) => port.set_horizon(horizon),
-            ContendedPort::Queues(port) => port.set_horizon(horizon),
+            ContendedPort::Stream(port) => {
+                port.fifo.ask_at(horizon);
+                port.egress.to_hosts.set_horizon(horizon);
+            }
+            ContendedPort::Queues(port) => {
+                port.output.set_horizon(horizon);
+                port.egress.to_hosts.set_horizon(horizon);
+            }
             ContendedPort::AtOnce(_) => {}
         }
     }
@@ -140,12 +148,12 @@ impl ContendedPort {
         match self {
             ContendedPort::Trains(port) => {
                 port.report_partial_frames(|run, first_start, period| downstream.go(link, run, first_start, period));
-                port.output.port.report_to_policy();
+                port.output.buffer.report_to_policy();
             }
             ContendedPort::Stream(port) => port.egress.to_hosts.report_partial_frames(&mut downstream.fabric),
             ContendedPort::Queues(port) => {
                 port.egress.to_hosts.report_partial_frames(&mut downstream.fabric);
-                port.output.port.report_to_policy();
+                port.output.buffer.report_to_policy();
             }
             &mut ContendedPort::AtOnce(port) => {
                 let Downstream { fabric, at_once, .. } = downstream;
@@ -159,63 +167,22 @@ impl ContendedPort {
 
 const UNWATCHED: &str = "no queue is looked at where a port takes cells at once";
 
-/// A buffer as probes and results show it, after a look.
-pub(super) enum Buffer<'a> {
-    Queues(&'a BatchingPort),
-    Fifo(&'a Fifo),
+/// A buffer as probes see it.
+pub struct BufferView<'a> {
+    /// X, the number of waiting cells.
+    pub occupancy: u32,
+    /// The fewest and the most cells waiting since the latest sample.
+    pub range: QueueRange,
+    /// `Y_i`, the waiting cells of each VC.
+    pub per_vc: &'a TiSlice<Label, u32>,
 }
 
-impl Buffer<'_> {
-    /// Returns X, the number of waiting cells.
-    pub(super) fn occupancy(&self) -> u32 {
-        match self {
-            Buffer::Queues(port) => port.occupancy(),
-            Buffer::Fifo(fifo) => fifo.occupancy(),
-        }
-    }
-
-    /// Returns the fewest and the most cells waiting since the latest sample.
-    pub(super) fn range(&self) -> QueueRange {
-        match self {
-            Buffer::Queues(port) => port.range(),
-            Buffer::Fifo(fifo) => fifo.range(),
-        }
-    }
-
-    /// Returns `Y_i`, the waiting cells of each VC, by label.
-    pub(super) fn per_vc(&self) -> &TiSlice<Label, u32> {
-        match self {
-            Buffer::Queues(port) => port.per_vc(),
-            Buffer::Fifo(fifo) => fifo.per_vc(),
-        }
-    }
-
-    /// Returns the number of waiting cells of a VC's frame that is not yet whole.
-    pub(super) fn awaiting_reassembly(&self, label: Label) -> u32 {
-        match self {
-            Buffer::Queues(port) => port.awaiting_reassembly(label),
-            Buffer::Fifo(_) => 0,
-        }
-    }
-
-    /// Returns the state of the port, as results show it.
-    pub(super) fn state(&self) -> PortState {
-        match self {
-            Buffer::Queues(port) => port.state(),
-            Buffer::Fifo(fifo) => fifo.state(),
-        }
-    }
-}
-
-/// The place of a contended port in the network.
 #[derive(Clone, Copy)]
 pub(super) struct At {
     pub(super) port: PortIndex,
-    /// The link behind it.
     pub(super) link: LinkIndex,
 }
 
-/// The result of a batch.
 pub(super) struct Worked {
     /// Everything before this is settled.
     pub(super) reached: Time,
@@ -235,16 +202,6 @@ pub(super) struct QueuePort {
 }
 
 impl QueuePort {
-    pub(super) fn new(port: BatchingPort, ingress: CellIngress, egress: Egress, timing: Timing) -> Self {
-        Self { ingress, output: Output::new(port, timing).reporting_each(), egress }
-    }
-
-    /// Returns the end of the next batch.
-    #[inline]
-    pub(super) fn reach(&self, until: Time, links: &Links) -> Time {
-        self.ingress.reach(until, links, |first| self.output.first_of(first))
-    }
-
     /// Settles everything before `until`.
     #[inline(never)]
     pub(super) fn work(&mut self, until: Time, batch: &mut Batch, downstream: &mut Downstream<'_>) {
@@ -267,12 +224,6 @@ impl QueuePort {
         });
         output.settle(until, &mut |run, start, _| egress.send_run(run, start, downstream));
     }
-
-    /// Moves the horizon.
-    pub(super) fn set_horizon(&mut self, horizon: Time) {
-        self.output.set_horizon(horizon);
-        self.egress.to_hosts.latest_start = self.output.timing.latest_start;
-    }
 }
 
 /// A port of single cells, first in, first out. An admitted cell goes downstream at once, because its start is known:
@@ -281,21 +232,9 @@ pub(super) struct StreamPort {
     pub(super) ingress: CellIngress,
     pub(super) fifo: Fifo,
     pub(super) egress: Egress,
-    /// Most time from the start of a cell to the end of its stage.
-    longest_lead: Span,
 }
 
 impl StreamPort {
-    pub(super) fn new(ingress: CellIngress, fifo: Fifo, egress: Egress, longest_lead: Span) -> Self {
-        Self { ingress, fifo, egress, longest_lead }
-    }
-
-    /// Returns the end of the next batch.
-    #[inline]
-    pub(super) fn reach(&self, until: Time, links: &Links) -> Time {
-        self.ingress.reach(until, links, |first| first)
-    }
-
     /// Settles everything before `until`.
     #[inline(never)]
     pub(super) fn work(&mut self, until: Time, batch: &mut Batch, downstream: &mut Downstream<'_>) {
@@ -307,12 +246,6 @@ impl StreamPort {
             }
         });
         fifo.forget(until);
-    }
-
-    /// Moves the horizon.
-    pub(super) fn set_horizon(&mut self, horizon: Time) {
-        self.fifo.ask_at(horizon);
-        self.egress.to_hosts.latest_start = Time(horizon.0.saturating_sub(self.longest_lead.0));
     }
 }
 
@@ -327,17 +260,9 @@ indices! {
 pub(super) struct AtOncePort {
     pub(super) fifo: Fifo,
     pub(super) to_hosts: ToHosts,
-    /// Most time from the start of a cell to its arrival at its host.
-    pub(super) longest_lead: Span,
 }
 
 impl AtOncePort {
-    /// Moves the horizon.
-    pub(super) fn set_horizon(&mut self, horizon: Time) {
-        self.fifo.ask_at(horizon);
-        self.to_hosts.latest_start = Time(horizon.0.saturating_sub(self.longest_lead.0));
-    }
-
     /// Works on a cell that will arrive at `now`.
     #[inline]
     pub(super) fn take(&mut self, now: Time, cell: Cell, fabric: &mut Fabric<'_>) {

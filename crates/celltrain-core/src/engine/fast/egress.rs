@@ -10,68 +10,31 @@ use crate::cell::{Cell, Run};
 use crate::index::{Label, LinkIndex};
 use crate::units::{Span, Time};
 
-/// The hops behind a port, by VC.
 pub(super) struct Egress {
-    hops: TiVec<Label, Hop>,
+    pub(super) hops: TiVec<Label, Hop>,
     pub(super) to_hosts: ToHosts,
 }
 
-/// The next place of a VC's cells, in 16 bytes.
+/// The next place of a VC's cells.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hop {
     /// Time from the start of a cell to its arrival there.
     pub(super) lead: Span,
-    /// A [`HopEnd`] as a number.
-    to: u32,
+    pub(super) to: HopEnd,
     /// The VC's label there.
     pub(super) label: Label,
 }
 
-/// The kind of place at the end of a hop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HopEnd {
-    /// A stream of the next port.
     Stream(StreamIndex),
-    /// A port that takes each cell at once.
     AtOnce(AtOnceIndex),
     /// A port of trains, or a way on which each cell is watched: the fabric takes cells one by one.
     Fabric,
-    /// A host.
     Host,
 }
 
-impl Hop {
-    const AT_ONCE: u32 = 1 << 31;
-    const FABRIC: u32 = u32::MAX - 1;
-    const HOST: u32 = u32::MAX;
-
-    pub(super) fn new(lead: Span, to: HopEnd, label: Label) -> Self {
-        let to = match to {
-            HopEnd::Stream(stream) => stream.number(),
-            HopEnd::AtOnce(port) => Self::AT_ONCE + port.number(),
-            HopEnd::Fabric => Self::FABRIC,
-            HopEnd::Host => Self::HOST,
-        };
-        Self { lead, to, label }
-    }
-
-    /// Returns the place at its end.
-    #[inline]
-    pub(super) fn to(&self) -> HopEnd {
-        match self.to {
-            ..Self::AT_ONCE => HopEnd::Stream(StreamIndex::new(self.to)),
-            Self::AT_ONCE..Self::FABRIC => HopEnd::AtOnce(AtOnceIndex::new(self.to - Self::AT_ONCE)),
-            Self::FABRIC => HopEnd::Fabric,
-            Self::HOST => HopEnd::Host,
-        }
-    }
-}
-
 impl Egress {
-    pub(super) fn new(hops: TiVec<Label, Hop>, to_hosts: ToHosts) -> Self {
-        Self { hops, to_hosts }
-    }
-
     /// Sends a cell that starts at `start`.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "once a cell")]
@@ -79,13 +42,13 @@ impl Egress {
         let hop = self.hops[cell.label()];
         if start <= self.to_hosts.latest_start && !cell.is_rm() {
             let (arrival, there) = (start + hop.lead, cell.relabelled(hop.label));
-            match hop.to() {
+            match hop.to {
                 HopEnd::Stream(stream) => return downstream.push(stream, arrival, there),
                 HopEnd::AtOnce(port) => return downstream.take_at_once(port, arrival, there),
                 HopEnd::Fabric | HopEnd::Host => {}
             }
         }
-        self.send_elsewhere(cell, hop.to(), start, downstream);
+        self.send_elsewhere(cell, hop.to, start, downstream);
     }
 
     /// Sends cells of a frame that start one after the other.
@@ -115,7 +78,6 @@ pub(super) struct PartialFrames(TiVec<Label, Run>);
 const NOTHING: Run = Run { last: Cell::NONE, cells: 0 };
 
 impl PartialFrames {
-    /// Creates the empty state for `vcs` VCs.
     pub(super) fn new(vcs: usize) -> Self {
         Self(ti_vec![NOTHING; vcs])
     }
@@ -153,12 +115,18 @@ impl PartialFrames {
 pub(super) struct ToHosts {
     pub(super) link: LinkIndex,
     pub(super) cell_time: Span,
-    /// A cell that starts no later than this arrives before the end of the run, on every way.
+    /// Most time from the start of a cell to the end of its stage.
+    pub(super) longest_lead: Span,
+    /// A cell that starts no later than this arrives by the horizon, on every way.
     pub(super) latest_start: Time,
     pub(super) frames: PartialFrames,
 }
 
 impl ToHosts {
+    pub(super) fn set_horizon(&mut self, horizon: Time) {
+        self.latest_start = Time(horizon.0.saturating_sub(self.longest_lead.0));
+    }
+
     /// Hands on a cell on its way to a host. It matters only if it ends a frame, is an RM cell, or may be too late for
     /// the end of the run; others are collected.
     #[inline(always)]

@@ -9,15 +9,10 @@ use crate::units::Time;
 pub(super) enum Leaf {
     /// A contended port settles what came before the instant.
     Port(PortIndex),
-    /// The first frame of a lane arrives.
     Lane(LaneIndex),
-    /// A shaped port sends.
     Shaped(ShapedIndex),
-    /// Sources start.
     Start,
-    /// Clocks tick.
     Tick,
-    /// The first RM event of a lane.
     Rm(RmLaneIndex),
 }
 
@@ -39,7 +34,6 @@ impl EventList {
         Self { keys, first_lane, first_shaped, first_rm_lane }
     }
 
-    /// Returns the first event.
     #[inline]
     pub(super) fn first(&self) -> Key {
         self.keys.first()
@@ -71,7 +65,6 @@ impl EventList {
         }
     }
 
-    /// Replaces the next event of a source.
     #[inline]
     pub(super) fn set(&mut self, leaf: Leaf, event: Option<(Time, Rank)>) {
         let number = self.number(leaf);

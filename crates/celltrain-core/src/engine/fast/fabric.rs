@@ -21,7 +21,6 @@ use crate::units::{Span, Time};
 #[derive(Clone, Copy)]
 pub(super) struct Delivery {
     pub(super) time: Time,
-    /// Index of the link it comes in on.
     pub(super) link: LinkIndex,
     pub(super) vc: VcIndex,
     /// Number of the frame in its VC's log.
@@ -154,7 +153,7 @@ impl Fabric<'_> {
             }
         }
         let Some(end) = way.end else { return false };
-        if self.rm_events.leaves(RmDeparture { link, label, start }, plan, self.horizon, self.late.end) {
+        if self.rm_events.leaves(RmDeparture { link, label, start }, plan, self.horizon, self.late) {
             let what = What::End(self.rate_control.turn_around(way.vc, number));
             let rm_event = RmEvent { time: start + end.lead, link: end.link, vc: way.vc, number, what };
             self.send(end.lane, rm_event);
@@ -200,7 +199,6 @@ impl Fabric<'_> {
     }
 }
 
-/// Schedules the first frame of a lane.
 #[inline]
 pub(super) fn schedule_lane(event_list: &mut EventList, lane: LaneIndex, frames: &VecDeque<Delivery>) {
     event_list.set(Leaf::Lane(lane), frames.front().map(|frame| (frame.time, Rank::Delivery(frame.link))));
@@ -243,7 +241,7 @@ impl Downstream<'_> {
     /// Puts cells on the way to a contended port.
     #[inline]
     pub(super) fn join(&mut self, Onward { port, input, train }: Onward) {
-        let arrival = match self.links.ingress_mut(port) {
+        let arrival = match &mut self.links.ingress[port] {
             Ingress::Trains(trains) => trains.join(input as usize, train),
             &mut Ingress::Streams(first) => self.links.join_stream(first.input(input), train),
             &mut Ingress::AtOnce(to) => {
@@ -272,7 +270,7 @@ impl Downstream<'_> {
     /// Schedules a port for a cell that may matter elsewhere before all others known in its stream.
     #[inline(never)]
     fn bring_forward(&mut self, stream: StreamIndex, arrival: Time) {
-        let port = self.links.stream(stream).port;
+        let port = self.links.streams[stream].port;
         self.fabric.event_list.settle_by(port, self.links.effect_of(port, arrival));
     }
 

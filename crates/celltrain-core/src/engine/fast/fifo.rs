@@ -1,8 +1,8 @@
 //! First in, first out, without a queue: the number of waiting cells follows from the time when the link will be free.
 
-use typed_index_collections::TiSlice;
-
+use super::contended_port::BufferView;
 use super::links::Pipe;
+use super::output::Timing;
 use crate::cell::Cell;
 use crate::index::Label;
 use crate::policy::{BufferPolicy, View};
@@ -17,7 +17,7 @@ use crate::units::{Span, Time};
 /// everything before it has been sent.
 pub(super) struct Fifo {
     /// Time when all admitted cells will have been sent.
-    free_at: Time,
+    pub(super) free_at: Time,
     /// Waits of this length or more take the slow path: the buffer may be full.
     full_above: u64,
     /// At shorter waits the policy admits every frame and is not asked.
@@ -49,29 +49,22 @@ pub(super) struct Fifo {
     counts_vcs: bool,
 }
 
-/// Options of a [`Fifo`].
-#[derive(Clone, Copy)]
-pub(super) struct FifoOptions {
-    pub(super) cell_time: Span,
-    /// The departure of an instant comes before its arrivals.
-    pub(super) serves_first: bool,
-    /// True if a probe looks at queues during the run, not only at the horizon ([`Fifo::ask_at`]).
-    pub(super) is_looked_at: bool,
-}
-
 impl Fifo {
-    /// Creates an empty buffer for a port with `vcs` VCs.
+    /// Creates an empty buffer for a port with `vcs` VCs. `is_looked_at`: a probe looks at queues during the run, not
+    /// only at the horizon ([`Fifo::ask_at`]).
     pub(super) fn new(
         vcs: usize,
         capacity: Option<u32>,
         policy: Box<dyn BufferPolicy>,
         rng: rng::Stream,
-        FifoOptions { cell_time, serves_first, is_looked_at }: FifoOptions,
+        timing: &Timing,
+        is_looked_at: bool,
     ) -> Self {
+        let &Timing { cell_time, serve_first: serves_first, horizon, .. } = timing;
         let capacity = capacity.unwrap_or(u32::MAX);
         let counts_vcs = policy.reads_counts();
         let admission = Admission::new(vcs, policy, rng);
-        Self {
+        let mut fifo = Self {
             free_at: Time::default(),
             admit_all_below: admit_all_below(admission.asked_from(), cell_time, serves_first),
             full_above: if serves_first { 0 } else { cell_time.0.saturating_mul(u64::from(capacity)) },
@@ -89,7 +82,9 @@ impl Fifo {
             tracker: QueueTracker::default(),
             serves_first,
             begun: None,
-        }
+        };
+        fifo.ask_at(horizon);
+        fifo
     }
 
     /// Moves the instant at which the results need the waiting cells.
@@ -99,12 +94,6 @@ impl Fifo {
             let longest = self.cell_time.0.saturating_mul(u64::from(self.capacity) + 2);
             self.noted_from = Time(horizon.0.saturating_sub(longest));
         }
-    }
-
-    /// Returns the time when all admitted cells will have been sent.
-    #[inline]
-    pub(super) fn free_at(&self) -> Time {
-        self.free_at
     }
 
     /// Offers a cell. Returns its start, unless it is refused.
@@ -225,14 +214,14 @@ impl Fifo {
         }
     }
 
-    /// Returns X, the number of waiting cells, after a look.
-    pub(super) fn occupancy(&self) -> u32 {
+    fn occupancy(&self) -> u32 {
         u32::try_from(self.admitted.rest().len()).expect("a queue stays below 2^32 cells")
     }
 
-    /// Returns `Y_i`, the waiting cells of each VC, by label, after a look.
-    pub(super) fn per_vc(&self) -> &TiSlice<Label, u32> {
-        &self.counts.per_vc
+    /// Returns what probes see, after a look.
+    pub(super) fn view(&self) -> BufferView<'_> {
+        let occupancy = self.occupancy();
+        BufferView { occupancy, range: self.tracked().range(occupancy), per_vc: &self.counts.per_vc }
     }
 
     /// Returns the tracker of the queue, brought up to date from the longest and the shortest wait. An arriving cell
@@ -247,11 +236,6 @@ impl Fifo {
             }
         }
         tracker
-    }
-
-    /// Returns the fewest and the most cells waiting since the latest sample, after a look.
-    pub(super) fn range(&self) -> QueueRange {
-        self.tracked().range(self.occupancy())
     }
 
     /// Starts a new range at a sample, after a look.

@@ -16,8 +16,8 @@ pub(super) struct CellIngress {
     first_stream: StreamIndex,
     /// Numbers of its links at the node, which decide ties.
     at_node: Vec<u32>,
-    /// The first arrival, among cells in flight, that matters elsewhere.
-    next_to_matter: Option<Time>,
+    /// The first arrival, among cells in flight at the end of the latest batch, that matters elsewhere.
+    pub(super) next_to_matter: Option<Time>,
     /// Everything before is settled.
     reached: Time,
     /// The time in which all inputs together bring no more cells than a batch holds.
@@ -61,12 +61,6 @@ impl CellIngress {
         self.first_stream..StreamIndex::from(first + self.at_node.len())
     }
 
-    /// Returns the first arrival that matters elsewhere, among cells in flight at the end of the latest batch.
-    #[inline]
-    pub(super) fn next_to_matter(&self) -> Option<Time> {
-        self.next_to_matter
-    }
-
     /// Returns the end of the next batch, so that every cell has a place. `first_of` returns the beginning of a batch
     /// that would begin with an arrival.
     #[inline]
@@ -99,7 +93,8 @@ impl CellIngress {
     #[expect(clippy::inline_always, reason = "what is done for a cell belongs into its loop")]
     pub(super) fn hand_over(&mut self, batch: &mut Batch, mut arrive: impl FnMut(Time, Cell, Among)) {
         let base = batch.base;
-        let (mut keys, cells, firsts) = batch.sorted();
+        let Batch { keys, cells, firsts, .. } = batch;
+        let mut keys = &mut keys[..];
         let (mut before, mut tied) = (None, None);
         // The sentinel behind all is the last, and has the instant of no cell.
         while let [first, next, ..] = keys {
@@ -145,20 +140,12 @@ pub(super) struct Batch {
     cells: Vec<Cell>,
     /// The first place of each input's cells, by which ties are decided.
     firsts: Vec<u32>,
-    /// Start of each sorted run in `keys`, with [`BEFORE_ALL`] in front of it and [`BEHIND_ALL`] behind it.
-    runs: Vec<u32>,
-    /// Room for merging.
-    merged: Vec<u64>,
 }
 
 /// Bits of a cell's place in a batch.
 const PLACE: u32 = 16;
-/// Cells of a batch at most.
 const BATCH_CELLS: usize = 1 << PLACE;
-/// The longest time of a batch.
 const LONGEST: Span = Span((1 << (64 - PLACE)) - 2);
-/// No key is less.
-const BEFORE_ALL: u64 = 0;
 /// Larger than any key, which has a time of at most [`LONGEST`].
 const BEHIND_ALL: u64 = u64::MAX;
 
@@ -173,31 +160,10 @@ impl Batch {
         self.firsts.push(u32::try_from(self.cells.len()).expect("places fit 32 bits"));
     }
 
-    /// Starts a sorted run.
-    #[inline]
-    pub(super) fn begin_run(&mut self) {
-        if !self.runs.is_empty() {
-            self.keys.push(BEHIND_ALL);
-        }
-        self.runs.push(u32::try_from(self.keys.len()).expect("places fit 32 bits"));
-        self.keys.push(BEFORE_ALL);
-    }
-
     pub(super) fn clear(&mut self) {
-        self.runs.clear();
         self.firsts.clear();
         self.keys.clear();
         self.cells.clear();
-    }
-
-    /// Returns the keys with the sentinel behind them, the cells at their places, and the first place of each input.
-    #[inline]
-    pub(super) fn sorted(&mut self) -> (&mut [u64], &[Cell], &[u32]) {
-        let keys = match &mut self.keys[..] {
-            [BEFORE_ALL, keys @ ..] => keys,
-            _ => &mut [],
-        };
-        (keys, &self.cells, &self.firsts)
     }
 
     /// Adds the cells of `on_their_way`, which are in order, that arrive before `until`. Returns how many.
@@ -220,72 +186,15 @@ impl Batch {
         self.cells.push(run.last);
     }
 
-    /// Sorts the cells; those of each link are already in order.
+    /// Sorts the cells.
     #[inline]
+    #[expect(
+        clippy::stable_sort_primitive,
+        reason = "the cells of each link are in order, which a stable sort detects"
+    )]
     pub(super) fn sort(&mut self) {
-        if !self.runs.is_empty() {
-            self.keys.push(BEHIND_ALL);
-        }
-        // Neighbours are merged until one run is left, so a cell is moved once for each doubling of the runs.
-        while self.runs.len() > 1 {
-            self.merge_pairs();
-        }
-        self.runs.clear();
-    }
-
-    fn merge_pairs(&mut self) {
-        let Self { keys, merged, runs, .. } = self;
-        merged.resize(keys.len(), BEHIND_ALL);
-        let (mut pair, mut left, mut out) = (0, 0, 0);
-        while pair < runs.len() {
-            let first = runs[pair] as usize;
-            let end = runs.get(pair + 2).map_or(keys.len(), |&first| first as usize);
-            runs[left] = u32::try_from(out).expect("places fit 32 bits");
-            if let Some(&middle) = runs.get(pair + 1) {
-                let behind = out + end - first - 2;
-                merge(&keys[first..middle as usize], &keys[middle as usize..end], &mut merged[out..behind]);
-                out = behind;
-            } else {
-                merged[out..out + end - first].copy_from_slice(&keys[first..end]);
-                out += end - first;
-            }
-            left += 1;
-            pair += 2;
-        }
-        runs.truncate(left);
-        merged.truncate(out);
-        std::mem::swap(keys, merged);
-    }
-}
-
-/// Merges two runs into a third, each with the sentinels before and behind all. The next key and the end of a run are
-/// unpredictable, so neither is a branch. The lesser half is merged from the front and the greater from the back: each
-/// key waits for the one before it, so two are in progress at a time.
-#[inline]
-#[expect(clippy::many_single_char_names, reason = "places in two runs, from the front and from the back")]
-fn merge(one: &[u64], other: &[u64], into: &mut [u64]) {
-    let [before_all, keys @ .., behind_all] = into else {
-        unreachable!("a run has the sentinels before and behind all")
-    };
-    (*before_all, *behind_all) = (BEFORE_ALL, BEHIND_ALL);
-    let (lesser, greater) = keys.split_at_mut(keys.len().div_ceil(2));
-    let (mut i, mut j) = (1, 1);
-    let (mut k, mut l) = (one.len() - 2, other.len() - 2);
-    let mut lesser = lesser.iter_mut();
-    for (low, high) in greater.iter_mut().rev().zip(&mut lesser).map(|(high, low)| (low, high)) {
-        let (a, b) = (one[i], other[j]);
-        let takes_one = a < b;
-        *low = if takes_one { a } else { b };
-        i += usize::from(takes_one);
-        j += usize::from(!takes_one);
-        let (a, b) = (one[k], other[l]);
-        let takes_one = a > b;
-        *high = if takes_one { a } else { b };
-        k -= usize::from(takes_one);
-        l -= usize::from(!takes_one);
-    }
-    if let Some(middle) = lesser.next() {
-        *middle = one[i].min(other[j]);
+        self.keys.sort();
+        self.keys.push(BEHIND_ALL);
     }
 }
 
@@ -295,7 +204,6 @@ pub(super) fn since(key: u64) -> Span {
     Span(key >> PLACE)
 }
 
-/// Returns the place of a key's cell.
 #[inline]
 #[expect(clippy::cast_possible_truncation, reason = "a place has 16 bits")]
 pub(super) fn place(key: u64) -> usize {
@@ -306,85 +214,45 @@ pub(super) fn place(key: u64) -> usize {
 mod tests {
     use super::*;
     use crate::cell::tests::cell;
-    use crate::rng::Stream;
 
-    /// Returns the times and places of cells that arrive at these instants, by input, in the order of a batch.
-    fn in_order(inputs: &[Vec<u64>]) -> Vec<(u64, usize)> {
+    /// Returns a sorted batch of cells that arrive at these instants, by input.
+    fn batch(inputs: &[Vec<u64>], until: Time) -> Batch {
         let mut batch = Batch { base: Time(1000), ..Batch::default() };
         for arrivals in inputs {
             batch.begin_input();
-            if !arrivals.is_empty() {
-                batch.begin_run();
-                let arriving = |&since: &u64| Arriving { time: Time(1000 + since), cell: cell(0, 0, false) };
-                batch.extend_before(Time(u64::MAX), &arrivals.iter().map(arriving).collect::<Vec<_>>());
-            }
+            let arriving = |&since: &u64| Arriving { time: Time(1000 + since), cell: cell(0, 0, false) };
+            let in_time = batch.extend_before(until, &arrivals.iter().map(arriving).collect::<Vec<_>>());
+            assert_eq!(in_time, arrivals.iter().filter(|&&since| Time(1000 + since) < until).count());
         }
         batch.sort();
-        let (keys, cells, firsts) = batch.sorted();
-        let keys = keys.split_last_mut().map_or(&mut [][..], |(_, keys)| keys);
-        assert_eq!((keys.len(), firsts.len()), (cells.len(), inputs.len()));
-        keys.iter().map(|&key| (since(key).0, place(key))).collect()
-    }
-
-    fn expected(inputs: &[Vec<u64>]) -> Vec<(u64, usize)> {
-        let mut all: Vec<_> = inputs.iter().flatten().copied().zip(0..).collect();
-        all.sort_unstable();
-        all
+        assert_eq!((batch.keys.len(), batch.firsts.len()), (batch.len() + 1, inputs.len()));
+        batch
     }
 
     #[test]
-    fn runs_of_any_lengths_are_merged_in_order() {
-        let mut draws = Stream::new(1, "batches");
-        for round in 0..5000 {
-            let inputs = 1 + draws.below(9);
-            let arrivals = |_| {
-                let mut since: Vec<u64> = (0..draws.below(12)).map(|_| u64::from(draws.below(40))).collect();
-                since.sort_unstable();
-                // A link carries one cell at a time.
-                since.dedup();
-                since
-            };
-            let inputs: Vec<Vec<u64>> = (0..inputs).map(arrivals).collect();
-            assert_eq!(in_order(&inputs), expected(&inputs), "{round}: {inputs:?}");
-        }
-    }
-
-    #[test]
-    fn the_smallest_runs_and_keys_are_merged_in_order() {
-        // The key of a cell that arrives at the base in the first place is 0.
-        for inputs in [
-            vec![],
-            vec![vec![]],
-            vec![vec![0]],
-            vec![vec![0], vec![0]],
-            vec![vec![1], vec![0]],
-            vec![vec![], vec![0], vec![]],
-            vec![vec![0, 1, 2], vec![3]],
-            vec![vec![3], vec![0, 1, 2]],
-            vec![vec![0], vec![1], vec![0]],
-            vec![vec![5, 6], vec![0, 9], vec![5, 6], vec![0], vec![LONGEST.0]],
+    fn cells_come_in_order_of_arrival_then_of_input_with_a_sentinel_behind_them() {
+        for (inputs, expected) in [
+            (vec![], vec![]),
+            (vec![vec![], vec![0], vec![]], vec![(0, 0)]),
+            // The key of a cell that arrives at the base in the first place is 0.
+            (vec![vec![0], vec![0]], vec![(0, 0), (0, 1)]),
+            (vec![vec![3], vec![0, 1, 2]], vec![(0, 1), (1, 2), (2, 3), (3, 0)]),
+            (vec![vec![5, 9], vec![0, LONGEST.0], vec![5]], vec![(0, 2), (5, 0), (5, 4), (9, 1), (LONGEST.0, 3)]),
         ] {
-            assert_eq!(in_order(&inputs), expected(&inputs), "{inputs:?}");
+            let batch = batch(&inputs, Time(u64::MAX));
+            let [keys @ .., sentinel] = &batch.keys[..] else { unreachable!("the sentinel is always there") };
+            assert!(keys.iter().map(|&key| (since(key).0, place(key))).eq(expected.iter().copied()), "{inputs:?}");
+            assert!(keys.iter().all(|key| since(*key) < since(*sentinel)));
         }
     }
 
     #[test]
-    fn what_arrives_before_an_instant_is_added_however_many_those_are() {
+    fn only_cells_before_an_instant_are_added() {
+        let arrivals: Vec<u64> = (0..18).map(|i| 3 * i).collect();
         for (cells, in_time) in (0..19).flat_map(|cells| (0..=cells).map(move |in_time| (cells, in_time))) {
-            let arriving = |i: u32| Arriving { time: Time(1000 + 3 * u64::from(i)), cell: cell(0, i, false) };
-            let on_their_way: Vec<_> = (0..).map(arriving).take(cells).collect();
             // A cell at the instant itself does not arrive before it.
-            let until = Time(1000 + 3 * in_time as u64);
-            let mut batch = Batch { base: Time(1000), ..Batch::default() };
-            batch.begin_input();
-            batch.begin_run();
-            assert_eq!(batch.extend_before(until, &on_their_way), in_time, "of {cells}");
-            batch.sort();
-            let (keys, cells, _) = batch.sorted();
-            let times: Vec<_> = keys.iter().take(in_time).map(|&key| since(key).0).collect();
-            assert_eq!(times, (0..in_time as u64).map(|i| 3 * i).collect::<Vec<_>>());
-            let frames: Vec<_> = cells.iter().map(|cell| cell.frame.number() as usize).collect();
-            assert_eq!(frames, (0..in_time).collect::<Vec<_>>());
+            let batch = batch(&[arrivals[..cells].to_vec()], Time(1000 + 3 * in_time as u64));
+            assert_eq!(batch.len(), in_time, "of {cells}");
         }
     }
 }

@@ -25,13 +25,13 @@ indices! {
 /// Cells in flight on the links into contended ports, by port and input.
 #[derive(Default)]
 pub(super) struct Links {
-    ingress: TiVec<PortIndex, Ingress>,
+    pub(super) ingress: TiVec<PortIndex, Ingress>,
     bounds: TiVec<PortIndex, EffectBound>,
     /// By stream, the arrival of its next cell, or [`NEVER`]. They are adjacent in memory because a port checks all of
     /// its streams for each batch, and most links bring nothing.
     next: TiVec<StreamIndex, Time>,
     /// Port by port, each port's streams in the order of its inputs.
-    streams: TiVec<StreamIndex, Stream>,
+    pub(super) streams: TiVec<StreamIndex, Stream>,
 }
 
 /// Form in which cells arrive at a port.
@@ -75,23 +75,6 @@ impl Links {
         first
     }
 
-    /// Returns the form in which cells arrive at a port.
-    pub(super) fn ingress(&self, port: PortIndex) -> &Ingress {
-        &self.ingress[port]
-    }
-
-    pub(super) fn streams(&self) -> impl Iterator<Item = (StreamIndex, &Stream)> {
-        self.streams.iter_enumerated()
-    }
-
-    pub(super) fn stream(&self, stream: StreamIndex) -> &Stream {
-        &self.streams[stream]
-    }
-
-    pub(super) fn stream_mut(&mut self, stream: StreamIndex) -> &mut Stream {
-        &mut self.streams[stream]
-    }
-
     /// Exchanges the trains on the links into `port` with the empty ones that the port keeps while it is idle, or back.
     #[inline]
     pub(super) fn swap_trains(&mut self, port: PortIndex, trains: &mut Box<TrainIngress>) {
@@ -103,12 +86,6 @@ impl Links {
     #[inline]
     pub(super) fn set_free_at(&mut self, port: PortIndex, free_at: Time) {
         self.bounds[port].free_at = free_at;
-    }
-
-    /// Returns the form in which cells arrive at a port.
-    #[inline]
-    pub(super) fn ingress_mut(&mut self, port: PortIndex) -> &mut Ingress {
-        &mut self.ingress[port]
     }
 
     /// Returns the earliest effect elsewhere of a cell that arrives at a port.
@@ -155,7 +132,6 @@ impl Links {
         }
     }
 
-    /// Returns the first arrival in a row of streams.
     #[inline]
     pub(super) fn first(&self, row: Range<StreamIndex>) -> Time {
         self.next[row].iter().copied().min().unwrap_or(NEVER)
@@ -175,7 +151,6 @@ impl Links {
         for (stream, next) in self.streams[row.clone()].iter_mut().zip(&mut self.next[row]) {
             batch.begin_input();
             if *next < until {
-                batch.begin_run();
                 *next = stream.take_before(until, batch);
             }
             to_matter = to_matter.min(if every_cell_matters { *next } else { stream.next_end() });
@@ -188,7 +163,6 @@ impl Links {
 #[derive(Clone, Debug)]
 pub(super) struct Pipe<T> {
     items: Vec<T>,
-    /// Number of items taken.
     taken: usize,
 }
 
@@ -200,7 +174,6 @@ impl<T: Copy> Pipe<T> {
         self.items.push(item);
     }
 
-    /// Returns the items not taken.
     #[inline]
     pub(super) fn rest(&self) -> &[T] {
         &self.items[self.taken..]
@@ -218,13 +191,11 @@ impl<T: Copy> Pipe<T> {
         self.items.is_empty()
     }
 
-    /// Takes all items.
     fn clear(&mut self) {
         self.items.clear();
         self.taken = 0;
     }
 
-    /// Takes the first `items`.
     #[inline]
     pub(super) fn take(&mut self, items: usize) {
         self.taken += items;
@@ -245,7 +216,6 @@ pub(super) struct Stream {
     way: Way,
     /// Arrivals of last cells and RM cells, if only whole frames matter and single cells come.
     ends: Option<Box<Ends>>,
-    /// The port.
     pub(super) port: PortIndex,
     /// True if cells that end no frame have an effect elsewhere.
     every_cell_matters: bool,
@@ -265,11 +235,9 @@ enum Way {
     Trains(VecDeque<Train>),
 }
 
-/// Later than all events.
 pub(super) const NEVER: Time = Time(u64::MAX);
 
 impl Stream {
-    /// Creates an empty stream into a port.
     pub(super) fn new(port: PortIndex, in_trains: bool, every_cell_matters: bool) -> Self {
         Self {
             way: if in_trains { Way::Trains(VecDeque::new()) } else { Way::Cells(Pipe::EMPTY) },

@@ -7,7 +7,6 @@
 //! everything that happened in the network before it is settled.
 
 mod advance;
-pub mod batching_port;
 mod contended_port;
 mod egress;
 pub mod event_list;
@@ -17,6 +16,7 @@ mod ingress;
 mod links;
 mod nic;
 mod output;
+pub mod output_buffer;
 pub mod parallel;
 mod plan;
 mod port_builder;
@@ -87,7 +87,6 @@ pub(super) struct Engine<'a> {
     edge: Edge,
     end_systems: EndSystems,
     event_list: EventList,
-    /// Cells that arrive only after the horizon.
     late: Late,
     /// By shaped port: the longest lead of its cells, which it may hand on ahead of time if they arrive by the horizon.
     /// `None` if a cell handed on could not be taken back.
@@ -304,14 +303,13 @@ impl<'a> Engine<'a> {
                 };
                 self.work(port, now, token)?;
                 self.ports[port].look_at(now);
-                let queue = self.ports[port].buffer(&self.at_once).occupancy();
+                let queue = self.ports[port].view(&self.at_once).occupancy;
                 self.rate_control.write(vc, number, place, queue, now);
             }
         }
         Ok(())
     }
 
-    /// Adds a whole packet to a shaped port.
     fn put_in(&mut self, place: Place, packet: Packet, now: Time, phase: Phase) {
         let not_started = match phase {
             Phase::BeforeService => now,
@@ -364,7 +362,6 @@ impl<'a> Engine<'a> {
         self.event_list.set(Leaf::Shaped(shaped), start.map(|time| (time.max(now), Rank::Shape)));
     }
 
-    /// Puts cells in flight in a stream.
     fn arrive(&mut self, stream: StreamIndex, cells: &[Arriving]) {
         let mut downstream = self.downstream().0;
         for &Arriving { time, cell } in cells {

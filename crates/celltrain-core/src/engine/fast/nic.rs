@@ -25,7 +25,6 @@ pub(super) struct Nic {
     phase: Phase,
     waiting: u32,
     tracker: QueueTracker,
-    /// Cells of all VCs.
     offered: u64,
     /// State by VC, if several VCs cross the port.
     by_vc: Option<Box<ByVc>>,

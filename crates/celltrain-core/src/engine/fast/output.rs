@@ -3,14 +3,14 @@
 //!
 //! If the order is deferred, the number of waiting cells follows from arithmetic, and their order is worked out later.
 
-use super::batching_port::BatchingPort;
+use super::output_buffer::OutputBuffer;
 use super::run_queues::ReportGranularity;
 use crate::cell::{Cell, Run};
 use crate::units::{Span, Time};
 
 /// The part of a contended port that handles cells after their arrival.
 pub(super) struct Output {
-    pub(super) port: BatchingPort,
+    pub(super) buffer: OutputBuffer,
     /// Earliest start of the next transmission: the waiting head's start, or the time when the link is free.
     pub(super) next_start: Time,
     /// Deferred order: admitted cells may be pushed out again, overtaken or marked, so which cells leave is worked out
@@ -22,16 +22,15 @@ pub(super) struct Output {
     may_bypass_queue: bool,
     /// If the order is deferred: each start is reported, not only of cells that end a run. Set once a
     /// departure may matter by itself: another contended port follows, or the run is near its end.
-    reports_each: bool,
+    pub(super) reports_each: bool,
     /// Cells that have left a port that marks, with their starts, as they were marked.
     gone: Vec<(Cell, Time)>,
-    arrivals: Vec<Arrival>,
+    /// Arrivals noted and not yet taken.
+    pub(super) arrivals: Vec<Arrival>,
 }
 
-/// The times that govern a contended port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Timing {
-    /// One cell's transmission.
     pub(super) cell_time: Span,
     /// Least time from the start of a transmission to its first arrival with an effect.
     pub(super) least_lead: Span,
@@ -61,23 +60,24 @@ pub(super) struct Arrival {
     pub(super) period: Span,
 }
 
+/// Receives cells whose departure has become known: a run, the start of its first cell, and the period.
+pub(super) trait Depart: FnMut(Run, Time, Span) {}
+
+impl<F: FnMut(Run, Time, Span)> Depart for F {}
+
 impl Output {
-    pub(super) fn new(port: BatchingPort, timing: Timing) -> Self {
+    /// `reports_each`: from the beginning.
+    pub(super) fn new(buffer: OutputBuffer, timing: Timing, reports_each: bool) -> Self {
         Self {
-            defers_order: port.defers_order() || timing.marks_above.is_some(),
-            may_bypass_queue: timing.marks_above.is_none() && !port.merges(),
-            port,
+            defers_order: buffer.defers_order() || timing.marks_above.is_some(),
+            may_bypass_queue: timing.marks_above.is_none() && !buffer.merges(),
+            buffer,
             next_start: Time::default(),
             timing,
-            reports_each: false,
+            reports_each,
             gone: Vec::new(),
             arrivals: Vec::new(),
         }
-    }
-
-    /// Makes the port report each start from the beginning.
-    pub(super) fn reporting_each(self) -> Self {
-        Self { reports_each: true, ..self }
     }
 
     /// Notes cells that arrive, for the port's allocator.
@@ -88,18 +88,13 @@ impl Output {
         }
     }
 
-    /// Takes the arrivals noted since the last call.
-    pub(super) fn arrivals(&mut self) -> impl Iterator<Item = Arrival> {
-        self.arrivals.drain(..)
-    }
-
     /// Returns the earliest effect elsewhere of cells that wait and may leave in another order than they came.
     #[inline]
     pub(super) fn effect_of_waiting(&self) -> Option<Time> {
-        if !self.defers_order || self.port.ready() == 0 {
+        if !self.defers_order || self.buffer.ready() == 0 {
             return None;
         }
-        let ahead = if self.timing.every_cell_matters { 0 } else { self.port.least_to_an_end() - 1 };
+        let ahead = if self.timing.every_cell_matters { 0 } else { self.buffer.least_to_an_end() - 1 };
         Some(self.next_start + self.timing.cell_time * u64::from(ahead) + self.timing.least_lead)
     }
 
@@ -112,7 +107,7 @@ impl Output {
     /// Returns the first instant, at `arrival` or before, at which there is something to settle.
     #[inline]
     pub(super) fn first_of(&self, arrival: Time) -> Time {
-        let waits_late = self.defers_order && self.port.ready() > 0;
+        let waits_late = self.defers_order && self.buffer.ready() > 0;
         if waits_late { arrival.min(self.next_start) } else { arrival }
     }
 
@@ -123,22 +118,22 @@ impl Output {
             self.mark_before(until, most);
             return;
         }
-        let waiting = self.port.ready();
+        let waiting = self.buffer.ready();
         let mut gone = 0;
         while self.next_start < until && gone < waiting {
             self.next_start += self.timing.cell_time;
             gone += 1;
         }
         if gone > 0 {
-            self.port.defer_dequeue(gone);
+            self.buffer.defer_dequeue(gone);
         }
     }
 
     /// Hands on the cells one by one, and marks those that leave more than `most` cells behind.
     fn mark_before(&mut self, until: Time, most: u32) {
         while self.next_start < until {
-            let Some(cell) = self.port.take() else { break };
-            let marked = !cell.is_rm() && self.port.occupancy() > most;
+            let Some(cell) = self.buffer.take() else { break };
+            let marked = !cell.is_rm() && self.buffer.occupancy() > most;
             self.gone.push((if marked { cell.with_efci(true) } else { cell }, self.next_start));
             self.next_start += self.timing.cell_time;
         }
@@ -153,7 +148,7 @@ impl Output {
 
     /// Settles the departures before `until`; all arrivals before it are settled.
     #[inline]
-    pub(super) fn settle(&mut self, until: Time, depart: &mut impl FnMut(Run, Time, Span)) {
+    pub(super) fn settle(&mut self, until: Time, depart: &mut impl Depart) {
         if self.defers_order {
             self.serve_before(until);
             self.report_departures(depart);
@@ -163,19 +158,19 @@ impl Output {
     /// Brings the counts to `until`; everything before it is settled.
     pub(super) fn look_at(&mut self, until: Time) {
         self.serve_before(until);
-        self.port.dequeue_deferred();
+        self.buffer.dequeue_deferred();
     }
 
     /// Returns the time when all waiting cells will have been sent, if nothing else comes.
     #[inline]
     pub(super) fn tail_start(&self) -> Time {
-        self.next_start + self.timing.cell_time * u64::from(self.port.ready())
+        self.next_start + self.timing.cell_time * u64::from(self.buffer.ready())
     }
 
     /// Makes an idle port start a cell that arrives at `now` at once, or when the link is free.
     #[inline]
-    pub(super) fn start_anew_if_idle(&mut self, now: Time, depart: &mut impl FnMut(Run, Time, Span)) {
-        if self.port.ready() == 0 && self.next_start < now {
+    pub(super) fn start_anew_if_idle(&mut self, now: Time, depart: &mut impl Depart) {
+        if self.buffer.ready() == 0 && self.next_start < now {
             if self.defers_order {
                 self.report_departures(depart);
             }
@@ -186,21 +181,21 @@ impl Output {
     /// Offers a cell that arrives at `now`. Returns its start, if that is known and the cell waits for no other. Starts
     /// of other cells go to `depart`.
     #[inline]
-    pub(super) fn offer(&mut self, now: Time, cell: Cell, depart: &mut impl FnMut(Run, Time, Span)) -> Option<Time> {
+    pub(super) fn offer(&mut self, now: Time, cell: Cell, depart: &mut impl Depart) -> Option<Time> {
         self.start_anew_if_idle(now, depart);
-        self.port.set_now(now);
+        self.buffer.set_now(now);
         if self.defers_order {
-            if self.port.must_report_before(cell.label()) {
+            if self.buffer.must_report_before(cell.label()) {
                 self.report_departures(depart);
             }
-            self.port.offer(cell);
+            self.buffer.offer(cell);
             return None;
         }
         let start = self.tail_start();
-        if !self.port.offer(cell) {
+        if !self.buffer.offer(cell) {
             return None;
         }
-        if self.port.merges() {
+        if self.buffer.merges() {
             self.release(start, depart);
             return None;
         }
@@ -210,60 +205,49 @@ impl Output {
     /// Returns whether a cell that arrives at `now`, when no other does, starts at once if it is admitted.
     #[inline]
     pub(super) fn may_bypass_queue(&self, now: Time, cell: Cell) -> bool {
-        self.may_bypass_queue && self.next_start <= now && self.port.ready() == 0 && !cell.is_rm()
+        self.may_bypass_queue && self.next_start <= now && self.buffer.ready() == 0 && !cell.is_rm()
     }
 
     /// [`Output::offer`] for such a cell, which is not put in a queue.
     #[inline]
-    pub(super) fn bypass_queue(
-        &mut self,
-        now: Time,
-        cell: Cell,
-        depart: &mut impl FnMut(Run, Time, Span),
-    ) -> Option<Time> {
+    pub(super) fn bypass_queue(&mut self, now: Time, cell: Cell, depart: &mut impl Depart) -> Option<Time> {
         if !self.defers_order {
-            self.port.dequeue_deferred();
-        } else if self.port.deferred_dequeues() > 0 {
+            self.buffer.dequeue_deferred();
+        } else if self.buffer.deferred_dequeues() > 0 {
             self.report_departures(depart);
         }
         self.next_start = now;
-        self.port.set_now(now);
-        if self.port.bypass_queue(cell) {
+        self.buffer.set_now(now);
+        if self.buffer.bypass_queue(cell) {
             self.next_start += self.timing.cell_time;
             return Some(now);
         }
         // The last cell of a frame whose rest is refused may have entered.
-        (!self.defers_order && self.port.ready() > 0).then_some(now)
+        (!self.defers_order && self.buffer.ready() > 0).then_some(now)
     }
 
     /// Notes the cells of a run that start only after the horizon.
     #[cold]
     pub(super) fn leave_waiting(&mut self, run: Run, first_start: Time, period: Span) {
-        self.port.leave_waiting(run.last.label(), waiting_at(self.timing.horizon, run, first_start, period));
+        self.buffer.leave_waiting(run.last.label(), waiting_at(self.timing.horizon, run, first_start, period));
     }
 
     /// Updates the waiting cells of a run after the horizon has moved from `before`.
     #[cold]
     pub(super) fn update_waiting(&mut self, run: Run, first_start: Time, period: Span, before: Time) {
-        self.port.stop_waiting(run.last.label(), waiting_at(before, run, first_start, period));
+        self.buffer.stop_waiting(run.last.label(), waiting_at(before, run, first_start, period));
         self.leave_waiting(run, first_start, period);
     }
 
-    /// Moves the horizon.
     pub(super) fn set_horizon(&mut self, horizon: Time) {
         self.timing.horizon = horizon;
         self.timing.latest_start = Time(horizon.0.saturating_sub(self.timing.longest_lead.0));
     }
 
-    /// Reports departures by the run again, until one may be too late for the horizon.
-    pub(super) fn report_runs(&mut self) {
-        self.reports_each = false;
-    }
-
     /// Reports the frame that the latest arrival completed; it starts at `start`.
     #[inline]
-    pub(super) fn release(&mut self, mut start: Time, depart: &mut impl FnMut(Run, Time, Span)) {
-        for run in self.port.released() {
+    pub(super) fn release(&mut self, mut start: Time, depart: &mut impl Depart) {
+        for run in self.buffer.released() {
             depart(run, start, self.timing.cell_time);
             start += self.timing.cell_time * u64::from(run.cells);
         }
@@ -271,11 +255,11 @@ impl Output {
 
     /// Reports the departures from a port with deferred order. The link was never idle since the last report.
     #[inline(never)]
-    pub(super) fn report_departures(&mut self, depart: &mut impl FnMut(Run, Time, Span)) {
+    pub(super) fn report_departures(&mut self, depart: &mut impl Depart) {
         for (cell, start) in self.gone.drain(..) {
             depart(Run { last: cell, cells: 1 }, start, self.timing.cell_time);
         }
-        let gone = self.port.deferred_dequeues();
+        let gone = self.buffer.deferred_dequeues();
         if gone == 0 {
             return;
         }
@@ -283,13 +267,13 @@ impl Output {
         let first_start = Time(self.next_start.0 - cell_time.0 * u64::from(gone));
         if !self.reports_each && (self.timing.every_cell_matters || self.next_start > self.timing.latest_start) {
             self.reports_each = true;
-            self.port.report_parts(|run| depart(run, first_start, Span(0)));
+            self.buffer.report_parts(|run| depart(run, first_start, Span(0)));
         }
         let start = |after: u32| first_start + cell_time * u64::from(after);
         if self.reports_each {
-            self.port.report_departures(ReportGranularity::Each, |run, after| depart(run, start(after), cell_time));
+            self.buffer.report_departures(ReportGranularity::Each, |run, after| depart(run, start(after), cell_time));
         } else {
-            self.port.report_departures(ReportGranularity::Runs, |run, after| depart(run, start(after), Span(0)));
+            self.buffer.report_departures(ReportGranularity::Runs, |run, after| depart(run, start(after), Span(0)));
         }
     }
 }

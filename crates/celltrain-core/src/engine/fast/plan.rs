@@ -11,7 +11,6 @@
 //! lead to hosts, or of one VC to a shaped port.
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::ops::Range;
 
 use typed_index_collections::{TiSlice, TiVec};
@@ -23,13 +22,10 @@ use crate::units::Span;
 use crate::upstream::UpstreamLinks;
 
 indices! {
-    /// A host's own port.
     NicIndex;
 
-    /// A shaped port.
     ShapedIndex;
 
-    /// A contended port.
     PortIndex;
 
     /// A lane: a queue of frames on their way.
@@ -42,13 +38,9 @@ indices! {
 /// The role of a port in the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// A host's own port.
     Host(NicIndex),
-    /// A shaped port.
     Shaped(ShapedIndex),
-    /// Cells can wait here.
     Contended(PortIndex),
-    /// No cell ever waits here.
     Transparent,
 }
 
@@ -57,16 +49,13 @@ pub(super) enum Role {
 pub(super) struct Stage {
     /// Time from the start of a cell's transmission to its arrival at the end of the stage.
     pub(super) lead: Span,
-    /// The place at its end.
     pub(super) end: StageEnd,
 }
 
-/// The end of a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StageEnd {
     /// The host at the end of the VC.
     Host {
-        /// The VC.
         vc: VcIndex,
         /// Index of the link the host receives on: deliveries of one instant go by it.
         link: LinkIndex,
@@ -77,18 +66,13 @@ pub(super) enum StageEnd {
     Shaped {
         /// The lane that carries packets from this port.
         lane: LaneIndex,
-        /// Index of the link they come in on.
         link: LinkIndex,
-        /// The VC.
         vc: VcIndex,
     },
-    /// A contended port.
     Port {
-        /// The port.
         port: PortIndex,
         /// Number of the input among those of the port.
         input: u32,
-        /// The VC's label on its link.
         label: Label,
     },
 }
@@ -96,29 +80,20 @@ pub(super) enum StageEnd {
 /// A transparent port on the way of a VC.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Passed {
-    /// Index of its link.
     pub(super) link: LinkIndex,
-    /// The VC's label there.
     pub(super) label: Label,
     /// Time from the start of transmission at the stage's beginning to the arrival here.
     pub(super) lead: Span,
 }
 
 /// The transparent ports on the ways of the stages that begin at one port.
-#[derive(Clone, Debug, Default)]
 pub(super) struct PassedPorts {
-    /// Row offsets into `passed`, one per label, plus a final end offset. Empty at a port where no stage begins.
+    /// Row offsets into `passed`, one per label, plus a final end offset.
     first: Vec<u32>,
     passed: Vec<Passed>,
 }
 
 impl PassedPorts {
-    fn new(vcs: usize) -> Self {
-        let mut first = Vec::with_capacity(vcs + 1);
-        first.push(0);
-        Self { first, passed: Vec::new() }
-    }
-
     /// Ends the way of a label: it has the ports added since the last call.
     fn end_way(&mut self) {
         self.first.push(index(self.passed.len()));
@@ -126,7 +101,7 @@ impl PassedPorts {
 
     /// Returns how many ports were added since the last way ended.
     fn under_way(&self) -> usize {
-        self.passed.len() - self.first.last().map_or(0, |&first| first as usize)
+        self.passed.len() - self.first[self.first.len() - 1] as usize
     }
 
     /// Returns the ports on the way of the stage with this label, in order.
@@ -137,7 +112,7 @@ impl PassedPorts {
 
     /// Creates a row with a place for each port, and one for the end of each way.
     pub(super) fn row(&self) -> Vec<u64> {
-        vec![0; self.passed.len() + self.first.len().saturating_sub(1)]
+        vec![0; self.passed.len() + self.first.len() - 1]
     }
 
     /// Returns the places of one way in such a row.
@@ -150,7 +125,6 @@ impl PassedPorts {
 /// The way of one VC's RM cells through a stage.
 #[derive(Clone, Debug)]
 pub(super) struct RmWay {
-    /// The VC.
     pub(super) vc: VcIndex,
     /// The switches whose allocators write into backward RM cells.
     pub(super) passes: Vec<RmPass>,
@@ -163,11 +137,8 @@ pub(super) struct RmWay {
 pub(super) struct RmPass {
     /// Time from the start of transmission at the stage's beginning to the arrival here.
     pub(super) lead: Span,
-    /// The place of its allocator.
     pub(super) place: Place,
-    /// Index of the link they come in on.
     pub(super) link: LinkIndex,
-    /// The RM event lane.
     pub(super) lane: RmLaneIndex,
 }
 
@@ -176,33 +147,23 @@ pub(super) struct RmPass {
 pub(super) struct RmEnd {
     /// Time from the start of transmission at the stage's beginning to the arrival here.
     pub(super) lead: Span,
-    /// Index of the link they come in on.
     pub(super) link: LinkIndex,
     /// Number of transparent ports they have passed.
     pub(super) passed: usize,
-    /// The RM event lane.
     pub(super) lane: RmLaneIndex,
 }
 
-/// The plan of a run.
 pub(super) struct Plan {
-    /// By link.
     pub(super) roles: TiVec<LinkIndex, Role>,
-    /// The links that feed each port.
     pub(super) upstream: UpstreamLinks,
-    /// Links of the hosts' ports.
     pub(super) hosts: TiVec<NicIndex, LinkIndex>,
-    /// Links of the contended ports.
     pub(super) contended: TiVec<PortIndex, LinkIndex>,
-    /// Links of the shaped ports.
     pub(super) shaped: TiVec<ShapedIndex, LinkIndex>,
     /// By link and label; empty for transparent ports.
     pub(super) stages: TiVec<LinkIndex, TiVec<Label, Stage>>,
     /// By link: the transparent ports on the ways of its stages.
     pub(super) passed: TiVec<LinkIndex, PassedPorts>,
-    /// True if any VC's rate is controlled.
     pub(super) controls: bool,
-    /// True if any port marks cells.
     pub(super) marks: bool,
     /// By link and label: the way of RM cells, if there are any; empty if no rate is controlled.
     pub(super) rm_ways: TiVec<LinkIndex, TiVec<Label, Option<RmWay>>>,
@@ -210,7 +171,6 @@ pub(super) struct Plan {
     pub(super) lanes: TiVec<LaneIndex, Option<Place>>,
     /// Number of lanes of RM events, one for RM cells from one port after one lead.
     pub(super) rm_event_lanes: usize,
-    /// Propagation by link.
     pub(super) delays: TiVec<LinkIndex, Span>,
 }
 
@@ -243,48 +203,40 @@ impl Plan {
         };
         for link in network.links.keys() {
             let role = if rate_control.port(link).is_some() {
-                plan.shaped.push(link);
-                Role::Shaped(ShapedIndex::from(plan.shaped.len() - 1))
+                Role::Shaped(plan.shaped.push_and_get_key(link))
             } else if network.nodes[network.links[link].from].kind == NodeKind::Host {
-                plan.hosts.push(link);
-                Role::Host(NicIndex::from(plan.hosts.len() - 1))
+                Role::Host(plan.hosts.push_and_get_key(link))
             } else if !routing.merging[link].contains(&true)
                 && is_transparent(network, times, link, plan.upstream.of(link))
                 && !traced.contains(&link)
             {
                 Role::Transparent
             } else {
-                plan.contended.push(link);
-                Role::Contended(PortIndex::from(plan.contended.len() - 1))
+                Role::Contended(plan.contended.push_and_get_key(link))
             };
             plan.roles.push(role);
         }
         for link in network.links.keys() {
-            let (stages, passed, rm_ways) = match plan.roles[link] {
-                Role::Transparent => (TiVec::new(), PassedPorts::default(), TiVec::new()),
-                Role::Host(_) | Role::Shaped(_) | Role::Contended(_) => {
-                    plan.stages_of(routing, rate_control, times, link, &partition_of)
-                }
-            };
-            plan.stages.push(stages);
-            plan.passed.push(passed);
-            if plan.controls {
-                plan.rm_ways.push(rm_ways);
-            }
+            plan.add_stages(routing, rate_control, times, link, &partition_of);
         }
         plan
     }
 
-    /// Returns the stages that begin at a port, by label, and the transparent ports on their ways. Frames that go to
-    /// hosts over the same lead share a lane.
-    fn stages_of(
+    /// Returns where the RM cells of a VC leave it, which they do in this stage.
+    pub(super) fn rm_end(&self, link: LinkIndex, label: Label) -> RmEnd {
+        let way = self.rm_ways[link][label].as_ref();
+        way.and_then(|way| way.end).expect("RM cells leave their VC in this stage")
+    }
+
+    /// Adds the stages that begin at a port. Frames that go to hosts over the same lead share a lane.
+    fn add_stages(
         &mut self,
         routing: &Routing,
         rate_control: &RateControl,
         times: &TiSlice<LinkIndex, LinkTimes>,
         start: LinkIndex,
         partition_of: &impl Fn(LinkIndex) -> u32,
-    ) -> Stages {
+    ) {
         let mut lanes: BTreeMap<(Span, u32), LaneIndex> = BTreeMap::new();
         // By lead, and whether they end there.
         let mut rm_event_lanes: BTreeMap<(Span, bool), RmLaneIndex> = BTreeMap::new();
@@ -295,10 +247,12 @@ impl Plan {
                 RmLaneIndex::from(*all_rm_event_lanes - 1)
             })
         };
-        let mut stages = TiVec::with_capacity(routing.next[start].len());
-        let mut passed_ports = PassedPorts::new(routing.next[start].len());
-        let mut rm_ways = TiVec::with_capacity(if self.controls { routing.next[start].len() } else { 0 });
-        for label in routing.next[start].keys() {
+        // No stage begins at a transparent port.
+        let vcs = if self.roles[start] == Role::Transparent { 0 } else { routing.next[start].len() };
+        let mut stages = TiVec::with_capacity(vcs);
+        let mut passed_ports = PassedPorts { first: vec![0], passed: Vec::new() };
+        let mut rm_ways = TiVec::with_capacity(if self.controls { vcs } else { 0 });
+        for label in routing.next[start].keys().take(vcs) {
             let (mut link, mut at) = (start, label);
             let mut lead = Span(0);
             let vc = routing.vcs[start][label];
@@ -315,13 +269,8 @@ impl Plan {
                 }));
                 match routing.next[link][at] {
                     Next::Host { vc } => {
-                        let lane = match lanes.entry((lead, partition_of(link))) {
-                            Entry::Occupied(lane) => *lane.get(),
-                            Entry::Vacant(lane) => {
-                                self.lanes.push(None);
-                                *lane.insert(LaneIndex::from(self.lanes.len() - 1))
-                            }
-                        };
+                        let lane = lanes.entry((lead, partition_of(link)));
+                        let lane = *lane.or_insert_with(|| self.lanes.push_and_get_key(None));
                         break StageEnd::Host { vc, link, lane };
                     }
                     Next::Port { link: next, label } => {
@@ -335,8 +284,7 @@ impl Plan {
                                 break StageEnd::Port { port, input, label };
                             }
                             Role::Shaped(_) => {
-                                self.lanes.push(Some(Place { link: next, label }));
-                                let lane = LaneIndex::from(self.lanes.len() - 1);
+                                let lane = self.lanes.push_and_get_key(Some(Place { link: next, label }));
                                 break StageEnd::Shaped { lane, link: came_in, vc };
                             }
                             Role::Host(_) => unreachable!("no VC enters a host's own port"),
@@ -350,12 +298,13 @@ impl Plan {
                 rm_ways.push(rate_control.home(vc).map(|_| rm_way));
             }
         }
-        (stages, passed_ports, rm_ways)
+        self.stages.push(stages);
+        self.passed.push(passed_ports);
+        if self.controls {
+            self.rm_ways.push(rm_ways);
+        }
     }
 }
-
-/// Stages by label, the transparent ports on their ways, and the ways of RM cells through them.
-type Stages = (TiVec<Label, Stage>, PassedPorts, TiVec<Label, Option<RmWay>>);
 
 fn index(i: usize) -> u32 {
     u32::try_from(i).expect("indices fit 32 bits")

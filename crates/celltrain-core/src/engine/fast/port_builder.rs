@@ -2,160 +2,157 @@
 
 use typed_index_collections::TiVec;
 
-use super::batching_port::BatchingPort;
 use super::contended_port::{AtOnceIndex, AtOncePort, ContendedPort, QueuePort, StreamPort};
 use super::egress::{Egress, Hop, HopEnd, PartialFrames, ToHosts};
-use super::fifo::{Fifo, FifoOptions};
+use super::fifo::Fifo;
 use super::ingress::CellIngress;
 use super::links::{Ingress, Links, Stream};
-use super::output::Timing;
+use super::output::{Output, Timing};
+use super::output_buffer::OutputBuffer;
 use super::plan::{NicIndex, PortIndex, Role, Stage, StageEnd};
-use super::port_plan::{Arrivals, PortBuilder, PortInfo, PortMode, PortOptions, PortPlan, Reason, TrainPlan};
+use super::port_plan::{PortBuilder, PortMode, PortOptions, PortPlan, Reason};
 use super::train::TrainIngress;
 use super::train_port::TrainPort;
 use crate::cancellation::{CancellationToken, Interrupted, all};
 use crate::contracts::Edge;
 use crate::index::{Label, LinkIndex, VcIndex};
 use crate::network::Vc;
-use crate::policy::{BufferPolicy, formula};
+use crate::policy::formula::PortInfo;
+use crate::policy::{BufferPolicy, Overflow};
 use crate::rate_control::RateControl;
 use crate::rng;
 use crate::scheduler::Service;
 use crate::tie::{ServiceOrder, TieBreaker};
 use crate::units::{Span, Time};
 
-/// A port before the streams of the others are known.
+/// The parts of a port that do not depend on its code, and the code.
 struct Draft {
-    link: LinkIndex,
+    policy: Box<dyn BufferPolicy>,
+    queues: Option<Service>,
     timing: Timing,
+    plan: PortPlan,
     reason: Reason,
-    body: Body,
-}
-
-/// The buffer of a port, by its code.
-enum Body {
-    Trains(BatchingPort, TrainPlan),
-    Stream(Fifo),
-    Queues(BatchingPort),
-    AtOnce(Fifo),
 }
 
 impl PortBuilder<'_> {
     /// Builds all contended ports and the links into them.
-    ///
-    /// # Errors
-    /// If it is interrupted.
     pub(super) fn ports(
         &self,
         options: PortOptions,
         rate_control: &mut RateControl,
         token: &CancellationToken<'_>,
     ) -> Result<PortSet, Interrupted> {
-        let mut links = Links::default();
-        let mut taken_at_once = 0;
-        let drafts: Vec<Draft> = all(self.plan.contended.iter_enumerated().map(|(port, &link)| {
-            let upstream = self.plan.upstream.of(link);
-            token.tick(self.routing.vcs[link].len() + upstream.len())?;
-            let draft = self.draft(link, options, rate_control);
-            let ingress = match draft.body {
-                Body::Trains(..) => {
-                    Ingress::Trains(Box::new(TrainIngress::new(upstream.len(), draft.timing.every_cell_matters)))
-                }
-                Body::Stream(_) | Body::Queues(_) => Ingress::Streams(links.add_streams(self.streams(&draft, port))),
-                Body::AtOnce(_) => {
-                    taken_at_once += 1;
-                    Ingress::AtOnce(AtOnceIndex::from(taken_at_once - 1))
-                }
-            };
-            links.add_port(ingress, draft.timing.least_lead);
-            Ok(draft)
-        }))?;
-        let mut at_once = TiVec::with_capacity(taken_at_once);
-        let mut plans = TiVec::with_capacity(drafts.len());
-        let port = |(number, draft): (PortIndex, Draft)| {
-            let Draft { link, timing, reason, body } = draft;
-            let (plan, port) = match body {
-                Body::Trains(port, plan) => {
-                    let vcs = self.routing.vcs[link].len();
-                    let port = TrainPort::new(port, self.ties(link), vcs, self.at_node(link), timing, plan);
-                    (PortPlan::Trains(plan), ContendedPort::Trains(port))
-                }
-                Body::Stream(fifo) => {
-                    let (ingress, egress) =
-                        (self.ingress(link, &timing, number, &links), self.egress(link, &timing, &links));
-                    let port = StreamPort::new(ingress, fifo, egress, timing.longest_lead);
-                    (PortPlan::Stream, ContendedPort::Stream(port))
-                }
-                Body::Queues(port) => {
-                    let (ingress, egress) =
-                        (self.ingress(link, &timing, number, &links), self.egress(link, &timing, &links));
-                    (PortPlan::Queues, ContendedPort::Queues(QueuePort::new(port, ingress, egress, timing)))
-                }
-                Body::AtOnce(fifo) => {
-                    let (to_hosts, longest_lead) = (self.to_hosts(link, &timing), timing.longest_lead);
-                    at_once.push(AtOncePort { fifo, to_hosts, longest_lead });
-                    (PortPlan::AtOnce, ContendedPort::AtOnce(AtOnceIndex::from(at_once.len() - 1)))
-                }
-            };
-            plans.push((plan, reason));
-            port
-        };
-        let ports = PortIndex::counting().zip(drafts).map(port).collect();
-        Ok(PortSet { ports, links, at_once, plans })
+        let mut set = PortSet::default();
+        for &link in &self.plan.contended {
+            let draft = self.draft(link, options, rate_control, token)?;
+            self.add_port(&mut set, link, draft, options);
+        }
+        // A hop may lead to any port.
+        for (port, &link) in set.ports.iter_mut().zip(&self.plan.contended) {
+            if let ContendedPort::Stream(StreamPort { egress, .. }) | ContendedPort::Queues(QueuePort { egress, .. }) =
+                port
+            {
+                let hops = self.plan.stages[link].iter_enumerated();
+                egress.hops = hops.map(|(label, stage)| self.hop(&set.links, link, label, stage)).collect();
+            }
+        }
+        Ok(set)
     }
 
     /// Returns, by contended port, whether cells come to it in streams from other contended ports.
-    ///
-    /// # Errors
-    /// If it is interrupted.
     pub(super) fn takes_cells(
         &self,
         mode: PortMode,
         rate_control: &mut RateControl,
         token: &CancellationToken<'_>,
     ) -> Result<TiVec<PortIndex, bool>, Interrupted> {
-        let takes = all(self.plan.contended.iter().map(|&link| {
-            token.tick(self.routing.vcs[link].len() + self.plan.upstream.of(link).len())?;
-            let options = PortOptions { mode, is_looked_at: false };
-            Ok(!matches!(self.draft(link, options, rate_control).body, Body::Trains(..)))
-        }))?;
+        let options = PortOptions { mode, is_looked_at: false };
+        let draft = |&link| self.draft(link, options, rate_control, token);
+        let takes = all(self.plan.contended.iter().map(draft).map(|draft| Ok(draft?.plan != PortPlan::Trains)))?;
         Ok(takes.into())
     }
 
-    fn draft(&self, link: LinkIndex, options: PortOptions, rate_control: &mut RateControl) -> Draft {
+    fn draft(
+        &self,
+        link: LinkIndex,
+        options: PortOptions,
+        rate_control: &mut RateControl,
+        token: &CancellationToken<'_>,
+    ) -> Result<Draft, Interrupted> {
         let &Self { network, routing, .. } = self;
-        let is_looked_at = options.is_looked_at;
+        token.tick(routing.vcs[link].len() + self.plan.upstream.of(link).len())?;
         let port = &network.links[link];
         let marks_above = rate_control.allocator(link).and_then(|allocator| allocator.marks_above());
         let mut policy = port.policy.build(port.buffer, &network.vc_names(routing, link));
-        policy.at_port(&formula::PortInfo::of(&port.name, port.buffer, port.rate, self.clock));
+        policy.at_port(&PortInfo::of(&port.name, port.buffer, port.rate, self.clock));
         // Cells of a single queue leave in the order of their arrival, whatever the scheduler.
         let queues = port.scheduler.build(&network.vc_kinds(routing, link)).filter(Service::has_a_choice);
         let timing = self.timing(link, marks_above);
-        let port_info = PortInfo {
-            link,
-            overflow: policy.overflow(),
-            follows_cells: policy.follower().is_some(),
-            queues: queues.as_ref(),
-            timing: &timing,
-            is_looked_at,
+        let is_plain = queues.is_none()
+            && !timing.notes
+            && policy.overflow() != Overflow::PushOutFront
+            && policy.follower().is_none()
+            && !routing.merging[link].contains(&true);
+        let (plan, reason) = self.port_plan(link, &timing, is_plain, options);
+        Ok(Draft { policy, queues, timing, plan, reason })
+    }
+
+    fn add_port(
+        &self,
+        set: &mut PortSet,
+        link: LinkIndex,
+        draft: Draft,
+        PortOptions { is_looked_at, .. }: PortOptions,
+    ) {
+        let &Self { network, routing, .. } = self;
+        let Draft { policy, queues, timing, plan, reason } = draft;
+        let (vcs, capacity) = (routing.vcs[link].len(), network.links[link].buffer);
+        let Timing { cell_time, longest_lead, latest_start, every_cell_matters, .. } = timing;
+        let draws = |purpose| rng::Stream::new(network.seed, &format!("port/{}/{purpose}", network.links[link].name));
+        let ties = TieBreaker::new(network.tie_order, routing.inputs[network.links[link].from], draws("ties"));
+        let upstream = self.plan.upstream.of(link);
+        let at_node: Vec<u32> = upstream.iter().map(|&from| routing.input[from]).collect();
+        let fifo = |policy| Fifo::new(vcs, capacity, policy, draws("policy"), &timing, is_looked_at);
+        let buffer = |policy, queues| {
+            let buffer = OutputBuffer::new(capacity, vcs, policy, draws("policy"));
+            buffer.merging(&routing.merging[link]).scheduled(queues)
         };
-        let (arrivals, reason) = self.arrivals(&port_info, options.mode);
-        let body = match arrivals {
-            Arrivals::Trains => {
-                let port = self.batching_port(link, policy, queues);
+        let first_stream = |links: &mut Links| links.add_streams(self.streams(link, set.ports.next_key(), &timing));
+        let cells = |first_stream, ties, at_node| {
+            let spacing = upstream.iter().map(|&from| self.times[from].cell_time);
+            let least_spacing = spacing.min().unwrap_or(cell_time);
+            CellIngress::new(ties, first_stream, at_node, least_spacing, every_cell_matters)
+        };
+        let to_hosts = || ToHosts { link, cell_time, longest_lead, latest_start, frames: PartialFrames::new(vcs) };
+        let egress = || Egress { hops: TiVec::new(), to_hosts: to_hosts() };
+        let (ingress, port) = match plan {
+            PortPlan::Trains => {
+                let buffer = buffer(policy, queues);
                 let is_read = is_looked_at || timing.marks_above.is_some();
-                let port = if is_read { port } else { port.without_queue() };
-                let plan = TrainPlan::of(&port, &timing);
-                Body::Trains(port, plan)
+                let buffer = if is_read { buffer } else { buffer.without_queue() };
+                let ingress = Ingress::Trains(Box::new(TrainIngress::new(upstream.len(), every_cell_matters)));
+                (ingress, ContendedPort::Trains(TrainPort::new(buffer, ties, vcs, at_node, timing)))
             }
-            Arrivals::CellsAtOnce => Body::AtOnce(self.fifo(link, policy, &timing, is_looked_at)),
-            Arrivals::Cells if Self::is_plain(&port_info, self.merges(link)) => {
-                Body::Stream(self.fifo(link, policy, &timing, is_looked_at))
+            PortPlan::Stream => {
+                let first = first_stream(&mut set.links);
+                let port = StreamPort { ingress: cells(first, ties, at_node), fifo: fifo(policy), egress: egress() };
+                (Ingress::Streams(first), ContendedPort::Stream(port))
             }
-            Arrivals::Cells => Body::Queues(self.batching_port(link, policy, queues)),
+            PortPlan::Queues => {
+                let first = first_stream(&mut set.links);
+                let output = Output::new(buffer(policy, queues), timing, true);
+                let port = QueuePort { ingress: cells(first, ties, at_node), output, egress: egress() };
+                (Ingress::Streams(first), ContendedPort::Queues(port))
+            }
+            PortPlan::AtOnce => {
+                let port = AtOncePort { fifo: fifo(policy), to_hosts: to_hosts() };
+                let number = set.at_once.push_and_get_key(port);
+                (Ingress::AtOnce(number), ContendedPort::AtOnce(number))
+            }
         };
-        Draft { link, timing, reason, body }
+        set.links.add_port(ingress, timing.least_lead);
+        set.ports.push(port);
+        set.plans.push((plan, reason));
     }
 
     /// Returns the times that govern a port.
@@ -191,77 +188,28 @@ impl PortBuilder<'_> {
     }
 
     /// Returns the streams of a port, in the order of its inputs.
-    fn streams(&self, Draft { link, timing, .. }: &Draft, port: PortIndex) -> impl Iterator<Item = Stream> {
-        self.plan.upstream.of(*link).iter().map(move |&from| {
-            if self.has(self.beginning(from)) && !self.has(*link) {
+    fn streams(&self, link: LinkIndex, port: PortIndex, timing: &Timing) -> impl Iterator<Item = Stream> {
+        self.plan.upstream.of(link).iter().map(move |&from| {
+            if self.has(self.beginning(from)) && !self.has(link) {
                 return Stream::elsewhere(port);
             }
             Stream::new(port, !self.brings_cells(from), timing.every_cell_matters)
         })
     }
 
-    fn draws(&self, link: LinkIndex, purpose: &str) -> rng::Stream {
-        rng::Stream::new(self.network.seed, &format!("port/{}/{purpose}", self.network.links[link].name))
-    }
-
-    fn ties(&self, link: LinkIndex) -> TieBreaker {
-        let &Self { network, routing, .. } = self;
-        TieBreaker::new(network.tie_order, routing.inputs[network.links[link].from], self.draws(link, "ties"))
-    }
-
-    /// Returns the numbers of a port's inputs at its node, which decide ties.
-    fn at_node(&self, link: LinkIndex) -> Vec<u32> {
-        self.plan.upstream.of(link).iter().map(|&from| self.routing.input[from]).collect()
-    }
-
-    fn ingress(&self, link: LinkIndex, timing: &Timing, port: PortIndex, links: &Links) -> CellIngress {
-        let &Ingress::Streams(first) = links.ingress(port) else { unreachable!("it takes streams") };
-        let spacing = self.plan.upstream.of(link).iter().map(|&from| self.times[from].cell_time);
-        let least_spacing = spacing.min().unwrap_or(timing.cell_time);
-        CellIngress::new(self.ties(link), first, self.at_node(link), least_spacing, timing.every_cell_matters)
-    }
-
-    fn fifo(&self, link: LinkIndex, policy: Box<dyn BufferPolicy>, timing: &Timing, is_looked_at: bool) -> Fifo {
-        let options = FifoOptions { cell_time: timing.cell_time, serves_first: timing.serve_first, is_looked_at };
-        let (vcs, capacity) = (self.routing.vcs[link].len(), self.network.links[link].buffer);
-        let mut fifo = Fifo::new(vcs, capacity, policy, self.draws(link, "policy"), options);
-        fifo.ask_at(timing.horizon);
-        fifo
-    }
-
-    fn batching_port(&self, link: LinkIndex, policy: Box<dyn BufferPolicy>, queues: Option<Service>) -> BatchingPort {
-        let vcs = self.routing.vcs[link].len();
-        BatchingPort::new(self.network.links[link].buffer, vcs, policy, self.draws(link, "policy"))
-            .merging(&self.routing.merging[link])
-            .scheduled(queues)
-    }
-
-    fn to_hosts(&self, link: LinkIndex, timing: &Timing) -> ToHosts {
-        let &Timing { cell_time, latest_start, .. } = timing;
-        ToHosts { link, cell_time, latest_start, frames: PartialFrames::new(self.routing.vcs[link].len()) }
-    }
-
-    fn egress(&self, link: LinkIndex, timing: &Timing, links: &Links) -> Egress {
-        let hops = self.plan.stages[link].iter_enumerated();
-        let hops = hops.map(|(label, stage)| self.hop(links, link, label, stage)).collect();
-        Egress::new(hops, self.to_hosts(link, timing))
-    }
-
     /// Returns the next place of a VC's cells behind a port of single cells.
     fn hop(&self, links: &Links, link: LinkIndex, label: Label, stage: &Stage) -> Hop {
         let plan = self.plan;
         let is_watched = plan.marks && plan.rm_ways.get(link).is_some_and(|ways| ways[label].is_some());
-        match stage.end {
-            StageEnd::Port { port, input, label } => {
-                let to = match links.ingress(port) {
-                    Ingress::Streams(first) if !is_watched => HopEnd::Stream(first.input(input)),
-                    &Ingress::AtOnce(port) if !is_watched => HopEnd::AtOnce(port),
-                    _ => HopEnd::Fabric,
-                };
-                Hop::new(stage.lead, to, label)
-            }
-            StageEnd::Host { .. } | StageEnd::Shaped { .. } => Hop::new(stage.lead, HopEnd::Host, label),
-        }
+        let (to, label) = match stage.end {
+            StageEnd::Port { port, input, label } => match &links.ingress[port] {
+                Ingress::Streams(first) if !is_watched => (HopEnd::Stream(first.input(input)), label),
+                &Ingress::AtOnce(port) if !is_watched => (HopEnd::AtOnce(port), label),
+                _ => (HopEnd::Fabric, label),
+            },
+            StageEnd::Host { .. } | StageEnd::Shaped { .. } => (HopEnd::Host, label),
+        };
+        Hop { lead: stage.lead, to, label }
     }
 
     /// Returns, by VC, the route of its frames out of their host; `None` if the host's own port shapes it.
@@ -280,7 +228,7 @@ impl PortBuilder<'_> {
     }
 }
 
-/// The ports of a run.
+#[derive(Default)]
 pub(super) struct PortSet {
     pub(super) ports: TiVec<PortIndex, ContendedPort>,
     pub(super) links: Links,
@@ -292,10 +240,7 @@ pub(super) struct PortSet {
 /// The route of a VC's frames out of their host.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Exit {
-    /// The host's own port.
     pub(super) nic: NicIndex,
-    /// One cell's transmission there.
     pub(super) cell_time: Span,
-    /// True if cells are policed there.
     pub(super) is_policed: bool,
 }

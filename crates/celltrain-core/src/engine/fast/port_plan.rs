@@ -4,17 +4,19 @@ use std::fmt;
 
 use typed_index_collections::TiSlice;
 
-use super::batching_port::BatchingPort;
+use super::contended_port::ContendedPort;
 use super::ingress;
 use super::output::Timing;
+use super::output_buffer::OutputBuffer;
 use super::parallel::Partition;
 use super::plan::{Plan, Role};
+use super::port_builder::PortSet;
+use super::train_port::TrainPort;
 use crate::cancellation::{CancellationToken, Interrupted};
 use crate::index::LinkIndex;
 use crate::network::{LinkTimes, Network, Next, Routing};
-use crate::policy::Overflow;
 use crate::rate_control::RateControl;
-use crate::scheduler::{BacklogSensitivity, Service};
+use crate::scheduler::BacklogSensitivity;
 use crate::units::{Clock, Time};
 
 /// Selection of the code of contended ports.
@@ -39,7 +41,7 @@ pub(super) const MANY: usize = 5;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PortPlan {
     /// [`TrainPort`](super::train_port::TrainPort): cells come and go in trains.
-    Trains(TrainPlan),
+    Trains,
     /// [`StreamPort`](super::contended_port::StreamPort): single cells, first in, first out.
     Stream,
     /// [`QueuePort`](super::contended_port::QueuePort): single cells, and queues whose order is worked out later.
@@ -52,8 +54,6 @@ pub(super) enum PortPlan {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a way of its own")]
 pub(super) struct TrainPlan {
-    /// The port's knowledge of the cells that wait.
-    pub(super) queue: QueuePlan,
     /// Trains that overlap may be admitted one after the other: each VC has a queue of its own, the scheduler
     /// is not [`BacklogSensitivity::Exact`], no cell is marked, no allocator notes arrivals, and arrivals precede the
     /// departure of their instant.
@@ -62,52 +62,31 @@ pub(super) struct TrainPlan {
     pub(super) fills_in_order: bool,
     /// A queue that is empty for less than a cell time affects the scheduler.
     pub(super) fills_exactly: bool,
-    /// Cells of interleaved trains are admitted together: one queue holds all, they leave in the order of arrival, and
-    /// the departure of a single cell has no effect.
+    /// Cells of interleaved trains are admitted together: only how many wait is kept, and the departure of a single cell
+    /// has no effect.
     pub(super) interleaves: bool,
     /// Cells of trains in step may be lost in rounds: only how many wait is kept, and a cell that finds no room
     /// is lost with no effect on others.
     pub(super) loses_in_rounds: bool,
 }
 
-/// The knowledge of a port of trains about the cells that wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum QueuePlan {
-    /// Only their number.
-    Counted,
-    /// Their order, which is the order of arrival.
-    Fifo,
-    /// Their number; their order is worked out later.
-    Deferred,
-    /// Their order, and which frames wait until they are whole.
-    Merging,
-}
-
 impl TrainPlan {
-    pub(super) fn of(port: &BatchingPort, timing: &Timing) -> Self {
-        let sensitivity = port.keeps_vcs_apart();
-        let defers_order = port.defers_order() || timing.marks_above.is_some();
+    pub(super) fn of(buffer: &OutputBuffer, timing: &Timing) -> Self {
+        let sensitivity = buffer.keeps_vcs_apart();
         Self {
-            queue: match (port.keeps_queue(), defers_order, port.merges()) {
-                (false, ..) => QueuePlan::Counted,
-                (_, true, _) => QueuePlan::Deferred,
-                (.., true) => QueuePlan::Merging,
-                _ => QueuePlan::Fifo,
-            },
             any_order: sensitivity.is_some_and(|sensitivity| sensitivity != BacklogSensitivity::Exact)
                 && timing.marks_above.is_none()
                 && !timing.notes
                 // An arrival at an empty queue would come before the departure of its instant.
                 && !timing.serve_first,
             fills_in_order: sensitivity == Some(BacklogSensitivity::Order),
-            fills_exactly: port.fills_exactly(),
-            interleaves: !defers_order && !port.merges() && !timing.every_cell_matters,
-            loses_in_rounds: port.loses_single_cells() && !port.keeps_queue(),
+            fills_exactly: buffer.fills_exactly(),
+            interleaves: !buffer.keeps_queue() && !timing.every_cell_matters,
+            loses_in_rounds: buffer.loses_single_cells() && !buffer.keeps_queue(),
         }
     }
 }
 
-/// The reason for a port's code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reason {
     Forced,
@@ -137,7 +116,6 @@ impl fmt::Display for Reason {
     }
 }
 
-/// Builds the contended ports of a run.
 pub(super) struct PortBuilder<'a> {
     pub(super) network: &'a Network,
     pub(super) routing: &'a Routing,
@@ -149,7 +127,6 @@ pub(super) struct PortBuilder<'a> {
     pub(super) partition: Option<Partition<'a>>,
 }
 
-/// Options of the ports of a run.
 #[derive(Clone, Copy, Default)]
 pub(super) struct PortOptions {
     pub(super) mode: PortMode,
@@ -157,64 +134,42 @@ pub(super) struct PortOptions {
     pub(super) is_looked_at: bool,
 }
 
-/// The facts about a port on which its code depends.
-pub(super) struct PortInfo<'a> {
-    pub(super) link: LinkIndex,
-    pub(super) overflow: Overflow,
-    /// True if the policy follows single cells.
-    pub(super) follows_cells: bool,
-    pub(super) queues: Option<&'a Service>,
-    pub(super) timing: &'a Timing,
-    pub(super) is_looked_at: bool,
-}
-
-/// Form in which cells arrive at a port.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Arrivals {
-    Trains,
-    Cells,
-    CellsAtOnce,
-}
-
 impl PortBuilder<'_> {
-    /// Decides the form in which cells arrive. Streams of single cells gain something if single cells come or go: a
-    /// contended port feeds the port, or follows it. Elsewhere trains stay whole, and an allocator notes whole trains.
-    pub(super) fn arrivals(&self, port_info: &PortInfo<'_>, mode: PortMode) -> (Arrivals, Reason) {
-        let &PortInfo { link, timing, is_looked_at, .. } = port_info;
+    /// Decides which code runs for a port. Single cells gain something if they come or go one by one: a contended port
+    /// feeds the port, or follows it. Elsewhere trains stay whole. `is_plain`: the port is first in, first out, and a
+    /// departure needs no work but adding up.
+    pub(super) fn port_plan(
+        &self,
+        link: LinkIndex,
+        timing: &Timing,
+        is_plain: bool,
+        PortOptions { mode, is_looked_at }: PortOptions,
+    ) -> (PortPlan, Reason) {
         let upstream = self.plan.upstream.of(link);
         let can_gain = timing.every_cell_matters || upstream.iter().any(|&from| self.brings_cells(from));
         let is_far = timing.least_lead.0 >= timing.cell_time.0.saturating_mul(FAR);
         let is_crossed_by_many = self.routing.vcs[link].len() >= MANY;
         let is_last_behind_one = !timing.every_cell_matters && upstream.len() == 1;
         let at_once = is_last_behind_one
-            && Self::is_plain(port_info, self.merges(link))
+            && is_plain
             && !is_looked_at
             && self.brings_cells(upstream[0])
             && self.are_together(self.beginning(upstream[0]), link);
-        let cells = if at_once { Arrivals::CellsAtOnce } else { Arrivals::Cells };
+        let cells = match (at_once, is_plain) {
+            (true, _) => PortPlan::AtOnce,
+            (_, true) => PortPlan::Stream,
+            _ => PortPlan::Queues,
+        };
         match mode {
-            PortMode::Trains => (Arrivals::Trains, Reason::Forced),
-            _ if upstream.len() > ingress::MOST_INPUTS => (Arrivals::Trains, Reason::ManyInputs),
+            PortMode::Trains => (PortPlan::Trains, Reason::Forced),
+            _ if upstream.len() > ingress::MOST_INPUTS => (PortPlan::Trains, Reason::ManyInputs),
             PortMode::Streams => (cells, Reason::Forced),
-            PortMode::Planned if !can_gain => (Arrivals::Trains, Reason::WholeTrains),
+            PortMode::Planned if !can_gain => (PortPlan::Trains, Reason::WholeTrains),
             PortMode::Planned if is_last_behind_one && !timing.notes => (cells, Reason::LastBehindOne),
-            PortMode::Planned if !is_far => (Arrivals::Trains, Reason::Near),
-            PortMode::Planned if !is_crossed_by_many => (Arrivals::Trains, Reason::FewVcs),
+            PortMode::Planned if !is_far => (PortPlan::Trains, Reason::Near),
+            PortMode::Planned if !is_crossed_by_many => (PortPlan::Trains, Reason::FewVcs),
             PortMode::Planned => (cells, Reason::SingleCells),
         }
-    }
-
-    /// Returns whether a port is first in, first out, and a departure needs no work but adding up.
-    pub(super) fn is_plain(port_info: &PortInfo<'_>, merges: bool) -> bool {
-        port_info.queues.is_none()
-            && !port_info.timing.notes
-            && port_info.overflow != Overflow::PushOutFront
-            && !port_info.follows_cells
-            && !merges
-    }
-
-    pub(super) fn merges(&self, link: LinkIndex) -> bool {
-        self.routing.merging[link].contains(&true)
     }
 
     /// Returns whether the cells on a link come from a contended port, one by one. A transparent port has one feeder:
@@ -262,9 +217,6 @@ pub struct PortExplanation {
 }
 
 /// Explains which code runs for each port of a network when no probe looks at queues, by link.
-///
-/// # Errors
-/// If it is interrupted.
 pub(in crate::engine) fn explain(
     network: &Network,
     token: &CancellationToken<'_>,
@@ -276,7 +228,7 @@ pub(in crate::engine) fn explain(
     let plan = Plan::new(network, &routing, &rate_control, &times, |_| 0, &[]);
     let end = network.end(clock);
     let builder = PortBuilder { network, routing: &routing, times: &times, plan: &plan, end, clock, partition: None };
-    let plans = builder.ports(PortOptions::default(), &mut rate_control, token)?.plans;
+    let PortSet { ports, plans, .. } = builder.ports(PortOptions::default(), &mut rate_control, token)?;
     let explain = |link: LinkIndex| {
         let (code, details, why) = match plan.roles[link] {
             Role::Host(_) => ("host", Vec::new(), "frames leave a host whole and in order".to_string()),
@@ -288,7 +240,7 @@ pub(in crate::engine) fn explain(
             ),
             Role::Contended(port) => {
                 let (plan, reason) = plans[port];
-                (plan.name(), plan.details(), reason.to_string())
+                (plan.name(), details(&ports[port]), reason.to_string())
             }
         };
         let mut feeds = Vec::new();
@@ -309,26 +261,29 @@ pub(in crate::engine) fn explain(
 impl PortPlan {
     fn name(self) -> &'static str {
         match self {
-            PortPlan::Trains(_) => "trains",
+            PortPlan::Trains => "trains",
             PortPlan::Stream => "stream",
             PortPlan::Queues => "queues",
             PortPlan::AtOnce => "at once",
         }
     }
+}
 
-    fn details(self) -> Vec<&'static str> {
-        let PortPlan::Trains(TrainPlan { queue, any_order, interleaves, loses_in_rounds, .. }) = self else {
-            return Vec::new();
-        };
-        let queue = match queue {
-            QueuePlan::Counted => "counts cells",
-            QueuePlan::Fifo => "keeps a queue",
-            QueuePlan::Deferred => "defers the order of departures",
-            QueuePlan::Merging => "reassembles frames of merging VCs",
-        };
-        let ways = [(any_order, "any order"), (interleaves, "interleaves"), (loses_in_rounds, "loses in rounds")];
-        [queue].into_iter().chain(ways.into_iter().filter_map(|(has, way)| has.then_some(way))).collect()
-    }
+fn details(port: &ContendedPort) -> Vec<&'static str> {
+    let ContendedPort::Trains(TrainPort { output, plan, .. }) = port else { return Vec::new() };
+    let queue = match (output.buffer.keeps_queue(), output.defers_order, output.buffer.merges()) {
+        (false, ..) => "counts cells",
+        (_, true, _) => "defers the order of departures",
+        (.., true) => "reassembles frames of merging VCs",
+        _ => "keeps a queue",
+    };
+    let ways = [
+        (true, queue),
+        (plan.any_order, "any order"),
+        (plan.interleaves, "interleaves"),
+        (plan.loses_in_rounds, "loses in rounds"),
+    ];
+    ways.into_iter().filter_map(|(has, way)| has.then_some(way)).collect()
 }
 
 #[cfg(test)]

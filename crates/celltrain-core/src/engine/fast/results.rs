@@ -36,31 +36,19 @@ impl Engine<'_> {
         }
     }
 
-    /// Returns the state of each port at the horizon.
     pub(super) fn port_ends(&self) -> TiVec<LinkIndex, PortEnd> {
-        let end = |(link, role): (LinkIndex, &Role)| {
-            let vcs = self.routing.vcs[link].len();
-            let (state, defers_order) = match *role {
-                Role::Host(number) => (self.nics[number].state(self.horizon), false),
-                Role::Shaped(_) => (self.rate_control.port(link).expect("it has this role").state(), true),
-                Role::Contended(number) => {
-                    let port = &self.ports[number];
-                    (port.buffer(&self.at_once).state(), port.defers_order())
-                }
-                Role::Transparent => {
-                    let (counters, waiting) = (ti_vec![PortCounters::default(); vcs], ti_vec![0; vcs]);
-                    (PortState { counters, waiting, max_queue: 0, replaced_results: 0 }, false)
-                }
-            };
-            let awaiting_reassembly = match *role {
-                Role::Contended(number) if !defers_order => state
-                    .waiting
-                    .keys()
-                    .map(|label| self.ports[number].buffer(&self.at_once).awaiting_reassembly(label))
-                    .collect(),
-                _ => TiVec::new(),
-            };
-            PortEnd { state, defers_order, awaiting_reassembly }
+        let end = |(link, role): (LinkIndex, &Role)| match *role {
+            Role::Host(number) => PortEnd::in_order(self.nics[number].state(self.horizon)),
+            Role::Shaped(_) => {
+                let port = self.rate_control.port(link).expect("its role says so");
+                PortEnd { state: port.state(), leave_later: TiVec::new() }
+            }
+            Role::Contended(number) => self.ports[number].end(&self.at_once),
+            Role::Transparent => {
+                let vcs = self.routing.vcs[link].len();
+                let (counters, waiting) = (ti_vec![PortCounters::default(); vcs], ti_vec![0; vcs]);
+                PortEnd::in_order(PortState { counters, waiting, max_queue: 0, replaced_results: 0 })
+            }
         };
         self.plan.roles.iter_enumerated().map(end).collect()
     }
@@ -79,16 +67,12 @@ impl Engine<'_> {
             }
             for label in self.plan.stages[link].keys() {
                 let late = &self.late.counts[link][self.plan.passed[link].places(label)];
-                let PortEnd { state, defers_order, awaiting_reassembly } = &ends[link];
-                let counters = state.counters[label];
-                let waiting = if *defers_order { 0 } else { u64::from(state.waiting[label]) };
-                let awaiting = awaiting_reassembly.get(label).map_or(0, |&cells| u64::from(cells));
-                // Cells whose departure is known, including those that will start after the run.
-                let leaving = self.rm_events.counted(link, label);
-                let known = counters.forwarded + waiting - awaiting - leaving.all;
-                let passed = self.plan.passed[link].of(label).iter().zip(late);
-                for (i, (Passed { link, label, .. }, late)) in passed.enumerate() {
-                    let passed = known - late + leaving.passed(i);
+                let PortEnd { state, leave_later } = &ends[link];
+                let forwarded = state.counters[label].forwarded;
+                // Cells whose departure is known.
+                let known = forwarded + leave_later.get(label).map_or(0, |&cells| u64::from(cells));
+                for (Passed { link, label, .. }, late) in self.plan.passed[link].of(label).iter().zip(late) {
+                    let passed = known - late;
                     let port = &mut ends[*link].state;
                     // Branches of a merge have the same label here.
                     port.counters[*label].offered += passed;
@@ -97,7 +81,7 @@ impl Engine<'_> {
                     port.max_queue = port.max_queue.max(u32::from(passed > 0));
                 }
                 let arrived = known - late.last().expect("every way has an end");
-                on_links[self.routing.vcs[link][label]] += counters.forwarded - arrived - leaving.left();
+                on_links[self.routing.vcs[link][label]] += forwarded - arrived - self.rm_events.left(link, label);
                 if let StageEnd::Shaped { lane, .. } = self.plan.stages[link][label].end {
                     // Cells of a packet that is not yet whole wait for the others.
                     let place = self.plan.lanes[lane].expect("the lane of a shaped port");
@@ -130,13 +114,17 @@ impl Engine<'_> {
     }
 }
 
-/// The final state of a port.
 pub(super) struct PortEnd {
-    state: PortState,
-    /// True if the order of departures is worked out later than the admission.
-    defers_order: bool,
-    /// By VC: cells of a frame that waits until it is whole; empty if no frame does.
-    awaiting_reassembly: TiVec<Label, u32>,
+    pub(super) state: PortState,
+    /// By VC: waiting cells whose departure after the run is known. Empty if no departure is known before it happens.
+    pub(super) leave_later: TiVec<Label, u32>,
+}
+
+impl PortEnd {
+    /// Creates the state of a port all of whose waiting cells leave later.
+    pub(super) fn in_order(state: PortState) -> Self {
+        Self { leave_later: state.waiting.clone(), state }
+    }
 }
 
 /// A probe's view of the queues at an instant at which every port is settled.
@@ -161,7 +149,7 @@ impl Queues for Seen<'_> {
         match self.plan.roles[link] {
             Role::Host(number) => self.nics[number].state(self.now).waiting.iter().sum(),
             Role::Shaped(_) => self.shaped(link).occupancy(),
-            Role::Contended(number) => self.ports[number].buffer(self.at_once).occupancy(),
+            Role::Contended(number) => self.ports[number].view(self.at_once).occupancy,
             Role::Transparent => 0,
         }
     }
@@ -170,7 +158,7 @@ impl Queues for Seen<'_> {
         match self.plan.roles[link] {
             Role::Host(number) => self.nics[number].range(self.now),
             Role::Shaped(_) => self.shaped(link).buffer().range(),
-            Role::Contended(number) => self.ports[number].buffer(self.at_once).range(),
+            Role::Contended(number) => self.ports[number].view(self.at_once).range,
             Role::Transparent => unreachable!("ports whose range is read count as contended"),
         }
     }
@@ -179,7 +167,7 @@ impl Queues for Seen<'_> {
         match self.plan.roles[link] {
             Role::Host(number) => into.extend(self.nics[number].state(self.now).waiting),
             Role::Shaped(_) => into.extend(self.shaped(link).per_vc()),
-            Role::Contended(number) => into.extend(self.ports[number].buffer(self.at_once).per_vc()),
+            Role::Contended(number) => into.extend(self.ports[number].view(self.at_once).per_vc),
             Role::Transparent => into.extend(self.routing.vcs[link].iter().map(|_| 0)),
         }
     }

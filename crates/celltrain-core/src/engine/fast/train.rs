@@ -18,7 +18,6 @@ pub(super) struct Arriving {
 /// Cells of one frame that arrive a period apart.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Train {
-    /// Arrival of the next cell.
     pub(super) next: Time,
     /// Time from one cell to the next.
     pub(super) period: Span,
@@ -61,7 +60,6 @@ impl Train {
         self.take(self.cells_before(until))
     }
 
-    /// Takes the first `cells`.
     #[inline]
     pub(super) fn take(&mut self, cells: u32) -> Run {
         self.cells -= cells;
@@ -70,12 +68,10 @@ impl Train {
         Run { last: if ends_frame { self.cell.ending_frame() } else { self.cell }, cells }
     }
 
-    /// Returns all its cells.
     pub(super) fn run(&self) -> Run {
         Run { last: if self.ends_frame { self.cell.ending_frame() } else { self.cell }, cells: self.cells }
     }
 
-    /// No train.
     pub(super) const NONE: Train =
         Train { next: Time(0), period: Span(0), cells: 0, ends_frame: false, cell: Cell::NONE };
 
@@ -106,7 +102,6 @@ impl Train {
     }
 }
 
-/// The inputs of a port of trains.
 #[derive(Default)]
 pub(super) struct TrainIngress {
     pub(super) inputs: Vec<Input>,
@@ -232,7 +227,6 @@ pub(super) struct ArrivalOrder {
 }
 
 impl ArrivalOrder {
-    /// Creates an empty ring for `inputs` inputs.
     pub(super) fn new(inputs: usize) -> Self {
         Self { ring: vec![InputArrival::NONE; (inputs + 2).next_power_of_two()], first: 0, len: 0 }
     }
@@ -285,7 +279,6 @@ impl ArrivalOrder {
         self.len -= 1;
     }
 
-    /// Puts an input in its place.
     #[inline]
     pub(super) fn put(&mut self, arrival: InputArrival) {
         let end = self.place(self.len);
@@ -344,7 +337,6 @@ impl ArrivalOrder {
         false
     }
 
-    /// Removes the arrival of an input.
     pub(super) fn remove(&mut self, input: u32) {
         let mut place =
             (0..self.len).find(|&i| self.at(i).input() == input).expect("an input with a train has a arrival");

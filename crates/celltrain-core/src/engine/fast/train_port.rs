@@ -2,16 +2,16 @@
 //!
 //! The cells of a frame that left together arrive as an arithmetic sequence, a [`Train`]; the port takes single cells
 //! from its trains in the order of their arrival, ties as the scenario says, and offers them to its
-//! [`BatchingPort`], which asks the same admission as the reference engine's port. In a first-in first-out queue that
+//! [`OutputBuffer`], which asks the same admission as the reference engine's port. In a first-in first-out queue that
 //! loses nothing it has admitted, a cell's departure is known as it is admitted: it starts when everything before it
 //! has been sent. So the port is worked on in batches, some time after the instants in question, and never later than
 //! the earliest effect these could have anywhere else.
 
 use in_step::StretchTrain;
 
-use super::batching_port::BatchingPort;
 use super::egress::PartialFrames;
-use super::output::{Output, Timing};
+use super::output::{Depart, Output, Timing};
+use super::output_buffer::OutputBuffer;
 use super::port_plan::TrainPlan;
 use super::train::{Input, TrainIngress, number};
 use crate::cell::{Cell, Run};
@@ -24,7 +24,6 @@ use crate::units::{Span, Time};
 mod in_step;
 mod interleaving;
 
-/// A contended port.
 pub(super) struct TrainPort {
     pub(super) output: Output,
     ties: TieBreaker,
@@ -39,8 +38,7 @@ pub(super) struct TrainPort {
     stretch: Vec<StretchTrain>,
     /// By label: cells of a frame under way whose departure is known and not yet reported, because it has no effect.
     partial_frames: PartialFrames,
-    /// The interleaved cells, and their inputs.
-    interleaved: Vec<Cell>,
+    /// Inputs with interleaved cells.
     touched: Vec<u32>,
     /// Inputs that tie, or their ranks among those in step.
     tied: Vec<u32>,
@@ -59,19 +57,12 @@ const FEW: usize = 8;
 
 impl TrainPort {
     /// Creates a port that `vcs` VCs cross. `at_node` has the numbers of its inputs among those of the node, in order.
-    pub(super) fn new(
-        port: BatchingPort,
-        ties: TieBreaker,
-        vcs: usize,
-        at_node: Vec<u32>,
-        timing: Timing,
-        plan: TrainPlan,
-    ) -> Self {
-        let output = Output::new(port, timing);
+    pub(super) fn new(buffer: OutputBuffer, ties: TieBreaker, vcs: usize, at_node: Vec<u32>, timing: Timing) -> Self {
+        let plan = TrainPlan::of(&buffer, &timing);
+        let output = Output::new(buffer, timing, false);
         Self {
             plan,
             stretch: Vec::new(),
-            interleaved: Vec::new(),
             touched: Vec::new(),
             tied: Vec::new(),
             entered: Vec::new(),
@@ -107,7 +98,7 @@ impl TrainPort {
     /// Settles everything before `until`. `depart` receives the cells whose departure became known: the start of the
     /// first, and the period.
     #[inline]
-    pub(super) fn work(&mut self, until: Time, mut depart: impl FnMut(Run, Time, Span)) {
+    pub(super) fn work(&mut self, until: Time, mut depart: impl Depart) {
         loop {
             let first = self.ingress.next.first();
             let (now, input) = (first.time(), first.input());
@@ -115,16 +106,13 @@ impl TrainPort {
                 break;
             }
             let other = self.ingress.next.at(1).time().min(until);
-            let overlap =
-                self.plan.any_order && other < until && other <= self.ingress.inputs[input as usize].train.last();
-            if overlap && self.admit_stretch(now, until, &mut depart) {
-                continue;
-            }
-            if self.plan.interleaves
-                && self.ingress.next.len() > 1
-                && self.interleaving_pays()
-                && self.is_interleaved(until)
-                && self.interleave(until, &mut depart)
+            let overlap = other < until && other <= self.ingress.inputs[input as usize].train.last();
+            if overlap
+                && ((self.plan.any_order && self.admit_stretch(now, until, &mut depart))
+                    || (self.plan.interleaves
+                        && self.interleaving_pays()
+                        && self.is_interleaved(until)
+                        && self.interleave(until, &mut depart)))
             {
                 continue;
             }
@@ -139,7 +127,7 @@ impl TrainPort {
     }
 
     #[inline]
-    fn arrive(&mut self, now: Time, cell: Cell, depart: &mut impl FnMut(Run, Time, Span)) {
+    fn arrive(&mut self, now: Time, cell: Cell, depart: &mut impl Depart) {
         if let Some(start) = self.output.offer(now, cell, depart) {
             self.depart_one(cell, start, depart);
         }
@@ -148,7 +136,7 @@ impl TrainPort {
     /// Reports an admitted cell's start. If only whole frames matter, it does so if the cell ends a frame, is an RM
     /// cell or may be too late for the end of the run; other cells are collected.
     #[inline]
-    fn depart_one(&mut self, cell: Cell, start: Time, depart: &mut impl FnMut(Run, Time, Span)) {
+    fn depart_one(&mut self, cell: Cell, start: Time, depart: &mut impl Depart) {
         let run = Run { last: cell, cells: 1 };
         let matters = cell.last_cell() || cell.is_rm() || start > self.output.timing.latest_start;
         if matters || self.output.timing.every_cell_matters {
@@ -162,7 +150,7 @@ impl TrainPort {
     /// Hands on cells whose departure is known: the first starts at `first_start`, the others a `period` apart.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "once a train; its call is that of what it hands the cells to")]
-    fn hand_on(&mut self, run: Run, first_start: Time, period: Span, depart: &mut impl FnMut(Run, Time, Span)) {
+    fn hand_on(&mut self, run: Run, first_start: Time, period: Span, depart: &mut impl Depart) {
         if first_start + period * u64::from(run.cells - 1) > self.output.timing.horizon {
             self.output.leave_waiting(run, first_start, period);
         }
@@ -171,7 +159,7 @@ impl TrainPort {
 
     /// Collects cells of a frame under way whose start has no effect.
     #[inline]
-    fn collect(&mut self, run: Run, depart: &mut impl FnMut(Run, Time, Span)) {
+    fn collect(&mut self, run: Run, depart: &mut impl Depart) {
         if let Some(before) = self.partial_frames.add(run) {
             depart(before, Time::default(), Span(0));
         }
@@ -179,14 +167,14 @@ impl TrainPort {
 
     /// Reports the collected cells of a VC, whose starts have no effect.
     #[inline]
-    fn report_partial_frame(&mut self, label: Label, depart: &mut impl FnMut(Run, Time, Span)) {
+    fn report_partial_frame(&mut self, label: Label, depart: &mut impl Depart) {
         if let Some(collected) = self.partial_frames.take(label) {
             depart(collected, Time::default(), Span(0));
         }
     }
 
     /// Reports all collected cells, at the end of the run.
-    pub(super) fn report_partial_frames(&mut self, mut depart: impl FnMut(Run, Time, Span)) {
+    pub(super) fn report_partial_frames(&mut self, mut depart: impl Depart) {
         for label in self.partial_frames.labels() {
             self.report_partial_frame(label, &mut depart);
         }
@@ -196,26 +184,20 @@ impl TrainPort {
 impl TrainPort {
     /// Handles cells that arrive a period apart from `now`, with no other arrival between them.
     #[inline]
-    pub(super) fn arrive_in_step(
-        &mut self,
-        now: Time,
-        period: Span,
-        run: Run,
-        depart: &mut impl FnMut(Run, Time, Span),
-    ) {
+    fn arrive_in_step(&mut self, now: Time, period: Span, run: Run, depart: &mut impl Depart) {
         self.output.catch_up(now);
         self.output.note(run, now, period);
         if run.cells == 1 {
             self.arrive(now, run.last, depart);
             return;
         }
-        if self.output.defers_order && self.output.port.must_report_before(run.last.label()) {
+        if self.output.defers_order && self.output.buffer.must_report_before(run.last.label()) {
             self.output.report_departures(depart);
         }
-        self.output.port.set_now(now);
-        match self.output.port.fate(run.last) {
+        self.output.buffer.set_now(now);
+        match self.output.buffer.fate(run.last) {
             FrameOutcome::Refused => {
-                self.output.port.refuse(run);
+                self.output.buffer.refuse(run);
                 return;
             }
             FrameOutcome::Admitted
@@ -235,16 +217,10 @@ impl TrainPort {
 
     /// Admits all cells of a run at once, if the result is the same as one by one.
     #[inline]
-    pub(super) fn admit_together(
-        &mut self,
-        now: Time,
-        period: Span,
-        run: Run,
-        depart: &mut impl FnMut(Run, Time, Span),
-    ) -> bool {
+    fn admit_together(&mut self, now: Time, period: Span, run: Run, depart: &mut impl Depart) -> bool {
         if self.output.defers_order {
             self.admit_deferred(now, period, run, depart)
-        } else if self.output.port.reassembles(run.last.label()) {
+        } else if self.output.buffer.reassembles(run.last.label()) {
             self.admit_awaiting(now, period, run, depart)
         } else {
             self.admit_in_step(now, period, run, depart)
@@ -257,37 +233,31 @@ impl TrainPort {
     /// only shrinks to nothing (`P >= T`). The queue follows it, and is largest at one of the ends. It is shortest
     /// before the first or the last of them arrives.
     #[inline]
-    pub(super) fn admit_in_step(
-        &mut self,
-        now: Time,
-        period: Span,
-        run: Run,
-        depart: &mut impl FnMut(Run, Time, Span),
-    ) -> bool {
+    fn admit_in_step(&mut self, now: Time, period: Span, run: Run, depart: &mut impl Depart) -> bool {
         let behind = u64::from(run.cells - 1);
         let last_arrival = now + period * behind;
         let first_start = self.output.tail_start().max(now);
         let in_a_row = first_start + self.output.timing.cell_time * behind;
         let last_start = in_a_row.max(last_arrival);
         // Of those that wait, frames that are not yet whole stay.
-        let ready = self.output.port.ready();
-        let awaiting = self.output.port.occupancy() - ready;
+        let ready = self.output.buffer.ready();
+        let awaiting = self.output.buffer.occupancy() - ready;
         let ready_at_last = if period == self.output.timing.cell_time {
             ready + 1
         } else {
             self.waiting_with(last_start, last_arrival)
         };
         let peak = ready_at_last.max(ready + 1) + awaiting;
-        if peak > self.output.port.capacity() {
+        if peak > self.output.buffer.capacity() {
             return false;
         }
         let gone = ready + run.cells - ready_at_last;
-        if !self.output.port.enters_at_once(run.last.label(), gone, period <= self.output.timing.cell_time) {
+        if !self.output.buffer.enters_at_once(run.last.label(), gone, period <= self.output.timing.cell_time) {
             return false;
         }
         self.report_partial_frame(run.last.label(), depart);
         let range = QueueRange { least: awaiting + ready.min(ready_at_last - 1), largest: peak };
-        self.output.port.admit(run, range, gone);
+        self.output.buffer.admit(run, range, gone);
         self.output.next_start = Time(last_start.0 - self.output.timing.cell_time.0 * u64::from(ready_at_last - 1));
         if last_start == in_a_row {
             self.hand_on(run, first_start, self.output.timing.cell_time, depart);
@@ -302,7 +272,7 @@ impl TrainPort {
     }
 
     /// Returns how many cells wait, including one that has just arrived and will start at `start`.
-    pub(super) fn waiting_with(&self, start: Time, arrival: Time) -> u32 {
+    fn waiting_with(&self, start: Time, arrival: Time) -> u32 {
         let ahead = (start - arrival).0;
         let gone_at_once = u64::from(self.output.timing.serve_first && ahead > 0);
         u32::try_from((ahead - gone_at_once) / self.output.timing.cell_time.0 + 1)
@@ -315,17 +285,11 @@ impl TrainPort {
     /// closer, it has arrived by then, so its early presence changes nothing. Nor does it if cells of the same queue
     /// will still wait when the last of them arrives.
     #[inline(never)]
-    pub(super) fn admit_deferred(
-        &mut self,
-        now: Time,
-        period: Span,
-        run: Run,
-        depart: &mut impl FnMut(Run, Time, Span),
-    ) -> bool {
+    fn admit_deferred(&mut self, now: Time, period: Span, run: Run, depart: &mut impl Depart) -> bool {
         self.output.start_anew_if_idle(now, depart);
         let behind = u64::from(run.cells - 1);
         let last_arrival = now + period * behind;
-        let at_first = self.output.port.occupancy() + 1;
+        let at_first = self.output.buffer.occupancy() + 1;
         let at_last = if period == self.output.timing.cell_time {
             at_first
         } else {
@@ -336,11 +300,11 @@ impl TrainPort {
         let range = QueueRange { least: at_first.min(at_last) - 1, largest: at_first.max(at_last) };
         let gone = at_first + run.cells - 1 - at_last;
         let is_close = period <= self.output.timing.cell_time && !self.plan.fills_exactly;
-        let in_time = is_close || self.output.port.least_ahead(run.last.label()) >= gone;
-        if range.largest > self.output.port.capacity() || !in_time {
+        let in_time = is_close || self.output.buffer.least_ahead(run.last.label()) >= gone;
+        if range.largest > self.output.buffer.capacity() || !in_time {
             return false;
         }
-        self.output.port.admit(run, range, 0);
+        self.output.buffer.admit(run, range, 0);
         true
     }
 
@@ -348,26 +312,20 @@ impl TrainPort {
     /// shrinks or stays until all others have gone and grows from then on, or only grows: its largest is at one of the
     /// ends.
     #[inline(never)]
-    pub(super) fn admit_awaiting(
-        &mut self,
-        now: Time,
-        period: Span,
-        run: Run,
-        depart: &mut impl FnMut(Run, Time, Span),
-    ) -> bool {
+    fn admit_awaiting(&mut self, now: Time, period: Span, run: Run, depart: &mut impl Depart) -> bool {
         let last_arrival = now + period * u64::from(run.cells - 1);
         let until = if self.output.timing.serve_first { last_arrival + Span(1) } else { last_arrival };
-        let ready = self.output.port.ready();
+        let ready = self.output.buffer.ready();
         let starts = (until.0.saturating_sub(self.output.next_start.0)).div_ceil(self.output.timing.cell_time.0);
         let gone = u32::try_from(starts).unwrap_or(ready).min(ready);
-        let at_first = self.output.port.occupancy() + 1;
+        let at_first = self.output.buffer.occupancy() + 1;
         let at_last = at_first + run.cells - 1 - gone;
         let range = QueueRange { least: self.least_while_awaiting(now, period, gone), largest: at_first.max(at_last) };
-        if range.largest > self.output.port.capacity() {
+        if range.largest > self.output.buffer.capacity() {
             return false;
         }
         self.output.next_start += self.output.timing.cell_time * u64::from(gone);
-        self.output.port.admit(run, range, gone);
+        self.output.buffer.admit(run, range, gone);
         if run.last.last_cell() {
             if gone == ready {
                 self.output.next_start = self.output.next_start.max(last_arrival);
@@ -381,7 +339,7 @@ impl TrainPort {
     /// Returns the fewest cells waiting while `gone` cells leave and cells of a partial frame arrive a period apart
     /// from `now` on: at first, or when the last of the leaving cells has left.
     fn least_while_awaiting(&self, now: Time, period: Span, gone: u32) -> u32 {
-        let waiting = self.output.port.occupancy();
+        let waiting = self.output.buffer.occupancy();
         let Some(before_last) = gone.checked_sub(1) else { return waiting };
         let last_gone = self.output.next_start + self.output.timing.cell_time * u64::from(before_last);
         let since_first = last_gone.0.saturating_sub(now.0);

@@ -2,18 +2,17 @@
 //!
 //! A window is as long as the lookahead, the shortest way from one partition to another. A cell that starts within a
 //! window arrives after it. So when everything before the window is settled, each partition knows all arrivals within
-//! it, and needs no other. At the end of the window partitions exchange messages through mailboxes and wait at a
-//! barrier. `docs/design/threads.md` says why the result is the same, and how much faster it is.
+//! it, and needs no other. At the end of the window each partition sends its messages to each other one, and waits for
+//! theirs. `docs/design/threads.md` says why the result is the same, and how much faster it is.
 
-mod barrier;
-mod exchange;
 mod partitioning;
+mod routes;
 
 use std::io;
 use std::panic;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::thread;
+use std::time::Duration;
 
 use typed_index_collections::{TiSlice, TiVec};
 
@@ -34,9 +33,8 @@ use crate::network::{LinkTimes, Network};
 use crate::probe::Nothing;
 use crate::rate_control::RateControl;
 use crate::units::{Span, Time};
-use barrier::{Barrier, BarrierGuard};
-use exchange::Exchange;
 pub(super) use partitioning::{Partition, Partitioning};
+use routes::{Frames, Routes};
 
 /// Number of threads of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,49 +60,40 @@ pub(in crate::engine) fn run(
     progress: &Progress,
     token: &CancellationToken<'_>,
 ) -> Result<Option<RunResult>, Interrupted> {
-    let Some(partitioning) = partitioning(mode, options, network, token)? else { return Ok(None) };
-    let partitioning = &partitioning;
-    let barrier = Barrier::new(partitioning.partitions);
-    let mailboxes = Mailboxes::new(partitioning.partitions);
-    let simulate = |number: usize, progress: &Progress, token: &CancellationToken<'_>| {
-        let number = u32::try_from(number).expect("fewer partitions than nodes");
-        let mut guard = BarrierGuard { barrier: &barrier, has_ended: false };
-        let mut engine = Engine::new(network, mode, None, Some(Partition { partitioning, number }), token)?;
+    let Some(partitioning) = &partitioning(mode, options, network, token)? else { return Ok(None) };
+    let simulate = |number: u32, peers: Peers, progress: &Progress, token: &CancellationToken<'_>| {
+        let partition = Partition { partitioning, number };
+        let mut engine = Engine::new(network, mode, None, Some(partition), token)?;
         progress.end.set(engine.end);
-        let exchange = Exchange::of(&engine, Partition { partitioning, number });
-        let mut windows = Windows { exchange, count: 0, latest_end: None };
+        let mut windows = Windows { routes: Routes::of(&engine, partition), peers, latest_end: None };
         let mut snapshots = Vec::new();
         for bound in network.window(engine.clock).into_iter().flatten() {
-            engine.run_partition(bound, &mut windows, &barrier, &mailboxes, progress, token)?;
+            engine.run_partition(bound, &mut windows, progress, token)?;
             engine.close(token)?;
             snapshots.push(engine.result(engine.port_ends(), false, token)?);
         }
-        engine.run_partition(engine.end, &mut windows, &barrier, &mailboxes, progress, token)?;
+        engine.run_partition(engine.end, &mut windows, progress, token)?;
         engine.close(token)?;
-        guard.has_ended = true;
         Ok((engine, snapshots))
     };
     let outcomes = thread::scope(|scope| {
-        let mut guard = BarrierGuard { barrier: &barrier, has_ended: false };
-        let start = |number| {
-            let (simulate, barrier) = (&simulate, &barrier);
+        let mut all_peers = (0..).zip(Peers::all(partitioning.partitions));
+        let (_, own_peers) = all_peers.next().expect("there are at least two partitions");
+        let start = |(number, peers)| {
             thread::Builder::new().spawn_scoped(scope, move || {
-                let go_on = || !barrier.is_cancelled();
-                let token = CancellationToken::new(&go_on);
-                let (engine, snapshots) = simulate(number, &Progress::default(), &token)?;
+                let (engine, snapshots) = simulate(number, peers, &Progress::default(), &CancellationToken::never())?;
                 Ok((engine.into_ended(), snapshots))
             })
         };
-        let Ok(others) = (1..partitioning.partitions).map(start).collect::<io::Result<Vec<_>>>() else {
-            // The system has no more threads. Those that were started find the barrier cancelled, and end.
+        let Ok(others) = all_peers.map(start).collect::<io::Result<Vec<_>>>() else {
+            // The system has no more threads. Those that were started find their peers gone, and end.
             return Ok(None);
         };
-        let first = simulate(0, progress, token);
-        guard.has_ended = true;
+        let first = simulate(0, own_peers, progress, token);
         let joined =
             others.into_iter().map(|other| other.join().unwrap_or_else(|payload| panic::resume_unwind(payload)));
         let joined: Vec<_> = joined.collect();
-        // A cancelled partition cancels the barrier, which interrupts the others.
+        // A partition that is cancelled leaves its peers, which interrupts them.
         let first = first?;
         Ok(Some((first, joined.into_iter().collect::<Result<Vec<(EndedPartition, Vec<RunResult>)>, Interrupted>>()?)))
     });
@@ -150,19 +139,11 @@ fn partitioning(
     Partitioning::new(network, &plan, &times, &takes_cells, options, token)
 }
 
-/// Messages exchanged between partitions at the end of a window.
-struct Mailboxes {
-    partitions: usize,
-    /// By sender, receiver and whether the window is odd, so that a slow partition never finds the next window's
-    /// messages.
-    messages: Vec<Mutex<Messages>>,
-    /// By sender and whether the window is odd: the earliest next event that the sender knows of.
-    next: Vec<[AtomicU64; 2]>,
-}
-
-/// The messages of one partition for another.
+/// The messages of one partition for another at the end of a window.
 #[derive(Default)]
 struct Messages {
+    /// The earliest next event that the sender knows of.
+    next: Time,
     of_ends: EndMessages,
     /// Whole frames on their way to hosts, and the numbers of their lanes.
     deliveries: Vec<(LaneIndex, Delivery)>,
@@ -171,27 +152,74 @@ struct Messages {
     cells: Vec<Arriving>,
 }
 
-impl Mailboxes {
-    fn new(partitions: usize) -> Self {
-        Self {
-            partitions,
-            messages: (0..2 * partitions * partitions).map(|_| Mutex::default()).collect(),
-            next: (0..partitions).map(|_| [const { AtomicU64::new(0) }; 2]).collect(),
+/// The channels between a partition and each of the others, by number. They are closed when a partition ends, also if
+/// it is cancelled or panics, so that no other waits for it.
+struct Peers(Vec<Option<Peer>>);
+
+struct Peer {
+    outgoing: Messages,
+    to: Sender<Messages>,
+    from: Receiver<Messages>,
+}
+
+/// Number of checks of a waiting partition before it sleeps. Partitions end a window within some tens of microseconds
+/// of each other, and waking one takes as long.
+const LOOKS: u32 = 1 << 11;
+/// Sleep between two checks for cancellation of the run.
+const NAP: Duration = Duration::from_millis(20);
+
+impl Peers {
+    fn all(partitions: usize) -> Vec<Self> {
+        let mut all: Vec<Self> = (0..partitions).map(|_| Self((0..partitions).map(|_| None).collect())).collect();
+        for (one, other) in (0..partitions).flat_map(|one| (0..one).map(move |other| (one, other))) {
+            let ((to_one, from_other), (to_other, from_one)) = (mpsc::channel(), mpsc::channel());
+            let peer = |to, from| Some(Peer { outgoing: Messages::default(), to, from });
+            all[one].0[other] = peer(to_other, from_other);
+            all[other].0[one] = peer(to_one, from_one);
         }
+        all
     }
 
-    fn with<T>(&self, from: u32, to: u32, window: usize, use_them: impl FnOnce(&mut Messages) -> T) -> T {
-        let place = (from as usize * self.partitions + to as usize) * 2 + window % 2;
-        use_them(&mut self.messages[place].lock().unwrap_or_else(PoisonError::into_inner))
+    /// Returns the messages that will be sent to a partition.
+    fn outgoing(&mut self, to: u32) -> &mut Messages {
+        &mut self.0[to as usize].as_mut().expect("a partition sends itself nothing").outgoing
+    }
+
+    fn iter_mut(&mut self) -> impl Iterator<Item = &mut Peer> {
+        self.0.iter_mut().flatten()
     }
 }
 
-/// Progress of a partition through its windows.
+impl Peer {
+    /// Sends the outgoing messages, and the time of the sender's next event.
+    fn send(&mut self, next: Time) -> Result<(), Interrupted> {
+        let messages = Messages { next, ..std::mem::take(&mut self.outgoing) };
+        self.to.send(messages).map_err(|_| Interrupted)
+    }
+
+    /// Waits for the messages that end the same window at the peer.
+    fn receive(&self, token: &CancellationToken<'_>) -> Result<Messages, Interrupted> {
+        for _ in 0..LOOKS {
+            match self.from.try_recv() {
+                Ok(messages) => return Ok(messages),
+                Err(TryRecvError::Empty) => std::hint::spin_loop(),
+                Err(TryRecvError::Disconnected) => return Err(Interrupted),
+            }
+        }
+        loop {
+            match self.from.recv_timeout(NAP) {
+                Ok(messages) => return Ok(messages),
+                Err(RecvTimeoutError::Timeout) => token.check()?,
+                Err(RecvTimeoutError::Disconnected) => return Err(Interrupted),
+            }
+        }
+    }
+}
+
+/// A partition's way through its windows.
 struct Windows {
-    exchange: Exchange,
-    /// Number of windows so far.
-    count: usize,
-    /// The end of the latest window.
+    routes: Routes,
+    peers: Peers,
     latest_end: Option<Time>,
 }
 
@@ -200,101 +228,88 @@ impl Engine<'_> {
     fn run_partition(
         &mut self,
         horizon: Time,
-        Windows { exchange, count: window, latest_end }: &mut Windows,
-        barrier: &Barrier,
-        mailboxes: &Mailboxes,
+        Windows { routes, peers, latest_end }: &mut Windows,
         progress: &Progress,
         token: &CancellationToken<'_>,
     ) -> Result<(), Interrupted> {
-        let partition = self.partition.expect("it is one of several");
+        let lookahead = self.partition.expect("it is one of several").partitioning.lookahead;
         self.set_horizon(horizon);
         let behind = horizon + Span(1);
         // Cells held back at an earlier horizon are exchanged first, in a window without length.
-        let mut until = latest_end.unwrap_or(Time(partition.partitioning.lookahead.0)).min(behind);
+        let mut until = latest_end.unwrap_or(Time(lookahead.0)).min(behind);
         loop {
             // The instant of the window's end belongs to the next window.
             let advance = Advance { until: Time(until.0 - 1), snapshots_end: Time::default() };
             self.process_events(advance, &mut Nothing, progress, token)?;
-            for &number in &exchange.ports {
+            for &number in &routes.ports {
                 token.tick(1)?;
                 self.work(number, until, token)?;
             }
-            let next = self.send_messages(exchange, mailboxes, *window);
-            mailboxes.next[partition.number as usize][*window % 2].store(next.0, Ordering::Relaxed);
-            barrier.wait_for_all(token)?;
-            for from in (0..partition.partitioning.partitions).filter(|&from| from != partition.number as usize) {
-                let from = u32::try_from(from).expect("fewer partitions than nodes");
-                mailboxes.with(from, partition.number, *window, |messages| {
-                    self.receive(messages, &exchange.data_goes_first);
-                });
+            let mut next = self.write_messages(routes, peers);
+            peers.iter_mut().try_for_each(|peer| peer.send(next))?;
+            for peer in peers.iter_mut() {
+                let mut messages = peer.receive(token)?;
+                next = next.min(messages.next);
+                self.apply(&mut messages, &routes.data_goes_first);
+                // The lists keep their room.
+                peer.outgoing = messages;
             }
-            let parity = *window % 2;
-            *window += 1;
             *latest_end = Some(until);
             if until == behind {
                 return Ok(());
             }
             // Nothing happens anywhere before the next event that any partition knows of.
-            let next = mailboxes.next.iter().map(|next| next[parity].load(Ordering::Relaxed)).min();
-            let window_end = Time(until.0.saturating_add(partition.partitioning.lookahead.0));
-            until = window_end.max(Time(next.expect("there are partitions"))).min(behind);
+            until = Time(until.0.saturating_add(lookahead.0)).max(next).min(behind);
         }
     }
 
-    /// Puts messages for other partitions into the mailboxes. Returns the earliest next event known here.
-    fn send_messages(&mut self, exchange: &mut Exchange, mailboxes: &Mailboxes, window: usize) -> Time {
+    /// Writes the messages for other partitions. Returns the earliest next event known here.
+    fn write_messages(&mut self, routes: &mut Routes, peers: &mut Peers) -> Time {
         let Self { links, lanes, end_systems, event_list, .. } = self;
         let mut next = event_list.first().time();
-        let number = exchange.number;
-        for frames in &mut exchange.frames {
-            let put_in = end_systems.next_frame(frames.vc);
-            if put_in == frames.sent {
+        for Frames { vc, sent, to, blocks_to, are_needed_here } in &mut routes.frames {
+            let put_in = end_systems.next_frame(*vc);
+            if put_in == *sent {
                 continue;
             }
-            for &to in &frames.to {
-                mailboxes.with(number, to, window, |messages| {
-                    end_systems.add_frames(frames.vc, frames.sent, &mut messages.of_ends);
-                });
+            for &to in &*to {
+                end_systems.add_frames(*vc, *sent, &mut peers.outgoing(to).of_ends);
             }
-            if let Some(to) = frames.blocks_to {
-                mailboxes.with(number, to, window, |messages| end_systems.add_blocks(frames.vc, &mut messages.of_ends));
+            if let Some(to) = *blocks_to {
+                end_systems.add_blocks(*vc, &mut peers.outgoing(to).of_ends);
             }
-            if !frames.are_needed_here {
-                end_systems.forget_all(frames.vc);
+            if !*are_needed_here {
+                end_systems.forget_all(*vc);
             }
-            frames.sent = put_in;
+            *sent = put_in;
         }
-        for &(lane, to) in &exchange.lanes {
+        for &(lane, to) in &routes.lanes {
             let Some(first) = lanes[lane].get(FOR_ANOTHER) else { continue };
             next = next.min(first.time);
-            mailboxes.with(number, to, window, |messages| {
-                for delivery in lanes[lane].drain(FOR_ANOTHER..) {
-                    end_systems.forget_before(delivery.vc, delivery.frame);
-                    messages.deliveries.push((lane, delivery));
-                }
-            });
+            for delivery in lanes[lane].drain(FOR_ANOTHER..) {
+                end_systems.forget_before(delivery.vc, delivery.frame);
+                peers.outgoing(to).deliveries.push((lane, delivery));
+            }
         }
-        for &(stream, to) in &exchange.streams {
-            let cells = links.stream(stream).cells_elsewhere();
+        for &(stream, to) in &routes.streams {
+            let cells = links.streams[stream].cells_elsewhere();
             let Some(first) = cells.first() else { continue };
             next = next.min(first.time);
-            mailboxes.with(number, to, window, |messages| {
-                messages.streams.push((stream, cells.len()));
-                messages.cells.extend_from_slice(cells);
-            });
-            links.stream_mut(stream).forget_elsewhere();
+            let messages = peers.outgoing(to);
+            messages.streams.push((stream, cells.len()));
+            messages.cells.extend_from_slice(cells);
+            links.streams[stream].forget_elsewhere();
         }
-        for &(flow, to) in &exchange.flows {
+        for &(flow, to) in &routes.flows {
             if end_systems.has_sights_of(flow) {
-                mailboxes
-                    .with(number, to, window, |messages| end_systems.add_observations(flow, &mut messages.of_ends));
+                end_systems.add_observations(flow, &mut peers.outgoing(to).of_ends);
             }
         }
         next
     }
 
-    /// Applies the messages received from another partition.
-    fn receive(&mut self, messages: &mut Messages, data_goes_first: &TiSlice<FlowIndex, bool>) {
+    /// Applies the messages received from another partition, and removes them.
+    fn apply(&mut self, messages: &mut Messages, data_goes_first: &TiSlice<FlowIndex, bool>) {
         // A frame is known at the port that collects its cells before the cells arrive there.
         self.end_systems.receive(&mut messages.of_ends, data_goes_first);
         for (lane, delivery) in messages.deliveries.drain(..) {
@@ -315,7 +330,7 @@ impl Engine<'_> {
     /// Restricts the engine to the ends of flows that are here, and keeps what goes to other partitions.
     pub(super) fn keep(&mut self, partition: Partition<'_>) {
         self.end_systems.keep(&simulated_by(self.network, partition));
-        for (lane, _) in exchange::lanes_elsewhere(self, partition) {
+        for (lane, _) in routes::lanes_elsewhere(self, partition) {
             // A lane is put on the event list when its first frame arrives. Behind this frame no frame is the first.
             let (link, vc, frame) = Default::default();
             self.lanes[lane].push_back(Delivery { time: NEVER, link, vc, frame, cells: 0 });
@@ -372,6 +387,7 @@ struct EndedPartition {
 
 #[cfg(test)]
 mod tests {
+    use super::Peers;
     use crate::cancellation::CancellationToken;
     use crate::engine::{Engine, Interrupted, ParallelOptions};
     use crate::metrics::RunResult;
@@ -421,6 +437,15 @@ mod tests {
             Engine::Fast.run_parallel(ParallelOptions::up_to(2), &near, |_| true).unwrap(),
             whole(Engine::Fast, &near)
         );
+    }
+
+    #[test]
+    fn a_wait_ends_when_a_peer_has_gone_or_the_run_is_cancelled() {
+        let [one, other] = Peers::all(2).try_into().unwrap_or_else(|_| panic!("a partition has peers"));
+        let peer = one.0[1].as_ref().unwrap();
+        assert!(peer.receive(&CancellationToken::new(&|| false)).is_err());
+        drop(other);
+        assert!(peer.receive(&CancellationToken::never()).is_err());
     }
 
     #[test]

@@ -26,7 +26,6 @@ pub(in crate::engine::fast) struct Partitioning {
     pub(in crate::engine::fast) lookahead: Span,
 }
 
-/// One partition of a network.
 #[derive(Clone, Copy)]
 pub(in crate::engine::fast) struct Partition<'p> {
     pub(in crate::engine::fast) partitioning: &'p Partitioning,
@@ -41,7 +40,6 @@ impl Partition<'_> {
 }
 
 impl Partitioning {
-    /// Returns the partition of a node.
     pub(in crate::engine::fast) fn of(&self, node: NodeIndex) -> u32 {
         self.partition_of[node]
     }
@@ -101,8 +99,8 @@ struct Connectivity {
     work: TiVec<NodeIndex, u64>,
 }
 
-/// Least number of cells that all ports together can send in a window. With fewer, the barrier takes too large a share
-/// of the time: some ports are idle, and the barrier takes as long as a few hundred cells.
+/// Least number of cells that all ports together can send in a window. With fewer, the exchange takes too large a share
+/// of the time: some ports are idle, and the exchange takes as long as a few hundred cells.
 const LEAST_WORK: u64 = 1 << 14;
 /// Least number of cells in a window for each VC, because each is checked for messages in each window.
 const LEAST_WORK_PER_VC: u64 = 4;
@@ -112,7 +110,6 @@ const TRIES: usize = 8;
 /// Most work of a partition, in quarters of the average.
 const MOST_WORK: u64 = 5;
 const QUARTERS: u64 = 4;
-/// Most lookaheads to try.
 const CANDIDATES: usize = 16;
 
 impl Connectivity {

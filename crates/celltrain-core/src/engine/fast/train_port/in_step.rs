@@ -3,7 +3,7 @@
 
 use super::{Input, TrainPort, number};
 use crate::cell::{Cell, Run};
-use crate::engine::fast::output::Output;
+use crate::engine::fast::output::{Depart, Output};
 use crate::engine::fast::train::{InputArrival, Train};
 use crate::index::Label;
 use crate::port::FrameOutcome;
@@ -13,7 +13,7 @@ use crate::units::{Span, Time};
 impl TrainPort {
     /// Handles cells that arrive in the same instant, `now`, and at once those that arrive together with them again and
     /// again as long as nothing else comes before `until`.
-    pub(super) fn tie(&mut self, now: Time, until: Time, depart: &mut impl FnMut(Run, Time, Span)) {
+    pub(super) fn tie(&mut self, now: Time, until: Time, depart: &mut impl Depart) {
         // Departures make room, on which the number of rounds depends.
         self.output.catch_up(now);
         let (tied, other) = self.ingress.next.tied();
@@ -40,18 +40,18 @@ impl TrainPort {
     /// Returns how often the cells of the first `tied` inputs arrive together, from `now` on and before `until`. All of
     /// them are admitted or lost alone for want of room, without asking the policy; none is the last of a frame; all
     /// are in time for the end of the run or all too late. Returns 0 if each departure is reported as its cell arrives.
-    pub(super) fn rounds_in_step(&self, now: Time, tied: usize, until: Time) -> u32 {
+    fn rounds_in_step(&self, now: Time, tied: usize, until: Time) -> u32 {
         if self.output.timing.every_cell_matters && !self.output.defers_order {
             return 0;
         }
         let period = self.ingress.inputs[self.ingress.next.first().input() as usize].train.period;
-        let Output { port, timing, .. } = &self.output;
+        let Output { buffer, timing, .. } = &self.output;
         let (mut rounds, mut cells) = (u32::MAX, 0);
         for arrival in self.ingress.next.iter().take(tied) {
             let train = &self.ingress.inputs[arrival.input() as usize].train;
             let label = train.cell.label();
             // A queue that is kept may notice where a frame starts.
-            let passes = if port.keeps_queue() { port.passes(label) } else { port.admits_unasked(label) };
+            let passes = if buffer.keeps_queue() { buffer.passes(label) } else { buffer.admits_unasked(label) };
             if train.cells == 1 || train.period != period || !passes {
                 return 0;
             }
@@ -59,7 +59,7 @@ impl TrainPort {
             cells += 1;
         }
         let whole = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
-        let room = (port.capacity() - port.occupancy()) / cells;
+        let room = (buffer.capacity() - buffer.occupancy()) / cells;
         let room = if room == 0 && self.plan.loses_in_rounds { u32::MAX } else { room };
         // A round delays the end of the queue by at most its cells' transmission, or its own length.
         let a_round = (timing.cell_time.0 * u64::from(cells)).max(period.0);
@@ -73,12 +73,12 @@ impl TrainPort {
     }
 
     /// Takes `rounds` rounds of the first `tied` inputs.
-    pub(super) fn keep_step(&mut self, now: Time, tied: usize, rounds: u32, depart: &mut impl FnMut(Run, Time, Span)) {
+    fn keep_step(&mut self, now: Time, tied: usize, rounds: u32, depart: &mut impl Depart) {
         let mut in_step = std::mem::take(&mut self.in_step);
         let cell = |arrival: InputArrival| (arrival.input(), self.ingress.inputs[arrival.input() as usize].train.cell);
         in_step.extend(self.ingress.next.iter().take(tied).map(cell));
         let period = self.ingress.inputs[in_step[0].0 as usize].train.period;
-        let keeps_queue = self.output.port.keeps_queue();
+        let keeps_queue = self.output.buffer.keeps_queue();
         if keeps_queue {
             self.admit_rounds(now, &in_step, rounds, period, depart);
         } else {
@@ -96,17 +96,17 @@ impl TrainPort {
             self.output.note(run, now, period);
             if !keeps_queue {
                 // Uses up the start of a frame, if this is one, without asking the policy.
-                self.output.port.fate(cell);
+                self.output.buffer.fate(cell);
                 run.cells = self.entered[rank];
                 if run.cells < rounds {
-                    self.output.port.lose(Run { last: cell, cells: rounds - run.cells });
+                    self.output.buffer.lose(Run { last: cell, cells: rounds - run.cells });
                 }
                 if run.cells == 0 {
                     continue;
                 }
-                self.output.port.count_interleaved(run);
+                self.output.buffer.count_interleaved(run);
             }
-            if !self.output.defers_order && !self.output.port.reassembles(cell.label()) {
+            if !self.output.defers_order && !self.output.buffer.reassembles(cell.label()) {
                 self.report_partial_frame(cell.label(), depart);
                 self.hand_on(run, Time(last_start), Span(0), depart);
             }
@@ -121,7 +121,7 @@ impl TrainPort {
         in_step: &[(u32, Cell)],
         rounds: u32,
         period: Span,
-        depart: &mut impl FnMut(Run, Time, Span),
+        depart: &mut impl Depart,
     ) {
         let mut together = std::mem::take(&mut self.together);
         let mut at = now;
@@ -131,11 +131,11 @@ impl TrainPort {
             self.output.catch_up(at);
             self.output.start_anew_if_idle(at, depart);
             if self.output.defers_order
-                && together.iter().any(|&(_, cell)| self.output.port.must_report_before(cell.label()))
+                && together.iter().any(|&(_, cell)| self.output.buffer.must_report_before(cell.label()))
             {
                 self.output.report_departures(depart);
             }
-            self.output.port.admit_round(together.iter().map(|&(_, cell)| cell));
+            self.output.buffer.admit_round(together.iter().map(|&(_, cell)| cell));
             together.clear();
             at += period;
         }
@@ -150,7 +150,7 @@ impl TrainPort {
         in_step: &[(u32, Cell)],
         rounds: u32,
         period: Span,
-        depart: &mut impl FnMut(Run, Time, Span),
+        depart: &mut impl Depart,
     ) {
         let tied = number(in_step.len());
         let mut ranks = std::mem::take(&mut self.tied);
@@ -160,8 +160,8 @@ impl TrainPort {
         for _ in 0..rounds {
             self.output.catch_up(at);
             self.output.start_anew_if_idle(at, depart);
-            let before = self.output.port.occupancy();
-            let enter = tied.min(self.output.port.capacity() - before);
+            let before = self.output.buffer.occupancy();
+            let enter = tied.min(self.output.buffer.capacity() - before);
             if enter == tied {
                 self.ties.pass_over(tied);
                 whole_rounds += 1;
@@ -173,7 +173,7 @@ impl TrainPort {
                 }
             }
             let range = QueueRange { least: before, largest: before + enter };
-            self.output.port.admit_in_any_order(enter, range, 0);
+            self.output.buffer.admit_in_any_order(enter, range, 0);
             at += period;
         }
         for entered in &mut self.entered {
@@ -205,7 +205,7 @@ impl TrainPort {
     /// cells leave than arrive: the queue is largest with the last, and shortest before the first. The early presence
     /// of a train's cells changes nothing ([`TrainPort::admit_deferred`]), whatever other VCs' cells come meanwhile.
     #[inline(never)]
-    pub(super) fn admit_stretch(&mut self, now: Time, until: Time, depart: &mut impl FnMut(Run, Time, Span)) -> bool {
+    pub(super) fn admit_stretch(&mut self, now: Time, until: Time, depart: &mut impl Depart) -> bool {
         let cell_time = self.output.timing.cell_time;
         let (mut until, mut busy_until, mut period) = (until, now, None);
         let mut trains = 0;
@@ -221,7 +221,7 @@ impl TrainPort {
                 && !train.cell.is_rm()
                 && first <= busy_until
                 && (!self.plan.fills_in_order || trains == 0 || self.has_cells_until(first, train.cell.label()))
-                && self.output.port.admits_unasked(train.cell.label());
+                && self.output.buffer.admits_unasked(train.cell.label());
             if !is_known {
                 until = first;
                 break;
@@ -252,16 +252,16 @@ impl TrainPort {
             stretch.push(StretchTrain { input, cells: of_train, first, phase, round });
         }
         self.output.catch_up(now);
-        if stretch.len() < 2 || cells > self.output.port.capacity() - self.output.port.occupancy() {
+        if stretch.len() < 2 || cells > self.output.buffer.capacity() - self.output.buffer.occupancy() {
             stretch.clear();
             self.stretch = stretch;
             return false;
         }
         self.output.start_anew_if_idle(now, depart);
         let starts = last_arrival.0.saturating_sub(self.output.next_start.0).div_ceil(cell_time.0);
-        let with_last = self.output.port.occupancy() + cells;
+        let with_last = self.output.buffer.occupancy() + cells;
         let gone = u32::try_from(starts).unwrap_or(u32::MAX).min(with_last - 1);
-        let range = QueueRange { least: self.output.port.occupancy(), largest: with_last - gone };
+        let range = QueueRange { least: self.output.buffer.occupancy(), largest: with_last - gone };
         for _ in &stretch {
             self.ingress.next.pop_first();
         }
@@ -276,12 +276,12 @@ impl TrainPort {
                 self.ingress.next.put(InputArrival::new(next, input));
             }
             self.output.catch_up(first);
-            if self.output.port.must_report_before(run.last.label()) {
+            if self.output.buffer.must_report_before(run.last.label()) {
                 self.output.report_departures(depart);
             }
-            let fate = self.output.port.fate(run.last);
+            let fate = self.output.buffer.fate(run.last);
             debug_assert_eq!(fate, FrameOutcome::Admitted, "no policy is asked within a stretch");
-            self.output.port.admit(run, range, 0);
+            self.output.buffer.admit(run, range, 0);
         }
         self.pass_over_ties(&mut stretch);
         stretch.clear();
@@ -290,13 +290,13 @@ impl TrainPort {
     }
 
     /// Returns whether a VC's queue certainly does not run empty up to an instant.
-    pub(super) fn has_cells_until(&self, until: Time, label: Label) -> bool {
+    fn has_cells_until(&self, until: Time, label: Label) -> bool {
         let starts = until.0.saturating_sub(self.output.next_start.0) / self.output.timing.cell_time.0 + 1;
-        u64::from(self.output.port.least_ahead(label)) > starts
+        u64::from(self.output.buffer.least_ahead(label)) > starts
     }
 
     /// Draws for the ties of a stretch, in order of time.
-    pub(super) fn pass_over_ties(&mut self, stretch: &mut [StretchTrain]) {
+    fn pass_over_ties(&mut self, stretch: &mut [StretchTrain]) {
         stretch.sort_unstable_by_key(|train| train.phase);
         if stretch.windows(2).all(|two| two[0].phase != two[1].phase) {
             return;

@@ -1,7 +1,8 @@
 //! Interleaved trains: their cells come one by one between each other.
 
-use super::{Input, TrainPort};
+use super::{Input, TrainPort, number};
 use crate::cell::Run;
+use crate::engine::fast::output::Depart;
 use crate::engine::fast::train::InputArrival;
 use crate::queue_range::QueueRange;
 use crate::units::{Span, Time};
@@ -10,16 +11,13 @@ use crate::units::{Span, Time};
 const FEW_IN_A_ROW: u32 = 4;
 
 /// The queue while interleaved cells join it.
-pub(super) struct InterleavedQueue {
+struct InterleavedQueue {
     waiting: u32,
     /// Start of the first waiting cell, or of the next that comes.
     next_start: Time,
     range: QueueRange,
     gone: u32,
-    /// Number of cells that joined.
     came: u32,
-    /// True if the cells that join start after the end of the run.
-    stays: bool,
 }
 
 impl TrainPort {
@@ -49,7 +47,7 @@ impl TrainPort {
 
     /// Returns whether more than `cells` cells of an input's train come before another's.
     #[inline]
-    pub(super) fn is_alone(&self, input: u32, cells: u32, other: Time) -> bool {
+    fn is_alone(&self, input: u32, cells: u32, other: Time) -> bool {
         let train = &self.ingress.inputs[input as usize].train;
         train.cells > cells && train.next + train.period * u64::from(cells) < other
     }
@@ -60,13 +58,12 @@ impl TrainPort {
     /// Single cells change only the queue's length and the order of arrivals. Work for one train is done for all of its
     /// cells at the end of the train or of the stretch.
     #[inline(never)]
-    pub(super) fn interleave(&mut self, until: Time, depart: &mut impl FnMut(Run, Time, Span)) -> bool {
-        let waiting = self.output.port.occupancy();
+    pub(super) fn interleave(&mut self, until: Time, depart: &mut impl Depart) -> bool {
+        let waiting = self.output.buffer.occupancy();
         let stays = self.output.tail_start() > self.output.timing.end;
         let range = QueueRange { least: waiting, largest: waiting };
-        let mut queue =
-            InterleavedQueue { waiting, next_start: self.output.next_start, range, gone: 0, came: 0, stays };
-        let capacity = self.output.port.capacity();
+        let mut queue = InterleavedQueue { waiting, next_start: self.output.next_start, range, gone: 0, came: 0 };
+        let capacity = self.output.buffer.capacity();
         loop {
             let (first, second) = (self.ingress.next.first(), self.ingress.next.at(1));
             let now = first.time();
@@ -75,7 +72,7 @@ impl TrainPort {
             }
             self.count_departures(&mut queue, now);
             if second.time() == now {
-                if !self.interleave_tied(&mut queue, until, depart) {
+                if !self.interleave_tied(&mut queue, until, stays, depart) {
                     break;
                 }
                 continue;
@@ -102,6 +99,7 @@ impl TrainPort {
             return false;
         }
         self.output.next_start = queue.next_start;
+        let tail_start = self.start(&queue);
         let mut touched = std::mem::take(&mut self.touched);
         for input in touched.drain(..) {
             let Input { train, interleaved, interleaved_since, .. } = &mut self.ingress.inputs[input as usize];
@@ -110,36 +108,32 @@ impl TrainPort {
                 let (first, period) = (*interleaved_since, train.period);
                 let run = Run { last: train.cell, cells: std::mem::take(interleaved) };
                 self.finish_interleaved(run, first, period);
-                self.collect_or_leave(run, self.start(&queue), stays, depart);
+                self.collect_or_leave(run, tail_start, stays, depart);
             }
         }
         self.touched = touched;
-        if self.output.port.keeps_queue() {
-            self.output.port.admit_interleaved(&self.interleaved, queue.range, queue.gone);
-            self.interleaved.clear();
-        } else {
-            self.output.port.admit_in_any_order(queue.came, queue.range, queue.gone);
-        }
+        self.output.buffer.admit_in_any_order(queue.came, queue.range, queue.gone);
         true
     }
 
     /// Interleaves the cells that tie at the first instant. Returns false, with nothing done, if one of them lacks room
     /// or ends the stretch for another reason ([`TrainPort::interleave`]).
     #[inline(never)]
-    pub(super) fn interleave_tied(
+    fn interleave_tied(
         &mut self,
         queue: &mut InterleavedQueue,
         until: Time,
-        depart: &mut impl FnMut(Run, Time, Span),
+        stays: bool,
+        depart: &mut impl Depart,
     ) -> bool {
-        let (tied, _) = self.ingress.next.tied();
         let now = self.ingress.next.first().time();
-        let with_all = u64::from(queue.waiting) + tied as u64;
+        let tied = self.ingress.next.tied().0;
+        let behind = number(tied) - 1;
         if !self.is_interleaved(until)
-            || with_all > u64::from(self.output.port.capacity())
-            || (queue.next_start + self.output.timing.cell_time * (with_all - 1) > self.output.timing.latest_start
-                && !queue.stays)
-            || !(0..tied).all(|i| self.is_welcome(self.ingress.next.at(i).input()))
+            || queue.waiting + behind >= self.output.buffer.capacity()
+            || (self.start(queue) + self.output.timing.cell_time * u64::from(behind) > self.output.timing.latest_start
+                && !stays)
+            || !self.ingress.next.iter().take(tied).all(|next| self.is_welcome(next.input()))
         {
             return false;
         }
@@ -162,19 +156,19 @@ impl TrainPort {
     /// Interleaves the next cell of an input, which arrives `now`. Returns the arrival of the one after.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "once an interleaved cell")]
-    pub(super) fn interleave_one(
+    fn interleave_one(
         &mut self,
         input: u32,
         now: Time,
         start: Time,
         queue: &mut InterleavedQueue,
-        depart: &mut impl FnMut(Run, Time, Span),
+        depart: &mut impl Depart,
     ) -> Option<Time> {
         let Input { train, interleaved, interleaved_since, .. } = &mut self.ingress.inputs[input as usize];
         if *interleaved == 0 {
             if !train.cell.is_rm() {
                 // Uses up the start of a frame, if this is one, without asking the policy (`is_welcome`).
-                self.output.port.fate(train.cell);
+                self.output.buffer.fate(train.cell);
             }
             *interleaved_since = now;
             self.touched.push(input);
@@ -182,28 +176,18 @@ impl TrainPort {
         queue.came += 1;
         queue.waiting += 1;
         queue.range.largest = queue.range.largest.max(queue.waiting);
-        self.output.port.follow(train.cell.label(), queue.gone);
         *interleaved += 1;
         train.cells -= 1;
         train.next = now + train.period;
         if train.cells == 0 {
             return self.end_train(input, start, depart);
         }
-        let (cell, next) = (train.cell, train.next);
-        if self.output.port.keeps_queue() {
-            self.interleaved.push(cell);
-        }
-        Some(next)
+        Some(train.next)
     }
 
     /// Ends a train whose last cell has been interleaved; returns the start of the next train on its input.
     #[inline(never)]
-    pub(super) fn end_train(
-        &mut self,
-        input: u32,
-        start: Time,
-        depart: &mut impl FnMut(Run, Time, Span),
-    ) -> Option<Time> {
+    fn end_train(&mut self, input: u32, start: Time, depart: &mut impl Depart) -> Option<Time> {
         let Input { train, behind, interleaved, interleaved_since } = &mut self.ingress.inputs[input as usize];
         let last = if train.ends_frame { train.cell.ending_frame() } else { train.cell };
         let (first, period) = (*interleaved_since, train.period);
@@ -212,9 +196,6 @@ impl TrainPort {
             *train = next;
             next.next
         });
-        if self.output.port.keeps_queue() {
-            self.interleaved.push(last);
-        }
         self.finish_interleaved(run, first, period);
         let stays = start > self.output.timing.end;
         if !stays && (last.is_rm() || last.last_cell()) {
@@ -230,7 +211,7 @@ impl TrainPort {
 
     /// Collects interleaved cells of a frame under way. `stays`: all of them start after the end of the run, as does
     /// one at `start`; otherwise none.
-    fn collect_or_leave(&mut self, run: Run, start: Time, stays: bool, depart: &mut impl FnMut(Run, Time, Span)) {
+    fn collect_or_leave(&mut self, run: Run, start: Time, stays: bool, depart: &mut impl Depart) {
         if stays {
             self.report_partial_frame(run.last.label(), depart);
             self.hand_on(run, start, Span(0), depart);
@@ -243,7 +224,7 @@ impl TrainPort {
     /// could not predict none, one or two, so these are counted without branches.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "once an interleaved cell")]
-    pub(super) fn count_departures(&self, queue: &mut InterleavedQueue, now: Time) {
+    fn count_departures(&self, queue: &mut InterleavedQueue, now: Time) {
         let until = now + Span(u64::from(self.output.timing.serve_first));
         for _ in 0..2 {
             let one = u32::from(queue.next_start < until) & u32::from(queue.waiting > 0);
@@ -263,21 +244,21 @@ impl TrainPort {
 
     /// Returns the start of a cell that joins a queue.
     #[inline]
-    pub(super) fn start(&self, queue: &InterleavedQueue) -> Time {
+    fn start(&self, queue: &InterleavedQueue) -> Time {
         queue.next_start + self.output.timing.cell_time * u64::from(queue.waiting)
     }
 
     /// Returns whether the next cell of an input is admitted if there is room for it.
     #[inline]
-    pub(super) fn is_welcome(&self, input: u32) -> bool {
+    fn is_welcome(&self, input: u32) -> bool {
         let Input { train, interleaved, .. } = &self.ingress.inputs[input as usize];
-        *interleaved > 0 || train.cell.is_rm() || self.output.port.admits_unasked(train.cell.label())
+        *interleaved > 0 || train.cell.is_rm() || self.output.buffer.admits_unasked(train.cell.label())
     }
 
     /// Does the work for the interleaved cells of one train, except their departure.
     #[inline]
-    pub(super) fn finish_interleaved(&mut self, run: Run, first: Time, period: Span) {
-        self.output.port.count_interleaved(run);
+    fn finish_interleaved(&mut self, run: Run, first: Time, period: Span) {
+        self.output.buffer.count_interleaved(run);
         self.output.note(run, first, period);
     }
 }

@@ -9,14 +9,14 @@ use crate::cell::FrameNumber;
 use crate::cell::tests::cell;
 use crate::index::Label;
 use crate::policy::{Overflow, PolicyConfig, View};
-use crate::policy::{drop_from_front, ppd, tail_drop, virtual_queuing};
+use crate::policy::{drop_from_front, tail_drop, virtual_queuing};
 use crate::port::Port;
-use crate::scheduler::{Class, SchedulerConfig, VcKind, round_robin};
+use crate::scheduler::{Class, SchedulerConfig, VcKind};
 
 #[test]
 fn cells_admitted_at_once_are_of_the_frame_that_is_under_way() {
     let policy = PolicyConfig::DropFromFront(drop_from_front::Config {}).build(Some(3), &["a", "b"]);
-    let mut port = BatchingPort::new(Some(3), 2, policy, Stream::new(1, "test"));
+    let mut port = OutputBuffer::new(Some(3), 2, policy, Stream::new(1, "test"));
     // Two cells of A's frame 8 are admitted at once and wait; B's frame fills the buffer and pushes them out with its
     // second.
     let run = Run { last: cell(0, 8, false), cells: 2 };
@@ -40,66 +40,13 @@ fn cells_admitted_at_once_are_of_the_frame_that_is_under_way() {
 #[test]
 fn only_a_policy_that_follows_cells_minds_that_they_enter_at_once() {
     let port = |policy: PolicyConfig| {
-        BatchingPort::new(Some(10), 2, policy.build(Some(10), &["a", "b"]), Stream::new(1, "test"))
+        OutputBuffer::new(Some(10), 2, policy.build(Some(10), &["a", "b"]), Stream::new(1, "test"))
     };
     assert!(port(PolicyConfig::TailDrop(tail_drop::Config {})).enters_at_once(Label::new(0), 1, false));
     let mut port = port(PolicyConfig::VirtualQueuing(virtual_queuing::Config { threshold: 5.into(), k: 1.0 }));
     assert!(!port.enters_at_once(Label::new(0), 1, false), "the virtual queue is empty");
     assert!(port.offer(cell(0, 1, false)));
     assert!(port.enters_at_once(Label::new(0), 1, false), "the cell that leaves is the one before");
-}
-
-/// Sends all waiting cells.
-fn drain(port: &mut BatchingPort) -> Vec<Cell> {
-    std::iter::from_fn(|| port.take()).collect()
-}
-
-#[test]
-fn a_cell_that_passes_counts_as_one_that_is_offered_and_taken() {
-    let mut draws = Stream::new(1, "passing");
-    let (names, classes) = (["a", "b"], [Class::Ubr; 2]);
-    let kinds = [0, 1].map(|i| VcKind { name: names[i], class: classes[i] });
-    let tail_drop = || PolicyConfig::TailDrop(tail_drop::Config {});
-    let virtual_queuing = || PolicyConfig::VirtualQueuing(virtual_queuing::Config { threshold: 1.into(), k: 1.0 });
-    let kinds_of_ports = [
-        (tail_drop(), None),
-        (tail_drop(), Some(SchedulerConfig::RoundRobin(round_robin::Config {}))),
-        (PolicyConfig::Ppd(ppd::Config::default()), None),
-        (PolicyConfig::Ppd(ppd::Config::default()), Some(SchedulerConfig::RoundRobin(round_robin::Config {}))),
-        (PolicyConfig::DropFromFront(drop_from_front::Config {}), None),
-        (virtual_queuing(), None),
-    ];
-    for ((policy, scheduler), capacity) in kinds_of_ports.into_iter().flat_map(|kind| [1, 3].map(|k| (kind.clone(), k)))
-    {
-        let port = || {
-            let policy = policy.build(Some(capacity), &names);
-            let service = scheduler.as_ref().and_then(|scheduler| scheduler.build(&kinds));
-            BatchingPort::new(Some(capacity), 2, policy, Stream::new(1, "test")).scheduled(service)
-        };
-        let (mut passing, mut offered) = (port(), port());
-        let mut passed = 0;
-        for frame in 0..2000 {
-            // Some cells find others waiting, and some of these find no room.
-            for _ in 0..draws.below(6) {
-                let cell = cell(draws.below(2), frame, draws.below(3) == 0);
-                assert_eq!(passing.offer(cell), offered.offer(cell));
-            }
-            assert_eq!(drain(&mut passing), drain(&mut offered));
-            let cell = cell(draws.below(2), frame, draws.below(3) == 0);
-            let enters = offered.offer(cell);
-            let sent = passing.bypass_queue(cell);
-            assert_eq!(sent || passing.ready() > 0, enters, "{policy:?}");
-            passed += u32::from(sent);
-            assert_eq!(drain(&mut offered), Vec::from_iter(enters.then_some(cell)));
-            assert_eq!(drain(&mut passing), Vec::from_iter((enters && !sent).then_some(cell)));
-        }
-        assert!(passed > 500, "{policy:?}: {passed}");
-        for port in [&mut passing, &mut offered] {
-            port.dequeue_deferred();
-            port.report_to_policy();
-        }
-        assert_eq!(passing.state(), offered.state(), "{policy:?}");
-    }
 }
 
 const NAMES: [&str; 4] = ["vc0", "vc1", "vc2", "vc3"];
@@ -110,7 +57,7 @@ const CASES: u32 = 4_000;
 /// A port of each kind, and the cells that have left them.
 struct Pair {
     naive: Port,
-    batching: BatchingPort,
+    batching: OutputBuffer,
     /// Number of the current frame, by label, and of the latest RM cell.
     frames: [u32; VCS as usize],
     rms: u32,
@@ -127,8 +74,8 @@ enum Step {
     Rm { label: Label },
     /// Rounds of one cell each of some VCs arrive; none of them ends its frame.
     Rounds { labels: [bool; VCS as usize], rounds: u32 },
-    /// Like `Rounds`, then one more cell of each, which may end its frame, interleaved; some cells leave meanwhile.
-    Interleaved { labels: [bool; VCS as usize], rounds: u32, ends: bool, gone: u32 },
+    /// A cell arrives alone. If nothing waits, it bypasses the queue.
+    Alone { label: Label, ends: bool },
     /// Cells leave, and are reported later.
     Gone { cells: u32 },
     /// A cell leaves, and is reported at once.
@@ -145,8 +92,7 @@ fn step() -> impl Strategy<Value = Step> {
         6 => (label(), 1u32..7, any::<bool>()).prop_map(|(label, cells, ends)| Step::Run { label, cells, ends }),
         1 => label().prop_map(|label| Step::Rm { label }),
         2 => (any::<[bool; 4]>(), 1u32..4).prop_map(|(labels, rounds)| Step::Rounds { labels, rounds }),
-        2 => (any::<[bool; 4]>(), 0u32..4, any::<bool>(), 0u32..20)
-            .prop_map(|(labels, rounds, ends, gone)| Step::Interleaved { labels, rounds, ends, gone }),
+        2 => (label(), any::<bool>()).prop_map(|(label, ends)| Step::Alone { label, ends }),
         3 => (1u32..9).prop_map(|cells| Step::Gone { cells }),
         2 => Just(Step::Take),
         1 => Just(Step::Report),
@@ -193,7 +139,7 @@ impl Pair {
             naive: Port::new(Some(capacity), 4, built(), stream())
                 .merging(TiSlice::from_ref(&merging))
                 .scheduled(service()),
-            batching: BatchingPort::new(Some(capacity), 4, for_batching, stream())
+            batching: OutputBuffer::new(Some(capacity), 4, for_batching, stream())
                 .merging(TiSlice::from_ref(&merging))
                 .scheduled(service()),
             frames: [0; 4],
@@ -240,7 +186,7 @@ impl Pair {
                 self.offer(Cell::rm(label, FrameNumber::new(self.rms)));
             }
             Step::Rounds { labels, rounds } => self.rounds(&chosen(labels), rounds),
-            Step::Interleaved { labels, rounds, ends, gone } => self.interleave(&chosen(labels), rounds, ends, gone),
+            Step::Alone { label, ends } => self.alone(self.of_frame(label, ends)),
             Step::Gone { cells } => {
                 let cells = cells.min(self.batching.ready());
                 self.left_naive.extend((0..cells).map(|_| self.naive.take().expect("as many are ready")));
@@ -260,6 +206,20 @@ impl Pair {
                 self.naive.start_range();
                 self.batching.start_range();
             }
+        }
+    }
+
+    fn alone(&mut self, cell: Cell) {
+        self.next_frame(cell.label(), cell.last_cell());
+        self.report();
+        if self.batching.occupancy() > 0 || self.batching.merges() {
+            return self.offer(cell);
+        }
+        let (enters, sent) = (self.naive.offer(cell), self.batching.bypass_queue(cell));
+        assert_eq!(sent || self.batching.ready() > 0, enters);
+        if sent {
+            self.left_naive.extend(self.naive.take());
+            self.left_batching.push(cell);
         }
     }
 
@@ -320,55 +280,12 @@ impl Pair {
         }
     }
 
-    /// Admits interleaved cells without asking the policy, counted VC by VC; some cells leave meanwhile.
-    fn interleave(&mut self, labels: &[Label], rounds: u32, ends: bool, gone: u32) {
-        if self.batching.defers_order() || self.batching.merges() || labels.is_empty() {
-            return;
-        }
-        self.report();
-        let each = rounds + 1;
-        let (vcs, waited) = (u32::try_from(labels.len()).unwrap(), self.batching.occupancy());
-        let unasked = labels.iter().all(|&label| self.batching.admits_unasked(label));
-        if !unasked
-            || vcs * each > self.room()
-            || !labels.iter().all(|&label| self.batching.enters_at_once(label, 0, true))
-        {
-            return;
-        }
-        let mut cells = Vec::new();
-        for round in 0..each {
-            for &label in labels {
-                let cell = self.of_frame(label, ends && round == rounds);
-                if round == 0 {
-                    self.batching.fate(cell);
-                }
-                self.batching.follow(label, 0);
-                assert!(self.naive.offer(cell));
-                cells.push(cell);
-            }
-        }
-        for &label in labels {
-            self.batching.count_interleaved(Run { last: self.of_frame(label, ends), cells: each });
-            self.next_frame(label, ends);
-        }
-        // Cells leave after the last has arrived: some that waited before, and perhaps some of these.
-        let largest = waited + vcs * each;
-        let gone = gone.min(largest);
-        self.left_naive.extend((0..gone).map(|_| self.naive.take().expect("as many wait")));
-        let range = QueueRange { least: waited.min(largest - gone), largest };
-        self.batching.admit_interleaved(&cells, range, gone);
-        if gone > waited {
-            // Cells that go through are never in the queue, and so are not reported.
-            self.left_batching.clone_from(&self.left_naive);
-        }
-    }
-
     fn compare(&mut self) {
         assert_eq!(self.naive.occupancy(), self.batching.occupancy());
-        assert_eq!(self.naive.max_queue(), self.batching.max_queue());
-        assert_eq!(self.naive.range(), self.batching.range());
+        assert_eq!(self.naive.max_queue(), self.batching.tracker.max_queue());
+        assert_eq!(self.naive.range(), self.batching.tracker.range(self.batching.occupancy));
         for label in Label::counting().take(VCS as usize) {
-            assert_eq!(self.naive.starts_frame(label), self.batching.starts_frame(label));
+            assert_eq!(self.naive.starts_frame(label), self.batching.admission.starts_frame(label));
         }
     }
 
@@ -377,11 +294,11 @@ impl Pair {
         self.report();
         assert_eq!(self.left_naive, self.left_batching);
         assert_eq!(self.naive.per_vc(), self.batching.per_vc());
-        assert_eq!(self.naive.active_vcs(), self.batching.active_vcs());
+        assert_eq!(self.naive.active_vcs(), self.batching.counts.active_vcs);
         assert_eq!(self.naive.state(), self.batching.state());
-        if self.naive.virtual_queues().is_some() {
-            assert_eq!(self.naive.virtual_queues(), self.batching.virtual_queues());
-        }
+        self.batching.report_to_policy();
+        let follower = self.batching.admission.follower();
+        assert_eq!(self.naive.virtual_queues(), follower.and_then(|follower| follower.virtual_queues()));
         assert!(self.naive.waiting().eq(self.batching.waiting()));
     }
 }

@@ -11,10 +11,8 @@ use crate::engine::fast::links::StreamIndex;
 use crate::engine::fast::plan::{LaneIndex, PortIndex, StageEnd};
 use crate::index::{FlowIndex, VcIndex};
 
-/// Everything that a partition sends to others at the end of a window.
-pub(super) struct Exchange {
-    /// Number of this partition.
-    pub(super) number: u32,
+/// The routes of everything that a partition sends to others at the end of a window.
+pub(super) struct Routes {
     /// Contended ports that send cells or frames to other partitions, and so must be settled first.
     pub(super) ports: Vec<PortIndex>,
     /// Streams that begin here and end in another partition, and that partition.
@@ -42,15 +40,14 @@ pub(super) struct Frames {
     pub(super) are_needed_here: bool,
 }
 
-impl Exchange {
-    /// Finds the routes of a partition.
+impl Routes {
     pub(super) fn of(engine: &Engine<'_>, partition: Partition<'_>) -> Self {
         let Engine { network, plan, .. } = engine;
         let partition_of = |node| partition.partitioning.of(node);
         let (source, destination) = (|vc| partition_of(network.source(vc)), |vc| partition_of(network.destination(vc)));
         let here = partition.number;
         let partition_of_port = |port: PortIndex| partition_of(network.links[plan.contended[port]].from);
-        let streams = engine.links.streams().filter(|(_, stream)| stream.is_elsewhere);
+        let streams = engine.links.streams.iter_enumerated().filter(|(_, stream)| stream.is_elsewhere);
         let lanes = lanes_elsewhere(engine, partition);
         let sends_elsewhere = |&port: &PortIndex| {
             let link = plan.contended[port];
@@ -74,7 +71,6 @@ impl Exchange {
         });
         let flows = network.flows.iter_enumerated().map(|(number, flow)| (number, flow.data_vc));
         Self {
-            number: here,
             ports: engine.ports.keys().filter(sends_elsewhere).collect(),
             streams: streams.map(|(number, stream)| (number, partition_of_port(stream.port))).collect(),
             lanes: lanes.into_iter().collect(),

@@ -1,9 +1,9 @@
 //! Many cells at once: their fate, and their admission or refusal, with the result of single offers.
 
-use super::{BatchingPort, Cell, FrameOutcome, MOST_DEFERRED_DEQUEUES, QueueRange, Run};
+use super::{Cell, FrameOutcome, OutputBuffer, QueueRange, Run};
 use crate::index::Label;
 
-impl BatchingPort {
+impl OutputBuffer {
     /// Returns the fate of a VC's next cells, starting with this one, as long as there is room for them. Asks the
     /// policy if a frame starts, as the first cell's arrival would. That arrival must follow.
     #[inline]
@@ -56,7 +56,7 @@ impl BatchingPort {
     }
 
     /// Counts cells of a VC that arrive between cells of others, as single offers would.
-    /// [`BatchingPort::admit_interleaved`] admits them.
+    /// [`OutputBuffer::admit_in_any_order`] admits them.
     #[inline]
     pub fn count_interleaved(&mut self, run: Run) {
         if run.last.is_rm() {
@@ -66,35 +66,8 @@ impl BatchingPort {
         }
     }
 
-    /// Admits cells of several VCs, in this order, to a port whose one queue holds all, with the result of single
-    /// offers between and after which `gone` cells leave. There was room for each of them, and the queue stayed within
-    /// `range`.
-    pub fn admit_interleaved(&mut self, cells: &[Cell], range: QueueRange, gone: u32) {
-        debug_assert!(self.queues.is_none() && !self.merges(), "one queue holds all");
-        debug_assert!(range.largest <= self.capacity, "no queue exceeds its buffer");
-        let arrived = u32::try_from(cells.len()).expect("a stretch has fewer than 2^32 cells");
-        let queued = self.occupancy + self.deferred_dequeues;
-        let all_gone = self.deferred_dequeues + gone;
-        let through = all_gone.saturating_sub(queued);
-        self.deferred_dequeues = all_gone - through;
-        if through > 0 {
-            self.dequeue_deferred();
-        }
-        // The first `through` of these cells have gone already: they never enter the queue.
-        for &cell in &cells[through as usize..] {
-            self.counts.put(cell.label(), 1);
-            self.fifo.push_back(Run { last: cell, cells: 1 });
-        }
-        self.occupancy = self.occupancy + arrived - gone;
-        self.tracker.include(range);
-        self.gone += u64::from(gone);
-        if self.deferred_dequeues > MOST_DEFERRED_DEQUEUES {
-            self.dequeue_deferred();
-        }
-    }
-
     /// Loses cells whose outcome is [`FrameOutcome::Admitted`] but that find no room, at a port that loses single cells
-    /// ([`BatchingPort::loses_single_cells`]), with the result of single offers. Others of their frame may be admitted
+    /// ([`OutputBuffer::loses_single_cells`]), with the result of single offers. Others of their frame may be admitted
     /// between them.
     #[inline]
     pub fn lose(&mut self, run: Run) {
@@ -105,20 +78,6 @@ impl BatchingPort {
     #[inline]
     pub fn refuse(&mut self, run: Run) {
         self.admission.refuse(run);
-    }
-
-    /// Reports an interleaved cell to a policy that follows cells, before [`BatchingPort::admit_interleaved`] admits
-    /// it; `gone` cells have left since the interleaving began.
-    #[inline]
-    pub fn follow(&mut self, label: Label, gone: u32) {
-        if self.follows {
-            let cells = self.gone + u64::from(gone) - self.reported_gone;
-            self.reported_gone += cells;
-            if cells > 0 {
-                self.follower().on_leave(u32::try_from(cells).expect("no more than waited"));
-            }
-            self.follower().on_enter(label, 1);
-        }
     }
 
     /// Returns whether cells of a VC that arrive one by one, while `left` cells leave, may be reported to the policy

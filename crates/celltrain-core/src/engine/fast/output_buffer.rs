@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 
 use typed_index_collections::{TiSlice, TiVec};
 
+use super::contended_port::BufferView;
 use super::run_queues::{ReportGranularity, RunQueues};
 use crate::cell::{Cell, Run};
 use crate::index::Label;
@@ -21,13 +22,13 @@ use crate::scheduler::{BacklogSensitivity, Service};
 use crate::units::Time;
 
 /// An output port's buffer with its policy.
-pub struct BatchingPort {
+pub struct OutputBuffer {
     capacity: u32,
     /// Cells waiting: those of the queue but for `deferred_dequeues` that go first.
     occupancy: u32,
     tracker: QueueTracker,
     fifo: VecDeque<Run>,
-    /// Cells that have gone ([`BatchingPort::defer_dequeue`]) and are still to be taken off the queue and the per-VC
+    /// Cells that have gone ([`OutputBuffer::defer_dequeue`]) and are still to be taken off the queue and the per-VC
     /// counts.
     deferred_dequeues: u32,
     counts: Counts,
@@ -39,7 +40,7 @@ pub struct BatchingPort {
     /// True if a cell needs more than a place at the end of `fifo`: VCs merge, there are queues, or the policy follows
     /// cells.
     apart: bool,
-    /// True if `fifo` and `counts` are kept ([`BatchingPort::without_queue`]).
+    /// True if `fifo` and `counts` are kept ([`OutputBuffer::without_queue`]).
     keeps_queue: bool,
     /// Cells in `awaiting_reassembly`: those of `occupancy` that cannot be sent yet.
     awaiting_cells: u32,
@@ -68,7 +69,7 @@ fn reserved_runs(capacity: Option<u32>, vcs: usize) -> usize {
     capacity.map_or(0, |k| most.min(k as usize))
 }
 
-impl BatchingPort {
+impl OutputBuffer {
     /// Creates a port, as [`Port::new`](crate::port::Port::new) does.
     pub fn new(capacity: Option<u32>, vcs: usize, policy: Box<dyn BufferPolicy>, rng: Stream) -> Self {
         let admission = Admission::new(vcs, policy, rng);
@@ -107,7 +108,7 @@ impl BatchingPort {
     /// Drops the queue of a port that no probe looks at before the end of the run. The port only counts how many wait,
     /// if nothing else of it depends on which they are: it is first in, first out, and its policy does not read counts.
     /// Its user knows when each cell starts, and reports cells that would start after the end
-    /// ([`BatchingPort::leave_waiting`]).
+    /// ([`OutputBuffer::leave_waiting`]).
     #[must_use]
     pub fn without_queue(mut self) -> Self {
         self.keeps_queue = self.apart || self.pushes_out() || self.admission.policy.reads_counts();
@@ -173,7 +174,7 @@ impl BatchingPort {
         self.offer_unwelcome(cell)
     }
 
-    /// [`BatchingPort::offer`] for a data cell that finds nothing waiting, and after which no other comes in the same
+    /// [`OutputBuffer::offer`] for a data cell that finds nothing waiting, and after which no other comes in the same
     /// instant, where VCs do not merge. Returns whether it was sent at once, without being put in a queue; one that was
     /// admitted all the same waits.
     #[inline]
@@ -243,7 +244,7 @@ impl BatchingPort {
         self.queues.as_ref().is_some_and(|queues| queues.backlog_sensitivity() == BacklogSensitivity::Exact)
     }
 
-    /// Returns whether departures must be reported ([`BatchingPort::report_departures`]) before a VC's next cell is
+    /// Returns whether departures must be reported ([`OutputBuffer::report_departures`]) before a VC's next cell is
     /// offered to a port with deferred order: the policy decides, a cell may be pushed out, or the VC's queue may be
     /// empty.
     #[inline]
@@ -272,12 +273,6 @@ impl BatchingPort {
         self.queues.as_ref().map_or(0, |queues| queues.ahead(label)).saturating_sub(self.deferred_dequeues)
     }
 
-    /// Returns whether a VC's next cell starts a frame.
-    #[cfg(test)]
-    pub(crate) fn starts_frame(&self, label: Label) -> bool {
-        self.admission.starts_frame(label)
-    }
-
     /// Returns the part of the policy that follows cells, which it must have.
     fn follower(&mut self) -> &mut dyn CellFollower {
         self.admission.follower().expect("the policy follows cells")
@@ -290,13 +285,6 @@ impl BatchingPort {
             let cells = self.gone - std::mem::replace(&mut self.reported_gone, self.gone);
             self.follower().on_leave(u32::try_from(cells).expect("no more than waited"));
         }
-    }
-
-    /// Returns `M_j`, the cells of the policy's virtual queues, by label, if it has any.
-    #[cfg(test)]
-    pub(crate) fn virtual_queues(&mut self) -> Option<&TiSlice<Label, u32>> {
-        self.report_to_policy();
-        self.admission.follower()?.virtual_queues()
     }
 
     /// Returns the capacity of the buffer.
@@ -358,7 +346,7 @@ impl BatchingPort {
     }
 
     /// Hands the next `cells` to the transmitter and defers their removal from the queue. At least that many must be
-    /// ready. In a FIFO the caller knows which they are; if the order is deferred, [`BatchingPort::report_departures`]
+    /// ready. In a FIFO the caller knows which they are; if the order is deferred, [`OutputBuffer::report_departures`]
     /// finds out.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "once a train; the call costs 2 % of a run with merging VCs")]
@@ -408,7 +396,7 @@ impl BatchingPort {
     }
 
     /// Brings the per-VC counts up to date with all departures. A reader of the counts calls this first after
-    /// [`BatchingPort::defer_dequeue`]; the port itself does so before it asks the policy.
+    /// [`OutputBuffer::defer_dequeue`]; the port itself does so before it asks the policy.
     #[inline]
     pub fn dequeue_deferred(&mut self) {
         debug_assert!(
@@ -448,27 +436,14 @@ impl BatchingPort {
         &self.counts.per_vc
     }
 
-    /// Returns `N_a`, the number of VCs with at least one cell waiting.
-    #[cfg(test)]
-    pub(crate) fn active_vcs(&self) -> u32 {
-        assert_eq!(self.deferred_dequeues, 0, "counts are looked at when they are up to date");
-        self.counts.active_vcs
-    }
-
-    /// Returns the fewest and the most cells waiting since the latest sample, if everything before now is settled.
-    pub fn range(&self) -> QueueRange {
-        self.tracker.range(self.occupancy)
+    /// Returns what probes see, if everything before now is settled.
+    pub fn view(&self) -> BufferView<'_> {
+        BufferView { occupancy: self.occupancy, range: self.tracker.range(self.occupancy), per_vc: self.per_vc() }
     }
 
     /// Starts a new range at a sample.
     pub fn start_range(&mut self) {
         self.tracker.start_range(self.occupancy);
-    }
-
-    /// Returns the largest number of cells that ever waited.
-    #[cfg(test)]
-    pub(crate) fn max_queue(&self) -> u32 {
-        self.tracker.max_queue()
     }
 
     /// Returns the waiting cells: next to be sent first if one queue holds all, cells of frames that are not yet whole
@@ -533,7 +508,7 @@ impl BatchingPort {
 
 mod runs;
 
-impl BatchingPort {
+impl OutputBuffer {
     /// Makes room for `arriving`: removes the waiting cell nearest to transmission that does not end a frame, and the
     /// waiting rest of its frame but for the last cell, which keeps the next frame apart from the remains.
     pub(super) fn push_out_front(&mut self, arriving: Cell) {
@@ -569,7 +544,7 @@ pub(super) struct AwaitingReassembly {
     cells: u32,
 }
 
-impl BatchingPort {
+impl OutputBuffer {
     /// Makes VCs merge at this port, as [`Port::merging`](crate::port::Port::merging) does.
     #[must_use]
     pub fn merging(mut self, merging: &TiSlice<Label, bool>) -> Self {
