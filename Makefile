@@ -21,7 +21,7 @@ export PIP_QUIET := 1
 # Tests of pytest that `make test` leaves to the nightly job, which sets NIGHTLY=1.
 LATER := $(if $(NIGHTLY),,-m "not nightly")
 
-.PHONY: help demo test check lint format setup setup-dev models docs wheel lab lab-test lock campaign clean
+.PHONY: help demo test check lint lint-rust lint-python format setup setup-dev models docs wheel lab lab-test lock campaign clean
 .DELETE_ON_ERROR:
 
 help:
@@ -42,10 +42,10 @@ out/demo/report.txt: .make/built $(SOURCES)
 	@COLUMNS=120 $(BIN)/celltrain reproduce af-96-1269 --table 1 --table 2 --table 3 --seeds 10 --wan-seeds 2 \
 	    --out out/demo > $@
 
-test: lint ## every check: lints, types, Rust and Python tests, instruction counts; NIGHTLY=1 adds the longest tests
+test: lint ## lints, types, Rust and Python tests; NIGHTLY=1 adds the longest tests and instruction counts
 	$(if $(NIGHTLY),CELLTRAIN_DIFFERENTIAL=2000) cargo test --workspace --quiet
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal $(LATER)
-	$(BIN)/python scripts/instruction_guard.py
+	$(if $(NIGHTLY),$(BIN)/python scripts/instruction_guard.py)
 
 check: lint ## before each commit: lints, types, unit tests and the fast tests of Python
 	cargo test --workspace --lib --quiet
@@ -56,12 +56,17 @@ setup: .make/built ## build the package into .venv, with figures and reports; de
 setup-dev: $(DEV) ## add the packages for contributors: linters, test tools, pandas, polars, Dask, Sphinx
 
 lint: $(DEV) ## format, lints, types, links and licences
+	@$(MAKE) --no-print-directory --jobs 2 lint-rust lint-python
+
+lint-rust:
 	@cargo fmt --version > /dev/null 2>&1 && cargo clippy --version > /dev/null 2>&1 || \
 	    { echo "make: rustfmt and clippy are needed: rustup component add rustfmt clippy" >&2; exit 1; }
 	cargo fmt --check
 	cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
 	@if cargo deny --version > /dev/null 2>&1; then cargo deny --log-level error check bans licenses sources; \
 	    else echo "make: licences and sources of crates are not checked: cargo install cargo-deny --locked"; fi
+
+lint-python: $(DEV)
 	$(BIN)/rumdl check --quiet .
 	$(BIN)/ruff format --check --quiet
 	$(BIN)/ruff check --quiet

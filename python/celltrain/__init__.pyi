@@ -6,6 +6,7 @@ from . import tcp as tcp
 from . import topologies as topologies
 from .ensemble.comparing import Compared as Compared
 from .ensemble.comparing import compare as compare
+from .ensemble.plan import Plan as Plan
 from .ensemble.reports import Report as Report
 from .ensemble.reports import report as report
 from .ensemble.store import Store as Store

@@ -46,6 +46,7 @@ def test_a_campaign_runs_its_command_with_its_seed_and_further_arguments(monkeyp
     assert ran == ["python scripts/kills.py --kills 7 --seed 3 --only threads"]
 
 
+@pytest.mark.nightly
 def test_processes_that_used_stores_exit_normally():
     # About 1 in 200 aborted: a thread of Arrow's let go of Python's bytes while the interpreter ended.
     program = [sys.executable, str(ROOT / "scripts" / "exits.py"), "--count", "5", "--seed", "3"]
@@ -74,6 +75,7 @@ def test_drivers_killed_at_any_moment_lose_nothing(scripts, tmp_path):
     assert kills.at_random(campaign, kills=2, each=2) == Counter(driver=2)
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(sys.platform != "linux", reason="needs a library that is loaded before libc")
 def test_drivers_killed_while_they_write_each_of_their_files_lose_nothing(scripts, tmp_path):
     import kills

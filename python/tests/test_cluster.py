@@ -342,6 +342,7 @@ def test_ctrl_c_on_the_command_line_ends_with_130(tmp_path, machines):
     assert Store.open(store).verify() == []
 
 
+@pytest.mark.nightly
 def test_a_scheduler_that_dies_ends_the_sweep_and_another_goes_on(tmp_path):
     path, store = tmp_path / "plan.toml", tmp_path / "s"
     path.write_text(text(120, "300ms"))

@@ -34,7 +34,7 @@ def wan() -> Space:
     return space
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_every_answer_changes_some_row_and_the_core_accepts_it_everywhere(space: Space) -> None:
     rows = sorted({number.configuration for number in space.numbers})[:: 9 if space.paper_id == "af-96-1269" else 1]
     before = space.scenarios(space.default, rows)

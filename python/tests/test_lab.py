@@ -15,6 +15,7 @@ import pytest
 import celltrain.cli.lab as command
 import lab_data
 import wheels
+from celltrain.model import shipped
 
 pytestmark = pytest.mark.slow
 
@@ -153,8 +154,16 @@ def native(tmp_path_factory) -> str:
     return str(file)
 
 
+@pytest.mark.nightly
 def test_the_page_runs_every_shipped_scenario_as_this_machine_does(page, native, tmp_path):
-    node_tests(files_in("engine", "page"), tmp_path, CELLTRAIN_NATIVE=native)
+    assert {*json.loads(Path(native).read_text())} == {*shipped.names("scenario")}
+    node_tests(files_in("engine"), tmp_path, CELLTRAIN_NATIVE=native)
+
+
+def test_the_page_runs_some_shipped_scenarios_as_this_machine_does(page, tmp_path):
+    native = tmp_path / "native.json"
+    native.write_text(json.dumps(lab_data.answers(every=8)))
+    node_tests(files_in("engine", "page"), tmp_path, CELLTRAIN_NATIVE=str(native))
 
 
 #: The longest tests in a browser: each story, each place in each size, and all parts of the microscope.

@@ -198,6 +198,7 @@ def test_axes_and_measures_are_called_in_words_where_they_are_not_set(tmp_path):
     assert all(f"<strong>{name}</strong>" in text for name in (*axes, *measures))
 
 
+@pytest.mark.nightly
 def test_the_same_store_gives_the_same_files(tmp_path):
     axes = {"delay": {**DELAY, "count": 2}, "buffer": BUFFER}
     store = swept(tmp_path / "s", axes=axes, measures=["efficiency", "fairness"], seeds=2)

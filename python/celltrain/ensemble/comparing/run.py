@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -31,12 +31,17 @@ from celltrain.model.grammar import AS_IS
 from celltrain.model.progress import watched
 from celltrain.running import Rows, RunRecord, Worker, worker_of
 from celltrain.running.summary import tcp_summary
-from celltrain.text import shown
+from celltrain.text import described, shown
 
 if TYPE_CHECKING:
     from distributed import Client
 
     from celltrain.model.types import Scenario
+
+    Comparable: TypeAlias = Scenario | str | os.PathLike[str]
+else:
+    # `_wrong_scenarios` checks them, one by one.
+    Comparable = Any
 
 #: Measures by default.
 MEASURES = ("efficiency", "fairness", "goodput_mbps", "cells.lost", "cells.discarded", "flows.sum(*).timeouts")
@@ -48,7 +53,7 @@ MOST_SEEDS = 1_000_000
 @endable
 @watched
 def compare(
-    *scenarios: Scenario | str | os.PathLike[str] | Sequence[Scenario | str | os.PathLike[str]],
+    *scenarios: Comparable | Sequence[Comparable],
     names: Sequence[str] | None = None,
     vary: Mapping[str, Any] | None = None,
     seeds: int = 10,
@@ -137,6 +142,10 @@ def compare(
 
 
 def _wrong_scenarios(scenarios: Sequence[Any], names: Sequence[str] | None) -> Iterator[Fault]:
+    for one in scenarios:
+        if not isinstance(one, str | os.PathLike) and not hasattr(one, "to_dict"):
+            problem = "is not a Scenario, a path or the name of a shipped scenario"
+            yield Fault.of_option("scenarios", described(one), problem)
     if not scenarios:
         yield Fault.of_option("scenarios", "", "names nothing to run; for example lan-tail-drop and lan-epd")
     if len(scenarios) != 1 and names is not None and len(names) != len(scenarios):
