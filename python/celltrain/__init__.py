@@ -64,5 +64,8 @@ def _advice(name: str) -> str:
 def __dir__() -> list[str]:
     from celltrain.model import types
 
-    functions_and_results = {name for name in __all__ if not name.endswith(("Error", "Warning"))} - {"Fault", *types.__all__}
+    functions_and_results = {name for name in __all__ if not name.endswith(("Error", "Warning"))} - {
+        "Fault",
+        *types.__all__,
+    }
     return sorted({*functions_and_results, *_LISTED, *_SUBMODULES, "__version__"})

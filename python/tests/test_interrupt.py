@@ -77,13 +77,13 @@ def test_in_python_it_is_a_keyboard_interrupt():
 # The signal comes when the third run has ended, so there is something to keep.
 INTERRUPTED_REPRODUCTION = """
 import contextlib, signal, sys
-import celltrain.cli.reproduce
+import celltrain.cli.progress
 
 @contextlib.contextmanager
-def progress(paper):
+def runs(title, latest, describe):
     yield lambda progress: progress.done == 3 and signal.raise_signal(signal.SIGINT)
 
-celltrain.cli.reproduce._progress = progress
+celltrain.cli.progress.runs = runs
 sys.argv = ["celltrain", "reproduce", "af-96-1269", "--table", "1", "--network", "LAN", "--seeds", "1000", *sys.argv[1:]]
 celltrain.cli.main()
 """

@@ -166,22 +166,12 @@ def test_the_page_runs_some_shipped_scenarios_as_this_machine_does(page, tmp_pat
     node_tests(files_in("engine", "page"), tmp_path, CELLTRAIN_NATIVE=str(native))
 
 
-#: The longest tests in a browser: each story, each place in each size, and all parts of the microscope.
-LONG = {"inside.test.ts", "shell.test.ts", "stories.test.ts", "words.test.ts"}
-
-
 def chromium() -> str:
     """Returns the path of the browser; skips if there is none."""
     found = shutil.which("chromium") or shutil.which("google-chrome")
     if found is None:
         pytest.skip("neither chromium nor google-chrome is there")
     return found
-
-
-# Without native answers: those of all scenarios are compared in node above, and in the browser by the nightly job.
-def test_the_page_does_in_a_browser_what_a_person_asks_of_it_first(page, tmp_path):
-    tests = files_in("engine/browser", "page/browser")
-    node_tests([test for test in tests if test.name not in LONG], tmp_path, CHROMIUM=chromium())
 
 
 @pytest.mark.nightly

@@ -449,7 +449,7 @@ def test_policies_are_compared_within_each_network(celltrain: Command) -> None:
     assert printed.out.startswith("tail_drop, fba, epd:threshold=60% in small, wan: seeds 1 to 3 each\n")
     # Two measures, each with a panel for each network.
     assert Path("both.svg").read_text().count('id="axes_') == 4
-    assert Path("both.csv").read_text().startswith('"name","scenario","measure"')
+    assert Path("both.csv").read_text().startswith("name,scenario,measure")
     more = celltrain(
         "compare", "small.toml", "wan.toml", *options, "--vary", "port.bottleneck.buffer=100,150,200", "--plot", "m.svg"
     )
