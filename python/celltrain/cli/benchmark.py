@@ -1,4 +1,4 @@
-"""How fast the engines are: whole scenarios on both, each in a process of its own so that its peak memory is its own.
+"""Speed of the engines: whole scenarios on both, each in a process of its own, so that its peak memory can be measured.
 
 The scenarios are those of `celltrain-bench`, the group `whole`. `celltrain bench` runs each of them as
 `python -m celltrain.cli.benchmark SCENARIO ENGINE TIMES`, which prints one JSON object.

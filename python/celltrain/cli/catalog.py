@@ -1,4 +1,4 @@
-"""What there is to choose from: models of every kind with their parameters, papers, studies, plans, scenarios.
+"""The catalog: models of every kind with their parameters, papers, studies, plans, scenarios.
 
 Models and parameters come from the JSON Schema of a scenario, so a new policy or scheduler is here without a word.
 """
@@ -15,7 +15,7 @@ from celltrain import _core
 
 Schema = dict[str, Any]
 
-# Where the schema defines the choices of each kind.
+# Definitions in the schema with the choices of each kind.
 CHOICES = {
     "policies": "Policy",
     "schedulers": "Scheduler",
@@ -123,7 +123,7 @@ def _models(kind: str) -> Iterator[Entry]:
         [(name, reference)] = choice.get("properties", {choice.get("const"): {}}).items()
         table = _resolved(reference, definitions)
         if kind == "congestion":
-            # A word, whose settings are a table beside it where it has any.
+            # A word. Its settings, if any, are a separate table.
             table = _resolved(definitions["TcpOptions"]["properties"].get(name, {}), definitions)
         yield Entry(
             kind=kind,
@@ -152,7 +152,7 @@ def _services() -> Iterator[Entry]:
 
 def _parameters(table: Schema, definitions: Schema, prefix: str) -> Iterator[Parameter]:
     required = table.get("required", [])
-    # What must be set comes first.
+    # Required parameters come first.
     for key in sorted(table.get("properties", {}), key=lambda key: key not in required):
         schema = table["properties"][key]
         resolved = _resolved(schema, definitions)

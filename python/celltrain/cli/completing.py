@@ -1,4 +1,4 @@
-"""What a shell completes: names of shipped scenarios and plans, models, series. `celltrain --install-completion` sets it up."""
+"""Completion in shells: names of shipped scenarios and plans, models, series. `celltrain --install-completion` sets it up."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 import typer
 
-#: What can be listed.
+#: Kinds of things that can be listed.
 KINDS = (
     "policies",
     "schedulers",
@@ -82,7 +82,7 @@ def plans(incomplete: str) -> list[str]:
 
 
 def kinds(incomplete: str) -> list[str]:
-    """What can be listed."""
+    """Kinds of things that can be listed."""
     return _starting(KINDS, incomplete)
 
 
@@ -94,7 +94,7 @@ def explained(incomplete: str) -> list[str]:
 
 
 def series(incomplete: str) -> list[str]:
-    """What can be recorded; of several names with commas between the last is completed."""
+    """Series that can be recorded; completes the last of several names separated by commas."""
     from celltrain.model.measures import SERIES
 
     return _last_of(SERIES, incomplete)

@@ -15,7 +15,7 @@ from celltrain.model.arguments import cores
 EXTRAS = {"plot": ("matplotlib",), "frames": ("pandas", "polars", "duckdb"), "cluster": ("distributed",)}
 NEEDED = ("numpy", "pyarrow", "pydantic", "rich", "typer")
 
-# What the self test must give: the same on every machine. A change to the models changes it, and the changelog says so.
+# Fingerprint of the self test on every machine. It changes with the models; the changelog lists each change.
 SELF_TEST_FINGERPRINT = "6511410705cde346"
 
 IMPORT_TIME_LIMIT_SECONDS = 0.3
@@ -29,7 +29,7 @@ class Finding:
     value: Any
     fine: bool = True
     advice: str = ""
-    """What to do about it."""
+    """Advice, if it is not fine."""
 
     def to_dict(self) -> dict[str, Any]:
         """As in the JSON answer."""

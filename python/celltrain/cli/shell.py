@@ -1,4 +1,4 @@
-"""What all commands share: answers on standard output, everything else on standard error, one exit code for each outcome."""
+"""Shared by all commands: answers go to standard output, everything else to standard error, each outcome has an exit code."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 DONE, NO, BAD_INPUT, INTERNAL = 0, 1, 2, 3
 
-# In a pipe there is no screen to fit: lines stay whole.
+# A pipe has no width: lines stay whole.
 PIPE_WIDTH = 240
 
 P = ParamSpec("P")
@@ -230,7 +230,7 @@ def answer(value: object) -> None:
 
 
 def say(words: str) -> None:
-    """Prints on standard output, with whatever a terminal would take for a command made visible."""
+    """Prints on standard output, with control characters made visible."""
     typer.echo(lines(words))
 
 

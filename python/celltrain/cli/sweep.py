@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from celltrain.running import Local
     from celltrain.running.cluster import Cluster
 
-# What fits a screen. The store has everything.
+# Limits of the printed table. The store has everything.
 MOST_POINTS = 24
 MOST_RUNS = 50_000
 MOST_MEASURES = 16
@@ -86,7 +86,7 @@ def sweep(
 
 
 def finish(folder: Path, last: Progress | None, output: shell.Output, *, interrupted: bool) -> int:
-    """Prints how a sweep ended and what is in its store; returns the exit code."""
+    """Prints the end of a sweep and the content of its store; returns the exit code."""
     from celltrain.ensemble import plan_warnings
     from celltrain.ensemble.store import Store
 

@@ -1,4 +1,4 @@
-"""Where a run holds a number, and how one is made of several.
+"""Measure expressions: paths into a result, and arithmetic on them.
 
 A *measure* is a path, or paths and plain numbers added, subtracted, multiplied and divided, with spaces around every sign
 and parenthesis:
@@ -10,12 +10,11 @@ and parenthesis:
     flows.sum(tcp1-3).goodput_mbps / flows.sum(*).goodput_mbps
     ports.sum(edge*->sw1).lost_cells / ( cells.delivered + cells.lost )
 
-A path goes into the run's answer (`celltrain run --json`) step by step; a list is entered by the name of its member, a
-contract by that of its VC; `bottleneck` is the port that congests, whatever its name.
-Several members are entered at once by what is made of their numbers: `sum`, `mean`, `least`, `largest`, `variation`
-(standard deviation over mean) or `fairness` (Jain's index), of a name, of a range of names such as `tcp1-3`, of all (`*`), or of those that fit a
-pattern in which `*` stands for any characters, such as `edge*->sw1`. A path that begins with
-`scenario` goes into the scenario that was run. One that begins with `series` leads to a trace (see `SERIES`).
+A path leads through the run's answer (`celltrain run --json`) step by step. A step into a list is the name of a member, or
+of the VC of a contract. `bottleneck` is the congested port, whatever its name. `sum`, `mean`, `least`, `largest`,
+`variation` (standard deviation over mean) and `fairness` (Jain's index) combine the numbers of several members: of a range
+of names such as `tcp1-3`, of all (`*`), or of a pattern such as `edge*->sw1`. A path that begins with `scenario` leads
+through the scenario of the run, and one that begins with `series` to a trace (see `SERIES`).
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ Series = Mapping[str, Any]
 
 #: Names among which one is looked for that may have been meant: a mesh has thousands of connections.
 MOST_NEAR = 200
-#: What people look for under names that no measure of a run has.
+#: Measures by other names that people try.
 OTHERWISE = {
     "throughput": "goodput_mbps or flows.sum(*).throughput_mbps",
     "loss": "cells.lost",
@@ -56,7 +55,7 @@ OTHERWISE = {
 
 
 class MeasureError(CelltrainError, ValueError):
-    """A text is no measure, or leads nowhere in the answer of a run."""
+    """A text cannot be read as a measure, or the answer of a run does not have its path."""
 
 
 class NoValueError(MeasureError):
@@ -71,7 +70,7 @@ SHORTEST_CLIMB = 0.4
 
 
 def measure(text: str, answer: Mapping[str, Any], series: Series | None = None) -> float:
-    """What a measure comes to in a run: its answer (with the scenario under "scenario"), and its trace."""
+    """Returns the value of a measure in a run, given its answer (with the scenario under "scenario") and its trace."""
     values: list[float] = []
     for step in _parsed(text):
         if isinstance(step, float):
@@ -89,9 +88,9 @@ def measure(text: str, answer: Mapping[str, Any], series: Series | None = None) 
 
 
 def outlined(scenario: _core.Scenario, table: Mapping[str, Any]) -> dict[str, Any]:
-    """What the answer of a run would have, every number 1, by the core's tables of measures; `table` is the scenario.
+    """Returns the shape of a run's answer, with 1 for every number; `table` is the scenario.
 
-    Raises `ScenarioError` where the scenario does not fit the memory there is now.
+    Raises `ScenarioError` if the scenario does not fit into the available memory.
     """
     try:
         outline = json.loads(scenario.outline(current()))
@@ -142,7 +141,7 @@ def _paths(texts: Iterable[str]) -> Iterator[list[str]]:
 
 
 def wanted(texts: Iterable[str]) -> dict[str, list[str]]:
-    """What of a run's answer these measures read: the columns by list, `bottleneck` being that port's row alone.
+    """Returns the columns of a run's answer that these measures read, by list; `bottleneck` is the row of one port.
 
     >>> wanted(["efficiency", "flows.sum(*).timeouts", "ports.bottleneck.max_queue_cells"])
     {'flows': ['timeouts'], 'bottleneck': ['max_queue_cells']}
@@ -158,7 +157,7 @@ def wanted(texts: Iterable[str]) -> dict[str, list[str]]:
 
 
 def needs_series(text: str) -> bool:
-    """Whether a measure is read off a trace."""
+    """Returns whether a measure is computed from a trace."""
     return any(path[0] == "series" and len(path) > 1 for path in _paths([text]))
 
 
@@ -172,7 +171,7 @@ def follow(answer: Any, path: Sequence[str]) -> float:
     if several is None:
         if step not in members:
             near = difflib.get_close_matches(step, members, n=1) if len(members) <= MOST_NEAR else []
-            # In the answer itself by what people look for; below it by letters.
+            # At the top level other names are known; below it similar spellings are suggested.
             meant = OTHERWISE.get(step) if "efficiency" in members else None
             meant = meant or next(iter(near), None)
             raise MeasureError(f"there is no {step!r}{f'; did you mean {meant}?' if meant else ''}")
@@ -187,7 +186,7 @@ def follow(answer: Any, path: Sequence[str]) -> float:
 
 
 def named(text: str, known: Sequence[str]) -> list[str]:
-    """Those of the known names that a text means: one, a range such as `tcp1-3`, all (`*`), those that fit a pattern."""
+    """Returns the known names that match a name, a range such as `tcp1-3`, all (`*`), or a pattern."""
     if text == "*":
         return list(known)
     if text in known:
@@ -223,7 +222,7 @@ def _fitting(pattern: str, names: Sequence[str]) -> list[str]:
             return False
         place, end = len(first), len(name) - len(last)
         for part in parts:
-            # Where a part first occurs leaves the most to those that follow.
+            # The first place of a part leaves the most characters to the following parts.
             if (found := name.find(part, place, end)) < 0:
                 return False
             place = found + len(part)
@@ -233,7 +232,7 @@ def _fitting(pattern: str, names: Sequence[str]) -> list[str]:
 
 
 def _members(answer: Any, step: str) -> Mapping[str, Any]:
-    """What a step may lead to: the members of a table, or of a list by their names."""
+    """Returns the members of a table, or of a list by their names."""
     if isinstance(answer, Mapping):
         return answer
     if isinstance(answer, list) and all(isinstance(member, Mapping) for member in answer):
@@ -255,7 +254,7 @@ def _number_there(answer: Any) -> float:
 
 @cache
 def _several(step: str) -> tuple[str, str] | None:
-    """What is made of several members, and which; None where the step leads to one."""
+    """Returns the function of several members, and their names; None if the step leads to one member."""
     match = re.fullmatch(r"(\w+)\((.+)\)", step)
     return None if match is None else (match[1], match[2])
 
