@@ -27,9 +27,9 @@ def main() -> None:
 
     with atheris.instrument_imports(include=["celltrain"]):
         # Where the readers are: a module that is imported later is not watched.
-        import celltrain.graph
-        import celltrain.plan.reader
-        import celltrain.store  # noqa: F401
+        import celltrain.ensemble.plan.reader
+        import celltrain.ensemble.store
+        import celltrain.model.graph  # noqa: F401
     with tempfile.TemporaryDirectory() as folder:
         atheris.Setup([sys.argv[0], *others, str(chosen.corpus)], one_input(chosen.reader, Path(folder)))
         atheris.Fuzz()
@@ -60,17 +60,17 @@ def begin(reader: str, corpus: Path) -> None:
 
 
 def read_plan(data: bytes, folder: Path) -> None:
-    """A plan beside no other file."""
-    from celltrain.plan.reader import read_file
+    """Reads a plan in an empty folder."""
+    from celltrain import Plan
 
     path = folder / "plan.toml"
     path.write_bytes(data)
-    read_file(path)
+    Plan.load(path)
 
 
 def read_graphml(data: bytes, folder: Path) -> None:
     """A graph in GraphML, with three flows drawn."""
-    from celltrain.graph import import_graph
+    from celltrain.model.graph import import_graph
 
     path = folder / "graph.graphml"
     path.write_bytes(data)
@@ -79,7 +79,7 @@ def read_graphml(data: bytes, folder: Path) -> None:
 
 def read_graph_json(data: bytes, folder: Path) -> None:
     """A graph in node-link form, with three flows drawn."""
-    from celltrain.graph import import_graph
+    from celltrain.model.graph import import_graph
 
     path = folder / "graph.json"
     path.write_bytes(data)
@@ -88,7 +88,7 @@ def read_graph_json(data: bytes, folder: Path) -> None:
 
 def read_manifest(data: bytes, folder: Path) -> None:
     """The manifest of a store that has nothing else."""
-    from celltrain.store import Store
+    from celltrain import Store
 
     store = folder / "store"
     store.mkdir(exist_ok=True)

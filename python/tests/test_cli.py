@@ -3,6 +3,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -547,3 +548,35 @@ def test_csv_on_standard_output_excludes_other_forms(celltrain):
     answer = celltrain("list", "policies", "--csv", "-", "--json")
     assert answer.code == 2
     assert "cannot be combined with --json" in answer.out
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("arguments", [["list", "policies"], ["list", "policies", "--json"]])
+def test_a_full_disk_behind_standard_output_is_one_sentence(arguments):
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run([sys.executable, "-m", "celltrain", *arguments], stdout=full, stderr=subprocess.PIPE)
+    assert done.returncode == 2
+    assert done.stderr == b"standard output: cannot be written (No space left on device)\n"
+
+
+@pytest.mark.parametrize("file", ["missing/rows.csv", "."])
+def test_a_file_for_csv_that_cannot_be_written_is_refused_before_the_run(celltrain, file, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("celltrain.running.results.run", lambda *_, **__: pytest.fail("it runs"))
+    answer = celltrain("run", "lan-epd", "--csv", file)
+    assert answer.code == 2
+    assert "cannot be written" in answer.err
+
+
+def test_a_pipe_for_csv_is_refused(celltrain, tmp_path):
+    os.mkfifo(tmp_path / "pipe.csv")
+    answer = celltrain("list", "policies", "--csv", str(tmp_path / "pipe.csv"))
+    assert answer.code == 2
+    assert "is not a regular file" in answer.err
+
+
+def test_dry_runs_have_no_table_for_csv(celltrain):
+    for command, plan in (("sweep", "selective-drop-rz"), ("tune", "tune-selective-drop")):
+        answer = celltrain(command, plan, "--dry-run", "--csv", "-")
+        assert answer.code == 2
+        assert "leave out --dry-run" in answer.err

@@ -8,6 +8,7 @@ from typing import Annotated
 
 from celltrain.cli import options, shell
 from celltrain.cli.options import OUTPUT, option
+from celltrain.model.writing import named
 
 #: Where `make lab` puts the page, and a wheel has it.
 PAGE = Path(__file__).parent.parent / "lab.html"
@@ -33,8 +34,8 @@ def lab(
             "(rustup target add wasm32-unknown-unknown)"
         ) from None
     if out is not None:
-        with shell.writing(out):
-            out.write_bytes(page)
+        with named(out) as file:
+            file.write(page)
     address = (out or PAGE).resolve().as_uri()
     opened = out is None and not as_json and webbrowser.open(address)
     if as_json:

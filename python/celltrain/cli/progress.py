@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import Timer
 from typing import TypeVar
 
 from celltrain.text import shown
@@ -35,15 +36,21 @@ def bar(title: str, *, counts_runs: bool) -> Iterator[Report | None]:
     done = MofNCompleteColumn() if counts_runs else TaskProgressColumn()
     words = TextColumn("runs, {task.fields[rest]}" if counts_runs else "{task.fields[rest]}", markup=False)
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), done, words)
-    began = time.monotonic()
-    with Progress(*columns, console=console(stderr=True), transient=True) as drawn:
-        task = drawn.add_task(shown(title), total=None, visible=False, rest="")
+    drawn = Progress(*columns, console=console(stderr=True), transient=True)
+    task = drawn.add_task(shown(title), total=None, rest="")
+    start = Timer(DELAY_SECONDS, drawn.start)
+    start.daemon = True
+    start.start()
 
-        def report(completed: float, total: float | None, rest: str) -> None:
-            is_late = time.monotonic() - began >= DELAY_SECONDS
-            drawn.update(task, completed=completed, total=total, rest=rest, visible=is_late)
+    def report(completed: float, total: float | None, rest: str) -> None:
+        drawn.update(task, completed=completed, total=total, rest=rest)
 
+    try:
         yield report
+    finally:
+        start.cancel()
+        start.join()
+        drawn.stop()
 
 
 @contextmanager

@@ -185,6 +185,12 @@ def run(
             "--events": events,
             "--pcap": pcap,
             "--warm-up": warm_up or None,
+            "--kinds": kinds,
+            "--window": window,
+            "--flow": flow,
+            "--vc": vc,
+            "--pcap-kind": pcap_kind,
+            "--pcap-at": pcap_at,
         }
         _refuse_single(of_one, seeds)
         return _ensemble(
@@ -358,6 +364,7 @@ def _explain_plan(scenario: Path | Scenario, output: shell.Output) -> int:
     for port in plan["ports"]:
         grid.add_row(port["port"], ", ".join([port["code"], *port["details"]]), port["why"], ", ".join(port["feeds"]))
     output.show(answer=lambda: plan, rows=lambda: plan["ports"], blocks=lambda: [grid])
+    output.wrote()
     return shell.DONE
 
 

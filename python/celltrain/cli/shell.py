@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import functools
 import io
 import os
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec
 import typer
 
 from celltrain.errors import CelltrainError, CelltrainWarning, Fault, InputError, notes_of
+from celltrain.model.writing import named
 from celltrain.model.writing import writing as writing
 from celltrain.stopping import INTERRUPTED as INTERRUPTED
 from celltrain.stopping import interruptible
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 
 DONE, NO, BAD_INPUT, INTERNAL = 0, 1, 2, 3
 
+#: Errors of a full disk or a broken device.
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 # A pipe has no width: lines stay whole.
 PIPE_WIDTH = 240
 
@@ -86,6 +90,11 @@ def _exit_code(function: Callable[[], int | None], *, as_json: bool) -> int:
         except BaseException as error:
             if isinstance(error, SystemExit | GeneratorExit):
                 raise
+            if isinstance(error, OSError) and error.errno in FULL:
+                # The interpreter would try again to write what is left.
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                complain(f"standard output: cannot be written ({error.strerror})")
+                return BAD_INPUT
             if os.environ.get("CELLTRAIN_DEBUG") == "1":
                 traceback.print_exc()
             what = f"{type(error).__name__}: {error}".rstrip(": ")
@@ -146,6 +155,13 @@ class Output:
             raise InputError([Fault.of_option(given[1], "on", f"cannot be combined with {given[0]}: give one of them")])
         if csv is not None and not prints and not csv.suffix and not csv.exists():
             raise InputError([Fault.saying(f"--csv {shown(csv)} has no ending: write {shown(csv)}.csv.", key="--csv")])
+        if csv is not None and not prints:
+            # Before a long run rather than after it.
+            with writing(csv):
+                if csv.is_dir():
+                    raise IsADirectoryError(errno.EISDIR, "it is a folder")
+                if not csv.absolute().parent.is_dir():
+                    raise FileNotFoundError(errno.ENOENT, "there is no such folder")
         return cls(
             form="json" if as_json else "csv" if prints else "markdown" if md else "latex" if tex else "text", csv=csv
         )
@@ -163,8 +179,8 @@ class Output:
             if self.form == "csv":
                 typer.echo(text, nl=False)
             else:
-                with writing(self.csv):
-                    self.csv.write_text(text, encoding="utf-8")
+                with named(self.csv) as file:
+                    file.write(text.encode())
         if self.form == "json":
             typer.echo(as_json(answer()))
         elif self.form != "csv":

@@ -70,6 +70,8 @@ def sweep(
             [Fault.of_option("--retry-failed", "given", "goes with --resume: a new store has no run that failed")]
         )
     output = shell.Output.of(as_json=as_json, csv=csv)
+    if dry_run and csv is not None:
+        raise InputError([Fault.saying("--csv writes the table of a sweep: leave out --dry-run.", key="--csv")])
     what = Plan.load(plan, settings=single(settings))
     latest: list[Progress] = []
     with workers.worker(jobs, dask, scheduler_file, dask_timeout) as worker:

@@ -57,10 +57,13 @@ def tune(
     from celltrain.drawing.figure import FigureStyle
     from celltrain.drawing.pages.html import environment
     from celltrain.ensemble.tuning import TunePlan, run_tune
+    from celltrain.errors import Fault, InputError
     from celltrain.model.overrides import single
     from celltrain.model.writing import inner
 
     output = shell.Output.of(as_json=as_json, csv=csv)
+    if dry_run and csv is not None:
+        raise InputError([Fault.saying("--csv writes the table of a search: leave out --dry-run.", key="--csv")])
     what = TunePlan.load(plan, settings=single(settings))
     if dry_run:
         with workers.worker(jobs, dask, scheduler_file, dask_timeout) as worker:
