@@ -118,11 +118,11 @@ def finish(
 
     Args:
         compared: The comparison.
-        output: The form of what is printed.
-        plot: The figure to draw.
-        width: Its width.
-        style: Its style.
-        out: The folder for all tables.
+        output: Form of the printed answer.
+        plot: File of the figure, if one is drawn.
+        width: Width of the figure.
+        style: Style of the figure.
+        out: Folder for all tables.
         fingerprints: If true, print those of the only scenario too.
         is_brief: If true, print and draw the usual measures only.
     """

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from celltrain.model.grids import Block, Grid
     from celltrain.running.results import RunResult
 
-# What fits a screen; --json and --out give everything.
+# Limits of the printed tables; --json and --out give everything.
 MOST_FLOWS = 24
 MOST_PORTS = 6
 
 
 def blocks(result: RunResult) -> Iterator[Block]:
-    """A result in lines and tables."""
+    """Yields a result in lines and tables."""
     from celltrain.running.results import balance, share
 
     answer = result.to_dict()

@@ -114,7 +114,7 @@ def _rows(tuned: Tuned) -> Iterator[dict[str, Any]]:
 
 
 def _blocks(tuned: Tuned) -> Iterator[Block]:
-    """Yields what references left on the table, or the fronts if there is no reference."""
+    """Yields the gains over the references, or the fronts of a plan without references."""
     from celltrain.drawing.pages.words import estimated, valued
     from celltrain.model.grids import Line
 

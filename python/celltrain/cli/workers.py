@@ -1,4 +1,4 @@
-"""Where a command runs: threads of this machine, or a Dask cluster."""
+"""Runners of a command: threads of this machine, or a Dask cluster."""
 
 from __future__ import annotations
 

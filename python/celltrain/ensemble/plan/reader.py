@@ -6,6 +6,7 @@ import itertools
 import json
 import math
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -443,7 +444,7 @@ def _again(axes: Sequence[Axis]) -> str:
     return ""
 
 
-class Readable:
+class Readable(ABC):
     """A plan that can be read from a file, a text, Python values, or the document that a folder keeps."""
 
     _reader: ClassVar[type[Any]] = Reader
@@ -452,9 +453,9 @@ class Readable:
     """The name of a plan from Python, in faults."""
 
     @classmethod
+    @abstractmethod
     def _read(cls, reader: Any, *, check: bool = True) -> Self:
         """Judges a plan; `check` also its points. Raises `PlanError` with everything that is wrong with it."""
-        raise NotImplementedError
 
     @classmethod
     @checked(PlanError)

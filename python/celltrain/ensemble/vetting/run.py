@@ -63,11 +63,11 @@ def vet(
 
     Args:
         policy: A policy such as `celltrain.Formula(admit="X <= 0.9 * K")`, a text such as `"epd:threshold=80%"`, a table
-            such as `{"fba": {}}`, or what `celltrain.Policy.read` takes: a TOML file with a table `policy`, a scenario
+            such as `{"fba": {}}`, or an argument of `celltrain.Policy.read`: a TOML file with a table `policy`, a scenario
             with one policy, or `mine.py:Mine`.
         scenarios: Names of the standard set: `lan-5`, `lan-15`, `wan-5`, `lan-5-sack`, `wan-5-sack`,
             `lan-5-random`, `unequal-rtt`; all when None.
-        beside: Names of policies it is compared with, with their default settings; `epd`, `selective_drop` and `fba` when
+        beside: Names of policies to compare it with, at their default settings; `epd`, `selective_drop` and `fba` when
             None, and no policy for `[]`.
         seeds: Runs in each scenario.
         first_seed: The first seed; the others follow.
