@@ -20,6 +20,7 @@ use crate::rng::Stream;
 use crate::scheduler::waiting::Counts;
 use crate::scheduler::{BacklogSensitivity, Service};
 use crate::units::Time;
+use reassembly::AwaitingReassembly;
 
 /// An output port's buffer with its policy.
 pub struct OutputBuffer {
@@ -506,6 +507,7 @@ impl OutputBuffer {
     }
 }
 
+mod reassembly;
 mod runs;
 
 impl OutputBuffer {
@@ -534,86 +536,6 @@ impl OutputBuffer {
         self.occupancy -= pushed_out;
         self.tracker.fall(self.occupancy);
         self.admission.on_pushed_out(victim, pushed_out, arriving);
-    }
-}
-
-/// The waiting cells of a VC's frame that is not yet whole.
-#[derive(Clone, Debug, Default)]
-pub(super) struct AwaitingReassembly {
-    pub(super) runs: Vec<Run>,
-    cells: u32,
-}
-
-impl OutputBuffer {
-    /// Makes VCs merge at this port, as [`Port::merging`](crate::port::Port::merging) does.
-    #[must_use]
-    pub fn merging(mut self, merging: &TiSlice<Label, bool>) -> Self {
-        if merging.contains(&true) {
-            self.admission.assert_may_merge();
-            self.awaiting_reassembly = merging.iter().map(|&merges| merges.then(AwaitingReassembly::default)).collect();
-            self.apart = true;
-        }
-        self
-    }
-
-    /// Returns whether frames of some VC wait until they are whole.
-    #[inline]
-    pub fn merges(&self) -> bool {
-        !self.awaiting_reassembly.is_empty()
-    }
-
-    /// Returns the number of waiting cells of a VC's frame that is not yet whole.
-    pub fn awaiting_reassembly(&self, label: Label) -> u32 {
-        self.awaiting_reassembly.get(label).and_then(Option::as_ref).map_or(0, |frame| frame.cells)
-    }
-
-    /// Returns the runs that the latest offer, to a port where VCs merge, made ready to be sent.
-    pub fn released(&self) -> impl Iterator<Item = Run> {
-        self.fifo.range(self.fifo.len() - self.released..).copied()
-    }
-
-    /// Puts cells of a port where VCs merge at the end of the queue, or with those of their frame that is not yet
-    /// whole.
-    pub(super) fn await_reassembly(&mut self, run: Run) {
-        self.released = 0;
-        let Some(frame) = &mut self.awaiting_reassembly[run.last.label()] else {
-            self.fifo.push_back(run);
-            self.released = 1;
-            return;
-        };
-        match frame.runs.last_mut() {
-            Some(before) if before.goes_on_with(run) => {
-                *before = Run { last: run.last, cells: before.cells + run.cells }
-            }
-            _ => frame.runs.push(run),
-        }
-        frame.cells += run.cells;
-        self.awaiting_cells += run.cells;
-        if run.last.last_cell() {
-            self.awaiting_cells -= std::mem::take(&mut frame.cells);
-            self.released = frame.runs.len();
-            self.fifo.extend(frame.runs.drain(..));
-        }
-    }
-
-    /// Returns whether a VC's frames wait until they are whole.
-    #[inline]
-    pub fn reassembles(&self, label: Label) -> bool {
-        self.awaiting_reassembly.get(label).is_some_and(Option::is_some)
-    }
-
-    /// Discards the waiting cells of a frame that cannot become whole.
-    pub(super) fn discard_awaiting(&mut self, label: Label) {
-        let Some(frame) = &mut self.awaiting_reassembly[label] else { return };
-        frame.runs.clear();
-        let cells = std::mem::take(&mut frame.cells);
-        self.awaiting_cells -= cells;
-        self.occupancy -= cells;
-        self.tracker.fall(self.occupancy);
-        self.admission.on_held_discarded(label, cells);
-        if cells > 0 {
-            self.counts.take(label, cells);
-        }
     }
 }
 
