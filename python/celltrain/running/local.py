@@ -23,8 +23,7 @@ from celltrain.model.arguments import MOST_JOBS, cores
 from celltrain.model.cancel import Cancel, check, current, ended_by
 from celltrain.model.expressions import STEP, MeasureError, NoValueError, measure, needs_series, wanted
 from celltrain.model.python_policy import allow
-from celltrain.running.results import Series
-from celltrain.running.tables import encoded
+from celltrain.running.tables import Series, encoded
 from celltrain.running.work import Chunk, Recording, Rows, RunRecord, Worker
 
 if TYPE_CHECKING:
