@@ -67,7 +67,7 @@ class Local:
         build = _core.build()
 
         def take_one(record: RunRecord) -> None:
-            take(Rows(version=build["version"], profile=build["profile"], runs=(record,)))
+            take(Rows(**build, runs=(record,)))
 
         stop = Cancel()
 
@@ -98,8 +98,7 @@ def run_chunk(chunk: Chunk, threads: int = 1) -> Rows:
     """Runs a chunk to its end. A run that fails is a row with its error, and the other runs continue."""
     records: list[RunRecord] = []
     run_records(chunk, threads, records.append)
-    build = _core.build()
-    return Rows(version=build["version"], profile=build["profile"], runs=tuple(records))
+    return Rows(**_core.build(), runs=tuple(records))
 
 
 def run_records(chunk: Chunk, threads: int, take: Callable[[RunRecord], object]) -> None:
