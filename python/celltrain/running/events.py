@@ -118,18 +118,17 @@ class Events:
         return (self.kinds, self.ports, self.vcs, self.flows, self.window)
 
     @contextmanager
-    def taking(self, run: Mapping[str, str] | None = None, *, is_temporary: bool = False) -> Iterator[Take]:
+    def taking(self, run: Mapping[str, str]) -> Iterator[Take]:
         """Yields a function that takes the blocks of a run; the files get their names at the end, after Ctrl-C too.
 
         Args:
             run: Facts about the run for the metadata of the tables, such as its seed.
-            is_temporary: The caller deletes the files, so the exception of an interrupted run does not name them.
         """
         self._refuse_others()
         ended: BaseException | None = None
         with making(self.folder), writing(self.folder), ExitStack() as opening:
             opened = {path.stem: opening.enter_context(replacing(path)) for path in self.paths}
-            writer = _Writer(opened, self.format, run or {})
+            writer = _Writer(opened, self.format, run)
             try:
                 yield writer.take
             except (KeyboardInterrupt, CancelledError) as error:
@@ -140,9 +139,8 @@ class Events:
                 writer.close()
         self.rows = writer.rows
         if ended is not None:
-            if not is_temporary:
-                kept = ", ".join(shown(path) for path in self.paths)
-                add_note(ended, f"kept until {writer.last:.9g} s, the last event that was written: {kept}")
+            kept = ", ".join(shown(path) for path in self.paths)
+            add_note(ended, f"kept until {writer.last:.9g} s, the last event that was written: {kept}")
             raise ended
 
     def _refuse_others(self) -> None:
@@ -163,19 +161,34 @@ _REPEATING = ("length", "cwnd", "ssthresh", "flight", "rto_s", "threshold_cells"
 _ENCODINGS = {"int64": "DELTA_BINARY_PACKED", "float64": "BYTE_STREAM_SPLIT"}
 
 
-def _table_writer(kind: str, file: IO[bytes], file_format: str, run: Mapping[str, str]) -> tuple[pa.Schema, Any]:
-    """Returns the columns of a kind, and Arrow's writer of their file."""
+def schema_of(kind: str, metadata: Mapping[str, str] | None = None) -> pa.Schema:
+    """Returns the columns of the events of a kind."""
+    import pyarrow as pa
+
+    return pa.schema([column.field() for column in EVENTS[kind].columns], metadata=metadata)
+
+
+def block_of(kind: str, columns: Sequence[Values]) -> pa.Table:
+    """Makes a table of a block of events from the core."""
+    import pyarrow as pa
+
+    schema = schema_of(kind)
+    arrays = [_array(field, *column) for field, column in zip(schema, columns, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _table_writer(kind: str, file: IO[bytes], file_format: str, run: Mapping[str, str]) -> Any:
+    """Returns Arrow's writer of the file of a kind."""
     import pyarrow as pa
     import pyarrow.csv
     import pyarrow.parquet
 
     columns = EVENTS[kind].columns
-    metadata = {"celltrain": "events", "kind": kind, "meaning": EVENTS[kind].meaning, **run}
-    schema = pa.schema([column.field() for column in columns], metadata=metadata)
+    schema = schema_of(kind, {"celltrain": "events", "kind": kind, "meaning": EVENTS[kind].meaning, **run})
     if file_format == "csv":
-        return schema, pa.csv.CSVWriter(file, csv_schema(schema))
+        return pa.csv.CSVWriter(file, csv_schema(schema))
     varying = [column for column in columns if column.kind in _ENCODINGS and column.name not in _REPEATING]
-    return schema, pa.parquet.ParquetWriter(
+    return pa.parquet.ParquetWriter(
         file,
         schema,
         compression="lz4",
@@ -228,23 +241,19 @@ class _Writer:
             raise self._error
 
     def _work(self, files: dict[str, IO[bytes]], file_format: str, run: Mapping[str, str]) -> None:
-        import pyarrow as pa
-
         # pyarrow calls Python from C++: a process that exits meanwhile would abort.
         awaited = _core.AwaitedAtExit()
         blocks = iter(self._waiting.get, None)
-        tables: dict[str, tuple[pa.Schema, Any]] = {}
+        writers: dict[str, Any] = {}
         try:
             with awaited:
-                tables = {kind: _table_writer(kind, file, file_format, run) for kind, file in files.items()}
+                writers = {kind: _table_writer(kind, file, file_format, run) for kind, file in files.items()}
             for kind, columns in blocks:
                 with awaited:
-                    schema, writer = tables[kind]
-                    arrays = [_array(field, *column) for field, column in zip(schema, columns, strict=True)]
-                    table = pa.Table.from_arrays(arrays, schema=schema)
+                    table = block_of(kind, columns)
                     for rows in csv_rows(table) if file_format == "csv" else [table]:
-                        writer.write_table(rows)
-            for _, writer in tables.values():
+                        writers[kind].write_table(rows)
+            for writer in writers.values():
                 with awaited:
                     # CSV has no place for facts that are known at the end, nor has pyarrow before 16.
                     if self.metadata and hasattr(writer, "add_key_value_metadata"):
@@ -255,7 +264,7 @@ class _Writer:
             # `take` must not wait forever.
             for _ in blocks:
                 pass
-            for _, writer in tables.values():
+            for writer in writers.values():
                 with suppress(Exception):
                     writer.close()
 
@@ -357,7 +366,7 @@ def _read(path: Path, kind: str) -> pa.Table:
     """Reads the table in a file of events; raises `InputError` for other files."""
     import pyarrow as pa
 
-    schema = pa.schema([column.field() for column in EVENTS[kind].columns])
+    schema = schema_of(kind)
     try:
         with files.opened(path, what="table") as file:
             table = _parquet(file) if path.suffix == ".parquet" else _csv(file, schema)
