@@ -247,7 +247,7 @@ class _Layout:
             key = Key(
                 path=SCENARIO, quantity=None, whole=False, unit="", meaning="the scenario in which they are compared"
             )
-            within = Axis(name=SCENARIO, path=SCENARIO, key=key, settings=files, labels=files)
+            within = Axis(name=SCENARIO, key=key, settings=files, labels=files)
             conditions = [within, *(axis for axis in varied if axis is not policies)]
         elif len(files) > 1 or not varied:
             conditions = varied

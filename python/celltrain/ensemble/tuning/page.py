@@ -107,7 +107,9 @@ def _trials(facts: Mapping[str, Any], searched: Searched, names: Sequence[str]) 
     for place, trial in enumerate(searched.trials, 1):
         means: list[Any] = [Cell(words.figure(mean), mean) for mean in trial.means or ()]
         settings = _settings(facts, trial.parameters)
-        rows.append([count(place), count(trial.generation + 1), *settings, *(means or [shown(trial.error or "failed"), ""])])
+        rows.append(
+            [count(place), count(trial.generation + 1), *settings, *(means or [shown(trial.error or "failed"), ""])]
+        )
     title = f"The {words.counted(len(rows), 'trial')} of the search"
     return table(title, ["trial", "generation", *_heads(facts), *names], rows)
 
