@@ -49,7 +49,7 @@ def reproduce(
     tex: options.Latex = False,
 ) -> int:
     """Run a paper's tables again and check, number by number, whether they agree. Ctrl-C keeps what is done."""
-    from celltrain.cli.list_ import entries_of
+    from celltrain.cli.explain import entries_of
     from celltrain.papers.expansion import load
     from celltrain.papers.run import reproduce as run
 

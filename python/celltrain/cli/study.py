@@ -39,7 +39,7 @@ def study(
     tex: options.Latex = False,
 ) -> int:
     """Run a study: its tables, and whether the expectations of theory hold. Ctrl-C keeps what is done."""
-    from celltrain.cli.list_ import entries_of
+    from celltrain.cli.explain import entries_of
     from celltrain.papers.expansion import load
     from celltrain.papers.paper import STUDY
     from celltrain.papers.run import study as run
