@@ -48,7 +48,7 @@ def explain(
     """Explain a model: its parameters with type, unit, default and range, and its page. Print an example plan or scenario."""
     from celltrain.cli.catalog import everything
     from celltrain.drawing.pages.words import prose
-    from celltrain.ensemble.columns import measured
+    from celltrain.ensemble.table import measured
     from celltrain.model.grammar import OTHERWISE
 
     if name is None:

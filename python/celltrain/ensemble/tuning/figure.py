@@ -23,7 +23,7 @@ from celltrain.drawing.figure import (
 )
 from celltrain.drawing.pages import words
 from celltrain.drawing.style import INK, PALE
-from celltrain.ensemble.columns import bounds
+from celltrain.ensemble.table import bounds
 from celltrain.ensemble.tuning.analysis import Confirmed, Searched
 from celltrain.text import shown
 

@@ -15,7 +15,6 @@ import numpy as np
 from celltrain import _core
 from celltrain.drawing.pages.words import valued
 from celltrain.ensemble.cases import Case, Run
-from celltrain.ensemble.columns import measured
 from celltrain.ensemble.coordinator import Coordinator, Progress
 from celltrain.ensemble.execute import execute
 from celltrain.ensemble.plan import Seeds, canonical
@@ -23,6 +22,7 @@ from celltrain.ensemble.plan.plan import compact
 from celltrain.ensemble.plan_warnings import DELIVERED
 from celltrain.ensemble.store import Store
 from celltrain.ensemble.store.store import DATABASE
+from celltrain.ensemble.table import measured
 from celltrain.ensemble.tuning import analysis
 from celltrain.ensemble.tuning.analysis import Confirmed, Estimate, Floats, Left, Searched, Tried, best
 from celltrain.ensemble.tuning.ask import Trial, ask, silent_optuna
