@@ -125,8 +125,8 @@ def blocks(store: Store) -> Iterator[Block]:
     """Yields the points of a small store: the mean of each measure and half the width of its 95 % interval."""
     from celltrain.drawing.pages import words
     from celltrain.ensemble import plan_warnings
-    from celltrain.ensemble.columns import measured
     from celltrain.ensemble.plan.plan import tcps
+    from celltrain.ensemble.table import measured
     from celltrain.model.grids import Line
     from celltrain.running.summary import tcp_line
 

@@ -24,7 +24,7 @@ from celltrain.drawing.figure import (
 from celltrain.drawing.pages import words
 from celltrain.drawing.pages.html import Cell, Head, Inlined, Table, bold, count, estimate, render, table, value
 from celltrain.drawing.style import INK, PALE
-from celltrain.ensemble.columns import bounds
+from celltrain.ensemble.table import bounds
 from celltrain.ensemble.tuning.result import Searched
 from celltrain.text import shown
 

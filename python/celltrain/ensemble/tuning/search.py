@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from celltrain import _core
 from celltrain.drawing.pages.words import valued
 from celltrain.ensemble.cases import Case, Run
-from celltrain.ensemble.columns import measured
 from celltrain.ensemble.coordinator import Coordinator, Progress
 from celltrain.ensemble.execute import execute
 from celltrain.ensemble.plan import Seeds, canonical
@@ -26,6 +25,7 @@ from celltrain.ensemble.plan.plan import compact
 from celltrain.ensemble.plan_warnings import DELIVERED
 from celltrain.ensemble.store import Store
 from celltrain.ensemble.store.store import DATABASE
+from celltrain.ensemble.table import measured
 from celltrain.ensemble.tuning.plan import Numbers, TunePlan
 from celltrain.ensemble.tuning.result import Confirmed, Estimate, Left, Searched, Tried, Tuned
 from celltrain.ensemble.tuning.trials import Folder, Trial, ask, silent_optuna
