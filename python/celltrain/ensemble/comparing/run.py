@@ -14,11 +14,10 @@ import numpy as np
 
 from celltrain.drawing.pages.words import counted, valued
 from celltrain.ensemble import plan_warnings
-from celltrain.ensemble.cases import Case, Run
+from celltrain.ensemble.cases import Case, Run, execute
 from celltrain.ensemble.comparing.comparability import ADDITIONAL, REPLACED, check_comparable, not_numbers
 from celltrain.ensemble.comparing.compared import Compared
 from celltrain.ensemble.comparing.data import SCENARIO, Failure
-from celltrain.ensemble.execute import execute
 from celltrain.ensemble.lockstep import drawn
 from celltrain.ensemble.plan import Axis, Key, Plan
 from celltrain.ensemble.table import RunTable

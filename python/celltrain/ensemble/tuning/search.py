@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 
 from celltrain import _core
 from celltrain.drawing.pages.words import valued
-from celltrain.ensemble.cases import Case, Run
+from celltrain.ensemble.cases import Case, Run, execute
 from celltrain.ensemble.coordinator import Coordinator, Progress
-from celltrain.ensemble.execute import execute
 from celltrain.ensemble.plan import Seeds, canonical
 from celltrain.ensemble.plan.plan import compact
 from celltrain.ensemble.plan_warnings import DELIVERED
