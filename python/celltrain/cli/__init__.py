@@ -42,7 +42,7 @@ COMMANDS = (
     "doctor",
 )
 #: Modules of commands that have none of their name.
-MODULES = {"list": "explain", "schema": "explain", "import": "new"}
+MODULES = {"list": "explain", "schema": "explain", "import": "new", "tune": "sweep"}
 
 
 def program(commands: Iterable[str] = COMMANDS) -> typer.Typer:

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from celltrain.ensemble.comparing import Compared
 
 
+#: Measures that are printed and drawn unless others are chosen.
+USUAL = ("efficiency", "fairness")
+
+
 @shell.command(
     "celltrain compare lan-tail-drop lan-epd --seeds 20",
     "celltrain compare lan-epd --vary port.bottleneck.buffer=1000,2000",
@@ -126,7 +130,7 @@ def finish(
         fingerprints: If true, print those of the only scenario too.
         is_brief: If true, print and draw the usual measures only.
     """
-    from celltrain.ensemble.comparing.rows import USUAL, blocks
+    from celltrain.ensemble.comparing.compared import blocks
 
     usual = [place for place, measure in enumerate(compared.measures) if measure.name in USUAL] if is_brief else None
     written = [] if out is None else compared.write(shell.folder(out))

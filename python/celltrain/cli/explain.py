@@ -122,7 +122,7 @@ def explain(
         page: Print the whole page of a TCP variant: all parameters, symbols, validation.
     """
     from celltrain.drawing.pages.words import prose
-    from celltrain.ensemble.columns import measured
+    from celltrain.ensemble.table import measured
 
     output = shell.Output.of(as_json=as_json)
     if name is None:

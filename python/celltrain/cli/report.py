@@ -110,7 +110,7 @@ def report(
 def _table(report: Report) -> Iterator[Block]:
     """A row for each point: means or differences from the baseline, with half of their 95 % intervals."""
     from celltrain.drawing.pages import words
-    from celltrain.ensemble.comparing.rows import BEYOND, HALF
+    from celltrain.ensemble.comparing.compared import BEYOND, HALF
     from celltrain.model.grids import Line
 
     data, against = report.data, report.baseline

@@ -25,26 +25,15 @@ def show(folder: Folder, csv: options.Csv = None, as_json: options.Json = False)
     """Show what a store holds: plan, versions, runs, and the mean of every measure with its 95 % interval."""
     from celltrain.cli.sweep import blocks
     from celltrain.ensemble.store import Store
-    from celltrain.ensemble.store.database import size
-    from celltrain.ensemble.store.store import DATABASE
     from celltrain.model.grids import Line
 
     output = shell.Output.of(as_json=as_json, csv=csv)
     store = Store.open(folder)
-    runs, most = len(store.runs()), "at most " if store.plan.seeds.until is not None else ""
-    facts = {
-        "store": shown(folder),
-        **{key: store.manifest[key] for key in ("name", "version", "profile", "digest", "columns", "measures")},
-        "points": len(store.plan.points),
-        "runs": runs,
-        "runs_planned": store.plan.runs,
-        # One file of rows since 0.3.
-        "parts": 1,
-        "bytes": size(store.path / DATABASE),
-    }
+    facts = store.to_dict()
+    most = "at most " if store.plan.seeds.until is not None else ""
     head = [
         f"{shown(store.plan.name or folder)}, by celltrain {store.version}",
-        f"{runs:,} of {most}{store.plan.runs:,} runs of {len(store.plan.points):,} points",
+        f"{facts['runs']:,} of {most}{facts['runs_planned']:,} runs of {facts['points']:,} points",
     ]
     output.show(
         answer=lambda: facts,
@@ -124,21 +113,4 @@ def import_(
         shell.say(f"{runs:,} runs of {shown(folder)} are in {shown(store)}")
 
 
-@shell.command(hidden=True)
-def repair(folder: Folder, as_json: options.Json = False) -> None:
-    """Say that there is nothing to repair: SQLite undoes what a killed process has left."""
-    from celltrain.ensemble.store import Store
-    from celltrain.ensemble.store.database import MEND
-    from celltrain.errors import StoreError
-
-    store = Store.open(folder, changed=True)
-    if faults := store.verify():
-        raise StoreError(faults)
-    if as_json:
-        shell.answer({"store": shown(folder), "done": []})
-        return
-    shell.complain(f"warning: celltrain store repair is no longer needed, and will go; if a store is damaged, {MEND}")
-    shell.say(f"{shown(folder)}: there was nothing to mend")
-
-
-COMMANDS = {"show": show, "verify": verify, "export": export, "import": import_, "repair": repair}
+COMMANDS = {"show": show, "verify": verify, "export": export, "import": import_}

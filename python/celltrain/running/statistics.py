@@ -69,6 +69,16 @@ class Differences:
         """True if the interval excludes zero: the difference exceeds the seeds' spread. False without an interval."""
         return np.abs(self.difference) > self.half
 
+    @property
+    def low(self) -> Floats:
+        """Lower end of the interval."""
+        return self.difference - self.half
+
+    @property
+    def high(self) -> Floats:
+        """Upper end of the interval."""
+        return self.difference + self.half
+
 
 def student(freedom: Floats | Ints | float) -> Floats:
     """Returns the upper 2.5 % quantile of Student's t: standard errors from a mean to either end of its 95 % interval.

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from celltrain.drawing.pages import words
 from celltrain.drawing.style import COLOURS
-from celltrain.ensemble.columns import Measured
 from celltrain.ensemble.reports.data import Axis, Data, Factor
+from celltrain.ensemble.table import Measured
 from celltrain.errors import Fault, StoreError
 from celltrain.running import statistics
 from celltrain.running.statistics import Means

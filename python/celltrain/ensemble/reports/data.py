@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from celltrain.drawing.pages import words
 from celltrain.ensemble import table
-from celltrain.ensemble.columns import Measured
 from celltrain.ensemble.plan.plan import tcps
 from celltrain.ensemble.plan_warnings import NETWORKS, lock_step_of_store
 from celltrain.ensemble.store.database import axes_of
+from celltrain.ensemble.table import Measured
 from celltrain.errors import CelltrainError, Fault, StoreError
 from celltrain.running import statistics
 from celltrain.running.statistics import Means
@@ -266,7 +266,10 @@ def of_store(store: Store, measures: Sequence[str] | None = None) -> Data:
         profile=manifest["profile"],
         plan=manifest["plan"],
         axes=tuple(axes),
-        measures=tuple(Measured(name=n, unit=u["unit"], meaning=words.prose(u["meaning"])) for n, u in units.items()),
+        measures=tuple(
+            Measured(name=name, kind="float64", unit=about["unit"], meaning=words.prose(about["meaning"]))
+            for name, about in units.items()
+        ),
         points=runs.points[cases],
         levels=np.array(levels, np.int64).reshape(len(cases), len(axes)),
         point=point[good],

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from celltrain.drawing.pages import words
-from celltrain.ensemble.columns import Measured
 from celltrain.ensemble.reports.analysis import factor_of, named
 from celltrain.ensemble.reports.data import Data, Factor
+from celltrain.ensemble.table import Measured
 from celltrain.errors import Fault, StoreError
 from celltrain.running import statistics
 from celltrain.running.statistics import Differences, Means

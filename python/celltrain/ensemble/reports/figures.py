@@ -22,11 +22,11 @@ from celltrain.drawing.maps import Map
 from celltrain.drawing.pages import words
 from celltrain.drawing.points import Coordinate
 from celltrain.ensemble import table
-from celltrain.ensemble.columns import Measured, bounds
 from celltrain.ensemble.reports.analysis import Analysis, Effect, Layout
 from celltrain.ensemble.reports.data import Axis, Data, Factor
 from celltrain.ensemble.reports.differences import Baseline, Comparison
 from celltrain.ensemble.reports.findings import Findings
+from celltrain.ensemble.table import Measured, bounds
 from celltrain.running.statistics import Means
 
 #: Most panels of a figure, and most axes whose pairs have a map each.

@@ -9,11 +9,11 @@ import numpy as np
 
 from celltrain.drawing.pages import words
 from celltrain.drawing.pages.html import Cell, Head, Inlined, Table, bold, count, estimate, render, table, value
-from celltrain.ensemble.columns import Measured
 from celltrain.ensemble.reports.analysis import named
 from celltrain.ensemble.reports.data import Axis, Data
 from celltrain.ensemble.reports.differences import Baseline, Comparison
 from celltrain.ensemble.reports.findings import Findings
+from celltrain.ensemble.table import Measured
 from celltrain.model.cards import Card, Grid
 
 #: Beginnings of the figures' names.

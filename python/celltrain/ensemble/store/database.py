@@ -13,9 +13,8 @@ import threading
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,8 +86,7 @@ def statements(manifest: Mapping[str, Any]) -> dict[str, str]:
     return {**tables, **{name: f"CREATE VIEW {name} AS {text.format(**fields)}" for name, text in _VIEWS.items()}}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Repeat:
+class Repeat(NamedTuple):
     """A run of a point whose scenario an earlier point has: it is that point's run."""
 
     point: int
@@ -96,21 +94,17 @@ class Repeat:
     run_key: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Totals:
-    """Numbers of runs in a store.
-
-    Attributes:
-        runs: Runs done, including failed ones.
-        failed: Runs that failed.
-        repeats: Runs that are another point's.
-        checks: Sum of the checksums of all runs, modulo 2^64, as a signed number.
-    """
+class Totals(NamedTuple):
+    """Numbers of runs in a store."""
 
     runs: int
+    """Runs done, including failed ones."""
     failed: int
+    """Runs that failed."""
     repeats: int
+    """Runs that are another point's."""
     checks: int
+    """Sum of the checksums of all runs, modulo 2^64, as a signed number."""
 
 
 class Database:
@@ -123,7 +117,7 @@ class Database:
         self._lock = threading.RLock()
         if path.is_symlink() or (path.exists() and not path.is_file()):
             what = "is a link" if path.is_symlink() else "is not a regular file"
-            raise self._fault(f"{what}, and celltrain did not make it: take it away")
+            raise _fault(path, f"{what}, and celltrain did not make it: take it away")
         with self._explained():
             self._connection = self._writable() if write else self._readable()
 
@@ -183,7 +177,7 @@ class Database:
             triggers = self._connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall()
         if wrong or triggers:
             what = f"its table {wrong[0]} is not as celltrain made it" if wrong else "it has triggers"
-            raise StoreError([Fault.of_file(shown(self.path), f"was changed ({what}): {MEND}")])
+            raise _fault(self.path, f"was changed ({what}): {MEND}")
 
     def totals(self) -> Totals:
         """Returns the numbers of runs, without counting them."""
@@ -191,8 +185,7 @@ class Database:
             rows = self._connection.execute("SELECT runs, failed, repeats, checks FROM totals").fetchmany(2)
             if len(rows) != 1 or not all(isinstance(number, int) for number in rows[0]):
                 raise ValueError("it has no totals")
-        runs, failed, repeats, total = rows[0]
-        return Totals(runs=runs, failed=failed, repeats=repeats, checks=total)
+        return Totals(*rows[0])
 
     @contextmanager
     def snapshot(self) -> Iterator[Callable[..., sqlite3.Cursor]]:
@@ -265,15 +258,9 @@ class Database:
         ordered = sorted(records, key=lambda record: (record.point, record.seed))
         table = RunTable.of_records(ordered, measures)
         keys = [bytes.fromhex(record.run_key) for record in ordered]
-        columns: dict[str, NDArray[Any]] = {
-            "point": table.case,
-            "seed": table.seed,
-            "run_key": np.frombuffer(b"".join(keys), np.uint32).reshape(-1, 3),
-            "fingerprint": table.fingerprint,
-            "seconds": np.array([record.seconds for record in ordered], np.float64),
-            "values": table.values,
-        }
-        checked = checksums(columns, table.errors, table.gaps)
+        seconds = np.array([record.seconds for record in ordered], np.float64)
+        key = np.frombuffer(b"".join(keys), np.uint32).reshape(-1, 3)
+        checked = checksums(table, table.case, key, seconds)
         numbers = zip(table.fingerprint.view(np.int64).tolist(), table.printed.tolist(), strict=True)
         cases = {record.point: record.configuration for record in ordered}
         with self._transaction() as connection:
@@ -284,7 +271,7 @@ class Database:
                 table.seed.tolist(),
                 keys,
                 [number if printed else None for number, printed in numbers],
-                columns["seconds"].tolist(),
+                seconds.tolist(),
                 [record.error for record in ordered],
                 checked.tolist(),
                 *table.values.T.tolist(),
@@ -297,9 +284,9 @@ class Database:
                 connection.execute(text, (*row[:2], check_texts(*row), *row[2:]))
             named = [(first + place, measure + 1, problem) for (place, measure), problem in table.gaps.items()]
             connection.executemany("INSERT INTO gaps VALUES (?, ?, ?)", named)
-            series = [(first + i, one.series) for i, one in enumerate(ordered) if one.series is not None]
+            series = [(first + place, one.series) for place, one in enumerate(ordered) if one.series is not None]
             connection.executemany("INSERT INTO series VALUES (?, ?)", series)
-            again = [(repeat.point, repeat.seed, bytes.fromhex(repeat.run_key)) for repeat in repeats]
+            again = [(point, seed, bytes.fromhex(key)) for point, seed, key in repeats]
             repeated = connection.executemany("INSERT OR IGNORE INTO repeats VALUES (?, ?, ?)", again).rowcount
             self._count(connection, len(table), len(table.errors), max(repeated, 0), int(checked.sum()))
 
@@ -373,9 +360,6 @@ class Database:
         stack.enter_context(self._lock)
         return stack
 
-    def _fault(self, problem: str) -> StoreError:
-        return _fault(self.path, problem)
-
 
 def _fault(path: Path, problem: str) -> StoreError:
     return StoreError([Fault.of_file(shown(path), problem)])
@@ -413,25 +397,26 @@ _MISSING = np.uint64(0x7FF8000000000000)
 
 
 def checksums(
-    columns: Mapping[str, NDArray[Any]], errors: Mapping[int, str], gaps: Mapping[tuple[int, int], str]
+    runs: RunTable, point: NDArray[np.int64], key: NDArray[np.uint32], seconds: NDArray[np.float64]
 ) -> NDArray[np.int64]:
     """Returns the checksum of each run.
 
     Args:
-        columns: Columns of the table of runs.
-        errors: Errors of failed runs, by place.
-        gaps: Reasons why a measure has no value, by the places of run and measure.
+        runs: The runs.
+        point: The point of each.
+        key: The key of each, 12 bytes as three numbers.
+        seconds: The time that each took.
     """
-    texts = np.zeros(len(columns["point"]), np.uint64)
-    for run, error in errors.items():
+    texts = np.zeros(len(runs), np.uint64)
+    for run, error in runs.errors.items():
         texts[run] = check_texts(error)
-    for (run, measure), error in gaps.items():
+    for (run, measure), error in runs.gaps.items():
         texts[run] += np.uint64(check_texts(measure + 1, error))
     # SQLite stores -0.0 as 0.0.
-    bits = (columns["values"] + 0.0).view(np.uint64)
-    bits[np.isnan(columns["values"])] = _MISSING
-    numbers = [columns["point"].view(np.uint64), columns["seed"], *columns["run_key"].T.astype(np.uint64)]
-    numbers += [columns["fingerprint"], columns["seconds"].view(np.uint64), texts, *bits.T]
+    bits = (runs.values + 0.0).view(np.uint64)
+    bits[np.isnan(runs.values)] = _MISSING
+    numbers = [point.view(np.uint64), runs.seed, *key.T.astype(np.uint64)]
+    numbers += [runs.fingerprint, seconds.view(np.uint64), texts, *bits.T]
     total = np.zeros(len(texts), np.uint64)
     for column in numbers:
         total = (total ^ column) + _STEP

@@ -111,6 +111,15 @@ class Lock:
         """Lets others write."""
         self._file.close()
 
+    @contextlib.contextmanager
+    def released_on_error(self) -> Iterator[None]:
+        """Lets others write if the block fails."""
+        try:
+            yield
+        except BaseException:
+            self.release()
+            raise
+
 
 def _locked(file: IO[str]) -> bool:
     """Locks a file; returns False if another process holds the lock."""

@@ -106,7 +106,7 @@ def _of_ledger(path: Path) -> tuple[dict[str, float], list[Repeat]]:
     ):
         seconds = {key.hex(): took or 0.0 for key, took in ledger.execute("SELECT run_key, seconds FROM runs")}
         repeats = [
-            Repeat(point=point, seed=seed, run_key=key.hex())
+            Repeat(point, seed, key.hex())
             for point, seed, key in ledger.execute("SELECT point, seed, run_key FROM repeats")
         ]
     return seconds, repeats
