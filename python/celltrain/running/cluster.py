@@ -48,9 +48,6 @@ DROPPED = 10
 #: Seconds to wait for a scheduler.
 TIMEOUT = 5.0
 
-#: Loggers of other libraries whose messages repeat ours.
-_LOGGERS = ("distributed", "tornado", "asyncio")
-
 
 class Cluster:
     """Runs chunks on the workers of a Dask `Client`, one chunk per thread. Workers may come and go.
@@ -275,7 +272,9 @@ def connected(address: str, *, option: str = "--dask", timeout: float = TIMEOUT)
         timeout: Seconds to wait for the scheduler, also if it is lost later on.
     """
     distributed = _distributed()
-    with _quiet():
+    # What is wrong is reported here, once; Dask would log it many times.
+    logging.disable()
+    try:
         problem = asyncio.run(_missing(address, timeout))
         try:
             if problem is not None:
@@ -290,6 +289,8 @@ def connected(address: str, *, option: str = "--dask", timeout: float = TIMEOUT)
         finally:
             with suppress(Exception):
                 client.close(timeout=LAST_FETCH)
+    finally:
+        logging.disable(logging.NOTSET)
 
 
 def scheduler_in(path: Path, *, timeout: float = TIMEOUT) -> str:
@@ -335,20 +336,6 @@ async def _missing(address: str, timeout: float) -> str | None:
         return next((text for text in map(str, reversed(causes)) if text), type(error).__name__)
     kind = found.get("type") if isinstance(found, dict) else None
     return None if kind == "Scheduler" else f"it is a {kind}"
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Silences other libraries' messages about an event that is reported here once."""
-    names = [name for name in logging.root.manager.loggerDict if name.split(".")[0] in _LOGGERS]
-    levels = {name: logging.getLogger(name).level for name in {*names, *_LOGGERS}}
-    for name in levels:
-        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
-    try:
-        yield
-    finally:
-        for name, level in levels.items():
-            logging.getLogger(name).setLevel(level)
 
 
 def _distributed() -> Any:
