@@ -39,7 +39,7 @@ def two(tmp_path_factory):
 
 def test_every_network_has_a_front_of_its_own(two):
     report = ct.report(two)
-    front = report.analysis.front
+    front = report.trade_off
     assert [part.order.tolist() for part in front.parts] == [[0], [4, 5, 7]]
     assert report.front["network"].to_pylist() == ["LAN", "WAN", "WAN", "WAN"]
     assert report.front["buffer"].to_pylist() == [80, 80, 90, 110]
@@ -76,7 +76,7 @@ def test_any_axis_gives_fronts(two):
     report = ct.report(two, front_by=["buffer", "network"])
     # Eight combinations of one point each, every one of which is alone.
     assert report.front.num_rows == 8
-    assert [part.order.size for part in report.analysis.front.parts] == [1] * 8
+    assert [part.order.size for part in report.trade_off.parts] == [1] * 8
     assert ct.report(two, front_by=["buffer"]).front["network"].to_pylist() == ["LAN"] * 4
 
 
@@ -95,15 +95,15 @@ def test_networks_of_two_axes_are_configurations_together(tmp_path):
     points = [*LAN, *WAN, *reversed(LAN), *reversed(WAN)]
     axes = {"sources": SOURCES, "network": NETWORK, "buffer": BUFFER}
     report = ct.report(store(tmp_path / "s", points, axes))
-    front = report.analysis.front
-    assert front.by.axis.values == ("sources 3, LAN", "sources 3, WAN", "sources 5, LAN", "sources 5, WAN")
+    front = report.trade_off
+    assert front.by.values == ("sources 3, LAN", "sources 3, WAN", "sources 5, LAN", "sources 5, WAN")
     assert report.to_dict()["front"]["by"] == ["sources", "network"]
     assert [part.order.tolist() for part in front.parts] == [[0], [4, 5, 7], [11], [15, 14, 12]]
 
 
 def test_where_every_point_is_its_own_network_there_is_one_front(tmp_path):
     report = ct.report(store(tmp_path / "s", LAN[:2], {"network": NETWORK}))
-    assert report.analysis.front.by is None
+    assert report.trade_off.by is None
     assert report.front.num_rows == 1
 
 

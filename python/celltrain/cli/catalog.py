@@ -224,8 +224,7 @@ def _resolved(schema: Schema, definitions: Schema) -> Schema:
 
 
 def _papers() -> Iterator[Entry]:
-    from celltrain.papers.expansion import load
-    from celltrain.papers.paper import PAPER
+    from celltrain.papers.paper import PAPER, load
 
     for name in PAPER.ids():
         paper = load(name)
@@ -234,8 +233,7 @@ def _papers() -> Iterator[Entry]:
 
 
 def _studies() -> Iterator[Entry]:
-    from celltrain.papers.expansion import load
-    from celltrain.papers.paper import STUDY
+    from celltrain.papers.paper import STUDY, load
 
     for name in STUDY.ids():
         study = load(name, kind=STUDY)

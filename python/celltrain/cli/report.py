@@ -115,7 +115,7 @@ def _table(report: Report) -> Iterator[Block]:
 
     data, against = report.data, report.baseline
     yield Line(text=f"{shown(data.name or 'a sweep')}: {data.seeds_line}", is_note=True)
-    varied = [place for place, axis in enumerate(data.axes) if len(axis.values) > 1]
+    varied = [axis for axis in data.axes if len(axis.values) > 1]
     if fixed := [axis for axis in data.axes if len(axis.values) == 1]:
         said = ", ".join(f"{shown(axis.name)} = {words.valued(axis.values[0], axis.unit)}" for axis in fixed)
         yield Line(text=f"set: {said}", is_note=True)
@@ -123,14 +123,14 @@ def _table(report: Report) -> Iterator[Block]:
         yield Line(text=tcp, is_note=True)
     points, means = list(range(len(data.points))), data.means
     if against is not None:
-        points, means = [one for one in points if against.factor.levels[one] != against.level], against.of_points
-        yield Line(text=f"Differences from {shown(against.factor.axis.worded)} = {shown(against.name)}", is_note=True)
-    heads = [data.axes[place].worded for place in varied]
-    left = tuple(data.axes[place].worded for place in varied if data.axes[place].words)
+        points, means = [one for one in points if against.axis.levels[one] != against.level], against.of_points
+        yield Line(text=f"Differences from {shown(against.axis.worded)} = {shown(against.name)}", is_note=True)
+    heads = [axis.worded for axis in varied]
+    left = tuple(axis.worded for axis in varied if axis.words)
     measured = [words.measure(measure.name, measure.unit) for measure in data.measures]
     grid = shell.grid(*heads, *measured, left=left, keys=len(heads))
     for point in points[:MOST_ROWS]:
-        cells = [data.axes[place].label(int(data.levels[point, place])) for place in varied]
+        cells = [axis.label(int(axis.levels[point])) for axis in varied]
         for own in means:
             mean, half = float(own.mean[point]), float(own.half[point])
             text = words.estimated(mean, half)
@@ -154,27 +154,23 @@ def _lines(report: Report) -> Iterator[str]:
     from celltrain.drawing.pages.words import counted
     from celltrain.drawing.pages.words import measure as worded
 
-    data, front, compared = report.data, report.analysis.front, report.comparison
+    data, front, compared = report.data, report.trade_off, report.comparison
     failed = f", {len(data.failures):,} of them failed" if data.failures else ""
     missing = f", {data.missing:,} still to be run" if data.missing else ""
     points = counted(len(data.points), "point")
     yield f"{shown(data.name or 'a sweep')}, by celltrain {data.version}: {points}, {counted(data.runs, 'run')}{failed}{missing}"
     if front is not None:
         two = " vs ".join(worded(data.measures[i].name) for i in (front.x, front.y))
-        each = "" if front.by is None else f", one front per {shown(front.by.axis.worded)}"
+        each = "" if front.by is None else f", one front per {shown(front.by.worded)}"
         yield f"{counted(len(front.order), 'Pareto-optimal point')} ({two}){each}{report.front_caution and f'. {report.front_caution}'}"
     if (against := report.baseline) is not None:
-        for i, measure in enumerate(data.measures):
-            for level in range(len(against.factor.axis.values)):
-                if level != against.level:
-                    above, below, known = against.beyond(i, level)
-                    yield (
-                        f"{measure.name}: {against.factor.label(level)} is above {against.name} at {above:,} of "
-                        f"{counted(known, 'point')} and below it at {below:,} (95 % intervals of paired differences)"
-                    )
-    for measure, moved in () if compared is None else compared.measures:
-        beyond = int(moved.differences.beyond.sum())
-        yield f"{measure.name}: {beyond:,} of {counted(len(moved.paired), 'point')} moved beyond the seeds' spread"
+        for i, level, above, below, known in against.counts():
+            yield (
+                f"{data.measures[i].name}: {against.axis.label(level)} is above {against.name} at {above:,} of "
+                f"{counted(known, 'point')} and below it at {below:,} (95 % intervals of paired differences)"
+            )
+    for moved in () if compared is None else compared.measures:
+        yield f"{moved.measure.name}: {moved.beyond:,} of {counted(len(moved.paired), 'point')} moved beyond the seeds' spread"
 
 
 COMMANDS = {"report": report}

@@ -50,7 +50,7 @@ def reproduce(
 ) -> int:
     """Run a paper's tables again and check, number by number, whether they agree. Ctrl-C keeps what is done."""
     from celltrain.cli.list_ import entries_of
-    from celltrain.papers.expansion import load
+    from celltrain.papers.paper import load
     from celltrain.papers.run import reproduce as run
 
     output = shell.Output.of(as_json=as_json, csv=csv, md=md, tex=tex)

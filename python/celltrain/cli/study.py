@@ -40,8 +40,7 @@ def study(
 ) -> int:
     """Run a study: its tables, and whether the expectations of theory hold. Ctrl-C keeps what is done."""
     from celltrain.cli.list_ import entries_of
-    from celltrain.papers.expansion import load
-    from celltrain.papers.paper import STUDY
+    from celltrain.papers.paper import STUDY, load
     from celltrain.papers.run import study as run
 
     output = shell.Output.of(as_json=as_json, csv=csv, md=md, tex=tex)

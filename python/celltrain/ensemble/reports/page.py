@@ -9,9 +9,8 @@ import numpy as np
 
 from celltrain.drawing.pages import words
 from celltrain.drawing.pages.html import Cell, Head, Inlined, Table, bold, count, estimate, render, table, value
-from celltrain.ensemble.reports.analysis import named
+from celltrain.ensemble.reports.analysis import Baseline, Comparison
 from celltrain.ensemble.reports.data import Axis, Data
-from celltrain.ensemble.reports.differences import Baseline, Comparison
 from celltrain.ensemble.reports.findings import Findings
 from celltrain.ensemble.table import Measured
 from celltrain.model.cards import Card, Grid
@@ -86,8 +85,8 @@ def glance(report: Findings) -> Iterator[str]:
         elif low == high:
             yield f"{name}: {low}{unit} at every point"
         else:
-            strongest = max(report.analysis.effects[i], key=lambda effect: effect.share)
-            most = f"{strongest.factor.axis.worded} ({strongest.share:.0%} of the differences)"
+            strongest = max(data.effects[i], key=lambda effect: effect.share)
+            most = f"{strongest.axis.worded} ({strongest.share:.0%} of the differences)"
             yield f"{name}: means from {low} to {high}{unit}; it moves most with {most}"
 
 
@@ -128,14 +127,14 @@ def _failures(data: Data) -> Table:
     rows = []
     for error, places in errors[:MOST_FAILURES]:
         failures = [data.failures[place] for place in places]
-        example = f"{named(data, failures[0].point)}, seed {failures[0].seed}"
+        example = f"{data.named(failures[0].point)}, seed {failures[0].seed}"
         rows.append([count(len(places)), count(len({failure.point for failure in failures})), error, example])
     left_out = _left_out(len(errors) - len(rows), "error", "failures.csv")
     return table("failures", ["runs", "points", "error", "for example"], rows, left_out=left_out)
 
 
 def _front(report: Findings, most: int | None = MOST_ROWS) -> Table | None:
-    data, front = report.data, report.analysis.front
+    data, front = report.data, report.trade_off
     if front is None:
         return None
     two = (front.x, front.y)
@@ -162,20 +161,20 @@ def _points(data: Data) -> Table:
 def _baseline(against: Baseline) -> Table:
     """Differences of every value of an axis from one of them."""
     rows = []
-    for i, measure in enumerate(against.data.measures):
-        for level in against.others:
-            above, below, known = against.beyond(i, level)
-            mean, half = against.of_levels[i].mean[level], against.of_levels[i].half[level]
-            counts = [Cell(f"{one:,} of {known:,}", float(one)) for one in (above, below)]
-            more = estimate(mean, half, mark=bool(abs(mean) > half), signed=True)
-            rows.append([bold(words.measure(measure.name, measure.unit)), against.factor.label(level), more, *counts])
-    heads = ["measure", against.factor.axis.worded, "more on the mean", "points above", "points below"]
+    for i, level, above, below, known in against.counts():
+        measure, means = against.data.measures[i], against.of_levels[i]
+        counts = [Cell(f"{one:,} of {known:,}", float(one)) for one in (above, below)]
+        mean, half = means.mean[level], means.half[level]
+        more = estimate(mean, half, mark=bool(abs(mean) > half), signed=True)
+        rows.append([bold(words.measure(measure.name, measure.unit)), against.axis.label(level), more, *counts])
+    heads = ["measure", against.axis.worded, "more on the mean", "points above", "points below"]
     return table("differences", heads, rows)
 
 
 def _moves(compared: Comparison, place: int) -> Table:
     """Differences of one measure, the most significant first."""
-    data, (measure, moved) = compared.data, compared.measures[place]
+    data, moved = compared.data, compared.measures[place]
+    measure = moved.measure
     differences, beyond = moved.differences, moved.differences.beyond
     with np.errstate(invalid="ignore", divide="ignore"):
         sureness = np.abs(differences.difference) / differences.half
@@ -191,7 +190,7 @@ def _moves(compared: Comparison, place: int) -> Table:
         ]
         for i in np.lexsort((compared.points, -sureness))[:MOST_ROWS].tolist()
     ]
-    total, many = len(compared.points), int(beyond.sum())
+    total, many = len(compared.points), moved.beyond
     name, label = words.measure(measure.name), words.labelled(measure.name, measure.unit)
     return table(
         f"{name}: {words.counted(many, 'point')} of {total:,} moved beyond the seeds' spread",
@@ -226,7 +225,8 @@ def _head(measure: Measured) -> Head:
 
 
 def _settings(data: Data, point: int) -> Iterator[Cell]:
-    for axis, level in zip(data.axes, data.levels[point].tolist(), strict=True):
+    for axis in data.axes:
+        level = int(axis.levels[point])
         yield value(axis.values[level], axis.label(level))
 
 
