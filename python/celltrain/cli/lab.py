@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import webbrowser
 from pathlib import Path
-from typing import Annotated
 
 from celltrain.cli import options, shell
-from celltrain.cli.options import OUTPUT, option
 from celltrain.model.writing import named
 
 #: Where `make lab` puts the page, and a wheel has it.
@@ -15,14 +13,12 @@ PAGE = Path(__file__).parent.parent / "lab.html"
 
 
 @shell.command("celltrain lab", "celltrain lab --out lab.html", "celltrain lab --json")
-def lab(
-    out: Annotated[
-        Path | None,
-        option("FILE", "Write the page there instead: one file, which needs no network.", panel=OUTPUT),
-    ] = None,
-    as_json: options.Json = False,
-) -> int:
-    """Open the lab in a browser: the simulator in one page, with a buffer to look into and exercises."""
+def lab(out: Path | None = None, as_json: options.Json = False) -> None:
+    """Open the lab in a browser: the simulator in one page, with a buffer to look into and exercises.
+
+    Output:
+        out (FILE): Write the page there instead: one file, which needs no network.
+    """
     from celltrain.errors import CelltrainError
 
     try:
@@ -37,14 +33,10 @@ def lab(
         with named(out) as file:
             file.write(page)
     address = (out or PAGE).resolve().as_uri()
-    opened = out is None and not as_json and webbrowser.open(address)
-    if as_json:
-        shell.answer({"page": address, "bytes": len(page)})
-    elif opened:
-        shell.say(f"The lab is open in a browser: {address}")
-    else:
-        shell.say(f"The lab is {address}: open it in a browser.")
-    return shell.DONE
+    text = f"The lab is {address}: open it in a browser."
+    if out is None and not as_json and webbrowser.open(address):
+        text = f"The lab is open in a browser: {address}"
+    shell.Output.of(as_json=as_json).tell({"page": address, "bytes": len(page)}, text)
 
 
 COMMANDS = {"lab": lab}

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
@@ -51,6 +52,34 @@ def count(text: str, *names: str, metavar: str = "N", least: int = 1, most: int 
     return option(metavar, text, *names, parser=whole(least, most), **more)
 
 
+def described(function: Callable[..., Any]) -> tuple[str, dict[str, Any]]:
+    """Returns the help of a command, and its annotations with the options that sections of its docstring describe.
+
+    A section has the name of a group of the help, and `parameter (METAVAR): text [default: words]` for each option.
+    More of an option, such as a parser, is a dictionary in its annotation.
+    """
+    text, *sections = (inspect.getdoc(function) or "").split("\n\n")
+    hints = get_type_hints(function, include_extras=True)
+    for section in sections:
+        panel, *lines = re.split(r":?\n    (?=\S)", section)
+        for line in lines:
+            described = _DESCRIPTION.fullmatch(" ".join(line.split()))
+            assert described is not None, f"{line} describes an option"
+            name, metavar, meaning, default = described.groups()
+            kind, more = hints[name], {}
+            if hasattr(kind, "__metadata__"):
+                kind, more = kind.__origin__, dict(kind.__metadata__[0])
+            names = more.pop("names", [f"--{name.replace('_', '-')}"])
+            in_panel = None if panel == "Options" else panel
+            hints[name] = Annotated[
+                kind, option(metavar, meaning, *names, panel=in_panel, default=default or True, **more)
+            ]
+    return text, hints
+
+
+_DESCRIPTION = re.compile(r"(\w+)(?: \(([^)]+)\))?: (.+?)(?: \[default: (.+)\])?")
+
+
 def setting(text: str) -> Any:
     """Creates the option `--set`."""
     return option("PATH=VALUE", text, "--set", panel=SCENARIO, autocompletion=completing.paths)
@@ -65,6 +94,8 @@ def listed(texts: list[str] | None) -> list[str] | None:
     return None if texts is None else [name.strip() for text in texts for name in text.split(",") if name.strip()]
 
 
+#: A whole number above 0.
+Count = Annotated[int | None, {"parser": whole(1)}]
 ScenarioFile = Annotated[
     Path,
     typer.Argument(

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec
 
 import typer
 
+from celltrain.cli.options import described
 from celltrain.errors import CelltrainError, CelltrainWarning, Fault, InputError, notes_of
 from celltrain.model.writing import named
 from celltrain.model.writing import writing as writing
@@ -53,13 +54,15 @@ def command(
     """
 
     def decorate(function: Callable[P, int | None]) -> Callable[P, None]:
+        about, function.__annotations__ = described(function)
+
         @functools.wraps(function)
         def guarded(*args: P.args, **options: P.kwargs) -> None:
             call = functools.partial(function, *args, **options)
             raise typer.Exit(_exit_code(call, as_json=bool(options["as_json"])))
 
         epilog = "\n\n".join(["Examples:", *examples]) if examples else None
-        guarded.registration = {"epilog": epilog, "cls": cls, "hidden": hidden}  # type: ignore[attr-defined]
+        guarded.registration = {"help": about, "epilog": epilog, "cls": cls, "hidden": hidden}  # type: ignore[attr-defined]
         return guarded
 
     return decorate
@@ -185,6 +188,13 @@ class Output:
             typer.echo(as_json(answer()))
         elif self.form != "csv":
             self.print(blocks())
+
+    def tell(self, answer: object, *texts: str) -> None:
+        """Prints an answer as JSON, or else these lines, which are never wrapped."""
+        if self.form == "json":
+            typer.echo(as_json(answer))
+        else:
+            say("\n".join(texts))
 
     def print(self, blocks: Iterable[Block]) -> None:
         """Prints lines and tables, with an empty line between a table and its neighbours."""
