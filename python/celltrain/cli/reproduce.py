@@ -134,7 +134,8 @@ def _answer(
 
     if out is not None:
         shell.folder(out)
-    with progress.runs(name, [], _bar) as tell:
+    latest: list[Progress] = []
+    with progress.runs(name, latest, _bar) as tell:
         reproduction = start(tell)
     written: list[Path] = []
     if out is not None:
