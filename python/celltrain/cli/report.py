@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from celltrain.cli import options, progress, shell
-from celltrain.cli.options import ENSEMBLE, OUTPUT, listed, option
+from celltrain.cli.options import listed
 from celltrain.text import shown
 
 if TYPE_CHECKING:
@@ -27,42 +27,34 @@ MOST_ROWS = 200
 )
 def report(
     folder: Annotated[Path | None, typer.Argument(metavar="STORE", help="The store of a sweep.")] = None,
-    store: Annotated[Path | None, option("STORE", "The store, as for celltrain sweep.", panel=ENSEMBLE)] = None,
-    measures: Annotated[
-        list[str] | None, option("NAMES", "Only these, such as efficiency,fairness; all by default.", panel=ENSEMBLE)
-    ] = None,
-    front: Annotated[
-        str | None,
-        option("TWO", "Measures of the Pareto front; - before one that should be small.", panel=ENSEMBLE),
-    ] = None,
-    front_by: Annotated[
-        str | None,
-        option(
-            "AXES",
-            "A front for each combination of these axes, or none. By default one for each network and TCP.",
-            panel=ENSEMBLE,
-        ),
-    ] = None,
-    compare: Annotated[
-        Path | None, option("STORE2", "Show the change from STORE to this store.", panel=ENSEMBLE)
-    ] = None,
-    lines: Annotated[
-        str | None,
-        option("AXES", "Draw measures over the first, coloured by the second, panels by the third.", panel=ENSEMBLE),
-    ] = None,
-    baseline: Annotated[
-        str | None, option("AXIS=VALUE", "Show differences from this value, paired by seed.", panel=ENSEMBLE)
-    ] = None,
-    out: Annotated[
-        Path | None, option("DIR", "Folder for page, tables and figures.", panel=OUTPUT, default="STORE/report")
-    ] = None,
+    store: Path | None = None,
+    measures: list[str] | None = None,
+    front: str | None = None,
+    front_by: str | None = None,
+    compare: Path | None = None,
+    lines: str | None = None,
+    baseline: str | None = None,
+    out: Path | None = None,
     style: options.Style = None,
     csv: options.Csv = None,
     as_json: options.Json = False,
     md: options.Markdown = False,
     tex: options.Latex = False,
 ) -> None:
-    """Write a page about a store: what was run, means with intervals, main effects, maps, the Pareto front."""
+    """Write a page about a store: what was run, means with intervals, main effects, maps, the Pareto front.
+
+    Ensemble:
+        store (STORE): The store, as for celltrain sweep.
+        measures (NAMES): Only these, such as efficiency,fairness; all by default.
+        front (TWO): Measures of the Pareto front; - before one that should be small.
+        front_by (AXES): A front for each combination of these axes, or none. By default one for each network and TCP.
+        compare (STORE2): Show the change from STORE to this store.
+        lines (AXES): Draw measures over the first, coloured by the second, panels by the third.
+        baseline (AXIS=VALUE): Show differences from this value, paired by seed.
+
+    Output:
+        out (DIR): Folder for page, tables and figures. [default: STORE/report]
+    """
     from celltrain.drawing.axes import require_matplotlib
     from celltrain.ensemble import reports
     from celltrain.errors import Fault, InputError
