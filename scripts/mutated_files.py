@@ -383,14 +383,13 @@ def run(command: Sequence[object]) -> tuple[int, str]:
 
 def calm() -> None:
     """Asks nobody in the network, and does not look how long runs take: cases are to show faults of files."""
-    # The package has a function of the same name as its module.
-    estimate = importlib.import_module("celltrain.ensemble.estimate")
+    cases = importlib.import_module("celltrain.ensemble.cases")
     cluster = importlib.import_module("celltrain.running.cluster")
 
     async def nobody(address: str, timeout: float) -> str:
         return "nobody is asked here"
 
-    vars(estimate)["PROBE_SECONDS"] = 0.02
+    vars(cases)["PROBE_SECONDS"] = 0.02
     vars(cluster)["_missing"] = nobody
 
 

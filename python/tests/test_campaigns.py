@@ -111,7 +111,7 @@ def test_files_that_were_changed_are_said_in_words(scripts, tmp_path, monkeypatc
 
     for path, name in (
         ("celltrain.running.cluster", "_missing"),
-        ("celltrain.ensemble.estimate", "PROBE_SECONDS"),
+        ("celltrain.ensemble.cases", "PROBE_SECONDS"),
     ):
         # Set back in the end.
         monkeypatch.setattr(importlib.import_module(path), name, getattr(sys.modules[path], name))

@@ -22,9 +22,8 @@ import celltrain as ct
 from celltrain.ensemble.plan import Plan, Seeds
 from celltrain.ensemble.store import Store
 from celltrain.ensemble.tuning import Tuned, TuneProgress, run_tune
-from celltrain.ensemble.tuning.analysis import best, finalists
-from celltrain.ensemble.tuning.ask import Trial, ask
-from celltrain.ensemble.tuning.search import estimated
+from celltrain.ensemble.tuning.search import best, estimated, finalists
+from celltrain.ensemble.tuning.trials import Trial, ask
 from celltrain.errors import PlanError
 from celltrain.running import Local
 from small_sweep import stored

@@ -9,8 +9,7 @@ import pytest
 from conftest import WITHOUT_POLICY, is_refused
 
 import celltrain as ct
-from celltrain.ensemble.vetting import standard
-from celltrain.ensemble.vetting.table import blocks, reversals
+from celltrain.ensemble.vetting import blocks, reversals, standard
 from celltrain.model.grids import Line
 
 FBA = 'admit = "X <= R or Y * N / X <= Z * (K - R) / (X - R)"\nconstants = { R = "0.9 * K", Z = 0.8 }\n'

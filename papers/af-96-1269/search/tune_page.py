@@ -16,7 +16,7 @@ import shutil
 from pathlib import Path
 
 from celltrain.ensemble.tuning import Estimate, Tuned
-from celltrain.ensemble.tuning.analysis import Left, Searched
+from celltrain.ensemble.tuning.result import Left, Searched
 from paper_page import ROOT, replaced
 
 STUDIES, IMAGES = ROOT / "docs" / "studies", ROOT / "docs" / "images"

@@ -99,7 +99,7 @@ def _checked(file: Path, settings: Mapping[str, Setting]) -> _Checked:
 
     name = shown(file)
     if is_policy_file(file):
-        from celltrain.ensemble.vetting.policy import check_file
+        from celltrain.ensemble.vetting.standard import check_file
 
         try:
             policy, warnings = check_file(file, settings)

@@ -13,8 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from celltrain import _core
-from celltrain.ensemble.cases import Case, Run
-from celltrain.ensemble.execute import execute
+from celltrain.ensemble.cases import Case, Run, execute
 from celltrain.ensemble.plan import Plan, run_key
 from celltrain.ensemble.plan.plan import compact
 from celltrain.ensemble.store import Store

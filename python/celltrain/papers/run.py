@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from celltrain.drawing.pages.words import counted
-from celltrain.ensemble.cases import Case, Run
-from celltrain.ensemble.execute import execute
+from celltrain.ensemble.cases import Case, Run, execute
 from celltrain.errors import CancelledError, Fault, ScenarioError, warn
 from celltrain.model.arguments import MOST_JOBS, checked, cores
 from celltrain.model.cancel import Cancel, check, endable

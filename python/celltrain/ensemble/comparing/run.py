@@ -14,11 +14,10 @@ import numpy as np
 
 from celltrain.drawing.pages.words import counted, valued
 from celltrain.ensemble import plan_warnings
-from celltrain.ensemble.cases import Case, Run
+from celltrain.ensemble.cases import Case, Run, execute
 from celltrain.ensemble.comparing.comparability import ADDITIONAL, REPLACED, check_comparable, not_numbers
 from celltrain.ensemble.comparing.compared import Compared
 from celltrain.ensemble.comparing.data import SCENARIO, Failure
-from celltrain.ensemble.execute import execute
 from celltrain.ensemble.lockstep import drawn
 from celltrain.ensemble.plan import Axis, Key, Plan
 from celltrain.ensemble.table import RunTable
@@ -250,7 +249,7 @@ class _Layout:
             key = Key(
                 path=SCENARIO, quantity=None, whole=False, unit="", meaning="the scenario in which they are compared"
             )
-            within = Axis(name=SCENARIO, path=SCENARIO, key=key, settings=files, labels=files)
+            within = Axis(name=SCENARIO, key=key, settings=files, labels=files)
             conditions = [within, *(axis for axis in varied if axis is not policies)]
         elif len(files) > 1 or not varied:
             conditions = varied

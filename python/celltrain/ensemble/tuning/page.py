@@ -1,15 +1,40 @@
-"""The page of a search: its tables, for the template `tune.html`."""
+"""The page of a search, for the template `tune.html`: its tables, and the front of both measures for each configuration."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from celltrain.drawing.figure import Drawing
+import numpy as np
+from numpy.typing import NDArray
+
+from celltrain.drawing.axes import legible, require_matplotlib
+from celltrain.drawing.figure import (
+    MOST_ACROSS,
+    MOST_MARKS,
+    Drawing,
+    FigureStyle,
+    bars,
+    colour_of,
+    direction,
+    label_outer,
+    legend_below,
+    panelled,
+)
 from celltrain.drawing.pages import words
 from celltrain.drawing.pages.html import Cell, Head, Inlined, Table, bold, count, estimate, render, table, value
-from celltrain.ensemble.tuning.analysis import Estimate, Searched
+from celltrain.drawing.style import INK, PALE
+from celltrain.ensemble.table import bounds
+from celltrain.ensemble.tuning.result import Searched
 from celltrain.text import shown
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+#: Margin of a panel around what was confirmed, as a share of the measure.
+MARGIN = 0.12
+#: Markers of references, as a style with few colours cannot distinguish them by colour.
+MARKS = "D^vsPX"
 
 
 def page(facts: Mapping[str, Any], searches: Sequence[Searched], drawings: tuple[Drawing, Drawing]) -> str:
@@ -44,64 +69,47 @@ def page(facts: Mapping[str, Any], searches: Sequence[Searched], drawings: tuple
 def _parameters(facts: Mapping[str, Any]) -> Table:
     rows = []
     for one in facts["parameters"]:
-        low, high = (words.valued(one[word], one["unit"]) for word in ("from", "to"))
-        step = "any" if one["step"] is None else words.valued(one["step"], one["unit"])
-        references = [
-            f"{shown(r['label'])}: {words.valued(r['parameters'][one['name']], one['unit'])}"
-            for r in facts["references"]
-        ]
-        rows.append([bold(one["name"]), f"{low} to {high}", step, one["scale"], "; ".join(references), one["path"]])
+        name, unit, step = one["name"], one["unit"], one["step"]
+        references = [f"{shown(r['label'])}: {words.valued(r['parameters'][name], unit)}" for r in facts["references"]]
+        ends = f"{words.valued(one['from'], unit)} to {words.valued(one['to'], unit)}"
+        step = "any" if step is None else words.valued(step, unit)
+        rows.append([bold(name), ends, step, one["scale"], "; ".join(references), one["path"]])
     return table("parameters", ["parameter", "range", "step", "scale", "references", "what it sets"], rows)
 
 
 def _left(facts: Mapping[str, Any], searches: Sequence[Searched], names: Sequence[str]) -> Table:
-    rows = [
-        [
-            shown(searched.title),
-            shown(left.reference),
-            names[left.objective],
-            *_settings(facts, left.parameters),
-            *map(_estimate, left.estimates),
-            *(
+    rows = []
+    for searched in searches:
+        for left in searched.left:
+            means = [estimate(one.mean, one.half) for one in left.estimates]
+            gains = [
                 Cell("nothing", 0.0) if left.same else estimate(one.mean, one.half, signed=True, mark=one.beyond)
                 for one in left.differences
-            ),
-        ]
-        for searched in searches
-        for left in searched.left
-    ]
+            ]
+            place = [shown(searched.title), shown(left.reference), names[left.objective]]
+            rows.append([*place, *_settings(facts, left.parameters), *means, *gains])
     differences = [Head(f"Δ {name}", "setting less reference") for name in names]
     heads = ["configuration", "reference", "best in", *_heads(facts), *names, *differences]
     return table("left on the table", heads, rows)
 
 
 def _confirmed(facts: Mapping[str, Any], searched: Searched, names: Sequence[str]) -> Table:
-    rows = [
-        [
-            shown(one.label or ""),
-            *_settings(facts, one.parameters),
-            *(["failed"] * 2 if one.estimates is None else map(_estimate, one.estimates)),
-            bold("front") if one.front else "beaten",
-        ]
-        for one in searched.confirmed
-    ]
+    rows = []
+    for one in searched.confirmed:
+        means = [estimate(each.mean, each.half) for each in one.estimates] if one.estimates else ["failed"] * 2
+        verdict = bold("front") if one.front else "beaten"
+        rows.append([shown(one.label or ""), *_settings(facts, one.parameters), *means, verdict])
     return table(searched.title, ["reference", *_heads(facts), *names, ""], rows)
 
 
 def _trials(facts: Mapping[str, Any], searched: Searched, names: Sequence[str]) -> Table:
-    rows = [
-        [
-            count(place),
-            count(trial.generation + 1),
-            *_settings(facts, trial.parameters),
-            *(
-                [shown(trial.error or "failed"), ""]
-                if trial.means is None
-                else [Cell(words.figure(mean), mean) for mean in trial.means]
-            ),
-        ]
-        for place, trial in enumerate(searched.trials, 1)
-    ]
+    rows = []
+    for place, trial in enumerate(searched.trials, 1):
+        means: list[Any] = [Cell(words.figure(mean), mean) for mean in trial.means or ()]
+        settings = _settings(facts, trial.parameters)
+        rows.append(
+            [count(place), count(trial.generation + 1), *settings, *(means or [shown(trial.error or "failed"), ""])]
+        )
     title = f"The {words.counted(len(rows), 'trial')} of the search"
     return table(title, ["trial", "generation", *_heads(facts), *names], rows)
 
@@ -116,5 +124,69 @@ def _settings(facts: Mapping[str, Any], parameters: Mapping[str, float]) -> Iter
         yield value(number, words.valued(number, one["unit"]))
 
 
-def _estimate(one: Estimate) -> Cell:
-    return estimate(one.mean, one.half)
+def fronts(facts: Mapping[str, Any], searches: Sequence[Searched], look: FigureStyle) -> Drawing:
+    """Draws a panel for each configuration of a search."""
+    require_matplotlib()
+    about = facts["objectives"]
+    x, y = (
+        direction(words.labelled(words.measure(one["measure"], one["unit"]), ""), one["better"] == "larger")
+        for one in about
+    )
+    with look.applied():
+        figure, grid = panelled(len(searches), look, height=2.7, extra=0.1)
+        for axes, searched in zip(grid, searches, strict=True):
+            _panel(axes, searched, about, [one["label"] for one in facts["references"]])
+            axes.set_title(shown(searched.title or facts["name"]), fontsize="small")
+        label_outer(grid, look.shape(len(grid), MOST_ACROSS)[1], x, y)
+        legend_below(figure, grid, look)
+    few, fresh = (facts["seeds"][stage]["count"] for stage in ("search", "confirmation"))
+    caption = (
+        f"Pale dots: the trials of the search, means of {few} seeds each. Full dots: what was chosen among them, run again "
+        f"with {fresh} fresh seeds, with 95 % intervals; the line joins those that no other beats. Trials far below are "
+        "outside the panels."
+    )
+    name = " and ".join(one["measure"] for one in about)
+    return Drawing(name="fronts", title=f"The fronts of {name}", caption=caption, figure=figure, look=look)
+
+
+def _panel(axes: Axes, searched: Searched, about: Sequence[Mapping[str, Any]], references: Sequence[str]) -> None:
+    tried = np.array([trial.means for trial in searched.trials if trial.means is not None]).reshape(-1, 2)
+    style: dict[str, Any] = {"s": 12, "color": PALE, "linewidths": 0, "rasterized": len(tried) > MOST_MARKS}
+    axes.scatter(*tried.T, zorder=1, label="trials", **style)
+    known = [one for one in searched.confirmed if one.estimates is not None]
+    mean = np.array([[one.mean for one in each.estimates or ()] for each in known]).reshape(-1, 2)
+    half = np.array([[one.half for one in each.estimates or ()] for each in known]).reshape(-1, 2)
+    ends = np.stack([bars(mean[:, i], half[:, i], bounds(one["measure"])) for i, one in enumerate(about)], axis=-1)
+
+    def draw(wanted: Sequence[bool], **style: Any) -> None:
+        own = np.flatnonzero(wanted)
+        if len(own):
+            x, y = mean[own].T
+            axes.errorbar(x, y, xerr=ends[:, own, 0], yerr=ends[:, own, 1], elinewidth=0.8, linewidth=0, **style)
+
+    chosen = [one.chosen for one in known]
+    draw(chosen, color=colour_of(0), fmt="o", markersize=4, zorder=3, label="confirmed")
+    line = mean[np.flatnonzero([one.front for one in known])]
+    if len(line):
+        # The corners of the steps are points that both neighbours beat.
+        steps = "steps-pre" if about[0]["better"] == "larger" else "steps-post"
+        axes.plot(*line[np.lexsort(line.T[::-1])].T, color=INK, linewidth=0.9, zorder=2, drawstyle=steps)
+    for place, label in enumerate(references):
+        mark = {"color": colour_of(1 + place % 6), "fmt": MARKS[place % len(MARKS)], "markersize": 6}
+        draw([one.label == label for one in known], zorder=4, label=legible(label), **mark)
+    _zoom(axes, np.concatenate([mean - ends[0], mean + ends[1]]), tried)
+    axes.locator_params(nbins=5)
+    axes.ticklabel_format(useOffset=False)
+
+
+def _zoom(axes: Axes, confirmed: NDArray[np.float64], tried: NDArray[np.float64]) -> None:
+    """Shows the intervals of confirmed settings and the trials near them; a distant trial would squeeze the front."""
+    if not len(confirmed):
+        return
+    low, high = confirmed.min(axis=0), confirmed.max(axis=0)
+    span = np.maximum(high - low, MARGIN * np.maximum(np.abs(high), 1e-9))
+    near = tried[((tried > low - span) & (tried < high + span)).all(axis=1)]
+    every = np.concatenate([confirmed, near])
+    low, high = every.min(axis=0), every.max(axis=0)
+    pad = MARGIN * np.maximum(high - low, 1e-9 + 0.01 * np.abs(high))
+    axes.set(xlim=(low[0] - pad[0], high[0] + pad[0]), ylim=(low[1] - pad[1], high[1] + pad[1]))

@@ -1,4 +1,4 @@
-"""The result of a search, as JSON, as a figure and as a page."""
+"""The result of a search: plain data, as JSON, as a figure and as a page."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ import json
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import TypeAdapter
+from pydantic import BeforeValidator, TypeAdapter
 
-from celltrain.ensemble.tuning.analysis import Searched
 from celltrain.model.arguments import Answer, checked
 from celltrain.model.writing import inner, replace, writing
 
@@ -20,48 +19,131 @@ if TYPE_CHECKING:
     from celltrain.drawing.figure import Drawing
 
 
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """A mean with half the width of its 95 % interval, which is NaN if there are fewer than two values."""
+
+    mean: float
+    half: Annotated[float, BeforeValidator(lambda half: math.nan if half is None else half)]
+
+    @property
+    def beyond(self) -> bool:
+        """True if the interval leaves zero out."""
+        return abs(self.mean) > self.half
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tried:
+    """A trial of the search, with the few seeds of the search: the better ones look better than they are.
+
+    Attributes:
+        generation: Its generation, from 0.
+        parameters: Values by name.
+        means: Means of the objectives; None if the trial failed.
+        error: The reason why it failed.
+    """
+
+    generation: int
+    parameters: dict[str, float]
+    means: tuple[float, float] | None
+    error: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Confirmed:
+    """A setting that was run with the seeds of confirmation, which had no part in choosing it.
+
+    Attributes:
+        parameters: Values by name.
+        estimates: Estimates of the objectives; None if a run failed.
+        label: The reference it is, if it is one.
+        chosen: True if selection had it on the front.
+        front: True if no other setting beats it in the means of confirmation.
+    """
+
+    parameters: dict[str, float]
+    estimates: tuple[Estimate, Estimate] | None
+    label: str | None
+    chosen: bool
+    front: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Left:
+    """Gain over a reference: the best setting in one objective among settings at least as good in the other.
+
+    Chosen by the seeds of selection. The differences, setting less reference, are from the seeds of confirmation, paired.
+
+    Attributes:
+        reference: Label of the reference.
+        objective: 0 or 1: the objective that was made as good as can be.
+        parameters: Values of the setting by name.
+        same: True if it is the reference itself: nothing better was found.
+        estimates: Estimates of the objectives.
+        differences: In the unit of the measure; positive does not mean better.
+    """
+
+    reference: str
+    objective: int
+    parameters: dict[str, float]
+    same: bool
+    estimates: tuple[Estimate, Estimate]
+    differences: tuple[Estimate, Estimate]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Searched:
+    """One configuration.
+
+    Attributes:
+        values: Its values by axis.
+        title: Its title.
+        trials: Trials in their order.
+        confirmed: Settings from the best in the first objective.
+        left: Gains over the references.
+    """
+
+    values: dict[str, float | str]
+    title: str
+    trials: tuple[Tried, ...]
+    confirmed: tuple[Confirmed, ...]
+    left: tuple[Left, ...]
+
+
 class Tuned(Answer):
-    """The result of a search."""
+    """The result of a search.
+
+    Attributes:
+        facts: Name, versions, objectives, parameters, seeds of each stage, runs, failures and warnings.
+        searches: The result of each configuration.
+        keeper: The temporary folder of the search, which lives as long as this does.
+    """
 
     _call = "celltrain.tune"
     facts: dict[str, Any]
-    """Name, versions, objectives, parameters, seeds of each stage, runs, failures and warnings."""
     searches: tuple[Searched, ...]
     keeper: object = None
-    """The temporary folder of the search, which lives as long as this does."""
 
     @classmethod
     def _of(cls, facts: Mapping[str, Any], searches: Sequence[Searched]) -> Tuned:
         made = cls.__new__(cls)
-        made.facts = dict(facts)
-        made.searches = tuple(searches)
+        made.facts, made.searches = dict(facts), tuple(searches)
         return made
 
     @classmethod
-    def _of_dict(cls, said: Mapping[str, Any]) -> Tuned:
+    def _of_dict(cls, answer: Mapping[str, Any]) -> Tuned:
         """Returns the result that `to_dict` gave."""
-        facts = {key: value for key, value in said.items() if key != "searches"}
-        return cls._of(facts, TypeAdapter(tuple[Searched, ...]).validate_python(said["searches"]))
+        facts = {key: value for key, value in answer.items() if key != "searches"}
+        return cls._of(facts, TypeAdapter(tuple[Searched, ...]).validate_python(answer["searches"]))
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the answer of `celltrain tune --json`."""
-        return {**self.facts, "searches": _plain(self.searches)}
+        # NaN becomes None.
+        return {**self.facts, "searches": json.loads(TypeAdapter(tuple[Searched, ...]).dump_json(self.searches))}
 
     def to_json(self) -> str:
-        """Returns the answer as text, a line for each trial and setting."""
-        said = self.to_dict()
-        searches = said.pop("searches")
-        lines = [f"{json.dumps(key)}: {_json(value)}" for key, value in said.items()]
-        blocks = []
-        for search in searches:
-            parts = []
-            for key, value in search.items():
-                rows = isinstance(value, list) and value
-                text = "[\n  " + ",\n  ".join(map(_json, value)) + "]" if rows else _json(value)
-                parts.append(f"{json.dumps(key)}: {text}")
-            blocks.append("{" + ",\n ".join(parts) + "}")
-        lines.append('"searches": [' + ",\n".join(blocks) + "]")
-        return "{" + ",\n".join(lines) + "}\n"
+        """Returns the answer as text."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False, indent=1) + "\n"
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -80,7 +162,7 @@ class Tuned(Answer):
             InputError: If there is no such width or style.
         """
         from celltrain.drawing.figure import FigureStyle
-        from celltrain.ensemble.tuning.figure import fronts
+        from celltrain.ensemble.tuning.page import fronts
 
         return fronts(self.facts, self.searches, FigureStyle.of(width, style))
 
@@ -124,16 +206,3 @@ class Tuned(Answer):
 
     def __repr__(self) -> str:
         return f"Tuned({self.facts['name']!r}, {len(self.searches)} searches of {self.facts['trials']} trials)"
-
-
-def _plain(value: Any) -> Any:
-    """Returns a value as JSON has it."""
-    if is_dataclass(value):
-        return {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
-    if isinstance(value, tuple):
-        return [_plain(one) for one in value]
-    return None if isinstance(value, float) and math.isnan(value) else value
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)
