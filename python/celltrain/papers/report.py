@@ -7,10 +7,12 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain import _core
+from celltrain.drawing.pages.html import Inlined, Section, render, sections
 from celltrain.drawing.pages.words import measure
 from celltrain.ensemble.table import arrow
 from celltrain.model.arguments import checked
@@ -147,10 +149,10 @@ class Reproduction(Carded):
 
     @checked()
     def write(self, folder: str | os.PathLike[str]) -> list[Path]:
-        """Writes everything into a folder: the answer as JSON, numbers and seeds as CSV and Parquet, the figures.
+        """Writes everything into a folder: the answer as JSON, numbers and seeds as CSV and Parquet, figures, and a page.
 
         Without matplotlib, and after an interrupt, the figures are left out: they take seconds, and some need runs of their
-        own. Returns the files written.
+        own. Without Jinja2 the page is left out. Returns the files written.
         """
         path = Path(folder)
         written = [path / f"{self.paper.kind.command}.json"]
@@ -161,9 +163,19 @@ class Reproduction(Carded):
                 for kind, write in (("csv", write_csv), ("parquet", write_parquet)):
                     written.append(path / f"{name}.{kind}")
                     write(table, written[-1])
-            if figures.available() and not self.interrupted:
-                written += figures.write(self.paper, self.scored, path)
+            drawn = []
+            if find_spec("matplotlib") and not self.interrupted:
+                drawn = figures.write(self.paper, self.scored, path)
+            written += drawn
+            if find_spec("jinja2"):
+                # Last, so that a folder with a page is complete.
+                written.append(path / f"{self.paper.kind.command}.html")
+                replace(written[-1], page(self, [file for file in drawn if file.suffix == ".svg"]))
         return written
+
+    def html(self) -> str:
+        """Returns everything but the figures as one page that needs nothing else."""
+        return page(self)
 
     def _card(self) -> Card:
         every = list(blocks(self, brief=True))
@@ -179,6 +191,33 @@ class Reproduction(Carded):
             f"Reproduction({self.paper.id!r}, {inside if self.paper.has_print else f'{len(self.scored)} numbers'}, "
             f"{held} of {len(self.claims)} claims hold{', interrupted' if self.interrupted else ''})"
         )
+
+
+def page(reproduction: Reproduction, drawings: Sequence[Path] = ()) -> str:
+    """Renders a reproduction as one HTML page, with figures that are there as SVG files."""
+    paper, summary = reproduction.paper, reproduction.summary
+    titles = {f"{paper.id}-{spec['id']}": spec["title"] for spec in paper.figures}
+    parts = sections(blocks(reproduction), "What was run")
+    if drawings:
+        drawn = [Inlined.of_svg(file.stem, titles[file.stem], file.read_bytes()) for file in drawings]
+        parts.append(Section(id="figures", title="Figures", parts=[*drawn]))
+    held = sum(claim.holds for claim in reproduction.claims)
+    build = _core.build()
+    facts = [
+        (f"{len(reproduction.scored):,}", "numbers"),
+        (f"{max(reproduction.seeds.values()):,}", "seeds"),
+        *([(f"{summary['inside']} of {summary['scored']}", "published values agree")] if summary["scored"] else []),
+        *([(f"{held} of {len(reproduction.claims)}", "claims hold")] if reproduction.claims else []),
+    ]
+    return render(
+        "drawing/pages/answer.html",
+        "report",
+        title=paper.title,
+        subtitle=f"{paper.kind.word.capitalize()} {paper.id}, run by celltrain {build['version']}",
+        facts=facts,
+        warnings=[],
+        sections=parts,
+    )
 
 
 def blocks(reproduction: Reproduction, *, brief: bool = False) -> Iterator[Block]:

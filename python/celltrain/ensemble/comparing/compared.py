@@ -104,6 +104,10 @@ class Compared(Carded, Answer, Comparison):
             "warnings": list(self.warnings),
         }
 
+    def to_pandas(self) -> Any:
+        """Returns `table` as a pandas DataFrame; needs `pip install celltrain[frames]`."""
+        return self.table.to_pandas()
+
     @checked()
     def write(self, folder: str | os.PathLike[str]) -> list[Path]:
         """Writes the table and the runs as CSV, `comparison.json`, and `scenarios.json` into a folder; returns the files.

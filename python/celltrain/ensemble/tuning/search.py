@@ -517,9 +517,8 @@ def tune(
     keeper = tempfile.TemporaryDirectory(prefix="celltrain-") if out is None else None
     folder = Path(keeper.name) / "tune" if keeper is not None else Path(out or "")
     answer = run_tune(plan, folder, where, resume=resume, progress=progress)
-    answer.keeper = keeper
     warn(answer.warnings)
-    return answer
+    return Tuned._made(**{**vars(answer), "keeper": keeper})
 
 
 def run_tune(

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from celltrain import _core
+from celltrain.drawing.pages.html import render, sections
 from celltrain.drawing.pages.words import UNDEFINED, counted, estimated
 from celltrain.ensemble.comparing import Compared, compare
 from celltrain.ensemble.comparing.comparability import FEWEST_SEEDS, few
@@ -421,6 +422,27 @@ def blocks(answer: Mapping[str, Any], *, brief: bool = False) -> Iterator[Block]
                 text=f"* differs significantly from {mine} (95 % interval of the paired differences; see --json)",
                 is_note=True,
             )
+
+
+def page(answer: Mapping[str, Any]) -> str:
+    """Renders an answer as one HTML page that needs nothing else."""
+    checks = answer["conformance"]
+    facts = [
+        (f"{sum(check['holds'] for check in checks)} of {len(checks)}", "checks hold"),
+        (f"{len(answer['scenarios']):,}", "scenarios"),
+        (f"{answer['seeds']:,}", "seeds in each"),
+    ]
+    beside = f", beside {', '.join(answer['beside'])}" if answer["beside"] else ""
+    ranking = {name: answer[name] for name in ("ranking", "ranking_by_clocks")}
+    return render(
+        "drawing/pages/answer.html",
+        "report",
+        title=f"{answer['policy']}, vetted",
+        subtitle=f"By celltrain {_core.build()['version']}{beside}",
+        facts=facts,
+        warnings=[*(one for texts in ranking.values() for one in texts), *answer["artifacts"]["warnings"]],
+        sections=sections(blocks({**answer, "remarks": [], **dict.fromkeys(ranking, ())}), "Checks and means"),
+    )
 
 
 def _holds(check: Mapping[str, Any]) -> str:
