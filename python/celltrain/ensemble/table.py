@@ -145,7 +145,7 @@ def by_measure(
 ) -> list[tuple[Column, Any]]:
     """Returns columns of statistics by attribute, for each of some cases a row for each measure."""
     return [
-        (column, np.stack([getattr(one, name)[rows] for one in means], axis=1).reshape(-1))
+        (column, np.array([getattr(one, name)[rows] for one in means]).T.reshape(-1))
         for name, column in columns.items()
     ]
 

@@ -228,8 +228,8 @@ class Data:
 
     @cached_property
     def _shares(self) -> dict[Axis, float]:
-        by_factor = zip(*self.effects, strict=True)
-        return {own[0].axis: sum(effect.share for effect in own) for own in by_factor}
+        every = enumerate(self.factors)
+        return {axis: sum(of_measure[place].share for of_measure in self.effects) for place, axis in every}
 
     @cached_property
     def maps(self) -> tuple[Axis, Axis, Axis | None] | None:
