@@ -164,7 +164,7 @@ def test_a_long_table_is_cut_and_says_so(celltrain, tmp_path):
     told = celltrain("report", folder, "--measures", "efficiency", "--md").out
     assert "| 299 cells |" in told
     assert "| 300 cells |" not in told
-    assert "The first 200 of 201 points; summary.csv next to the page has all of them." in told
+    assert "1 more point in summary.csv beside the page." in told
 
 
 @pytest.mark.usefixtures("empty_figures")

@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from celltrain.ensemble.reports import Report
     from celltrain.model.grids import Block
 
-#: Rows of a table on standard output.
-MOST_ROWS = 200
-
 
 @shell.command(
     "celltrain report out/sd",
@@ -103,7 +100,8 @@ def _table(report: Report) -> Iterator[Block]:
     """A row for each point: means or differences from the baseline, with half of their 95 % intervals."""
     from celltrain.drawing.pages import words
     from celltrain.ensemble.comparing.compared import BEYOND, HALF
-    from celltrain.model.grids import Line
+    from celltrain.ensemble.reports.page import points
+    from celltrain.model.grids import Grid, Line
 
     data, against = report.data, report.baseline
     yield Line(text=f"{shown(data.name or 'a sweep')}: {data.seeds_line}", is_note=True)
@@ -113,28 +111,17 @@ def _table(report: Report) -> Iterator[Block]:
         yield Line(text=f"set: {said}", is_note=True)
     if tcp := data.tcp_line():
         yield Line(text=tcp, is_note=True)
-    points, means = list(range(len(data.points))), data.means
     if against is not None:
-        points, means = [one for one in points if against.axis.levels[one] != against.level], against.of_points
         yield Line(text=f"Differences from {shown(against.axis.worded)} = {shown(against.name)}", is_note=True)
-    heads = [axis.worded for axis in varied]
-    left = tuple(axis.worded for axis in varied if axis.words)
-    measured = [words.measure(measure.name, measure.unit) for measure in data.measures]
-    grid = shell.grid(*heads, *measured, left=left, keys=len(heads))
-    for point in points[:MOST_ROWS]:
-        cells = [axis.label(int(axis.levels[point])) for axis in varied]
-        for own in means:
-            mean, half = float(own.mean[point]), float(own.half[point])
-            text = words.estimated(mean, half)
-            if against is not None:
-                text = f"{'+' if mean > 0 else ''}{text}{' *' if abs(mean) > half else '  '}"
-            cells.append(text)
-        grid.add_row(*cells)
+    table = points(data, varied, against)
+    left = tuple(place for place, axis in enumerate(varied) if axis.words)
+    grid = Grid(heads=[head.text for head in table.heads], left=left, keys=len(varied))
+    for row in table.rows:
+        marks = ["" if place < len(varied) else " *" if cell.mark else "  " for place, cell in enumerate(row)]
+        grid.add_row(*(cell.text + (mark if against else "") for cell, mark in zip(row, marks, strict=True)))
     yield grid
-    if len(points) > MOST_ROWS:
-        file = "summary.csv" if against is None else "baseline.csv"
-        text = f"The first {MOST_ROWS:,} of {len(points):,} points; {file} next to the page has all of them."
-        yield Line(text=text, is_note=True)
+    if table.left_out:
+        yield Line(text=table.left_out.replace("this page", "the page"), is_note=True)
     if data.seeds[1] > 1:
         if against is not None:
             yield Line(text=BEYOND, is_note=True)

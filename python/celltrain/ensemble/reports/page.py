@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -42,7 +43,7 @@ def page(report: Findings, drawings: Sequence[Inlined]) -> str:
         most_names=MOST_ROWS,
         baseline=None if against is None else _baseline(against),
         front=_front(report),
-        points=_points(report.data),
+        points=_numbered(report.data),
     )
 
 
@@ -139,23 +140,35 @@ def _front(report: Findings, most: int | None = MOST_ROWS) -> Table | None:
         return None
     two = (front.x, front.y)
     rows = [
-        [Cell(str(place), place), *_settings(data, point), *_estimates(data, point, two)]
+        [Cell(str(place), place), *_settings(data.axes, point), *_estimates(data, point, two)]
         for place, point in zip(front.places.tolist(), front.order[:most].tolist(), strict=False)
     ]
-    heads = ["on the front", *_axis_heads(data), *(_head(data.measures[i]) for i in two)]
+    heads = ["on the front", *_axis_heads(data.axes), *(_head(data.measures[i]) for i in two)]
     return table("front", heads, rows, left_out=_left_out(len(front.order) - len(rows), "point", "front.csv"))
 
 
-def _points(data: Data) -> Table:
-    every = range(len(data.measures))
-    rows = [
-        [Cell(str(number), float(number)), *_settings(data, point), *_estimates(data, point, every)]
-        for point, number in enumerate(data.points[:MOST_ROWS].tolist())
-    ]
-    left = len(data.points) - len(rows)
+def points(data: Data, axes: Sequence[Axis], against: Baseline | None = None) -> Table:
+    """Returns a row for each point: its values on some axes, and the means of the measures, or what they differ by."""
+    every = np.arange(len(data.points)) if against is None else np.flatnonzero(against.axis.levels != against.level)
+    means, signed = data.means if against is None else against.of_points, against is not None
+    rows = []
+    for point in every[:MOST_ROWS].tolist():
+        both = [(float(own.mean[point]), float(own.half[point])) for own in means]
+        cells = [estimate(mean, half, mark=signed and abs(mean) > half, signed=signed) for mean, half in both]
+        rows.append([*_settings(axes, point), *cells])
+    left = len(every) - len(rows)
     title = f"Means of {words.counted(len(rows), 'point')}" if not left else f"The first {len(rows):,} points"
-    heads = ["point", *_axis_heads(data), *map(_head, data.measures)]
-    return table(title, heads, rows, left_out=_left_out(left, "point", "summary.csv"))
+    heads = [*_axis_heads(axes), *map(_head, data.measures)]
+    file = "summary.csv" if against is None else "baseline.csv"
+    return table(title, heads, rows, left_out=_left_out(left, "point", file))
+
+
+def _numbered(data: Data) -> Table:
+    """Returns the means of all points, which have a number each."""
+    means = points(data, data.axes)
+    numbers = [Cell(str(number), float(number)) for number in data.points.tolist()]
+    rows = [[number, *row] for number, row in zip(numbers, means.rows, strict=False)]
+    return replace(means, heads=[Head("point"), *means.heads], rows=rows)
 
 
 def _baseline(against: Baseline) -> Table:
@@ -181,7 +194,7 @@ def _moves(compared: Comparison, place: int) -> Table:
     sureness = np.where(differences.difference == 0, 0.0, np.nan_to_num(sureness, nan=-1.0, posinf=np.inf))
     rows = [
         [
-            *_settings(data, int(compared.points[i])),
+            *_settings(data.axes, int(compared.points[i])),
             estimate(moved.first.mean[i], moved.first.half[i]),
             estimate(moved.second.mean[i], moved.second.half[i]),
             estimate(differences.difference[i], differences.half[i], mark=bool(beyond[i]), signed=True),
@@ -195,7 +208,7 @@ def _moves(compared: Comparison, place: int) -> Table:
     return table(
         f"{name}: {words.counted(many, 'point')} of {total:,} moved beyond the seeds' spread",
         [
-            *_axis_heads(data),
+            *_axis_heads(data.axes),
             Head(compared.first, label),
             Head(compared.second, label),
             f"difference{_unit(measure, ', ')}",
@@ -216,16 +229,16 @@ def _unit(measure: Measured, before: str) -> str:
     return "" if measure.unit in ("", "1") else f"{before}{measure.unit}"
 
 
-def _axis_heads(data: Data) -> list[Head]:
-    return [Head(axis.worded, axis.meaning) for axis in data.axes]
+def _axis_heads(axes: Sequence[Axis]) -> list[Head]:
+    return [Head(axis.worded, axis.meaning) for axis in axes]
 
 
 def _head(measure: Measured) -> Head:
     return Head(words.measure(measure.name, measure.unit), f"{measure.name}: {measure.meaning}")
 
 
-def _settings(data: Data, point: int) -> Iterator[Cell]:
-    for axis in data.axes:
+def _settings(axes: Sequence[Axis], point: int) -> Iterator[Cell]:
+    for axis in axes:
         level = int(axis.levels[point])
         yield value(axis.values[level], axis.label(level))
 
