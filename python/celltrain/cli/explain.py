@@ -105,7 +105,7 @@ def _names(*, as_json: bool) -> None:
 
 def _show_changed(entry: Entry, settings: list[str], *, as_json: bool) -> None:
     """Prints a shipped scenario as a file, with settings in place of its own."""
-    from celltrain.model.toml import to_toml
+    from celltrain.model.scenario import to_toml
     from celltrain.model.types import Scenario
 
     if entry.kind != "scenarios":

@@ -66,8 +66,7 @@ def import_(
     """Make a scenario from a graph: its nodes are switches, flows join hosts at them, every port has EPD."""
     from celltrain.model.graph import import_graph
     from celltrain.model.overrides import single
-    from celltrain.model.scenario import read, table
-    from celltrain.model.toml import save, to_toml
+    from celltrain.model.scenario import read, save, table, to_toml
     from celltrain.model.types import Scenario
 
     scenario = import_graph(

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from celltrain.cli import options, shell
 from celltrain.cli.options import OUTPUT, option
-from celltrain.model.writing import named
+from celltrain.model.files import named
 
 #: Where `make lab` puts the page, and a wheel has it.
 PAGE = Path(__file__).parent.parent / "lab.html"

@@ -14,7 +14,7 @@ from typer.core import TyperCommand
 from celltrain.cli import completing, options, progress, shell
 from celltrain.cli.options import ENSEMBLE, OUTPUT, SCENARIO, count, flag, listed, option
 from celltrain.errors import Fault, InputError
-from celltrain.model.writing import making
+from celltrain.model.files import making
 from celltrain.text import shown
 
 if TYPE_CHECKING:

@@ -58,8 +58,8 @@ def tune(
     from celltrain.drawing.pages.html import environment
     from celltrain.ensemble.tuning import TunePlan, run_tune
     from celltrain.errors import Fault, InputError
+    from celltrain.model.files import inner
     from celltrain.model.overrides import single
-    from celltrain.model.writing import inner
 
     output = shell.Output.of(as_json=as_json, csv=csv)
     if dry_run and csv is not None:

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from celltrain.drawing.axes import rendered, styled
-from celltrain.drawing.style import COLOURS, MARKERS, SOFT
+from celltrain.drawing.axes import COLOURS, MARKERS, SOFT, rendered, styled
 from celltrain.errors import Fault, InputError
 
 if TYPE_CHECKING:

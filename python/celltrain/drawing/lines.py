@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from celltrain.drawing.axes import legible
+from celltrain.drawing.axes import INK, PALE, SOFT, legible
 from celltrain.drawing.figure import (
     MOST_ACROSS,
     MOST_MARKS,
@@ -27,7 +27,6 @@ from celltrain.drawing.figure import (
     panelled,
 )
 from celltrain.drawing.pages.words import UNDEFINED, labelled, plain, ruler
-from celltrain.drawing.style import INK, PALE, SOFT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -23,7 +23,7 @@ from typing_extensions import Self
 from celltrain import _core
 from celltrain.errors import Fault, ScenarioError
 from celltrain.model import grammar
-from celltrain.model.cards import Card, Carded, Grid
+from celltrain.model.grids import Card, Carded, Grid
 from celltrain.text import described
 
 

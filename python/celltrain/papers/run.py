@@ -16,11 +16,10 @@ from celltrain.ensemble.cases import Case, Run
 from celltrain.ensemble.execute import execute
 from celltrain.errors import CancelledError, Fault, ScenarioError, warn
 from celltrain.model.arguments import MOST_JOBS, checked, cores
-from celltrain.model.cancel import Cancel, check, endable
+from celltrain.model.cancel import Cancel, check, endable, watched
 from celltrain.model.expressions import outlined, problem
-from celltrain.model.progress import watched
+from celltrain.model.files import replace, writing
 from celltrain.model.scenario import Reading
-from celltrain.model.writing import replace, writing
 from celltrain.papers import claims, report
 from celltrain.papers.expansion import load
 from celltrain.papers.paper import STUDY, Number, Paper, PaperError

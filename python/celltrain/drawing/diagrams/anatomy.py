@@ -6,10 +6,23 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from celltrain.drawing.axes import legible
-from celltrain.drawing.diagrams.common import MOST_MARKS, Events, finish, nothing, time_axis, time_unit
-from celltrain.drawing.event_rows import kept, names, numbers, one_of, rows_of, span_of, texts, within
-from celltrain.drawing.style import COLOURS, GREY, INK, LOSS, tint_of_flow
+from celltrain.drawing.axes import COLOURS, GREY, INK, LOSS, legible, tint_of_flow
+from celltrain.drawing.event_rows import (
+    MOST_MARKS,
+    Events,
+    finish,
+    kept,
+    names,
+    nothing,
+    numbers,
+    one_of,
+    rows_of,
+    span_of,
+    texts,
+    time_axis,
+    time_unit,
+    within,
+)
 from celltrain.errors import Fault, InputError
 
 if TYPE_CHECKING:

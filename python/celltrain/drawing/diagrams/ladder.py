@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
-from celltrain.drawing.axes import brief, legible
-from celltrain.drawing.diagrams.common import SIZE, Events, finish
-from celltrain.drawing.event_rows import kept, names, numbers, one_of, rows_of, texts
-from celltrain.drawing.style import INK, LOSS, PALE, colour_of_flow, tint_of_flow
+from celltrain.drawing.axes import INK, LOSS, PALE, brief, colour_of_flow, legible, tint_of_flow
+from celltrain.drawing.event_rows import SIZE, Events, finish, kept, names, numbers, one_of, rows_of, texts
 from celltrain.errors import Fault, InputError
 from celltrain.text import described
 

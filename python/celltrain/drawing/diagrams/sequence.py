@@ -5,10 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from celltrain.drawing.axes import legible
-from celltrain.drawing.diagrams.common import MOST_MARKS, Events, finish, nothing, time_axis, time_unit
-from celltrain.drawing.event_rows import kept, lost_frames, names, numbers, one_of, rows_of, span_of, texts, within
-from celltrain.drawing.style import GREY, INK, LOSS, SOFT, colour_of_flow
+from celltrain.drawing.axes import GREY, INK, LOSS, SOFT, colour_of_flow, legible
+from celltrain.drawing.event_rows import (
+    MOST_MARKS,
+    Events,
+    finish,
+    kept,
+    lost_frames,
+    names,
+    nothing,
+    numbers,
+    one_of,
+    rows_of,
+    span_of,
+    texts,
+    time_axis,
+    time_unit,
+    within,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from celltrain.drawing.pages import words
 from celltrain.errors import MissingExtraError
-from celltrain.model.writing import replace
+from celltrain.model.files import replace
 from celltrain.text import lines, shown
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from celltrain.ensemble.columns import axis_columns
 from celltrain.ensemble.comparing import comparability
 from celltrain.ensemble.comparing.data import Comparison
 from celltrain.model.arguments import Answer, checked
-from celltrain.model.cards import Card, Carded
-from celltrain.model.writing import inner, named, replace, writing
+from celltrain.model.files import inner, named, replace, writing
+from celltrain.model.grids import Card, Carded
 from celltrain.running.tables import Column, csv_rows, csv_schema, table, write_csv
 from celltrain.text import as_json
 

@@ -20,7 +20,7 @@ from celltrain.ensemble.comparing.rows import fixed
 from celltrain.ensemble.comparing.settings import SCENARIO
 from celltrain.ensemble.plan import Axis
 from celltrain.errors import Fault, InputError
-from celltrain.model.writing import writing
+from celltrain.model.files import writing
 from celltrain.running.summary import short_tcp
 from celltrain.text import shown
 

@@ -9,8 +9,7 @@ from celltrain.drawing.pages.words import UNDEFINED, estimated, figure, settings
 from celltrain.drawing.pages.words import measure as worded
 from celltrain.ensemble.comparing.data import Comparison
 from celltrain.ensemble.comparing.settings import SCENARIO
-from celltrain.model.cards import Card, Grid
-from celltrain.model.grids import LONGEST_WORD, Block, Line
+from celltrain.model.grids import LONGEST_WORD, Block, Card, Grid, Line
 from celltrain.model.grids import Grid as Table
 from celltrain.text import shown
 

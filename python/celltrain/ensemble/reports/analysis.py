@@ -10,8 +10,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from celltrain.drawing.axes import COLOURS
 from celltrain.drawing.pages import words
-from celltrain.drawing.style import COLOURS
 from celltrain.ensemble.columns import Measured
 from celltrain.ensemble.reports.data import Axis, Data, Factor
 from celltrain.errors import Fault, StoreError

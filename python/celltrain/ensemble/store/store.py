@@ -18,7 +18,7 @@ from celltrain.ensemble.store.folder import Kind, Lock, Locked, clear, uninterru
 from celltrain.ensemble.store.runs import StoredRuns, read, schema
 from celltrain.errors import Fault, MissingExtraError, StoreError
 from celltrain.model.arguments import Answer, checked
-from celltrain.model.cards import Card, Carded, Grid
+from celltrain.model.grids import Card, Carded, Grid
 from celltrain.running import RunRecord
 from celltrain.text import shown
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from celltrain.drawing.axes import legible, require_matplotlib
+from celltrain.drawing.axes import INK, PALE, legible, require_matplotlib
 from celltrain.drawing.figure import (
     MOST_ACROSS,
     MOST_MARKS,
@@ -22,7 +22,6 @@ from celltrain.drawing.figure import (
     panelled,
 )
 from celltrain.drawing.pages import words
-from celltrain.drawing.style import INK, PALE
 from celltrain.ensemble.columns import bounds
 from celltrain.ensemble.tuning.analysis import Confirmed, Searched
 from celltrain.text import shown

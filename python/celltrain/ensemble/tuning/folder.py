@@ -11,9 +11,8 @@ from celltrain.ensemble.store.folder import Kind, Lock, Locked, clear, put, sync
 from celltrain.ensemble.tuning.ask import Trial, silent_optuna, write_journal
 from celltrain.ensemble.tuning.plan import Numbers, TunePlan
 from celltrain.errors import Fault, TuneError, warn
-from celltrain.model.files import UnreadableError, read_json
+from celltrain.model.files import UnreadableError, linked, read_json
 from celltrain.model.quantities import exact
-from celltrain.model.writing import linked
 from celltrain.text import shown
 
 #: Version of the folder and its files.

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 
 from celltrain.ensemble.tuning.analysis import Searched
 from celltrain.model.arguments import Answer, checked
-from celltrain.model.writing import inner, replace, writing
+from celltrain.model.files import inner, replace, writing
 
 if TYPE_CHECKING:
     from celltrain.drawing.figure import Drawing

@@ -24,9 +24,8 @@ from celltrain.ensemble.vetting.policy import check_policy, policy_of
 from celltrain.ensemble.vetting.table import column_name, markdown, reversals
 from celltrain.errors import CelltrainWarning, Fault, InputError, ScenarioError, warn
 from celltrain.model.arguments import checked
-from celltrain.model.cancel import Cancel, endable
+from celltrain.model.cancel import Cancel, endable, watched
 from celltrain.model.policy_files import Policy as Named
-from celltrain.model.progress import watched
 from celltrain.running.results import run
 from celltrain.running.summary import tcp_summary
 from celltrain.text import among, shown
