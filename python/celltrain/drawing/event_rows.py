@@ -55,14 +55,6 @@ def within(table: pa.Table, span: tuple[float, float] | None) -> pa.Table:
     return table.filter(pc.and_(pc.greater_equal(times, span[0]), pc.less(times, span[1])))
 
 
-def kept(log: Mapping[str, pa.Table], kind: str, span: tuple[float, float] | None) -> pa.Table | None:
-    """Returns the rows of a kind in a span of time; None if the kind was not kept."""
-    try:
-        return within(log[kind], span)
-    except NotTracedError:
-        return None
-
-
 def span_of(window: str | None) -> tuple[float, float] | None:
     """Parses a window such as `1.2s:1.3s`; either end may be left out.
 
@@ -124,6 +116,14 @@ class Events:
     title: str
     facts: Mapping[str, Any]
 
+    def rows(self, kind: str, span: tuple[float, float] | None = None, **wanted: str) -> pa.Table | None:
+        """Returns the rows of a kind in a span of time that have these texts; None if there are none, or none were kept."""
+        try:
+            table = rows_of(within(self.log[kind], span), **wanted)
+        except NotTracedError:
+            return None
+        return table if len(table) else None
+
     def axes(self, ax: Axes | None, *what: str, size: tuple[float, float] = SIZE) -> Axes:
         """Adds a title to axes, or to new ones: what is drawn, the run, and its TCP."""
         ax = new_axes(figsize=size) if ax is None else ax
@@ -138,6 +138,12 @@ class Events:
         natural = sorted(flows, key=lambda name: (name.rstrip("0123456789"), len(name), name))
         index = {name: place for place, name in enumerate(self.facts.get("flows") or natural)}
         return {name: index.get(name, len(index)) for name in flows}
+
+
+def marks(ax: Axes, x: Any, y: Any, marker: str, colour: str, label: str | None, **style: Any) -> None:
+    """Draws marks without a line, as an image if they are many."""
+    style = {"markersize": 4, "markeredgewidth": 0.8, "rasterized": len(x) > MOST_MARKS} | style
+    ax.plot(x, y, marker, color=colour, label=label, **style)
 
 
 def nothing(window: str | None) -> InputError:
@@ -168,9 +174,9 @@ def finish(ax: Axes, columns: int = 2, below: float = 0.19) -> Axes:
             axis.set_major_locator(MaxNLocator(5))
             plain.set_useOffset(False)
             plain.set_scientific(False)
-    handles, labels = ax.get_legend_handles_labels()
-    entries = {label: handle for handle, label in zip(handles[::-1], labels[::-1], strict=True)}
-    entries = {label: entries[label] for label in labels}
+    entries: dict[str, Any] = {}
+    for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
+        entries.setdefault(label, handle)
     layout: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.45, -below), "ncols": columns}
     style: dict[str, Any] = {"fontsize": "small", "frameon": False, "handlelength": 1.4, "columnspacing": 1.2}
     legend = ax.legend(entries.values(), entries, **layout, **style)

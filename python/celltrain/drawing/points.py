@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from celltrain.drawing.figure import (
     label_outer,
     legend_below,
     panelled,
+    thinned,
 )
 from celltrain.drawing.lines import LONGEST_VALUE, MOST_TICKS, Scale, ruled, spread, word_ticks
 
@@ -70,8 +70,7 @@ def heat_maps(maps: Sequence[Map], label: str, look: FigureStyle, *, height: flo
             axes.tick_params(labelbottom=not is_inner)
             axes.set_xlabel("" if is_inner else one.across.label)
     figure.colorbar(image, ax=grid, label=label, fraction=0.06, pad=0.02)
-    thinned(figure)
-    return figure
+    return thinned(figure)
 
 
 def coloured_dots(maps: Sequence[Map], label: str, look: FigureStyle, *, height: float) -> Figure:
@@ -85,7 +84,7 @@ def coloured_dots(maps: Sequence[Map], label: str, look: FigureStyle, *, height:
         ruled(axes, "y", one.up)
         axes.set(xlabel=one.across.label, ylabel=one.up.label)
     figure.colorbar(image, ax=grid, label=label, fraction=0.06, pad=0.02)
-    return figure
+    return thinned(figure)
 
 
 def _limits(values: Sequence[NDArray[np.float64]]) -> tuple[float, float]:
@@ -195,27 +194,6 @@ def put(
         # It is inside the axes, so the layout needs no room for it.
         written.set_in_layout(False)
     return left_out
-
-
-def thinned(figure: Figure) -> None:
-    """Removes every second tick below the panels, or two of three, until no labels touch.
-
-    Only ticks with texts of their own are removed; rotated ones stay.
-    """
-    figure.draw_without_rendering()
-    for axes in figure.axes:
-        ticks, texts = axes.get_xticks().tolist(), axes.get_xticklabels()
-        if not texts or any(text.get_rotation() or not text.get_text() for text in texts):
-            continue
-        boxes = [text.get_window_extent() for text in texts]
-        margin = MARGIN * figure.dpi / 72
-        step = next(
-            step
-            for step in range(1, len(boxes) + 1)
-            if all(one.x1 + margin < other.x0 for one, other in itertools.pairwise(boxes[::step]))
-        )
-        if step > 1:
-            axes.set_xticks(ticks[::step], [text.get_text() for text in texts[::step]])
 
 
 def _boxes(centres: NDArray[np.float64], half: NDArray[np.float64]) -> NDArray[np.float64]:
