@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from celltrain.drawing.axes import LONGEST_TITLE, brief, new_axes
 from celltrain.errors import Fault, InputError, NotTracedError
 from celltrain.model.quantities import seconds
-from celltrain.text import shortened
+from celltrain.text import nearest, shortened
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -80,8 +79,7 @@ def one_of(option: str, what: str, wanted: str, known: Sequence[str]) -> str:
     known = list(dict.fromkeys(known))
     if wanted in known:
         return wanted
-    near = difflib.get_close_matches(wanted, known, n=1, cutoff=0.4)
-    guess = f"; did you mean {near[0]}?" if near else ""
+    guess = f"; did you mean {near}?" if (near := nearest(wanted, known, cutoff=0.4)) else ""
     more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
     there = f" (there are {', '.join(known[:_SHOWN])}{more})" if known else " (there are none)"
     raise InputError([Fault.of_option(option, shortened(wanted), f"is not {what}{guess}{there}")])

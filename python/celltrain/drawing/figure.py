@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import os
 import textwrap
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 
 from celltrain.drawing.axes import COLOURS, MARKERS, SOFT, rendered, styled
 from celltrain.errors import Fault, InputError
+from celltrain.text import nearest
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -96,8 +96,8 @@ class FigureStyle:
             from matplotlib import style as styles
 
             if style not in (*styles.available, "default") and not _is_file(style):
-                near = difflib.get_close_matches(style, styles.available, n=1)
-                hint = f"; did you mean {near[0]}?" if near else "; for example grayscale"
+                near = nearest(style, styles.available)
+                hint = f"; did you mean {near}?" if near else "; for example grayscale"
                 faults.append(Fault.of_option("style", style, f"is not a style of matplotlib, nor a file{hint}"))
         if faults:
             raise InputError(faults)

@@ -19,7 +19,6 @@ through the scenario of the run, and one that begins with `series` to a trace (s
 
 from __future__ import annotations
 
-import difflib
 import json
 import operator
 import re
@@ -35,6 +34,7 @@ from numpy.typing import NDArray
 from celltrain import _core
 from celltrain.errors import CelltrainError, ScenarioError
 from celltrain.model.cancel import current
+from celltrain.text import nearest
 
 Series = Mapping[str, Any]
 
@@ -186,10 +186,9 @@ def follow(answer: Any, path: Sequence[str]) -> float:
     several = _SEVERAL.fullmatch(step)
     if several is None:
         if step not in members:
-            near = difflib.get_close_matches(step, members, n=1) if len(members) <= MOST_NEAR else []
             # At the top level other names are known; below it similar spellings are suggested.
             meant = OTHERWISE.get(step) if "efficiency" in members else None
-            meant = meant or next(iter(near), None)
+            meant = meant or (nearest(step, members) if len(members) <= MOST_NEAR else "")
             raise MeasureError(f"there is no {step!r}{f'; did you mean {meant}?' if meant else ''}")
         return follow(members[step], rest)
     combine, names = several.groups()

@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 import copy
-import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -19,7 +18,7 @@ from celltrain.errors import CelltrainError, Fault, InputError, ScenarioError
 from celltrain.model import grammar, policy_files, shipped
 from celltrain.model.grammar import AS_IS
 from celltrain.model.paths import UnknownKeyError, choices, follow, set_key
-from celltrain.text import BROKEN, described, is_text, shortened
+from celltrain.text import BROKEN, described, is_text, nearest, shortened
 
 #: Form of an option, in a message.
 FORMS = {
@@ -195,10 +194,10 @@ def misnamed(fault: Fault, scenario: Mapping[str, Any], paths: Iterable[str]) ->
         return None
     own = [path for path in paths if path.startswith(f"port.{name}.")]
     only_set = {path.split(".")[2] for path in own} == set(ports[name])
-    near = difflib.get_close_matches(name, [port for port in ports if port != name], n=1)
+    near = nearest(name, [port for port in ports if port != name])
     if not only_set or not near:
         return None
-    problem = f"is not a port of this scenario; did you mean port.{near[0]}?"
+    problem = f"is not a port of this scenario; did you mean port.{near}?"
     return Fault.of(problem, file=fault.file, key=f"port.{name}"), own[0]
 
 

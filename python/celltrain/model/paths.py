@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from celltrain import _core
 from celltrain.errors import CelltrainError
 from celltrain.model.arguments import checked
 from celltrain.model.quantities import QUANTITIES, Quantity
+from celltrain.text import nearest
 
 Schema = dict[str, Any]
 #: A step to a member of a list; no list has thousands of millions of members.
@@ -176,10 +176,10 @@ def _unknown(step: str, place: list[Schema], parent: str) -> str:
         return f"is not a setting: {parent} is a list, and {step!r} is not a place in it, counted from 0"
     if not known:
         return f"is not a setting: there is nothing below {parent}"
-    near = difflib.get_close_matches(step, known, n=1)
-    hint = f"did you mean {near[0]}?" if near else ""
+    near = nearest(step, known)
     # Settings of a port are often written without its name.
     if not parent and step in _schema()["$defs"]["PortConfig"]["properties"]:
-        hint = f"did you mean port.bottleneck.{step}?"
+        near = f"port.bottleneck.{step}"
     listed = f"{f'below {parent}' if parent else 'keys'}: {', '.join(known)}"
-    return f"is not a setting: {step!r} is unknown; {f'{hint} Known' if hint else 'known'} {listed}"
+    hint = f"did you mean {near}? Known" if near else "known"
+    return f"is not a setting: {step!r} is unknown; {hint} {listed}"

@@ -141,11 +141,12 @@ def _draw_cells(ax: Axes, ports: dict[str, list[_Visit]], end: tuple[float, str]
         if following is None and end is not None and left:
             # The host records the arrival of the last cell only; all cells take as long.
             arrivals = [time + end[0] - left[-1] for time in left]
-            colour, label = (INK, "delivered") if end[1] == "delivered" else (LOSS, "failed: the frame is not whole")
-            marks(ax, [place + 1], [y(end[0])], "o", colour, label, markersize=5, zorder=4)
         for first, last in zip(left, arrivals, strict=False):
             if last is not None:
                 ax.plot([place, place + 1], [y(first), y(last)], **link)
+    if end is not None and any(visit.departed is not None for visit in at_ports[-1]):
+        colour, label = (INK, "delivered") if end[1] == "delivered" else (LOSS, "failed: the frame is not whole")
+        marks(ax, [len(at_ports)], [y(end[0])], "o", colour, label, markersize=5, zorder=4)
     ax.set_xlim(-0.35, len(nodes) - 0.65)
     rotated: dict[str, Any] = {"rotation": 20, "ha": "left"} if len(nodes) > 4 or max(map(len, nodes)) > 12 else {}
     ax.set_xticks(range(len(nodes)), [legible(brief(node, 16)) for node in nodes], fontsize="small", **rotated)
