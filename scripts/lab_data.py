@@ -18,7 +18,7 @@ from typing import Any
 import celltrain as ct
 from celltrain import _core
 from celltrain.model import shipped
-from celltrain.model.toml import to_toml
+from celltrain.model.scenario import to_toml
 from celltrain.papers.paper import PAPER, load
 
 

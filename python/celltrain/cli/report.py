@@ -55,8 +55,8 @@ def report(
     from celltrain.drawing.axes import require_matplotlib
     from celltrain.ensemble import reports
     from celltrain.errors import Fault, InputError
+    from celltrain.model.files import inner
     from celltrain.model.grids import Line
-    from celltrain.model.writing import inner
 
     output = shell.Output.of(as_json=as_json, csv=csv, md=md, tex=tex)
     if (folder is None) == (store is None):

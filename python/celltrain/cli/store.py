@@ -82,7 +82,7 @@ def export(
     """
     from celltrain.ensemble.store import Store
     from celltrain.errors import Fault, InputError
-    from celltrain.model.writing import writing
+    from celltrain.model.files import writing
     from celltrain.running.tables import write_csv, write_parquet
 
     if parquet == csv:

@@ -123,8 +123,8 @@ def tune(
     from celltrain.drawing.figure import FigureStyle
     from celltrain.drawing.pages.html import environment
     from celltrain.ensemble.tuning import TunePlan, run_tune
+    from celltrain.model.files import inner
     from celltrain.model.overrides import single
-    from celltrain.model.writing import inner
 
     output = _output("search", csv, as_json=as_json, dry_run=dry_run)
     what = TunePlan.load(plan, settings=single(settings))

@@ -54,8 +54,8 @@ def vet(
     from celltrain.drawing.pages.html import environment
     from celltrain.ensemble import vetting
     from celltrain.ensemble.vetting.standard import policy_of
+    from celltrain.model.files import named
     from celltrain.model.overrides import single
-    from celltrain.model.writing import named
 
     output = shell.Output.of(as_json=as_json, csv=csv, md=md, tex=tex)
     if html is not None:

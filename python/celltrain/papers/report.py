@@ -16,9 +16,8 @@ from celltrain.drawing.pages.html import Inlined, Section, render, sections
 from celltrain.drawing.pages.words import measure
 from celltrain.ensemble.table import arrow
 from celltrain.model.arguments import checked
-from celltrain.model.cards import Card, Carded
-from celltrain.model.grids import Block, Grid, Line
-from celltrain.model.writing import replace, writing
+from celltrain.model.files import replace, writing
+from celltrain.model.grids import Block, Card, Carded, Grid, Line
 from celltrain.papers import claims, figures, score
 from celltrain.papers.claims import Claim
 from celltrain.papers.paper import STUDY, Paper, Table, grouped, seed_count

@@ -12,9 +12,8 @@ from celltrain.drawing.pages.words import counted
 from celltrain.ensemble.cases import Case, Run, execute
 from celltrain.errors import CancelledError, Fault, ScenarioError, warn
 from celltrain.model.arguments import MOST_JOBS, checked, cores
-from celltrain.model.cancel import Cancel, check, endable
+from celltrain.model.cancel import Cancel, check, endable, watched
 from celltrain.model.expressions import outlined, problem
-from celltrain.model.progress import watched
 from celltrain.model.scenario import Reading
 from celltrain.papers import claims
 from celltrain.papers.paper import STUDY, Number, Paper, PaperError, load

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from celltrain.model.files import replacing
 from celltrain.model.measures import Measure
-from celltrain.model.writing import replacing
 from celltrain.text import cell
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from celltrain.drawing.pages import words
 from celltrain.errors import MissingExtraError
+from celltrain.model.files import replace
 from celltrain.model.grids import Block, Grid, Line
-from celltrain.model.writing import replace
 from celltrain.text import lines, shown
 
 if TYPE_CHECKING:

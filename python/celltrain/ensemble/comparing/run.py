@@ -23,12 +23,11 @@ from celltrain.ensemble.plan import Axis, Key, Plan
 from celltrain.ensemble.table import RunTable
 from celltrain.errors import Fault, InputError, ScenarioError, warn
 from celltrain.model.arguments import Time, checked
-from celltrain.model.cancel import Cancel, endable
+from celltrain.model.cancel import Cancel, endable, watched
 from celltrain.model.grammar import AS_IS
 from celltrain.model.overrides import is_tcp, plain, resolved
 from celltrain.model.paths import UnknownKeyError
 from celltrain.model.policy_files import Policy
-from celltrain.model.progress import watched
 from celltrain.running import Rows, RunRecord, Worker, worker_of
 from celltrain.running.summary import tcp_summary
 from celltrain.text import described, shortened, shown

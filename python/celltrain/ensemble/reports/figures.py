@@ -14,13 +14,12 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from celltrain.drawing import lines, maps, points
+from celltrain.drawing import lines, points
 from celltrain.drawing.axes import legible
 from celltrain.drawing.figure import BARS, Drawing, FigureStyle, direction
 from celltrain.drawing.lines import Scale, spread
-from celltrain.drawing.maps import Map
 from celltrain.drawing.pages import words
-from celltrain.drawing.points import Coordinate
+from celltrain.drawing.points import Coordinate, Map
 from celltrain.ensemble import table
 from celltrain.ensemble.reports.analysis import Baseline, Comparison, Front, Layout
 from celltrain.ensemble.reports.data import Axis, Data, Effect
@@ -186,7 +185,7 @@ def heat_map(data: Data, measure: int, look: FigureStyle) -> Drawing | None:
         for panel in panels
     ]
     height = 4.2 if len(panels) == 1 and not look.narrow else 2.9
-    figure = maps.heat_maps(cells, _label(about), look, height=height, shared=True)
+    figure = points.heat_maps(cells, _label(about), look, height=height, shared=True)
     over = f" A panel for each value of {third.worded}." if third is not None else ""
     some = "" if third is None or len(panels) == len(third.values) else " Not all values have one."
     has_holes = any(bool(np.isnan(one.values).any()) for one in cells)
@@ -209,7 +208,7 @@ def pairs(data: Data, measure: int, look: FigureStyle) -> Drawing | None:
         # Numbers are across, as the names of words need room; otherwise the longer axis is.
         across, up = sorted(pair, key=lambda one: (not one.words, len(one.values)), reverse=True)
         cells.append(_map(across, up, means, ""))
-    figure = maps.heat_maps(cells, _label(about), look, height=3.0)
+    figure = points.heat_maps(cells, _label(about), look, height=3.0)
     count = len(data.factors)
     few = f" Of {count} axes the {MOST_PAIRED} that matter most." if count > MOST_PAIRED else ""
     caption = f"In each panel the mean over the seeds and over all axes that are not in it.{few}"
@@ -233,7 +232,7 @@ def sample(data: Data, measure: int, look: FigureStyle) -> Drawing | None:
         at = [replace(scale, places=scale.places[levels]) for scale, levels in scales]
         dots.append(Map(across=at[0], up=at[1], values=values))
     height = 4.2 if len(both) == 1 and not look.narrow else 2.9
-    figure = maps.coloured_dots(dots, _label(about), look, height=height)
+    figure = points.coloured_dots(dots, _label(about), look, height=height)
     caption = f"A dot for each draw: the colour is the mean over its seeds.{_averaged_over(data, sampled)}"
     name, title = f"sample-{data.slug(measure)}", f"{words.measure(about.name)} over the sampled axes"
     return Drawing(name=name, title=title, caption=caption, figure=figure, look=look)

@@ -18,8 +18,8 @@ from celltrain.ensemble.reports.page import card, page
 from celltrain.ensemble.store import Store
 from celltrain.errors import Fault, StoreError
 from celltrain.model.arguments import Answer, checked
-from celltrain.model.cards import Card, Carded
-from celltrain.model.writing import inner, replace, writing
+from celltrain.model.files import inner, replace, writing
+from celltrain.model.grids import Card, Carded
 from celltrain.running.tables import write_csv
 from celltrain.text import shown
 

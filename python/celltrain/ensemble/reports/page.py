@@ -14,7 +14,7 @@ from celltrain.ensemble.reports.analysis import Baseline, Comparison
 from celltrain.ensemble.reports.data import Axis, Data
 from celltrain.ensemble.reports.findings import Findings
 from celltrain.ensemble.table import Measured
-from celltrain.model.cards import Card, Grid
+from celltrain.model.grids import Card, Grid
 
 #: Beginnings of the figures' names.
 FIGURES = ("comparison", "differences", "front", "spread", "lines", "effects", "map", "sample", "pairs")

@@ -19,7 +19,7 @@ from celltrain.ensemble.store.runs import StoredRuns, read, schema
 from celltrain.ensemble.table import Measured, measured, store_columns
 from celltrain.errors import Fault, MissingExtraError, StoreError
 from celltrain.model.arguments import Answer, checked
-from celltrain.model.cards import Card, Carded, Grid
+from celltrain.model.grids import Card, Carded, Grid
 from celltrain.running import RunRecord
 from celltrain.text import shown
 

@@ -14,8 +14,8 @@ from pydantic import BeforeValidator, TypeAdapter
 
 from celltrain.drawing.pages.words import counted, estimated
 from celltrain.model.arguments import Answer, checked
-from celltrain.model.cards import Card, Carded, Grid
-from celltrain.model.writing import inner, replace, writing
+from celltrain.model.files import inner, replace, writing
+from celltrain.model.grids import Card, Carded, Grid
 from celltrain.running.tables import flat
 
 if TYPE_CHECKING:

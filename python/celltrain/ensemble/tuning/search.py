@@ -30,8 +30,7 @@ from celltrain.ensemble.tuning.result import Confirmed, Estimate, Left, Searched
 from celltrain.ensemble.tuning.trials import Folder, Trial, ask, silent_optuna
 from celltrain.errors import Fault, PlanError, ScenarioError, warn
 from celltrain.model.arguments import checked
-from celltrain.model.cancel import Cancel, check, endable
-from celltrain.model.progress import watched
+from celltrain.model.cancel import Cancel, check, endable, watched
 from celltrain.running import Rows, Worker, statistics, worker_of
 from celltrain.text import shown
 

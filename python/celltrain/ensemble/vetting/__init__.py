@@ -33,11 +33,10 @@ from celltrain.ensemble.vetting import standard
 from celltrain.ensemble.vetting.standard import PATH, check_policy, policy_of
 from celltrain.errors import CelltrainWarning, Fault, InputError, ScenarioError, warn
 from celltrain.model.arguments import checked
-from celltrain.model.cancel import Cancel, endable
+from celltrain.model.cancel import Cancel, endable, watched
 from celltrain.model.grids import Block, Grid, Line
 from celltrain.model.paths import choices
 from celltrain.model.policy_files import Policy as Named
-from celltrain.model.progress import watched
 from celltrain.model.scenario import Reading
 from celltrain.running.results import run
 from celltrain.running.summary import tcp_summary
