@@ -227,7 +227,7 @@ def test_everything_can_be_written(table1: Reproduction, tmp_path: Path) -> None
 
 
 def test_columns_carry_unit_and_meaning(table1: Reproduction, tmp_path: Path) -> None:
-    report.write(table1, tmp_path)
+    table1.write(tmp_path)
     schema = parquet.read_schema(tmp_path / "seeds.parquet")
     assert schema.field("max_queue_cells").metadata[b"unit"] == b"cells"
     for name in ("numbers", "seeds"):

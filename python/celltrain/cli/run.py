@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 from celltrain.cli import completing, options, progress, shell
 from celltrain.cli.options import listed
 from celltrain.errors import Fault, InputError, ScenarioError
+from celltrain.model.files import making
 from celltrain.model.grids import Line
 from celltrain.model.measures import ABR, CONTRACTS, FLOWS, PORTS, Measure
-from celltrain.model.writing import making
 from celltrain.text import shortened, shown
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ import numpy as np
 from celltrain.drawing.axes import LONGEST_TITLE, brief, rendered, require_matplotlib
 from celltrain.errors import ScenarioError
 from celltrain.model.arguments import checked
+from celltrain.model.files import named
 from celltrain.model.network import Network, OneWayLink, network
-from celltrain.model.writing import named
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

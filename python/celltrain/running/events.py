@@ -15,8 +15,8 @@ from celltrain import _core
 from celltrain.errors import CancelledError, Fault, InputError, NotTracedError, OutputError, ScenarioError, add_note
 from celltrain.model import files
 from celltrain.model.arguments import checked, names_of
+from celltrain.model.files import making, replacing, writing
 from celltrain.model.measures import EVENTS
-from celltrain.model.writing import making, replacing, writing
 from celltrain.running.tables import csv_rows, csv_schema
 from celltrain.text import described, shown
 

@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 from celltrain.errors import Fault, InputError, ScenarioError, warn
 from celltrain.model.arguments import Time, checked, cores, names_of
-from celltrain.model.cancel import Cancel, current, endable
-from celltrain.model.cards import Card, Carded, Grid
+from celltrain.model.cancel import Cancel, current, endable, watched
+from celltrain.model.files import replace as write_text
+from celltrain.model.files import writing
+from celltrain.model.grids import Card, Carded, Grid
 from celltrain.model.measures import ROWS, SERIES
 from celltrain.model.network import Network
-from celltrain.model.progress import watched
 from celltrain.model.scenario import read, table
-from celltrain.model.writing import replace as write_text
-from celltrain.model.writing import writing
 from celltrain.running import tables
 from celltrain.running.captures import Capture
 from celltrain.running.events import EventLog, Events

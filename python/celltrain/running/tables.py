@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from celltrain.errors import NotTracedError
+from celltrain.model.files import replacing
 from celltrain.model.measures import SERIES, Measure
-from celltrain.model.writing import replacing
 from celltrain.text import cell, described
 
 if TYPE_CHECKING:

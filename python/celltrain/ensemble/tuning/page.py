@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from celltrain.drawing.axes import legible, require_matplotlib
+from celltrain.drawing.axes import INK, PALE, legible, require_matplotlib
 from celltrain.drawing.figure import (
     MOST_ACROSS,
     MOST_MARKS,
@@ -23,7 +23,6 @@ from celltrain.drawing.figure import (
 )
 from celltrain.drawing.pages import words
 from celltrain.drawing.pages.html import Inlined, render
-from celltrain.drawing.style import INK, PALE
 from celltrain.ensemble.table import bounds
 from celltrain.ensemble.tuning.result import Searched
 from celltrain.text import shown
