@@ -123,7 +123,9 @@ class Document:
     def of_values(cls, scenario: Scenario | str | os.PathLike[str], document: Mapping[str, Any], file: str) -> Self:
         """Returns the plan of Python values."""
         try:
-            made = cls(file, None, overrides.plain(document))
+            made = cls(
+                file, None, overrides.plain({key: value for key, value in document.items() if value is not None})
+            )
             if isinstance(scenario, str | os.PathLike):
                 made._use_text(*named_text(scenario))
                 if (other := other_kind(made.scenario, made.scenario_file)) is not None:

@@ -1,8 +1,8 @@
-"""The page of a search, for the template `tune.html`: its tables, and the front of both measures for each configuration."""
+"""The page of a search, and its figure: the front of both measures for each configuration."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from celltrain.drawing.figure import (
     panelled,
 )
 from celltrain.drawing.pages import words
-from celltrain.drawing.pages.html import Cell, Head, Inlined, Table, bold, count, estimate, render, table, value
+from celltrain.drawing.pages.html import Inlined, render
 from celltrain.ensemble.table import bounds
 from celltrain.ensemble.tuning.result import Searched
 from celltrain.text import shown
@@ -38,89 +38,9 @@ MARKS = "D^vsPX"
 
 def page(facts: Mapping[str, Any], searches: Sequence[Searched], drawings: tuple[Drawing, Drawing]) -> str:
     """Renders a search as one HTML page, with its figure in both widths."""
-    names = [one["measure"] for one in facts["objectives"]]
-    return render(
-        "ensemble/tuning/tune.html",
-        "tune",
-        title=facts["name"] or "A search",
-        facts=facts,
-        searches=searches,
-        warnings=facts.get("warnings", ()),
-        parameters=_parameters(facts),
-        measures=table(
-            "measures",
-            ["measure", "unit", "better", "meaning"],
-            [[bold(one["measure"]), one["unit"], one["better"], one["meaning"]] for one in facts["objectives"]],
-        ),
-        drawing=Inlined.of(*drawings),
-        left=_left(facts, searches, names) if any(searched.left for searched in searches) else None,
-        configurations=[
-            {
-                "title": shown(searched.title) or "Settings",
-                "confirmed": _confirmed(facts, searched, names),
-                "trials": _trials(facts, searched, names),
-            }
-            for searched in searches
-        ],
-    )
-
-
-def _parameters(facts: Mapping[str, Any]) -> Table:
-    rows = []
-    for one in facts["parameters"]:
-        name, unit, step = one["name"], one["unit"], one["step"]
-        references = [f"{shown(r['label'])}: {words.valued(r['parameters'][name], unit)}" for r in facts["references"]]
-        ends = f"{words.valued(one['from'], unit)} to {words.valued(one['to'], unit)}"
-        step = "any" if step is None else words.valued(step, unit)
-        rows.append([bold(name), ends, step, one["scale"], "; ".join(references), one["path"]])
-    return table("parameters", ["parameter", "range", "step", "scale", "references", "what it sets"], rows)
-
-
-def _left(facts: Mapping[str, Any], searches: Sequence[Searched], names: Sequence[str]) -> Table:
-    rows = []
-    for searched in searches:
-        for left in searched.left:
-            means = [estimate(one.mean, one.half) for one in left.estimates]
-            gains = [
-                Cell("nothing", 0.0) if left.same else estimate(one.mean, one.half, signed=True, mark=one.beyond)
-                for one in left.differences
-            ]
-            place = [shown(searched.title), shown(left.reference), names[left.objective]]
-            rows.append([*place, *_settings(facts, left.parameters), *means, *gains])
-    differences = [Head(f"Δ {name}", "setting less reference") for name in names]
-    heads = ["configuration", "reference", "best in", *_heads(facts), *names, *differences]
-    return table("left on the table", heads, rows)
-
-
-def _confirmed(facts: Mapping[str, Any], searched: Searched, names: Sequence[str]) -> Table:
-    rows = []
-    for one in searched.confirmed:
-        means = [estimate(each.mean, each.half) for each in one.estimates] if one.estimates else ["failed"] * 2
-        verdict = bold("front") if one.front else "beaten"
-        rows.append([shown(one.label or ""), *_settings(facts, one.parameters), *means, verdict])
-    return table(searched.title, ["reference", *_heads(facts), *names, ""], rows)
-
-
-def _trials(facts: Mapping[str, Any], searched: Searched, names: Sequence[str]) -> Table:
-    rows = []
-    for place, trial in enumerate(searched.trials, 1):
-        means: list[Any] = [Cell(words.figure(mean), mean) for mean in trial.means or ()]
-        settings = _settings(facts, trial.parameters)
-        rows.append(
-            [count(place), count(trial.generation + 1), *settings, *(means or [shown(trial.error or "failed"), ""])]
-        )
-    title = f"The {words.counted(len(rows), 'trial')} of the search"
-    return table(title, ["trial", "generation", *_heads(facts), *names], rows)
-
-
-def _heads(facts: Mapping[str, Any]) -> list[Head]:
-    return [Head(one["name"], one["path"]) for one in facts["parameters"]]
-
-
-def _settings(facts: Mapping[str, Any], parameters: Mapping[str, float]) -> Iterator[Cell]:
-    for one in facts["parameters"]:
-        number = parameters[one["name"]]
-        yield value(number, words.valued(number, one["unit"]))
+    title = facts["name"] or "A search"
+    drawing = Inlined.of(*drawings)
+    return render("ensemble/tuning/tune.html", "tune", title=title, facts=facts, searches=searches, drawing=drawing)
 
 
 def fronts(facts: Mapping[str, Any], searches: Sequence[Searched], look: FigureStyle) -> Drawing:

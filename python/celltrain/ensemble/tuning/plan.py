@@ -17,6 +17,7 @@ from celltrain.ensemble.plan.forms import OBJECTIVES, ParameterForm, TuneForm
 from celltrain.ensemble.plan.plan import OUTLINED, digest_of, in_words, no_measures
 from celltrain.ensemble.plan.reader import Planned, Reader
 from celltrain.ensemble.plan_warnings import DELIVERED
+from celltrain.ensemble.table import measured
 from celltrain.errors import Fault
 from celltrain.model.paths import UnknownKeyError, set_key
 from celltrain.model.quantities import exact
@@ -74,7 +75,14 @@ class Objective:
     """A measure, and whether larger is better."""
 
     measure: str
-    larger: bool
+    unit: str
+    meaning: str
+    better: str
+
+    @property
+    def larger(self) -> bool:
+        """True if larger is better."""
+        return self.better == "larger"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +109,15 @@ class _TuneReader(Reader):
         if objectives and len(objectives) != 2:
             count = "one measure" if len(objectives) == 1 else f"{len(objectives)} measures"
             self.refuse("tune.objectives", f"names {count}: a front is of two; {OBJECTIVES}")
-        return [Objective(measure=text, larger=direction != "minimize") for text, direction in objectives.items()]
+        return [
+            Objective(
+                measure=text,
+                unit=measured(text).unit,
+                meaning=measured(text).meaning,
+                better="smaller" if direction == "minimize" else "larger",
+            )
+            for text, direction in objectives.items()
+        ]
 
     def parameters(self, tune: TuneForm, axes: Sequence[Axis]) -> list[Parameter]:
         others = {axis.name: axis.path for axis in axes}
