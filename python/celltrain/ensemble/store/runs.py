@@ -121,7 +121,7 @@ class StoredRuns(RunTable):
         return Column(name=name, kind="float64", **self.manifest["units"][name])
 
     def _columns(self, rows: NDArray[np.int64], more: Mapping[str, Any]) -> Iterator[tuple[Column, Any]]:
-        """Yields the columns of the long table, with the runs at `rows`, as far as they are of the runs or in `more`."""
+        """Yields columns of the long table, with the runs at `rows`; `more` has those that depend on the measure."""
         axes = {axis["name"]: place for place, axis in enumerate(axes_of(self.manifest))}
         case = self.case[rows]
         for about in self.manifest["columns"]:
