@@ -216,7 +216,7 @@ class TunePlan(Planned):
     Attributes:
         measures: Measures of every run, the objectives first.
         configurations: The axes; one point if there are none.
-        parameters: What is searched.
+        parameters: The searched parameters.
         objectives: The two measures.
         references: Settings to compare with.
         trials: Number of trials of each search.
