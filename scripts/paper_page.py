@@ -21,8 +21,7 @@ from itertools import compress
 from pathlib import Path
 from typing import Any
 
-from celltrain.papers.expansion import load
-from celltrain.papers.paper import PAPER, STUDY, Paper, Table, seed_count
+from celltrain.papers.paper import PAPER, STUDY, Paper, Table, load, seed_count
 from celltrain.papers.report import ERRORS, LEGEND, SHARES, error_row, ks_line, share_rows
 
 ROOT = Path(__file__).resolve().parents[1]

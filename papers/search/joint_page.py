@@ -12,7 +12,7 @@ import io
 from collections.abc import Sequence
 from pathlib import Path
 
-from celltrain.model.writing import replace
+from celltrain.model.files import replace
 from joint_runs import REFUSED, Runs, Scores, Space
 from joint_search import CONFIRMATION, CONFIRMED, REFERENCE, Search
 from paper_page import ROOT, grid, replaced

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from celltrain.model.writing import replace
+from celltrain.model.files import replace
 from joint_runs import Runs, Space
 from joint_search import CONFIRMATION, store
 from paper_page import ROOT, figure, grid, replaced

@@ -42,7 +42,7 @@ COMMANDS = (
     "doctor",
 )
 #: Modules of commands that have none of their name.
-MODULES = {"list": "explain", "schema": "explain", "import": "new", "tune": "sweep"}
+MODULES = {"list": "explain", "schema": "explain", "import": "new", "tune": "sweep", "study": "reproduce"}
 
 
 def program(commands: Iterable[str] = COMMANDS) -> typer.Typer:

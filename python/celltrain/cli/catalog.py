@@ -133,8 +133,7 @@ def _model(kind: str, name: str, summary: str, table: Schema, page: str) -> Entr
 
 
 def _documents(kind: str) -> Iterator[Entry]:
-    from celltrain.papers.expansion import load
-    from celltrain.papers.paper import PAPER, STUDY
+    from celltrain.papers.paper import PAPER, STUDY, load
 
     of_kind = PAPER if kind == "papers" else STUDY
     for name in of_kind.ids():

@@ -169,7 +169,7 @@ def _advice(wanted: str) -> str:
 
 def _changed(entry: Entry, settings: list[str]) -> Entry:
     """A shipped scenario as a file, with settings in place of its own."""
-    from celltrain.model.toml import to_toml
+    from celltrain.model.scenario import to_toml
     from celltrain.model.types import Scenario
 
     if entry.kind != "scenarios":

@@ -6,7 +6,7 @@ import webbrowser
 from pathlib import Path
 
 from celltrain.cli import options, shell
-from celltrain.model.writing import named
+from celltrain.model.files import named
 
 #: Where `make lab` puts the page, and a wheel has it.
 PAGE = Path(__file__).parent.parent / "lab.html"

@@ -115,8 +115,7 @@ def import_(
     """
     from celltrain.model.graph import import_graph
     from celltrain.model.overrides import single
-    from celltrain.model.scenario import read, table
-    from celltrain.model.toml import save, to_toml
+    from celltrain.model.scenario import read, save, table, to_toml
     from celltrain.model.types import Scenario
 
     scenario = import_graph(

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 from celltrain.cli import completing, options, progress, shell
 from celltrain.cli.options import listed
 from celltrain.errors import Fault, InputError, ScenarioError
+from celltrain.model.files import making
 from celltrain.model.grids import Line
 from celltrain.model.measures import ABR, CONTRACTS, FLOWS, PORTS, Measure
-from celltrain.model.writing import making
 from celltrain.text import shortened, shown
 
 if TYPE_CHECKING:
@@ -130,7 +130,8 @@ def run(
         _refuse({"--port": port}, problem)
     of_events = "chooses among events; say where they are written to with --events DIR"
     if not events:
-        _refuse({"--kinds": kinds} if pcap else {"--kinds": kinds, **chosen}, of_events)
+        _refuse({"--kinds": kinds}, of_events)
+        _refuse({} if pcap else chosen, f"{of_events}, or packets with --pcap FILE")
     if not pcap:
         _refuse(of_capture, "chooses what is captured; say where it is written to with --pcap FILE")
     if threads is not None and threads > 1:

@@ -19,8 +19,8 @@ import typer
 
 from celltrain.cli.options import described
 from celltrain.errors import CelltrainError, CelltrainWarning, Fault, InputError, notes_of
-from celltrain.model.writing import named
-from celltrain.model.writing import writing as writing
+from celltrain.model.files import named
+from celltrain.model.files import writing as writing
 from celltrain.stopping import INTERRUPTED as INTERRUPTED
 from celltrain.stopping import interruptible
 from celltrain.text import MOST_CLAUSE, as_json, lines, shortened, shown

@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from celltrain.cli import options, shell
-from celltrain.cli.options import flag, option
 from celltrain.text import shown
 
 HELP = "Look at a sweep's store, verify it, export its rows."
@@ -67,16 +66,23 @@ def verify(folder: Folder, as_json: options.Json = False) -> int:
 )
 def export(
     folder: Folder,
-    parquet: Annotated[bool, flag("--parquet", "Write a Parquet file.")] = False,
-    csv: Annotated[bool, flag("--csv", "Write a CSV file.")] = False,
-    out: Annotated[Path | None, option("FILE", "The file to write.")] = None,
-    wide: Annotated[bool, flag("--wide", "One row per run, one column per measure.")] = False,
+    parquet: bool = False,
+    csv: bool = False,
+    out: Path | None = None,
+    wide: bool = False,
     as_json: options.Json = False,
 ) -> None:
-    """Write the rows of a store to a file: one row per run and measure."""
+    """Write the rows of a store to a file: one row per run and measure.
+
+    Options:
+        parquet: Write a Parquet file.
+        csv: Write a CSV file.
+        out (FILE): The file to write.
+        wide: One row per run, one column per measure.
+    """
     from celltrain.ensemble.store import Store
     from celltrain.errors import Fault, InputError
-    from celltrain.model.writing import writing
+    from celltrain.model.files import writing
     from celltrain.running.tables import write_csv, write_parquet
 
     if parquet == csv:
@@ -100,10 +106,14 @@ def export(
 )
 def import_(
     folder: Annotated[Path, typer.Argument(metavar="OLD", help="The store of celltrain 0.2.")],
-    store: Annotated[Path, option("DIR", "The new store: a folder that is new or empty.")],
+    store: Path,
     as_json: options.Json = False,
 ) -> None:
-    """Make a store from one of celltrain 0.2, which stays as it is."""
+    """Make a store from one of celltrain 0.2, which stays as it is.
+
+    Options:
+        store (DIR): The new store: a folder that is new or empty.
+    """
     from celltrain.ensemble.store.import_old import import_store
 
     runs = import_store(folder, store).totals().runs

@@ -123,8 +123,8 @@ def tune(
     from celltrain.drawing.figure import FigureStyle
     from celltrain.drawing.pages.html import environment
     from celltrain.ensemble.tuning import TunePlan, run_tune
+    from celltrain.model.files import inner
     from celltrain.model.overrides import single
-    from celltrain.model.writing import inner
 
     output = _output("search", csv, as_json=as_json, dry_run=dry_run)
     what = TunePlan.load(plan, settings=single(settings))
@@ -148,7 +148,7 @@ def tune(
     files = {"files": [shown(path) for path in written]}
     output.show(
         answer=lambda: {"folder": shown(folder), "interrupted": False, **tuned.to_dict(), **files},
-        rows=lambda: _rows(tuned),
+        rows=lambda: tuned.rows(),
         blocks=lambda: _blocks(tuned),
     )
     output.note(f"wrote {shown(written[0])}, and {len(written) - 1} files beside it")
@@ -326,16 +326,6 @@ def _interval(row: dict[str, Any]) -> str:
     if row["mean"] is None:
         return words.UNDEFINED
     return words.estimated(row["mean"], math.nan if row["high"] is None else row["high"] - row["mean"])
-
-
-def _rows(tuned: Tuned) -> Iterator[dict[str, Any]]:
-    """Yields the confirmed settings with the means of both objectives."""
-    names = [one["measure"] for one in tuned.facts["objectives"]]
-    for search in tuned.searches:
-        for one in search.confirmed:
-            if one.estimates is not None:
-                values = {name: asdict(estimate) for name, estimate in zip(names, one.estimates, strict=True)}
-                yield {"configuration": search.title, "front": one.front, **one.parameters, **values}
 
 
 def _blocks(tuned: Tuned) -> Iterator[Block]:

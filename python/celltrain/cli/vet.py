@@ -33,6 +33,7 @@ def vet(
     seed: options.FirstSeed = 1,
     jobs: options.Jobs = None,
     brief: bool = False,
+    html: Path | None = None,
     csv: options.Csv = None,
     as_json: options.Json = False,
     md: options.Markdown = False,
@@ -48,12 +49,17 @@ def vet(
 
     Output:
         brief: Print failed checks and the means over all scenarios only.
+        html (FILE): Write a page there, with everything.
     """
+    from celltrain.drawing.pages.html import environment
     from celltrain.ensemble import vetting
     from celltrain.ensemble.vetting.standard import policy_of
+    from celltrain.model.files import named
     from celltrain.model.overrides import single
 
     output = shell.Output.of(as_json=as_json, csv=csv, md=md, tex=tex)
+    if html is not None:
+        environment("report")
     mine = policy_of(policy, single(settings))
     with progress.waiting("vetting") as tell:
         answer = vetting.vet(
@@ -70,7 +76,10 @@ def vet(
         rows=lambda: [{"metric": name, **values} for name, values in answer["metrics"].items()],
         blocks=lambda: vetting.blocks(answer, brief=brief),
     )
-    output.wrote()
+    if html is not None:
+        with named(html) as file:
+            file.write(vetting.page(answer).encode())
+    output.wrote([] if html is None else [html])
     return shell.DONE if all(check["holds"] for check in answer["conformance"]) else shell.NO
 
 

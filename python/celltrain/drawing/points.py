@@ -1,4 +1,4 @@
-"""Figures of points by two measures: Pareto fronts, two stores against each other, and histograms of one measure."""
+"""Figures of a measure over two axes, and of points by two measures: heat maps, Pareto fronts, agreement, histograms."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from celltrain.drawing.axes import legible
+from celltrain.drawing.axes import COLOURS, GREY, INK, MARKERS, PALE, legible
 from celltrain.drawing.figure import (
     BARS,
     MOST_ACROSS,
@@ -21,15 +21,191 @@ from celltrain.drawing.figure import (
     label_outer,
     legend_below,
     panelled,
+    thinned,
 )
-from celltrain.drawing.labels import put
-from celltrain.drawing.lines import LONGEST_VALUE, MOST_TICKS, Scale, spread
-from celltrain.drawing.maps import MAP, MAPS_ACROSS
-from celltrain.drawing.style import COLOURS, GREY, INK, MARKERS, PALE
+from celltrain.drawing.lines import LONGEST_VALUE, MOST_TICKS, Scale, ruled, spread, word_ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+
+#: Colours of a scale.
+MAP = "viridis"
+#: Most maps in a row: their cells need room.
+MAPS_ACROSS = 2
+#: Most cells with numbers, and the width of a digit by the size of its font.
+MOST_CELLS, DIGIT = 90, 0.62
+#: Dots up to which they are large.
+FEW_DOTS = 400
+
+
+@dataclass(frozen=True, kw_only=True)
+class Map:
+    """A measure over two axes."""
+
+    across: Scale
+    up: Scale
+    values: NDArray[np.float64]
+    """For a heat map a row for each value of `up`, with NaN for no value; for dots one value for each."""
+    title: str = ""
+
+
+def heat_maps(maps: Sequence[Map], label: str, look: FigureStyle, *, height: float, shared: bool = False) -> Figure:
+    """Draws maps with a common scale; with `shared` their axes are the same, and labelled only at the edges."""
+    share: dict[str, Any] = {"sharex": True, "sharey": True} if shared else {}
+    figure, grid = panelled(len(maps), look, height=height, most=MAPS_ACROSS, **share)
+    columns = look.shape(len(maps), MAPS_ACROSS)[1]
+    limits = _limits([one.values for one in maps])
+    # Row labels and the scale are next to the panels.
+    room = 0.62 * look.inches / columns
+    for place, (axes, one) in enumerate(zip(grid, maps, strict=True)):
+        image = _cells(axes, one, limits, room)
+        axes.set_title(one.title)
+        if shared and place % columns:
+            axes.set_ylabel("")
+            axes.tick_params(labelleft=False)
+        if shared:
+            is_inner = place + columns < len(maps)
+            axes.tick_params(labelbottom=not is_inner)
+            axes.set_xlabel("" if is_inner else one.across.label)
+    figure.colorbar(image, ax=grid, label=label, fraction=0.06, pad=0.02)
+    return thinned(figure)
+
+
+def coloured_dots(maps: Sequence[Map], label: str, look: FigureStyle, *, height: float) -> Figure:
+    """Draws a dot for each value, at the places of both scales."""
+    figure, grid = panelled(len(maps), look, height=height, most=MAPS_ACROSS)
+    for axes, one in zip(grid, maps, strict=True):
+        count = len(one.values)
+        style: dict[str, Any] = {"s": 26 if count < FEW_DOTS else 10, "rasterized": count > MOST_MARKS, "linewidths": 0}
+        image = axes.scatter(one.across.places, one.up.places, c=one.values, cmap=MAP, **style)
+        ruled(axes, "x", one.across)
+        ruled(axes, "y", one.up)
+        axes.set(xlabel=one.across.label, ylabel=one.up.label)
+    figure.colorbar(image, ax=grid, label=label, fraction=0.06, pad=0.02)
+    return thinned(figure)
+
+
+def _limits(values: Sequence[NDArray[np.float64]]) -> tuple[float, float]:
+    known = np.concatenate([one[~np.isnan(one)] for one in values])
+    if not len(known):
+        return 0.0, 1.0
+    low, high = float(known.min()), float(known.max())
+    return (low, high) if high > low else (low - 0.5, high + 0.5)
+
+
+def _cells(axes: Axes, one: Map, limits: tuple[float, float], room: float) -> Any:
+    """Draws the cells of a map, with their numbers if there is room."""
+    values = one.values
+    rows, columns = values.shape
+    edges = np.arange(columns + 1) - 0.5, np.arange(rows + 1) - 0.5
+    style: dict[str, Any] = {"vmin": limits[0], "vmax": limits[1], "rasterized": values.size > MOST_MARKS}
+    image = axes.pcolormesh(*edges, np.ma.masked_invalid(values), cmap=MAP, **style)
+    axes.set_facecolor("#E4E7EB")
+    if np.isnan(values).any():
+        axes.patch.set(hatch="///", edgecolor="#AAB0B8")
+    axes.grid(visible=False)
+    texts = {place: _number(values[place], limits) for place in map(tuple, np.argwhere(~np.isnan(values)).tolist())}
+    size = 7 if columns <= 6 else 6
+    longest = max(map(len, texts.values()), default=0)
+    if values.size <= MOST_CELLS and longest * size * DIGIT / 72 < room / columns:
+        dark = sum(limits) / 2 + (limits[1] - limits[0]) * 0.1
+        for (row, column), text in texts.items():
+            colour = "white" if values[row, column] < dark else INK
+            axes.text(column, row, text, ha="center", va="center", fontsize=size, color=colour)
+    axes.set_xticks(**word_ticks(one.across.texts, "x"))
+    axes.set_yticks(**word_ticks(one.up.texts, "y"))
+    for side in ("left", "bottom"):
+        axes.spines[side].set_visible(False)
+    axes.tick_params(length=0)
+    axes.set(xlabel=one.across.label, ylabel=one.up.label)
+    return image
+
+
+def _number(value: float, limits: tuple[float, float]) -> str:
+    """Formats a value with the digits that the largest one needs."""
+    largest = max(map(abs, limits))
+    if largest < 0.1:
+        return f"{value:.2g}"
+    return f"{value:.2f}" if largest < 10 else f"{value:,.0f}"
+
+
+#: Distances of a label from its point that are tried, in points (1/72 inch).
+DISTANCES = (5.5, 9.0, 14.0, 20.0, 28.0, 38.0, 50.0, 64.0)
+#: Distance from which a line leads to the point.
+LED = 9.0
+#: Directions that are tried, in degrees: up to the right first, where a reader looks.
+ANGLES = (45, 135, -45, -135, 90, 0, 180, -90, 20, 70, 110, 160, -20, -70, -110, -160)
+#: Margins around a label and around a point, in points.
+MARGIN, DOT = 1.0, 5.0
+
+_DISTANCE = np.repeat(DISTANCES, len(ANGLES))[:, None]
+_RADIANS = np.radians(np.tile(ANGLES, len(DISTANCES)))
+_DIRECTION = np.stack([np.cos(_RADIANS), np.sin(_RADIANS)], axis=1)
+#: Shift of a label's centre, in half sizes, so that its nearest side or corner has the distance.
+_SHIFT = np.clip(np.sqrt(2) * _DIRECTION, -1, 1)
+
+
+def put(
+    axes: Axes,
+    points: Sequence[tuple[float, float]],
+    texts: Sequence[str],
+    *,
+    hidden: NDArray[np.float64] | None = None,
+    size: str = "small",
+) -> int:
+    """Writes a text next to each point; returns how many texts found no place and were left out.
+
+    Args:
+        axes: Axes of a figure with a final layout, after `figure.draw_without_rendering()`.
+        points: Positions, in the units of the axes.
+        texts: One text for each point.
+        hidden: More points, one a row, that labels only cover as a last resort.
+        size: Font size, as in matplotlib.
+    """
+    pixels = axes.figure.dpi / 72
+    at = axes.transData.transform(np.asarray(points, dtype=np.float64).reshape(-1, 2))
+    others = axes.transData.transform(np.zeros((0, 2)) if hidden is None else hidden)
+    room = axes.get_window_extent().extents
+    dots = np.concatenate([at, others])
+    taken: list[NDArray[np.float64]] = []
+    left_out = 0
+    for spot, point, text in zip(at, points, texts, strict=True):
+        style: dict[str, Any] = {"textcoords": "offset points", "fontsize": size, "color": INK, "zorder": 6}
+        note = axes.annotate(text, point, (0, 0), **style)
+        box = note.get_window_extent()
+        note.remove()
+        half = np.array([box.width, box.height]) / 2 + MARGIN * pixels
+        boxes = _boxes(spot + _DIRECTION * _DISTANCE * pixels + _SHIFT * half, half)
+        free = (boxes[:, :2] >= room[:2]).all(axis=1) & (boxes[:, 2:] <= room[2:]).all(axis=1)
+        free &= ~_overlap(boxes, np.array(taken).reshape(-1, 4))
+        visible = free & ~_overlap(boxes, _boxes(dots[(dots != spot).any(axis=1)], np.full(2, DOT * pixels)))
+        chosen = visible if visible.any() else free
+        if not chosen.any():
+            left_out += 1
+            continue
+        place = int(chosen.argmax())
+        taken.append(boxes[place])
+        lead = {"arrowstyle": "-", "linewidth": 0.5, "color": GREY, "shrinkA": 0, "shrinkB": 3}
+        offset = tuple((boxes[place, :2] + boxes[place, 2:] - 2 * spot) / 2 / pixels)
+        arrow = lead if _DISTANCE[place] >= LED else None
+        written = axes.annotate(text, point, offset, ha="center", va="center", arrowprops=arrow, **style)
+        # It is inside the axes, so the layout needs no room for it.
+        written.set_in_layout(False)
+    return left_out
+
+
+def _boxes(centres: NDArray[np.float64], half: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.hstack([centres - half, centres + half])
+
+
+def _overlap(boxes: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Returns for each box whether it overlaps any of the others."""
+    below = boxes[:, None, :2] < others[None, :, 2:]
+    above = others[None, :, :2] < boxes[:, None, 2:]
+    return np.asarray(np.any(np.all(below & above, axis=2), axis=1))
+
 
 #: Height of a figure with one panel, by its width.
 TALL = 0.7

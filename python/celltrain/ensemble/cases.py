@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from celltrain import _core
@@ -33,21 +33,17 @@ class Case:
         number: Its number, from 0.
         configuration: The canonical scenario as JSON.
         memory: Bytes of memory that a run of it reserves.
-        name: Its name, if the cases have names.
-        settings: The settings in which it differs from the other cases, by axis.
     """
 
     number: int
     configuration: str
     memory: int
-    name: str = ""
-    settings: Mapping[str, float | str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, number: int, scenario: Mapping[str, Any], **more: Any) -> Case:
+    def of(cls, number: int, scenario: Mapping[str, Any]) -> Case:
         """Returns the case of a scenario; raises `ScenarioError` if the scenario is refused."""
         configuration, memory = canonical_with_memory(scenario)
-        return cls(number=number, configuration=configuration, memory=memory, **more)
+        return cls(number=number, configuration=configuration, memory=memory)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

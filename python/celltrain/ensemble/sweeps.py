@@ -21,8 +21,7 @@ from celltrain.ensemble.plan import Plan
 from celltrain.ensemble.store import Store
 from celltrain.errors import Fault, PlanError, warn
 from celltrain.model.arguments import Time, checked
-from celltrain.model.cancel import Cancel, endable
-from celltrain.model.progress import watched
+from celltrain.model.cancel import Cancel, endable, watched
 from celltrain.running import Worker, worker_of
 
 if TYPE_CHECKING:

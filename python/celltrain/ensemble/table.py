@@ -112,7 +112,7 @@ SUMMARY = {
 
 
 def arrow(columns: Iterable[tuple[Column, Any]], metadata: Mapping[str | bytes, str | bytes] | None = None) -> pa.Table:
-    """Returns a table of columns with their values: lists, Arrow arrays, and arrays of numbers, whose NaN become null."""
+    """Returns a table of columns with their values: lists, arrays of numbers, and Arrow arrays; NaN becomes null."""
     import pyarrow as pa
 
     fields, arrays = [], []
@@ -121,7 +121,7 @@ def arrow(columns: Iterable[tuple[Column, Any]], metadata: Mapping[str | bytes, 
         if isinstance(values, np.ndarray):
             values = pa.array(values, mask=np.isnan(values) if values.dtype.kind == "f" else None)
         elif isinstance(values, list):
-            values = pa.array(values, pa.string() if column.kind == "name" else field.type)
+            values = pa.array(values, pa.string() if column.kind == "name" else field.type, from_pandas=True)
         arrays.append(values.cast(field.type))
         fields.append(field)
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields, metadata=metadata))
@@ -145,7 +145,7 @@ def by_measure(
 ) -> list[tuple[Column, Any]]:
     """Returns columns of statistics by attribute, for each of some cases a row for each measure."""
     return [
-        (column, np.stack([getattr(one, name)[rows] for one in means], axis=1).reshape(-1))
+        (column, np.array([getattr(one, name)[rows] for one in means]).T.reshape(-1))
         for name, column in columns.items()
     ]
 

@@ -15,7 +15,7 @@ from celltrain.inspect.history import NEVER, Episode, EventRuns, History, neares
 from celltrain.inspect.story import Sentence, sentences_on, sentences_without_episode
 from celltrain.model.arguments import checked
 from celltrain.model.cancel import Cancel, endable
-from celltrain.model.cards import Card, Carded, Grid
+from celltrain.model.grids import Card, Carded, Grid
 from celltrain.model.quantities import QUANTITIES
 from celltrain.text import shown
 

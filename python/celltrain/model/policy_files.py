@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import difflib
 import importlib.util
 import json
 import os
@@ -19,7 +18,7 @@ from celltrain.errors import Fault, InputError
 from celltrain.model import files, grammar, python_policy, shipped
 from celltrain.model.arguments import checked
 from celltrain.model.shipped import read_text
-from celltrain.text import described, shown
+from celltrain.text import described, nearest, shown
 
 #: Form of the table in a policy file.
 FORM = 'a table policy, such as policy.formula = { admit = "X <= 0.9 * K" }'
@@ -186,9 +185,9 @@ def _of_words(text: str) -> dict[str, Any]:
         return grammar.choice(text, shipped.policies(), "policy")
     except ValueError as error:
         problem = str(error).replace(f"has {text!r}, which ", "there is no such file, and it ")
-        near = difflib.get_close_matches(text, shipped.names("scenario"), n=1, cutoff=0.75)
+        near = nearest(text, shipped.names("scenario"), cutoff=0.75)
         if near and "id you mean" not in problem:
-            problem = problem.replace("not a policy.", f"not a policy. Did you mean {near[0]}?", 1)
+            problem = problem.replace("not a policy.", f"not a policy. Did you mean {near}?", 1)
         raise InputError([Fault.of_file(shown(text), problem)]) from None
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 import re
@@ -11,7 +10,7 @@ from pathlib import Path
 from celltrain import _core
 from celltrain.errors import Fault, ScenarioError
 from celltrain.model import files
-from celltrain.text import shown
+from celltrain.text import nearest, shown
 
 #: Folders of the shipped files of a kind, which messages show.
 FOLDERS = {"scenario": "scenarios", "plan": "plans"}
@@ -99,8 +98,7 @@ def advice(path: Path, kind: str) -> str:
     if kind == "scenario" and stem in policies():
         example = f"celltrain compare lan-epd --vary port.bottleneck.policy={stem}"
         return f"; {stem} is a policy, which a scenario has at a port, as in {example}"
-    near = difflib.get_close_matches(stem, known, n=1)
-    hint = f"; did you mean {near[0]}?" if near else "."
+    hint = f"; did you mean {near}?" if (near := nearest(stem, known)) else "."
     return f", and no shipped {kind} has this name{hint} See: celltrain list {FOLDERS[kind]}"
 
 

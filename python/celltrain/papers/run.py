@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-import json
-import os
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from celltrain.drawing.pages.words import counted
 from celltrain.ensemble.cases import Case, Run, execute
 from celltrain.errors import CancelledError, Fault, ScenarioError, warn
 from celltrain.model.arguments import MOST_JOBS, checked, cores
-from celltrain.model.cancel import Cancel, check, endable
+from celltrain.model.cancel import Cancel, check, endable, watched
 from celltrain.model.expressions import outlined, problem
-from celltrain.model.progress import watched
 from celltrain.model.scenario import Reading
-from celltrain.model.writing import replace, writing
-from celltrain.papers import claims, report
-from celltrain.papers.expansion import load
-from celltrain.papers.paper import STUDY, Number, Paper, PaperError
-from celltrain.papers.results import Results
+from celltrain.papers import claims
+from celltrain.papers.paper import STUDY, Number, Paper, PaperError, load
+from celltrain.papers.report import Reproduction
 from celltrain.papers.score import Scored
 from celltrain.running import Local, Rows, RunRecord, Worker
 from celltrain.text import described
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 #: Largest number of runs of a scenario.
 MOST_SEEDS = 1_000_000
@@ -50,36 +41,6 @@ class Progress:
     total: int
     elapsed_seconds: float
     remaining_seconds: float
-
-
-class Reproduction(Results):
-    """The tables of a paper, or of a study, run again: every number with its ensemble, every claim with its verdict."""
-
-    def to_json(self) -> str:
-        """Returns the answer as text."""
-        return json.dumps(self.to_dict(), allow_nan=False, indent=1)
-
-    def compare(self, *, console: Console | None = None) -> None:
-        """Prints each table with the printed values and ours, then the summary and the claims."""
-        report.show(self, console=console)
-
-    @checked()
-    def write(self, folder: str | os.PathLike[str]) -> list[Path]:
-        """Writes everything into a folder: the answer as JSON, numbers and seeds as CSV and Parquet, the figures.
-
-        Without matplotlib, and after an interrupt, the figures are left out: they take seconds, and some need runs of their
-        own. Returns the files written.
-        """
-        from celltrain.papers import figures
-
-        path = Path(folder)
-        with writing(folder):
-            path.mkdir(parents=True, exist_ok=True)
-            answer = path / f"{self.paper.kind.command}.json"
-            replace(answer, self.to_json() + "\n")
-            drawn = figures.available() and not self.interrupted
-            drawings = figures.write(self.paper, self.scored, path) if drawn else []
-            return [answer, *report.write(self, path), *drawings]
 
 
 @checked()

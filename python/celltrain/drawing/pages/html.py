@@ -1,16 +1,18 @@
-"""Common parts of pages: tables, inlined figures, and the templates."""
+"""Common parts of pages: sections, tables, inlined figures, and the templates."""
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain.drawing.pages import words
 from celltrain.errors import MissingExtraError
-from celltrain.model.writing import replace
+from celltrain.model.files import replace
+from celltrain.model.grids import Block, Grid, Line
 from celltrain.text import lines, shown
 
 if TYPE_CHECKING:
@@ -89,20 +91,27 @@ class Inlined:
     caption: str
     svg: str
     narrow: str
-    """The figure for narrow screens, where its texts would become too small to read."""
+    """The figure for narrow screens, where its texts would become too small to read; empty if it has one width."""
 
     @classmethod
     def of(cls, drawing: Drawing, narrow: Drawing) -> Inlined:
         """Creates the page's figure from its drawings in both widths."""
         parts = {"name": drawing.name, "title": drawing.title, "caption": drawing.caption}
-        return cls(**parts, svg=_svg(drawing, drawing.name), narrow=_svg(narrow, f"{drawing.name}-narrow"))
+        svg, below = drawing.save("svg"), narrow.save("svg")
+        label = f"{drawing.title}. {drawing.caption}"
+        return cls(**parts, svg=_svg(svg, drawing.name, label), narrow=_svg(below, f"{drawing.name}-narrow", label))
+
+    @classmethod
+    def of_svg(cls, name: str, title: str, content: bytes) -> Inlined:
+        """Creates a figure that has one width."""
+        return cls(name=name, title=title, caption="", svg=_svg(content, name, title), narrow="")
 
 
-def _svg(drawing: Drawing, name: str) -> str:
+def _svg(content: bytes, name: str, label: str) -> str:
     """Returns a figure's SVG with unique identifiers, and its texts for screen readers."""
     ET.register_namespace("", _SVG)
     ET.register_namespace("xlink", _XLINK)
-    root = ET.fromstring(drawing.save("svg"))
+    root = ET.fromstring(content)
     for metadata in root.findall(f"{{{_SVG}}}metadata"):
         root.remove(metadata)
     for element in root.iter():
@@ -114,7 +123,7 @@ def _svg(drawing: Drawing, name: str) -> str:
             elif "url(#" in value:
                 element.set(key, value.replace("url(#", f"url(#{name}-"))
     root.set("role", "img")
-    root.set("aria-label", shown(f"{drawing.title}. {drawing.caption}"))
+    root.set("aria-label", shown(label))
     return ET.tostring(root, encoding="unicode")
 
 
@@ -126,6 +135,43 @@ def write_figure(drawing: Drawing, narrow: Drawing, folder: Path) -> list[Path]:
             written.append(folder / f"{one.name}{suffix}.{kind}")
             replace(written[-1], one.save(kind))
     return written
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """A part of a page under a heading: paragraphs, tables and figures, one below the other."""
+
+    id: str
+    title: str
+    parts: list[Line | Table | Inlined]
+
+
+def sections(blocks: Iterable[Block], first: str) -> list[Section]:
+    """Divides lines and tables for a screen into sections: a bold line begins one, and `first` stands for the first."""
+    found = [Section(id="section-1", title=first, parts=[])]
+    for place, block in enumerate(blocks):
+        if isinstance(block, Grid):
+            found[-1].parts.extend(_tables(block, found[-1].title))
+        elif block.style == "bold" and place:
+            title, _, rest = block.text.partition(". ")
+            parts: list[Line | Table | Inlined] = [Line(text=rest)] if rest else []
+            found.append(Section(id=f"section-{len(found) + 1}", title=title, parts=parts))
+        elif block.style != "bold" and block.text:
+            found[-1].parts.append(block)
+    return found
+
+
+def _tables(grid: Grid, title: str) -> Iterator[Table]:
+    """Yields a table for each group of rows, as a click on a heading sorts all rows of a table."""
+    starts = sorted({0, *grid.groups})
+    for start, end in zip(starts, [*starts[1:], len(grid.rows)], strict=True):
+        rows = [[_cell(text, place in grid.left) for place, text in enumerate(row)] for row in grid.rows[start:end]]
+        yield table(grid.groups.get(start, title), grid.heads, rows)
+
+
+def _cell(text: str, is_words: bool) -> Cell:
+    number = None if is_words else re.match(r"[+-]?[\d,]*\.?\d+", text.strip())
+    return Cell(text.strip(), None if number is None else float(number[0].replace(",", "")))
 
 
 def render(template: str, extra: str, **content: Any) -> str:

@@ -17,9 +17,8 @@ from celltrain.ensemble.comparing.data import SCENARIO, Comparison
 from celltrain.ensemble.comparing.figure import draw
 from celltrain.ensemble.table import number
 from celltrain.model.arguments import Answer, checked
-from celltrain.model.cards import Card, Carded
-from celltrain.model.grids import LONGEST_WORD, Block, Grid, Line
-from celltrain.model.writing import inner, replace, writing
+from celltrain.model.files import inner, replace, writing
+from celltrain.model.grids import LONGEST_WORD, Block, Card, Carded, Grid, Line
 from celltrain.running.tables import write_csv
 from celltrain.text import as_json, shown
 
@@ -103,6 +102,10 @@ class Compared(Carded, Answer, Comparison):
             "failures": [{"name": one.name, "seed": one.seed, "error": one.error} for one in self.failures],
             "warnings": list(self.warnings),
         }
+
+    def to_pandas(self) -> Any:
+        """Returns `table` as a pandas DataFrame; needs `pip install celltrain[frames]`."""
+        return self.table.to_pandas()
 
     @checked()
     def write(self, folder: str | os.PathLike[str]) -> list[Path]:

@@ -18,7 +18,7 @@ from celltrain.ensemble.comparing.data import SCENARIO, Comparison
 from celltrain.ensemble.plan import Axis
 from celltrain.ensemble.table import bounds
 from celltrain.errors import Fault, InputError
-from celltrain.model.writing import writing
+from celltrain.model.files import writing
 from celltrain.running.summary import short_tcp
 from celltrain.text import shown
 

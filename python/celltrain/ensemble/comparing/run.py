@@ -23,12 +23,11 @@ from celltrain.ensemble.plan import Axis, Key, Plan
 from celltrain.ensemble.table import RunTable
 from celltrain.errors import Fault, InputError, ScenarioError, warn
 from celltrain.model.arguments import Time, checked
-from celltrain.model.cancel import Cancel, endable
+from celltrain.model.cancel import Cancel, endable, watched
 from celltrain.model.grammar import AS_IS
 from celltrain.model.overrides import is_tcp, plain, resolved
 from celltrain.model.paths import UnknownKeyError
 from celltrain.model.policy_files import Policy
-from celltrain.model.progress import watched
 from celltrain.running import Rows, RunRecord, Worker, worker_of
 from celltrain.running.summary import tcp_summary
 from celltrain.text import described, shortened, shown
@@ -124,7 +123,11 @@ def compare(
     )
     warnings = [*check_comparable(list(plans.items()), within=within), *constant]
     of_check = plan_warnings.check_warnings(plans, constant)
-    cases = layout.cases(list(plans.values()))
+    try:
+        cases = [Case.of(number, scenario) for number, scenario in enumerate(layout.points)]
+    except ScenarioError as error:
+        # It fitted into memory when it was checked.
+        raise InputError(error.faults) from None
     plan = next(iter(plans.values()))
     records: dict[tuple[int, int], RunRecord] = {}
     total = len(cases) * seeds
@@ -227,69 +230,47 @@ class _Layout:
         scenario: The scenario whose settings are compared; empty if several scenarios are compared.
         names: Names of the scenarios or values that are compared.
         conditions: The axes of the settings.
-        settings: The settings: places on the axes of `conditions`.
-        places: For each name and setting the index of the plan and of the point in it.
+        settings: The settings: values of `conditions`.
+        points: The scenario of each name at each setting, the settings of a name together.
     """
 
     what: str
     scenario: str
     names: tuple[str, ...]
     conditions: tuple[Axis, ...]
-    settings: tuple[tuple[int, ...], ...]
-    places: Mapping[tuple[int, tuple[int, ...]], tuple[int, int]]
+    settings: tuple[dict[str, float | str], ...]
+    points: tuple[Mapping[str, Any], ...]
 
     @classmethod
     def of(cls, plans: Mapping[str, Plan], names: Sequence[str] | None) -> _Layout:
-        plan, files = next(iter(plans.values())), tuple(plans)
-        varied = [axis for axis in plan.axes if len(axis) > 1]
-        policies = next((axis for axis in varied if axis.path.rpartition(".")[2] == "policy"), None)
-        scenario, first = "", None
-        if len(files) > 1 and policies is not None:
-            first = policies
-            key = Key(
-                path=SCENARIO, quantity=None, whole=False, unit="", meaning="the scenario in which they are compared"
-            )
-            within = Axis(name=SCENARIO, key=key, settings=files, labels=files)
-            conditions = [within, *(axis for axis in varied if axis is not policies)]
-        elif len(files) > 1 or not varied:
-            conditions = varied
-        else:
-            scenario = files[0]
-            first, *conditions = varied
+        files = tuple(plans)
+        varied = [axis for axis in plans[files[0]].axes if len(axis) > 1]
+        comparable = [axis for axis in varied if len(files) == 1 or axis.path.rpartition(".")[2] == "policy"]
+        first = comparable[0] if comparable else None
+        conditions = [axis for axis in varied if axis is not first]
+        if len(files) > 1 and first is not None:
+            meaning = "the scenario in which they are compared"
+            key = Key(path=SCENARIO, quantity=None, whole=False, unit="", meaning=meaning)
+            conditions.insert(0, Axis(name=SCENARIO, key=key, settings=files, labels=files))
         usual = files if first is None else tuple(valued(first.column(i), first.unit) for i in range(len(first)))
         what = SCENARIO if first is None else first.name
-        called = usual if names is None else _checked_names(names, first, len(usual))
-        places = {}
-        for number, one in enumerate(plans.values()):
-            for point in range(len(one.points)):
-                at = {**{axis.name: place for axis, place in one.points.places(point)}, SCENARIO: number}
-                places[at[what], tuple(at[axis.name] for axis in conditions)] = number, point
+        found: dict[tuple[int, tuple[int, ...]], Mapping[str, Any]] = {}
+        for number, plan in enumerate(plans.values()):
+            for point in range(len(plan.points)):
+                at = {**{axis.name: place for axis, place in plan.points.places(point)}, SCENARIO: number}
+                found[at[what], tuple(at[axis.name] for axis in conditions)] = plan.points[point].scenario
+        settings = list(dict.fromkeys(setting for _, setting in found))
         return cls(
             what=what,
-            scenario=scenario,
-            names=called,
+            scenario=files[0] if len(files) == 1 and first is not None else "",
+            names=usual if names is None else _checked_names(names, first, len(usual)),
             conditions=tuple(conditions),
-            settings=tuple(dict.fromkeys(setting for _, setting in places)),
-            places=places,
+            settings=tuple(
+                {axis.name: axis.column(place) for axis, place in zip(conditions, setting, strict=True)}
+                for setting in settings
+            ),
+            points=tuple(found[name, setting] for name in range(len(usual)) for setting in settings),
         )
-
-    def cases(self, plans: Sequence[Plan]) -> list[Case]:
-        """Returns the case of each name at each setting, the settings of a name together."""
-        cases: list[Case] = []
-        for place, name in enumerate(self.names):
-            for setting in self.settings:
-                plan, point = self.places[place, setting]
-                try:
-                    scenario = plans[plan].points[point].scenario
-                    cases.append(Case.of(len(cases), scenario, name=name, settings=self.values(setting)))
-                except ScenarioError as error:
-                    # It fitted into memory when it was checked.
-                    raise InputError(error.faults) from None
-        return cases
-
-    def values(self, setting: Sequence[int]) -> dict[str, float | str]:
-        """Returns a setting by the names of its axes."""
-        return {axis.name: axis.column(place) for axis, place in zip(self.conditions, setting, strict=True)}
 
 
 def _checked_names(names: Sequence[str], axis: Axis | None, count: int) -> tuple[str, ...]:
@@ -327,7 +308,7 @@ def _compared(
         scenario=layout.scenario,
         names=names,
         conditions=layout.conditions,
-        settings=tuple(map(layout.values, layout.settings)),
+        settings=layout.settings,
         fixed=tuple(axis for axis in plan.axes if len(axis) == 1),
         only_where=_only_where(plans),
         configurations=by_name([case.configuration for case in cases]),
@@ -338,7 +319,7 @@ def _compared(
         fingerprints=np.array([text or "" for text in table.fingerprints], object).reshape(*shape, -1),
         ties_only=np.array([not any(True for _ in drawn(one)) for one in configurations]).reshape(shape),
         failures=tuple(
-            Failure(name=cases[table.case[run]].name, seed=int(table.seed[run]), error=error)
+            Failure(name=names[table.case[run] // shape[1]], seed=int(table.seed[run]), error=error)
             for run, error in table.errors.items()
         ),
         delivered=values[..., plan.measures.index(plan_warnings.DELIVERED)],

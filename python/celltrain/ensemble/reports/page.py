@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from celltrain.drawing.pages import words
 from celltrain.drawing.pages.html import Cell, Head, Inlined, Table, bold, count, estimate, render, table, value
-from celltrain.ensemble.reports.analysis import named
+from celltrain.ensemble.reports.analysis import Baseline, Comparison
 from celltrain.ensemble.reports.data import Axis, Data
-from celltrain.ensemble.reports.differences import Baseline, Comparison
 from celltrain.ensemble.reports.findings import Findings
 from celltrain.ensemble.table import Measured
-from celltrain.model.cards import Card, Grid
+from celltrain.model.grids import Card, Grid
 
 #: Beginnings of the figures' names.
 FIGURES = ("comparison", "differences", "front", "spread", "lines", "effects", "map", "sample", "pairs")
@@ -43,7 +43,7 @@ def page(report: Findings, drawings: Sequence[Inlined]) -> str:
         most_names=MOST_ROWS,
         baseline=None if against is None else _baseline(against),
         front=_front(report),
-        points=_points(report.data),
+        points=_numbered(report.data),
     )
 
 
@@ -86,8 +86,8 @@ def glance(report: Findings) -> Iterator[str]:
         elif low == high:
             yield f"{name}: {low}{unit} at every point"
         else:
-            strongest = max(report.analysis.effects[i], key=lambda effect: effect.share)
-            most = f"{strongest.factor.axis.worded} ({strongest.share:.0%} of the differences)"
+            strongest = max(data.effects[i], key=lambda effect: effect.share)
+            most = f"{strongest.axis.worded} ({strongest.share:.0%} of the differences)"
             yield f"{name}: means from {low} to {high}{unit}; it moves most with {most}"
 
 
@@ -128,61 +128,73 @@ def _failures(data: Data) -> Table:
     rows = []
     for error, places in errors[:MOST_FAILURES]:
         failures = [data.failures[place] for place in places]
-        example = f"{named(data, failures[0].point)}, seed {failures[0].seed}"
+        example = f"{data.named(failures[0].point)}, seed {failures[0].seed}"
         rows.append([count(len(places)), count(len({failure.point for failure in failures})), error, example])
     left_out = _left_out(len(errors) - len(rows), "error", "failures.csv")
     return table("failures", ["runs", "points", "error", "for example"], rows, left_out=left_out)
 
 
 def _front(report: Findings, most: int | None = MOST_ROWS) -> Table | None:
-    data, front = report.data, report.analysis.front
+    data, front = report.data, report.trade_off
     if front is None:
         return None
     two = (front.x, front.y)
     rows = [
-        [Cell(str(place), place), *_settings(data, point), *_estimates(data, point, two)]
+        [Cell(str(place), place), *_settings(data.axes, point), *_estimates(data, point, two)]
         for place, point in zip(front.places.tolist(), front.order[:most].tolist(), strict=False)
     ]
-    heads = ["on the front", *_axis_heads(data), *(_head(data.measures[i]) for i in two)]
+    heads = ["on the front", *_axis_heads(data.axes), *(_head(data.measures[i]) for i in two)]
     return table("front", heads, rows, left_out=_left_out(len(front.order) - len(rows), "point", "front.csv"))
 
 
-def _points(data: Data) -> Table:
-    every = range(len(data.measures))
-    rows = [
-        [Cell(str(number), float(number)), *_settings(data, point), *_estimates(data, point, every)]
-        for point, number in enumerate(data.points[:MOST_ROWS].tolist())
-    ]
-    left = len(data.points) - len(rows)
+def points(data: Data, axes: Sequence[Axis], against: Baseline | None = None) -> Table:
+    """Returns a row for each point: its values on some axes, and the means of the measures, or what they differ by."""
+    every = np.arange(len(data.points)) if against is None else np.flatnonzero(against.axis.levels != against.level)
+    means, signed = data.means if against is None else against.of_points, against is not None
+    rows = []
+    for point in every[:MOST_ROWS].tolist():
+        both = [(float(own.mean[point]), float(own.half[point])) for own in means]
+        cells = [estimate(mean, half, mark=signed and abs(mean) > half, signed=signed) for mean, half in both]
+        rows.append([*_settings(axes, point), *cells])
+    left = len(every) - len(rows)
     title = f"Means of {words.counted(len(rows), 'point')}" if not left else f"The first {len(rows):,} points"
-    heads = ["point", *_axis_heads(data), *map(_head, data.measures)]
-    return table(title, heads, rows, left_out=_left_out(left, "point", "summary.csv"))
+    heads = [*_axis_heads(axes), *map(_head, data.measures)]
+    file = "summary.csv" if against is None else "baseline.csv"
+    return table(title, heads, rows, left_out=_left_out(left, "point", file))
+
+
+def _numbered(data: Data) -> Table:
+    """Returns the means of all points, which have a number each."""
+    means = points(data, data.axes)
+    numbers = [Cell(str(number), float(number)) for number in data.points.tolist()]
+    rows = [[number, *row] for number, row in zip(numbers, means.rows, strict=False)]
+    return replace(means, heads=[Head("point"), *means.heads], rows=rows)
 
 
 def _baseline(against: Baseline) -> Table:
     """Differences of every value of an axis from one of them."""
     rows = []
-    for i, measure in enumerate(against.data.measures):
-        for level in against.others:
-            above, below, known = against.beyond(i, level)
-            mean, half = against.of_levels[i].mean[level], against.of_levels[i].half[level]
-            counts = [Cell(f"{one:,} of {known:,}", float(one)) for one in (above, below)]
-            more = estimate(mean, half, mark=bool(abs(mean) > half), signed=True)
-            rows.append([bold(words.measure(measure.name, measure.unit)), against.factor.label(level), more, *counts])
-    heads = ["measure", against.factor.axis.worded, "more on the mean", "points above", "points below"]
+    for i, level, above, below, known in against.counts():
+        measure, means = against.data.measures[i], against.of_levels[i]
+        counts = [Cell(f"{one:,} of {known:,}", float(one)) for one in (above, below)]
+        mean, half = means.mean[level], means.half[level]
+        more = estimate(mean, half, mark=bool(abs(mean) > half), signed=True)
+        rows.append([bold(words.measure(measure.name, measure.unit)), against.axis.label(level), more, *counts])
+    heads = ["measure", against.axis.worded, "more on the mean", "points above", "points below"]
     return table("differences", heads, rows)
 
 
 def _moves(compared: Comparison, place: int) -> Table:
     """Differences of one measure, the most significant first."""
-    data, (measure, moved) = compared.data, compared.measures[place]
+    data, moved = compared.data, compared.measures[place]
+    measure = moved.measure
     differences, beyond = moved.differences, moved.differences.beyond
     with np.errstate(invalid="ignore", divide="ignore"):
         sureness = np.abs(differences.difference) / differences.half
     sureness = np.where(differences.difference == 0, 0.0, np.nan_to_num(sureness, nan=-1.0, posinf=np.inf))
     rows = [
         [
-            *_settings(data, int(compared.points[i])),
+            *_settings(data.axes, int(compared.points[i])),
             estimate(moved.first.mean[i], moved.first.half[i]),
             estimate(moved.second.mean[i], moved.second.half[i]),
             estimate(differences.difference[i], differences.half[i], mark=bool(beyond[i]), signed=True),
@@ -191,12 +203,12 @@ def _moves(compared: Comparison, place: int) -> Table:
         ]
         for i in np.lexsort((compared.points, -sureness))[:MOST_ROWS].tolist()
     ]
-    total, many = len(compared.points), int(beyond.sum())
+    total, many = len(compared.points), moved.beyond
     name, label = words.measure(measure.name), words.labelled(measure.name, measure.unit)
     return table(
         f"{name}: {words.counted(many, 'point')} of {total:,} moved beyond the seeds' spread",
         [
-            *_axis_heads(data),
+            *_axis_heads(data.axes),
             Head(compared.first, label),
             Head(compared.second, label),
             f"difference{_unit(measure, ', ')}",
@@ -217,16 +229,17 @@ def _unit(measure: Measured, before: str) -> str:
     return "" if measure.unit in ("", "1") else f"{before}{measure.unit}"
 
 
-def _axis_heads(data: Data) -> list[Head]:
-    return [Head(axis.worded, axis.meaning) for axis in data.axes]
+def _axis_heads(axes: Sequence[Axis]) -> list[Head]:
+    return [Head(axis.worded, axis.meaning) for axis in axes]
 
 
 def _head(measure: Measured) -> Head:
     return Head(words.measure(measure.name, measure.unit), f"{measure.name}: {measure.meaning}")
 
 
-def _settings(data: Data, point: int) -> Iterator[Cell]:
-    for axis, level in zip(data.axes, data.levels[point].tolist(), strict=True):
+def _settings(axes: Sequence[Axis], point: int) -> Iterator[Cell]:
+    for axis in axes:
+        level = int(axis.levels[point])
         yield value(axis.values[level], axis.label(level))
 
 

@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,13 +26,11 @@ from celltrain.model.files import UnreadableError, json_of
 from celltrain.running import RunRecord
 from celltrain.text import shown
 
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
 #: Seconds to wait for another connection.
 PATIENCE = 10.0
 #: Advice for a file that cannot be read.
 MEND = "take it from a backup, or run its plan into a new folder"
+_DAMAGED = f"is damaged, or not the database of a store ({{}}): {MEND}"
 #: Exceptions raised by values that are not of the type they were written with.
 DAMAGE = (ValueError, TypeError, OverflowError, KeyError, IndexError, MemoryError)
 
@@ -152,12 +150,6 @@ class Database:
                     self._connection.execute("PRAGMA journal_mode = DELETE")
             self._connection.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
     # To read.
 
     def about(self) -> dict[str, Any]:
@@ -168,23 +160,27 @@ class Database:
             except UnreadableError as error:
                 raise ValueError(error.problem) from None
 
+    def rows(self, query: str, *values: Any) -> list[Any]:
+        """Returns the rows of a query."""
+        with self._explained():
+            return self._connection.execute(query, values).fetchall()
+
     def expect(self, manifest: Mapping[str, Any]) -> None:
         """Raises `StoreError` unless the tables are those of a store with this manifest."""
+        found = self.rows("SELECT type, name, sql FROM sqlite_master WHERE type IN ('table', 'view', 'trigger')")
+        made = {name: text for _, name, text in found}
         with self._explained():
-            query = "SELECT name, sql FROM sqlite_master WHERE type IN ('table', 'view', 'trigger')"
-            found = dict(self._connection.execute(query).fetchall())
-            wrong = [name for name, text in statements(manifest).items() if found.get(name) != text]
-            triggers = self._connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall()
-        if wrong or triggers:
+            wrong = [name for name, text in statements(manifest).items() if made.get(name) != text]
+        has_triggers = any(kind == "trigger" for kind, _, _ in found)
+        if wrong or has_triggers:
             what = f"its table {wrong[0]} is not as celltrain made it" if wrong else "it has triggers"
             raise _fault(self.path, f"was changed ({what}): {MEND}")
 
     def totals(self) -> Totals:
         """Returns the numbers of runs, without counting them."""
-        with self._explained():
-            rows = self._connection.execute("SELECT runs, failed, repeats, checks FROM totals").fetchmany(2)
-            if len(rows) != 1 or not all(isinstance(number, int) for number in rows[0]):
-                raise ValueError("it has no totals")
+        rows = self.rows("SELECT runs, failed, repeats, checks FROM totals LIMIT 2")
+        if len(rows) != 1 or not all(isinstance(number, int) for number in rows[0]):
+            raise _fault(self.path, _DAMAGED.format("it has no totals"))
         return Totals(*rows[0])
 
     @contextmanager
@@ -200,17 +196,14 @@ class Database:
 
     def knows(self, run_key: str) -> bool:
         """Returns whether a run is done."""
-        with self._explained():
-            query = "SELECT 1 FROM runs WHERE run_key = ?"
-            return self._connection.execute(query, (bytes.fromhex(run_key),)).fetchone() is not None
+        return bool(self.rows("SELECT 1 FROM runs WHERE run_key = ?", bytes.fromhex(run_key)))
 
     def settled(self, points: range, seeds: range) -> set[tuple[int, int]]:
         """Returns point and seed of the runs that are done or are another point's, for some points and seeds."""
         where = "WHERE point >= ? AND point < ? AND seed >= ? AND seed < ?"
         query = f"SELECT point, seed FROM runs {where} UNION ALL SELECT point, seed FROM repeats {where}"
         bounds = (points.start, points.stop, seeds.start, seeds.stop)
-        with self._explained():
-            return set(self._connection.execute(query, (*bounds, *bounds)))
+        return set(self.rows(query, *bounds, *bounds))
 
     def values(self, measure: int, first: int, last: int) -> dict[int, dict[int, float | None]]:
         """Returns the values of a measure by point and seed, for some points, including runs of another point."""
@@ -220,23 +213,9 @@ class Database:
             f"SELECT e.point, e.seed, r.m{measure + 1} FROM repeats e JOIN runs r ON r.run_key = e.run_key "
             "WHERE e.point >= ? AND e.point < ?"
         )
-        with self._explained():
-            for point, seed, value in self._connection.execute(query, (first, last, first, last)):
-                found.setdefault(point, {})[seed] = value
+        for point, seed, value in self.rows(query, first, last, first, last):
+            found.setdefault(point, {})[seed] = value
         return found
-
-    def series(self, run_key: bytes) -> bytes | None:
-        """Returns the series of a run as a Parquet file; None if there are none."""
-        with self._explained():
-            query = "SELECT parquet FROM series JOIN runs USING (run) WHERE run_key = ?"
-            row = self._connection.execute(query, (run_key,)).fetchone()
-        return None if row is None else bytes(row[0])
-
-    def integrity(self) -> list[str]:
-        """Returns what SQLite finds wrong with the file."""
-        with self._explained():
-            found = [str(text) for (text,) in self._connection.execute("PRAGMA integrity_check(5)")]
-        return [text for text in found if text != "ok"]
 
     # To write.
 
@@ -378,14 +357,14 @@ def _explained(path: Path, *, writing: bool) -> Iterator[None]:
         raise _fault(path, problem) from None
     except sqlite3.OperationalError as error:
         if str(error).startswith(("no such", "Could not decode")):
-            problem = f"is damaged, or not the database of a store ({error}): {MEND}"
+            problem = _DAMAGED.format(error)
         else:
             problem = unwritable.format(error) if writing else f"cannot be read ({error})"
         raise _fault(path, problem) from None
     except OSError as error:
         raise _fault(path, unwritable.format((error.strerror or str(error)).lower())) from None
     except (sqlite3.Error, *DAMAGE) as error:
-        raise _fault(path, f"is damaged, or not the database of a store ({first_line(error)}): {MEND}") from None
+        raise _fault(path, _DAMAGED.format(first_line(error))) from None
 
 
 # Checksums, which show whether a value is the one that was written. SQLite itself has none.

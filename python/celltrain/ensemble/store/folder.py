@@ -16,8 +16,7 @@ from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from celltrain import _core
 from celltrain.errors import Fault, InputError, StoreError
-from celltrain.model.files import UnreadableError, read_json
-from celltrain.model.writing import NO_LINK, replacing
+from celltrain.model.files import NO_LINK, UnreadableError, read_json, replacing
 from celltrain.text import shown
 
 if TYPE_CHECKING:

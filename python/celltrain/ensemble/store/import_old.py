@@ -46,7 +46,7 @@ def import_store(old: str | os.PathLike[str], new: str | os.PathLike[str]) -> St
     try:
         seconds, repeats = _of_ledger(source / "ledger.sqlite")
         Database.create(folder / DATABASE, {**made, SHA256: checksum(made)})
-        with Database(folder / DATABASE, write=True) as database:
+        with contextlib.closing(Database(folder / DATABASE, write=True)) as database:
             settings: dict[int, list[float | str]] = {}
             known: set[str] = set()
             for path in sorted((source / "parts").glob("part-*.parquet")):

@@ -19,7 +19,7 @@ from celltrain.ensemble.store.runs import StoredRuns, read, schema
 from celltrain.ensemble.table import Measured, measured, store_columns
 from celltrain.errors import Fault, MissingExtraError, StoreError
 from celltrain.model.arguments import Answer, checked
-from celltrain.model.cards import Card, Carded, Grid
+from celltrain.model.grids import Card, Carded, Grid
 from celltrain.running import RunRecord
 from celltrain.text import shown
 
@@ -113,7 +113,7 @@ class Store(Carded, Answer):
     @contextlib.contextmanager
     def reading(self) -> Iterator[Database]:
         """Opens the store's file to read."""
-        with Database(self.path / DATABASE) as database:
+        with contextlib.closing(Database(self.path / DATABASE)) as database:
             database.expect(self.manifest)
             yield database
 
@@ -174,11 +174,11 @@ class Store(Carded, Answer):
 
         key = bytes.fromhex(run_key) if set(run_key) <= set("0123456789abcdef") and len(run_key) == KEY_DIGITS else b""
         with self.reading() as database:
-            content = database.series(key)
-        if content is None:
+            found = database.rows("SELECT parquet FROM series JOIN runs USING (run) WHERE run_key = ?", key)
+        if not found:
             raise self._error(f"has no series of {run_key}: the plan has no [series], or the run is not done")
         try:
-            return read_parquet(content)
+            return read_parquet(found[0][0])
         except (*DAMAGE, OSError, pa.ArrowException) as error:
             problem = f"is damaged (the series of {run_key}: {error}): {MEND}"
             raise StoreError([Fault.of_file(shown(self.path / DATABASE), problem)]) from None
@@ -226,8 +226,9 @@ class Store(Carded, Answer):
             return error.faults
 
     def _wrong_tables(self, database: Database) -> Iterator[Fault]:
-        for text in database.integrity():
-            yield Fault.of_file(shown(database.path), f"is damaged ({text}): {MEND}")
+        for (text,) in database.rows("PRAGMA integrity_check(5)"):
+            if text != "ok":
+                yield Fault.of_file(shown(database.path), f"is damaged ({text}): {MEND}")
         with database.snapshot() as query:
             [double] = query("SELECT count(*) FROM repeats JOIN runs USING (point, seed)").fetchone()
             [lost] = query("SELECT count(*) FROM repeats WHERE run_key NOT IN (SELECT run_key FROM runs)").fetchone()
@@ -429,7 +430,7 @@ def _manifest(folder: Path) -> dict[str, Any]:
         if (folder / OLD_MANIFEST).exists():
             problem = "is a store of celltrain 0.2: make one of this version from it with celltrain store import"
         raise StoreError([Fault.of_file(shown(folder), problem)])
-    with Database(path) as database:
+    with contextlib.closing(Database(path)) as database:
         manifest = KIND.understood(folder, database.about())
         database.expect(manifest)
         return manifest

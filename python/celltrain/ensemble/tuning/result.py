@@ -6,7 +6,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BeforeValidator, TypeAdapter
 
-from celltrain.drawing.axes import legible, require_matplotlib
+from celltrain.drawing.axes import INK, PALE, legible, require_matplotlib
 from celltrain.drawing.figure import (
     MOST_ACROSS,
     MOST_MARKS,
@@ -29,10 +29,11 @@ from celltrain.drawing.figure import (
 )
 from celltrain.drawing.pages import words
 from celltrain.drawing.pages.html import Inlined, render, write_figure
-from celltrain.drawing.style import INK, PALE
 from celltrain.ensemble.table import bounds
 from celltrain.model.arguments import Answer, checked
-from celltrain.model.writing import inner, replace, writing
+from celltrain.model.files import inner, replace, writing
+from celltrain.model.grids import Card, Carded, Grid
+from celltrain.running.tables import flat
 from celltrain.text import shown
 
 if TYPE_CHECKING:
@@ -135,7 +136,8 @@ class Searched:
     left: tuple[Left, ...]
 
 
-class Tuned(Answer):
+@dataclass(frozen=True, init=False, repr=False, eq=False)
+class Tuned(Carded, Answer):
     """The result of a search.
 
     Attributes:
@@ -151,9 +153,7 @@ class Tuned(Answer):
 
     @classmethod
     def _of(cls, facts: Mapping[str, Any], searches: Sequence[Searched]) -> Tuned:
-        made = cls.__new__(cls)
-        made.facts, made.searches = dict(facts), tuple(searches)
-        return made
+        return cls._made(facts=dict(facts), searches=tuple(searches))
 
     @classmethod
     def _of_dict(cls, answer: Mapping[str, Any]) -> Tuned:
@@ -169,6 +169,23 @@ class Tuned(Answer):
     def to_json(self) -> str:
         """Returns the answer as text."""
         return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False, indent=1) + "\n"
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Returns the confirmed settings with the estimates of both objectives."""
+        names = [one["measure"] for one in self.facts["objectives"]]
+        return [
+            {"configuration": search.title, "front": one.front, **one.parameters}
+            | {name: asdict(estimate) for name, estimate in zip(names, one.estimates, strict=True)}
+            for search in self.searches
+            for one in search.confirmed
+            if one.estimates is not None
+        ]
+
+    def to_pandas(self) -> Any:
+        """Returns `rows` as a pandas DataFrame; needs `pip install celltrain[frames]`."""
+        import pyarrow as pa
+
+        return pa.Table.from_pylist(list(map(flat, self.rows()))).to_pandas()
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -226,6 +243,22 @@ class Tuned(Answer):
             # Last, so that a folder with a page has everything.
             replace(html, self._page(*drawings))
         return [html, answer, *written]
+
+    def _card(self) -> Card:
+        facts, names = self.facts, [one["measure"] for one in self.facts["objectives"]]
+        parameters = [one["name"] for one in facts["parameters"]]
+        grid = Grid(heads=["configuration", *parameters, *names])
+        for row in self.rows():
+            if row["front"]:
+                means = [words.estimated(row[name]["mean"], row[name]["half"]) for name in names]
+                grid.add_row(row["configuration"], *(f"{row[name]:.6g}" for name in parameters), *means)
+        searches = words.counted(len(self.searches), "configuration")
+        return Card(
+            title=facts["name"] or "A search",
+            lines=[f"{searches}, {facts['trials']:,} trials each, {facts['runs']:,} runs", *self.warnings],
+            grids=[grid],
+            notes=["The fronts; .write(folder) makes a page with all settings"],
+        )
 
     def __repr__(self) -> str:
         return f"Tuned({self.facts['name']!r}, {len(self.searches)} searches of {self.facts['trials']} trials)"

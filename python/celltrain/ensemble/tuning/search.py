@@ -29,8 +29,7 @@ from celltrain.ensemble.tuning.result import Confirmed, Estimate, Left, Searched
 from celltrain.ensemble.tuning.trials import Folder, Trial, ask, silent_optuna
 from celltrain.errors import Fault, PlanError, ScenarioError, warn
 from celltrain.model.arguments import checked
-from celltrain.model.cancel import Cancel, check, endable
-from celltrain.model.progress import watched
+from celltrain.model.cancel import Cancel, check, endable, watched
 from celltrain.running import Rows, Worker, statistics, worker_of
 from celltrain.text import shown
 
@@ -497,9 +496,8 @@ def tune(
     keeper = tempfile.TemporaryDirectory(prefix="celltrain-") if out is None else None
     folder = Path(keeper.name) / "tune" if keeper is not None else Path(out or "")
     answer = run_tune(plan, folder, where, resume=resume, progress=progress)
-    answer.keeper = keeper
     warn(answer.warnings)
-    return answer
+    return Tuned._made(**{**vars(answer), "keeper": keeper})
 
 
 def run_tune(

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from celltrain import _core
+from celltrain.drawing.pages.html import render, sections
 from celltrain.drawing.pages.words import UNDEFINED, counted, estimated
 from celltrain.ensemble.comparing import Compared, compare
 from celltrain.ensemble.comparing.comparability import FEWEST_SEEDS, few
@@ -32,11 +33,10 @@ from celltrain.ensemble.vetting import standard
 from celltrain.ensemble.vetting.standard import PATH, check_policy, policy_of
 from celltrain.errors import CelltrainWarning, Fault, InputError, ScenarioError, warn
 from celltrain.model.arguments import checked
-from celltrain.model.cancel import Cancel, endable
+from celltrain.model.cancel import Cancel, endable, watched
 from celltrain.model.grids import Block, Grid, Line
 from celltrain.model.paths import choices
 from celltrain.model.policy_files import Policy as Named
-from celltrain.model.progress import watched
 from celltrain.model.scenario import Reading
 from celltrain.running.results import run
 from celltrain.running.summary import tcp_summary
@@ -415,6 +415,27 @@ def blocks(answer: Mapping[str, Any], *, brief: bool = False) -> Iterator[Block]
                 text=f"* differs significantly from {mine} (95 % interval of the paired differences; see --json)",
                 is_note=True,
             )
+
+
+def page(answer: Mapping[str, Any]) -> str:
+    """Renders an answer as one HTML page that needs nothing else."""
+    checks = answer["conformance"]
+    facts = [
+        (f"{sum(check['holds'] for check in checks)} of {len(checks)}", "checks hold"),
+        (f"{len(answer['scenarios']):,}", "scenarios"),
+        (f"{answer['seeds']:,}", "seeds in each"),
+    ]
+    beside = f", beside {', '.join(answer['beside'])}" if answer["beside"] else ""
+    ranking = {name: answer[name] for name in ("ranking", "ranking_by_clocks")}
+    return render(
+        "drawing/pages/answer.html",
+        "report",
+        title=f"{answer['policy']}, vetted",
+        subtitle=f"By celltrain {_core.build()['version']}{beside}",
+        facts=facts,
+        warnings=[*(one for texts in ranking.values() for one in texts), *answer["artifacts"]["warnings"]],
+        sections=sections(blocks({**answer, "remarks": [], **dict.fromkeys(ranking, ())}), "Checks and means"),
+    )
 
 
 def _holds(check: Mapping[str, Any]) -> str:
