@@ -15,8 +15,8 @@ from conftest import ROOT
 import celltrain as ct
 from celltrain import _core, cli
 from celltrain.cli import bench, catalog
+from celltrain.model.measures import SERIES
 from celltrain.model.scenario import Reading
-from celltrain.running.results import TRACES
 
 RUN_FIELDS = {
     "scenario": str,
@@ -254,7 +254,7 @@ def test_the_help_of_run_names_every_series_on_a_narrow_screen(celltrain, monkey
     """The list was cut off after the fourth."""
     monkeypatch.setenv("COLUMNS", "80")
     told = celltrain("run", "--help").out
-    assert all(name in told for name in TRACES)
+    assert all(name in told for name in SERIES)
 
 
 def test_of_two_models_of_one_name_the_first_is_explained_and_the_other_named(celltrain):

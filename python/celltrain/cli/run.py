@@ -130,7 +130,8 @@ def run(
         _refuse({"--port": port}, problem)
     of_events = "chooses among events; say where they are written to with --events DIR"
     if not events:
-        _refuse({"--kinds": kinds} if pcap else {"--kinds": kinds, **chosen}, of_events)
+        _refuse({"--kinds": kinds}, of_events)
+        _refuse({} if pcap else chosen, f"{of_events}, or packets with --pcap FILE")
     if not pcap:
         _refuse(of_capture, "chooses what is captured; say where it is written to with --pcap FILE")
     if threads is not None and threads > 1:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +17,7 @@ from celltrain.model.cancel import Cancel, check, current
 from celltrain.model.network import Network
 from celltrain.model.quantities import QUANTITIES
 from celltrain.model.scenario import read, table
-from celltrain.running.events import Events, read_events
+from celltrain.running.events import block_of, schema_of
 from celltrain.running.summary import WITHOUT_TCP
 
 if TYPE_CHECKING:
@@ -374,6 +372,8 @@ class EventRuns:
         share: tuple[float, float],
     ) -> dict[str, pa.Table]:
         """Returns the events of a span of a run that is cancelled soon after it: the duration affects the run's clock."""
+        import pyarrow as pa
+
         outer, own = current(), Cancel()
 
         def on_progress(done: float) -> None:
@@ -385,20 +385,19 @@ class EventRuns:
 
         time = QUANTITIES["time"]
         window = f"{time.write(max(start, Fraction(0)))}:{time.write(end)}"
-        with tempfile.TemporaryDirectory(prefix="celltrain-why-") as name:
-            folder = Path(name) / "events"
-            kept = Events(folder=folder, kinds=kinds, flows=flows, ports=ports, window=window)
-            try:
-                with kept.taking(is_temporary=True) as take:
-                    self.scenario.run(
-                        *(self.seed, (), None, None, engine, on_progress, own._handle, kept.for_core(), take)
-                    )
-            except CancelledError:
-                check()
-            except ValueError as error:
-                raise ScenarioError.of_refusal(error) from None
-            log = read_events(folder)
-            return {kind: log[kind] for kind in kinds}
+        blocks: dict[str, list[pa.Table]] = {kind: [schema_of(kind).empty_table()] for kind in kinds}
+
+        def take(kind: str, columns: Sequence[Any]) -> None:
+            blocks[kind].append(block_of(kind, columns))
+
+        chosen = (kinds, ports, None, flows, window)
+        try:
+            self.scenario.run(self.seed, (), None, None, engine, on_progress, own._handle, chosen, take)
+        except CancelledError:
+            check()
+        except ValueError as error:
+            raise ScenarioError.of_refusal(error) from None
+        return {kind: pa.concat_tables(tables).unify_dictionaries() for kind, tables in blocks.items()}
 
 
 def nearest(episodes: Sequence[Episode], instant: float, exactness: float) -> Episode | None:

@@ -14,7 +14,7 @@ from celltrain.ensemble.plan import MAX_RUNS, Plan, Seeds
 from celltrain.ensemble.plan.axes import Axis, Grid, Interval, Varied, rounded, written
 from celltrain.ensemble.plan.document import Place, join
 from celltrain.ensemble.plan.forms import OBJECTIVES, ParameterForm, TuneForm
-from celltrain.ensemble.plan.plan import OUTLINED, digest_of, in_words, no_measures
+from celltrain.ensemble.plan.plan import OUTLINED, check_measures, digest_of, in_words
 from celltrain.ensemble.plan.reader import Planned, Reader
 from celltrain.ensemble.plan_warnings import DELIVERED
 from celltrain.ensemble.table import measured
@@ -194,10 +194,7 @@ class _TuneReader(Reader):
             (configuration, _), faults = next(iter(outcomes.items()))
             for fault in faults:
                 self.blame(plan, fault, "", configuration)
-        for text, problem in no_measures(plan.measures, accepted).items():
-            objective = any(one.measure == text for one in plan.objectives)
-            path = join("tune.objectives", text) if objective else "measures"
-            self.refuse(path, f"is not a measure of these runs: {problem}")
+        check_measures(plan.measures, self, accepted)
 
     def blame(self, plan: TunePlan, fault: Fault, path: str, configuration: int | None) -> None:
         """Adds a fault of a scenario, at the place of the plan it comes from."""
@@ -219,7 +216,7 @@ class TunePlan(Planned):
     Attributes:
         measures: Measures of every run, the objectives first.
         configurations: The axes; one point if there are none.
-        parameters: What is searched.
+        parameters: The searched parameters.
         objectives: The two measures.
         references: Settings to compare with.
         trials: Number of trials of each search.

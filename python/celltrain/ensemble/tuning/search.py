@@ -119,7 +119,7 @@ class Runs:
         return refusal is None and not self._values.get(text, {}).keys() >= set(_numbers(seeds))
 
     def values(self, setting: Setting, seeds: Seeds) -> Floats:
-        """Returns both objectives and the bytes delivered, a row for each seed; NaN for what is not known."""
+        """Returns both objectives and the bytes delivered, a row for each seed; NaN for unknown values."""
         known = self._values.get(self.text(setting)[0], {})
         return np.array([known.get(seed, [math.nan] * 3) for seed in _numbers(seeds)], dtype=np.float64)
 
