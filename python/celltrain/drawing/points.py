@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -131,80 +132,53 @@ def _number(value: float, limits: tuple[float, float]) -> str:
     return f"{value:.2f}" if largest < 10 else f"{value:,.0f}"
 
 
-#: Distances of a label from its point that are tried, in points (1/72 inch).
-DISTANCES = (5.5, 9.0, 14.0, 20.0, 28.0, 38.0, 50.0, 64.0)
-#: Distance from which a line leads to the point.
-LED = 9.0
-#: Directions that are tried, in degrees: up to the right first, where a reader looks.
-ANGLES = (45, 135, -45, -135, 90, 0, 180, -90, 20, 70, 110, 160, -20, -70, -110, -160)
+#: Sides and corners of a point at which a label is tried, up to the right first, where a reader looks; and distances from
+#: the point in points (1/72 inch). A line leads to the point from the longer ones.
+SIDES = ((1, 1), (-1, 1), (1, -1), (-1, -1), (0, 1), (1, 0), (-1, 0), (0, -1))
+DISTANCES = (4.0, 6.5, 10.0, 14.0, 20.0, 27.0, 36.0)
+LEAD = {"arrowstyle": "-", "linewidth": 0.5, "color": GREY, "shrinkA": 0, "shrinkB": 3}
 #: Margins around a label and around a point, in points.
-MARGIN, DOT = 1.0, 5.0
-
-_DISTANCE = np.repeat(DISTANCES, len(ANGLES))[:, None]
-_RADIANS = np.radians(np.tile(ANGLES, len(DISTANCES)))
-_DIRECTION = np.stack([np.cos(_RADIANS), np.sin(_RADIANS)], axis=1)
-#: Shift of a label's centre, in half sizes, so that its nearest side or corner has the distance.
-_SHIFT = np.clip(np.sqrt(2) * _DIRECTION, -1, 1)
+MARGIN, DOT = 1.0, 3.5
 
 
-def put(
-    axes: Axes,
-    points: Sequence[tuple[float, float]],
-    texts: Sequence[str],
-    *,
-    hidden: NDArray[np.float64] | None = None,
-    size: str = "small",
-) -> int:
+def put(axes: Axes, points: Sequence[tuple[float, float]], texts: Sequence[str], hidden: NDArray[np.float64]) -> int:
     """Writes a text next to each point; returns how many texts found no place and were left out.
+
+    Each text takes the first free place around its point, near places first, so the same figure always has the same labels.
 
     Args:
         axes: Axes of a figure with a final layout, after `figure.draw_without_rendering()`.
         points: Positions, in the units of the axes.
         texts: One text for each point.
-        hidden: More points, one a row, that labels only cover as a last resort.
-        size: Font size, as in matplotlib.
+        hidden: More points, one a row, that texts only cover as a last resort.
     """
     pixels = axes.figure.dpi / 72
-    at = axes.transData.transform(np.asarray(points, dtype=np.float64).reshape(-1, 2))
-    others = axes.transData.transform(np.zeros((0, 2)) if hidden is None else hidden)
-    room = axes.get_window_extent().extents
-    dots = np.concatenate([at, others])
-    taken: list[NDArray[np.float64]] = []
+    at, dots = axes.transData.transform(points), axes.transData.transform(hidden)
+    room = axes.get_window_extent()
+    taken: list[tuple[Any, Any]] = []
     left_out = 0
+    style: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "va": "center"}
+    style |= {"fontsize": "small", "color": INK, "zorder": 6}
     for spot, point, text in zip(at, points, texts, strict=True):
-        style: dict[str, Any] = {"textcoords": "offset points", "fontsize": size, "color": INK, "zorder": 6}
         note = axes.annotate(text, point, (0, 0), **style)
-        box = note.get_window_extent()
+        half = np.array(note.get_window_extent().size) / 2 + MARGIN * pixels
         note.remove()
-        half = np.array([box.width, box.height]) / 2 + MARGIN * pixels
-        boxes = _boxes(spot + _DIRECTION * _DISTANCE * pixels + _SHIFT * half, half)
-        free = (boxes[:, :2] >= room[:2]).all(axis=1) & (boxes[:, 2:] <= room[2:]).all(axis=1)
-        free &= ~_overlap(boxes, np.array(taken).reshape(-1, 4))
-        visible = free & ~_overlap(boxes, _boxes(dots[(dots != spot).any(axis=1)], np.full(2, DOT * pixels)))
-        chosen = visible if visible.any() else free
-        if not chosen.any():
+        for spares, distance, side in product((True, False), DISTANCES, SIDES):
+            centre = spot + np.multiply(side, distance * pixels + half)
+            low, high = centre - half, centre + half
+            is_inside = np.all(low >= room.min) and np.all(high <= room.max)
+            covers = np.all((dots > low - DOT * pixels) & (dots < high + DOT * pixels), axis=1).any()
+            overlaps = any(np.all(low < top) and np.all(bottom < high) for bottom, top in taken)
+            if is_inside and not overlaps and not (spares and covers):
+                taken.append((low, high))
+                lead = LEAD if distance > DISTANCES[1] else None
+                note = axes.annotate(text, point, tuple((centre - spot) / pixels), arrowprops=lead, **style)
+                # It is inside the axes, so the layout needs no room for it.
+                note.set_in_layout(False)
+                break
+        else:
             left_out += 1
-            continue
-        place = int(chosen.argmax())
-        taken.append(boxes[place])
-        lead = {"arrowstyle": "-", "linewidth": 0.5, "color": GREY, "shrinkA": 0, "shrinkB": 3}
-        offset = tuple((boxes[place, :2] + boxes[place, 2:] - 2 * spot) / 2 / pixels)
-        arrow = lead if _DISTANCE[place] >= LED else None
-        written = axes.annotate(text, point, offset, ha="center", va="center", arrowprops=arrow, **style)
-        # It is inside the axes, so the layout needs no room for it.
-        written.set_in_layout(False)
     return left_out
-
-
-def _boxes(centres: NDArray[np.float64], half: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.hstack([centres - half, centres + half])
-
-
-def _overlap(boxes: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Returns for each box whether it overlaps any of the others."""
-    below = boxes[:, None, :2] < others[None, :, 2:]
-    above = others[None, :, :2] < boxes[:, None, 2:]
-    return np.asarray(np.any(np.all(below & above, axis=2), axis=1))
 
 
 #: Height of a figure with one panel, by its width.
@@ -300,7 +274,7 @@ def fronts(
     for axes, panel in zip(grid, panels, strict=True):
         numbered = spread(len(panel.order), MOST_NUMBERED)
         spots = [tuple(spot) for spot in every[panel.order[numbered]].tolist()]
-        put(axes, spots, [str(place + 1) for place in numbered], hidden=every[panel.points])
+        put(axes, spots, [str(place + 1) for place in numbered], every[panel.points])
     return figure
 
 
