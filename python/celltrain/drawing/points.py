@@ -134,11 +134,11 @@ def _number(value: float, limits: tuple[float, float]) -> str:
 
 #: Sides and corners of a point at which a label is tried, up to the right first, where a reader looks; and distances from
 #: the point in points (1/72 inch). A line leads to the point from the longer ones.
-SIDES = ((1, 1), (-1, 1), (1, -1), (-1, -1), (0, 1), (1, 0), (-1, 0), (0, -1))
-DISTANCES = (4.0, 6.5, 10.0, 14.0, 20.0, 27.0, 36.0)
+SIDES = ((0.7, 0.7), (-0.7, 0.7), (0.7, -0.7), (-0.7, -0.7), (0, 1), (1, 0), (-1, 0), (0, -1))
+DISTANCES = (5.5, 9.0, 14.0, 20.0, 28.0, 38.0, 50.0)
 LEAD = {"arrowstyle": "-", "linewidth": 0.5, "color": GREY, "shrinkA": 0, "shrinkB": 3}
 #: Margins around a label and around a point, in points.
-MARGIN, DOT = 1.0, 3.5
+MARGIN, DOT = 1.0, 5.0
 
 
 def put(axes: Axes, points: Sequence[tuple[float, float]], texts: Sequence[str], hidden: NDArray[np.float64]) -> int:
@@ -163,15 +163,16 @@ def put(axes: Axes, points: Sequence[tuple[float, float]], texts: Sequence[str],
         note = axes.annotate(text, point, (0, 0), **style)
         half = np.array(note.get_window_extent().size) / 2 + MARGIN * pixels
         note.remove()
+        others = dots[(dots != spot).any(axis=1)]
         for spares, distance, side in product((True, False), DISTANCES, SIDES):
-            centre = spot + np.multiply(side, distance * pixels + half)
+            centre = spot + np.multiply(side, distance * pixels) + np.sign(side) * half
             low, high = centre - half, centre + half
             is_inside = np.all(low >= room.min) and np.all(high <= room.max)
-            covers = np.all((dots > low - DOT * pixels) & (dots < high + DOT * pixels), axis=1).any()
+            covers = np.all((others > low - DOT * pixels) & (others < high + DOT * pixels), axis=1).any()
             overlaps = any(np.all(low < top) and np.all(bottom < high) for bottom, top in taken)
             if is_inside and not overlaps and not (spares and covers):
                 taken.append((low, high))
-                lead = LEAD if distance > DISTANCES[1] else None
+                lead = LEAD if distance > DISTANCES[0] else None
                 note = axes.annotate(text, point, tuple((centre - spot) / pixels), arrowprops=lead, **style)
                 # It is inside the axes, so the layout needs no room for it.
                 note.set_in_layout(False)
