@@ -118,33 +118,28 @@ class Grid:
         return blocks or [every]
 
     def _least(self, columns: Sequence[int]) -> int:
-        return sum(self._narrowest(column) for column in columns) + self._between(columns)
+        return sum(self._bounds(column)[0] for column in columns) + self._between(columns)
 
     def _between(self, columns: Sequence[int]) -> int:
         """Characters of a line that are not in cells."""
         return len(GAP) * (len(columns) - 1) + (len(INDENT) if self.groups else 0)
 
-    def _cells(self, column: int) -> Iterator[str]:
-        return (row[column] for row in self.rows)
-
-    def _widest(self, column: int) -> int:
-        """The width of a column without wrapping."""
-        return max(map(_width, [self.heads[column], *self._cells(column)]))
-
-    def _narrowest(self, column: int) -> int:
-        """The width below which a number, or a word that is not very long, would be broken."""
-        least = min(max(map(_width, self.heads[column].split()), default=0), LONGEST_WORD)
-        if column not in self.left:
-            return max(least, *map(_width, self._cells(column)), 0)
-        words = (_width(word) for cell in self._cells(column) for word in cell.split())
-        return max(least, min(max(words, default=0), LONGEST_WORD))
+    def _bounds(self, column: int) -> tuple[int, int]:
+        """The widths of a column below which a number, or a word that is not very long, breaks, and without wrapping."""
+        cells = [row[column] for row in self.rows]
+        words = self.heads[column].split()
+        words += [word for cell in cells for word in cell.split()] if column in self.left else []
+        least = min(max(map(_width, words), default=0), LONGEST_WORD)
+        widest = max(map(_width, cells), default=0)
+        return least if column in self.left else max(least, widest), max(widest, _width(self.heads[column]))
 
     def _widths(self, columns: Sequence[int], width: int | None) -> list[int]:
         """Computes the widths of columns: as wide as their content, or as the screen allows."""
-        wanted = [self._widest(column) for column in columns]
+        bounds = [self._bounds(column) for column in columns]
+        wanted = [widest for _, widest in bounds]
         if width is None or sum(wanted) + self._between(columns) <= width:
             return wanted
-        widths = [self._narrowest(column) for column in columns]
+        widths = [least for least, _ in bounds]
         room = max(width - self._between(columns) - sum(widths), 0)
         # Columns that need little get it, so that a column of prose gets the rest.
         for left, place in enumerate(sorted(range(len(columns)), key=lambda place: wanted[place] - widths[place])):

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from celltrain import _core
 from celltrain.errors import Fault, InputError, ScenarioError
-from celltrain.model import grammar, overrides, policy_files
+from celltrain.model import grammar, overrides, policy_files, shipped
 from celltrain.model.arguments import Rate, Time, checked
 from celltrain.model.cancel import Cancel, current, endable
 from celltrain.model.files import named
-from celltrain.model.shipped import named_text
 from celltrain.text import BROKEN, broken_texts, described, shown
 
 if TYPE_CHECKING:
@@ -133,7 +132,7 @@ def read(
             return _overridden(scenario, settings, option)
         if not isinstance(scenario, str | os.PathLike):
             return Reading.of_table(_table_of(scenario), name_of(scenario))
-        name, text = named_text(scenario)
+        name, text = shipped.named_text(scenario)
     except InputError as error:
         return Reading(faults=error.faults)
     reading = Reading.of_core(_core.parse(text, name, current()))
@@ -180,11 +179,8 @@ def no_plan(root: Mapping[str, Any], file: str) -> Fault | None:
 def _overridden(scenario: Scenario | str | os.PathLike[str], settings: Mapping[str, Any], option: str) -> Reading:
     """Reads a scenario with settings in place of its own; raises `InputError` if it cannot be read at all."""
     if isinstance(scenario, str | os.PathLike):
-        file, text = named_text(scenario)
-        answer = json.loads(_core.toml(text, file))
-        if answer["faults"]:
-            raise ScenarioError(Fault(**fault) for fault in answer["faults"])
-        root, lines, stem = answer["root"], answer["lines"], Path(file).stem
+        file, text = shipped.named_text(scenario)
+        (root, lines), stem = shipped.toml(text, file), Path(file).stem
         if (other := other_kind(root, file)) is not None:
             raise ScenarioError([other])
     else:
