@@ -63,13 +63,11 @@ def heat_maps(maps: Sequence[Map], label: str, look: FigureStyle, *, height: flo
     for place, (axes, one) in enumerate(zip(grid, maps, strict=True)):
         image = _cells(axes, one, limits, room)
         axes.set_title(one.title)
-        if shared and place % columns:
-            axes.set_ylabel("")
-            axes.tick_params(labelleft=False)
         if shared:
-            is_inner = place + columns < len(maps)
-            axes.tick_params(labelbottom=not is_inner)
-            axes.set_xlabel("" if is_inner else one.across.label)
+            axes.set(xlabel="", ylabel="")
+            axes.tick_params(labelleft=place % columns == 0, labelbottom=place + columns >= len(maps))
+    if shared:
+        label_outer(grid, columns, maps[0].across.label, maps[0].up.label)
     figure.colorbar(image, ax=grid, label=label, fraction=0.06, pad=0.02)
     return thinned(figure)
 
@@ -246,7 +244,7 @@ def fronts(
     else:
         height = look.inches - 0.3 + 0.16 * entries if look.narrow else look.inches * TALL
         figure, grid = panelled(1, look, height=height, marks=marks)
-    image = None
+    image, columns = None, look.shape(len(grid), MOST_ACROSS)[1]
     for axes, panel in zip(grid, panels, strict=True):
         image = _coloured(axes, colouring, x.mean, y.mean, panel.points)
         at, line = panel.barred, panel.order
@@ -255,13 +253,10 @@ def fronts(
         axes.plot(x.mean[line], y.mean[line], color=INK, linewidth=1, zorder=2, drawstyle="steps-post")
         ring: dict[str, Any] = {"s": 70, "facecolors": "none", "edgecolors": INK, "zorder": 4}
         axes.scatter(x.mean[line], y.mean[line], label="Pareto front", **ring)
-        axes.locator_params(nbins=5)
-        axes.set_title(panel.title, fontsize="small")
-    columns = look.shape(len(grid), MOST_ACROSS)[1]
-    if look.narrow or columns > 2:
+        axes.locator_params(axis="y", nbins=5)
         # Numbers of four digits need more room than a narrow panel has for five of them.
-        for axes in grid:
-            axes.locator_params(axis="x", nbins=3)
+        axes.locator_params(axis="x", nbins=3 if look.narrow or columns > 2 else 5)
+        axes.set_title(panel.title, fontsize="small")
     label_outer(grid, columns, x.label, y.label)
     if image is not None and colouring is not None:
         bar = figure.colorbar(image, ax=grid, label=colouring.scale.label, pad=0.02, format="{x:g}")

@@ -45,13 +45,8 @@ class Reading:
         """Takes the core's answer."""
         handle, text = read
         answer = json.loads(text)
-        return cls(
-            handle=handle,
-            faults=[_with_advice(Fault(**fault)) for fault in answer["faults"]],
-            warnings=[warning["message"] for warning in answer["warnings"]],
-            memory_bytes=answer["memory_bytes"],
-            does_not_fit=answer["does_not_fit"],
-        )
+        faults = [_with_advice(Fault(**fault)) for fault in answer.pop("faults")]
+        return cls(handle=handle, faults=faults, warnings=[one["message"] for one in answer.pop("warnings")], **answer)
 
     @classmethod
     def of_table(cls, scenario: Mapping[str, Any], name: str) -> Reading:
