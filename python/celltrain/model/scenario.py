@@ -186,21 +186,7 @@ def _overridden(scenario: Scenario | str | os.PathLike[str], settings: Mapping[s
         words = overrides.in_words({path: one for path, one in found.items() if path != "name"})
         made["name"] = f"{name or stem} ({words})".lstrip()
     reading = Reading.of_table(made, file)
-    hinted = (_of_new_port(fault, root, found) for fault in reading.faults)
-    return replace(reading, faults=[_placed(fault, file, lines, found, option, made) for fault in hinted])
-
-
-def _of_new_port(fault: Fault, root: Mapping[str, Any], settings: Mapping[str, overrides.Setting]) -> Fault:
-    """Adds the port that the scenario has for all to a fault of a port that only settings name."""
-    ports = root.get("port")
-    above = fault.key.rpartition(".")[0]
-    kind, _, name = above.partition(".")
-    is_new = isinstance(ports, Mapping) and "default" in ports and name not in ports
-    path = next((path for path in settings if path.startswith(f"{above}.")), None)
-    if kind != "port" or not is_new or "is missing" not in fault.problem or path is None:
-        return fault
-    instead = f"port.default.{path.removeprefix(f'{above}.')}"
-    return fault.changed(problem=f"is missing, as the scenario has no {above}; did you mean {instead}?", line=None)
+    return replace(reading, faults=[_placed(fault, file, lines, found, option, made) for fault in reading.faults])
 
 
 def _placed(
