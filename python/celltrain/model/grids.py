@@ -68,6 +68,8 @@ class Grid:
             if number:
                 yield []
             yield from self._block(columns, width)
+        if self.more:
+            yield [(f"and {self.more:,} more", "")]
 
     def text(self, width: int | None = None) -> str:
         """The table as plain text."""
@@ -306,7 +308,10 @@ MOST_ROWS = 12
 MOST_TEXT = 80
 # Notebooks of every kind keep the style of an element, and few keep style sheets.
 _CARD = "font-size:.9em;line-height:1.45;max-width:62em"
-_CELL = "padding:.1em .8em .1em 0;border:0;border-bottom:1px solid rgba(128,128,128,.35);background:none"
+_CELL = (
+    '<{tag} style="padding:.1em .8em .1em 0;border:0;border-bottom:1px solid rgba(128,128,128,.35);background:none;'
+    'text-align:{side}">{text}</{tag}>'
+)
 _TABLE = "border-collapse:collapse;margin:.4em 0;width:auto;font-variant-numeric:tabular-nums"
 _SOFT = "opacity:.75"
 
@@ -324,8 +329,7 @@ class Card:
     def text(self) -> str:
         """Writes the card for `print` and for notebooks without HTML."""
         parts = ["\n".join(map(shown, [self.title, *self.lines]))]
-        for grid in (_short(grid) for grid in self.grids if grid.rows):
-            parts.append("\n".join([*grid.text().splitlines(), *_left_out(grid)]))
+        parts += [_short(grid).text() for grid in self.grids if grid.rows]
         if self.notes:
             parts.append("\n".join(map(shown, self.notes)))
         return "\n\n".join(parts)
@@ -366,22 +370,17 @@ def _text(words: str) -> str:
     return shown(words if len(words) <= MOST_TEXT else f"{words[: MOST_TEXT - 1]}\u2026")
 
 
-def _left_out(grid: Grid) -> list[str]:
-    return [f"and {grid.more:,} more"] if grid.more else []
-
-
 def _small(text: str) -> str:
     return f'<div style="{_SOFT}"><small>{escape(shown(text))}</small></div>'
 
 
 def _html(grid: Grid) -> str:
-    aligned = [f"{_CELL};text-align:{'left' if column in grid.left else 'right'}" for column in range(len(grid.heads))]
-    rows = "".join(f"<tr>{_cells('td', row, aligned)}</tr>" for row in grid.rows)
-    return (
-        f'<div style="overflow-x:auto"><table style="{_TABLE}"><thead><tr>{_cells("th", grid.heads, aligned)}</tr></thead>'
-        f"<tbody>{rows}</tbody></table></div>{''.join(map(_small, _left_out(grid)))}"
-    )
+    def row(tag: str, texts: Sequence[str]) -> str:
+        sides = ["left" if column in grid.left else "right" for column in range(len(texts))]
+        cells = zip(sides, map(escape, texts), strict=True)
+        return f"<tr>{''.join(_CELL.format(tag=tag, side=side, text=text) for side, text in cells)}</tr>"
 
-
-def _cells(tag: str, texts: Sequence[str], styles: Sequence[str]) -> str:
-    return "".join(f'<{tag} style="{style}">{escape(text)}</{tag}>' for text, style in zip(texts, styles, strict=True))
+    head, body = row("th", grid.heads), "".join(row("td", texts) for texts in grid.rows)
+    table = f'<table style="{_TABLE}"><thead>{head}</thead><tbody>{body}</tbody></table>'
+    more = _small(f"and {grid.more:,} more") if grid.more else ""
+    return f'<div style="overflow-x:auto">{table}</div>{more}'
