@@ -185,7 +185,10 @@ def alone(claim: dict[str, Any]) -> str:
 
 
 def own_numbers(answer: dict[str, Any], paper: Paper) -> str:
-    """Every table of a study or experiment of a paper, each quantity by itself, the values of one key side by side."""
+    """Every table of a study or experiment of a paper, each quantity by itself, the values of one key side by side.
+
+    The meaning of a quantity is given at its first table.
+    """
     ours = answer["numbers"] + answer["experiments"]
     seeds = {table.number: max(n["seeds"] for n in ours if n["table"] == table.number) for table in paper.tables}
     alike = len(set(seeds.values())) == 1
@@ -194,13 +197,16 @@ def own_numbers(answer: dict[str, Any], paper: Paper) -> str:
         f"Mean of {count} \u00b1 half of the 95 % interval of the mean (Student); "
         f"without \u00b1 all seeds gave the same; version {answer['build']['version']}."
     ]
+    defined: set[str] = set()
     for table in paper.tables:
         parts += [f"### {table.heading}", *([] if alike else [f"{seed_count(seeds[table.number])}."])]
         for name in table.quantities:
             quantity = paper.quantities[name]
             unit = "" if quantity.unit == "1" else f", in {quantity.unit}"
             members = [n for n in ours if (n["table"], n["quantity"]) == (table.number, name)]
-            parts += [f"**{words(name).capitalize()}**: {quantity.meaning}{unit}.", across(table, members, paper)]
+            meaning = f" {quantity.meaning}{unit}." if name not in defined else ""
+            defined.add(name)
+            parts += [f"**{words(name).capitalize()}**:{meaning}", across(table, members, paper)]
     return "\n\n".join(parts)
 
 
