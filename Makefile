@@ -5,7 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
 # These files are compiled into the core.
-SHIPPED := $(shell find papers studies docs/abr.md docs/gfr.md docs/models plans scenarios -type f)
+SHIPPED := $(shell find papers studies docs/abr.md docs/gfr.md docs/glossary.md docs/models plans scenarios -type f)
 SOURCES := $(shell find python/celltrain -name '*.py')
 LOCK := requirements/use.lock
 DEV_LOCK := requirements/dev.lock
@@ -109,7 +109,7 @@ lab: dist/lab.html ## build the page that runs the simulator in a browser: dist/
 	@cp dist/lab.html python/celltrain/lab.html
 	@echo "The lab is dist/lab.html: open it in a browser, or type: $(BIN)/celltrain lab"
 
-LAB := $(shell find lab/src -type f) lab/build.mjs lab/package.json lab/tsconfig.json
+LAB := $(shell find lab/src -type f) lab/build.mjs lab/package.json lab/tsconfig.json docs/glossary.md
 CORE := $(or $(CARGO_TARGET_DIR),target)/wasm32-unknown-unknown/web/celltrain_web.wasm
 
 dist/lab.html: .make/lab $(LAB) $(RUST) $(SHIPPED) out/lab/data.json

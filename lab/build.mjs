@@ -37,7 +37,7 @@ const common = {
   target: "es2022",
   jsx: "automatic",
   jsxImportSource: "preact",
-  loader: { ".toml": "text", ".csv": "text", ".html": "text" },
+  loader: { ".md": "text", ".toml": "text", ".csv": "text", ".html": "text" },
   absWorkingDir: here,
   legalComments: "none",
   logLevel: "warning",

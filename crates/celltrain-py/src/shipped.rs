@@ -9,9 +9,12 @@ static MODELS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../docs/models");
 static PLANS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../plans");
 static SCENARIOS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../scenarios");
 
-/// Pages of services, which are in the folder of general pages.
-const SERVICES: [(&str, &str); 2] =
-    [("docs/abr.md", include_str!("../../../docs/abr.md")), ("docs/gfr.md", include_str!("../../../docs/gfr.md"))];
+/// Pages of services, and the glossary, which are in the folder of general pages.
+const PAGES: [(&str, &str); 3] = [
+    ("docs/abr.md", include_str!("../../../docs/abr.md")),
+    ("docs/gfr.md", include_str!("../../../docs/gfr.md")),
+    ("docs/glossary.md", include_str!("../../../docs/glossary.md")),
+];
 
 fn roots() -> [(&'static str, &'static Dir<'static>); 5] {
     [
@@ -24,7 +27,7 @@ fn roots() -> [(&'static str, &'static Dir<'static>); 5] {
 }
 
 pub(crate) fn text(path: &str) -> Option<&'static str> {
-    if let Some((_, text)) = SERVICES.iter().find(|(name, _)| *name == path) {
+    if let Some((_, text)) = PAGES.iter().find(|(name, _)| *name == path) {
         return Some(text);
     }
     let (root, dir) = roots().into_iter().find(|(root, _)| path.starts_with(root))?;
@@ -36,7 +39,7 @@ pub(crate) fn names(prefix: &str) -> Vec<String> {
     for (root, dir) in roots() {
         collect(root, dir, &mut names);
     }
-    names.extend(SERVICES.map(|(name, _)| name.to_string()));
+    names.extend(PAGES.map(|(name, _)| name.to_string()));
     names.retain(|name| name.starts_with(prefix));
     names.sort();
     names

@@ -5,6 +5,11 @@ declare module "*.csv" {
   export default text;
 }
 
+declare module "*.md" {
+  const text: string;
+  export default text;
+}
+
 declare module "*.toml" {
   const text: string;
   export default text;

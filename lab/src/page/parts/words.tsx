@@ -1,47 +1,34 @@
-/** Jargon with its meaning in plain language, on hover, focus and for screen readers. */
+/** Technical terms with their meaning on hover, on focus and for screen readers. */
 
 import type { ComponentChildren, JSX } from "preact";
 import { useId, useState } from "preact/hooks";
+import glossary from "../../../../docs/glossary.md";
 
-/** Each in one or two sentences, for somebody who has heard one lecture on TCP. */
-export const MEANINGS = {
-  cell: "A small packet of fixed size: 53 bytes, of which 48 are data. ATM switches move nothing else.",
-  segment: "A piece of TCP's data with a header, sent as one.",
-  frame: "Carries one TCP segment. It is cut into cells, and useless if one of them is missing.",
-  VC: "Virtual channel: the path of one connection's cells through the switches.",
-  cwnd: "Congestion window: how much the sender may have in flight without an acknowledgement.",
-  ssthresh:
-    "Slow start threshold: below this window the sender doubles it every round trip, above it adds one segment.",
-  efficiency: "Data that all receivers got together, divided by what a full link could deliver. 1 is the best.",
-  fairness: "Jain's index: 1 if all connections got the same, 1/N if one of N got everything, undefined if none got anything.",
-  "tail drop": "The buffer accepts cells until it is full, then loses every cell that arrives.",
-  PPD: "Partial packet discard: once a frame has lost a cell, its other cells are refused too.",
-  EPD: "Early packet discard: no new frame may start while more cells wait than a threshold.",
-  "Selective Drop": "Above a threshold, a connection that holds more than its share may not start a frame.",
-  FBA: "Fair buffer allocation: like Selective Drop, with a share that shrinks as the buffer fills.",
-  timeout: "No acknowledgement arrived in time: the sender starts again with a window of one segment.",
-  tick: "The sender's timer is a coarse clock. It advances once per tick.",
-  "retransmission timer": "How long a sender waits for an acknowledgement before it sends a segment again.",
-  "fast retransmit": "Three acknowledgements of the same byte show that a segment is missing, without waiting for a timer.",
-  "round trip": "The time from sending a segment until its acknowledgement arrives.",
-  ABR: "Available bit rate: the network tells each source in control cells how fast it may send.",
-  UBR: "Unspecified bit rate: every source may send as fast as its link, and the network promises nothing.",
-  "adaptive discard": "An edge device drops packets early: the further its allowed rate has fallen, the more.",
-  "virtual queuing":
-    "One queue for all, and for each connection a count of the cells it would have waiting if all were served in turns.",
-  "per-VC queuing": "A queue for each connection, served in turns.",
-  "explicit rate": "The switch writes the rate that a source may use into control cells, as a number.",
-  "edge device": "Where an IP network meets the ATM network: it takes whole packets and sends them as cells.",
-  K: "The size of the buffer, in cells.",
-  X: "Cells waiting in the buffer now.",
-  Y: "Waiting cells of the frame's own connection.",
-  N: "Connections that have cells waiting now.",
-  seed: "The number that determines all random choices of a run. The same seed gives the same run.",
-  "95 % interval": "If all were repeated with other seeds, 95 of 100 such intervals would contain the true mean.",
-  fingerprint: "A short code for everything that happened in a run. Runs with the same code are the same run.",
-} as const;
+/** Terms of `docs/glossary.md` that texts of the lab explain. */
+const EXPLAINED = [
+  "cell", "segment", "frame", "VC", "cwnd", "ssthresh", "efficiency", "fairness", "tail drop",
+  "PPD", "EPD", "Selective Drop", "FBA", "timeout", "tick", "retransmission timer",
+  "fast retransmit", "round trip", "ABR", "UBR", "adaptive discard", "virtual queuing",
+  "per-VC queuing", "explicit rate", "edge device", "K", "X", "Y", "N", "seed", "95 % interval",
+  "fingerprint",
+] as const;
 
-export type Term = keyof typeof MEANINGS;
+export type Term = (typeof EXPLAINED)[number];
+
+/** The meaning of each term, from the table of the glossary. */
+export const MEANINGS: Readonly<Record<Term, string>> = meanings();
+
+function meanings(): Record<Term, string> {
+  const rows = new Map([...glossary.matchAll(/^\| (.+?) \| (.+) \|$/gm)].map((row) => [row[1], row[2]]));
+  const pairs = EXPLAINED.map((term) => {
+    const meaning = rows.get(term);
+    if (meaning === undefined) {
+      throw new Error(`docs/glossary.md does not have the term: ${term}`);
+    }
+    return [term, meaning] as const;
+  });
+  return Object.fromEntries(pairs) as Record<Term, string>;
+}
 
 /** Pixels that a meaning may need at the right of its word. */
 const ROOM = 340;
@@ -71,7 +58,7 @@ export function Word(props: { readonly of: Term; readonly children?: ComponentCh
 /** A term of one letter is one only where it is spoken of as such. */
 const LETTERS: ReadonlySet<string> = new Set(["K", "X", "Y", "N"]);
 
-const TERMS = (Object.keys(MEANINGS) as Term[]).sort((a, b) => b.length - a.length);
+const TERMS = [...EXPLAINED].sort((a, b) => b.length - a.length);
 
 /** Terms as words of a text, in the plural too; not within a longer word, and a letter only beside other words. */
 const FOUND = new RegExp(`(?<![\\w-])(${TERMS.join("|")})(?=s?(?![\\w-]))`, "i");

@@ -64,7 +64,7 @@ class Interval:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Numbers:
+class NumberRange:
     """Values of an interval.
 
     Attributes:
@@ -127,7 +127,7 @@ class Axis(Varied):
 
     settings: tuple[Any, ...] = ()
     labels: tuple[str, ...] | None = None
-    numbers: Numbers | None = None
+    numbers: NumberRange | None = None
     place: tuple[str | int, ...] = ()
 
     def __len__(self) -> int:

@@ -123,7 +123,9 @@ class Document:
     def of_values(cls, scenario: Scenario | str | os.PathLike[str], document: Mapping[str, Any], file: str) -> Self:
         """Returns the plan of Python values."""
         try:
-            made = cls(file, None, overrides.plain(document))
+            made = cls(
+                file, None, overrides.plain({key: value for key, value in document.items() if value is not None})
+            )
             if isinstance(scenario, str | os.PathLike):
                 made._use_text(*named_text(scenario))
                 if (other := other_kind(made.scenario, made.scenario_file)) is not None:
@@ -226,24 +228,24 @@ class Document:
             if not isinstance(path, str) or not isinstance(values, list | Mapping) or not choices(path):
                 return given
             labelled = isinstance(values, Mapping)
-            found: dict[Any, tuple[Any, Any]] = {}
-            before = len(self.faults)
-            for step, text in values.items() if isinstance(values, Mapping) else enumerate(values):
-                found[step] = step if labelled else text if isinstance(text, str) else "", text
-                if isinstance(text, str) and text != AS_IS:
+            entries: Iterable[tuple[Any, Any]] = values.items() if isinstance(values, Mapping) else enumerate(values)
+            made: dict[str, Any] = {}
+            before, is_changed = len(self.faults), False
+            for step, value in entries:
+                label, table = value if isinstance(value, str) else "", value
+                if isinstance(value, str) and value != AS_IS:
                     try:
-                        label, value = overrides.resolved(path, text, folder)
+                        label, table = overrides.resolved(path, value, folder)
                         if overrides.is_tcp(path):
-                            value = overrides.with_settings_of(scenario, path, value)
-                        found[step] = step if labelled else label, value
+                            table = overrides.with_settings_of(scenario, path, table)
+                        is_changed = True
                     except InputError as error:
                         self.faults.extend(error.faults)
                     except ValueError as error:
                         at = (*place, step) if axis is not given else (*place, "values", step)
-                        self.refuse(at, str(error), text)
-            made = dict(found.values())
-            any_text = any(value is not values[step] for step, (_, value) in found.items())
-            if any_text and len(self.faults) == before and len(made) == len(found) and (labelled or "" not in made):
+                        self.refuse(at, str(error), value)
+                made[step if labelled else label] = table
+            if is_changed and len(self.faults) == before and len(made) == len(values) and (labelled or "" not in made):
                 return {**axis, "path": path, "values": made}
         # Faults are faults of the axis as the plan has it.
         return given

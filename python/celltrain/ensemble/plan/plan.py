@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from celltrain import _core
 from celltrain.ensemble.plan.axes import CHECKED_POINTS, Axis, Grid, Seeds
-from celltrain.ensemble.plan.document import as_text, join
+from celltrain.ensemble.plan.document import Place, as_text
 from celltrain.ensemble.plan.reader import Planned, Reader
 from celltrain.errors import Fault, PlanError, ScenarioError
 from celltrain.model import policy_files
@@ -114,7 +114,7 @@ def _check_points(plan: Plan, reader: Reader, *, unused: bool) -> None:
             kept.setdefault((fault.key, fault.value, fault.problem), (fault, []))[1].append(index)
     if unfit == len(indices):
         refused |= too_large
-    _check_measures(plan, reader, accepted)
+    check_measures(plan.measures, reader, accepted)
     for (name, reason), count in lacking.items():
         if count == runnable:
             reader.refuse("series.record", f"has nothing to record: {reason}", name)
@@ -175,11 +175,12 @@ def _of_point(plan: Plan, reader: Reader, fault: Fault, indices: Sequence[int], 
     return Fault.of(problem, file=reader.file, line=line, key=fault.key, value=fault.value)
 
 
-def _check_measures(plan: Plan, reader: Reader, scenarios: Sequence[Reading]) -> None:
+def check_measures(measures: Sequence[str], reader: Reader, scenarios: Sequence[Reading]) -> None:
     """Refuses measures that do not exist in the answers of all these scenarios."""
-    said = plan.document.get("measures", [])
-    for text, why in no_measures(plan.measures, scenarios).items():
-        path = join("measures", said.index(text)) if text in said else "measures"
+    listed = list(reader.form.measures or ())
+    for text, why in no_measures(measures, scenarios).items():
+        place: Place = ("measures", listed.index(text)) if text in listed else ("tune", "objectives", text)
+        path = reader.path(place if reader.has(*place) else "measures")
         if text.isidentifier():
             hint = f" Did you mean {why.rpartition('did you mean ')[2]}" if "did you mean " in why else ""
             line = reader.line(path)
@@ -188,7 +189,8 @@ def _check_measures(plan: Plan, reader: Reader, scenarios: Sequence[Reading]) ->
             fault = Fault.of(sentence, file=file, line=line, key=path, value=as_text(text))
             reader.faults.append(replace(fault, message=f"{start}{fault.problem}"))
         else:
-            reader.refuse(path, f"is not a measure of these runs: {why}", text)
+            value = ... if place[0] == "tune" else text
+            reader.refuse(path, f"is not a measure of these runs: {why}", value)
 
 
 def no_measures(measures: Sequence[str], scenarios: Sequence[Reading]) -> dict[str, str]:

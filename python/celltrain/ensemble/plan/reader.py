@@ -23,7 +23,7 @@ from celltrain.ensemble.plan.axes import (
     Axis,
     Group,
     Interval,
-    Numbers,
+    NumberRange,
     Seeds,
     Until,
     draw,
@@ -212,7 +212,7 @@ class Reader(Document):
         count, shares = sample.points, draw(sample.method, len(found), sample.points, sample.seed)
         axes = []
         for number, (name, (key, interval)) in enumerate(zip(sample.axes, found, strict=True)):
-            numbers = Numbers(interval=interval, count=count, shares=shares[:, number], whole=key.whole)
+            numbers = NumberRange(interval=interval, count=count, shares=shares[:, number], whole=key.whole)
             axes.append(Axis(name=name, key=key, numbers=numbers, place=("sample", "axes", name)))
         yield Group(axes=tuple(axes))
 
@@ -304,7 +304,7 @@ class Reader(Document):
         if count is None:
             # It has been refused.
             raise RefusedError
-        axis = Axis(name=name, key=key, numbers=Numbers(interval=interval, count=count, step=step), place=place)
+        axis = Axis(name=name, key=key, numbers=NumberRange(interval=interval, count=count, step=step), place=place)
         if count <= CHECKED_POINTS:
             settings = [json.dumps(axis.setting(number)) for number in range(count)]
             for one, other in itertools.pairwise(settings):

@@ -14,9 +14,10 @@ from celltrain.ensemble.plan import MAX_RUNS, Plan, Seeds
 from celltrain.ensemble.plan.axes import Axis, Grid, Interval, Varied, rounded, written
 from celltrain.ensemble.plan.document import Place, join
 from celltrain.ensemble.plan.forms import OBJECTIVES, ParameterForm, TuneForm
-from celltrain.ensemble.plan.plan import OUTLINED, digest_of, in_words, no_measures
+from celltrain.ensemble.plan.plan import OUTLINED, check_measures, digest_of, in_words
 from celltrain.ensemble.plan.reader import Planned, Reader
 from celltrain.ensemble.plan_warnings import DELIVERED
+from celltrain.ensemble.table import measured
 from celltrain.errors import Fault
 from celltrain.model.paths import UnknownKeyError, set_key
 from celltrain.model.quantities import exact
@@ -74,7 +75,14 @@ class Objective:
     """A measure, and whether larger is better."""
 
     measure: str
-    larger: bool
+    unit: str
+    meaning: str
+    better: str
+
+    @property
+    def larger(self) -> bool:
+        """True if larger is better."""
+        return self.better == "larger"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +109,15 @@ class _TuneReader(Reader):
         if objectives and len(objectives) != 2:
             count = "one measure" if len(objectives) == 1 else f"{len(objectives)} measures"
             self.refuse("tune.objectives", f"names {count}: a front is of two; {OBJECTIVES}")
-        return [Objective(measure=text, larger=direction != "minimize") for text, direction in objectives.items()]
+        return [
+            Objective(
+                measure=text,
+                unit=measured(text).unit,
+                meaning=measured(text).meaning,
+                better="smaller" if direction == "minimize" else "larger",
+            )
+            for text, direction in objectives.items()
+        ]
 
     def parameters(self, tune: TuneForm, axes: Sequence[Axis]) -> list[Parameter]:
         others = {axis.name: axis.path for axis in axes}
@@ -178,10 +194,7 @@ class _TuneReader(Reader):
             (configuration, _), faults = next(iter(outcomes.items()))
             for fault in faults:
                 self.blame(plan, fault, "", configuration)
-        for text, problem in no_measures(plan.measures, accepted).items():
-            objective = any(one.measure == text for one in plan.objectives)
-            path = join("tune.objectives", text) if objective else "measures"
-            self.refuse(path, f"is not a measure of these runs: {problem}")
+        check_measures(plan.measures, self, accepted)
 
     def blame(self, plan: TunePlan, fault: Fault, path: str, configuration: int | None) -> None:
         """Adds a fault of a scenario, at the place of the plan it comes from."""
@@ -203,7 +216,7 @@ class TunePlan(Planned):
     Attributes:
         measures: Measures of every run, the objectives first.
         configurations: The axes; one point if there are none.
-        parameters: What is searched.
+        parameters: The searched parameters.
         objectives: The two measures.
         references: Settings to compare with.
         trials: Number of trials of each search.

@@ -8,7 +8,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,6 @@ from celltrain.ensemble.plan.plan import compact
 from celltrain.ensemble.plan_warnings import DELIVERED
 from celltrain.ensemble.store import Store
 from celltrain.ensemble.store.store import DATABASE
-from celltrain.ensemble.table import measured
 from celltrain.ensemble.tuning.plan import Numbers, TunePlan
 from celltrain.ensemble.tuning.result import Confirmed, Estimate, Left, Searched, Tried, Tuned
 from celltrain.ensemble.tuning.trials import Folder, Trial, ask, silent_optuna
@@ -120,7 +119,7 @@ class Runs:
         return refusal is None and not self._values.get(text, {}).keys() >= set(_numbers(seeds))
 
     def values(self, setting: Setting, seeds: Seeds) -> Floats:
-        """Returns both objectives and the bytes delivered, a row for each seed; NaN for what is not known."""
+        """Returns both objectives and the bytes delivered, a row for each seed; NaN for unknown values."""
         known = self._values.get(self.text(setting)[0], {})
         return np.array([known.get(seed, [math.nan] * 3) for seed in _numbers(seeds)], dtype=np.float64)
 
@@ -241,8 +240,7 @@ class Search:
     def _chosen(self, configuration: int, settings: Sequence[Numbers]) -> list[Numbers]:
         """Returns the front of the finalists by the seeds of selection, from the best in the first objective."""
         x, y = self._runs.better(configuration, settings, self._plan.selection)
-        front = np.flatnonzero(statistics.pareto_front(x, y))
-        return [settings[i] for i in front[np.lexsort((front, -y[front], -x[front]))]]
+        return [settings[i] for i in finalists(x, y, int(statistics.pareto_front(x, y).sum()))]
 
     def _tail_drop(self, settings: Sequence[Numbers]) -> dict[int, float]:
         """Returns the bytes that a run delivers on average under tail drop, by configuration, if it can be run.
@@ -293,15 +291,6 @@ class Search:
     def _facts(self) -> dict[str, Any]:
         plan, build = self._plan, _core.build()
         stages = {"search": plan.search, "selection": plan.selection, "confirmation": plan.confirmation}
-        objectives = [
-            {
-                "measure": one.measure,
-                "unit": measured(one.measure).unit,
-                "meaning": measured(one.measure).meaning,
-                "better": "larger" if one.larger else "smaller",
-            }
-            for one in plan.objectives
-        ]
         parameters = [
             {
                 "name": one.name,
@@ -319,7 +308,7 @@ class Search:
             "version": build["version"],
             "profile": build["profile"],
             "optuna": self._folder.manifest["optuna"],
-            "objectives": objectives,
+            "objectives": [asdict(one) for one in plan.objectives],
             "parameters": parameters,
             "references": [{"label": one.label, "parameters": plan.named(one.numbers)} for one in plan.references],
             "seeds": {name: {"first": seeds.first, "count": seeds.count} for name, seeds in stages.items()},
@@ -494,22 +483,13 @@ def tune(
         StoreError: When a store in it cannot be written or continued.
         CancelledError: When `cancel` ended it; `out` has everything done so far.
     """
-    if isinstance(base, TunePlan):
-        plan = base
-    else:
-        search: dict[str, Any] = {
-            "parameters": parameters,
-            "objectives": objectives or OBJECTIVES,
-            "references": references,
-        }
-        search |= {"trials": trials, "batch": batch, "finalists": finalists, "seed": seed, "seeds": seeds}
-        document = {
-            "axes": over,
-            "measures": measures if measures is None or isinstance(measures, str) else list(measures),
-            "limits": None if limit is None else {"time": limit},
-            "tune": _present(search),
-        }
-        plan = TunePlan.of(base, _present(document))
+    search: dict[str, Any] = {"parameters": parameters, "objectives": objectives or OBJECTIVES}
+    search |= {"references": references, "trials": trials, "batch": batch, "finalists": finalists}
+    search |= {"seed": seed, "seeds": seeds}
+    given = {key: value for key, value in search.items() if value is not None}
+    limits = None if limit is None else {"time": limit}
+    document = {"axes": over, "measures": measures, "limits": limits, "tune": given}
+    plan = base if isinstance(base, TunePlan) else TunePlan.of(base, document)
     if resume and out is None:
         raise PlanError([Fault.of_option("resume", True, "needs the folder it goes on with")])
     where = worker_of(jobs, client, worker)
@@ -535,7 +515,3 @@ def run_tune(
     silent_optuna()
     with Folder.resume(folder, plan) if resume else Folder.create(folder, plan) as opened:
         return Search(plan, opened, worker, progress).run()
-
-
-def _present(table: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in table.items() if value is not None}

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from celltrain.ensemble.plan.axes import draw
 from celltrain.ensemble.store.folder import Kind, Lock, Locked, clear, put, sync
-from celltrain.ensemble.tuning.plan import Numbers, Parameter, TunePlan
+from celltrain.ensemble.tuning.plan import Numbers, TunePlan
 from celltrain.errors import Fault, MissingExtraError, TuneError, warn
 from celltrain.model.files import UnreadableError, linked, read_json
 from celltrain.model.quantities import exact
@@ -130,17 +130,12 @@ def _study(plan: TunePlan, history: Sequence[Trial], **where: Any) -> Any:
 
 def _distributions(plan: TunePlan) -> dict[str, BaseDistribution]:
     """Returns the parameters' ranges as Optuna has them, in the units of a store's columns."""
-    return {parameter.name: _distribution(parameter) for parameter in plan.parameters}
-
-
-def _distribution(parameter: Parameter) -> BaseDistribution:
-    of: Any = silent_optuna().distributions
-    low, high, log, step = parameter.interval.low, parameter.last, parameter.interval.log, parameter.step
-    made: BaseDistribution
-    if parameter.key.whole:
-        made = of.IntDistribution(round(low), round(high), log=log, step=1 if step is None else round(step))
-    else:
-        made = of.FloatDistribution(float(low), float(high), log=log, step=None if step is None else float(step))
+    of, made = silent_optuna().distributions, {}
+    for p in plan.parameters:
+        number: Any = round if p.key.whole else float
+        kind = of.IntDistribution if p.key.whole else of.FloatDistribution
+        step = number(p.step) if p.step is not None else 1 if p.key.whole else None
+        made[p.name] = kind(number(p.interval.low), number(p.last), log=p.interval.log, step=step)
     return made
 
 

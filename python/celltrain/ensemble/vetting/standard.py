@@ -5,8 +5,10 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from celltrain.ensemble.plan.document import parse
 from celltrain.errors import Fault, InputError
 from celltrain.model import overrides, policy_files
 from celltrain.model.policy_files import Policy
@@ -14,32 +16,8 @@ from celltrain.model.scenario import Reading
 
 #: Path of the policy in the scenarios in which it is tried.
 PATH = "port.bottleneck.policy"
-_SMALL = {"vanilla": {"receive_window": "65535B"}}
-_LARGE = {"vanilla": {"receive_window": "600000B"}}
-
-
-def _n_source(duration: str, sources: int, delay: str, tcp: dict[str, Any], buffer: int = 1000) -> dict[str, Any]:
-    """Returns a scenario without a policy: sources that share one port."""
-    topology = {"n_source": {"sources": sources, "link_delay": delay}}
-    return {"duration": duration, "topology": topology, "tcp": tcp, "port": {"bottleneck": {"buffer": buffer}}}
-
-
-#: By name. The scenarios of ATM Forum 96-1269, section 3.1, with its smallest buffers, two of them again with SACK, one again
-#: with hosts whose clocks and starts differ, and round trips of 60 and 600 us at one port (scenarios/unequal-rtt.toml).
-SCENARIOS: dict[str, dict[str, Any]] = {
-    "lan-5": _n_source("2s", 5, "5us", _SMALL),
-    "lan-15": _n_source("2s", 15, "5us", _SMALL),
-    "wan-5": _n_source("10s", 5, "5ms", _LARGE, 12000),
-    "lan-5-sack": _n_source("2s", 5, "5us", {"sack": _SMALL["vanilla"]}),
-    "wan-5-sack": _n_source("10s", 5, "5ms", {"sack": _LARGE["vanilla"]}, 12000),
-    "lan-5-random": {
-        **_n_source("2s", 5, "5us", {"vanilla": {**_SMALL["vanilla"], "tick_phase": "random"}}),
-        "host": {"start_spread": "100ms"},
-    },
-    "unequal-rtt": _n_source("2s", 10, "10us", {"reno": {}}),
-}
-SCENARIOS["unequal-rtt"]["topology"]["n_source"]["access_delays"] = {"source6-10": "280us"}
-
+#: Scenarios without a policy, by name.
+SCENARIOS: dict[str, dict[str, Any]] = parse(Path(__file__).with_suffix(".toml").read_text(), "standard.toml")[0]
 #: Scenarios that differ in their TCP alone, with words for it.
 PAIRS = tuple(
     {name: f"with {next(iter(SCENARIOS[name]['tcp']))}" for name in pair}
