@@ -14,7 +14,7 @@ from conftest import ROOT
 
 import celltrain as ct
 from celltrain import _core, cli
-from celltrain.cli import bench, catalog
+from celltrain.cli import catalog, installation
 from celltrain.model.measures import SERIES
 from celltrain.model.scenario import Reading
 
@@ -381,11 +381,11 @@ def test_reproduce_refuses_what_there_is_not(celltrain, arguments):
 def test_the_json_of_bench_has_exactly_the_promised_fields(celltrain, monkeypatch):
     if _core.build()["profile"] != "release":
         pytest.skip("a debug build is not measured")
-    monkeypatch.setattr(bench, "QUICK", ("n-source-lan-5-infinite", "idle"))
+    monkeypatch.setattr(installation, "QUICK", ("n-source-lan-5-infinite", "idle"))
     answer = celltrain("bench", "--quick", "--json")
     assert answer.code == 0
     assert [(row["scenario"], row["engine"]) for row in answer.json] == [
-        (case["scenario"], engine) for case in bench.cases(quick=True) for engine in ("reference", "fast")
+        (case["scenario"], engine) for case in installation.cases(quick=True) for engine in ("reference", "fast")
     ]
     for row in answer.json:
         fields = {**BENCH_FIELDS, "ratio_to_reference": float} if row["engine"] == "fast" else BENCH_FIELDS
@@ -399,7 +399,7 @@ def test_the_json_of_bench_has_exactly_the_promised_fields(celltrain, monkeypatc
 
 @pytest.mark.slow
 def test_bench_measures_the_scenarios_it_names():
-    every = {case["scenario"]: case for case in bench.cases()}
+    every = {case["scenario"]: case for case in installation.cases()}
     for network in ("lan", "wan"):
         for sources in (5, 15, 100, 1000):
             case = every[f"n-source-{network}-{sources}-infinite"]
@@ -408,8 +408,8 @@ def test_bench_measures_the_scenarios_it_names():
             assert scenario["duration"] == f"{case['duration_s']:g}s"
             assert case["title"].endswith(f"{case['duration_s']:g} s")
     assert {"chain", "idle", "n-source-lan-15-fba-1000"} < set(every)
-    quick = bench.cases(quick=True)
-    assert [case["scenario"] for case in quick] == list(bench.QUICK)
+    quick = installation.cases(quick=True)
+    assert [case["scenario"] for case in quick] == list(installation.QUICK)
     assert all(case == every[case["scenario"]] for case in quick)
 
 
@@ -433,7 +433,7 @@ def test_doctor_finds_a_sound_installation(celltrain):
 
 
 def test_doctor_says_when_results_differ(celltrain, monkeypatch):
-    monkeypatch.setattr("celltrain.cli.doctor.SELF_TEST_FINGERPRINT", "0" * 16)
+    monkeypatch.setattr("celltrain.cli.installation.SELF_TEST_FINGERPRINT", "0" * 16)
     answer = celltrain("doctor")
     assert answer.code == 1
     assert "WRONG" in answer.out

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-import celltrain.cli.lab as command
+import celltrain.cli.installation as command
 import lab_data
 import wheels
 from celltrain.model import shipped

@@ -210,7 +210,7 @@ def test_a_page_has_the_verdict_on_every_claim_and_a_figure_that_exists(study: P
     file = ROOT / "docs" / "studies" / f"{study.id}.md"
     page, text = file.read_text(), flowing(file)
     for claim in study.claims:
-        assert f"- `{claim['id']}`: {claim['text']}" in text
+        assert f"| `{claim['id']}`: {claim['text']} |" in text
     for table in study.tables:
         assert f"### {table.heading}" in page
     images = re.findall(r"\]\(\.\./images/([^)]+)\)", page)

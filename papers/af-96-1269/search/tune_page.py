@@ -52,7 +52,7 @@ def numbers(tuned: Tuned) -> str:
     seeds = {word: facts["seeds"][word]["count"] for word in ("search", "selection", "confirmation")}
     lines = [
         f"{len(tuned.searches)} searches of {facts['trials']} trials with {seeds['search']} seeds; finalists chosen with "
-        f"{seeds['selection']} others; what stands here is of {seeds['confirmation']} more, ± half the 95 % interval: "
+        f"{seeds['selection']} others; the numbers below are from {seeds['confirmation']} more, ± half the 95 % interval: "
         f"{facts['runs']:,} runs, version {facts['version']}, Optuna {facts['optuna']}. Bold: beyond the seeds' spread.",
         "",
         "| configuration | R = 0.9, Z = 0.8: efficiency | fairness | most efficiency at no less fairness: R, Z | efficiency gained | "

@@ -43,6 +43,7 @@ COMMANDS = (
 )
 #: Modules of commands that have none of their name.
 MODULES = {"list": "explain", "schema": "explain", "import": "new", "tune": "sweep", "study": "reproduce"}
+MODULES |= dict.fromkeys(("bench", "doctor", "lab"), "installation")
 
 
 def program(commands: Iterable[str] = COMMANDS) -> typer.Typer:

@@ -100,7 +100,7 @@ def _table(report: Report) -> Iterator[Block]:
     """A row for each point: means or differences from the baseline, with half of their 95 % intervals."""
     from celltrain.drawing.pages import words
     from celltrain.ensemble.comparing.compared import BEYOND, HALF
-    from celltrain.ensemble.reports.page import points
+    from celltrain.ensemble.reports.page import MOST_ROWS
     from celltrain.model.grids import Grid, Line
 
     data, against = report.data, report.baseline
@@ -113,15 +113,20 @@ def _table(report: Report) -> Iterator[Block]:
         yield Line(text=tcp, is_note=True)
     if against is not None:
         yield Line(text=f"Differences from {shown(against.axis.worded)} = {shown(against.name)}", is_note=True)
-    table = points(data, varied, against)
-    left = tuple(place for place, axis in enumerate(varied) if axis.words)
-    grid = Grid(heads=[head.text for head in table.heads], left=left, keys=len(varied))
-    for row in table.rows:
-        marks = ["" if place < len(varied) else " *" if cell.mark else "  " for place, cell in enumerate(row)]
-        grid.add_row(*(cell.text + (mark if against else "") for cell, mark in zip(row, marks, strict=True)))
+    means, points = data.means, list(range(len(data.points)))
+    if against is not None:
+        means, points = against.of_points, [one for one in points if against.axis.levels[one] != against.level]
+    heads = [axis.worded for axis in varied] + [words.measure(one.name, one.unit) for one in data.measures]
+    left = [place for place, axis in enumerate(varied) if axis.words]
+    grid = Grid(heads=heads, left=left, keys=len(varied))
+    formatted = words.estimated if against is None else words.difference
+    for point in points[:MOST_ROWS]:
+        settings = [axis.label(int(axis.levels[point])) for axis in varied]
+        grid.add_row(*settings, *(formatted(float(own.mean[point]), float(own.half[point])) for own in means))
     yield grid
-    if table.left_out:
-        yield Line(text=table.left_out.replace("this page", "the page"), is_note=True)
+    if left_out := len(points) - len(grid.rows):
+        file = "summary.csv" if against is None else "baseline.csv"
+        yield Line(text=f"{words.counted(left_out, 'more point')} in {file} beside the page.", is_note=True)
     if data.seeds[1] > 1:
         if against is not None:
             yield Line(text=BEYOND, is_note=True)

@@ -93,10 +93,9 @@ def export(
     table = store.wide() if wide else store.table()
     with writing(out):
         (write_parquet if parquet else write_csv)(table, out)
-    if as_json:
-        shell.answer({"store": shown(folder), "file": shown(out), "rows": len(table)})
-    else:
-        shell.say(f"{len(table):,} rows of {shown(folder)} are in {shown(out)}")
+    answer = {"store": shown(folder), "file": shown(out), "rows": len(table)}
+    output = shell.Output.of(as_json=as_json)
+    output.tell(answer, f"{len(table):,} rows of {shown(folder)} are in {shown(out)}")
 
 
 @shell.command(
@@ -117,10 +116,8 @@ def import_(
     from celltrain.ensemble.store.import_old import import_store
 
     runs = import_store(folder, store).totals().runs
-    if as_json:
-        shell.answer({"store": shown(store), "runs": runs})
-    else:
-        shell.say(f"{runs:,} runs of {shown(folder)} are in {shown(store)}")
+    output = shell.Output.of(as_json=as_json)
+    output.tell({"store": shown(store), "runs": runs}, f"{runs:,} runs of {shown(folder)} are in {shown(store)}")
 
 
 COMMANDS = {"show": show, "verify": verify, "export": export, "import": import_}

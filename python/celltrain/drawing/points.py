@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -62,13 +63,11 @@ def heat_maps(maps: Sequence[Map], label: str, look: FigureStyle, *, height: flo
     for place, (axes, one) in enumerate(zip(grid, maps, strict=True)):
         image = _cells(axes, one, limits, room)
         axes.set_title(one.title)
-        if shared and place % columns:
-            axes.set_ylabel("")
-            axes.tick_params(labelleft=False)
         if shared:
-            is_inner = place + columns < len(maps)
-            axes.tick_params(labelbottom=not is_inner)
-            axes.set_xlabel("" if is_inner else one.across.label)
+            axes.set(xlabel="", ylabel="")
+            axes.tick_params(labelleft=place % columns == 0, labelbottom=place + columns >= len(maps))
+    if shared:
+        label_outer(grid, columns, maps[0].across.label, maps[0].up.label)
     figure.colorbar(image, ax=grid, label=label, fraction=0.06, pad=0.02)
     return thinned(figure)
 
@@ -131,80 +130,54 @@ def _number(value: float, limits: tuple[float, float]) -> str:
     return f"{value:.2f}" if largest < 10 else f"{value:,.0f}"
 
 
-#: Distances of a label from its point that are tried, in points (1/72 inch).
-DISTANCES = (5.5, 9.0, 14.0, 20.0, 28.0, 38.0, 50.0, 64.0)
-#: Distance from which a line leads to the point.
-LED = 9.0
-#: Directions that are tried, in degrees: up to the right first, where a reader looks.
-ANGLES = (45, 135, -45, -135, 90, 0, 180, -90, 20, 70, 110, 160, -20, -70, -110, -160)
+#: Sides and corners of a point at which a label is tried, up to the right first, where a reader looks; and distances from
+#: the point in points (1/72 inch). A line leads to the point from the longer ones.
+SIDES = ((0.7, 0.7), (-0.7, 0.7), (0.7, -0.7), (-0.7, -0.7), (0, 1), (1, 0), (-1, 0), (0, -1))
+DISTANCES = (5.5, 9.0, 14.0, 20.0, 28.0, 38.0, 50.0)
+LEAD = {"arrowstyle": "-", "linewidth": 0.5, "color": GREY, "shrinkA": 0, "shrinkB": 3}
 #: Margins around a label and around a point, in points.
 MARGIN, DOT = 1.0, 5.0
 
-_DISTANCE = np.repeat(DISTANCES, len(ANGLES))[:, None]
-_RADIANS = np.radians(np.tile(ANGLES, len(DISTANCES)))
-_DIRECTION = np.stack([np.cos(_RADIANS), np.sin(_RADIANS)], axis=1)
-#: Shift of a label's centre, in half sizes, so that its nearest side or corner has the distance.
-_SHIFT = np.clip(np.sqrt(2) * _DIRECTION, -1, 1)
 
-
-def put(
-    axes: Axes,
-    points: Sequence[tuple[float, float]],
-    texts: Sequence[str],
-    *,
-    hidden: NDArray[np.float64] | None = None,
-    size: str = "small",
-) -> int:
+def put(axes: Axes, points: Sequence[tuple[float, float]], texts: Sequence[str], hidden: NDArray[np.float64]) -> int:
     """Writes a text next to each point; returns how many texts found no place and were left out.
+
+    Each text takes the first free place around its point, near places first, so the same figure always has the same labels.
 
     Args:
         axes: Axes of a figure with a final layout, after `figure.draw_without_rendering()`.
         points: Positions, in the units of the axes.
         texts: One text for each point.
-        hidden: More points, one a row, that labels only cover as a last resort.
-        size: Font size, as in matplotlib.
+        hidden: More points, one a row, that texts only cover as a last resort.
     """
     pixels = axes.figure.dpi / 72
-    at = axes.transData.transform(np.asarray(points, dtype=np.float64).reshape(-1, 2))
-    others = axes.transData.transform(np.zeros((0, 2)) if hidden is None else hidden)
-    room = axes.get_window_extent().extents
-    dots = np.concatenate([at, others])
-    taken: list[NDArray[np.float64]] = []
+    at, dots = axes.transData.transform(points), axes.transData.transform(hidden)
+    room = axes.get_window_extent()
+    taken: list[tuple[Any, Any]] = []
     left_out = 0
+    style: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "va": "center"}
+    style |= {"fontsize": "small", "color": INK, "zorder": 6}
     for spot, point, text in zip(at, points, texts, strict=True):
-        style: dict[str, Any] = {"textcoords": "offset points", "fontsize": size, "color": INK, "zorder": 6}
         note = axes.annotate(text, point, (0, 0), **style)
-        box = note.get_window_extent()
+        half = np.array(note.get_window_extent().size) / 2 + MARGIN * pixels
         note.remove()
-        half = np.array([box.width, box.height]) / 2 + MARGIN * pixels
-        boxes = _boxes(spot + _DIRECTION * _DISTANCE * pixels + _SHIFT * half, half)
-        free = (boxes[:, :2] >= room[:2]).all(axis=1) & (boxes[:, 2:] <= room[2:]).all(axis=1)
-        free &= ~_overlap(boxes, np.array(taken).reshape(-1, 4))
-        visible = free & ~_overlap(boxes, _boxes(dots[(dots != spot).any(axis=1)], np.full(2, DOT * pixels)))
-        chosen = visible if visible.any() else free
-        if not chosen.any():
+        others = dots[(dots != spot).any(axis=1)]
+        for spares, distance, side in product((True, False), DISTANCES, SIDES):
+            centre = spot + np.multiply(side, distance * pixels) + np.sign(side) * half
+            low, high = centre - half, centre + half
+            is_inside = np.all(low >= room.min) and np.all(high <= room.max)
+            covers = np.all((others > low - DOT * pixels) & (others < high + DOT * pixels), axis=1).any()
+            overlaps = any(np.all(low < top) and np.all(bottom < high) for bottom, top in taken)
+            if is_inside and not overlaps and not (spares and covers):
+                taken.append((low, high))
+                lead = LEAD if distance > DISTANCES[0] else None
+                note = axes.annotate(text, point, tuple((centre - spot) / pixels), arrowprops=lead, **style)
+                # It is inside the axes, so the layout needs no room for it.
+                note.set_in_layout(False)
+                break
+        else:
             left_out += 1
-            continue
-        place = int(chosen.argmax())
-        taken.append(boxes[place])
-        lead = {"arrowstyle": "-", "linewidth": 0.5, "color": GREY, "shrinkA": 0, "shrinkB": 3}
-        offset = tuple((boxes[place, :2] + boxes[place, 2:] - 2 * spot) / 2 / pixels)
-        arrow = lead if _DISTANCE[place] >= LED else None
-        written = axes.annotate(text, point, offset, ha="center", va="center", arrowprops=arrow, **style)
-        # It is inside the axes, so the layout needs no room for it.
-        written.set_in_layout(False)
     return left_out
-
-
-def _boxes(centres: NDArray[np.float64], half: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.hstack([centres - half, centres + half])
-
-
-def _overlap(boxes: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Returns for each box whether it overlaps any of the others."""
-    below = boxes[:, None, :2] < others[None, :, 2:]
-    above = others[None, :, :2] < boxes[:, None, 2:]
-    return np.asarray(np.any(np.all(below & above, axis=2), axis=1))
 
 
 #: Height of a figure with one panel, by its width.
@@ -271,7 +244,7 @@ def fronts(
     else:
         height = look.inches - 0.3 + 0.16 * entries if look.narrow else look.inches * TALL
         figure, grid = panelled(1, look, height=height, marks=marks)
-    image = None
+    image, columns = None, look.shape(len(grid), MOST_ACROSS)[1]
     for axes, panel in zip(grid, panels, strict=True):
         image = _coloured(axes, colouring, x.mean, y.mean, panel.points)
         at, line = panel.barred, panel.order
@@ -280,13 +253,10 @@ def fronts(
         axes.plot(x.mean[line], y.mean[line], color=INK, linewidth=1, zorder=2, drawstyle="steps-post")
         ring: dict[str, Any] = {"s": 70, "facecolors": "none", "edgecolors": INK, "zorder": 4}
         axes.scatter(x.mean[line], y.mean[line], label="Pareto front", **ring)
-        axes.locator_params(nbins=5)
-        axes.set_title(panel.title, fontsize="small")
-    columns = look.shape(len(grid), MOST_ACROSS)[1]
-    if look.narrow or columns > 2:
+        axes.locator_params(axis="y", nbins=5)
         # Numbers of four digits need more room than a narrow panel has for five of them.
-        for axes in grid:
-            axes.locator_params(axis="x", nbins=3)
+        axes.locator_params(axis="x", nbins=3 if look.narrow or columns > 2 else 5)
+        axes.set_title(panel.title, fontsize="small")
     label_outer(grid, columns, x.label, y.label)
     if image is not None and colouring is not None:
         bar = figure.colorbar(image, ax=grid, label=colouring.scale.label, pad=0.02, format="{x:g}")
@@ -300,7 +270,7 @@ def fronts(
     for axes, panel in zip(grid, panels, strict=True):
         numbered = spread(len(panel.order), MOST_NUMBERED)
         spots = [tuple(spot) for spot in every[panel.order[numbered]].tolist()]
-        put(axes, spots, [str(place + 1) for place in numbered], hidden=every[panel.points])
+        put(axes, spots, [str(place + 1) for place in numbered], every[panel.points])
     return figure
 
 

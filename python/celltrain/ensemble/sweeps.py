@@ -100,6 +100,6 @@ def sweep(
     keeper = tempfile.TemporaryDirectory(prefix="celltrain-") if store is None else None
     folder = Path(keeper.name) / "store" if keeper is not None else Path(store or "")
     run_plan(plan, folder, where, resume=resume, retry_failed=retry_failed, progress=progress)
-    answer = Store.open(folder, keeper=keeper)
+    answer = Store._made(**{**vars(Store.open(folder)), "keeper": keeper})
     warn([*plan_warnings.of_store(answer), *plan_warnings.lock_step_of_store(answer)])
     return answer

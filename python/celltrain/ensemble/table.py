@@ -122,7 +122,7 @@ def arrow(columns: Iterable[tuple[Column, Any]], metadata: Mapping[str | bytes, 
             values = pa.array(values, mask=np.isnan(values) if values.dtype.kind == "f" else None)
         elif isinstance(values, list):
             values = pa.array(values, pa.string() if column.kind == "name" else field.type, from_pandas=True)
-        arrays.append(values.cast(field.type))
+        arrays.append(values if values.type == field.type else values.cast(field.type))
         fields.append(field)
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields, metadata=metadata))
 

@@ -108,7 +108,14 @@ def import_graph(
     graph = _read(Path(path), file)
     problems = _Problems(file)
     nodes = _nodes(graph, name_attribute, problems)
-    kinds = _kinds(graph, nodes, kind_attribute, problems)
+    kinds = {
+        name: str(graph.nodes[node].get(kind_attribute) or "switch").strip().lower() for node, name in nodes.items()
+    }
+    problems += [
+        f"node {described(name)} has {kind_attribute} = {described(kind)}, which is none of {', '.join(KINDS)}"
+        for name, kind in kinds.items()
+        if kind not in KINDS
+    ]
     quantities = [
         _Quantity(rate_attribute, rate, rate_unit, "rate"),
         _Quantity(delay_attribute, delay, delay_unit, "delay"),
@@ -253,18 +260,6 @@ def _nodes(graph: Any, attribute: str | None, problems: _Problems) -> dict[Any, 
     if any(len(name) > MOST_NAME for name in first):
         problems.stop()
     return nodes
-
-
-def _kinds(graph: Any, nodes: dict[Any, str], attribute: str, problems: _Problems) -> dict[str, str]:
-    """Returns the kind of each node by its name."""
-    kinds = {}
-    for node, data in graph.nodes(data=True):
-        kind = str(data.get(attribute) or "switch").strip().lower()
-        if kind not in KINDS:
-            value = f"{attribute} = {described(data[attribute])}"
-            problems.append(f"node {described(nodes[node])} has {value}, which is none of {', '.join(KINDS)}")
-        kinds[nodes[node]] = kind
-    return kinds
 
 
 def _links(

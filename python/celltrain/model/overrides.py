@@ -182,7 +182,7 @@ def applied(scenario: Mapping[str, Any], settings: Mapping[str, Any]) -> tuple[d
 
 
 def misnamed(fault: Fault, scenario: Mapping[str, Any], paths: Iterable[str]) -> tuple[Fault, str] | None:
-    """Returns the fault and the path of a setting of a port that a scenario lacks, if another port has nearly its name.
+    """Returns the fault and the path of a setting of a port that a scenario lacks, with the port that was probably meant.
 
     Args:
         fault: Of the scenario with its settings.
@@ -193,12 +193,16 @@ def misnamed(fault: Fault, scenario: Mapping[str, Any], paths: Iterable[str]) ->
     if not fault.problem.startswith("is missing") or not isinstance(ports, Mapping) or name not in ports:
         return None
     own = [path for path in paths if path.startswith(f"port.{name}.")]
-    only_set = {path.split(".")[2] for path in own} == set(ports[name])
-    near = nearest(name, [port for port in ports if port != name])
-    if not only_set or not near:
+    if {path.split(".")[2] for path in own} != set(ports[name]):
         return None
-    problem = f"is not a port of this scenario; did you mean port.{near}?"
-    return Fault.of(problem, file=fault.file, key=f"port.{name}"), own[0]
+    if near := nearest(name, [port for port in ports if port != name]):
+        problem = f"is not a port of this scenario; did you mean port.{near}?"
+        return Fault.of(problem, file=fault.file, key=f"port.{name}"), own[0]
+    if "default" in ports:
+        instead = f"port.default.{own[0].removeprefix(f'port.{name}.')}"
+        problem = f"is missing, as the scenario has no port.{name}; did you mean {instead}?"
+        return fault.changed(problem=problem, line=None), own[0]
+    return None
 
 
 def in_words(settings: Mapping[str, Setting]) -> str:

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from celltrain import _core
 from celltrain.errors import Fault, InputError, ScenarioError
-from celltrain.model import grammar, overrides, policy_files
+from celltrain.model import grammar, overrides, policy_files, shipped
 from celltrain.model.arguments import Rate, Time, checked
 from celltrain.model.cancel import Cancel, current, endable
 from celltrain.model.files import named
-from celltrain.model.shipped import named_text
 from celltrain.text import BROKEN, broken_texts, described, shown
 
 if TYPE_CHECKING:
@@ -46,13 +45,8 @@ class Reading:
         """Takes the core's answer."""
         handle, text = read
         answer = json.loads(text)
-        return cls(
-            handle=handle,
-            faults=[_with_advice(Fault(**fault)) for fault in answer["faults"]],
-            warnings=[warning["message"] for warning in answer["warnings"]],
-            memory_bytes=answer["memory_bytes"],
-            does_not_fit=answer["does_not_fit"],
-        )
+        faults = [_with_advice(Fault(**fault)) for fault in answer.pop("faults")]
+        return cls(handle=handle, faults=faults, warnings=[one["message"] for one in answer.pop("warnings")], **answer)
 
     @classmethod
     def of_table(cls, scenario: Mapping[str, Any], name: str) -> Reading:
@@ -133,7 +127,7 @@ def read(
             return _overridden(scenario, settings, option)
         if not isinstance(scenario, str | os.PathLike):
             return Reading.of_table(_table_of(scenario), name_of(scenario))
-        name, text = named_text(scenario)
+        name, text = shipped.named_text(scenario)
     except InputError as error:
         return Reading(faults=error.faults)
     reading = Reading.of_core(_core.parse(text, name, current()))
@@ -180,11 +174,8 @@ def no_plan(root: Mapping[str, Any], file: str) -> Fault | None:
 def _overridden(scenario: Scenario | str | os.PathLike[str], settings: Mapping[str, Any], option: str) -> Reading:
     """Reads a scenario with settings in place of its own; raises `InputError` if it cannot be read at all."""
     if isinstance(scenario, str | os.PathLike):
-        file, text = named_text(scenario)
-        answer = json.loads(_core.toml(text, file))
-        if answer["faults"]:
-            raise ScenarioError(Fault(**fault) for fault in answer["faults"])
-        root, lines, stem = answer["root"], answer["lines"], Path(file).stem
+        file, text = shipped.named_text(scenario)
+        (root, lines), stem = shipped.toml(text, file), Path(file).stem
         if (other := other_kind(root, file)) is not None:
             raise ScenarioError([other])
     else:
@@ -195,21 +186,7 @@ def _overridden(scenario: Scenario | str | os.PathLike[str], settings: Mapping[s
         words = overrides.in_words({path: one for path, one in found.items() if path != "name"})
         made["name"] = f"{name or stem} ({words})".lstrip()
     reading = Reading.of_table(made, file)
-    hinted = (_of_new_port(fault, root, found) for fault in reading.faults)
-    return replace(reading, faults=[_placed(fault, file, lines, found, option, made) for fault in hinted])
-
-
-def _of_new_port(fault: Fault, root: Mapping[str, Any], settings: Mapping[str, overrides.Setting]) -> Fault:
-    """Adds the port that the scenario has for all to a fault of a port that only settings name."""
-    ports = root.get("port")
-    above = fault.key.rpartition(".")[0]
-    kind, _, name = above.partition(".")
-    is_new = isinstance(ports, Mapping) and "default" in ports and name not in ports
-    path = next((path for path in settings if path.startswith(f"{above}.")), None)
-    if kind != "port" or not is_new or "is missing" not in fault.problem or path is None:
-        return fault
-    instead = f"port.default.{path.removeprefix(f'{above}.')}"
-    return fault.changed(problem=f"is missing, as the scenario has no {above}; did you mean {instead}?", line=None)
+    return replace(reading, faults=[_placed(fault, file, lines, found, option, made) for fault in reading.faults])
 
 
 def _placed(

@@ -6,6 +6,7 @@ import json
 import os
 import re
 from pathlib import Path
+from typing import Any
 
 from celltrain import _core
 from celltrain.errors import Fault, ScenarioError
@@ -113,6 +114,14 @@ def named_text(name: str | os.PathLike[str], kind: str = "scenario") -> tuple[st
         ScenarioError: When it is neither.
     """
     return found(name, kind) or (shown(name), read_text(Path(name), what=kind))
+
+
+def toml(text: str, file: str) -> tuple[dict[str, Any], dict[str, int]]:
+    """Returns the tables of a TOML text, and the line of every key; raises `ScenarioError`, under the name of the file."""
+    answer = json.loads(_core.toml(text, file))
+    if answer["faults"]:
+        raise ScenarioError.from_core(answer["faults"])
+    return answer["root"], answer["lines"]
 
 
 def read_text(path: Path, *, what: str = "scenario") -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from celltrain.drawing.pages.words import counted
 from celltrain.ensemble.cases import Case, Run, execute
 from celltrain.errors import CancelledError, Fault, ScenarioError, warn
-from celltrain.model.arguments import MOST_JOBS, checked, cores
+from celltrain.model.arguments import checked
 from celltrain.model.cancel import Cancel, check, endable, watched
 from celltrain.model.expressions import outlined, problem
 from celltrain.model.scenario import Reading
@@ -19,7 +19,7 @@ from celltrain.papers import claims
 from celltrain.papers.paper import STUDY, Number, Paper, PaperError, load
 from celltrain.papers.report import Reproduction
 from celltrain.papers.score import Scored
-from celltrain.running import Local, Rows, RunRecord, Worker
+from celltrain.running import Rows, RunRecord, Worker, worker_of
 from celltrain.text import described
 
 #: Largest number of runs of a scenario.
@@ -73,7 +73,7 @@ def reproduce(
         cancel: A handle that ends it from another thread; see `celltrain.Cancel`.
 
     Raises:
-        PaperError: If there is no such paper, table or network, or too few seeds or threads.
+        InputError: If there is no such paper, table or network, or too few seeds or threads.
         ScenarioError: If a scenario with the overrides is refused.
         CancelledError: If `cancel` ended it before the first run.
     """
@@ -108,7 +108,7 @@ def study(
         cancel: A handle that ends it from another thread; see `celltrain.Cancel`.
 
     Raises:
-        PaperError: If there is no such study or table, or too few seeds or threads.
+        InputError: If there is no such study or table, or too few seeds or threads.
         ScenarioError: If a scenario with the overrides is refused.
         CancelledError: If `cancel` ended it before the first run.
     """
@@ -132,11 +132,10 @@ def run(
         raise PaperError(f"{choice} leave no number of {paper.id} to run")
     counts = _seed_counts(numbers, seeds)
     claims.check(paper)
-    if jobs is not None and not 1 <= jobs <= MOST_JOBS:
-        raise PaperError(f"jobs = {described(jobs)} is not a number of threads; from 1 to {MOST_JOBS}")
+    worker = worker_of(jobs, None, None)
     started = time.monotonic()
     measures = measures_of(numbers)
-    records, interrupted = _run(paper, measures, planned(paper, numbers, counts), Local(jobs or cores()), progress)
+    records, interrupted = _run(paper, measures, planned(paper, numbers, counts), worker, progress)
     return Reproduction(
         paper=paper,
         seeds=counts,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import queue
-import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from celltrain.drawing.diagrams import Diagrams
 
 FORMATS = ("parquet", "csv")
+#: Blocks that may wait to be written.
+MOST_PENDING = 4
 #: Metadata for diagrams, as JSON: the flows in order, the buffers of the ports, and the TCP in words.
 FOR_DIAGRAMS = ("flows", "buffers", "tcp")
 #: A column from the core: values, and the words that they are places of, or None.
@@ -213,60 +215,51 @@ class _Writer:
     """Writes blocks on a thread of its own while the run continues; pyarrow is imported there too."""
 
     def __init__(self, files: dict[str, IO[bytes]], file_format: str, run: Mapping[str, str]) -> None:
-        self._waiting: queue.Queue[tuple[str, list[Values]] | None] = queue.Queue(maxsize=4)
-        self._error: BaseException | None = None
         self.metadata: dict[str, str] = {}
         """Facts that are known at the end of the run."""
         self.rows = dict.fromkeys(files, 0)
         self.last = 0.0
         """The time of the last event."""
-        arguments = (files, file_format, run)
-        self._thread = threading.Thread(target=self._work, args=arguments, name="celltrain events", daemon=True)
-        self._thread.start()
+        self._is_csv = file_format == "csv"
+        self._writers: dict[str, Any] = {}
+        # pyarrow calls Python from C++: a process that exits meanwhile would abort.
+        self._awaited = _core.AwaitedAtExit()
+        self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="celltrain events")
+        self._pending = deque([self._pool.submit(self._open, files, file_format, run)])
 
     def take(self, kind: str, columns: list[Values]) -> None:
         """Takes a block; raises the error of an earlier one that could not be written."""
-        self._waiting.put((kind, columns))
         times = columns[0][0]
         self.rows[kind] += len(times)
         self.last = max(self.last, float(times[-1]))
-        if self._error is not None:
-            raise self._error
+        self._pending.append(self._pool.submit(self._write, kind, columns))
+        if len(self._pending) > MOST_PENDING:
+            self._pending.popleft().result()
 
     def close(self) -> None:
         """Writes the blocks that wait, and the ends of the files."""
-        self._waiting.put(None)
-        self._thread.join()
-        if self._error is not None:
-            raise self._error
+        with self._pool:
+            self._pending.append(self._pool.submit(self._end))
+            for one in self._pending:
+                one.result()
 
-    def _work(self, files: dict[str, IO[bytes]], file_format: str, run: Mapping[str, str]) -> None:
-        # pyarrow calls Python from C++: a process that exits meanwhile would abort.
-        awaited = _core.AwaitedAtExit()
-        blocks = iter(self._waiting.get, None)
-        writers: dict[str, Any] = {}
-        try:
-            with awaited:
-                writers = {kind: _table_writer(kind, file, file_format, run) for kind, file in files.items()}
-            for kind, columns in blocks:
-                with awaited:
-                    table = block_of(kind, columns)
-                    for rows in csv_rows(table) if file_format == "csv" else [table]:
-                        writers[kind].write_table(rows)
-            for writer in writers.values():
-                with awaited:
-                    # CSV has no place for facts that are known at the end, nor has pyarrow before 16.
-                    if self.metadata and hasattr(writer, "add_key_value_metadata"):
-                        writer.add_key_value_metadata(dict(self.metadata))
-                    writer.close()
-        except BaseException as error:
-            self._error = error
-            # `take` must not wait forever.
-            for _ in blocks:
-                pass
-            for writer in writers.values():
-                with suppress(Exception):
-                    writer.close()
+    def _open(self, files: dict[str, IO[bytes]], file_format: str, run: Mapping[str, str]) -> None:
+        with self._awaited:
+            self._writers = {kind: _table_writer(kind, file, file_format, run) for kind, file in files.items()}
+
+    def _write(self, kind: str, columns: list[Values]) -> None:
+        with self._awaited:
+            table = block_of(kind, columns)
+            for rows in csv_rows(table) if self._is_csv else [table]:
+                self._writers[kind].write_table(rows)
+
+    def _end(self) -> None:
+        with self._awaited, ExitStack() as closing:
+            for writer in self._writers.values():
+                closing.callback(writer.close)
+                # CSV has no place for facts that are known at the end, nor has pyarrow before 16.
+                if self.metadata and hasattr(writer, "add_key_value_metadata"):
+                    writer.add_key_value_metadata(dict(self.metadata))
 
 
 @checked()
@@ -352,11 +345,6 @@ class EventLog(Mapping[str, "pa.Table"]):
 
     def __len__(self) -> int:
         return len(self._paths)
-
-    def __eq__(self, other: object) -> bool:
-        return self is other
-
-    __hash__ = object.__hash__
 
     def __repr__(self) -> str:
         return f"EventLog({', '.join(self)})"

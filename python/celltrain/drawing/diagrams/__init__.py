@@ -43,9 +43,6 @@ class Diagrams:
         #: Notes on the latest diagram for its reader, such as which cells it lacks.
         self.notes: list[str] = []
 
-    def __repr__(self) -> str:
-        return "<diagrams of a run's events: sequence(flow), anatomy(port), ladder(flow, frame)>"
-
     @checked()
     def sequence(self, flow: str, *, window: str | None = None, ax: Axes | None = None) -> Axes:
         """Draws the time-sequence diagram of a connection, as tcptrace does.

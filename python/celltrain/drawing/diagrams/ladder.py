@@ -47,14 +47,12 @@ def draw(run: Events, flow: str, frame: int | None, *, notes: list[str], ax: Axe
     if vc not in vcs:
         vc = names(rows_of(table, flow=flow), "vc")[0]
     own, judged = rows_of(table, vc=vc), run.rows("frames", vc=vc)
-    if frame is not None and not 0 <= frame < 1 << 32:
-        raise InputError([Fault.of_option("frame", described(frame), "is not a frame's number, from 0 to 2^32 - 1")])
     number, note = _worth_seeing(vc, own, judged) if frame is None else (frame, "")
     notes += [note] if note else []
     ports = _ports(own, number)
     if not ports:
         problem = "has no cells among the events: name one that crossed a port whose cells were kept"
-        raise InputError([Fault.of_option("frame", number, problem)])
+        raise InputError([Fault.of_option("frame", described(number), problem)])
     ends = [] if judged is None else rows_of(judged, frame=str(number)).to_pylist()
     end = next(((row["time_s"], row["event"]) for row in ends if row["event"] in ("delivered", "failed")), None)
     visits = [visit for at_port in ports.values() for visit in at_port]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from celltrain import _core
-from celltrain.drawing.pages.words import UNDEFINED, estimated, figure, settings, valued
+from celltrain.drawing.pages.words import UNDEFINED, difference, estimated, figure, settings, valued
 from celltrain.drawing.pages.words import measure as worded
 from celltrain.ensemble.comparing import comparability
 from celltrain.ensemble.comparing.data import SCENARIO, Comparison
@@ -263,10 +263,8 @@ def _rows(compared: Comparison, measure: int) -> Iterator[list[str]]:
             case = row * len(compared.settings) + place
             cells = [name, *values, estimated(float(means.mean[case]), float(means.half[case]))]
             if len(compared.names) > 1:
-                difference = float(more.difference[case])
-                sign, mark = "+" if difference > 0 else "", " *" if more.beyond[case] else "  "
                 # The first has no difference from itself.
-                cells.append(f"{sign}{estimated(difference, float(more.half[case]))}{mark}" if row else "")
+                cells.append(difference(float(more.difference[case]), float(more.half[case])) if row else "")
             yield cells
 
 

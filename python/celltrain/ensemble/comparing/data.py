@@ -65,9 +65,12 @@ class Comparison:
     @cached_property
     def means(self) -> tuple[Means, ...]:
         """For each measure the means of all cases: a name at a combination, the combinations of a name together."""
+        return tuple(self.means_of(self.values[..., i]) for i in range(len(self.measures)))
+
+    def means_of(self, values: NDArray[np.float64]) -> Means:
+        """Returns the means of all cases; the values are by name, combination and seed."""
         cases = len(self.names) * len(self.settings)
-        case = np.repeat(np.arange(cases), len(self.seeds))
-        return tuple(means(case, self.values[..., i].reshape(-1), cases) for i in range(len(self.measures)))
+        return means(np.repeat(np.arange(cases), len(self.seeds)), values.reshape(-1), cases)
 
     @cached_property
     def differences(self) -> tuple[Differences, ...]:

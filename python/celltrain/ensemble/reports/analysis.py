@@ -298,6 +298,15 @@ class Moved:
         """Number of differences beyond the seeds' spread."""
         return int(self.differences.beyond.sum())
 
+    @property
+    def order(self) -> NDArray[np.int64]:
+        """Places of the points, the most significant first."""
+        differences = self.differences
+        with np.errstate(invalid="ignore", divide="ignore"):
+            sureness = np.abs(differences.difference) / differences.half
+        sureness = np.where(differences.difference == 0, 0.0, np.nan_to_num(sureness, nan=-1.0, posinf=np.inf))
+        return np.argsort(-sureness, kind="stable")
+
     def columns(self) -> dict[str, NDArray[Any]]:
         """Returns the columns of the table of changes."""
         return {

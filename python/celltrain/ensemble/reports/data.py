@@ -1,4 +1,4 @@
-"""Data of a report: the runs of a store as arrays, whatever the sweep was, and what its axes do."""
+"""Data of a report: the runs of a store as arrays, whatever the sweep was, and the effects of its axes."""
 
 from __future__ import annotations
 

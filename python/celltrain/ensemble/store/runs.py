@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -100,10 +100,10 @@ class StoredRuns(RunTable):
         group = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(self)))
         wanted = {"point", "measure", *(axis["name"] for axis in axes_of(self.manifest))}
         measure = texts(np.tile(places, len(starts)), self.manifest["measures"])
-        columns = self._columns(np.repeat(starts, len(places)), {"measure": measure})
+        columns = self._columns(np.repeat(starts, len(places)), {"measure": measure}, wanted)
         found = [means(group, self.values[:, place], len(starts)) for place in places]
         cases = np.arange(len(starts))
-        return arrow([*(one for one in columns if one[0].name in wanted), *by_measure(SUMMARY, found, cases)])
+        return arrow([*columns, *by_measure(SUMMARY, found, cases)])
 
     def places(self, measures: Sequence[str] | None) -> NDArray[np.int64]:
         """Returns the places of some measures, in their order; of all when None."""
@@ -120,12 +120,16 @@ class StoredRuns(RunTable):
         """Returns a measure as the store describes it."""
         return Column(name=name, kind="float64", **self.manifest["units"][name])
 
-    def _columns(self, rows: NDArray[np.int64], more: Mapping[str, Any]) -> Iterator[tuple[Column, Any]]:
-        """Yields the columns of the long table, with the runs at `rows`, as far as they are of the runs or in `more`."""
+    def _columns(
+        self, rows: NDArray[np.int64], more: Mapping[str, Any], wanted: Collection[str] | None = None
+    ) -> Iterator[tuple[Column, Any]]:
+        """Yields columns of the long table, with the runs at `rows`; `more` has those that depend on the measure."""
         axes = {axis["name"]: place for place, axis in enumerate(axes_of(self.manifest))}
         case = self.case[rows]
         for about in self.manifest["columns"]:
             column = Column(**about)
+            if wanted is not None and column.name not in wanted:
+                continue
             if column.name in more:
                 yield column, more[column.name]
             elif column.name in axes:

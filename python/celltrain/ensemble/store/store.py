@@ -71,19 +71,18 @@ class Store(Carded, Answer):
 
     @classmethod
     @checked(StoreError)
-    def open(cls, path: str | os.PathLike[str], *, changed: bool = False, keeper: object = None) -> Store:
+    def open(cls, path: str | os.PathLike[str], *, changed: bool = False) -> Store:
         """Opens a store to read, also while a sweep writes it; raises `StoreError`.
 
         Args:
             path: Its folder.
             changed: True to accept a manifest that was changed, to verify the store.
-            keeper: Owner of a temporary folder, which is deleted with it.
         """
         folder = Path(path)
         manifest = _manifest(folder)
         if not changed and (faults := list(KIND.changed(folder, manifest))):
             raise StoreError(faults)
-        return cls._made(path=folder, manifest=manifest, keeper=keeper)
+        return cls._made(path=folder, manifest=manifest)
 
     @cached_property
     def plan(self) -> Plan:
