@@ -252,7 +252,7 @@ def _task() -> Callable[[bytes, dict[str, str]], tuple[bytes | None, Any]]:
             here, there = (f"celltrain {one['version']} ({one['profile']})" for one in (build, found))
             return None, f"{who} runs {there}, and this is {here}: install the same on all machines"
         try:
-            from celltrain.running.local import run_chunk
+            from celltrain.running import run_chunk
 
             rows = run_chunk(pickle.loads(zlib.decompress(content)))
             return zlib.compress(pickle.dumps(rows), 1), time.monotonic() - begun
