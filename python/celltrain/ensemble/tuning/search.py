@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from celltrain import _core
 from celltrain.drawing.pages.words import valued
 from celltrain.ensemble.cases import Case, Run, execute
 from celltrain.ensemble.coordinator import Coordinator, Progress
@@ -289,7 +288,7 @@ class Search:
                 yield f"{where}{setting} is on the front and carries {share}; ignore its other measures"
 
     def _facts(self) -> dict[str, Any]:
-        plan, build = self._plan, _core.build()
+        plan, manifest = self._plan, self._folder.manifest
         stages = {"search": plan.search, "selection": plan.selection, "confirmation": plan.confirmation}
         parameters = [
             {
@@ -305,9 +304,7 @@ class Search:
         ]
         return {
             "name": plan.name,
-            "version": build["version"],
-            "profile": build["profile"],
-            "optuna": self._folder.manifest["optuna"],
+            **{key: manifest[key] for key in ("version", "profile", "optuna")},
             "objectives": [asdict(one) for one in plan.objectives],
             "parameters": parameters,
             "references": [{"label": one.label, "parameters": plan.named(one.numbers)} for one in plan.references],
