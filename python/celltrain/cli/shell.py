@@ -27,7 +27,6 @@ from celltrain.text import MOST_CLAUSE, as_json, lines, shortened, shown
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from typer.core import TyperCommand
 
     from celltrain.model.grids import Block, Grid
     from celltrain.model.types import Scenario
@@ -42,15 +41,11 @@ PIPE_WIDTH = 240
 P = ParamSpec("P")
 
 
-def command(
-    *examples: str, cls: type[TyperCommand] | None = None, hidden: bool = False
-) -> Callable[[Callable[P, int | None]], Callable[P, None]]:
+def command(*examples: str) -> Callable[[Callable[P, int | None]], Callable[P, None]]:
     """Makes a function a command: it returns an exit code, and each way to fail has a code of its own.
 
     Args:
         examples: Commands that the help shows.
-        cls: The class of the command, if it parses its arguments itself.
-        hidden: If true, the help does not list it.
     """
 
     def decorate(function: Callable[P, int | None]) -> Callable[P, None]:
@@ -62,7 +57,7 @@ def command(
             raise typer.Exit(_exit_code(call, as_json=bool(options["as_json"])))
 
         epilog = "\n\n".join(["Examples:", *examples]) if examples else None
-        guarded.registration = {"help": about, "epilog": epilog, "cls": cls, "hidden": hidden}  # type: ignore[attr-defined]
+        guarded.registration = {"help": about, "epilog": epilog}  # type: ignore[attr-defined]
         return guarded
 
     return decorate
@@ -81,11 +76,9 @@ def _exit_code(function: Callable[[], int | None], *, as_json: bool) -> int:
             for note in notes_of(error):
                 complain(note)
             return INTERRUPTED
-        except InputError as error:
-            report(error.faults, as_json=as_json)
-            return BAD_INPUT
         except CelltrainError as error:
-            report([Fault.of(str(error))], as_json=as_json)
+            faults = error.faults if isinstance(error, InputError) else [Fault.of(str(error))]
+            report(faults, as_json=as_json)
             return BAD_INPUT
         except (typer.Exit, BrokenPipeError):
             raise

@@ -129,9 +129,8 @@ def run(
     accepted = reading.accepted()
     warn(reading.warnings)
     if threads > 1 and accepted.threads_of(threads, current()) == 1:
-        warn(
-            [f"threads = {threads}: the run has one, as this network does not come apart into parts with enough to do"]
-        )
+        reason = "this network does not come apart into parts with enough to do"
+        warn([f"threads = {threads}: the run has one, as {reason}"])
     settings = table(accepted)
     try:
         with ExitStack() as files:
@@ -153,12 +152,8 @@ def run(
         refused = [_with_ports(accepted, fault) for fault in ScenarioError.of_refusal(error).faults]
         raise ScenarioError(_with_file(scenario, fault) for fault in refused) from None
     if answer["fairness"] is None:
-        warn(
-            [
-                "this run carried nothing, and its fairness is undefined: see whether the policy admits frames, and the run "
-                "is longer than a round trip"
-            ]
-        )
+        advice = "see whether the policy admits frames, and the run is longer than a round trip"
+        warn([f"this run carried nothing, and its fairness is undefined: {advice}"])
     return RunResult._of(answer, series, None if events is None else events.folder)
 
 
