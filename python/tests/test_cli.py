@@ -15,6 +15,7 @@ from conftest import ROOT
 import celltrain as ct
 from celltrain import _core, cli
 from celltrain.cli import catalog, installation
+from celltrain.model import shipped
 from celltrain.model.measures import SERIES
 from celltrain.model.scenario import Reading
 
@@ -579,3 +580,13 @@ def test_dry_runs_have_no_table_for_csv(celltrain):
         answer = celltrain(command, plan, "--dry-run", "--csv", "-")
         assert answer.code == 2
         assert "leave out --dry-run" in answer.err
+
+
+def test_explain_gives_the_meaning_of_every_term_of_the_glossary(celltrain):
+    terms = shipped.glossary()
+    assert len(terms) > 50
+    for term in ("tail drop", "95 % interval", "K"):
+        answer = celltrain("explain", term)
+        assert answer.code == 0 and answer.out.startswith(f"{term}: {terms[term]}\n"), answer
+    assert celltrain("explain", "Selective Drop").out.endswith("The model: celltrain explain selective_drop\n")
+    assert celltrain("explain", "MSS", "--json").json == {"kind": "terms", "name": "MSS", "meaning": terms["MSS"]}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,6 +14,7 @@ import typer
 from celltrain.cli import completing, options, shell
 from celltrain.cli.catalog import KINDS, SINGULAR, entries, everything
 from celltrain.errors import Fault, InputError
+from celltrain.model import shipped
 from celltrain.model.grids import Line
 
 if TYPE_CHECKING:
@@ -106,7 +108,8 @@ def explain(
         str | None,
         typer.Argument(
             help="A policy, scheduler, allocator, discard algorithm, TCP variant, congestion control, kind of traffic, topology, "
-            "service (abr, gfr), paper, study, example plan or scenario; with its kind before it where two have the name: discards/tail_drop.",
+            "service (abr, gfr), paper, study, example plan or scenario, a measure, or a term such as 'tail drop'. If two have the name, put the kind "
+            "before it: discards/tail_drop.",
             autocompletion=completing.explained,
         ),
     ] = None,
@@ -140,6 +143,17 @@ def explain(
             {"kind": "measures", "name": wanted, "unit": about.unit, "meaning": about.meaning},
             f"{wanted} is a measure{unit}: {prose(about.meaning)}",
             "All measures: celltrain list measures; docs/concepts.md has their formulas",
+        )
+        return
+    terms = {term.lower(): (term, meaning) for term, meaning in shipped.glossary().items()}
+    if not named and wanted.lower() in terms:
+        term, meaning = terms[wanted.lower()]
+        model = re.sub(r"[ -]", "_", term.lower())
+        known = any(entry.name == model for entry in everything())
+        output.tell(
+            {"kind": "terms", "name": term, "meaning": meaning},
+            f"{term}: {meaning}",
+            f"The model: celltrain explain {model}" if known else "All terms: docs/glossary.md",
         )
         return
     if not named:

@@ -30,6 +30,16 @@ def names(kind: str) -> list[str]:
     return [file.removesuffix(".toml") for file in files if file.endswith(".toml")]
 
 
+def glossary() -> dict[str, str]:
+    """Returns the terms of docs/glossary.md with their meanings.
+
+    >>> glossary()["K"]
+    'The size of the buffer, in cells.'
+    """
+    rows = re.findall(r"^\| (.+?) \| (.+) \|$", _core.data("docs/glossary.md") or "", re.MULTILINE)
+    return {term: meaning for term, meaning in rows if term not in ("term", "---")}
+
+
 def scenarios() -> list[str]:
     """Returns the names of the scenarios that come with celltrain; `run`, `compare` and `load` take them.
 
