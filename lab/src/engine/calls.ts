@@ -17,7 +17,7 @@ import { whole } from "./core.ts";
 import { positions, type Described } from "./layout.ts";
 import { MOST_MEMORY, STANDARD } from "./limits.ts";
 import type { Data } from "./payload.ts";
-import type { Answers } from "./pool.ts";
+import type { Backend } from "./pool.ts";
 import { differences, estimate } from "./statistics.ts";
 
 const MOST_ROWS = 2_000_000;
@@ -26,7 +26,7 @@ const MOST_STEPS = 400_000;
 const COMPARED = ["efficiency", "fairness", "goodput_mbps"] as const;
 
 /** @param quick Backend for requests that simulate nothing, so that they never wait for a run. */
-export function engineOver(runs: Answers, quick: Answers, data: Data): Engine {
+export function engineOver(runs: Backend, quick: Backend, data: Data): Engine {
   const run: Engine["run"] = async (toml, seed, options = {}) => {
     const { series = null, engine = null } = options;
     const chosen = series === null ? null : { ports: null, step: null, ...series };

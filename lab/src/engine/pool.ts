@@ -4,7 +4,7 @@ import { EngineError, type Asked } from "./api.ts";
 import type { FromWorker, ToWorker } from "./worker.ts";
 
 /** Handles requests to the simulator. */
-export interface Answers {
+export interface Backend {
   /** Number of requests handled at once. */
   readonly size: number;
   ask(request: unknown, asked?: Pick<Asked, "signal" | "onProgress">): Promise<unknown>;
@@ -21,7 +21,7 @@ interface Job {
 /** A worker that has used more than this is replaced, because WebAssembly never releases memory. */
 const KEPT_BYTES = 96 * 1024 * 1024;
 
-export class Pool implements Answers {
+export class Pool implements Backend {
   private readonly waiting: Job[] = [];
   private readonly idle: Worker[] = [];
   private busy = 0;
