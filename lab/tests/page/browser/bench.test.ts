@@ -110,7 +110,7 @@ test("a run can be stopped at once, and the page remains usable", { skip }, asyn
   await page.getByText(/This can take/).waitFor();
   await page.locator("#run:not([disabled])").click();
   await page.locator('.results[data-phase="running"]').getByRole("button", { name: "Stop" }).click();
-  await page.getByText("Stopped. The runs").waitFor();
+  await page.getByText("Stopped. The completed runs").waitFor();
   await write(page, text);
   await run(page);
   await close(opened);
