@@ -1,6 +1,7 @@
-"""Measures the speedup of a second Dask worker: a sweep on one and on two single-threaded workers, and on local threads.
+"""Measures the speedup of a second Dask worker: a sweep on one and two single-threaded workers, and on local threads.
 
-Needs a quiet machine with two cores or more; prints the load. Exits with 1 if two workers are less than 1.8 times as fast as one.
+Needs a quiet machine with two cores or more; prints the load. Exits with 1 if two workers are less than 1.8 times as
+fast as one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Measures how many formulas per hour `vet` can check, and the cost of each way to write a policy compared to the native one.
+"""Measures how many formulas `vet` checks per hour, and the cost of each way to write a policy.
 
 python scripts/evaluations.py                  both, in CPU seconds, which other work hardly affects
 python scripts/evaluations.py --count 20       with this number of formulas
@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def vetted(count: int) -> None:
-    """Measures the cost of vetting a formula in the LAN of five sources, including the check and the conformance trials."""
+    """Measures vetting a formula in the LAN of five sources, including the check and the conformance trials."""
 
     def vet(number: int) -> None:
         constants = {"R": f"{0.3 + 0.6 * number / count:.3f} * K", "Z": 0.5 + number / count}

@@ -3,12 +3,12 @@
     python scripts/exits.py --count 2000
     python scripts/exits.py --count 2000 --control
 
-Each process opens two stores and uses them in one of several ways: tables, summaries, verification, series, the data of a
-report, or a resumed sweep. Other processes exit at a random time during a run in a daemon thread: alone, with a Python
-policy, with events, or with a capture. --only selects among these. With --control, each process only reads two files with
-pyarrow, once with its thread pool and once as celltrain does; the result shows where an abnormal exit comes from. Any exit
-code but 0 is counted and printed with the number of its process, which together with the seed reproduces it. The script then
-exits with 1. Abnormal exits of the control with pyarrow's threads are only printed.
+Each process opens two stores and uses them in one of several ways: tables, summaries, verification, series, the data of
+a report, or a resumed sweep. Other processes exit at a random time during a run in a daemon thread: alone, with a
+Python policy, with events, or with a capture. --only selects among these. With --control, each process only reads two
+files with pyarrow, once with its thread pool and once as celltrain does; the result shows where an abnormal exit comes
+from. Any exit code but 0 is counted and printed with the number of its process, which together with the seed reproduces
+it. The script then exits with 1. Abnormal exits of the control with pyarrow's threads are only printed.
 """
 
 from __future__ import annotations

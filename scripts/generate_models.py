@@ -3,8 +3,8 @@
     python scripts/generate_models.py            writes the files
     python scripts/generate_models.py --check    exits with 1 if a file is stale
 
-The Rust types are the single source of truth: they generate the schema, and the schema generates the Python classes. The
-script supports what those types can produce and stops at anything else.
+The Rust types are the single source of truth: they generate the schema, and the schema generates the Python classes.
+The script supports what those types can produce and stops at anything else.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""Compares the fast engine with a budget of instructions. Unlike times, counts do not depend on the load of the machine.
+"""Compares the fast engine with a budget of instructions. Unlike times, counts do not depend on the load.
 
     python scripts/instruction_guard.py            builds, runs eight short scenarios under valgrind, compares
     python scripts/instruction_guard.py --bless    saves the counts as this compiler's budgets
 
-The budgets are in crates/celltrain-bench/budgets.csv, by compiler and machine, because others give other counts. Without
-budgets for a compiler, the script passes; bless it and commit only that change. Without valgrind it counts nothing.
+The budgets are in crates/celltrain-bench/budgets.csv, by compiler and machine, because others give other counts.
+Without budgets for a compiler, the script passes; bless it and commit only that change. Without valgrind it counts
+nothing.
 """
 
 from __future__ import annotations

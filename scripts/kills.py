@@ -5,15 +5,15 @@
 
 There are two kinds of kills, all by SIGKILL, which no process can catch:
 
-- Random kills, spread over sweeps that write at least 20 times: the driver on threads, and the driver and workers on a Dask
-  cluster of two workers.
-- Forced kills: a small C library counts the system calls that a driver makes on one file. It kills the driver at the n-th
-  call, or in the middle of a write, when half is written. The files are the database, its write-ahead log and its rollback
-  journal.
+- Random kills, spread over sweeps that write at least 20 times: the driver on threads, and the driver and workers on a
+  Dask cluster of two workers.
+- Forced kills: a small C library counts the system calls that a driver makes on one file. It kills the driver at the
+  n-th call, or in the middle of a write, when half is written. The files are the database, its write-ahead log and its
+  rollback journal.
 
-After the kills, --resume completes each sweep. Then every row must exist exactly once and equal the row of an undisturbed
-sweep byte for byte, and `celltrain store verify` must find nothing. Otherwise the script exits with 1. The seed reproduces the
-kills, as far as the speed of the machine allows.
+After the kills, --resume completes each sweep. Then every row must exist exactly once and equal the row of an
+undisturbed sweep byte for byte, and `celltrain store verify` must find nothing. Otherwise the script exits with 1. The
+seed reproduces the kills, as far as the speed of the machine allows.
 """
 
 from __future__ import annotations
@@ -209,7 +209,7 @@ def forced(campaign: Campaign, kills: int) -> Counter[str]:
 
 
 def forced_at(campaign: Campaign, library: Path, name: str, place: str, call: str | None = None) -> bool:
-    """Kills a driver at the n-th call on a file, of one kind or any, and completes its sweep. Returns False if it made fewer calls."""
+    """Kills a driver at the n-th call on a file, of one kind or any, and completes its sweep. False: too few calls."""
     store = campaign.folder / f"forced-{name}"
     only = {} if call is None else {"KILL_CALL": call}
     variables = {"LD_PRELOAD": str(library), "KILL_FILE": FILES[name], "KILL_AT": place, **only}

@@ -3,9 +3,9 @@
     python scripts/lab_data.py data out/lab/data.json
     python scripts/lab_data.py answers out/lab/native.json
 
-The data are the core's JSON Schema of scenarios, the tables of measures, and the papers' printed numbers with the scenario
-of each row (`make lab`). The answers are the results of all shipped scenarios, each with its own seed, for comparison with
-the page (`make lab-test`).
+The data are the core's JSON Schema of scenarios, the tables of measures, and the papers' printed numbers with the
+scenario of each row (`make lab`). The answers are the results of all shipped scenarios, each with its own seed, for
+comparison with the page (`make lab-test`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from celltrain.papers.paper import PAPER
 
 
 def papers() -> list[dict[str, Any]]:
-    """Returns the rows of the papers' tables with their printed numbers, in the form of `PaperRow` in lab/src/engine/api.ts."""
+    """Returns the papers' table rows with their printed numbers, like `PaperRow` in lab/src/engine/api.ts."""
     found: dict[tuple[str, str, int], dict[str, Any]] = {}
     for paper_id in PAPER.ids():
         paper = load(paper_id)

@@ -3,8 +3,8 @@
     python scripts/memory_campaign.py                       50 random large networks
     python scripts/memory_campaign.py --networks 20 --seed 7 --limit 100
 
-Each run has its own process, limited to this number of megabytes above its initial memory. Fails if a process dies, or if
-a refused network needs less than the refusal claims: the script runs it again without a limit.
+Each run has its own process, limited to this number of megabytes above its initial memory. Fails if a process dies, or
+if a refused network needs less than the refusal claims: the script runs it again without a limit.
 """
 
 from __future__ import annotations

@@ -4,13 +4,13 @@
     python scripts/mutated_files.py --case 17
 
 The files are databases of stores and their manifests, plans, search plans, graphs and scheduler files. Damage includes
-flipped bytes, truncation, insertions, duplicate keys, values of other types, huge numbers, deep nesting and empty files. Each
-file is given to the command line, in this process for speed. The command must end with 0 or 2, or with 1 if that is a valid
-answer: `store verify` found something, or a run of a sweep failed. It must never end with 3, a traceback, a signal or a
-timeout. If the store can be read afterwards, its rows must be unchanged.
+flipped bytes, truncation, insertions, duplicate keys, values of other types, huge numbers, deep nesting and empty
+files. Each file is given to the command line, in this process for speed. The command must end with 0 or 2, or with 1 if
+that is a valid answer: `store verify` found something, or a run of a sweep failed. It must never end with 3, a
+traceback, a signal or a timeout. If the store can be read afterwards, its rows must be unchanged.
 
-Cases are numbered; a number and the seed reproduce a case (--case). Supervised processes run them, so a process that dies or
-hangs costs one case and is reported. The script exits with 1 if anything was wrong.
+Cases are numbered; a number and the seed reproduce a case (--case). Supervised processes run them, so a process that
+dies or hangs costs one case and is reported. The script exits with 1 if anything was wrong.
 
 Nothing connects to the network: an address in a scheduler file gets the answer that it cannot be reached.
 """

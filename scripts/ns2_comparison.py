@@ -3,9 +3,9 @@
     python scripts/ns2_comparison.py            runs both, prints a table, exits with 1 if they disagree
     python scripts/ns2_comparison.py --page     also writes the table into docs/tcp-verification.md
 
-ns-2 (the command `ns`; Debian's package ns2) has no cells. The network is therefore one in which cells do not matter. Every
-segment and every acknowledgement is a frame of two cells and a packet of 106 bytes, and EPD loses whole frames, like a queue
-of packets. If `ns` is not installed, the script compares nothing and succeeds.
+ns-2 (the command `ns`; Debian's package ns2) has no cells. The network is therefore one in which cells do not matter.
+Every segment and every acknowledgement is a frame of two cells and a packet of 106 bytes, and EPD loses whole frames,
+like a queue of packets. If `ns` is not installed, the script compares nothing and succeeds.
 """
 
 from __future__ import annotations
@@ -221,8 +221,8 @@ class Comparison:
     def curve(self) -> float:
         """Mean distance between the sorted values of both curves, as a fraction of ns-2's.
 
-        The teeth of the two curves drift apart in time but not in shape, because ns-2 stores packets at every hop and celltrain
-        forwards single cells.
+        The teeth of the two curves drift apart in time but not in shape, because ns-2 stores packets at every hop and
+        celltrain forwards single cells.
         """
         values = [sorted(v for sample in run.cwnd for v in sample) for run in (self.ours, self.theirs)]
         apart = [abs(a - b) for a, b in zip(*values, strict=False)]

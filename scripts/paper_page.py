@@ -6,10 +6,10 @@
     celltrain study tagging --out out/tagging
     python scripts/paper_page.py out/tagging/study.json
 
-The page is docs/papers/<id>.md or docs/studies/<id>.md. The script replaces the text between `<!-- numbers:begin -->` and
-`<!-- numbers:end -->`, and between `<!-- claims:begin -->` and `<!-- claims:end -->`. It copies figures next to the answer to
-docs/images: all figures of a study or of a paper without printed numbers, and those figures of other papers that their pages
-show.
+The page is docs/papers/<id>.md or docs/studies/<id>.md. The script replaces the text between `<!-- numbers:begin -->`
+and `<!-- numbers:end -->`, and between `<!-- claims:begin -->` and `<!-- claims:end -->`. It copies figures next to the
+answer to docs/images: all figures of a study or of a paper without printed numbers, and those figures of other papers
+that their pages show.
 """
 
 from __future__ import annotations
@@ -227,7 +227,7 @@ def headed(key: str, paper: Paper) -> str:
 
 
 def study_claims(answer: dict[str, Any], paper: Paper) -> str:
-    """Returns every claim of a study with its reason and verdict. Quotations are from the text that the study follows."""
+    """Returns every claim of a study with its reason and verdict. Quotations are from the study's source."""
     held = sum(claim["holds"] for claim in answer["claims"])
     text = paper.follows.split(",")[0]
     lines = [f"{held} of {len(answer['claims'])} hold."]

@@ -146,7 +146,7 @@ PAGES = {DOCS / "models.md": models, DOCS / "api.md": api}
 
 
 def draw() -> None:
-    """Runs the gallery's command blocks in one folder, like a reader would, and saves the figures that the page shows."""
+    """Runs the gallery's command blocks in one folder, like a reader, and saves the figures that the page shows."""
     page = (DOCS / "gallery.md").read_text(encoding="utf-8")
     paths = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     with tempfile.TemporaryDirectory() as folder:

@@ -5,8 +5,8 @@
 the wheel of this machine.
 
 One wheel serves every Python from 3.10 on (abi3). On Linux, zig links against the C library of manylinux2014, whatever
-this machine has. There is a wheel for each installed Rust target: `rustup target add aarch64-unknown-linux-gnu` adds the
-second. Each wheel is built from the unpacked sdist, which shows that the sdist is complete.
+this machine has. There is a wheel for each installed Rust target: `rustup target add aarch64-unknown-linux-gnu` adds
+the second. Each wheel is built from the unpacked sdist, which shows that the sdist is complete.
 """
 
 from __future__ import annotations
