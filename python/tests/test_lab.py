@@ -69,7 +69,7 @@ def test_wheels_of_a_release_are_not_built_without_the_page(tmp_path, monkeypatc
     assert release.index("make lab-test") < release.index("wheels.py --with-lab")
 
 
-@pytest.mark.skipif(shutil.which("make") is None, reason="make is not there")
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is missing")
 def test_make_lab_says_all_that_is_missing_and_builds_nothing(tmp_path):
     done = subprocess.run(
         ["make", ".make/lab-tools"], cwd=ROOT, env=without_tools(tmp_path), capture_output=True, text=True
@@ -102,7 +102,7 @@ def test_demo_and_test_need_no_node():
 @pytest.fixture(scope="module")
 def page() -> str:
     if not PAGE.is_file():
-        pytest.skip("dist/lab.html is not there: make lab builds it")
+        pytest.skip("dist/lab.html is missing: run make lab")
     return PAGE.read_text(encoding="utf-8")
 
 
@@ -121,9 +121,9 @@ def test_the_page_is_one_small_file_that_loads_nothing(page):
 def node_tests(tests: list[Path], tmp_path: Path, **environment: str) -> None:
     """Bundles the lab's tests and runs the given ones."""
     if shutil.which("node") is None:
-        pytest.skip("node is not there")
+        pytest.skip("node is missing")
     if not (ROOT / "lab" / "node_modules").is_dir():
-        pytest.skip("lab/node_modules is not there: make lab installs it")
+        pytest.skip("lab/node_modules is missing: run make lab")
     # Node resolves packages from the folder of a test.
     folder = ROOT / "lab" / "out" / tmp_path.name
     try:
@@ -170,7 +170,7 @@ def chromium() -> str:
     """Returns the path of the browser; skips if there is none."""
     found = shutil.which("chromium") or shutil.which("google-chrome")
     if found is None:
-        pytest.skip("neither chromium nor google-chrome is there")
+        pytest.skip("neither chromium nor google-chrome is installed")
     return found
 
 
